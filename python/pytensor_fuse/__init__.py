@@ -1,5 +1,1 @@
-"""Fast Elemwise fusion for PyTensor, planned in Rust."""
-
-from pytensor_fuse._core import __version__
-
-__all__ = ["__version__"]
+"""Fast Elemwise fusion planning for PyTensor, in Rust."""
