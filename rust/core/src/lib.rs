@@ -7,6 +7,7 @@ pub mod convex;
 pub mod error;
 pub mod graph;
 mod order;
+pub mod plan;
 pub mod quotient;
 #[cfg(test)]
 mod testing;
