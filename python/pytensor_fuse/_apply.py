@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pytensor.graph.basic import Apply
 
@@ -35,7 +35,7 @@ def apply_clusters(
 
 def make_nodes(
     graph: ExtractedGraph, clusters: _core.FusedClusters
-) -> tuple[list[Apply], list[tuple[Variable, Variable]]]:
+) -> tuple[list[Apply[Any]], list[tuple[Variable[Any, Any], Variable[Any, Any]]]]:
     """Make the kernels' apply nodes, which read each other's results and none of the old ones.
 
     Returns
@@ -50,7 +50,7 @@ def make_nodes(
     uids = [-1 if kind is None else kind.uid for kind in graph.kinds]
     codes = [dtype_code(dtype) for dtype in arrays.dtypes]
     builder = _Builder(graph)
-    new_of: dict[int, Variable] = {}
+    new_of: dict[int, Variable[Any, Any]] = {}
     nodes, replacements = [], []
     for key, members, inputs, outputs in clusters.kernels(arrays, uids, codes):
         op = kernel_cache.get(key)
@@ -92,9 +92,9 @@ class _Builder:
         return build_kernel(dtypes, steps, [operand[variable][1] for variable in outputs])
 
 
-def _like(old: Variable) -> Variable:
+def _like(old: Variable[Any, Any]) -> Variable[Any, Any]:
     """Make a variable of the type, name and stack trace of ``old``."""
-    new = old.type.make_variable(name=old.name)
+    new: Variable[Any, Any] = old.type.make_variable(name=old.name)
     trace = getattr(old.tag, "trace", None)
     if trace is not None:
         new.tag.trace = trace
@@ -103,8 +103,8 @@ def _like(old: Variable) -> Variable:
 
 def replace_all(
     fgraph: FunctionGraph,
-    new_nodes: Sequence[Apply],
-    replacements: Sequence[tuple[Variable, Variable]],
+    new_nodes: Sequence[Apply[Any]],
+    replacements: Sequence[tuple[Variable[Any, Any], Variable[Any, Any]]],
     reason: str,
 ) -> None:
     """Import ``new_nodes`` and let the clients of each old result read the new one.
@@ -128,11 +128,11 @@ def replace_all(
     except Exception:
         fgraph.revert(checkpoint)
         for node in reversed(new_nodes):
-            fgraph.remove_node(node, reason=("Revert", reason))
+            fgraph.remove_node(node, reason=f"revert {reason}")
         raise
 
 
-def import_node(fgraph: FunctionGraph, node: Apply, reason: str) -> None:
+def import_node(fgraph: FunctionGraph, node: Apply[Any], reason: str) -> None:
     """Add ``node``, whose inputs are in ``fgraph``, to it.
 
     ``FunctionGraph.import_node`` copies the set of all variables at each call, to find out where
