@@ -1,10 +1,13 @@
-from collections.abc import Sequence
+"""The Rust core. Ids are dense, from 0."""
+
+from collections.abc import Iterable, Sequence
 from typing import Any, SupportsIndex, TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
-from pytensor.graph.basic import Apply, Constant, Variable
-from pytensor.tensor.elemwise import Elemwise
+from pytensor.graph.basic import Apply, Variable
+
+__version__: str
 
 __all__ = [
     "ERROR_KINDS",
@@ -24,11 +27,9 @@ __all__ = [
     "plan_extraction",
 ]
 
-__version__: str
 ERROR_KINDS: tuple[str, ...]
 
 _Ids: TypeAlias = NDArray[np.integer] | Sequence[SupportsIndex]
-_Cost: TypeAlias = tuple[int, int]
 
 class GraphError(ValueError):
     kind: str
@@ -91,33 +92,34 @@ class Extraction:
     def signatures(self) -> list[int]: ...
     def inputs(self, node: int) -> list[int]: ...
     def outputs(self, node: int) -> list[int]: ...
-    def dtype(self, variable: int) -> int | None: ...
+    def dtype(self, variable: int) -> int: ...
     def examples(self) -> list[Apply[Any]]: ...
-    def array_constants(self) -> list[tuple[int, Constant[Any]]]: ...
+    def array_constants(self) -> list[tuple[int, Any]]: ...
     def same_objects(self, other: Extraction) -> bool: ...
     def __len__(self) -> int: ...
 
 @final
 class FusedClusters:
+    def clusters(self) -> list[tuple[list[int], list[int], list[int]]]: ...
     @property
-    def before(self) -> _Cost: ...
+    def before(self) -> tuple[int, int]: ...
     @property
-    def after(self) -> _Cost: ...
+    def after(self) -> tuple[int, int]: ...
     @property
     def order(self) -> str: ...
     @property
     def n_fusable(self) -> int: ...
-    def clusters(self) -> list[tuple[list[int], list[int], list[int]]]: ...
-    def explain(self, a: int, b: int) -> tuple[str, list[int], int]: ...
     def kernels(
         self, extraction: Extraction, kinds: Sequence[int], dtype_codes: Sequence[int]
     ) -> list[tuple[bytes, list[int], list[int], list[int]]]: ...
+    def explain(self, a: int, b: int) -> tuple[str, list[int], int]: ...
 
 def extract(
-    outputs: Sequence[Variable[Any, Any]],
-    typed_op: type[Elemwise],
-    constant: type[Constant[Any]],
-    order: Sequence[Apply[Any]] | None = None,
+    outputs: Iterable[Variable[Any, Any]],
+    typed_op: type,
+    kind: str,
+    constant: type,
+    order: Iterable[Apply[Any]] | None = None,
 ) -> Extraction: ...
 def plan_extraction(
     extraction: Extraction,
@@ -141,4 +143,4 @@ def plan_arrays(
     max_operands: int,
     orderings: Sequence[tuple[int, int]] = ...,
     strict: NDArray[np.bool_] | None = None,
-) -> tuple[NDArray[np.uint32], NDArray[np.uint32], _Cost, _Cost]: ...
+) -> tuple[NDArray[np.uint32], NDArray[np.uint32], tuple[int, int], tuple[int, int]]: ...
