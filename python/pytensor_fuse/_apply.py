@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 from pytensor.graph.basic import Apply
 
@@ -34,7 +35,7 @@ def apply_clusters(
 
 def make_nodes(
     graph: ExtractedGraph, clusters: _core.FusedClusters
-) -> tuple[list[Apply], list[tuple[Variable, Variable]]]:
+) -> tuple[list[Apply[Any]], list[tuple[Variable[Any, Any], Variable[Any, Any]]]]:
     """Make the kernels' apply nodes, which read each other's results and none of the old ones.
 
     Returns
@@ -48,12 +49,13 @@ def make_nodes(
     variables = arrays.variables
     uids = [-1 if kind is None else kind.uid for kind in graph.kinds]
     codes = [dtype_code(dtype) for dtype in arrays.dtypes]
-    new_of: dict[int, Variable] = {}
+    builder = _Builder(graph)
+    new_of: dict[int, Variable[Any, Any]] = {}
     nodes, replacements = [], []
     for key, members, inputs, outputs in clusters.kernels(arrays, uids, codes):
         op = kernel_cache.get(key)
         if op is None:
-            op = kernel_cache.add(key, _build(graph, members, inputs, outputs))
+            op = kernel_cache.add(key, builder.build(members, inputs, outputs))
         results = [_like(variables[i]) for i in outputs]
         nodes.append(Apply(op, [new_of.get(i, variables[i]) for i in inputs], results))
         for i, result in zip(outputs, results, strict=True):
@@ -62,24 +64,37 @@ def make_nodes(
     return nodes, replacements
 
 
-def _build(
-    graph: ExtractedGraph, members: list[int], inputs: list[int], outputs: list[int]
-) -> Elemwise:
-    arrays = graph.arrays
-    operand = {variable: (False, position) for position, variable in enumerate(inputs)}
-    steps = []
-    for step, node in enumerate(members):
-        kind = graph.kinds[arrays.signatures[node]]
-        assert kind is not None, "a node without a kind is never fused"
-        steps.append((kind, [operand[variable] for variable in arrays.inputs(node)]))
-        operand[arrays.outputs(node)[0]] = (True, step)
-    dtypes = [arrays.dtypes[arrays.dtype(variable)] for variable in inputs]
-    return build_kernel(dtypes, steps, [operand[variable][1] for variable in outputs])
+class _Builder:
+    """Builds the kernels of one graph that no earlier graph had."""
+
+    def __init__(self, graph: ExtractedGraph) -> None:
+        self._graph = graph
+
+    @cached_property
+    def _signatures(self) -> list[int]:
+        return self._graph.arrays.signatures
+
+    @cached_property
+    def _dtypes(self) -> list[str]:
+        return self._graph.arrays.dtypes
+
+    def build(self, members: list[int], inputs: list[int], outputs: list[int]) -> Elemwise:
+        """Build the kernel of these nodes, input variables and output variables."""
+        arrays = self._graph.arrays
+        operand = {variable: (False, position) for position, variable in enumerate(inputs)}
+        steps = []
+        for step, node in enumerate(members):
+            kind = self._graph.kinds[self._signatures[node]]
+            assert kind is not None, "a node without a kind is never fused"
+            steps.append((kind, [operand[variable] for variable in arrays.inputs(node)]))
+            operand[arrays.outputs(node)[0]] = (True, step)
+        dtypes = [self._dtypes[arrays.dtype(variable)] for variable in inputs]
+        return build_kernel(dtypes, steps, [operand[variable][1] for variable in outputs])
 
 
-def _like(old: Variable) -> Variable:
+def _like(old: Variable[Any, Any]) -> Variable[Any, Any]:
     """Make a variable of the type, name and stack trace of ``old``."""
-    new = old.type.make_variable(name=old.name)
+    new: Variable[Any, Any] = old.type.make_variable(name=old.name)
     trace = getattr(old.tag, "trace", None)
     if trace is not None:
         new.tag.trace = trace
@@ -88,8 +103,8 @@ def _like(old: Variable) -> Variable:
 
 def replace_all(
     fgraph: FunctionGraph,
-    new_nodes: Sequence[Apply],
-    replacements: Sequence[tuple[Variable, Variable]],
+    new_nodes: Sequence[Apply[Any]],
+    replacements: Sequence[tuple[Variable[Any, Any], Variable[Any, Any]]],
     reason: str,
 ) -> None:
     """Import ``new_nodes`` and let the clients of each old result read the new one.
@@ -113,11 +128,11 @@ def replace_all(
     except Exception:
         fgraph.revert(checkpoint)
         for node in reversed(new_nodes):
-            fgraph.remove_node(node, reason=("Revert", reason))
+            fgraph.remove_node(node, reason=f"revert {reason}")
         raise
 
 
-def import_node(fgraph: FunctionGraph, node: Apply, reason: str) -> None:
+def import_node(fgraph: FunctionGraph, node: Apply[Any], reason: str) -> None:
     """Add ``node``, whose inputs are in ``fgraph``, to it.
 
     ``FunctionGraph.import_node`` copies the set of all variables at each call, to find out where
