@@ -1,5 +1,6 @@
 """Fast Elemwise fusion for PyTensor, planned in Rust.
 
+>>> import pytensor
 >>> import pytensor_fuse
 >>> import pytensor.tensor as pt
 >>> x = pt.vector("x")
