@@ -80,6 +80,12 @@ pub enum Error {
         /// Bytes that were allowed.
         limit: u64,
     },
+    /// A contraction that would put a cycle into the quotient graph.
+    #[error("contracting these nodes would make a cycle through {through}")]
+    Contraction {
+        /// A node (or block) outside the contracted ones that lies on a path between two of them.
+        through: u32,
+    },
     /// Integer arrays that contradict each other.
     #[error("{0}")]
     Inconsistent(String),

@@ -4,7 +4,12 @@
 
 pub mod error;
 pub mod graph;
+mod order;
 pub mod plan;
+pub mod quotient;
+#[cfg(test)]
+mod testing;
+pub mod toposort;
 
 pub use error::{Error, Result};
 pub use graph::{Graph, NodeId};

@@ -18,7 +18,8 @@
 //! order. One order is PyTensor's own, so that the plan is never worse than PyTensor's:
 //!
 //! - [`sinks`]: PyTensor's growth from the sinks, as long as its dense bitsets fit;
-//! - [`typed`]: typed fusion by barrier depth, counted from the sources and from the sinks.
+//! - [`typed`]: typed fusion by barrier depth, counted from the sources and from the sinks;
+//! - [`improve`] from scratch: the pair that saves most arrays first.
 //!
 //! Every merge of an improvement makes one kernel less and never adds an array: the two clusters
 //! shared an operand or one read the other.
@@ -29,6 +30,8 @@
 
 pub mod canonical;
 pub mod cost;
+pub mod explain;
+pub mod improve;
 pub mod partition;
 pub mod problem;
 pub mod sinks;
@@ -36,6 +39,7 @@ pub mod split;
 pub mod typed;
 
 pub use cost::{Cost, Interface, Interfaces};
+pub use explain::{Verdict, explain};
 pub use partition::Partition;
 pub use problem::{FusionProblem, NONE, ProblemArrays, Rows, VarId};
 
@@ -62,6 +66,8 @@ pub struct Plan {
     pub after: Cost,
     /// Which order of the portfolio it comes from.
     pub order: &'static str,
+    /// The clusters as a partition of all nodes.
+    pub partition: Partition,
 }
 
 /// The best plan of the portfolio.
@@ -93,6 +99,7 @@ pub fn plan(problem: &FusionProblem, strict: Option<&[bool]>) -> Result<Plan> {
             continue;
         }
         let partition = split::split_oversized(problem, start);
+        let partition = improve::improve(problem, partition)?;
         let cost = cost::cost(problem, &partition);
         if best.as_ref().is_none_or(|(least, ..)| cost < *least) {
             best = Some((cost, order, partition));
@@ -102,7 +109,7 @@ pub fn plan(problem: &FusionProblem, strict: Option<&[bool]>) -> Result<Plan> {
     let before = cost::cost(problem, &singletons);
     let (after, order, partition) = best.unwrap_or((before, "nothing", singletons));
     let clusters = clusters(problem, &partition)?;
-    Ok(Plan { clusters, before, after, order })
+    Ok(Plan { clusters, before, after, order, partition })
 }
 
 fn starts(
@@ -124,6 +131,7 @@ fn starts(
     ] {
         starts.push((order, typed::fuse_by_depth(problem, direction)?));
     }
+    starts.push(("savings", Partition::singletons(problem.n_nodes())));
     Ok(starts)
 }
 
@@ -137,3 +145,6 @@ fn clusters(problem: &FusionProblem, partition: &Partition) -> Result<Vec<Cluste
         .map(|members| Cluster { nodes: members.to_vec(), interface: interfaces.of(members) })
         .collect())
 }
+
+#[cfg(test)]
+mod tests;
