@@ -263,7 +263,7 @@ class _Builder:
             lambda v: (
                 v.exact
                 and v.dtype != "complex128"
-                and len(np.shape(np.empty(v.shape))) <= max(len(x.shape), len(y.shape))
+                and len(v.shape) <= max(len(x.shape), len(y.shape))
                 and _broadcasts(v, x)
                 and _broadcasts(v, y)
             ),
@@ -391,7 +391,7 @@ class _Builder:
             self.without_c_code,
             self.dot,
             self.parts_of_complex,
-            self.widen,
+            self.widen,  # Last, so that it can be left out.
         )
 
     def build(self) -> Case:
@@ -428,6 +428,10 @@ class _Builder:
         return outputs
 
 
+N_KINDS = len(_Builder(Program((), ())).steps())
+N_PLAIN_KINDS = len(_Builder(Program((), (), plain=True)).steps())
+
+
 def build(program: Program) -> Case:
     """Build the graph of a program; twice the same program, twice the same graph."""
     return _Builder(program).build()
@@ -437,14 +441,26 @@ def _numbers(most: int) -> st.SearchStrategy[int]:
     return st.integers(0, most)
 
 
-def programs(max_steps: int = 14, *, complex_numbers: bool = True) -> st.SearchStrategy[Program]:
-    """Programs that use every kind of node."""
+def programs(
+    max_steps: int = 14, *, complex_numbers: bool = True, widen: bool = True
+) -> st.SearchStrategy[Program]:
+    """Programs that use every kind of node.
+
+    Parameters
+    ----------
+    complex_numbers
+        Whether there may be complex inputs.
+    widen
+        Whether there may be nodes built by hand, whose type says less than their Op infers.
+    """
     n_types = len(INPUT_TYPES) if complex_numbers else N_REAL_INPUT_TYPES
+    last_kind = N_KINDS - 1 if widen else N_KINDS - 2
     return st.builds(
         Program,
         inputs=st.lists(_numbers(n_types - 1), min_size=1, max_size=4).map(tuple),
         steps=st.lists(
-            st.tuples(_numbers(18), _numbers(12), _numbers(12), _numbers(12)), max_size=max_steps
+            st.tuples(_numbers(last_kind), _numbers(12), _numbers(12), _numbers(12)),
+            max_size=max_steps,
         ).map(tuple),
         outputs=st.lists(_numbers(12), max_size=3).map(tuple),
     )
@@ -456,21 +472,22 @@ def plain_programs(max_steps: int = 20) -> st.SearchStrategy[Program]:
         Program,
         inputs=st.lists(st.just(0), min_size=1, max_size=3).map(tuple),
         steps=st.lists(
-            st.tuples(_numbers(4), _numbers(9), _numbers(9), _numbers(4)), max_size=max_steps
+            st.tuples(_numbers(N_PLAIN_KINDS - 1), _numbers(9), _numbers(9), _numbers(4)),
+            max_size=max_steps,
         ).map(tuple),
         outputs=st.lists(_numbers(9), max_size=2).map(tuple),
         plain=st.just(True),
     )
 
 
-def any_programs(max_steps: int = 16) -> st.SearchStrategy[Program]:
-    return st.one_of(plain_programs(max_steps), programs(max_steps))
+def any_programs(max_steps: int = 16, *, widen: bool = True) -> st.SearchStrategy[Program]:
+    return st.one_of(plain_programs(max_steps), programs(max_steps, widen=widen))
 
 
 def seeded_program(seed: int, n_steps: int = 40, *, plain: bool = False) -> Program:
-    """A program drawn without hypothesis, the same in every process."""
+    """A program drawn without hypothesis, the same in every process; nothing is widened."""
     rng = np.random.default_rng(seed)
-    kinds = 5 if plain else 19
+    kinds = N_PLAIN_KINDS if plain else N_KINDS - 1
     steps = tuple(
         (int(rng.integers(kinds)), *(int(v) for v in rng.integers(0, 13, 3)))
         for _ in range(n_steps)
