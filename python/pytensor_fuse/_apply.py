@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from pytensor.graph.basic import Apply
@@ -48,12 +49,13 @@ def make_nodes(
     variables = arrays.variables
     uids = [-1 if kind is None else kind.uid for kind in graph.kinds]
     codes = [dtype_code(dtype) for dtype in arrays.dtypes]
+    builder = _Builder(graph)
     new_of: dict[int, Variable] = {}
     nodes, replacements = [], []
     for key, members, inputs, outputs in clusters.kernels(arrays, uids, codes):
         op = kernel_cache.get(key)
         if op is None:
-            op = kernel_cache.add(key, _build(graph, members, inputs, outputs))
+            op = kernel_cache.add(key, builder.build(members, inputs, outputs))
         results = [_like(variables[i]) for i in outputs]
         nodes.append(Apply(op, [new_of.get(i, variables[i]) for i in inputs], results))
         for i, result in zip(outputs, results, strict=True):
@@ -62,19 +64,32 @@ def make_nodes(
     return nodes, replacements
 
 
-def _build(
-    graph: ExtractedGraph, members: list[int], inputs: list[int], outputs: list[int]
-) -> Elemwise:
-    arrays = graph.arrays
-    operand = {variable: (False, position) for position, variable in enumerate(inputs)}
-    steps = []
-    for step, node in enumerate(members):
-        kind = graph.kinds[arrays.signatures[node]]
-        assert kind is not None, "a node without a kind is never fused"
-        steps.append((kind, [operand[variable] for variable in arrays.inputs(node)]))
-        operand[arrays.outputs(node)[0]] = (True, step)
-    dtypes = [arrays.dtypes[arrays.dtype(variable)] for variable in inputs]
-    return build_kernel(dtypes, steps, [operand[variable][1] for variable in outputs])
+class _Builder:
+    """Builds the kernels of one graph that no earlier graph had."""
+
+    def __init__(self, graph: ExtractedGraph) -> None:
+        self._graph = graph
+
+    @cached_property
+    def _signatures(self) -> list[int]:
+        return self._graph.arrays.signatures
+
+    @cached_property
+    def _dtypes(self) -> list[str]:
+        return self._graph.arrays.dtypes
+
+    def build(self, members: list[int], inputs: list[int], outputs: list[int]) -> Elemwise:
+        """Build the kernel of these nodes, input variables and output variables."""
+        arrays = self._graph.arrays
+        operand = {variable: (False, position) for position, variable in enumerate(inputs)}
+        steps = []
+        for step, node in enumerate(members):
+            kind = self._graph.kinds[self._signatures[node]]
+            assert kind is not None, "a node without a kind is never fused"
+            steps.append((kind, [operand[variable] for variable in arrays.inputs(node)]))
+            operand[arrays.outputs(node)[0]] = (True, step)
+        dtypes = [self._dtypes[arrays.dtype(variable)] for variable in inputs]
+        return build_kernel(dtypes, steps, [operand[variable][1] for variable in outputs])
 
 
 def _like(old: Variable) -> Variable:

@@ -39,7 +39,7 @@ def extract(fgraph: FunctionGraph) -> ExtractedGraph:
     """Turn ``fgraph`` into integer arrays; O(nodes + edges), about a microsecond per node."""
     orderings = fgraph.orderings()
     order = fgraph.toposort() if orderings else None
-    arrays = _core.extract(fgraph.outputs, Elemwise, Constant, order)
+    arrays = _core.extract(fgraph.outputs, Elemwise, "scalar_op", Constant, order)
     kinds = [scalar_kind(node) for node in arrays.examples()]
     return ExtractedGraph(arrays, kinds, _ordering_ids(arrays, orderings))
 

@@ -28,19 +28,27 @@ use crate::quotient::Quotient;
 /// Of the clusters that share an operand, each is compared with this many others.
 const SIBLINGS: usize = 32;
 
-/// Merges clusters of `partition` while that is legal and they are connected.
+/// Merges clusters of `partition` while that is legal, they are connected, and `effort` is left:
+/// units of work, each about a comparison of two operands. Returns the partition and whether the
+/// effort sufficed: if so, no two connected clusters can be merged any more, among those that were
+/// compared.
 ///
 /// # Complexity
 /// O(k log k) heap operations for k pairs of neighbouring clusters, each with a search between the
-/// two; near-linear on local graphs.
+/// two; near-linear on local graphs, and never more than `effort` pairs.
 ///
 /// # Errors
 /// [`crate::Error::Cycle`] if the quotient graph of `partition` has one.
-pub fn improve(problem: &FusionProblem, partition: Partition) -> Result<Partition> {
-    let mut merger = Merger::new(problem, &partition)?;
+pub fn improve(
+    problem: &FusionProblem,
+    partition: Partition,
+    effort: u64,
+) -> Result<(Partition, bool)> {
+    let mut merger = Merger::new(problem, &partition, effort)?;
     merger.push_all();
     merger.run()?;
-    Ok(if merger.n_merges == 0 { partition } else { merger.partition() })
+    let is_complete = merger.effort > 0;
+    Ok((if merger.n_merges == 0 { partition } else { merger.partition() }, is_complete))
 }
 
 /// What a cluster reads and writes.
@@ -50,12 +58,24 @@ struct Operands {
     inputs: Vec<(VarId, u32)>,
     /// Members' results that are read outside, ascending.
     outputs: Vec<VarId>,
-    n_arrays: u32,
+}
+
+/// What two clusters have less together than each by itself.
+#[derive(Debug, Clone, Copy, Default)]
+struct Overlap {
+    arrays: u32,
+    operands: usize,
 }
 
 impl Operands {
     fn count(&self) -> usize {
         self.inputs.len() + self.outputs.len()
+    }
+
+    /// How many members read the input `variable`, if it is one.
+    fn readers_of(&self, variable: VarId) -> Option<u32> {
+        let position = self.inputs.binary_search_by_key(&variable, |&(input, _)| input).ok()?;
+        Some(self.inputs[position].1)
     }
 }
 
@@ -75,10 +95,11 @@ struct Merger<'a> {
     siblings: Vec<Vec<u32>>,
     heap: BinaryHeap<Pair>,
     n_merges: usize,
+    effort: u64,
 }
 
 impl<'a> Merger<'a> {
-    fn new(problem: &'a FusionProblem, partition: &Partition) -> Result<Self> {
+    fn new(problem: &'a FusionProblem, partition: &Partition, effort: u64) -> Result<Self> {
         let names: Vec<NodeId> = partition.names().collect();
         let mut dense = vec![NONE; problem.n_nodes()];
         for (&name, id) in names.iter().zip(0u32..) {
@@ -96,6 +117,7 @@ impl<'a> Merger<'a> {
             siblings: vec![Vec::new(); problem.n_variables()],
             heap: BinaryHeap::new(),
             n_merges: 0,
+            effort,
         };
         for (&name, id) in names.iter().zip(0u32..) {
             if merger.group[id as usize] != NONE {
@@ -130,14 +152,8 @@ impl<'a> Merger<'a> {
         }
         reads.sort_unstable();
         outputs.sort_unstable();
-        let inputs: Vec<(VarId, u32)> =
-            reads.chunk_by(|a, b| a == b).map(|run| (run[0], run.len() as u32)).collect();
-        let n_arrays = self.n_arrays(&inputs) + outputs.len() as u32;
-        Operands { inputs, outputs, n_arrays }
-    }
-
-    fn n_arrays(&self, inputs: &[(VarId, u32)]) -> u32 {
-        inputs.iter().filter(|&&(variable, _)| !self.problem.is_constant(variable)).count() as u32
+        let inputs = reads.chunk_by(|a, b| a == b).map(|run| (run[0], run.len() as u32)).collect();
+        Operands { inputs, outputs }
     }
 
     /// Lists the cluster under each operand that may bring it together with others.
@@ -153,6 +169,9 @@ impl<'a> Merger<'a> {
         let blocks: Vec<u32> =
             (0..self.group.len() as u32).filter(|&b| self.group[b as usize] != NONE).collect();
         for block in blocks {
+            if self.effort == 0 {
+                return;
+            }
             self.push_neighbours(block, true);
         }
     }
@@ -205,14 +224,48 @@ impl<'a> Merger<'a> {
 
     fn push(&mut self, a: u32, b: u32) {
         let (a, b) = (a.min(b), a.max(b));
-        let merged = self.merged(a, b, false);
-        let separate = self.operands[a as usize].n_arrays + self.operands[b as usize].n_arrays;
         let versions = [self.version[a as usize], self.version[b as usize]];
-        self.heap.push((separate.saturating_sub(merged.n_arrays), Reverse((a, b)), versions));
+        let saved = self.overlap(a, b).arrays;
+        self.heap.push((saved, Reverse((a, b)), versions));
+    }
+
+    /// What the two have less together than each by itself; linear in the smaller one.
+    fn overlap(&mut self, a: u32, b: u32) -> Overlap {
+        let count = |block: u32| self.operands[block as usize].count();
+        let (small, large) = if count(a) <= count(b) { (a, b) } else { (b, a) };
+        let (from, into) = (&self.operands[small as usize], &self.operands[large as usize]);
+        self.effort = self.effort.saturating_sub(1 + from.count() as u64);
+        let mut overlap = Overlap::default();
+        let mut read_inside = |variable: VarId, readers: u32| {
+            // The result is read no more, and not written either once all its readers are inside.
+            let gone = 1 + u32::from(self.readers[variable as usize] == readers);
+            overlap.arrays += gone;
+            overlap.operands += gone as usize;
+        };
+        for &(variable, readers) in &from.inputs {
+            let owner = self.problem.owner(variable);
+            if owner != NONE && self.quotient.block_of(owner) == large {
+                read_inside(variable, readers);
+            }
+        }
+        for &variable in &from.outputs {
+            if let Some(readers) = into.readers_of(variable) {
+                read_inside(variable, readers);
+            }
+        }
+        for &(variable, _) in &from.inputs {
+            if into.readers_of(variable).is_some() {
+                overlap.arrays += u32::from(!self.problem.is_constant(variable));
+                overlap.operands += 1;
+            }
+        }
+        overlap
     }
 
     fn run(&mut self) -> Result<()> {
-        while let Some((_, Reverse((a, b)), versions)) = self.heap.pop() {
+        while self.effort > 0
+            && let Some((_, Reverse((a, b)), versions)) = self.heap.pop()
+        {
             let is_live = |block: u32, version| self.version[block as usize] == version;
             if !is_live(a, versions[0]) || !is_live(b, versions[1]) {
                 continue;
@@ -227,12 +280,12 @@ impl<'a> Merger<'a> {
     /// Whether the two together keep the operand limit.
     fn fits(&mut self, a: u32, b: u32) -> bool {
         let limit = self.problem.max_operands();
-        let bound = self.operands[a as usize].count() + self.operands[b as usize].count();
-        bound <= limit || self.merged(a, b, false).count() <= limit
+        let separate = self.operands[a as usize].count() + self.operands[b as usize].count();
+        separate <= limit || separate - self.overlap(a, b).operands <= limit
     }
 
     fn merge(&mut self, a: u32, b: u32) -> Result<()> {
-        let merged = self.merged(a, b, true);
+        let merged = self.merged(a, b);
         let block = self.quotient.merge(a, b)?;
         let dead = if block == a { b } else { a };
         self.operands[dead as usize] = Operands::default();
@@ -245,38 +298,25 @@ impl<'a> Merger<'a> {
         Ok(())
     }
 
-    /// Operands of the two clusters as one; `commit` also takes note of the readers that are now
-    /// inside.
-    fn merged(&mut self, a: u32, b: u32, commit: bool) -> Operands {
-        let (first, second) = (
-            std::mem::take(&mut self.operands[a as usize]),
-            std::mem::take(&mut self.operands[b as usize]),
-        );
+    /// Operands of the two as one; takes note of the readers that are now inside.
+    fn merged(&mut self, a: u32, b: u32) -> Operands {
+        let first = std::mem::take(&mut self.operands[a as usize]);
+        let second = std::mem::take(&mut self.operands[b as usize]);
         let mut inputs = Vec::with_capacity(first.inputs.len() + second.inputs.len());
-        let mut inner = Vec::new();
         for (variable, count) in union(&first.inputs, &second.inputs) {
             let owner = self.problem.owner(variable);
             let owner = if owner == NONE { NONE } else { self.quotient.block_of(owner) };
-            if owner != a && owner != b {
-                inputs.push((variable, count));
+            if owner == a || owner == b {
+                self.readers[variable as usize] -= count;
             } else {
-                let left = self.readers[variable as usize] - count;
-                if left == 0 {
-                    inner.push(variable);
-                }
-                if commit {
-                    self.readers[variable as usize] = left;
-                }
+                inputs.push((variable, count));
             }
         }
-        let mut outputs = Vec::with_capacity(first.outputs.len() + second.outputs.len());
-        outputs.extend(first.outputs.iter().chain(&second.outputs));
-        outputs.retain(|variable| inner.binary_search(variable).is_err());
+        let mut outputs = first.outputs;
+        outputs.extend(second.outputs);
+        outputs.retain(|&variable| self.readers[variable as usize] > 0);
         outputs.sort_unstable();
-        let n_arrays = self.n_arrays(&inputs) + outputs.len() as u32;
-        self.operands[a as usize] = first;
-        self.operands[b as usize] = second;
-        Operands { inputs, outputs, n_arrays }
+        Operands { inputs, outputs }
     }
 
     fn partition(&mut self) -> Partition {

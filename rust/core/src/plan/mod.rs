@@ -93,13 +93,16 @@ pub fn plan(problem: &FusionProblem, strict: Option<&[bool]>) -> Result<Plan> {
         });
     }
     let mut best: Option<(Cost, &'static str, Partition)> = None;
-    for (order, start) in starts(problem, strict)? {
+    for Start { order, partition, effort, keep_unfinished } in starts(problem, strict)? {
         // Orders beside the data flow are unknown to PyTensor's tests of independence.
-        if problem.has_orderings() && start.quotient_order(problem).is_err() {
+        if problem.has_orderings() && partition.quotient_order(problem).is_err() {
             continue;
         }
-        let partition = split::split_oversized(problem, start);
-        let partition = improve::improve(problem, partition)?;
+        let partition = split::split_oversized(problem, partition);
+        let (partition, is_complete) = improve::improve(problem, partition, effort)?;
+        if !is_complete && !keep_unfinished {
+            continue;
+        }
         let cost = cost::cost(problem, &partition);
         if best.as_ref().is_none_or(|(least, ..)| cost < *least) {
             best = Some((cost, order, partition));
@@ -112,26 +115,50 @@ pub fn plan(problem: &FusionProblem, strict: Option<&[bool]>) -> Result<Plan> {
     Ok(Plan { clusters, before, after, order, partition })
 }
 
-fn starts(
-    problem: &FusionProblem,
-    strict: Option<&[bool]>,
-) -> Result<Vec<(&'static str, Partition)>> {
-    let mut starts = Vec::new();
-    let mut add = |order, names: Option<Vec<u32>>| {
-        starts.extend(names.map(|names| (order, Partition::from_names(names))));
+/// Units of work per node that improving a partition may take; ordinary graphs take a few.
+const EFFORT: u64 = 1000;
+
+/// The same for a search from scratch. Graphs in which some variable has thousands of readers take
+/// more; for them the other orders have to do.
+const EFFORT_FROM_SCRATCH: u64 = 30;
+
+/// Where a search begins.
+struct Start {
+    order: &'static str,
+    partition: Partition,
+    /// Work that improving it may take.
+    effort: u64,
+    /// Whether it is worth keeping when that was not enough.
+    keep_unfinished: bool,
+}
+
+fn starts(problem: &FusionProblem, strict: Option<&[bool]>) -> Result<Vec<Start>> {
+    let n_nodes = problem.n_nodes();
+    let start = |order, partition| {
+        let effort = EFFORT * (1 + n_nodes as u64);
+        Start { order, partition, effort, keep_unfinished: true }
     };
-    add("sinks", sinks::grow_from_sinks(problem, |_| true, sinks::DENSE_LIMIT));
-    if let Some(strict) = strict {
-        let eligible = |node: NodeId| strict[node as usize];
-        add("strict sinks", sinks::grow_from_sinks(problem, eligible, sinks::DENSE_LIMIT));
+    let mut starts = Vec::new();
+    if let Some(names) = sinks::grow_from_sinks(problem, |_| true, sinks::DENSE_LIMIT) {
+        starts.push(start("sinks", Partition::from_names(names)));
+    }
+    if let Some(strict) = strict
+        && let Some(names) =
+            sinks::grow_from_sinks(problem, |node| strict[node as usize], sinks::DENSE_LIMIT)
+    {
+        starts.push(start("sinks of PyTensor's nodes", Partition::from_names(names)));
     }
     for (order, direction) in [
         ("depth from sources", typed::Direction::FromSources),
         ("depth from sinks", typed::Direction::FromSinks),
     ] {
-        starts.push((order, typed::fuse_by_depth(problem, direction)?));
+        starts.push(start(order, typed::fuse_by_depth(problem, direction)?));
     }
-    starts.push(("savings", Partition::singletons(problem.n_nodes())));
+    starts.push(Start {
+        effort: EFFORT_FROM_SCRATCH * (1 + n_nodes as u64),
+        keep_unfinished: false,
+        ..start("savings", Partition::singletons(n_nodes))
+    });
     Ok(starts)
 }
 

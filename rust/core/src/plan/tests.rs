@@ -288,10 +288,10 @@ proptest! {
 
     #[test]
     fn each_order_alone_is_legal(problem in problems(40, 3)) {
-        for (order, start) in starts(&problem, None).unwrap() {
-            let split = split::split_oversized(&problem, start);
+        for Start { order, partition, effort, .. } in starts(&problem, None).unwrap() {
+            let split = split::split_oversized(&problem, partition);
             let before = cost::cost(&problem, &split);
-            let partition = improve::improve(&problem, split).unwrap();
+            let (partition, _) = improve::improve(&problem, split, effort).unwrap();
             let after = cost::cost(&problem, &partition);
             prop_assert!(after <= before);
             let clusters = clusters(&problem, &partition).unwrap();
@@ -320,9 +320,10 @@ fn gap_to_the_optimum() {
             row[3] += if cost.kernels == best.kernels { cost.arrays - best.arrays } else { 0 };
         };
         add("portfolio", plan(&problem, None).unwrap().after);
-        for (order, start) in starts(&problem, None).unwrap() {
-            let split = split::split_oversized(&problem, start);
-            add(order, cost::cost(&problem, &improve::improve(&problem, split).unwrap()));
+        for Start { order, partition, .. } in starts(&problem, None).unwrap() {
+            let split = split::split_oversized(&problem, partition);
+            let (improved, _) = improve::improve(&problem, split, u64::MAX).unwrap();
+            add(order, cost::cost(&problem, &improved));
         }
     }
     println!("order: problems, not optimal, kernels too many, arrays too many at equal kernels");
