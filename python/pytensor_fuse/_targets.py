@@ -128,15 +128,14 @@ class ScalarKind:
         """Whether Numba has an implementation of its own, other than a call back to Python."""
         from pytensor.link.numba.dispatch.basic import numba_funcify_and_cache_key
 
-        with warnings.catch_warnings():
-            # The dispatcher warns when it falls back; nothing is run here.
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(record=True) as fallbacks:
+            warnings.simplefilter("always")
             try:
-                _, cache_key = numba_funcify_and_cache_key(self.node.op, node=self.node)
+                numba_funcify_and_cache_key(self.node.op, node=self.node)
             except Exception:  # An op that Numba does not know fails in whatever way it likes.
                 return False
-        # What falls back to Python has no cache key.
-        return cache_key is not None
+        # The dispatcher warns when it falls back; nothing else tells in every version.
+        return not fallbacks
 
 
 _KindKey = tuple["ScalarOp", tuple[str, ...], tuple[int, ...], str]
