@@ -1,6 +1,7 @@
 """Fast Elemwise fusion for PyTensor, planned in Rust.
 
->>> import pytensor, pytensor_fuse
+>>> import pytensor
+>>> import pytensor_fuse
 >>> import pytensor.tensor as pt
 >>> x = pt.vector("x")
 >>> f = pytensor.function([x], pt.exp(x) + pt.sin(x))  # fused by this package

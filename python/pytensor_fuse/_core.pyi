@@ -1,7 +1,7 @@
 """The Rust core. Ids are dense, from 0."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any, final
+from typing import Any, SupportsIndex, TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,7 +9,76 @@ from pytensor.graph.basic import Apply, Variable
 
 __version__: str
 
-__all__: list[str]
+__all__ = [
+    "ERROR_KINDS",
+    "AncestorSets",
+    "ContractionError",
+    "CycleError",
+    "EdgeError",
+    "Extraction",
+    "FusedClusters",
+    "Graph",
+    "GraphError",
+    "IdError",
+    "MemoryLimitError",
+    "__version__",
+    "extract",
+    "plan_arrays",
+    "plan_extraction",
+]
+
+ERROR_KINDS: tuple[str, ...]
+
+_Ids: TypeAlias = NDArray[np.integer] | Sequence[SupportsIndex]
+
+class GraphError(ValueError):
+    kind: str
+
+class EdgeError(GraphError):
+    edge: int
+
+class IdError(GraphError, IndexError):
+    id: int
+    limit: int
+
+class CycleError(GraphError):
+    nodes: tuple[int, ...]
+
+class MemoryLimitError(GraphError, MemoryError):
+    needed: int
+    limit: int
+
+class ContractionError(GraphError):
+    through: int
+
+@final
+class Graph:
+    def __new__(cls, n_nodes: SupportsIndex, sources: _Ids, targets: _Ids) -> Graph: ...
+    @property
+    def n_nodes(self) -> int: ...
+    @property
+    def n_edges(self) -> int: ...
+    def successors(self, node: SupportsIndex) -> NDArray[np.uint32]: ...
+    def predecessors(self, node: SupportsIndex) -> NDArray[np.uint32]: ...
+    def transposed(self) -> Graph: ...
+    def toposort(self, key: _Ids | None = None) -> NDArray[np.uint32]: ...
+    def is_convex(self, nodes: _Ids) -> bool: ...
+    def convex_subgraphs(self, labels: _Ids) -> NDArray[np.uint32]: ...
+    def ancestor_sets(self, memory_limit: SupportsIndex | None = None) -> AncestorSets: ...
+
+@final
+class AncestorSets:
+    def __new__(cls, graph: Graph, memory_limit: SupportsIndex | None = None) -> AncestorSets: ...
+    @property
+    def n_nodes(self) -> int: ...
+    @property
+    def memory_used(self) -> int: ...
+    def is_ancestor(self, ancestor: SupportsIndex, node: SupportsIndex) -> bool: ...
+    def ancestors(self, node: SupportsIndex) -> NDArray[np.uint32]: ...
+    def descendants(self, node: SupportsIndex) -> NDArray[np.uint32]: ...
+    def union(self, nodes: _Ids) -> NDArray[np.uint32]: ...
+    def can_contract(self, nodes: _Ids) -> bool: ...
+    def contract(self, nodes: _Ids) -> None: ...
 
 @final
 class Extraction:
@@ -32,6 +101,7 @@ class Extraction:
 @final
 class FusedClusters:
     def clusters(self) -> list[tuple[list[int], list[int], list[int]]]: ...
+    def fused_nodes(self) -> list[int]: ...
     @property
     def before(self) -> tuple[int, int]: ...
     @property

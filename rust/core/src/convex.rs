@@ -113,8 +113,8 @@ pub fn convex_subgraphs(graph: &Graph, labels: &[i64]) -> Result<Vec<u32>> {
 /// before.
 ///
 /// This does nearly all merges, in an order that keeps blocks local and so the searches short:
-/// growing one block to the end before the next is begun, as [`merge_to_fixpoint`] does, took up
-/// to twice as long.
+/// growing one block to the end before the next is begun, as [`merge_to_fixpoint`] does, took two
+/// to three times as long.
 fn merge_along_edges(quotient: &mut Quotient, graph: &Graph, labels: &[i64]) -> Result<()> {
     let sources: Vec<NodeId> = quotient.blocks().collect();
     for source in sources {
