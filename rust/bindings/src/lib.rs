@@ -1,10 +1,19 @@
 //! The extension module `pytensor_fuse._core`.
 
+mod errors;
+mod extract;
+mod plan;
+
 use pyo3::prelude::*;
 
 #[pymodule]
 mod _core {
     use pyo3::prelude::*;
+
+    #[pymodule_export]
+    use crate::extract::{Extraction, extract};
+    #[pymodule_export]
+    use crate::plan::{FusedClusters, plan_arrays, plan_extraction};
 
     /// The package's version, from Cargo.toml.
     #[pymodule_init]

@@ -4,6 +4,7 @@
 
 pub mod error;
 pub mod graph;
+pub mod plan;
 
 pub use error::{Error, Result};
 pub use graph::{Graph, NodeId};

@@ -1,0 +1,1 @@
+"""Fast Elemwise fusion planning for PyTensor, in Rust."""

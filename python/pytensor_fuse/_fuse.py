@@ -1,0 +1,31 @@
+"""The whole pass: extract -> plan -> apply."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pytensor.tensor.rewriting.elemwise import elemwise_max_operands_fct
+
+from pytensor_fuse._apply import apply_clusters
+from pytensor_fuse._extract import extract, plan
+from pytensor_fuse._targets import resolve_target
+
+if TYPE_CHECKING:
+    from pytensor.graph.fg import FunctionGraph
+
+
+def fuse(fgraph: FunctionGraph, reason: str) -> tuple[int, int]:
+    """Fuse the Elemwise nodes of ``fgraph`` for the mode that it is being compiled for.
+
+    Returns
+    -------
+    n_kernels
+        Kernels made.
+    n_replaced
+        Nodes that they replace.
+    """
+    n_before = len(fgraph.apply_nodes)
+    graph = extract(fgraph)
+    clusters = plan(graph, resolve_target(None, fgraph), elemwise_max_operands_fct(None))
+    n_kernels = apply_clusters(fgraph, graph, clusters, reason)
+    return n_kernels, n_before - len(fgraph.apply_nodes) + n_kernels

@@ -1,0 +1,89 @@
+"""One Composite per kernel structure, shared by every graph of the process."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections import OrderedDict
+from typing import TYPE_CHECKING
+
+from pytensor.graph.basic import FrozenApply, NominalVariable
+from pytensor.scalar.basic import Composite, get_scalar_type
+from pytensor.tensor.elemwise import Elemwise
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pytensor_fuse._targets import ScalarKind
+
+# Kernels are kept for later graphs; the least recently used go when their scalar nodes together
+# are more than this, some 100 MB.
+_MAX_SCALAR_NODES = 100_000
+
+
+class KernelCache:
+    """Elemwise ops of fused kernels by structure; the least recently used are forgotten."""
+
+    def __init__(self, max_scalar_nodes: int = _MAX_SCALAR_NODES) -> None:
+        self._max_scalar_nodes = max_scalar_nodes
+        self._n_scalar_nodes = 0
+        self._ops: OrderedDict[bytes, Elemwise] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, key: bytes) -> Elemwise | None:
+        """Return the op of the kernel with this structure, if it is known."""
+        with self._lock:
+            op = self._ops.get(key)
+            if op is not None:
+                self._ops.move_to_end(key)
+            return op
+
+    def add(self, key: bytes, op: Elemwise) -> Elemwise:
+        """Remember ``op``, unless another thread was faster; return the one to use."""
+        with self._lock:
+            known = self._ops.setdefault(key, op)
+            if known is op:
+                self._n_scalar_nodes += len(op.scalar_op.fgraph.apply_nodes)
+            while self._n_scalar_nodes > self._max_scalar_nodes and len(self._ops) > 1:
+                _, oldest = self._ops.popitem(last=False)
+                self._n_scalar_nodes -= len(oldest.scalar_op.fgraph.apply_nodes)
+            return known
+
+
+kernel_cache = KernelCache()
+
+_dtype_codes: dict[str, int] = {}
+_next_dtype_code = itertools.count()
+
+
+def dtype_code(dtype: str) -> int:
+    """Return the number that stands for ``dtype`` in the keys of kernels."""
+    code = _dtype_codes.get(dtype)
+    # Two threads that ask at once must agree on the number.
+    return _dtype_codes.setdefault(dtype, next(_next_dtype_code)) if code is None else code
+
+
+def build_kernel(
+    input_dtypes: Sequence[str],
+    steps: Sequence[tuple[ScalarKind, Sequence[tuple[bool, int]]]],
+    outputs: Sequence[int],
+) -> Elemwise:
+    """Build the Elemwise op of a kernel.
+
+    Parameters
+    ----------
+    input_dtypes
+        Dtype of each input.
+    steps
+        The scalar nodes, each after those it reads: what it computes and, for each operand,
+        whether it is an earlier step and which, or which input.
+    outputs
+        The steps whose results leave the kernel.
+    """
+    inputs = [NominalVariable(i, get_scalar_type(dtype)) for i, dtype in enumerate(input_dtypes)]
+    results = []
+    for kind, operands in steps:
+        scalars = tuple(results[i] if is_step else inputs[i] for is_step, i in operands)
+        types = tuple(out.type for out in kind.node.outputs)
+        results.append(FrozenApply(kind.node.op, scalars, types).outputs[0])
+    return Elemwise(Composite(inputs, [results[i] for i in outputs]))

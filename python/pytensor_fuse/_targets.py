@@ -1,0 +1,168 @@
+"""What a compile target can compile inside a kernel.
+
+PyTensor asks each scalar op for C code, whatever the linker. That question is asked once per
+scalar op and operand dtypes here, and its answer kept for the life of the process. Numba can also
+compile scalar ops that have no C code; what it falls back to Python for stays out of kernels.
+"""
+
+from __future__ import annotations
+
+import enum
+import itertools
+import warnings
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from pytensor.compile.mode import Mode, get_mode
+from pytensor.link.basic import Linker, PerformLinker
+from pytensor.link.c.basic import CLinker, OpWiseCLinker
+from pytensor.link.numba.linker import NumbaLinker
+from pytensor.link.vm import VMLinker
+from pytensor.scalar.basic import get_scalar_type
+
+from pytensor_fuse import _compat
+
+if TYPE_CHECKING:
+    from pytensor.graph.basic import Apply
+    from pytensor.graph.fg import FunctionGraph
+    from pytensor.scalar.basic import ScalarOp
+
+
+class Target(enum.Enum):
+    """Who compiles the kernels."""
+
+    STRICT = "strict"
+    C = "c"
+    PYTHON = "python"
+    NUMBA = "numba"
+
+
+def resolve_target(target: str | Mode | Linker | None, fgraph: FunctionGraph) -> Target:
+    """Return the target that the caller names, or that ``fgraph`` is being compiled for.
+
+    Parameters
+    ----------
+    target
+        ``"c"``, ``"python"``, ``"numba"``, a mode, a linker, or None for the mode in which
+        PyTensor is compiling ``fgraph`` now. Where that is not known, or is none of these, kernels
+        hold only what every target can compile.
+    fgraph
+        The graph to fuse.
+
+    Raises
+    ------
+    ValueError
+        If ``target`` is another string.
+    TypeError
+        If ``target`` is none of these.
+    """
+    if target is None:
+        mode = _compat.compile_mode(fgraph)
+        return Target.STRICT if mode is None else _target_of_linker(get_mode(mode).linker)
+    if isinstance(target, str):
+        names = [known.value for known in Target if known is not Target.STRICT]
+        if target not in names:
+            raise ValueError(f"unknown target {target!r}; give one of {names}, a Mode or a Linker")
+        return Target(target)
+    if isinstance(target, Mode):
+        return _target_of_linker(target.linker)
+    if isinstance(target, Linker):
+        return _target_of_linker(target)
+    raise TypeError(
+        f"target must be None, a string, a Mode or a Linker, not {type(target).__name__}"
+    )
+
+
+def _target_of_linker(linker: Linker) -> Target:
+    if isinstance(linker, NumbaLinker):
+        return Target.NUMBA
+    if isinstance(linker, PerformLinker):
+        return Target.PYTHON
+    if isinstance(linker, CLinker | OpWiseCLinker | VMLinker):
+        return Target.C
+    return Target.STRICT
+
+
+@dataclass(frozen=True, eq=False)
+class ScalarKind:
+    """A scalar op applied to operands of given dtypes.
+
+    Attributes
+    ----------
+    uid
+        Identifies the kind for the life of the process; never used twice.
+    node
+        The scalar apply node, on variables of its own.
+    has_c_code
+        Whether PyTensor would take it into a kernel.
+    """
+
+    uid: int
+    node: Apply
+    has_c_code: bool
+
+    def compiles(self, target: Target) -> bool:
+        """Whether ``target`` can compile it inside a kernel."""
+        return self.has_c_code or (target is Target.NUMBA and self.numba_compiles)
+
+    @cached_property
+    def numba_compiles(self) -> bool:
+        """Whether Numba has an implementation of its own, other than a call back to Python."""
+        from pytensor.link.numba.dispatch.basic import numba_funcify_and_cache_key
+
+        with warnings.catch_warnings():
+            # The dispatcher warns when it falls back; nothing is run here.
+            warnings.simplefilter("ignore")
+            try:
+                _, cache_key = numba_funcify_and_cache_key(self.node.op, node=self.node)
+            except Exception:  # An op that Numba does not know fails in whatever way it likes.
+                return False
+        # What falls back to Python has no cache key.
+        return cache_key is not None
+
+
+_KindKey = tuple["ScalarOp", tuple[str, ...], tuple[int, ...], str]
+
+# Scalar ops with inner graphs are as many as the graphs that a process compiles, so the table is
+# emptied when it holds this many: answers are asked for again, results do not change.
+_MAX_KINDS = 20_000
+_kinds: dict[_KindKey, ScalarKind | None] = {}
+_uids = itertools.count()
+
+
+def scalar_kind(node: Apply) -> ScalarKind | None:
+    """Return what an Elemwise node computes per element, or None if it cannot be in a kernel.
+
+    Parameters
+    ----------
+    node
+        An Elemwise node. Several outputs, or an output whose dtype is not the one that the scalar
+        op gives it, keep it out of kernels.
+    """
+    if len(node.outputs) != 1:
+        return None
+    inputs = node.inputs
+    key = (
+        node.op.scalar_op,
+        tuple(variable.type.dtype for variable in inputs),
+        tuple(inputs.index(variable) for variable in inputs),
+        node.outputs[0].type.dtype,
+    )
+    try:
+        return _kinds[key]
+    except KeyError:
+        pass
+    if len(_kinds) >= _MAX_KINDS:
+        _kinds.clear()
+    # Two threads that ask at once must agree on the answer, for its uid is compared.
+    return _kinds.setdefault(key, _ask(node))
+
+
+def _ask(node: Apply) -> ScalarKind | None:
+    scalars = [get_scalar_type(variable.type.dtype).make_variable() for variable in node.inputs]
+    scalar_node = node.op.scalar_op.make_node(*scalars)
+    if [out.type.dtype for out in scalar_node.outputs] != [node.outputs[0].type.dtype]:
+        return None
+    has_c_code = bool(node.op.scalar_op.supports_c_code(node.inputs, node.outputs))
+    return ScalarKind(next(_uids), scalar_node, has_c_code)

@@ -1,0 +1,283 @@
+//! The fusion planner for Python.
+
+use numpy::{PyReadonlyArray1, PyUntypedArrayMethods};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use pytensor_fuse_core::plan::{
+    self, Cluster, Cost, FusionProblem, NONE, Plan, ProblemArrays, Rows, canonical::canonical_form,
+    cost::lone_cost,
+};
+use rustc_hash::FxHashMap;
+
+use crate::errors::to_py;
+use crate::extract::{Extraction, TypeInfo};
+
+/// Clusters of a graph, in an order in which they can be applied.
+#[pyclass(frozen, module = "pytensor_fuse._core")]
+pub(crate) struct FusedClusters {
+    problem: FusionProblem,
+    plan: Plan,
+    lone: Cost,
+}
+
+type ClusterIds = (Vec<u32>, Vec<u32>, Vec<u32>);
+type KernelIds<'py> = (Bound<'py, PyBytes>, Vec<u32>, Vec<u32>, Vec<u32>);
+type CostPair = (u64, u64);
+
+#[pymethods]
+impl FusedClusters {
+    /// For each cluster its nodes, its input variables and its output variables.
+    fn clusters(&self) -> Vec<ClusterIds> {
+        let ids = |cluster: &Cluster| {
+            let Cluster { nodes, interface } = cluster;
+            let outputs = interface.outputs.iter().map(|&node| self.problem.output(node));
+            (nodes.clone(), interface.inputs.clone(), outputs.collect())
+        };
+        self.plan.clusters.iter().map(ids).collect()
+    }
+
+    /// Kernels and arrays if nothing is fused.
+    #[getter]
+    fn before(&self) -> CostPair {
+        self.with_lone(self.plan.before)
+    }
+
+    /// Kernels and arrays of the plan.
+    #[getter]
+    fn after(&self) -> CostPair {
+        self.with_lone(self.plan.after)
+    }
+
+    /// Which order of the portfolio won.
+    #[getter]
+    fn order(&self) -> &'static str {
+        self.plan.order
+    }
+
+    /// Nodes that may be fused.
+    #[getter]
+    fn n_fusable(&self) -> u64 {
+        self.plan.before.kernels
+    }
+
+    /// For each cluster a key that equal kernels share, its nodes in the canonical order of the
+    /// kernel, its input variables in theirs, and its output variables.
+    ///
+    /// `kinds` identifies for each signature what its nodes compute, and `dtype_codes` the dtypes
+    /// of the extraction; both must mean the same for every graph whose keys are compared.
+    fn kernels<'py>(
+        &self,
+        py: Python<'py>,
+        extraction: &Extraction,
+        kinds: Vec<i64>,
+        dtype_codes: Vec<u64>,
+    ) -> PyResult<Vec<KernelIds<'py>>> {
+        let kind = |node: u32| {
+            let signature = *extraction.signatures.get(node as usize)?;
+            u64::try_from(*kinds.get(signature as usize)?).ok()
+        };
+        let dtype = |variable: u32| {
+            let info = extraction.types.get(variable as usize)?.as_ref()?;
+            dtype_codes.get(info.dtype as usize).copied()
+        };
+        let mut kernels = Vec::with_capacity(self.plan.clusters.len());
+        for cluster in &self.plan.clusters {
+            let form = canonical_form(&self.problem, cluster, kind, dtype).map_err(to_py)?;
+            let bytes: Vec<u8> = form.key.iter().flat_map(|word| word.to_le_bytes()).collect();
+            let outputs = &cluster.interface.outputs;
+            let outputs = outputs.iter().map(|&node| self.problem.output(node)).collect();
+            kernels.push((PyBytes::new(py, &bytes), form.nodes, form.inputs, outputs));
+        }
+        Ok(kernels)
+    }
+}
+
+impl FusedClusters {
+    fn with_lone(&self, cost: Cost) -> CostPair {
+        (cost.kernels + self.lone.kernels, cost.arrays + self.lone.arrays)
+    }
+}
+
+/// Plans the fusion of an extracted graph.
+///
+/// `fusable` and `strict` say for each signature whether its nodes may be fused, and whether
+/// PyTensor would fuse them; `uniform` lists the constants whose elements are all the same.
+#[pyfunction]
+#[pyo3(signature = (extraction, fusable, strict, uniform, orderings, max_operands))]
+pub(crate) fn plan_extraction(
+    py: Python<'_>,
+    extraction: &Extraction,
+    fusable: Vec<bool>,
+    strict: Vec<bool>,
+    uniform: Vec<u32>,
+    orderings: Vec<(u32, u32)>,
+    max_operands: u32,
+) -> PyResult<FusedClusters> {
+    py.detach(|| {
+        let may_fuse = extraction.by_node(&fusable);
+        let (groups, links) = extraction.groups_and_links(&may_fuse, &uniform);
+        let mut results = vec![false; extraction.variables.len()];
+        for &variable in &extraction.results {
+            results[variable as usize] = true;
+        }
+        let problem = FusionProblem::new(ProblemArrays {
+            n_variables: extraction.variables.len(),
+            inputs: extraction.inputs.clone(),
+            outputs: extraction.outputs.clone(),
+            groups,
+            links,
+            constants: extraction.constants.clone(),
+            results,
+            orderings,
+            max_operands,
+        })?;
+        let plan = if fusable == strict {
+            plan::plan(&problem, None)?
+        } else {
+            plan::plan(&problem, Some(&extraction.by_node(&strict)))?
+        };
+        let unfused = (0u32..)
+            .zip(&extraction.signatures)
+            .filter(|&(node, &signature)| signature != NONE && problem.group(node).is_none());
+        let lone = lone_cost(&problem, unfused.map(|(node, _)| node));
+        Ok(FusedClusters { problem, plan, lone })
+    })
+    .map_err(to_py)
+}
+
+impl Extraction {
+    /// A flag per signature as a flag per node.
+    fn by_node(&self, flags: &[bool]) -> Vec<bool> {
+        let flag = |&signature: &u32| flags.get(signature as usize).copied().unwrap_or(false);
+        self.signatures.iter().map(flag).collect()
+    }
+
+    /// Groups of nodes by broadcast pattern, and for each variable the group that it can bring
+    /// together: the one whose pattern it has itself.
+    ///
+    /// A pattern is what the result's type states and what follows from the operands' types; the
+    /// two differ only in graphs built by hand, where a kernel made of nodes that agree in one but
+    /// not in the other could broadcast what must not be broadcast.
+    fn groups_and_links(&self, may_fuse: &[bool], uniform: &[u32]) -> (Vec<i32>, Vec<i32>) {
+        let implied = self.implied_masks();
+        let mut ids = FxHashMap::default();
+        let mut by_pattern: FxHashMap<(u32, u64), i32> = FxHashMap::default();
+        let mut groups = vec![-1; self.nodes.len()];
+        for node in (0..self.nodes.len() as u32).filter(|&node| may_fuse[node as usize]) {
+            let &[output] = self.outputs.row(node) else { continue };
+            let Some(TypeInfo { ndim, mask, .. }) = self.types[output as usize] else { continue };
+            let follows = implied[output as usize];
+            // A type that claims length 1 where the operands do not imply it.
+            if mask & !follows != 0 {
+                continue;
+            }
+            let next = ids.len() as i32;
+            let group = *ids.entry((ndim, mask, follows)).or_insert(next);
+            groups[node as usize] = group;
+            if mask == follows {
+                by_pattern.insert((ndim, mask), group);
+            }
+        }
+        let mut links: Vec<i32> = self
+            .types
+            .iter()
+            .map(|info| match info {
+                Some(TypeInfo { ndim, mask, .. }) => {
+                    by_pattern.get(&(*ndim, *mask)).copied().unwrap_or(-1)
+                }
+                None => -1,
+            })
+            .collect();
+        for (variable, info) in self.types.iter().enumerate() {
+            let one_element = info.is_some_and(|info| info.mask.count_ones() == info.ndim);
+            if self.constants[variable] && one_element {
+                links[variable] = -1;
+            }
+        }
+        for &variable in uniform {
+            if let Some(link) = links.get_mut(variable as usize) {
+                *link = -1;
+            }
+        }
+        (groups, links)
+    }
+
+    /// For each variable the dimensions known to have length 1: by its type, or because all the
+    /// operands that a typed node computes it from have.
+    fn implied_masks(&self) -> Vec<u64> {
+        let mut implied: Vec<u64> =
+            self.types.iter().map(|info| info.map_or(0, |info| info.mask)).collect();
+        for (node, &signature) in (0u32..).zip(&self.signatures) {
+            if signature == NONE {
+                continue;
+            }
+            let operands = self.inputs.row(node).iter().map(|&input| implied[input as usize]);
+            let Some(all) = operands.reduce(|a, b| a & b) else { continue };
+            for &output in self.outputs.row(node) {
+                implied[output as usize] = all;
+            }
+        }
+        implied
+    }
+}
+
+/// Plans the fusion of a graph given as integer arrays.
+///
+/// Returns the offsets of the clusters, their nodes, and the cost (kernels, arrays) before and
+/// after.
+#[pyfunction]
+#[pyo3(signature = (*, n_variables, input_offsets, inputs, output_offsets, outputs, groups, links,
+                    constants, results, max_operands, orderings=Vec::new(), strict=None))]
+#[expect(clippy::too_many_arguments, reason = "one argument per array of the problem")]
+pub(crate) fn plan_arrays<'py>(
+    py: Python<'py>,
+    n_variables: usize,
+    input_offsets: PyReadonlyArray1<'py, u32>,
+    inputs: PyReadonlyArray1<'py, u32>,
+    output_offsets: PyReadonlyArray1<'py, u32>,
+    outputs: PyReadonlyArray1<'py, u32>,
+    groups: PyReadonlyArray1<'py, i32>,
+    links: PyReadonlyArray1<'py, i32>,
+    constants: PyReadonlyArray1<'py, bool>,
+    results: PyReadonlyArray1<'py, bool>,
+    max_operands: u32,
+    orderings: Vec<(u32, u32)>,
+    strict: Option<PyReadonlyArray1<'py, bool>>,
+) -> PyResult<PlannedArrays<'py>> {
+    let arrays = ProblemArrays {
+        n_variables,
+        inputs: Rows::new("inputs", to_vec(&input_offsets), to_vec(&inputs)).map_err(to_py)?,
+        outputs: Rows::new("outputs", to_vec(&output_offsets), to_vec(&outputs)).map_err(to_py)?,
+        groups: to_vec(&groups),
+        links: to_vec(&links),
+        constants: to_vec(&constants),
+        results: to_vec(&results),
+        orderings,
+        max_operands,
+    };
+    let strict = strict.as_ref().map(to_vec);
+    let plan = py
+        .detach(|| {
+            let problem = FusionProblem::new(arrays)?;
+            plan::plan(&problem, strict.as_deref())
+        })
+        .map_err(to_py)?;
+    let mut clusters = Rows::empty();
+    for cluster in &plan.clusters {
+        clusters.push(cluster.nodes.iter().copied());
+    }
+    Ok((
+        numpy::PyArray1::from_slice(py, clusters.offsets()),
+        numpy::PyArray1::from_slice(py, clusters.items()),
+        (plan.before.kernels, plan.before.arrays),
+        (plan.after.kernels, plan.after.arrays),
+    ))
+}
+
+type PlannedArrays<'py> =
+    (Bound<'py, numpy::PyArray1<u32>>, Bound<'py, numpy::PyArray1<u32>>, CostPair, CostPair);
+
+fn to_vec<T: numpy::Element + Copy>(array: &PyReadonlyArray1<'_, T>) -> Vec<T> {
+    debug_assert!(array.ndim() == 1);
+    array.as_array().iter().copied().collect()
+}

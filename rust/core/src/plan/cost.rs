@@ -1,0 +1,121 @@
+//! What a partition costs: kernels first, then the arrays that they read and write.
+
+use super::partition::Partition;
+use super::problem::{FusionProblem, NONE, VarId};
+use crate::graph::NodeId;
+
+/// Cost of a plan; smaller is better, kernels before arrays.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Hash)]
+pub struct Cost {
+    /// Number of kernels: clusters and lone nodes that have a group.
+    pub kernels: u64,
+    /// Distinct non-constant inputs of kernels, plus their outputs that are read outside.
+    pub arrays: u64,
+}
+
+/// Where the operands of a cluster come from and go to.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Interface {
+    /// Distinct variables that members read and none of them owns, in the order of first reading.
+    pub inputs: Vec<VarId>,
+    /// Members whose result is read outside or is a result of the graph, ascending.
+    pub outputs: Vec<NodeId>,
+}
+
+/// Computes interfaces; keeps its scratch space from one to the next.
+#[derive(Debug)]
+pub struct Interfaces<'a> {
+    problem: &'a FusionProblem,
+    /// The epoch in which a variable was last seen as an input.
+    seen: Vec<u32>,
+    /// The epoch in which a node was last a member.
+    member: Vec<u32>,
+    epoch: u32,
+}
+
+impl<'a> Interfaces<'a> {
+    /// For the clusters of `problem`; O(n) memory.
+    #[must_use]
+    pub fn new(problem: &'a FusionProblem) -> Self {
+        let (seen, member) = (vec![0; problem.n_variables()], vec![0; problem.n_nodes()]);
+        Self { problem, seen, member, epoch: 0 }
+    }
+
+    /// The interface of the cluster with these members; linear in their operands and clients.
+    pub fn of(&mut self, members: &[NodeId]) -> Interface {
+        self.epoch += 1;
+        for &node in members {
+            self.member[node as usize] = self.epoch;
+        }
+        let mut interface = Interface::default();
+        for &node in members {
+            for &variable in self.problem.inputs(node) {
+                let owner = self.problem.owner(variable);
+                let inside = owner != NONE && self.member[owner as usize] == self.epoch;
+                let seen = std::mem::replace(&mut self.seen[variable as usize], self.epoch);
+                if !inside && seen != self.epoch {
+                    interface.inputs.push(variable);
+                }
+            }
+            if self.leaves(node) {
+                interface.outputs.push(node);
+            }
+        }
+        interface
+    }
+
+    fn leaves(&self, node: NodeId) -> bool {
+        let output = self.problem.output(node);
+        self.problem.is_result(output)
+            || self
+                .problem
+                .clients(output)
+                .iter()
+                .any(|&client| self.member[client as usize] != self.epoch)
+    }
+}
+
+impl Interface {
+    /// Inputs, constants among them, plus outputs: what the operand limit counts.
+    #[must_use]
+    pub fn operands(&self) -> usize {
+        self.inputs.len() + self.outputs.len()
+    }
+
+    /// Non-constant inputs plus outputs: what the kernel reads and writes.
+    #[must_use]
+    pub fn arrays(&self, problem: &FusionProblem) -> usize {
+        let read = self.inputs.iter().filter(|&&variable| !problem.is_constant(variable)).count();
+        read + self.outputs.len()
+    }
+}
+
+/// Cost of `partition`: every block of nodes that have a group is a kernel. O(n + m).
+#[must_use]
+pub fn cost(problem: &FusionProblem, partition: &Partition) -> Cost {
+    let mut interfaces = Interfaces::new(problem);
+    let mut total = Cost::default();
+    for block in partition.names().filter(|&name| problem.group(name).is_some()) {
+        total.kernels += 1;
+        total.arrays += interfaces.of(partition.members(block)).arrays(problem) as u64;
+    }
+    total
+}
+
+/// Cost of nodes that are kernels but may not be fused: each its distinct non-constant inputs and
+/// those of its results that are read. Linear in their operands.
+pub fn lone_cost(problem: &FusionProblem, nodes: impl Iterator<Item = NodeId>) -> Cost {
+    let mut total = Cost::default();
+    for node in nodes {
+        total.kernels += 1;
+        let operands = problem.inputs(node);
+        let distinct = (0..operands.len()).filter(|&i| {
+            !problem.is_constant(operands[i]) && !operands[..i].contains(&operands[i])
+        });
+        let read =
+            |&&output: &&VarId| problem.is_result(output) || !problem.clients(output).is_empty();
+        total.arrays +=
+            (distinct.count() + problem.outputs(node).iter().filter(read).count()) as u64;
+    }
+    total
+}

@@ -1,0 +1,170 @@
+//! A partition of the nodes into blocks, and its quotient graph.
+
+use super::problem::{FusionProblem, NONE, Rows};
+use crate::error::{Error, Result};
+use crate::graph::NodeId;
+
+/// Blocks of nodes. A block is named by its smallest member.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Partition {
+    block: Vec<NodeId>,
+    /// Members of the block at the row of its name, ascending; other rows are empty.
+    members: Rows,
+}
+
+impl Partition {
+    /// Every node alone.
+    #[must_use]
+    pub fn singletons(n_nodes: usize) -> Self {
+        Self::from_names((0..n_nodes as u32).collect())
+    }
+
+    /// The partition in which two nodes share a block when they have the same name; a node named
+    /// [`NONE`] is alone. O(n).
+    #[must_use]
+    pub fn from_names(names: Vec<u32>) -> Self {
+        let mut smallest = rustc_hash::FxHashMap::default();
+        let block = names
+            .iter()
+            .zip(0u32..)
+            .map(|(&name, node)| match name {
+                NONE => node,
+                name => *smallest.entry(name).or_insert(node),
+            })
+            .collect();
+        Self::from_blocks(block)
+    }
+
+    /// `block[node]` is the smallest member of the block of `node`.
+    fn from_blocks(block: Vec<NodeId>) -> Self {
+        let mut size = vec![0u32; block.len() + 1];
+        for &name in &block {
+            size[name as usize + 1] += 1;
+        }
+        for i in 0..block.len() {
+            size[i + 1] += size[i];
+        }
+        let mut next = size.clone();
+        let mut items = vec![0; block.len()];
+        for (&name, node) in block.iter().zip(0u32..) {
+            let slot = &mut next[name as usize];
+            items[*slot as usize] = node;
+            *slot += 1;
+        }
+        Self { block, members: Rows::from_parts(size, items) }
+    }
+
+    /// Name of the block of `node`: its smallest member.
+    #[must_use]
+    pub fn block(&self, node: NodeId) -> NodeId {
+        self.block[node as usize]
+    }
+
+    /// The names of all blocks, node by node.
+    #[must_use]
+    pub fn blocks(&self) -> &[NodeId] {
+        &self.block
+    }
+
+    /// The names of the blocks, ascending, each once.
+    pub fn names(&self) -> impl Iterator<Item = NodeId> + '_ {
+        (0..self.block.len() as u32).filter(|&node| self.block(node) == node)
+    }
+
+    /// Members of the block named `block`, ascending.
+    #[must_use]
+    pub fn members(&self, block: NodeId) -> &[NodeId] {
+        self.members.row(block)
+    }
+
+    /// Merges the blocks of each pair; O(n) for all of them.
+    pub fn merge_pairs(&mut self, pairs: &[(NodeId, NodeId)]) {
+        if pairs.is_empty() {
+            return;
+        }
+        // A union-find whose roots are the smallest names, with path halving.
+        let mut parent = std::mem::take(&mut self.block);
+        let find = |parent: &mut Vec<u32>, mut node: u32| {
+            while parent[node as usize] != node {
+                parent[node as usize] = parent[parent[node as usize] as usize];
+                node = parent[node as usize];
+            }
+            node
+        };
+        for &(a, b) in pairs {
+            let (a, b) = (find(&mut parent, a), find(&mut parent, b));
+            parent[a.max(b) as usize] = a.min(b);
+        }
+        for node in 0..parent.len() as u32 {
+            parent[node as usize] = find(&mut parent, node);
+        }
+        *self = Self::from_blocks(parent);
+    }
+
+    /// The blocks in a topological order of the quotient graph: first those that depend on none,
+    /// by name, then each as soon as the last that it depends on has been listed. O(n + m).
+    ///
+    /// # Errors
+    /// [`Error::Cycle`] lists the blocks of one cycle, if the quotient graph has one.
+    pub fn quotient_order(&self, problem: &FusionProblem) -> Result<Vec<NodeId>> {
+        let graph = problem.graph();
+        let n_nodes = self.block.len() as u32;
+        let mut missing = vec![0u32; self.block.len()];
+        for node in 0..n_nodes {
+            let block = self.block(node);
+            let others = graph.predecessors(node).iter().filter(|&&p| self.block(p) != block);
+            missing[block as usize] += others.count() as u32;
+        }
+        let mut order: Vec<NodeId> =
+            self.names().filter(|&name| missing[name as usize] == 0).collect();
+        let mut done = 0;
+        while let Some(&block) = order.get(done) {
+            done += 1;
+            for &member in self.members(block) {
+                for &client in graph.successors(member) {
+                    let other = self.block(client);
+                    if other == block {
+                        continue;
+                    }
+                    missing[other as usize] -= 1;
+                    if missing[other as usize] == 0 {
+                        order.push(other);
+                    }
+                }
+            }
+        }
+        if order.len() == self.names().count() {
+            return Ok(order);
+        }
+        Err(Error::Cycle { nodes: self.cycle(problem, &missing) })
+    }
+
+    /// Walks backwards among blocks that wait for another until one repeats.
+    fn cycle(&self, problem: &FusionProblem, missing: &[u32]) -> Vec<NodeId> {
+        let waits = |block: NodeId| missing[block as usize] > 0;
+        let Some(start) = self.block.iter().copied().find(|&block| waits(block)) else {
+            return Vec::new();
+        };
+        let mut position = rustc_hash::FxHashMap::default();
+        let mut path = Vec::new();
+        let mut block = start;
+        while position.insert(block, path.len()).is_none() {
+            path.push(block);
+            let before = self
+                .members(block)
+                .iter()
+                .flat_map(|&member| problem.graph().predecessors(member))
+                .map(|&source| self.block(source))
+                .find(|&other| other != block && waits(other));
+            // A block that waits has a predecessor that waits.
+            let Some(before) = before else { return path };
+            block = before;
+        }
+        let mut cycle = path.split_off(position[&block]);
+        cycle.reverse();
+        let smallest = cycle.iter().enumerate().min_by_key(|&(_, &block)| block);
+        let first = smallest.map_or(0, |(index, _)| index);
+        cycle.rotate_left(first);
+        cycle
+    }
+}

@@ -1,0 +1,368 @@
+//! What the planner is asked: a bipartite graph of apply nodes and variables as integer arrays.
+
+use crate::error::{Error, Result};
+use crate::graph::{Graph, MAX_NODES, NodeId};
+
+/// Variables are dense ids `0..n_variables`.
+pub type VarId = u32;
+
+/// Marks "no node", "no group".
+pub const NONE: u32 = u32::MAX;
+
+/// Compressed rows of ids: row `i` is `items[offsets[i]..offsets[i + 1]]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rows {
+    offsets: Vec<u32>,
+    items: Vec<u32>,
+}
+
+impl Rows {
+    /// Checks that `offsets` is a non-decreasing partition of `items` into rows.
+    ///
+    /// # Errors
+    /// [`Error::Inconsistent`] names the array, [`Error::TooLarge`] its length.
+    pub fn new(what: &'static str, offsets: Vec<u32>, items: Vec<u32>) -> Result<Self> {
+        if offsets.len() > MAX_NODES || items.len() > MAX_NODES {
+            let count = offsets.len().max(items.len());
+            return Err(Error::TooLarge { what, count, limit: MAX_NODES });
+        }
+        let partition = offsets.first() == Some(&0)
+            && offsets.last().map(|&end| end as usize) == Some(items.len())
+            && offsets.windows(2).all(|pair| pair[0] <= pair[1]);
+        if !partition {
+            return Err(Error::Inconsistent(format!(
+                "the offsets of {what} must start at 0, never fall, and end at {}",
+                items.len()
+            )));
+        }
+        Ok(Self { offsets, items })
+    }
+
+    /// One empty row after another can be pushed onto this.
+    #[must_use]
+    pub fn empty() -> Self {
+        Self { offsets: vec![0], items: Vec::new() }
+    }
+
+    /// Rows that the caller has partitioned itself.
+    pub(super) fn from_parts(offsets: Vec<u32>, items: Vec<u32>) -> Self {
+        debug_assert_eq!(offsets.last().map(|&end| end as usize), Some(items.len()));
+        Self { offsets, items }
+    }
+
+    /// Appends a row.
+    pub fn push(&mut self, row: impl IntoIterator<Item = u32>) {
+        self.items.extend(row);
+        // Callers hold at most MAX_NODES items: each is a checked id of a checked array.
+        self.offsets.push(self.items.len() as u32);
+    }
+
+    /// Number of rows.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.offsets.len() - 1
+    }
+
+    /// Whether there are no rows.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Row `i`. Panics if there is none, as indexing does.
+    #[must_use]
+    pub fn row(&self, i: u32) -> &[u32] {
+        let i = i as usize;
+        &self.items[self.offsets[i] as usize..self.offsets[i + 1] as usize]
+    }
+
+    /// All rows, one after the other.
+    #[must_use]
+    pub fn items(&self) -> &[u32] {
+        &self.items
+    }
+
+    /// Where each row starts, and where the last one ends.
+    #[must_use]
+    pub fn offsets(&self) -> &[u32] {
+        &self.offsets
+    }
+}
+
+/// The arrays of a fusion problem, as a caller gives them; [`FusionProblem::new`] checks them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProblemArrays {
+    /// Number of variables.
+    pub n_variables: usize,
+    /// Operands of each node, in their order, repeated ones repeated.
+    pub inputs: Rows,
+    /// Results of each node. A variable is the result of one node at most.
+    pub outputs: Rows,
+    /// Group of each node, -1 where it may not be fused. Only nodes of one group fuse.
+    pub groups: Vec<i32>,
+    /// For each variable the group whose nodes it may bring together when they share it as an
+    /// operand though no data flows between them, -1 for none.
+    pub links: Vec<i32>,
+    /// Which variables are constants: they are not counted as arrays.
+    pub constants: Vec<bool>,
+    /// Which variables are results of the whole graph.
+    pub results: Vec<bool>,
+    /// Orders to keep beside the data flow: `(before, after)` pairs of nodes.
+    pub orderings: Vec<(NodeId, NodeId)>,
+    /// Most distinct inputs plus outputs that a cluster of several nodes may have.
+    pub max_operands: u32,
+}
+
+/// A checked fusion problem with what every planner derives from it.
+#[derive(Debug, Clone)]
+pub struct FusionProblem {
+    arrays: ProblemArrays,
+    owner: Vec<NodeId>,
+    graph: Graph,
+    clients: Rows,
+    n_groups: usize,
+}
+
+impl FusionProblem {
+    /// Checks the arrays and derives owners, clients and the graph of dependencies; O(n + m).
+    ///
+    /// # Errors
+    /// [`Error::LengthMismatch`], [`Error::OutOfRange`] and [`Error::Inconsistent`] name the
+    /// array and the entry. Nodes must come in a topological order: [`Error::Inconsistent`] names
+    /// the first edge that runs backwards.
+    pub fn new(arrays: ProblemArrays) -> Result<Self> {
+        let n_nodes = arrays.inputs.len();
+        let n_variables = arrays.n_variables;
+        if n_variables > MAX_NODES {
+            let what = "the list of variables";
+            return Err(Error::TooLarge { what, count: n_variables, limit: MAX_NODES });
+        }
+        for (right, right_len) in
+            [("outputs", arrays.outputs.len()), ("groups", arrays.groups.len())]
+        {
+            same_length(("inputs", n_nodes), (right, right_len))?;
+        }
+        for (right, right_len) in [
+            ("links", arrays.links.len()),
+            ("constants", arrays.constants.len()),
+            ("results", arrays.results.len()),
+        ] {
+            same_length(("n_variables", n_variables), (right, right_len))?;
+        }
+        in_range("input variable", arrays.inputs.items(), n_variables)?;
+        in_range("output variable", arrays.outputs.items(), n_variables)?;
+        let n_groups = count_groups(&arrays)?;
+        let owner = owners(&arrays)?;
+        let graph = dependencies(&arrays, &owner)?;
+        let clients = clients(&arrays);
+        Ok(Self { arrays, owner, graph, clients, n_groups })
+    }
+
+    /// Number of apply nodes; their ids are a topological order.
+    #[must_use]
+    pub fn n_nodes(&self) -> usize {
+        self.arrays.inputs.len()
+    }
+
+    /// Number of variables.
+    #[must_use]
+    pub fn n_variables(&self) -> usize {
+        self.arrays.n_variables
+    }
+
+    /// One past the largest group.
+    #[must_use]
+    pub fn n_groups(&self) -> usize {
+        self.n_groups
+    }
+
+    /// Operands of `node`.
+    #[must_use]
+    pub fn inputs(&self, node: NodeId) -> &[VarId] {
+        self.arrays.inputs.row(node)
+    }
+
+    /// Results of `node`.
+    #[must_use]
+    pub fn outputs(&self, node: NodeId) -> &[VarId] {
+        self.arrays.outputs.row(node)
+    }
+
+    /// The one result of a node that may be fused.
+    #[must_use]
+    pub fn output(&self, node: NodeId) -> VarId {
+        self.arrays.outputs.row(node)[0]
+    }
+
+    /// Group of `node`, if it may be fused.
+    #[must_use]
+    pub fn group(&self, node: NodeId) -> Option<u32> {
+        u32::try_from(self.arrays.groups[node as usize]).ok()
+    }
+
+    /// The group that `variable` may bring together, if any.
+    #[must_use]
+    pub fn link(&self, variable: VarId) -> Option<u32> {
+        u32::try_from(self.arrays.links[variable as usize]).ok()
+    }
+
+    /// Whether `variable` is a constant.
+    #[must_use]
+    pub fn is_constant(&self, variable: VarId) -> bool {
+        self.arrays.constants[variable as usize]
+    }
+
+    /// Whether `variable` is a result of the whole graph.
+    #[must_use]
+    pub fn is_result(&self, variable: VarId) -> bool {
+        self.arrays.results[variable as usize]
+    }
+
+    /// The node whose result `variable` is, or [`NONE`].
+    #[must_use]
+    pub fn owner(&self, variable: VarId) -> NodeId {
+        self.owner[variable as usize]
+    }
+
+    /// The nodes that read `variable`, ascending, each once.
+    #[must_use]
+    pub fn clients(&self, variable: VarId) -> &[NodeId] {
+        self.clients.row(variable)
+    }
+
+    /// Dependencies between nodes: data flow and orderings, each once.
+    #[must_use]
+    pub fn graph(&self) -> &Graph {
+        &self.graph
+    }
+
+    /// Most operands of a cluster of several nodes.
+    #[must_use]
+    pub fn max_operands(&self) -> usize {
+        self.arrays.max_operands as usize
+    }
+
+    /// Whether there are orders beside the data flow.
+    #[must_use]
+    pub fn has_orderings(&self) -> bool {
+        !self.arrays.orderings.is_empty()
+    }
+}
+
+fn same_length(left: (&'static str, usize), right: (&'static str, usize)) -> Result<()> {
+    if left.1 == right.1 {
+        return Ok(());
+    }
+    Err(Error::LengthMismatch {
+        left: left.0,
+        left_len: left.1,
+        right: right.0,
+        right_len: right.1,
+    })
+}
+
+fn in_range(what: &'static str, ids: &[u32], limit: usize) -> Result<()> {
+    match ids.iter().find(|&&id| id as usize >= limit) {
+        Some(&id) => Err(Error::OutOfRange { what, id: id.into(), limit }),
+        None => Ok(()),
+    }
+}
+
+/// Groups index per-group tables, so they must be dense: below the number of nodes.
+fn count_groups(arrays: &ProblemArrays) -> Result<usize> {
+    let n_nodes = arrays.groups.len();
+    let mut n_groups = 0;
+    for (node, &group) in arrays.groups.iter().enumerate() {
+        let Ok(group) = usize::try_from(group) else { continue };
+        if group >= n_nodes {
+            return Err(Error::OutOfRange { what: "group", id: group as i64, limit: n_nodes });
+        }
+        if arrays.outputs.row(node as u32).len() != 1 {
+            return Err(Error::Inconsistent(format!(
+                "node {node} has {} outputs; only a node with one output may have a group",
+                arrays.outputs.row(node as u32).len()
+            )));
+        }
+        n_groups = n_groups.max(group + 1);
+    }
+    Ok(n_groups)
+}
+
+fn owners(arrays: &ProblemArrays) -> Result<Vec<NodeId>> {
+    let mut owner = vec![NONE; arrays.n_variables];
+    for node in 0..arrays.outputs.len() as u32 {
+        for &variable in arrays.outputs.row(node) {
+            let slot = &mut owner[variable as usize];
+            if *slot != NONE {
+                return Err(Error::Inconsistent(format!(
+                    "variable {variable} is an output of node {slot} and of node {node}"
+                )));
+            }
+            *slot = node;
+        }
+    }
+    Ok(owner)
+}
+
+fn dependencies(arrays: &ProblemArrays, owner: &[NodeId]) -> Result<Graph> {
+    let n_nodes = arrays.inputs.len();
+    let (mut sources, mut targets) = (Vec::new(), Vec::new());
+    // `last[p]`: the newest target of an edge from p, so that parallel edges are told apart.
+    let mut last = vec![NONE; n_nodes];
+    for node in 0..n_nodes as u32 {
+        for &variable in arrays.inputs.row(node) {
+            let source = owner[variable as usize];
+            if source == NONE || last[source as usize] == node {
+                continue;
+            }
+            if source >= node {
+                return Err(Error::Inconsistent(format!(
+                    "node {node} reads variable {variable} of node {source}, which comes later; \
+                     nodes must be in topological order"
+                )));
+            }
+            last[source as usize] = node;
+            sources.push(source);
+            targets.push(node);
+        }
+    }
+    for &(before, after) in &arrays.orderings {
+        in_range("node of an ordering", &[before, after], n_nodes)?;
+        if before >= after {
+            return Err(Error::Inconsistent(format!(
+                "the ordering of node {before} before node {after} contradicts the order of the \
+                 nodes"
+            )));
+        }
+        sources.push(before);
+        targets.push(after);
+    }
+    Graph::new(n_nodes, &sources, &targets)
+}
+
+fn clients(arrays: &ProblemArrays) -> Rows {
+    let n_nodes = arrays.inputs.len() as u32;
+    let mut offsets = vec![0u32; arrays.n_variables + 1];
+    let mut last = vec![NONE; arrays.n_variables];
+    let mut pairs = Vec::with_capacity(arrays.inputs.items().len());
+    for node in 0..n_nodes {
+        for &variable in arrays.inputs.row(node) {
+            if last[variable as usize] != node {
+                last[variable as usize] = node;
+                offsets[variable as usize + 1] += 1;
+                pairs.push((variable, node));
+            }
+        }
+    }
+    for i in 0..arrays.n_variables {
+        offsets[i + 1] += offsets[i];
+    }
+    let mut next = offsets.clone();
+    let mut items = vec![0; pairs.len()];
+    for (variable, node) in pairs {
+        let slot = &mut next[variable as usize];
+        items[*slot as usize] = node;
+        *slot += 1;
+    }
+    Rows { offsets, items }
+}

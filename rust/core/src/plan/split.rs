@@ -1,0 +1,198 @@
+//! Cutting clusters that have too many operands.
+//!
+//! A cluster is cut along topological prefixes: each piece together with the pieces before it is
+//! closed under the cluster's own dependencies, so that pieces depend on earlier pieces only and
+//! the quotient graph stays acyclic. An arbitrary cut would not have that property.
+
+use std::collections::BTreeSet;
+
+use super::cost::Interfaces;
+use super::partition::Partition;
+use super::problem::{FusionProblem, NONE};
+use crate::graph::NodeId;
+
+/// How many of the members that could come next are compared at each step: keeps a cut linear.
+const COMPARED: usize = 32;
+
+/// Replaces every cluster that breaks the operand limit by connected pieces that keep it. A node
+/// that breaks the limit by itself is left alone.
+///
+/// # Complexity
+/// O(k d log k) for a cluster of k members with d operands and clients each, times a constant.
+#[must_use]
+pub fn split_oversized(problem: &FusionProblem, partition: Partition) -> Partition {
+    let limit = problem.max_operands();
+    let mut interfaces = Interfaces::new(problem);
+    let mut names = None;
+    for block in partition.names() {
+        let members = partition.members(block);
+        // No cluster has more operands than its members have, each for itself.
+        let bound: usize = members.iter().map(|&node| problem.inputs(node).len() + 1).sum();
+        if members.len() < 2 || bound <= limit || interfaces.of(members).operands() <= limit {
+            continue;
+        }
+        let names = names.get_or_insert_with(|| partition.blocks().to_vec());
+        for piece in Cut::new(problem, &partition, block).pieces() {
+            for part in connected_parts(problem, &piece) {
+                for &node in &part {
+                    names[node as usize] = part[0];
+                }
+            }
+        }
+    }
+    names.map_or(partition, Partition::from_names)
+}
+
+/// A cluster that is being cut.
+struct Cut<'a> {
+    problem: &'a FusionProblem,
+    partition: &'a Partition,
+    block: NodeId,
+    /// Members not placed yet whose producers in the cluster all are.
+    ready: BTreeSet<NodeId>,
+    /// For each member not placed: how many of its producers in the cluster are not placed.
+    missing: rustc_hash::FxHashMap<NodeId, u32>,
+    piece: Piece,
+}
+
+/// The piece that is being filled.
+#[derive(Default)]
+struct Piece {
+    nodes: Vec<NodeId>,
+    members: rustc_hash::FxHashSet<NodeId>,
+    inputs: rustc_hash::FxHashSet<u32>,
+    n_outputs: usize,
+}
+
+impl<'a> Cut<'a> {
+    fn new(problem: &'a FusionProblem, partition: &'a Partition, block: NodeId) -> Self {
+        let mut missing = rustc_hash::FxHashMap::default();
+        let mut ready = BTreeSet::new();
+        for &node in partition.members(block) {
+            let inside = |&&source: &&NodeId| partition.block(source) == block;
+            match problem.graph().predecessors(node).iter().filter(inside).count() as u32 {
+                0 => {
+                    ready.insert(node);
+                }
+                count => {
+                    missing.insert(node, count);
+                }
+            }
+        }
+        Self { problem, partition, block, ready, missing, piece: Piece::default() }
+    }
+
+    fn pieces(mut self) -> Vec<Vec<NodeId>> {
+        let mut pieces = Vec::new();
+        while !self.ready.is_empty() {
+            match self.best_fit() {
+                Some(node) => self.place(node),
+                None => pieces.push(std::mem::take(&mut self.piece).nodes),
+            }
+        }
+        pieces.push(self.piece.nodes);
+        pieces
+    }
+
+    /// The ready member that adds the fewest operands, if one fits; anything fits an empty piece.
+    fn best_fit(&self) -> Option<NodeId> {
+        let operands = self.piece.inputs.len() + self.piece.n_outputs;
+        let limit = self.problem.max_operands() as isize;
+        self.ready
+            .iter()
+            .take(COMPARED)
+            .map(|&node| (self.added_operands(node), node))
+            .min()
+            .filter(|&(added, _)| self.piece.nodes.is_empty() || operands as isize + added <= limit)
+            .map(|(_, node)| node)
+    }
+
+    fn added_operands(&self, node: NodeId) -> isize {
+        let mut added = 1;
+        let operands = self.problem.inputs(node);
+        for (position, &variable) in operands.iter().enumerate() {
+            if operands[..position].contains(&variable) {
+                continue;
+            }
+            let owner = self.problem.owner(variable);
+            if owner != NONE && self.piece.members.contains(&owner) {
+                added -= isize::from(self.is_last_client(owner, node));
+            } else {
+                added += isize::from(!self.piece.inputs.contains(&variable));
+            }
+        }
+        added
+    }
+
+    /// Whether the result of `owner` is read in the piece and by `node` only.
+    fn is_last_client(&self, owner: NodeId, node: NodeId) -> bool {
+        let output = self.problem.output(owner);
+        !self.problem.is_result(output)
+            && self
+                .problem
+                .clients(output)
+                .iter()
+                .all(|client| *client == node || self.piece.members.contains(client))
+    }
+
+    fn place(&mut self, node: NodeId) {
+        let added = self.added_operands(node);
+        let fresh: Vec<u32> = self
+            .problem
+            .inputs(node)
+            .iter()
+            .copied()
+            .filter(|&variable| {
+                let owner = self.problem.owner(variable);
+                owner == NONE || !self.piece.members.contains(&owner)
+            })
+            .collect();
+        let before = self.piece.inputs.len() as isize;
+        self.piece.inputs.extend(fresh);
+        let more_inputs = self.piece.inputs.len() as isize - before;
+        self.piece.n_outputs = self.piece.n_outputs.saturating_add_signed(added - more_inputs);
+        self.piece.members.insert(node);
+        self.piece.nodes.push(node);
+        self.ready.remove(&node);
+        for &client in self.problem.graph().successors(node) {
+            if self.partition.block(client) != self.block {
+                continue;
+            }
+            if let Some(count) = self.missing.get_mut(&client) {
+                *count -= 1;
+                if *count == 0 {
+                    self.missing.remove(&client);
+                    self.ready.insert(client);
+                }
+            }
+        }
+    }
+}
+
+/// Parts of a piece connected by data flow or by operands that may bring siblings together; each
+/// ascending.
+fn connected_parts(problem: &FusionProblem, piece: &[NodeId]) -> Vec<Vec<NodeId>> {
+    let mut sorted = piece.to_vec();
+    sorted.sort_unstable();
+    let index: rustc_hash::FxHashMap<NodeId, u32> = sorted.iter().copied().zip(0u32..).collect();
+    let mut parts = Partition::singletons(sorted.len());
+    let mut reader = rustc_hash::FxHashMap::default();
+    let mut pairs = Vec::new();
+    for (&node, i) in sorted.iter().zip(0u32..) {
+        for &variable in problem.inputs(node) {
+            if let Some(&producer) = index.get(&problem.owner(variable)) {
+                pairs.push((producer, i));
+            } else if problem.link(variable) == problem.group(node)
+                && let Some(other) = reader.insert(variable, i)
+                && other != i
+            {
+                pairs.push((other, i));
+            }
+        }
+    }
+    parts.merge_pairs(&pairs);
+    parts
+        .names()
+        .map(|name| parts.members(name).iter().map(|&i| sorted[i as usize]).collect())
+        .collect()
+}

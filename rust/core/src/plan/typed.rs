@@ -1,0 +1,134 @@
+//! Clusters by barrier depth: typed fusion, one group at a time.
+//!
+//! # Problem
+//! Within one group, two nodes may share a cluster only if no path between them leaves the group.
+//! The *depth* of a node is the largest number of times that a path leads out of the group and
+//! back into it before it reaches the node. Nodes of one depth can all be merged at once: a path
+//! from one to another through something outside would give the second a greater depth.
+//!
+//! # Source
+//! K. Kennedy and K. S. McKinley, "Maximizing loop parallelism and improving data locality via
+//! loop fusion and distribution", LCPC 1993: greedy typed fusion, linear in the graph. Here the
+//! groups are taken one after the other, the largest first, each on the quotient graph that the
+//! earlier ones left, so that the clusters of *all* groups together stay acyclic (joint cycles,
+//! where each cluster alone is convex, cannot arise). A depth is then cut into its connected
+//! parts: parts of a set that can be contracted are joined by no path that leaves the set, and by
+//! none inside it, so that they can be contracted each by itself.
+//!
+//! Counting depths from the sources or from the sinks gives two different partitions; neither is
+//! always better.
+
+use super::partition::Partition;
+use super::problem::{FusionProblem, NONE};
+use crate::error::Result;
+use crate::graph::NodeId;
+
+/// From which end depths are counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    /// A node joins the earliest cluster that it can.
+    FromSources,
+    /// A node joins the latest cluster that it can.
+    FromSinks,
+}
+
+/// A partition whose clusters together form an acyclic quotient graph, each connected by data
+/// flow or by shared operands. The operand limit is not looked at.
+///
+/// # Complexity
+/// O((n + m) log n) for each group that two nodes or more belong to; O(n + m) memory.
+///
+/// # Errors
+/// [`crate::Error::Cycle`] never for a checked problem: it would mean that the partition is wrong.
+pub fn fuse_by_depth(problem: &FusionProblem, direction: Direction) -> Result<Partition> {
+    let mut partition = Partition::singletons(problem.n_nodes());
+    for group in groups_by_size(problem) {
+        let order = partition.quotient_order(problem)?;
+        let depths = depths(problem, &partition, &order, group, direction);
+        merge_equal_depths(problem, &mut partition, group, &depths);
+    }
+    Ok(partition)
+}
+
+/// Groups of two nodes or more, the largest first, then by number.
+fn groups_by_size(problem: &FusionProblem) -> Vec<u32> {
+    let mut size = vec![0u32; problem.n_groups()];
+    for node in 0..problem.n_nodes() as u32 {
+        if let Some(group) = problem.group(node) {
+            size[group as usize] += 1;
+        }
+    }
+    let mut groups: Vec<u32> =
+        (0..size.len() as u32).filter(|&group| size[group as usize] > 1).collect();
+    groups.sort_by_key(|&group| (std::cmp::Reverse(size[group as usize]), group));
+    groups
+}
+
+/// Depth of each block, indexed by its representative node.
+fn depths(
+    problem: &FusionProblem,
+    partition: &Partition,
+    order: &[NodeId],
+    group: u32,
+    direction: Direction,
+) -> Vec<u32> {
+    let graph = problem.graph();
+    let in_group = |node: NodeId| problem.group(node) == Some(group);
+    let mut depth = vec![0u32; problem.n_nodes()];
+    let mut visit = |block: NodeId| {
+        let mut deepest = 0;
+        for &member in partition.members(block) {
+            let neighbours = match direction {
+                Direction::FromSources => graph.predecessors(member),
+                Direction::FromSinks => graph.successors(member),
+            };
+            for &neighbour in neighbours {
+                let other = partition.block(neighbour);
+                if other == block {
+                    continue;
+                }
+                let leaves_group = in_group(other) && !in_group(block);
+                deepest = deepest.max(depth[other as usize] + u32::from(leaves_group));
+            }
+        }
+        depth[block as usize] = deepest;
+    };
+    match direction {
+        Direction::FromSources => order.iter().for_each(|&block| visit(block)),
+        Direction::FromSinks => order.iter().rev().for_each(|&block| visit(block)),
+    }
+    depth
+}
+
+fn merge_equal_depths(
+    problem: &FusionProblem,
+    partition: &mut Partition,
+    group: u32,
+    depth: &[u32],
+) {
+    // The nodes of a group are alone in their blocks until its turn comes.
+    let members: Vec<NodeId> =
+        (0..problem.n_nodes() as u32).filter(|&node| problem.group(node) == Some(group)).collect();
+    let mut newest_reader = rustc_hash::FxHashMap::default();
+    let mut pairs = Vec::new();
+    for &node in &members {
+        for &variable in problem.inputs(node) {
+            let owner = problem.owner(variable);
+            if owner != NONE
+                && problem.group(owner) == Some(group)
+                && depth[owner as usize] == depth[node as usize]
+            {
+                pairs.push((owner, node));
+            }
+            if problem.link(variable) == Some(group) {
+                let key = (variable, depth[node as usize]);
+                if let Some(reader) = newest_reader.insert(key, node)
+                    && reader != node
+                {
+                    pairs.push((reader, node));
+                }
+            }
+        }
+    }
+    partition.merge_pairs(&pairs);
+}
