@@ -209,7 +209,7 @@ STUDENT_T = Reference(
 
 def demo_references() -> list[Reference]:
     """The graphs of the demo: the PyMC model is among them where PyMC is installed."""
-    references = [deep(20), large(25), RADON, STUDENT_T]
+    references = [deep(20), large(25), RADON]
     if has_pymc():
         references.append(Reference("pymc radon", pymc_model, lambda size: pymc_values()))
     return references
@@ -220,7 +220,7 @@ def reference(name: str) -> Reference:
     for prefix, make in (("deep(", deep), ("large(", large)):
         if name.startswith(prefix) and name.endswith(")"):
             return make(int(name[len(prefix) : -1]))
-    known = {r.name: r for r in demo_references()}
+    known = {r.name: r for r in [*demo_references(), STUDENT_T]}
     if name not in known:
         raise ValueError(f"no reference graph {name!r}; known: deep(n), large(n), {[*known]}")
     return known[name]

@@ -23,15 +23,17 @@ import pytensor
 import pytensor.tensor as pt
 import pytensor_fuse
 from pytensor.compile.mode import Mode
+from pytensor.compile.executor import Function
 from pytensor.graph.basic import Constant, Variable
 from pytensor.graph.features import ReplaceValidate
 from pytensor.graph.fg import FunctionGraph
+from pytensor.link.basic import PerformLinker
 from pytensor.scalar.basic import Add, Composite, Mul, ScalarOp
 from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.rewriting.elemwise import FusionOptimizer
 from pytensor_fuse import _fuse
 
-from benchmarks.graphs import Reference
+from graphs import Reference
 
 Subgraph = tuple[tuple[Variable, ...], tuple[Variable, ...]]
 
@@ -53,10 +55,17 @@ class Tally:
 
 @dataclass(frozen=True)
 class Timings:
-    """Seconds per round of both sides."""
+    """Seconds of both sides in each round."""
 
     stock: tuple[float, ...]
     ours: tuple[float, ...]
+
+    @classmethod
+    def of_results(
+        cls, results: Sequence[tuple[dict[str, Any], dict[str, Any]]], key: str
+    ) -> Timings:
+        """From pairs of what processes reported, stock's and ours."""
+        return cls(tuple(stock[key] for stock, _ in results), tuple(o[key] for _, o in results))
 
     @property
     def ratio(self) -> float:
@@ -153,11 +162,24 @@ def evaluate(fgraph: FunctionGraph, values: Sequence[np.ndarray]) -> list[np.nda
 
     NumPy's universal functions stop at 32 operands, which kernels of the larger graphs exceed.
     """
-    outputs = _without_composites(fgraph)
-    function = pytensor.function(
-        fgraph.inputs, outputs, mode=Mode(linker="py", optimizer=None), on_unused_input="ignore"
-    )
-    return function(*values)
+    plain = FunctionGraph(fgraph.inputs, _without_composites(fgraph), clone=False)
+    run, inputs, outputs = PerformLinker().accept(plain).make_thunk()
+    for container, value in zip(inputs, values, strict=True):
+        container.storage[0] = value
+    run()
+    return [np.asarray(container.storage[0]) for container in outputs]
+
+
+def compiled(
+    inputs: Sequence[Variable],
+    outputs: Sequence[Variable],
+    *,
+    ours: bool,
+    mode: Mode | str | None = None,
+) -> Function:
+    """Compile with the package's pass or with stock's."""
+    with pytensor_fuse.enabled(ours):
+        return pytensor.function(list(inputs), list(outputs), mode=mode)
 
 
 def largest_difference(ours: Sequence[np.ndarray], stock: Sequence[np.ndarray]) -> float:

@@ -1,1 +1,0 @@
-"""Reference graphs, the demo and the measurements; run them from the root of the repository."""
