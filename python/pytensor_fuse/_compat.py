@@ -2,13 +2,35 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
+
+from pytensor.graph.basic import FrozenApply
+from pytensor.graph.fg import FrozenFunctionGraph, Output
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pytensor.compile.mode import Mode
+    from pytensor.graph.basic import Variable
     from pytensor.graph.fg import FunctionGraph
 
 
 def compile_mode(fgraph: FunctionGraph) -> Mode | None:
     """Return the mode that ``fgraph`` is being compiled for, if PyTensor says so (3.3 does)."""
     return getattr(fgraph, "_compile_mode", None)
+
+
+def frozen_graph(
+    inputs: tuple[Variable[Any, Any], ...],
+    nodes: tuple[FrozenApply, ...],
+    outputs: Sequence[Variable[Any, Any]],
+) -> FrozenFunctionGraph:
+    """Assemble a frozen graph from its interned parts, ``nodes`` in topological order.
+
+    PyTensor 3.3 takes the parts as they are; 3.0 finds the nodes again itself.
+    """
+    make: Any = FrozenFunctionGraph
+    if not hasattr(FrozenFunctionGraph, "from_io"):
+        return cast("FrozenFunctionGraph", make(inputs, outputs))
+    output_nodes = tuple(FrozenApply(Output(i), (out,), ()) for i, out in enumerate(outputs))
+    return cast("FrozenFunctionGraph", make(inputs, nodes, output_nodes))

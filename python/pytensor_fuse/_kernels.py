@@ -5,14 +5,19 @@ from __future__ import annotations
 import itertools
 import threading
 from collections import OrderedDict
-from typing import TYPE_CHECKING
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 from pytensor.graph.basic import FrozenApply, NominalVariable
-from pytensor.scalar.basic import Composite, get_scalar_type
+from pytensor.scalar.basic import Composite, get_scalar_type, identity
 from pytensor.tensor.elemwise import Elemwise
+
+from pytensor_fuse import _compat
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from pytensor.graph.basic import Variable
 
     from pytensor_fuse._targets import ScalarKind
 
@@ -80,10 +85,46 @@ def build_kernel(
     outputs
         The steps whose results leave the kernel.
     """
-    inputs = [NominalVariable(i, get_scalar_type(dtype)) for i, dtype in enumerate(input_dtypes)]
-    results = []
+    inputs = tuple(
+        NominalVariable(i, get_scalar_type(dtype)) for i, dtype in enumerate(input_dtypes)
+    )
+    nodes: list[FrozenApply] = []
     for kind, operands in steps:
-        scalars = tuple(results[i] if is_step else inputs[i] for is_step, i in operands)
+        scalars = tuple(nodes[i].outputs[0] if is_step else inputs[i] for is_step, i in operands)
         types = tuple(out.type for out in kind.node.outputs)
-        results.append(FrozenApply(kind.node.op, scalars, types).outputs[0])
-    return Elemwise(Composite(inputs, [results[i] for i in outputs]))
+        nodes.append(FrozenApply(kind.node.op, scalars, types))
+    return Elemwise(_composite(inputs, nodes, [nodes[i].outputs[0] for i in outputs]))
+
+
+def _composite(
+    inputs: tuple[Variable[Any, Any], ...],
+    nodes: Sequence[FrozenApply],
+    outputs: Sequence[Variable[Any, Any]],
+) -> Composite:
+    """Make the Composite of a frozen graph.
+
+    Its constructor would freeze the graph again, node by node; a Composite that is unpickled is
+    made from its parts, and so is this one.
+    """
+    # Equal steps are one frozen node.
+    fgraph = _compat.frozen_graph(inputs, tuple(dict.fromkeys(nodes)), outputs)
+    composite = Composite.__new__(Composite)
+    composite.__setstate__(
+        _template().__getstate__()
+        | {
+            "fgraph": fgraph,
+            "inputs": fgraph.inputs,
+            "outputs": fgraph.outputs,
+            "inputs_type": tuple(variable.type for variable in fgraph.inputs),
+            "outputs_type": tuple(variable.type for variable in fgraph.outputs),
+            "nin": len(fgraph.inputs),
+            "nout": len(fgraph.outputs),
+        }
+    )
+    return composite
+
+
+@cache
+def _template() -> Composite:
+    x = get_scalar_type("float64").make_variable()
+    return Composite([x], [identity(x)])

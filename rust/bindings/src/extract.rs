@@ -45,11 +45,11 @@ pub(crate) struct TypeInfo {
     pub(crate) mask: u64,
 }
 
-/// What a typed node is, apart from the shapes of its operands: its op, which of its operands are
-/// the same, and the dtypes.
+/// What a typed node is, apart from the shapes of its operands: the kind of its op, which of its
+/// operands are the same, and the dtypes.
 #[derive(PartialEq, Eq, Hash)]
 struct Signature {
-    op: u32,
+    kind: u32,
     n_inputs: u32,
     /// For each input its dtype and the position where it first occurs, then the output dtypes.
     parts: Vec<u32>,
@@ -76,6 +76,7 @@ pub(crate) struct Extraction {
 struct Walk<'py, 'a> {
     py: Python<'py>,
     typed_op: &'a Bound<'py, PyType>,
+    kind: &'a Bound<'py, PyString>,
     constant: &'a Bound<'py, PyType>,
     variables: Interned,
     /// Owner of each variable: an index into `applies`, or [`NONE`].
@@ -85,8 +86,9 @@ struct Walk<'py, 'a> {
     applies: Interned,
     found: Vec<Found>,
     ops: Interned,
-    /// For each op whether it is an instance of `typed_op`.
-    is_typed: Vec<bool>,
+    /// For each op, if it is an instance of `typed_op`, the id of its kind.
+    op_kinds: Vec<Option<u32>>,
+    kinds: Interned,
     /// For each Python class of variables whether it is a class of constants.
     constant_classes: FxHashMap<usize, (bool, Py<PyType>)>,
     dtypes: Vec<Py<PyString>>,
@@ -104,11 +106,13 @@ impl<'py, 'a> Walk<'py, 'a> {
     fn new(
         py: Python<'py>,
         typed_op: &'a Bound<'py, PyType>,
+        kind: &'a Bound<'py, PyString>,
         constant: &'a Bound<'py, PyType>,
     ) -> Self {
         Self {
             py,
             typed_op,
+            kind,
             constant,
             variables: Interned::default(),
             owners: Vec::new(),
@@ -117,7 +121,8 @@ impl<'py, 'a> Walk<'py, 'a> {
             applies: Interned::default(),
             found: Vec::new(),
             ops: Interned::default(),
-            is_typed: Vec::new(),
+            op_kinds: Vec::new(),
+            kinds: Interned::default(),
             constant_classes: FxHashMap::default(),
             dtypes: Vec::new(),
             signature_ids: FxHashMap::default(),
@@ -168,7 +173,12 @@ impl<'py, 'a> Walk<'py, 'a> {
     fn op(&mut self, op: &Bound<'py, PyAny>) -> PyResult<u32> {
         let (id, is_new) = self.ops.id(op)?;
         if is_new {
-            self.is_typed.push(op.is_instance(self.typed_op)?);
+            let kind = if op.is_instance(self.typed_op)? {
+                Some(self.kinds.id(&op.getattr(self.kind)?)?.0)
+            } else {
+                None
+            };
+            self.op_kinds.push(kind);
         }
         Ok(id)
     }
@@ -253,9 +263,9 @@ impl<'py, 'a> Walk<'py, 'a> {
         Ok(self.dtypes.len() as u32 - 1)
     }
 
-    fn signature(&mut self, apply: u32) -> PyResult<Signature> {
-        let Found { op, inputs, outputs } = &self.found[apply as usize];
-        let (op, inputs, outputs) = (*op, inputs.clone(), outputs.clone());
+    fn signature(&mut self, apply: u32, kind: u32) -> PyResult<Signature> {
+        let Found { inputs, outputs, .. } = &self.found[apply as usize];
+        let (inputs, outputs) = (inputs.clone(), outputs.clone());
         let mut parts = Vec::with_capacity(2 * inputs.len() + outputs.len());
         for (position, &input) in inputs.iter().enumerate() {
             let first = inputs.iter().position(|&other| other == input).unwrap_or(position);
@@ -264,7 +274,7 @@ impl<'py, 'a> Walk<'py, 'a> {
         for &output in &outputs {
             parts.push(self.type_info(output)?.dtype);
         }
-        Ok(Signature { op, n_inputs: inputs.len() as u32, parts })
+        Ok(Signature { kind, n_inputs: inputs.len() as u32, parts })
     }
 
     fn finish(mut self, order: &[u32], results: Vec<u32>) -> PyResult<Extraction> {
@@ -273,8 +283,8 @@ impl<'py, 'a> Walk<'py, 'a> {
         let mut nodes = Vec::with_capacity(order.len());
         for (node, &apply) in (0u32..).zip(order) {
             let mut id = NONE;
-            if self.is_typed[self.found[apply as usize].op as usize] {
-                let signature = self.signature(apply)?;
+            if let Some(kind) = self.op_kinds[self.found[apply as usize].op as usize] {
+                let signature = self.signature(apply, kind)?;
                 let next = examples.len() as u32;
                 id = *self.signature_ids.entry(signature).or_insert(next);
                 if id == next {
@@ -306,17 +316,19 @@ impl<'py, 'a> Walk<'py, 'a> {
 ///
 /// `order` gives the apply nodes in a topological order where there is more to keep than the data
 /// flow; without it they come in the order of `pytensor.graph.traversal.toposort`. Dtypes and
-/// shapes are read for the operands of nodes whose op is an instance of `typed_op` only.
+/// shapes are read for the operands of nodes whose op is an instance of `typed_op` only. Of such
+/// ops, those whose attribute `kind` is the same object are taken to be the same.
 #[pyfunction]
-#[pyo3(signature = (outputs, typed_op, constant, order=None))]
+#[pyo3(signature = (outputs, typed_op, kind, constant, order=None))]
 pub(crate) fn extract(
     py: Python<'_>,
     outputs: &Bound<'_, PyAny>,
     typed_op: &Bound<'_, PyType>,
+    kind: &Bound<'_, PyString>,
     constant: &Bound<'_, PyType>,
     order: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Extraction> {
-    let mut walk = Walk::new(py, typed_op, constant);
+    let mut walk = Walk::new(py, typed_op, kind, constant);
     let results = walk.variables_of(outputs)?;
     let order = match order {
         None => walk.toposort(&results)?,
@@ -365,9 +377,14 @@ impl Extraction {
         Ok(self.outputs.row(node).to_vec())
     }
 
-    /// Type of a variable that a typed node touches: its dtype as an index into `dtypes`.
-    fn dtype(&self, variable: u32) -> Option<u32> {
-        Some(self.types.get(variable as usize)?.as_ref()?.dtype)
+    /// Dtype of an operand of a typed node, as an index into `dtypes`.
+    fn dtype(&self, variable: u32) -> PyResult<u32> {
+        let info = self.types.get(variable as usize).copied().flatten();
+        info.map(|info| info.dtype).ok_or_else(|| {
+            let limit = self.types.len();
+            let what = "operand of a typed node";
+            crate::errors::to_py(Error::OutOfRange { what, id: variable.into(), limit })
+        })
     }
 
     /// Signature id of each node, -1 for nodes that are not typed.

@@ -3,9 +3,10 @@
 use numpy::{PyReadonlyArray1, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
+use pytensor_fuse_core::Error;
 use pytensor_fuse_core::plan::{
-    self, Cluster, Cost, FusionProblem, NONE, Plan, ProblemArrays, Rows, canonical::canonical_form,
-    cost::lone_cost,
+    self, Cluster, Cost, FusionProblem, NONE, Plan, ProblemArrays, Rows, Verdict,
+    canonical::canonical_form, cost::lone_cost, explain,
 };
 use rustc_hash::FxHashMap;
 
@@ -36,6 +37,14 @@ impl FusedClusters {
         self.plan.clusters.iter().map(ids).collect()
     }
 
+    /// The nodes of all clusters, ascending.
+    fn fused_nodes(&self) -> Vec<u32> {
+        let clusters = self.plan.clusters.iter();
+        let mut nodes: Vec<u32> = clusters.flat_map(|cluster| &cluster.nodes).copied().collect();
+        nodes.sort_unstable();
+        nodes
+    }
+
     /// Kernels and arrays if nothing is fused.
     #[getter]
     fn before(&self) -> CostPair {
@@ -52,6 +61,27 @@ impl FusedClusters {
     #[getter]
     fn order(&self) -> &'static str {
         self.plan.order
+    }
+
+    /// Why two nodes do not share a cluster: a verdict, the nodes that show it, and a count.
+    ///
+    /// The verdict is one of "together", "no group" (of the node given), "other group", "not
+    /// connected", "cycle" (with the path), "operand limit" (with the operands that the two
+    /// clusters would have together) and "possible".
+    fn explain(&self, a: u32, b: u32) -> PyResult<(&'static str, Vec<u32>, usize)> {
+        let limit = self.problem.n_nodes();
+        if let Some(&node) = [a, b].iter().find(|&&node| node as usize >= limit) {
+            return Err(to_py(Error::OutOfRange { what: "node", id: node.into(), limit }));
+        }
+        Ok(match explain(&self.problem, &self.plan.partition, a, b) {
+            Verdict::Together => ("together", Vec::new(), 0),
+            Verdict::NoGroup(node) => ("no group", vec![node], 0),
+            Verdict::OtherGroup => ("other group", Vec::new(), 0),
+            Verdict::NotConnected => ("not connected", Vec::new(), 0),
+            Verdict::Cycle(path) => ("cycle", path, 0),
+            Verdict::OperandLimit(operands) => ("operand limit", Vec::new(), operands),
+            Verdict::Possible => ("possible", Vec::new(), 0),
+        })
     }
 
     /// Nodes that may be fused.

@@ -80,9 +80,57 @@ pub enum Error {
         /// Bytes that were allowed.
         limit: u64,
     },
+    /// A contraction that would put a cycle into the quotient graph.
+    #[error("contracting these nodes would make a cycle through {through}")]
+    Contraction {
+        /// A node (or block) outside the contracted ones that lies on a path between two of them.
+        through: u32,
+    },
     /// Integer arrays that contradict each other.
     #[error("{0}")]
     Inconsistent(String),
+}
+
+impl Error {
+    /// The kinds of error, one for each variant.
+    pub const KINDS: [&'static str; 9] = [
+        "too-large",
+        "length-mismatch",
+        "edge-out-of-range",
+        "self-loop",
+        "out-of-range",
+        "cycle",
+        "memory-limit",
+        "contraction",
+        "inconsistent",
+    ];
+
+    /// Which of [`Error::KINDS`] this is: a name that stays, whatever becomes of the message.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        let [
+            too_large,
+            length_mismatch,
+            edge_out_of_range,
+            self_loop,
+            out_of_range,
+            cycle,
+            memory_limit,
+            contraction,
+            inconsistent,
+        ] = Self::KINDS;
+        match self {
+            Self::TooLarge { .. } => too_large,
+            Self::LengthMismatch { .. } => length_mismatch,
+            Self::EdgeOutOfRange { .. } => edge_out_of_range,
+            Self::SelfLoop { .. } => self_loop,
+            Self::OutOfRange { .. } => out_of_range,
+            Self::Cycle { .. } => cycle,
+            Self::MemoryLimit { .. } => memory_limit,
+            Self::Contraction { .. } => contraction,
+            Self::Inconsistent(_) => inconsistent,
+        }
+    }
 }
 
 fn join(nodes: &[u32]) -> String {

@@ -31,10 +31,12 @@ struct Rows {
 
 impl Rows {
     /// Counting sort of `items` by `keys`, stable; O(n + m).
-    fn new(n_nodes: usize, keys: &[NodeId], items: &[NodeId]) -> Self {
+    ///
+    /// Every key is below `n_nodes` and every item fits a `NodeId`: callers check first.
+    fn new<T: Copy + Into<i64>>(n_nodes: usize, keys: &[T], items: &[T]) -> Self {
         let mut offsets = vec![0u32; n_nodes + 1];
         for &key in keys {
-            offsets[key as usize + 1] += 1;
+            offsets[key.into() as usize + 1] += 1;
         }
         for i in 0..n_nodes {
             offsets[i + 1] += offsets[i];
@@ -42,8 +44,9 @@ impl Rows {
         let mut next = offsets.clone();
         let mut sorted = vec![0; items.len()];
         for (&key, &item) in keys.iter().zip(items) {
-            sorted[next[key as usize] as usize] = item;
-            next[key as usize] += 1;
+            let slot = &mut next[key.into() as usize];
+            sorted[*slot as usize] = item.into() as NodeId;
+            *slot += 1;
         }
         Self { offsets, items: sorted }
     }
@@ -61,36 +64,47 @@ impl Graph {
     /// [`Error::LengthMismatch`] if the arrays differ in length, [`Error::EdgeOutOfRange`] and
     /// [`Error::SelfLoop`] name the first bad edge, [`Error::TooLarge`] if an id or an offset
     /// would not fit 32 bits.
+    ///
+    /// # Examples
+    /// ```
+    /// use pytensor_fuse_core::{Error, Graph};
+    ///
+    /// let graph = Graph::new(3, &[0, 0, 1], &[1, 2, 2])?;
+    /// assert_eq!(graph.successors(0), [1, 2]);
+    /// assert_eq!(graph.predecessors(2), [0, 1]);
+    /// assert_eq!(Graph::new(2, &[0, 1], &[1, 1]), Err(Error::SelfLoop { edge: 1, node: 1 }));
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn new(n_nodes: usize, sources: &[NodeId], targets: &[NodeId]) -> Result<Self> {
-        if n_nodes > MAX_NODES {
-            return Err(Error::TooLarge { what: "the graph", count: n_nodes, limit: MAX_NODES });
-        }
-        if sources.len() > MAX_NODES {
-            return Err(Error::TooLarge {
-                what: "the edge list",
-                count: sources.len(),
-                limit: MAX_NODES,
-            });
-        }
-        if sources.len() != targets.len() {
-            return Err(Error::LengthMismatch {
-                left: "sources",
-                left_len: sources.len(),
-                right: "targets",
-                right_len: targets.len(),
-            });
-        }
+        Self::from_ids(n_nodes, sources, targets)
+    }
+
+    /// [`Graph::new`] for ids of any integer type, signed ones included, which are checked as
+    /// they are and never copied into another type first.
+    ///
+    /// # Errors
+    /// Those of [`Graph::new`]; a negative id is an [`Error::EdgeOutOfRange`].
+    pub fn from_ids<T: Copy + Into<i64>>(
+        n_nodes: usize,
+        sources: &[T],
+        targets: &[T],
+    ) -> Result<Self> {
+        check_count("the graph", n_nodes)?;
+        check_count("the edge list", sources.len())?;
+        check_same_length(("sources", sources.len()), ("targets", targets.len()))?;
         for (edge, (&source, &target)) in sources.iter().zip(targets).enumerate() {
-            if source as usize >= n_nodes || target as usize >= n_nodes {
+            let (source, target): (i64, i64) = (source.into(), target.into());
+            // A negative id wraps to one that no graph has.
+            if source as u64 >= n_nodes as u64 || target as u64 >= n_nodes as u64 {
                 return Err(Error::EdgeOutOfRange {
                     edge,
-                    source_id: source.into(),
-                    target_id: target.into(),
+                    source_id: source,
+                    target_id: target,
                     n_nodes,
                 });
             }
             if source == target {
-                return Err(Error::SelfLoop { edge, node: source });
+                return Err(Error::SelfLoop { edge, node: source as NodeId });
             }
         }
         Ok(Self {
@@ -131,6 +145,144 @@ impl Graph {
             n_nodes: self.n_nodes,
             successors: self.predecessors.clone(),
             predecessors: self.successors.clone(),
+        }
+    }
+    /// The quotient graph: one node per block, one edge per edge between two different blocks.
+    ///
+    /// `blocks[i]` is the block of node `i`; there are `max(blocks) + 1` blocks. O(n + m).
+    ///
+    /// # Errors
+    /// [`Error::LengthMismatch`] unless there is one entry per node, [`Error::OutOfRange`] if a
+    /// block id is not below the number of nodes.
+    pub fn contracted(&self, blocks: &[u32]) -> Result<Self> {
+        check_same_length(("blocks", blocks.len()), ("nodes", self.n_nodes))?;
+        let mut n_blocks = 0;
+        for &block in blocks {
+            check_id("block id", block, self.n_nodes)?;
+            n_blocks = n_blocks.max(block as usize + 1);
+        }
+        let mut sources = Vec::with_capacity(self.n_edges());
+        let mut targets = Vec::with_capacity(self.n_edges());
+        for (source, target) in self.edges() {
+            let (source, target) = (blocks[source as usize], blocks[target as usize]);
+            if source != target {
+                sources.push(source);
+                targets.push(target);
+            }
+        }
+        Self::new(n_blocks, &sources, &targets)
+    }
+
+    /// The edges, grouped by source.
+    pub fn edges(&self) -> impl Iterator<Item = (NodeId, NodeId)> + '_ {
+        (0..self.n_nodes as NodeId)
+            .flat_map(|source| self.successors(source).iter().map(move |&target| (source, target)))
+    }
+
+    /// Offsets and items of the successor rows, then of the predecessor rows.
+    pub(crate) fn into_rows(self) -> [(Vec<u32>, Vec<NodeId>); 2] {
+        [self.successors, self.predecessors].map(|rows| (rows.offsets, rows.items))
+    }
+}
+
+fn check_count(what: &'static str, count: usize) -> Result<()> {
+    if count > MAX_NODES {
+        return Err(Error::TooLarge { what, count, limit: MAX_NODES });
+    }
+    Ok(())
+}
+
+/// Refuses two arrays, each given by name and length, that are not equally long.
+pub(crate) fn check_same_length(
+    (left, left_len): (&'static str, usize),
+    (right, right_len): (&'static str, usize),
+) -> Result<()> {
+    if left_len != right_len {
+        return Err(Error::LengthMismatch { left, left_len, right, right_len });
+    }
+    Ok(())
+}
+
+/// Refuses an id outside `0..limit`.
+pub(crate) fn check_id(what: &'static str, id: u32, limit: usize) -> Result<()> {
+    if id as usize >= limit {
+        return Err(Error::OutOfRange { what, id: id.into(), limit });
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use crate::testing::digraphs;
+    use proptest::prelude::*;
+
+    #[test]
+    fn parallel_edges_are_kept_in_order() {
+        let graph = Graph::new(3, &[0, 1, 0, 0], &[2, 2, 1, 2]).unwrap();
+        assert_eq!(graph.n_edges(), 4);
+        assert_eq!(graph.successors(0), [2, 1, 2]);
+        assert_eq!(graph.predecessors(2), [0, 1, 0]);
+    }
+
+    #[test]
+    fn the_empty_graph_has_nothing() {
+        let graph = Graph::new(0, &[], &[]).unwrap();
+        assert_eq!((graph.n_nodes(), graph.n_edges()), (0, 0));
+    }
+
+    #[test]
+    fn bad_edges_are_named() {
+        assert_eq!(
+            Graph::from_ids(3, &[0i64, 1], &[1, -1]),
+            Err(Error::EdgeOutOfRange { edge: 1, source_id: 1, target_id: -1, n_nodes: 3 })
+        );
+        assert_eq!(
+            Graph::from_ids(3, &[i32::MIN], &[1]),
+            Err(Error::EdgeOutOfRange {
+                edge: 0,
+                source_id: i32::MIN.into(),
+                target_id: 1,
+                n_nodes: 3
+            })
+        );
+        assert_eq!(
+            Graph::new(3, &[0], &[3]),
+            Err(Error::EdgeOutOfRange { edge: 0, source_id: 0, target_id: 3, n_nodes: 3 })
+        );
+        assert_eq!(Graph::new(3, &[1], &[1]), Err(Error::SelfLoop { edge: 0, node: 1 }));
+        assert!(matches!(Graph::new(3, &[1], &[]), Err(Error::LengthMismatch { .. })));
+        assert!(matches!(Graph::new(usize::MAX, &[], &[]), Err(Error::TooLarge { .. })));
+    }
+
+    #[test]
+    fn contraction_drops_inner_edges_only() {
+        let graph = Graph::new(4, &[0, 0, 1, 2], &[1, 2, 2, 3]).unwrap();
+        let quotient = graph.contracted(&[0, 0, 1, 2]).unwrap();
+        assert_eq!(quotient.edges().collect::<Vec<_>>(), [(0, 1), (0, 1), (1, 2)]);
+        assert!(matches!(graph.contracted(&[0]), Err(Error::LengthMismatch { .. })));
+        assert!(matches!(graph.contracted(&[0, 0, 0, 4]), Err(Error::OutOfRange { .. })));
+    }
+
+    proptest! {
+        #[test]
+        fn rows_hold_the_edges((n_nodes, edges) in digraphs(12)) {
+            let (sources, targets): (Vec<_>, Vec<_>) = edges.iter().copied().unzip();
+            let graph = Graph::new(n_nodes, &sources, &targets).unwrap();
+            for node in 0..n_nodes as NodeId {
+                let after: Vec<_> = edges.iter().filter(|e| e.0 == node).map(|e| e.1).collect();
+                let before: Vec<_> = edges.iter().filter(|e| e.1 == node).map(|e| e.0).collect();
+                prop_assert_eq!(graph.successors(node), &after[..]);
+                prop_assert_eq!(graph.predecessors(node), &before[..]);
+            }
+            prop_assert_eq!(&graph.transposed().transposed(), &graph);
+            let signed = |ids: &[u32]| ids.iter().map(|&id| id.into()).collect::<Vec<i64>>();
+            prop_assert_eq!(
+                Graph::from_ids(n_nodes, &signed(&sources), &signed(&targets)),
+                Ok(graph)
+            );
         }
     }
 }

@@ -2,9 +2,16 @@
 
 #![forbid(unsafe_code)]
 
+pub mod ancestors;
+pub mod convex;
 pub mod error;
 pub mod graph;
+mod order;
 pub mod plan;
+pub mod quotient;
+#[cfg(test)]
+mod testing;
+pub mod toposort;
 
 pub use error::{Error, Result};
 pub use graph::{Graph, NodeId};

@@ -18,7 +18,8 @@
 //! order. One order is PyTensor's own, so that the plan is never worse than PyTensor's:
 //!
 //! - [`sinks`]: PyTensor's growth from the sinks, as long as its dense bitsets fit;
-//! - [`typed`]: typed fusion by barrier depth, counted from the sources and from the sinks.
+//! - [`typed`]: typed fusion by barrier depth, counted from the sources and from the sinks;
+//! - [`improve`] from scratch: the pair that saves most arrays first.
 //!
 //! Every merge of an improvement makes one kernel less and never adds an array: the two clusters
 //! shared an operand or one read the other.
@@ -29,6 +30,8 @@
 
 pub mod canonical;
 pub mod cost;
+pub mod explain;
+pub mod improve;
 pub mod partition;
 pub mod problem;
 pub mod sinks;
@@ -36,6 +39,7 @@ pub mod split;
 pub mod typed;
 
 pub use cost::{Cost, Interface, Interfaces};
+pub use explain::{Verdict, explain};
 pub use partition::Partition;
 pub use problem::{FusionProblem, NONE, ProblemArrays, Rows, VarId};
 
@@ -62,6 +66,8 @@ pub struct Plan {
     pub after: Cost,
     /// Which order of the portfolio it comes from.
     pub order: &'static str,
+    /// The clusters as a partition of all nodes.
+    pub partition: Partition,
 }
 
 /// The best plan of the portfolio.
@@ -87,12 +93,16 @@ pub fn plan(problem: &FusionProblem, strict: Option<&[bool]>) -> Result<Plan> {
         });
     }
     let mut best: Option<(Cost, &'static str, Partition)> = None;
-    for (order, start) in starts(problem, strict)? {
+    for Start { order, partition, effort, keep_unfinished } in starts(problem, strict)? {
         // Orders beside the data flow are unknown to PyTensor's tests of independence.
-        if problem.has_orderings() && start.quotient_order(problem).is_err() {
+        if problem.has_orderings() && partition.quotient_order(problem).is_err() {
             continue;
         }
-        let partition = split::split_oversized(problem, start);
+        let partition = split::split_oversized(problem, partition);
+        let (partition, is_complete) = improve::improve(problem, partition, effort)?;
+        if !is_complete && !keep_unfinished {
+            continue;
+        }
         let cost = cost::cost(problem, &partition);
         if best.as_ref().is_none_or(|(least, ..)| cost < *least) {
             best = Some((cost, order, partition));
@@ -102,28 +112,56 @@ pub fn plan(problem: &FusionProblem, strict: Option<&[bool]>) -> Result<Plan> {
     let before = cost::cost(problem, &singletons);
     let (after, order, partition) = best.unwrap_or((before, "nothing", singletons));
     let clusters = clusters(problem, &partition)?;
-    Ok(Plan { clusters, before, after, order })
+    Ok(Plan { clusters, before, after, order, partition })
 }
 
-fn starts(
-    problem: &FusionProblem,
-    strict: Option<&[bool]>,
-) -> Result<Vec<(&'static str, Partition)>> {
-    let mut starts = Vec::new();
-    let mut add = |order, names: Option<Vec<u32>>| {
-        starts.extend(names.map(|names| (order, Partition::from_names(names))));
+/// Units of work per node that improving a partition may take; ordinary graphs take a few. Where a
+/// variable has thousands of readers, every merge of those changes the savings of all others.
+const EFFORT: u64 = 1000;
+
+/// The same for orders that the plan could do without.
+const SMALL_EFFORT: u64 = 12;
+
+/// Where a search begins.
+struct Start {
+    order: &'static str,
+    partition: Partition,
+    /// Work that improving it may take.
+    effort: u64,
+    /// Whether it is worth keeping when that was not enough.
+    keep_unfinished: bool,
+}
+
+fn starts(problem: &FusionProblem, strict: Option<&[bool]>) -> Result<Vec<Start>> {
+    let n_nodes = problem.n_nodes();
+    let start = |order, partition| {
+        let effort = EFFORT * (1 + n_nodes as u64);
+        Start { order, partition, effort, keep_unfinished: true }
     };
-    add("sinks", sinks::grow_from_sinks(problem, |_| true, sinks::DENSE_LIMIT));
-    if let Some(strict) = strict {
-        let eligible = |node: NodeId| strict[node as usize];
-        add("strict sinks", sinks::grow_from_sinks(problem, eligible, sinks::DENSE_LIMIT));
+    let mut starts = Vec::new();
+    if let Some(names) = sinks::grow_from_sinks(problem, |_| true, sinks::DENSE_LIMIT) {
+        starts.push(start("sinks", Partition::from_names(names)));
     }
-    for (order, direction) in [
-        ("depth from sources", typed::Direction::FromSources),
-        ("depth from sinks", typed::Direction::FromSinks),
-    ] {
-        starts.push((order, typed::fuse_by_depth(problem, direction)?));
+    if let Some(strict) = strict
+        && let Some(names) =
+            sinks::grow_from_sinks(problem, |node| strict[node as usize], sinks::DENSE_LIMIT)
+    {
+        starts.push(start("sinks of PyTensor's nodes", Partition::from_names(names)));
     }
+    starts.push(start(
+        "depth from sinks",
+        typed::fuse_by_depth(problem, typed::Direction::FromSinks)?,
+    ));
+    let optional = |order, partition| Start {
+        effort: SMALL_EFFORT * (1 + n_nodes as u64),
+        keep_unfinished: false,
+        ..start(order, partition)
+    };
+    starts.push(optional(
+        "depth from sources",
+        typed::fuse_by_depth(problem, typed::Direction::FromSources)?,
+    ));
+    starts.push(optional("savings", Partition::singletons(n_nodes)));
     Ok(starts)
 }
 
@@ -137,3 +175,6 @@ fn clusters(problem: &FusionProblem, partition: &Partition) -> Result<Vec<Cluste
         .map(|members| Cluster { nodes: members.to_vec(), interface: interfaces.of(members) })
         .collect())
 }
+
+#[cfg(test)]
+mod tests;

@@ -14,8 +14,7 @@
 //! cluster would join it to the cluster. Clusters and lone nodes that share an operand are merged
 //! afterwards, when neither depends on the other. The tie-breaks are part of the order, and need
 //! the whole bitsets: hence dense rows, and the limit on their size. What PyTensor spends on
-//! rescanning every bitset after each contraction is saved by testing one bit of each row for each
-//! output of the cluster: whatever depends on a cluster depends on one of its outputs.
+//! rescanning every bitset after each contraction is saved by walking the cluster's dependents.
 //!
 //! # Rejected
 //! Searches bounded by a maintained topological order answer the same reachability questions in
@@ -36,8 +35,8 @@ pub const DENSE_LIMIT: usize = 256 << 20;
 /// The operand limit is not looked at.
 ///
 /// # Complexity
-/// O(n^2 / 64) words of memory; time O(n^2 / 64) per cluster with several outputs and O((n + m) *
-/// n / 64) for the rest.
+/// n^2 / 64 words of memory; time O((n + m) n / 64), and O(d n / 64) for each cluster with several
+/// outputs on which d nodes depend.
 #[must_use]
 pub fn grow_from_sinks(
     problem: &FusionProblem,
@@ -58,6 +57,10 @@ pub fn grow_from_sinks(
         rows: DenseRows::new(problem, words),
         claimed: vec![false; n_nodes],
         clusters: Vec::new(),
+        cluster_of: vec![NONE; n_nodes],
+        visited: vec![0; n_nodes],
+        entered: Vec::new(),
+        epoch: 0,
     };
     growth.grow();
     growth.merge_siblings();
@@ -76,6 +79,9 @@ pub fn grow_from_sinks(
 struct DenseRows {
     words: usize,
     bits: Vec<u64>,
+    /// The row that holds the set of each node. The outputs of a contracted cluster share one:
+    /// whatever depends on one of them depends on all, and they depend on the same.
+    row_of: Vec<u32>,
 }
 
 impl DenseRows {
@@ -92,28 +98,16 @@ impl DenseRows {
             }
             rest[node / 64] |= 1 << (node % 64);
         }
-        Self { words, bits }
+        Self { words, bits, row_of: (0..n_nodes as u32).collect() }
     }
 
     fn row(&self, node: NodeId) -> &[u64] {
-        &self.bits[node as usize * self.words..][..self.words]
+        &self.bits[self.row_of[node as usize] as usize * self.words..][..self.words]
     }
 
-    /// Whether `node` depends on `ancestor`, or is it.
-    fn depends(&self, node: NodeId, ancestor: NodeId) -> bool {
-        has_bit(self.row(node), ancestor)
-    }
-
-    /// Every row that has one of `outputs` gains `combined`: the contraction of a cluster with
-    /// these outputs.
-    fn contract(&mut self, outputs: &[NodeId], combined: &[u64]) {
-        let from = combined.iter().position(|&word| word != 0).unwrap_or(0);
-        let to = combined.iter().rposition(|&word| word != 0).map_or(0, |last| last + 1);
-        for row in self.bits.chunks_exact_mut(self.words) {
-            if outputs.iter().any(|&output| has_bit(row, output)) {
-                or_into(&mut row[from..to], &combined[from..to]);
-            }
-        }
+    fn gain(&mut self, node: NodeId, combined: &[u64], from: usize) {
+        let start = self.row_of[node as usize] as usize * self.words;
+        or_into(&mut self.bits[start + from..start + from + combined.len()], combined);
     }
 }
 
@@ -176,12 +170,24 @@ impl PartialEq for Waiting<'_> {
 impl Eq for Waiting<'_> {}
 
 /// A cluster, or a lone node that may be merged with siblings.
+#[derive(Default)]
 struct Cluster {
     /// Members in the order in which they joined, which decides the order of `inputs`.
     nodes: Vec<NodeId>,
     inputs: Vec<VarId>,
     /// Nodes whose results leave the cluster.
     outputs: Vec<NodeId>,
+}
+
+/// Clusters that are about to become one. Rows are brought up to date once for all of them: a
+/// cluster that depends on one of them has its bit already, and one on which they depend is among
+/// their ancestors.
+struct Merging {
+    into: u32,
+    n_clusters: usize,
+    /// The first output of each.
+    members: Vec<u64>,
+    ancestors: Vec<u64>,
 }
 
 struct Growth<'a> {
@@ -191,6 +197,12 @@ struct Growth<'a> {
     /// Nodes of finished clusters.
     claimed: Vec<bool>,
     clusters: Vec<Cluster>,
+    /// For outputs of clusters the index of theirs, [`NONE`] for other nodes.
+    cluster_of: Vec<u32>,
+    /// The epoch in which a contraction came by, for nodes and for clusters.
+    visited: Vec<u32>,
+    entered: Vec<u32>,
+    epoch: u32,
 }
 
 impl Growth<'_> {
@@ -298,21 +310,26 @@ impl Growth<'_> {
             problem.is_result(output) || !problem.clients(output).iter().all(|&c| is_member(c))
         };
         let outputs: Vec<_> = nodes.iter().copied().filter(leaves).collect();
-        if outputs.len() > 1 {
-            let mut combined = member.to_vec();
-            or_into(&mut combined, ancestors);
-            self.rows.contract(&outputs, &combined);
-        }
         for &node in &nodes {
             self.claimed[node as usize] = true;
         }
-        self.clusters.push(Cluster { nodes, inputs, outputs });
+        for &node in &outputs {
+            self.cluster_of[node as usize] = self.clusters.len() as u32;
+        }
+        self.clusters.push(Cluster { nodes, inputs, outputs: outputs.clone() });
+        self.entered.push(0);
+        if outputs.len() > 1 {
+            let mut combined = member.to_vec();
+            or_into(&mut combined, ancestors);
+            self.contract(&outputs, &combined);
+        }
     }
 
     /// Merges clusters and lone nodes that share an operand, in the order of those operands.
     fn merge_siblings(&mut self) {
         let n_clusters = self.clusters.len();
         self.add_lone_nodes();
+        self.entered.resize(self.clusters.len(), 0);
         let mut merged_into: Vec<u32> = (0..self.clusters.len() as u32).collect();
         let mut is_target = vec![false; self.clusters.len()];
         let mut tried = vec![NONE; self.clusters.len()];
@@ -324,17 +341,19 @@ impl Growth<'_> {
                     continue;
                 }
                 tried[into as usize] = into;
+                let mut merging = self.start_merging(into);
                 for &other in &siblings[position + 1..] {
                     let other = find(&mut merged_into, other);
                     if std::mem::replace(&mut tried[other as usize], into) == into
-                        || !self.independent(into, other)
+                        || !self.independent(&merging, other)
                     {
                         continue;
                     }
                     merged_into[other as usize] = into;
                     is_target[into as usize] = true;
-                    self.absorb(into, other);
+                    self.absorb(&mut merging, other);
                 }
+                self.finish_merging(merging);
                 // A later operand may bring the same pair together again, after other merges.
                 for &other in &siblings[position..] {
                     let other = find(&mut merged_into, other);
@@ -389,26 +408,82 @@ impl Growth<'_> {
         siblings
     }
 
-    /// Whether neither cluster depends on the other. One output stands for all: rows were brought
-    /// up to date when the clusters were contracted.
-    fn independent(&self, a: u32, b: u32) -> bool {
-        let (a, b) = (&self.clusters[a as usize], &self.clusters[b as usize]);
-        let (Some(&a), Some(&b)) = (a.outputs.first(), b.outputs.first()) else { return false };
-        !self.rows.depends(a, b) && !self.rows.depends(b, a)
+    fn start_merging(&self, into: u32) -> Merging {
+        let first = self.clusters[into as usize].outputs[0];
+        let mut members = vec![0; self.rows.words];
+        set_bit(&mut members, first);
+        Merging { into, n_clusters: 1, members, ancestors: self.rows.row(first).to_vec() }
     }
 
-    fn absorb(&mut self, into: u32, other: u32) {
-        let Cluster { nodes, outputs, .. } = std::mem::replace(
-            &mut self.clusters[other as usize],
-            Cluster { nodes: Vec::new(), inputs: Vec::new(), outputs: Vec::new() },
-        );
-        let target = &mut self.clusters[into as usize];
-        let firsts = [target.outputs[0], outputs[0]];
+    /// Whether neither the clusters that are being merged nor `other` depend on each other. One
+    /// output stands for all of a cluster: rows were brought up to date when it was contracted.
+    fn independent(&self, merging: &Merging, other: u32) -> bool {
+        let first = self.clusters[other as usize].outputs[0];
+        !has_bit(&merging.ancestors, first) && !intersects(self.rows.row(first), &merging.members)
+    }
+
+    fn absorb(&mut self, merging: &mut Merging, other: u32) {
+        let Cluster { nodes, outputs, .. } = std::mem::take(&mut self.clusters[other as usize]);
+        merging.n_clusters += 1;
+        set_bit(&mut merging.members, outputs[0]);
+        or_into(&mut merging.ancestors, self.rows.row(outputs[0]));
+        let target = &mut self.clusters[merging.into as usize];
         target.nodes.extend(nodes);
         target.outputs.extend(outputs);
-        let mut combined = self.rows.row(firsts[0]).to_vec();
-        or_into(&mut combined, self.rows.row(firsts[1]));
-        self.rows.contract(&firsts, &combined);
+    }
+
+    fn finish_merging(&mut self, merging: Merging) {
+        if merging.n_clusters > 1 {
+            let outputs = self.clusters[merging.into as usize].outputs.clone();
+            for &node in &outputs {
+                self.cluster_of[node as usize] = merging.into;
+            }
+            self.contract(&outputs, &merging.ancestors);
+        }
+    }
+
+    /// The row of every node that depends on one of `outputs`, or is it, gains `combined`: the
+    /// contraction of a cluster, whose outputs these are.
+    ///
+    /// What depends on one output of an earlier cluster depends on all, since those were
+    /// contracted. Members that are read inside their cluster only are passed over: no row of
+    /// theirs is looked at again.
+    fn contract(&mut self, outputs: &[NodeId], combined: &[u64]) {
+        let from = combined.iter().position(|&word| word != 0).unwrap_or(0);
+        let to = combined.iter().rposition(|&word| word != 0).map_or(0, |last| last + 1);
+        let combined = &combined[from..to];
+        self.epoch += 1;
+        let mut stack = Vec::new();
+        self.rows.gain(outputs[0], combined, from);
+        for &output in outputs {
+            self.rows.row_of[output as usize] = self.rows.row_of[outputs[0] as usize];
+            self.visit(output, &mut stack);
+        }
+        self.entered[self.cluster_of[outputs[0] as usize] as usize] = self.epoch;
+        while let Some(node) = stack.pop() {
+            for &client in self.problem.graph().successors(node) {
+                self.visit(client, &mut stack);
+            }
+            let cluster = self.cluster_of[node as usize];
+            if cluster == NONE {
+                if !self.claimed[node as usize] {
+                    self.rows.gain(node, combined, from);
+                }
+            } else if self.entered[cluster as usize] != self.epoch {
+                self.entered[cluster as usize] = self.epoch;
+                self.rows.gain(node, combined, from);
+                for i in 0..self.clusters[cluster as usize].outputs.len() {
+                    let output = self.clusters[cluster as usize].outputs[i];
+                    self.visit(output, &mut stack);
+                }
+            }
+        }
+    }
+
+    fn visit(&mut self, node: NodeId, stack: &mut Vec<NodeId>) {
+        if std::mem::replace(&mut self.visited[node as usize], self.epoch) != self.epoch {
+            stack.push(node);
+        }
     }
 }
 

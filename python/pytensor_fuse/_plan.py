@@ -1,0 +1,365 @@
+"""Fusion plans: what would be fused, why not more, and the way to apply it."""
+
+from __future__ import annotations
+
+import enum
+import operator
+from collections import Counter
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from pytensor.graph.fg import FunctionGraph
+from pytensor.tensor.elemwise import Elemwise
+from pytensor.tensor.rewriting.elemwise import elemwise_max_operands_fct
+
+from pytensor_fuse._apply import apply_clusters
+from pytensor_fuse._errors import StalePlanError
+from pytensor_fuse._extract import extract, plan
+from pytensor_fuse._targets import Target, resolve_target
+
+if TYPE_CHECKING:
+    from pytensor.compile.mode import Mode
+    from pytensor.graph.basic import Apply, Variable
+    from pytensor.link.basic import Linker
+
+    from pytensor_fuse import _core
+    from pytensor_fuse._extract import ExtractedGraph
+
+# Operand counts are 32-bit ids in the planner.
+_MAX_OPERANDS = 2**32 - 1
+
+# How many kernels the text of a plan lists.
+_SHOWN_KERNELS = 20
+
+
+@dataclass(frozen=True, eq=False)
+class Kernel:
+    """Nodes that become one kernel.
+
+    Attributes
+    ----------
+    nodes
+        Elemwise nodes of the graph, in topological order.
+    inputs
+        Distinct variables that they read from elsewhere, constants among them.
+    outputs
+        Their results that are read elsewhere or are outputs of the graph.
+    """
+
+    nodes: tuple[Apply[Any], ...]
+    inputs: tuple[Variable[Any, Any], ...]
+    outputs: tuple[Variable[Any, Any], ...]
+
+    def __str__(self) -> str:
+        ops = Counter(str(node.op).lower() for node in self.nodes)
+        names = ", ".join(f"{op} x{n}" if n > 1 else op for op, n in sorted(ops.items()))
+        sizes = f"{len(self.nodes)} nodes, {len(self.inputs)} in, {len(self.outputs)} out"
+        return f"{sizes}: {names}"
+
+
+@dataclass(frozen=True)
+class PlanStats:
+    """Figures of a plan. A kernel is any Elemwise node.
+
+    Attributes
+    ----------
+    nodes
+        Apply nodes in the graph.
+    fusable
+        Elemwise nodes that may be fused.
+    kernels_before, kernels_after
+        Kernels in the graph, and in the graph after fusion.
+    arrays_before, arrays_after
+        Arrays that kernels read and write: for each the distinct inputs that are not constants,
+        and the outputs that are read elsewhere.
+    """
+
+    nodes: int
+    fusable: int
+    kernels_before: int
+    kernels_after: int
+    arrays_before: int
+    arrays_after: int
+
+
+class Reason(enum.Enum):
+    """Why two nodes do not share a kernel."""
+
+    SAME_KERNEL = "they share a kernel"
+    NOT_ELEMWISE = "not an Elemwise node"
+    SEVERAL_OUTPUTS = "several outputs"
+    CANNOT_COMPILE = "the target cannot compile it inside a kernel"
+    OTHER_BROADCAST_PATTERN = "other broadcast pattern"
+    NOT_CONNECTED = "not connected: neither kernel reads the other, and they share no input"
+    CYCLE = "would make a cycle"
+    OPERAND_LIMIT = "operand limit"
+    NOT_TRIED = "could share a kernel; the search did not come to it"
+
+
+@dataclass(frozen=True, eq=False)
+class WhyNot:
+    """Why two nodes do not share a kernel.
+
+    Attributes
+    ----------
+    reason
+        The first reason found, in the order of `Reason`.
+    culprit
+        The node to blame: for a cycle the first node of the path that is in neither kernel, for
+        other reasons the one of the two that is concerned, or None if it is the pair.
+    path
+        For a cycle the nodes from one kernel to the other; neighbours in it are a node and a
+        client, or two nodes of one kernel. Empty otherwise.
+    detail
+        The particulars, in words.
+    """
+
+    reason: Reason
+    culprit: Apply[Any] | None
+    path: tuple[Apply[Any], ...]
+    detail: str
+
+    def __str__(self) -> str:
+        return f"{self.reason.value}: {self.detail}" if self.detail else self.reason.value
+
+
+class FusionPlan:
+    """Which Elemwise nodes of a graph become which kernels; made by `plan_fusion`.
+
+    A plan is legal: kernels hold single-output Elemwise nodes of one broadcast pattern that the
+    target can compile, each connected by data flow or by shared inputs of that pattern; all kernels
+    together leave the graph acyclic; none has more operands than the limit. It never has more
+    kernels than PyTensor's own fusion would make, nor more arrays at equal kernels.
+    """
+
+    def __init__(
+        self,
+        fgraph: FunctionGraph,
+        graph: ExtractedGraph,
+        clusters: _core.FusedClusters,
+        target: Target,
+        max_operands: int,
+    ) -> None:
+        self._fgraph = fgraph
+        self._graph = graph
+        self._clusters = clusters
+        self._target = target
+        self._max_operands = max_operands
+
+    @cached_property
+    def kernels(self) -> tuple[Kernel, ...]:
+        """The kernels, each after those whose results it needs, by whatever path."""
+        nodes, variables = self._nodes, self._graph.arrays.variables
+        return tuple(
+            Kernel(
+                tuple(nodes[i] for i in members),
+                tuple(variables[i] for i in inputs),
+                tuple(variables[i] for i in outputs),
+            )
+            for members, inputs, outputs in self._clusters.clusters()
+        )
+
+    @cached_property
+    def unfused(self) -> tuple[Apply[Any], ...]:
+        """The nodes that stay as they are, in topological order."""
+        fused = {i for members, _, _ in self._clusters.clusters() for i in members}
+        return tuple(node for i, node in enumerate(self._nodes) if i not in fused)
+
+    @cached_property
+    def stats(self) -> PlanStats:
+        """Figures before and after."""
+        kernels_before, arrays_before = self._clusters.before
+        kernels_after, arrays_after = self._clusters.after
+        return PlanStats(
+            nodes=len(self._graph.arrays),
+            fusable=self._clusters.n_fusable,
+            kernels_before=kernels_before,
+            kernels_after=kernels_after,
+            arrays_before=arrays_before,
+            arrays_after=arrays_after,
+        )
+
+    def why_not(self, node_a: Apply[Any], node_b: Apply[Any]) -> WhyNot:
+        """Say why two nodes do not share a kernel.
+
+        Parameters
+        ----------
+        node_a, node_b
+            Apply nodes of the graph as it was when the plan was made. The question is about the
+            kernels that they are in.
+
+        Raises
+        ------
+        ValueError
+            If one of them is not in that graph.
+
+        Notes
+        -----
+        O(nodes + edges).
+        """
+        ids = [self._node_id(node) for node in (node_a, node_b)]
+        if node_a is not node_b:
+            for i, node in zip(ids, (node_a, node_b), strict=True):
+                if (reason := self._unfusable(i, node)) is not None:
+                    return WhyNot(reason, node, (), f"{node}")
+        verdict, path_ids, operands = self._clusters.explain(*ids)
+        path = tuple(self._nodes[i] for i in path_ids)
+        match verdict:
+            case "together":
+                return WhyNot(Reason.SAME_KERNEL, None, (), "")
+            case "no group" | "other group":
+                culprit = path[0] if path else None
+                patterns = [node.outputs[0].type.broadcastable for node in (node_a, node_b)]
+                detail = f"{patterns[0]} and {patterns[1]}"
+                return WhyNot(Reason.OTHER_BROADCAST_PATTERN, culprit, (), detail)
+            case "not connected":
+                return WhyNot(Reason.NOT_CONNECTED, None, (), "")
+            case "cycle":
+                detail = " -> ".join(str(node.op) for node in path)
+                return WhyNot(Reason.CYCLE, path[1], path, detail)
+            case "operand limit":
+                detail = f"{operands} operands together, more than {self._max_operands}"
+                return WhyNot(Reason.OPERAND_LIMIT, None, (), detail)
+            case _:
+                return WhyNot(Reason.NOT_TRIED, None, (), "")
+
+    def apply(self) -> None:
+        """Replace the planned nodes by kernels, in the graph that the plan was made from.
+
+        Raises
+        ------
+        StalePlanError
+            If the graph is not as it was when the plan was made, for instance because the plan has
+            been applied. Nothing is changed then.
+        Exception
+            What a feature of the graph raises when it is asked to validate the result. The graph
+            is then as it was before.
+        """
+        now = extract(self._fgraph)
+        if not (
+            now.arrays.same_objects(self._graph.arrays) and now.orderings == self._graph.orderings
+        ):
+            raise StalePlanError(
+                "the graph has changed since the plan was made; make a new one with plan_fusion()"
+            )
+        apply_clusters(self._fgraph, self._graph, self._clusters, reason="pytensor_fuse")
+
+    def __repr__(self) -> str:
+        stats = self.stats
+        return (
+            f"<FusionPlan of {stats.nodes} nodes: {stats.kernels_before} -> "
+            f"{stats.kernels_after} kernels, {stats.arrays_before} -> {stats.arrays_after} arrays>"
+        )
+
+    def __str__(self) -> str:
+        stats = self.stats
+        lines = [
+            f"FusionPlan for target {self._target.value!r}, at most {self._max_operands} operands",
+            f"  nodes    {stats.nodes}, of which {stats.fusable} may be fused",
+            f"  kernels  {stats.kernels_before} -> {stats.kernels_after}",
+            f"  arrays   {stats.arrays_before} -> {stats.arrays_after}",
+        ]
+        kernels = self.kernels
+        lines += [f"  kernel {i}: {kernel}" for i, kernel in enumerate(kernels[:_SHOWN_KERNELS])]
+        if len(kernels) > _SHOWN_KERNELS:
+            lines.append(f"  ... and {len(kernels) - _SHOWN_KERNELS} more kernels")
+        return "\n".join(lines)
+
+    @cached_property
+    def _nodes(self) -> list[Apply[Any]]:
+        return self._graph.arrays.nodes
+
+    @cached_property
+    def _ids(self) -> dict[Apply[Any], int]:
+        return {node: i for i, node in enumerate(self._nodes)}
+
+    def _node_id(self, node: Apply[Any]) -> int:
+        try:
+            return self._ids[node]
+        except (KeyError, TypeError):
+            raise ValueError(f"{node} is not an apply node of the planned graph") from None
+
+    def _unfusable(self, node_id: int, node: Apply[Any]) -> Reason | None:
+        if not isinstance(node.op, Elemwise):
+            return Reason.NOT_ELEMWISE
+        if len(node.outputs) != 1:
+            return Reason.SEVERAL_OUTPUTS
+        kind = self._graph.kinds[self._graph.arrays.signatures[node_id]]
+        if kind is None or not kind.compiles(self._target):
+            return Reason.CANNOT_COMPILE
+        return None
+
+
+def plan_fusion(
+    fgraph: FunctionGraph,
+    *,
+    target: str | Mode | Linker | None = None,
+    max_operands: int | None = None,
+) -> FusionPlan:
+    """Plan which Elemwise nodes of a graph to fuse. The graph is not changed.
+
+    Parameters
+    ----------
+    fgraph
+        The graph.
+    target
+        Who compiles the kernels: ``"c"``, ``"python"``, ``"numba"``, a mode or a linker. By default
+        the mode that PyTensor is compiling ``fgraph`` for, if that is known; otherwise only what
+        every target can compile is fused.
+    max_operands
+        Most inputs plus outputs of a kernel; by default PyTensor's limit.
+
+    Returns
+    -------
+    FusionPlan
+        The same for the same graph, in every process.
+
+    Raises
+    ------
+    TypeError
+        If an argument is of the wrong type.
+    ValueError
+        If ``target`` is unknown or ``max_operands`` is less than 2.
+
+    Notes
+    -----
+    A portfolio of greedy orders, PyTensor's among them, each improved by further merges on a
+    maintained topological order (Pearce and Kelly, "A dynamic topological sort algorithm for
+    directed acyclic graphs", 2007); the plan with the fewest kernels wins, at equal kernels
+    the one with the fewest arrays. Near-linear in practice.
+
+    Examples
+    --------
+    >>> import pytensor.tensor as pt
+    >>> from pytensor.graph.fg import FunctionGraph
+    >>> from pytensor_fuse import plan_fusion
+    >>> x = pt.vector("x")
+    >>> fgraph = FunctionGraph([x], [pt.exp(x) + pt.sin(x), pt.exp(x).sum()])
+    >>> plan = plan_fusion(fgraph)
+    >>> plan.stats.kernels_before, plan.stats.kernels_after
+    (4, 1)
+    >>> plan.apply()
+    """
+    if not isinstance(fgraph, FunctionGraph):
+        hint = "; call its unfreeze() first" if hasattr(fgraph, "unfreeze") else ""
+        raise TypeError(f"fgraph must be a FunctionGraph, not {type(fgraph).__name__}{hint}")
+    limit = _check_max_operands(max_operands)
+    resolved = resolve_target(target, fgraph)
+    graph = extract(fgraph)
+    return FusionPlan(fgraph, graph, plan(graph, resolved, limit), resolved, limit)
+
+
+def _check_max_operands(max_operands: int | None) -> int:
+    if max_operands is None:
+        return int(elemwise_max_operands_fct(None))
+    if isinstance(max_operands, bool):
+        raise TypeError("max_operands must be an integer, not bool")
+    try:
+        limit = operator.index(max_operands)
+    except TypeError:
+        kind = type(max_operands).__name__
+        raise TypeError(f"max_operands must be an integer, not {kind}") from None
+    if limit < 2:
+        raise ValueError(f"max_operands must be at least 2 (an input and an output), not {limit}")
+    return min(limit, _MAX_OPERANDS)

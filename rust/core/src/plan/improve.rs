@@ -1,0 +1,349 @@
+//! Further merges, until none is left: the largest saving of arrays first.
+//!
+//! # Problem
+//! A greedy order leaves clusters behind that could still be merged: its own rules kept them
+//! apart, or it never compared them. Each such merge saves a kernel and adds no array.
+//!
+//! # Approach
+//! A heap of pairs of clusters that could be merged if no path leads through a third, with the
+//! arrays that their merging saves. The quotient graph is kept in a topological order, so that the
+//! question is answered by a search of what stands between the two ([`crate::quotient`]). A pair
+//! that is refused is asked about again when one of the two has changed; a path between them
+//! cannot vanish before.
+//!
+//! # Rejected
+//! Keeping exact savings of all pairs up to date: they change with every merge near by. They are
+//! computed when a pair is pushed, and pairs of a cluster that has changed since are dropped, for
+//! the change pushed them anew.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use super::partition::Partition;
+use super::problem::{FusionProblem, NONE, VarId};
+use crate::error::Result;
+use crate::graph::NodeId;
+use crate::quotient::Quotient;
+
+/// Of the clusters that share an operand, each is compared with this many others.
+const SIBLINGS: usize = 32;
+
+/// Merges clusters of `partition` while that is legal, they are connected, and `effort` is left:
+/// units of work, each about a comparison of two operands. Returns the partition and whether the
+/// effort sufficed: if so, no two connected clusters can be merged any more, among those that were
+/// compared.
+///
+/// # Complexity
+/// O(k log k) heap operations for k pairs of neighbouring clusters, each with a search between the
+/// two; near-linear on local graphs, and never more than `effort` pairs.
+///
+/// # Errors
+/// [`crate::Error::Cycle`] if the quotient graph of `partition` has one.
+pub fn improve(
+    problem: &FusionProblem,
+    partition: Partition,
+    effort: u64,
+) -> Result<(Partition, bool)> {
+    let mut merger = Merger::new(problem, &partition, effort)?;
+    merger.push_all();
+    merger.run()?;
+    let is_complete = merger.effort > 0;
+    Ok((if merger.n_merges == 0 { partition } else { merger.partition() }, is_complete))
+}
+
+/// What a cluster reads and writes.
+#[derive(Debug, Clone, Default)]
+struct Operands {
+    /// Variables read from outside, ascending, each with the number of members that read it.
+    inputs: Vec<(VarId, u32)>,
+    /// Members' results that are read outside, ascending.
+    outputs: Vec<VarId>,
+}
+
+/// What two clusters have less together than each by itself.
+#[derive(Debug, Clone, Copy, Default)]
+struct Overlap {
+    arrays: u32,
+    operands: usize,
+}
+
+impl Operands {
+    fn count(&self) -> usize {
+        self.inputs.len() + self.outputs.len()
+    }
+
+    /// How many members read the input `variable`, if it is one.
+    fn readers_of(&self, variable: VarId) -> Option<u32> {
+        let position = self.inputs.binary_search_by_key(&variable, |&(input, _)| input).ok()?;
+        Some(self.inputs[position].1)
+    }
+}
+
+/// A pair of clusters; the greatest saves most, then has the smallest names.
+type Pair = (u32, Reverse<(u32, u32)>, [u32; 2]);
+
+struct Merger<'a> {
+    problem: &'a FusionProblem,
+    quotient: Quotient,
+    group: Vec<u32>,
+    operands: Vec<Operands>,
+    /// Counts the merges that a cluster has been through.
+    version: Vec<u32>,
+    /// Readers outside its own cluster of each variable; being a result counts as one.
+    readers: Vec<u32>,
+    /// Clusters that read a variable and may be brought together by it; some dead.
+    siblings: Vec<Vec<u32>>,
+    heap: BinaryHeap<Pair>,
+    n_merges: usize,
+    effort: u64,
+}
+
+impl<'a> Merger<'a> {
+    fn new(problem: &'a FusionProblem, partition: &Partition, effort: u64) -> Result<Self> {
+        let names: Vec<NodeId> = partition.names().collect();
+        let mut dense = vec![NONE; problem.n_nodes()];
+        for (&name, id) in names.iter().zip(0u32..) {
+            dense[name as usize] = id;
+        }
+        let blocks: Vec<u32> =
+            partition.blocks().iter().map(|&name| dense[name as usize]).collect();
+        let mut merger = Self {
+            problem,
+            quotient: Quotient::from_blocks(problem.graph(), &blocks)?,
+            group: names.iter().map(|&name| problem.group(name).unwrap_or(NONE)).collect(),
+            operands: vec![Operands::default(); names.len()],
+            version: vec![0; names.len()],
+            readers: vec![0; problem.n_variables()],
+            siblings: vec![Vec::new(); problem.n_variables()],
+            heap: BinaryHeap::new(),
+            n_merges: 0,
+            effort,
+        };
+        for (&name, id) in names.iter().zip(0u32..) {
+            if merger.group[id as usize] != NONE {
+                merger.operands[id as usize] = merger.read_operands(partition, name);
+                merger.enlist(id);
+            }
+        }
+        Ok(merger)
+    }
+
+    fn read_operands(&mut self, partition: &Partition, name: NodeId) -> Operands {
+        let problem = self.problem;
+        let mut reads = Vec::new();
+        let mut outputs = Vec::new();
+        for &node in partition.members(name) {
+            let operands = problem.inputs(node);
+            for (position, &variable) in operands.iter().enumerate() {
+                let owner = problem.owner(variable);
+                let inside = owner != NONE && partition.block(owner) == name;
+                if !inside && !operands[..position].contains(&variable) {
+                    reads.push(variable);
+                }
+            }
+            let output = problem.output(node);
+            let outside =
+                problem.clients(output).iter().filter(|&&c| partition.block(c) != name).count();
+            let readers = outside as u32 + u32::from(problem.is_result(output));
+            self.readers[output as usize] = readers;
+            if readers > 0 {
+                outputs.push(output);
+            }
+        }
+        reads.sort_unstable();
+        outputs.sort_unstable();
+        let inputs = reads.chunk_by(|a, b| a == b).map(|run| (run[0], run.len() as u32)).collect();
+        Operands { inputs, outputs }
+    }
+
+    /// Lists the cluster under each operand that may bring it together with others.
+    fn enlist(&mut self, block: u32) {
+        for &(variable, _) in &self.operands[block as usize].inputs {
+            if self.problem.link(variable) == Some(self.group[block as usize]) {
+                self.siblings[variable as usize].push(block);
+            }
+        }
+    }
+
+    fn push_all(&mut self) {
+        let blocks: Vec<u32> =
+            (0..self.group.len() as u32).filter(|&b| self.group[b as usize] != NONE).collect();
+        for block in blocks {
+            if self.effort == 0 {
+                return;
+            }
+            self.push_neighbours(block, true);
+        }
+    }
+
+    /// Pushes the pairs of `block` with its neighbours, or with those of greater id only.
+    fn push_neighbours(&mut self, block: u32, only_greater: bool) {
+        let group = self.group[block as usize];
+        let mut neighbours = Vec::new();
+        let operands = std::mem::take(&mut self.operands[block as usize]);
+        for &(variable, _) in &operands.inputs {
+            let owner = self.problem.owner(variable);
+            if owner != NONE && self.problem.group(owner) == Some(group) {
+                neighbours.push(self.quotient.block_of(owner));
+            }
+            if self.problem.link(variable) == Some(group) {
+                self.add_siblings(variable, block, &mut neighbours);
+            }
+        }
+        for &variable in &operands.outputs {
+            for &client in self.problem.clients(variable) {
+                if self.problem.group(client) == Some(group) {
+                    neighbours.push(self.quotient.block_of(client));
+                }
+            }
+        }
+        self.operands[block as usize] = operands;
+        neighbours.sort_unstable();
+        neighbours.dedup();
+        for other in neighbours {
+            if other != block && (!only_greater || other > block) {
+                self.push(block, other);
+            }
+        }
+    }
+
+    /// The clusters that read `variable` next to `block` in its list, which is freed of the dead.
+    fn add_siblings(&mut self, variable: VarId, block: u32, neighbours: &mut Vec<u32>) {
+        let mut readers = std::mem::take(&mut self.siblings[variable as usize]);
+        if readers.len() > 1 {
+            readers.iter_mut().for_each(|reader| *reader = self.quotient.find(*reader));
+            readers.sort_unstable();
+            readers.dedup();
+            let position = readers.partition_point(|&reader| reader < block);
+            let from = position.saturating_sub(SIBLINGS / 2);
+            let to = (position + SIBLINGS / 2 + 1).min(readers.len());
+            neighbours.extend(&readers[from..to]);
+        }
+        self.siblings[variable as usize] = readers;
+    }
+
+    fn push(&mut self, a: u32, b: u32) {
+        let (a, b) = (a.min(b), a.max(b));
+        let versions = [self.version[a as usize], self.version[b as usize]];
+        let saved = self.overlap(a, b).arrays;
+        self.heap.push((saved, Reverse((a, b)), versions));
+    }
+
+    /// What the two have less together than each by itself; linear in the smaller one.
+    fn overlap(&mut self, a: u32, b: u32) -> Overlap {
+        let count = |block: u32| self.operands[block as usize].count();
+        let (small, large) = if count(a) <= count(b) { (a, b) } else { (b, a) };
+        let (from, into) = (&self.operands[small as usize], &self.operands[large as usize]);
+        self.effort = self.effort.saturating_sub(1 + from.count() as u64);
+        let mut overlap = Overlap::default();
+        let mut read_inside = |variable: VarId, readers: u32| {
+            // The result is read no more, and not written either once all its readers are inside.
+            let gone = 1 + u32::from(self.readers[variable as usize] == readers);
+            overlap.arrays += gone;
+            overlap.operands += gone as usize;
+        };
+        for &(variable, readers) in &from.inputs {
+            let owner = self.problem.owner(variable);
+            if owner != NONE && self.quotient.block_of(owner) == large {
+                read_inside(variable, readers);
+            }
+        }
+        for &variable in &from.outputs {
+            if let Some(readers) = into.readers_of(variable) {
+                read_inside(variable, readers);
+            }
+        }
+        for &(variable, _) in &from.inputs {
+            if into.readers_of(variable).is_some() {
+                overlap.arrays += u32::from(!self.problem.is_constant(variable));
+                overlap.operands += 1;
+            }
+        }
+        overlap
+    }
+
+    fn run(&mut self) -> Result<()> {
+        while self.effort > 0
+            && let Some((_, Reverse((a, b)), versions)) = self.heap.pop()
+        {
+            let is_live = |block: u32, version| self.version[block as usize] == version;
+            if !is_live(a, versions[0]) || !is_live(b, versions[1]) {
+                continue;
+            }
+            if self.fits(a, b) && self.quotient.can_merge(a, b) {
+                self.merge(a, b)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the two together keep the operand limit.
+    fn fits(&mut self, a: u32, b: u32) -> bool {
+        let limit = self.problem.max_operands();
+        let separate = self.operands[a as usize].count() + self.operands[b as usize].count();
+        separate <= limit || separate - self.overlap(a, b).operands <= limit
+    }
+
+    fn merge(&mut self, a: u32, b: u32) -> Result<()> {
+        let merged = self.merged(a, b);
+        let block = self.quotient.merge(a, b)?;
+        let dead = if block == a { b } else { a };
+        self.operands[dead as usize] = Operands::default();
+        self.operands[block as usize] = merged;
+        for id in [a, b] {
+            self.version[id as usize] += 1;
+        }
+        self.n_merges += 1;
+        self.push_neighbours(block, false);
+        Ok(())
+    }
+
+    /// Operands of the two as one; takes note of the readers that are now inside.
+    fn merged(&mut self, a: u32, b: u32) -> Operands {
+        let first = std::mem::take(&mut self.operands[a as usize]);
+        let second = std::mem::take(&mut self.operands[b as usize]);
+        let mut inputs = Vec::with_capacity(first.inputs.len() + second.inputs.len());
+        for (variable, count) in union(&first.inputs, &second.inputs) {
+            let owner = self.problem.owner(variable);
+            let owner = if owner == NONE { NONE } else { self.quotient.block_of(owner) };
+            if owner == a || owner == b {
+                self.readers[variable as usize] -= count;
+            } else {
+                inputs.push((variable, count));
+            }
+        }
+        let mut outputs = first.outputs;
+        outputs.extend(second.outputs);
+        outputs.retain(|&variable| self.readers[variable as usize] > 0);
+        outputs.sort_unstable();
+        Operands { inputs, outputs }
+    }
+
+    fn partition(&mut self) -> Partition {
+        let n_nodes = self.problem.n_nodes() as u32;
+        Partition::from_names((0..n_nodes).map(|node| self.quotient.block_of(node)).collect())
+    }
+}
+
+/// The union of two ascending lists, counts of equal entries added.
+fn union<'a>(
+    first: &'a [(VarId, u32)],
+    second: &'a [(VarId, u32)],
+) -> impl Iterator<Item = (VarId, u32)> + 'a {
+    let (mut i, mut j) = (0, 0);
+    std::iter::from_fn(move || match (first.get(i), second.get(j)) {
+        (Some(&a), Some(&b)) if a.0 == b.0 => {
+            (i, j) = (i + 1, j + 1);
+            Some((a.0, a.1 + b.1))
+        }
+        (Some(&a), b) if b.is_none_or(|b| a.0 < b.0) => {
+            i += 1;
+            Some(a)
+        }
+        (_, Some(&b)) => {
+            j += 1;
+            Some(b)
+        }
+        _ => None,
+    })
+}
