@@ -133,6 +133,7 @@ def evaluate(
         fgraph.outputs,
         mode=Mode(linker, optimizer=None),
         on_unused_input="ignore",
+        accept_inplace=True,
     )
     return [np.asarray(result) for result in function(*values)]
 
