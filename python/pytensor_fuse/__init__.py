@@ -1,1 +1,82 @@
-"""Fast Elemwise fusion planning for PyTensor, in Rust."""
+"""Fast Elemwise fusion for PyTensor, planned in Rust.
+
+>>> import pytensor
+>>> import pytensor_fuse
+>>> import pytensor.tensor as pt
+>>> x = pt.vector("x")
+>>> f = pytensor.function([x], pt.exp(x) + pt.sin(x))  # fused by this package
+
+Importing the package puts its pass in the place of PyTensor's own; `disable` undoes that, and so
+does ``PYTENSOR_FUSE=0`` in the environment. `plan_fusion` shows what the pass would do.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from pytensor_fuse import _startup
+from pytensor_fuse._core import __version__
+from pytensor_fuse._errors import FusionError, RegistrationError, StalePlanError
+
+if TYPE_CHECKING:
+    from pytensor_fuse import graph
+    from pytensor_fuse._plan import FusionPlan, Kernel, PlanStats, Reason, WhyNot, plan_fusion
+    from pytensor_fuse._registration import disable, enable, enabled, is_enabled
+
+__all__ = [
+    "FusionError",
+    "FusionPlan",
+    "Kernel",
+    "PlanStats",
+    "Reason",
+    "RegistrationError",
+    "StalePlanError",
+    "WhyNot",
+    "__version__",
+    "disable",
+    "enable",
+    "enabled",
+    "graph",
+    "is_enabled",
+    "load_ipython_extension",
+    "plan_fusion",
+    "unload_ipython_extension",
+]
+
+# The modules below import PyTensor, which the package must not do by itself: see `_startup`.
+_HOMES = {
+    **dict.fromkeys(
+        ("FusionPlan", "Kernel", "PlanStats", "Reason", "WhyNot", "plan_fusion"), "_plan"
+    ),
+    **dict.fromkeys(("disable", "enable", "enabled", "is_enabled"), "_registration"),
+}
+
+
+def __getattr__(name: str) -> object:
+    if name == "graph":
+        return import_module("pytensor_fuse.graph")
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value: object = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+def load_ipython_extension(ipython: object) -> None:
+    """Switch the pass on: what ``%load_ext pytensor_fuse`` calls."""
+    from pytensor_fuse._registration import enable
+
+    enable()
+
+
+def unload_ipython_extension(ipython: object) -> None:
+    """Switch the pass off: what ``%unload_ext pytensor_fuse`` calls."""
+    from pytensor_fuse._registration import disable
+
+    disable()
+
+
+_startup.start()

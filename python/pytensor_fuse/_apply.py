@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pytensor.graph.basic import Apply
+from pytensor.graph.fg import Output
 
 from pytensor_fuse._kernels import build_kernel, dtype_code, kernel_cache
 
@@ -29,13 +30,15 @@ def apply_clusters(
     and the error is raised.
     """
     new_nodes, replacements = make_nodes(graph, clusters)
-    replace_all(fgraph, new_nodes, replacements, reason)
+    nodes = graph.arrays.nodes
+    old_nodes = [nodes[i] for i in clusters.fused_nodes()]
+    replace_all(fgraph, new_nodes, replacements, old_nodes, reason)
     return len(new_nodes)
 
 
 def make_nodes(
     graph: ExtractedGraph, clusters: _core.FusedClusters
-) -> tuple[list[Apply], list[tuple[Variable, Variable]]]:
+) -> tuple[list[Apply[Any]], list[tuple[Variable[Any, Any], Variable[Any, Any]]]]:
     """Make the kernels' apply nodes, which read each other's results and none of the old ones.
 
     Returns
@@ -50,7 +53,7 @@ def make_nodes(
     uids = [-1 if kind is None else kind.uid for kind in graph.kinds]
     codes = [dtype_code(dtype) for dtype in arrays.dtypes]
     builder = _Builder(graph)
-    new_of: dict[int, Variable] = {}
+    new_of: dict[int, Variable[Any, Any]] = {}
     nodes, replacements = [], []
     for key, members, inputs, outputs in clusters.kernels(arrays, uids, codes):
         op = kernel_cache.get(key)
@@ -92,9 +95,9 @@ class _Builder:
         return build_kernel(dtypes, steps, [operand[variable][1] for variable in outputs])
 
 
-def _like(old: Variable) -> Variable:
+def _like(old: Variable[Any, Any]) -> Variable[Any, Any]:
     """Make a variable of the type, name and stack trace of ``old``."""
-    new = old.type.make_variable(name=old.name)
+    new: Variable[Any, Any] = old.type.make_variable(name=old.name)
     trace = getattr(old.tag, "trace", None)
     if trace is not None:
         new.tag.trace = trace
@@ -103,14 +106,33 @@ def _like(old: Variable) -> Variable:
 
 def replace_all(
     fgraph: FunctionGraph,
-    new_nodes: Sequence[Apply],
-    replacements: Sequence[tuple[Variable, Variable]],
+    new_nodes: Sequence[Apply[Any]],
+    replacements: Sequence[tuple[Variable[Any, Any], Variable[Any, Any]]],
+    old_nodes: Sequence[Apply[Any]],
     reason: str,
 ) -> None:
-    """Import ``new_nodes`` and let the clients of each old result read the new one.
+    """Put ``new_nodes`` in the place of ``old_nodes``, in one edit.
 
-    New nodes are imported before anything is replaced, and read no old result: so no old node can
-    come back, whatever the order of the replacements.
+    `FunctionGraph.replace` edits one variable at a time. Each import then copies the set of all
+    variables, and each node that is pruned is searched for in the client lists of its inputs, which
+    is quadratic where many nodes read one variable. Here all new nodes are imported first, then the
+    clients that stay are moved, then the old nodes go together; features are told of the same
+    events as ever. New nodes read no old result, so that no old node can come back, whatever the
+    order of the replacements.
+
+    Parameters
+    ----------
+    fgraph
+        The graph.
+    new_nodes
+        In topological order.
+    replacements
+        Each result of an old node that is read elsewhere, or is an output of the graph, and the new
+        one of the same type.
+    old_nodes
+        In topological order. Once the replacements are made, nothing else reads their results.
+    reason
+        For the features of the graph.
 
     Raises
     ------
@@ -118,26 +140,32 @@ def replace_all(
         Whatever a feature of the graph raises; the graph is then as it was before.
     """
     checkpoint = fgraph.checkpoint()
+    dying = set(old_nodes)
+    moved: list[tuple[Apply[Any], int, Variable[Any, Any]]] = []
     try:
         for node in new_nodes:
             import_node(fgraph, node, reason)
-        for old, result in replacements:
+        for old, new in replacements:
             for client, position in list(fgraph.clients[old]):
-                fgraph.change_node_input(client, position, result, reason=reason)
+                if client not in dying:
+                    moved.append((client, position, old))
+                    move_client(fgraph, client, position, new, reason)
+        prune_nodes(fgraph, old_nodes, reason)
         fgraph.validate()
-    except Exception:
+    except BaseException:
         fgraph.revert(checkpoint)
+        # A feature that raised before the graph's history took note.
+        for client, position, old in reversed(moved):
+            fgraph.change_node_input(client, position, old, reason=f"revert {reason}", check=False)
         for node in reversed(new_nodes):
-            fgraph.remove_node(node, reason=("Revert", reason))
+            fgraph.remove_node(node, reason=f"revert {reason}")
+            for result in node.outputs:
+                fgraph.clients.pop(result, None)
         raise
 
 
-def import_node(fgraph: FunctionGraph, node: Apply, reason: str) -> None:
-    """Add ``node``, whose inputs are in ``fgraph``, to it.
-
-    ``FunctionGraph.import_node`` copies the set of all variables at each call, to find out where
-    the graph begins; here that is known.
-    """
+def import_node(fgraph: FunctionGraph, node: Apply[Any], reason: str) -> None:
+    """Add ``node``, whose inputs are in ``fgraph``, to it."""
     fgraph.apply_nodes.add(node)
     node.tag.imported_by = [reason]
     for result in node.outputs:
@@ -146,3 +174,39 @@ def import_node(fgraph: FunctionGraph, node: Apply, reason: str) -> None:
     for position, variable in enumerate(node.inputs):
         fgraph.clients[variable].append((node, position))
     fgraph.execute_callbacks("on_import", node, reason)
+
+
+def move_client(
+    fgraph: FunctionGraph, client: Apply[Any], position: int, new: Variable[Any, Any], reason: str
+) -> None:
+    """Let ``client`` read ``new``, which is in ``fgraph``; what it read before stays there."""
+    old = client.inputs[position]
+    client.inputs[position] = new
+    if isinstance(client.op, Output):
+        fgraph.outputs[client.op.idx] = new
+    fgraph.clients[new].append((client, position))
+    fgraph.clients[old].remove((client, position))
+    fgraph.execute_callbacks("on_change_input", client, position, old, new, reason=reason)
+
+
+def prune_nodes(fgraph: FunctionGraph, nodes: Sequence[Apply[Any]], reason: str) -> None:
+    """Remove ``nodes``, whose results nothing but each other reads; sinks first.
+
+    Their inputs from elsewhere must have other clients.
+    """
+    removed: set[Apply[Any]] = set()
+    read: dict[Variable[Any, Any], None] = {}
+    try:
+        for node in reversed(nodes):
+            removed.add(node)
+            read.update(dict.fromkeys(node.inputs))
+            if not hasattr(node.tag, "removed_by"):
+                node.tag.removed_by = []
+            node.tag.removed_by.append(reason)
+            fgraph.apply_nodes.remove(node)
+            fgraph.variables.difference_update(node.outputs)
+            fgraph.execute_callbacks("on_prune", node, reason)
+    finally:
+        for variable in read:
+            clients = fgraph.clients[variable]
+            clients[:] = [client for client in clients if client[0] not in removed]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 from pytensor.graph.basic import FrozenApply
 from pytensor.graph.fg import FrozenFunctionGraph, Output
@@ -21,13 +21,16 @@ def compile_mode(fgraph: FunctionGraph) -> Mode | None:
 
 
 def frozen_graph(
-    inputs: tuple[Variable, ...], nodes: tuple[FrozenApply, ...], outputs: Sequence[Variable]
+    inputs: tuple[Variable[Any, Any], ...],
+    nodes: tuple[FrozenApply, ...],
+    outputs: Sequence[Variable[Any, Any]],
 ) -> FrozenFunctionGraph:
     """Assemble a frozen graph from its interned parts, ``nodes`` in topological order.
 
     PyTensor 3.3 takes the parts as they are; 3.0 finds the nodes again itself.
     """
+    make: Any = FrozenFunctionGraph
     if not hasattr(FrozenFunctionGraph, "from_io"):
-        return FrozenFunctionGraph(inputs, outputs)
+        return cast("FrozenFunctionGraph", make(inputs, outputs))
     output_nodes = tuple(FrozenApply(Output(i), (out,), ()) for i, out in enumerate(outputs))
-    return FrozenFunctionGraph(inputs, nodes, output_nodes)
+    return cast("FrozenFunctionGraph", make(inputs, nodes, output_nodes))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pytensor.graph.basic import Apply, Constant
 from pytensor.tensor.elemwise import Elemwise
@@ -59,7 +59,7 @@ def plan(graph: ExtractedGraph, target: Target, max_operands: int) -> _core.Fuse
 
 
 def _ordering_ids(
-    arrays: _core.Extraction, orderings: dict[Apply, list[Apply]]
+    arrays: _core.Extraction, orderings: dict[Apply[Any], list[Apply[Any]]]
 ) -> list[tuple[int, int]]:
     if not orderings:
         return []

@@ -6,7 +6,7 @@ import itertools
 import threading
 from collections import OrderedDict
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pytensor.graph.basic import FrozenApply, NominalVariable
 from pytensor.scalar.basic import Composite, get_scalar_type, identity
@@ -97,7 +97,9 @@ def build_kernel(
 
 
 def _composite(
-    inputs: tuple[Variable, ...], nodes: Sequence[FrozenApply], outputs: Sequence[Variable]
+    inputs: tuple[Variable[Any, Any], ...],
+    nodes: Sequence[FrozenApply],
+    outputs: Sequence[Variable[Any, Any]],
 ) -> Composite:
     """Make the Composite of a frozen graph.
 

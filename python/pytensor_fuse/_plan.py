@@ -7,7 +7,7 @@ import operator
 from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pytensor.graph.fg import FunctionGraph
 from pytensor.tensor.elemwise import Elemwise
@@ -47,9 +47,9 @@ class Kernel:
         Their results that are read elsewhere or are outputs of the graph.
     """
 
-    nodes: tuple[Apply, ...]
-    inputs: tuple[Variable, ...]
-    outputs: tuple[Variable, ...]
+    nodes: tuple[Apply[Any], ...]
+    inputs: tuple[Variable[Any, Any], ...]
+    outputs: tuple[Variable[Any, Any], ...]
 
     def __str__(self) -> str:
         ops = Counter(str(node.op).lower() for node in self.nodes)
@@ -116,8 +116,8 @@ class WhyNot:
     """
 
     reason: Reason
-    culprit: Apply | None
-    path: tuple[Apply, ...]
+    culprit: Apply[Any] | None
+    path: tuple[Apply[Any], ...]
     detail: str
 
     def __str__(self) -> str:
@@ -161,7 +161,7 @@ class FusionPlan:
         )
 
     @cached_property
-    def unfused(self) -> tuple[Apply, ...]:
+    def unfused(self) -> tuple[Apply[Any], ...]:
         """The nodes that stay as they are, in topological order."""
         fused = {i for members, _, _ in self._clusters.clusters() for i in members}
         return tuple(node for i, node in enumerate(self._nodes) if i not in fused)
@@ -180,7 +180,7 @@ class FusionPlan:
             arrays_after=arrays_after,
         )
 
-    def why_not(self, node_a: Apply, node_b: Apply) -> WhyNot:
+    def why_not(self, node_a: Apply[Any], node_b: Apply[Any]) -> WhyNot:
         """Say why two nodes do not share a kernel.
 
         Parameters
@@ -238,8 +238,7 @@ class FusionPlan:
         """
         now = extract(self._fgraph)
         if not (
-            now.arrays.same_objects(self._graph.arrays)
-            and now.orderings == self._graph.orderings
+            now.arrays.same_objects(self._graph.arrays) and now.orderings == self._graph.orderings
         ):
             raise StalePlanError(
                 "the graph has changed since the plan was made; make a new one with plan_fusion()"
@@ -268,20 +267,20 @@ class FusionPlan:
         return "\n".join(lines)
 
     @cached_property
-    def _nodes(self) -> list[Apply]:
+    def _nodes(self) -> list[Apply[Any]]:
         return self._graph.arrays.nodes
 
     @cached_property
-    def _ids(self) -> dict[Apply, int]:
+    def _ids(self) -> dict[Apply[Any], int]:
         return {node: i for i, node in enumerate(self._nodes)}
 
-    def _node_id(self, node: Apply) -> int:
+    def _node_id(self, node: Apply[Any]) -> int:
         try:
             return self._ids[node]
         except (KeyError, TypeError):
             raise ValueError(f"{node} is not an apply node of the planned graph") from None
 
-    def _unfusable(self, node_id: int, node: Apply) -> Reason | None:
+    def _unfusable(self, node_id: int, node: Apply[Any]) -> Reason | None:
         if not isinstance(node.op, Elemwise):
             return Reason.NOT_ELEMWISE
         if len(node.outputs) != 1:
@@ -327,8 +326,8 @@ def plan_fusion(
     -----
     A portfolio of greedy orders, PyTensor's among them, each improved by further merges on a
     maintained topological order (Pearce and Kelly, "A dynamic topological sort algorithm for
-    directed acyclic graphs", 2007); the plan with the fewest kernels wins, then that with the fewest
-    arrays. Near-linear in practice.
+    directed acyclic graphs", 2007); the plan with the fewest kernels wins, at equal kernels
+    the one with the fewest arrays. Near-linear in practice.
 
     Examples
     --------

@@ -12,7 +12,7 @@ import itertools
 import warnings
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pytensor.compile.mode import Mode, get_mode
 from pytensor.link.basic import Linker, PerformLinker
@@ -99,7 +99,7 @@ class ScalarKind:
     """
 
     uid: int
-    node: Apply
+    node: Apply[Any]
     has_c_code: bool
 
     def compiles(self, target: Target) -> bool:
@@ -131,7 +131,7 @@ _kinds: dict[_KindKey, ScalarKind | None] = {}
 _uids = itertools.count()
 
 
-def scalar_kind(node: Apply) -> ScalarKind | None:
+def scalar_kind(node: Apply[Any]) -> ScalarKind | None:
     """Return what an Elemwise node computes per element, or None if it cannot be in a kernel.
 
     Parameters
@@ -159,7 +159,7 @@ def scalar_kind(node: Apply) -> ScalarKind | None:
     return _kinds.setdefault(key, _ask(node))
 
 
-def _ask(node: Apply) -> ScalarKind | None:
+def _ask(node: Apply[Any]) -> ScalarKind | None:
     scalars = [get_scalar_type(variable.type.dtype).make_variable() for variable in node.inputs]
     scalar_node = node.op.scalar_op.make_node(*scalars)
     if [out.type.dtype for out in scalar_node.outputs] != [node.outputs[0].type.dtype]:

@@ -377,9 +377,14 @@ impl Extraction {
         Ok(self.outputs.row(node).to_vec())
     }
 
-    /// Type of a variable that a typed node touches: its dtype as an index into `dtypes`.
-    fn dtype(&self, variable: u32) -> Option<u32> {
-        Some(self.types.get(variable as usize)?.as_ref()?.dtype)
+    /// Dtype of an operand of a typed node, as an index into `dtypes`.
+    fn dtype(&self, variable: u32) -> PyResult<u32> {
+        let info = self.types.get(variable as usize).copied().flatten();
+        info.map(|info| info.dtype).ok_or_else(|| {
+            let limit = self.types.len();
+            let what = "operand of a typed node";
+            crate::errors::to_py(Error::OutOfRange { what, id: variable.into(), limit })
+        })
     }
 
     /// Signature id of each node, -1 for nodes that are not typed.

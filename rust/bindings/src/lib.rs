@@ -2,6 +2,8 @@
 
 mod errors;
 mod extract;
+mod graph;
+mod ids;
 mod plan;
 
 use pyo3::prelude::*;
@@ -13,11 +15,14 @@ mod _core {
     #[pymodule_export]
     use crate::extract::{Extraction, extract};
     #[pymodule_export]
+    use crate::graph::{AncestorSets, Graph};
+    #[pymodule_export]
     use crate::plan::{FusedClusters, plan_arrays, plan_extraction};
 
     /// The package's version, from Cargo.toml.
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        crate::errors::add_to(module)?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }

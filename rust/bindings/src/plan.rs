@@ -37,6 +37,14 @@ impl FusedClusters {
         self.plan.clusters.iter().map(ids).collect()
     }
 
+    /// The nodes of all clusters, ascending.
+    fn fused_nodes(&self) -> Vec<u32> {
+        let clusters = self.plan.clusters.iter();
+        let mut nodes: Vec<u32> = clusters.flat_map(|cluster| &cluster.nodes).copied().collect();
+        nodes.sort_unstable();
+        nodes
+    }
+
     /// Kernels and arrays if nothing is fused.
     #[getter]
     fn before(&self) -> CostPair {

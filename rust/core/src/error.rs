@@ -91,6 +91,48 @@ pub enum Error {
     Inconsistent(String),
 }
 
+impl Error {
+    /// The kinds of error, one for each variant.
+    pub const KINDS: [&'static str; 9] = [
+        "too-large",
+        "length-mismatch",
+        "edge-out-of-range",
+        "self-loop",
+        "out-of-range",
+        "cycle",
+        "memory-limit",
+        "contraction",
+        "inconsistent",
+    ];
+
+    /// Which of [`Error::KINDS`] this is: a name that stays, whatever becomes of the message.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        let [
+            too_large,
+            length_mismatch,
+            edge_out_of_range,
+            self_loop,
+            out_of_range,
+            cycle,
+            memory_limit,
+            contraction,
+            inconsistent,
+        ] = Self::KINDS;
+        match self {
+            Self::TooLarge { .. } => too_large,
+            Self::LengthMismatch { .. } => length_mismatch,
+            Self::EdgeOutOfRange { .. } => edge_out_of_range,
+            Self::SelfLoop { .. } => self_loop,
+            Self::OutOfRange { .. } => out_of_range,
+            Self::Cycle { .. } => cycle,
+            Self::MemoryLimit { .. } => memory_limit,
+            Self::Contraction { .. } => contraction,
+            Self::Inconsistent(_) => inconsistent,
+        }
+    }
+}
+
 fn join(nodes: &[u32]) -> String {
     const SHOWN: usize = 50;
     let mut text = nodes.iter().take(SHOWN).map(u32::to_string).collect::<Vec<_>>().join(" -> ");

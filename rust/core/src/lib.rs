@@ -2,6 +2,8 @@
 
 #![forbid(unsafe_code)]
 
+pub mod ancestors;
+pub mod convex;
 pub mod error;
 pub mod graph;
 mod order;

@@ -160,6 +160,7 @@ impl Chains {
     }
 }
 
+/// The root above `block` in a union-find forest, halving the path to it.
 fn find(parents: &mut [BlockId], mut block: BlockId) -> BlockId {
     loop {
         let parent = parents[block as usize];

@@ -115,12 +115,12 @@ pub fn plan(problem: &FusionProblem, strict: Option<&[bool]>) -> Result<Plan> {
     Ok(Plan { clusters, before, after, order, partition })
 }
 
-/// Units of work per node that improving a partition may take; ordinary graphs take a few.
+/// Units of work per node that improving a partition may take; ordinary graphs take a few. Where a
+/// variable has thousands of readers, every merge of those changes the savings of all others.
 const EFFORT: u64 = 1000;
 
-/// The same for a search from scratch. Graphs in which some variable has thousands of readers take
-/// more; for them the other orders have to do.
-const EFFORT_FROM_SCRATCH: u64 = 30;
+/// The same for orders that the plan could do without.
+const SMALL_EFFORT: u64 = 12;
 
 /// Where a search begins.
 struct Start {
@@ -148,17 +148,20 @@ fn starts(problem: &FusionProblem, strict: Option<&[bool]>) -> Result<Vec<Start>
     {
         starts.push(start("sinks of PyTensor's nodes", Partition::from_names(names)));
     }
-    for (order, direction) in [
-        ("depth from sources", typed::Direction::FromSources),
-        ("depth from sinks", typed::Direction::FromSinks),
-    ] {
-        starts.push(start(order, typed::fuse_by_depth(problem, direction)?));
-    }
-    starts.push(Start {
-        effort: EFFORT_FROM_SCRATCH * (1 + n_nodes as u64),
+    starts.push(start(
+        "depth from sinks",
+        typed::fuse_by_depth(problem, typed::Direction::FromSinks)?,
+    ));
+    let optional = |order, partition| Start {
+        effort: SMALL_EFFORT * (1 + n_nodes as u64),
         keep_unfinished: false,
-        ..start("savings", Partition::singletons(n_nodes))
-    });
+        ..start(order, partition)
+    };
+    starts.push(optional(
+        "depth from sources",
+        typed::fuse_by_depth(problem, typed::Direction::FromSources)?,
+    ));
+    starts.push(optional("savings", Partition::singletons(n_nodes)));
     Ok(starts)
 }
 

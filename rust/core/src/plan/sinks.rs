@@ -79,6 +79,9 @@ pub fn grow_from_sinks(
 struct DenseRows {
     words: usize,
     bits: Vec<u64>,
+    /// The row that holds the set of each node. The outputs of a contracted cluster share one:
+    /// whatever depends on one of them depends on all, and they depend on the same.
+    row_of: Vec<u32>,
 }
 
 impl DenseRows {
@@ -95,15 +98,15 @@ impl DenseRows {
             }
             rest[node / 64] |= 1 << (node % 64);
         }
-        Self { words, bits }
+        Self { words, bits, row_of: (0..n_nodes as u32).collect() }
     }
 
     fn row(&self, node: NodeId) -> &[u64] {
-        &self.bits[node as usize * self.words..][..self.words]
+        &self.bits[self.row_of[node as usize] as usize * self.words..][..self.words]
     }
 
     fn gain(&mut self, node: NodeId, combined: &[u64], from: usize) {
-        let start = node as usize * self.words;
+        let start = self.row_of[node as usize] as usize * self.words;
         or_into(&mut self.bits[start + from..start + from + combined.len()], combined);
     }
 }
@@ -181,9 +184,8 @@ struct Cluster {
 /// their ancestors.
 struct Merging {
     into: u32,
+    n_clusters: usize,
     /// The first output of each.
-    firsts: Vec<NodeId>,
-    /// The same as bits.
     members: Vec<u64>,
     ancestors: Vec<u64>,
 }
@@ -308,19 +310,19 @@ impl Growth<'_> {
             problem.is_result(output) || !problem.clients(output).iter().all(|&c| is_member(c))
         };
         let outputs: Vec<_> = nodes.iter().copied().filter(leaves).collect();
-        if outputs.len() > 1 {
-            let mut combined = member.to_vec();
-            or_into(&mut combined, ancestors);
-            self.contract(&outputs, &combined);
-        }
         for &node in &nodes {
             self.claimed[node as usize] = true;
         }
         for &node in &outputs {
             self.cluster_of[node as usize] = self.clusters.len() as u32;
         }
-        self.clusters.push(Cluster { nodes, inputs, outputs });
+        self.clusters.push(Cluster { nodes, inputs, outputs: outputs.clone() });
         self.entered.push(0);
+        if outputs.len() > 1 {
+            let mut combined = member.to_vec();
+            or_into(&mut combined, ancestors);
+            self.contract(&outputs, &combined);
+        }
     }
 
     /// Merges clusters and lone nodes that share an operand, in the order of those operands.
@@ -410,7 +412,7 @@ impl Growth<'_> {
         let first = self.clusters[into as usize].outputs[0];
         let mut members = vec![0; self.rows.words];
         set_bit(&mut members, first);
-        Merging { into, firsts: vec![first], members, ancestors: self.rows.row(first).to_vec() }
+        Merging { into, n_clusters: 1, members, ancestors: self.rows.row(first).to_vec() }
     }
 
     /// Whether neither the clusters that are being merged nor `other` depend on each other. One
@@ -422,28 +424,26 @@ impl Growth<'_> {
 
     fn absorb(&mut self, merging: &mut Merging, other: u32) {
         let Cluster { nodes, outputs, .. } = std::mem::take(&mut self.clusters[other as usize]);
-        merging.firsts.push(outputs[0]);
+        merging.n_clusters += 1;
         set_bit(&mut merging.members, outputs[0]);
         or_into(&mut merging.ancestors, self.rows.row(outputs[0]));
-        for &node in &outputs {
-            self.cluster_of[node as usize] = merging.into;
-        }
         let target = &mut self.clusters[merging.into as usize];
         target.nodes.extend(nodes);
         target.outputs.extend(outputs);
     }
 
     fn finish_merging(&mut self, merging: Merging) {
-        if merging.firsts.len() > 1 {
-            for &node in &self.clusters[merging.into as usize].outputs {
+        if merging.n_clusters > 1 {
+            let outputs = self.clusters[merging.into as usize].outputs.clone();
+            for &node in &outputs {
                 self.cluster_of[node as usize] = merging.into;
             }
-            self.contract(&merging.firsts, &merging.ancestors);
+            self.contract(&outputs, &merging.ancestors);
         }
     }
 
     /// The row of every node that depends on one of `outputs`, or is it, gains `combined`: the
-    /// contraction of a cluster.
+    /// contraction of a cluster, whose outputs these are.
     ///
     /// What depends on one output of an earlier cluster depends on all, since those were
     /// contracted. Members that are read inside their cluster only are passed over: no row of
@@ -451,25 +451,31 @@ impl Growth<'_> {
     fn contract(&mut self, outputs: &[NodeId], combined: &[u64]) {
         let from = combined.iter().position(|&word| word != 0).unwrap_or(0);
         let to = combined.iter().rposition(|&word| word != 0).map_or(0, |last| last + 1);
+        let combined = &combined[from..to];
         self.epoch += 1;
         let mut stack = Vec::new();
+        self.rows.gain(outputs[0], combined, from);
         for &output in outputs {
+            self.rows.row_of[output as usize] = self.rows.row_of[outputs[0] as usize];
             self.visit(output, &mut stack);
         }
+        self.entered[self.cluster_of[outputs[0] as usize] as usize] = self.epoch;
         while let Some(node) = stack.pop() {
-            self.rows.gain(node, &combined[from..to], from);
             for &client in self.problem.graph().successors(node) {
                 self.visit(client, &mut stack);
             }
             let cluster = self.cluster_of[node as usize];
-            if cluster == NONE
-                || std::mem::replace(&mut self.entered[cluster as usize], self.epoch) == self.epoch
-            {
-                continue;
-            }
-            for i in 0..self.clusters[cluster as usize].outputs.len() {
-                let output = self.clusters[cluster as usize].outputs[i];
-                self.visit(output, &mut stack);
+            if cluster == NONE {
+                if !self.claimed[node as usize] {
+                    self.rows.gain(node, combined, from);
+                }
+            } else if self.entered[cluster as usize] != self.epoch {
+                self.entered[cluster as usize] = self.epoch;
+                self.rows.gain(node, combined, from);
+                for i in 0..self.clusters[cluster as usize].outputs.len() {
+                    let output = self.clusters[cluster as usize].outputs[i];
+                    self.visit(output, &mut stack);
+                }
             }
         }
     }

@@ -1,0 +1,127 @@
+# Every check that CI runs is a target here; `make help` lists them.
+#
+# PYTHON chooses the interpreter: a version (PYTHON=3.11) or a path. By default it is the newest
+# supported one. Each version has a virtual environment of its own, so that changing PYTHON never
+# mixes two; the extension is built for the stable ABI and serves them all.
+
+PYTHON ?=
+PYTEST_ARGS ?=
+DEMO_ARGS ?=
+BENCH_ARGS ?=
+# More workers than two gain little: the compile lock of PyTensor serialises the C compiler.
+WORKERS ?= 2
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+# rustup's own directory, which a shell opened before its installation does not have on PATH.
+export PATH := $(PATH):$(HOME)/.cargo/bin
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# maturin refuses to choose between an active conda environment and ours.
+unexport CONDA_PREFIX
+
+# `help` and `clean` need neither Python nor cargo.
+ifneq ($(filter-out help clean,$(MAKECMDGOALS)),)
+  FOUND := $(shell scripts/find-python '$(PYTHON)' 2>&1)
+  ifeq ($(firstword $(FOUND)),error:)
+    $(error $(wordlist 2,$(words $(FOUND)),$(FOUND)))
+  endif
+  ifeq ($(shell command -v cargo 2>/dev/null),)
+    $(error cargo was not found; install Rust with rustup (https://rustup.rs) or your package manager)
+  endif
+  VERSION := $(firstword $(FOUND))
+  BASE_PYTHON := $(wordlist 2,$(words $(FOUND)),$(FOUND))
+endif
+
+VENV := .venv-$(VERSION)
+export VIRTUAL_ENV := $(CURDIR)/$(VENV)
+PY := $(VENV)/bin/python
+# One interpreter for every cargo command, or each would rebuild PyO3 for the one it finds.
+export PYO3_PYTHON := $(CURDIR)/$(PY)
+
+EXTENSION := python/pytensor_fuse/_core.abi3.so
+RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -name '*.rs' -o -name Cargo.toml)
+
+.PHONY: help
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: $(VENV)/.built ## Create the virtual environment and build the extension into it
+
+.PHONY: demo
+demo: build pymc ## Compile real graphs with and without the package and print a table
+	$(PY) benchmarks/demo.py $(DEMO_ARGS)
+
+.PHONY: test
+test: build pymc ## Run the Rust and Python tests, doctests and README examples
+	@set -ex; if cargo nextest --version >/dev/null 2>&1; then \
+	    cargo nextest run --workspace --no-tests=pass; \
+	    cargo test -p pytensor-fuse-core --doc; \
+	else \
+	    cargo test --workspace; \
+	fi
+	$(PY) -m pytest -n $(WORKERS) --benchmark-disable $(PYTEST_ARGS)
+
+.PHONY: test-deep
+test-deep: build pymc ## Run the Python tests with many more random graphs (hours)
+	HYPOTHESIS_PROFILE=deep $(PY) -m pytest -n $(WORKERS) --benchmark-disable --timeout 7200 \
+	    $(PYTEST_ARGS)
+
+.PHONY: lint
+lint: build ## Check format, lints, types, stubs and docs
+	$(PY) -m ruff format --check .
+	$(PY) -m ruff check .
+	$(PY) -m mypy
+	$(PY) -m mypy.stubtest pytensor_fuse._core
+	@cargo fmt --version >/dev/null 2>&1 && cargo clippy --version >/dev/null 2>&1 || \
+	    { echo "rustfmt or clippy is missing: rustup component add rustfmt clippy"; exit 1; }
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --document-private-items
+
+.PHONY: format
+format: $(VENV)/.tools ## Format the sources and apply safe lint fixes
+	$(PY) -m ruff format .
+	$(PY) -m ruff check --fix .
+	cargo fmt --all
+
+.PHONY: bench
+bench: build ## Run the benchmarks, stock and ours interleaved
+	$(PY) -m pytest benchmarks -p no:xdist --timeout 3600 $(BENCH_ARGS)
+
+.PHONY: wheel
+wheel: $(VENV)/.tools ## Build the wheel and sdist into dist/ and test the installed wheel
+	rm -rf dist
+	$(VENV)/bin/maturin build --release --locked --sdist --out dist
+	$(PY) -m abi3audit --strict --summary dist/*.whl
+	scripts/smoke-wheel "$(BASE_PYTHON)" dist/*.whl
+
+.PHONY: clean
+clean: ## Remove everything that the other targets made
+	rm -rf .venv-* target dist $(EXTENSION) .benchmarks .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	find python tests benchmarks -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
+
+$(VENV)/.tools: pyproject.toml
+	test -x $(PY) || "$(BASE_PYTHON)" -m venv $(VENV)
+	$(PY) -m pip install --quiet --upgrade "pip>=25.1"
+	$(PY) -m pip install --quiet --upgrade --group dev
+	@touch $@
+
+# The extension may be gone although the stamp is not: another tool may have cleaned the tree.
+ifeq ($(wildcard $(EXTENSION)),)
+.PHONY: $(VENV)/.built
+endif
+$(VENV)/.built: $(VENV)/.tools $(RUST_SOURCES)
+	PIP_QUIET=1 $(VENV)/bin/maturin develop --release --locked
+	@touch $@
+
+# PyMC has no release for Python 3.11 that takes PyTensor 3; nothing but its own examples and tests
+# needs it. The installed PyTensor is named so that pip does not exchange it for another.
+.PHONY: pymc
+pymc: $(VENV)/.built
+	@test -e $(VENV)/.pymc || ! $(PY) -c 'import sys; sys.exit(sys.version_info < (3, 12))' || \
+	    if $(PY) -m pip install --quiet --group pymc \
+	        "$$($(PY) -m pip freeze | grep -i '^pytensor==')"; \
+	    then touch $(VENV)/.pymc; \
+	    else echo "note: PyMC could not be installed; going on without it"; fi

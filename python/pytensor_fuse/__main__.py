@@ -1,0 +1,8 @@
+"""Run a Python program with the pass on: ``python -m pytensor_fuse``."""
+
+import sys
+
+from pytensor_fuse._runner import main
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,64 @@
+"""Graph algorithms on integer arrays: order, ancestors, convex subgraphs.
+
+Nothing here knows about PyTensor: nodes are the integers ``0 .. n_nodes``, edges two arrays.
+
+Two diamonds in a row, ``0 -> {1, 2} -> 3 -> {4, 5} -> 6``:
+
+>>> from pytensor_fuse.graph import AncestorSets, CycleError, Graph
+>>> graph = Graph(7, [0, 0, 1, 2, 3, 3, 4, 5], [1, 2, 3, 3, 4, 5, 6, 6])
+>>> graph.toposort(key=[0, 5, 4, 0, 0, 0, 0]).tolist()
+[0, 2, 1, 3, 4, 5, 6]
+
+A set of nodes can become one node if it is convex: if no path leaves it and comes back.
+
+>>> graph.is_convex([0, 1]), graph.is_convex([0, 3])
+(True, False)
+
+`Graph.convex_subgraphs` fuses nodes of equal labels as far as that goes, with all blocks together
+free of cycles. Node 2, which may not be fused, keeps 3 out of the block of 0 and 1:
+
+>>> graph.convex_subgraphs([0, 0, -1, 0, 0, 0, 0]).tolist()
+[0, 0, 1, 2, 2, 2, 2]
+
+`AncestorSets` answers "does a path lead from a to b" at once, also after contractions, in memory
+quadratic in the number of nodes:
+
+>>> sets = AncestorSets(graph)
+>>> sets.is_ancestor(1, 6), sets.is_ancestor(1, 2)
+(True, False)
+>>> sets.contract([1, 2])
+>>> sets.is_ancestor(1, 2)
+True
+>>> AncestorSets(graph.transposed()).ancestors(4).tolist()  # the descendants of 4
+[4, 6]
+
+A cycle is named:
+
+>>> try:
+...     Graph(3, [0, 1, 2], [1, 2, 1]).toposort()
+... except CycleError as error:
+...     print(error, error.nodes)
+the graph has a cycle through the nodes 1 -> 2 (1, 2)
+"""
+
+from pytensor_fuse._core import (
+    AncestorSets,
+    ContractionError,
+    CycleError,
+    EdgeError,
+    Graph,
+    GraphError,
+    IdError,
+    MemoryLimitError,
+)
+
+__all__ = [
+    "AncestorSets",
+    "ContractionError",
+    "CycleError",
+    "EdgeError",
+    "Graph",
+    "GraphError",
+    "IdError",
+    "MemoryLimitError",
+]

@@ -1,0 +1,276 @@
+//! The graph core for Python, on integer arrays.
+
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use numpy::PyArray1;
+use pyo3::prelude::*;
+use pytensor_fuse_core as fuse_core;
+use pytensor_fuse_core::{Error, NodeId, ancestors, convex, toposort};
+
+use crate::errors::to_py;
+use crate::ids::{Ids, Slice, node_id};
+
+type IdArray<'py> = Bound<'py, PyArray1<u32>>;
+
+/// A directed graph on the nodes ``0 .. n_nodes``, in compressed rows, both ways.
+///
+/// Parallel edges are kept. Arrays of dtype int32, uint32 or int64 are read where they are; they
+/// must not be changed by another thread meanwhile.
+///
+/// Parameters
+/// ----------
+/// n_nodes : int
+/// sources, targets : array_like of int
+///     The edges ``sources[i] -> targets[i]``.
+///
+/// Raises
+/// ------
+/// EdgeError
+///     An edge is a self-loop or names a node that the graph does not have.
+/// GraphError
+///     The arrays differ in length, or there are more nodes or edges than 32 bits can count.
+#[pyclass(frozen, module = "pytensor_fuse._core")]
+pub(crate) struct Graph(fuse_core::Graph);
+
+#[pymethods]
+impl Graph {
+    #[new]
+    fn new(
+        py: Python<'_>,
+        n_nodes: i64,
+        sources: &Bound<'_, PyAny>,
+        targets: &Bound<'_, PyAny>,
+    ) -> PyResult<Self> {
+        let limit = fuse_core::graph::MAX_NODES;
+        let n_nodes = usize::try_from(n_nodes)
+            .map_err(|_| to_py(Error::OutOfRange { what: "n_nodes", id: n_nodes, limit }))?;
+        let (sources, targets) = (Ids::new("sources", sources)?, Ids::new("targets", targets)?);
+        let edges = (sources.as_slice()?, targets.as_slice()?);
+        py.detach(|| match edges {
+            (Slice::I32(from), Slice::I32(to)) => fuse_core::Graph::from_ids(n_nodes, from, to),
+            (Slice::U32(from), Slice::U32(to)) => fuse_core::Graph::from_ids(n_nodes, from, to),
+            (from, to) => fuse_core::Graph::from_ids(n_nodes, &from.to_i64(), &to.to_i64()),
+        })
+        .map(Self)
+        .map_err(to_py)
+    }
+
+    /// Number of nodes.
+    #[getter]
+    fn n_nodes(&self) -> usize {
+        self.0.n_nodes()
+    }
+
+    /// Number of edges, parallel ones counted each.
+    #[getter]
+    fn n_edges(&self) -> usize {
+        self.0.n_edges()
+    }
+
+    /// Targets of the edges that leave ``node``, in the order in which they were given.
+    fn successors<'py>(&self, py: Python<'py>, node: i64) -> PyResult<IdArray<'py>> {
+        Ok(PyArray1::from_slice(py, self.0.successors(node_id(node, self.n_nodes())?)))
+    }
+
+    /// Sources of the edges that enter ``node``, in the order in which they were given.
+    fn predecessors<'py>(&self, py: Python<'py>, node: i64) -> PyResult<IdArray<'py>> {
+        Ok(PyArray1::from_slice(py, self.0.predecessors(node_id(node, self.n_nodes())?)))
+    }
+
+    /// The graph with every edge reversed.
+    fn transposed(&self, py: Python<'_>) -> Self {
+        Self(py.detach(|| self.0.transposed()))
+    }
+
+    /// The topological order that takes, at every step, the ready node with the smallest
+    /// ``(key[node], node)``.
+    ///
+    /// Parameters
+    /// ----------
+    /// key : array_like of int, optional
+    ///     One number per node; without it ties are broken by id.
+    ///
+    /// Returns
+    /// -------
+    /// numpy.ndarray of uint32
+    ///
+    /// Raises
+    /// ------
+    /// CycleError
+    ///     With the ``nodes`` of one cycle.
+    #[pyo3(signature = (key=None))]
+    fn toposort<'py>(
+        &self,
+        py: Python<'py>,
+        key: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<IdArray<'py>> {
+        let key = key.map(|key| Ids::new("key", key)).transpose()?;
+        let key = key.as_ref().map(Ids::as_slice).transpose()?;
+        let order = py
+            .detach(|| toposort::toposort(&self.0, key.map(Slice::to_i64).as_deref()))
+            .map_err(to_py)?;
+        Ok(PyArray1::from_vec(py, order))
+    }
+
+    /// Whether no path between two of ``nodes`` leads through another node.
+    fn is_convex(&self, py: Python<'_>, nodes: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let nodes = Ids::new("nodes", nodes)?.to_nodes(self.n_nodes())?;
+        py.detach(|| convex::is_convex(&self.0, &nodes)).map_err(to_py)
+    }
+
+    /// Connected blocks of equally labelled nodes, acyclic together, none of which can still be
+    /// merged with a neighbour of its label.
+    ///
+    /// Parameters
+    /// ----------
+    /// labels : array_like of int
+    ///     One per node: -1 for a node that stays alone, or a group.
+    ///
+    /// Returns
+    /// -------
+    /// numpy.ndarray of uint32
+    ///     For each node the number of its block. Every edge between two blocks goes from a
+    ///     smaller to a larger number.
+    ///
+    /// Raises
+    /// ------
+    /// CycleError
+    ///     The graph itself has a cycle.
+    /// GraphError
+    ///     There is not one label per node, or a label is below -1.
+    fn convex_subgraphs<'py>(
+        &self,
+        py: Python<'py>,
+        labels: &Bound<'py, PyAny>,
+    ) -> PyResult<IdArray<'py>> {
+        let labels = Ids::new("labels", labels)?;
+        let labels = labels.as_slice()?;
+        let blocks =
+            py.detach(|| convex::convex_subgraphs(&self.0, &labels.to_i64())).map_err(to_py)?;
+        Ok(PyArray1::from_vec(py, blocks))
+    }
+
+    /// The ancestor sets of the graph: ``AncestorSets(self, memory_limit)``.
+    #[pyo3(signature = (memory_limit=None))]
+    fn ancestor_sets(&self, py: Python<'_>, memory_limit: Option<u64>) -> PyResult<AncestorSets> {
+        AncestorSets::new(py, self, memory_limit)
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Graph(n_nodes={}, n_edges={})", self.0.n_nodes(), self.0.n_edges())
+    }
+}
+
+/// For every node the set of nodes from which a path leads to it, itself included.
+///
+/// Sets of descendants are those of ``graph.transposed()``. After :meth:`contract`, paths are
+/// those of the quotient graph: nodes contracted together are ancestors of each other.
+///
+/// Parameters
+/// ----------
+/// graph : Graph
+/// memory_limit : int, optional
+///     The most bytes that the sets may take, one bit per pair of nodes; 1 GiB unless given.
+///
+/// Raises
+/// ------
+/// MemoryLimitError
+///     The sets would take more than that. Nothing has been allocated.
+/// CycleError
+///     The graph has a cycle.
+#[pyclass(frozen, module = "pytensor_fuse._core")]
+pub(crate) struct AncestorSets(RwLock<ancestors::AncestorSets>);
+
+impl AncestorSets {
+    // The lock is only waited for while the interpreter is detached, so that a thread that holds
+    // it can always go on. Contraction checks before it changes anything: nothing is half done
+    // behind a poisoned lock.
+    fn read(&self) -> RwLockReadGuard<'_, ancestors::AncestorSets> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, ancestors::AncestorSets> {
+        self.0.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn nodes(&self, py: Python<'_>, nodes: &Bound<'_, PyAny>) -> PyResult<Vec<NodeId>> {
+        Ids::new("nodes", nodes)?.to_nodes(self.n_nodes(py))
+    }
+
+    fn node(&self, py: Python<'_>, node: i64) -> PyResult<NodeId> {
+        node_id(node, self.n_nodes(py))
+    }
+}
+
+#[pymethods]
+impl AncestorSets {
+    #[new]
+    #[pyo3(signature = (graph, memory_limit=None))]
+    fn new(py: Python<'_>, graph: &Graph, memory_limit: Option<u64>) -> PyResult<Self> {
+        py.detach(|| ancestors::AncestorSets::new(&graph.0, memory_limit))
+            .map(|sets| Self(RwLock::new(sets)))
+            .map_err(to_py)
+    }
+
+    /// Number of nodes.
+    #[getter]
+    fn n_nodes(&self, py: Python<'_>) -> usize {
+        py.detach(|| self.read().n_nodes())
+    }
+
+    /// Bytes that the sets take.
+    #[getter]
+    fn memory_used(&self, py: Python<'_>) -> u64 {
+        py.detach(|| self.read().memory_used())
+    }
+
+    /// Whether a path leads from ``ancestor`` to ``node``. Every node is its own ancestor.
+    fn is_ancestor(&self, py: Python<'_>, ancestor: i64, node: i64) -> PyResult<bool> {
+        let (ancestor, node) = (self.node(py, ancestor)?, self.node(py, node)?);
+        py.detach(|| self.read().is_ancestor(ancestor, node)).map_err(to_py)
+    }
+
+    /// The ancestors of ``node``, itself included, by id.
+    fn ancestors<'py>(&self, py: Python<'py>, node: i64) -> PyResult<IdArray<'py>> {
+        let node = self.node(py, node)?;
+        let found = py.detach(|| self.read().ancestors(node)).map_err(to_py)?;
+        Ok(PyArray1::from_vec(py, found))
+    }
+
+    /// The nodes of which ``node`` is an ancestor, itself included, by id.
+    fn descendants<'py>(&self, py: Python<'py>, node: i64) -> PyResult<IdArray<'py>> {
+        let node = self.node(py, node)?;
+        let found = py.detach(|| self.read().descendants(node)).map_err(to_py)?;
+        Ok(PyArray1::from_vec(py, found))
+    }
+
+    /// The nodes that are an ancestor of at least one of ``nodes``, themselves included, by id.
+    fn union<'py>(&self, py: Python<'py>, nodes: &Bound<'py, PyAny>) -> PyResult<IdArray<'py>> {
+        let nodes = self.nodes(py, nodes)?;
+        let found = py.detach(|| self.read().union(&nodes)).map_err(to_py)?;
+        Ok(PyArray1::from_vec(py, found))
+    }
+
+    /// Whether ``nodes`` can become one without making a cycle: whether no path leads from one of
+    /// them to another through a node outside.
+    fn can_contract(&self, py: Python<'_>, nodes: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let nodes = self.nodes(py, nodes)?;
+        py.detach(|| self.read().can_contract(&nodes)).map_err(to_py)
+    }
+
+    /// Make ``nodes`` one: they, and all that depends on one of them, get the ancestors of all.
+    ///
+    /// Raises
+    /// ------
+    /// ContractionError
+    ///     If :meth:`can_contract` is false; nothing has changed then.
+    fn contract(&self, py: Python<'_>, nodes: &Bound<'_, PyAny>) -> PyResult<()> {
+        let nodes = self.nodes(py, nodes)?;
+        py.detach(|| self.write().contract(&nodes)).map_err(to_py)
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> String {
+        let (n_nodes, bytes) = (self.n_nodes(py), self.memory_used(py));
+        format!("AncestorSets(n_nodes={n_nodes}, memory_used={bytes})")
+    }
+}

@@ -1,0 +1,356 @@
+//! Dense ancestor sets: reachability in one bit test, for graphs small enough to afford it.
+
+use crate::error::{Error, Result};
+use crate::graph::{Graph, NodeId, check_id};
+use crate::toposort::toposort;
+use fixedbitset::{Block, FixedBitSet};
+
+/// Memory that ancestor sets may take unless told otherwise: 1 GiB, enough for some 92,000 nodes.
+pub const DEFAULT_MEMORY_LIMIT: u64 = 1 << 30;
+
+/// For every node the set of nodes from which a path leads to it, itself included.
+///
+/// Contraction is recorded by giving all members of a block the same ancestors: after
+/// [`AncestorSets::contract`], "a path leads from `a` to `b`" is meant in the quotient graph, where
+/// members of one block reach each other.
+///
+/// Sets of descendants are the ancestor sets of [`Graph::transposed`].
+///
+/// # Memory
+/// One bit per pair of nodes, `n^2 / 8` bytes; see [`AncestorSets::memory_needed`].
+/// [`crate::quotient`] answers the same questions about contraction in memory that is linear in
+/// the graph.
+///
+/// # Source
+/// Transitive closure by one pass in topological order, as in R. Sedgewick, K. Wayne,
+/// "Algorithms", 4th edition (2011), section 4.2.
+///
+/// # Examples
+/// ```
+/// use pytensor_fuse_core::{Error, Graph, ancestors::AncestorSets};
+///
+/// // 0 -> 1 -> 2 and 0 -> 3
+/// let graph = Graph::new(4, &[0, 1, 0], &[1, 2, 3])?;
+/// let mut sets = AncestorSets::new(&graph, None)?;
+/// assert_eq!(sets.ancestors(2)?, [0, 1, 2]);
+/// assert!(!sets.is_ancestor(1, 3)?);
+///
+/// assert!(!sets.can_contract(&[0, 2])?);
+/// sets.contract(&[2, 3])?;
+/// assert!(sets.is_ancestor(1, 3)?);
+///
+/// let needed = AncestorSets::memory_needed(4);
+/// let error = AncestorSets::new(&graph, Some(10)).unwrap_err();
+/// assert_eq!(error, Error::MemoryLimit { n_nodes: 4, needed, limit: 10 });
+/// # Ok::<(), Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AncestorSets {
+    /// Bit `a` of row `b`: a path leads from `a` to `b`. Reflexive and transitive.
+    rows: Vec<FixedBitSet>,
+}
+
+impl AncestorSets {
+    /// The ancestor sets of `graph`.
+    ///
+    /// # Arguments
+    /// * `memory_limit`: the most bytes that the rows may take; `None` means
+    ///   [`DEFAULT_MEMORY_LIMIT`].
+    ///
+    /// # Errors
+    /// [`Error::MemoryLimit`], before anything is allocated; [`Error::Cycle`].
+    ///
+    /// # Complexity
+    /// O(m n / 64).
+    pub fn new(graph: &Graph, memory_limit: Option<u64>) -> Result<Self> {
+        let n_nodes = graph.n_nodes();
+        let needed = Self::memory_needed(n_nodes);
+        let limit = memory_limit.unwrap_or(DEFAULT_MEMORY_LIMIT);
+        if needed > limit {
+            return Err(Error::MemoryLimit { n_nodes, needed, limit });
+        }
+        let order = toposort(graph, None)?;
+        let mut rows = vec![FixedBitSet::new(); n_nodes];
+        for node in order {
+            let mut row = FixedBitSet::with_capacity(n_nodes);
+            row.insert(node as usize);
+            for &before in graph.predecessors(node) {
+                // An ancestor already there has brought its own ancestors along.
+                if !row.contains(before as usize) {
+                    row.union_with(&rows[before as usize]);
+                }
+            }
+            rows[node as usize] = row;
+        }
+        Ok(Self { rows })
+    }
+
+    /// Bytes that the rows of a graph of `n_nodes` nodes take.
+    #[must_use]
+    pub fn memory_needed(n_nodes: usize) -> u64 {
+        let words = n_nodes.div_ceil(Block::BITS as usize);
+        let row = words as u64 * size_of::<Block>() as u64 + size_of::<FixedBitSet>() as u64;
+        (n_nodes as u64).saturating_mul(row)
+    }
+
+    /// Bytes that the rows take.
+    #[must_use]
+    pub fn memory_used(&self) -> u64 {
+        Self::memory_needed(self.n_nodes())
+    }
+
+    /// Number of nodes.
+    #[must_use]
+    pub fn n_nodes(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Whether a path leads from `ancestor` to `node`. Every node is its own ancestor. O(1).
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] names an id that the graph does not have, as in all methods.
+    pub fn is_ancestor(&self, ancestor: NodeId, node: NodeId) -> Result<bool> {
+        check_id("node", ancestor, self.n_nodes())?;
+        Ok(self.row(node)?.contains(ancestor as usize))
+    }
+
+    /// The ancestors of `node`, itself included, by id. O(n).
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`].
+    pub fn ancestors(&self, node: NodeId) -> Result<Vec<NodeId>> {
+        Ok(to_ids(self.row(node)?))
+    }
+
+    /// The nodes of which `node` is an ancestor, itself included, by id. O(n): one bit of every
+    /// row.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`].
+    pub fn descendants(&self, node: NodeId) -> Result<Vec<NodeId>> {
+        check_id("node", node, self.n_nodes())?;
+        let reached = (0..self.n_nodes()).filter(|&other| self.rows[other].contains(node as usize));
+        Ok(reached.map(|other| other as NodeId).collect())
+    }
+
+    /// The nodes that are an ancestor of at least one of `nodes`, themselves included, by id.
+    /// O(k n / 64) for k nodes.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`].
+    pub fn union(&self, nodes: &[NodeId]) -> Result<Vec<NodeId>> {
+        Ok(to_ids(&self.union_row(nodes)?))
+    }
+
+    /// Whether `nodes` can become one without making a cycle: whether no path leads from one of
+    /// them to another through a node outside. Nodes contracted with one of them earlier count as
+    /// inside.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`].
+    ///
+    /// # Complexity
+    /// O(k n / 64 + u n / 64) for k nodes with u ancestors.
+    pub fn can_contract(&self, nodes: &[NodeId]) -> Result<bool> {
+        Ok(self.obstacle(nodes)?.is_none())
+    }
+
+    /// Makes `nodes` one: they, and all that depends on one of them, get the ancestors of all.
+    ///
+    /// # Errors
+    /// [`Error::Contraction`] names a node in the way if [`AncestorSets::can_contract`] is false;
+    /// [`Error::OutOfRange`]. Nothing has changed then.
+    ///
+    /// # Complexity
+    /// That of [`AncestorSets::can_contract`], and O(n / 64) for each node that depends on them.
+    pub fn contract(&mut self, nodes: &[NodeId]) -> Result<()> {
+        if let Some(through) = self.obstacle(nodes)? {
+            return Err(Error::Contraction { through });
+        }
+        let members = self.member_set(nodes);
+        let union = self.union_row(nodes)?;
+        for row in self.rows.iter_mut().filter(|row| !row.is_disjoint(&members)) {
+            row.union_with(&union);
+        }
+        Ok(())
+    }
+
+    /// The smallest node outside that lies on a path between two of `nodes`.
+    fn obstacle(&self, nodes: &[NodeId]) -> Result<Option<NodeId>> {
+        let union = self.union_row(nodes)?;
+        let members = self.member_set(nodes);
+        let is_between = |&node: &usize| {
+            let row = &self.rows[node];
+            let is_inside =
+                || row.intersection(&members).any(|member| self.rows[member].contains(node));
+            !row.is_disjoint(&members) && !is_inside()
+        };
+        Ok(union.ones().find(is_between).map(|node| node as NodeId))
+    }
+
+    fn row(&self, node: NodeId) -> Result<&FixedBitSet> {
+        check_id("node", node, self.n_nodes())?;
+        Ok(&self.rows[node as usize])
+    }
+
+    fn union_row(&self, nodes: &[NodeId]) -> Result<FixedBitSet> {
+        let mut union = FixedBitSet::with_capacity(self.n_nodes());
+        for &node in nodes {
+            union.union_with(self.row(node)?);
+        }
+        Ok(union)
+    }
+
+    /// `nodes`, whose ids have been checked, as a bitset.
+    fn member_set(&self, nodes: &[NodeId]) -> FixedBitSet {
+        let mut members = FixedBitSet::with_capacity(self.n_nodes());
+        members.extend(nodes.iter().map(|&node| node as usize));
+        members
+    }
+}
+
+fn to_ids(row: &FixedBitSet) -> Vec<NodeId> {
+    row.ones().map(|node| node as NodeId).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use crate::testing::{dags, is_acyclic, reachability};
+    use proptest::prelude::*;
+
+    /// What the rows must be for the quotient of `graph` by `blocks`.
+    fn expected_rows(graph: &Graph, blocks: &[u32]) -> Vec<Vec<NodeId>> {
+        let reach = reachability(&graph.contracted(blocks).unwrap());
+        let reaches = |a: u32, b: u32| a == b || reach[a as usize][b as usize];
+        let row = |b: u32| {
+            let nodes = 0..blocks.len() as NodeId;
+            nodes.filter(move |&a| reaches(blocks[a as usize], b)).collect()
+        };
+        blocks.iter().map(|&block| row(block)).collect()
+    }
+
+    #[test]
+    fn rows_of_any_width() {
+        for n in [0u32, 1, 63, 64, 65, 127, 128, 129, 300] {
+            let targets: Vec<NodeId> = (1..n).collect();
+            let sources: Vec<NodeId> = (0..n.saturating_sub(1)).collect();
+            let graph = Graph::new(n as usize, &sources, &targets).unwrap();
+            let sets = AncestorSets::new(&graph, None).unwrap();
+            for node in 0..n {
+                assert!(sets.ancestors(node).unwrap().into_iter().eq(0..=node));
+                assert!(sets.descendants(node).unwrap().into_iter().eq(node..n));
+            }
+        }
+    }
+
+    #[test]
+    fn the_memory_limit_comes_before_the_allocation() {
+        let n_nodes = 3_000_000;
+        let graph = Graph::new(n_nodes, &[], &[]).unwrap();
+        let needed = AncestorSets::memory_needed(n_nodes);
+        assert!(needed > 1 << 40);
+        assert_eq!(
+            AncestorSets::new(&graph, None).unwrap_err(),
+            Error::MemoryLimit { n_nodes, needed, limit: DEFAULT_MEMORY_LIMIT }
+        );
+        assert_eq!(AncestorSets::memory_needed(usize::MAX), u64::MAX);
+    }
+
+    #[test]
+    fn the_limit_itself_is_allowed() {
+        let graph = Graph::new(100, &[], &[]).unwrap();
+        let needed = AncestorSets::memory_needed(100);
+        assert!(AncestorSets::new(&graph, Some(needed)).is_ok());
+        assert!(AncestorSets::new(&graph, Some(needed - 1)).is_err());
+    }
+
+    #[test]
+    fn unknown_ids_are_named() {
+        let graph = Graph::new(2, &[0], &[1]).unwrap();
+        let mut sets = AncestorSets::new(&graph, None).unwrap();
+        let error = Error::OutOfRange { what: "node", id: 2, limit: 2 };
+        assert_eq!(sets.is_ancestor(2, 0).unwrap_err(), error);
+        assert_eq!(sets.is_ancestor(0, 2).unwrap_err(), error);
+        assert_eq!(sets.ancestors(2).unwrap_err(), error);
+        assert_eq!(sets.descendants(2).unwrap_err(), error);
+        assert_eq!(sets.union(&[0, 2]).unwrap_err(), error);
+        assert_eq!(sets.can_contract(&[0, 2]).unwrap_err(), error);
+        assert_eq!(sets.contract(&[0, 2]).unwrap_err(), error);
+    }
+
+    #[test]
+    fn a_cycle_is_refused() {
+        let graph = Graph::new(2, &[0, 1], &[1, 0]).unwrap();
+        assert_eq!(
+            AncestorSets::new(&graph, None).unwrap_err(),
+            Error::Cycle { nodes: vec![0, 1] }
+        );
+    }
+
+    #[test]
+    fn a_refused_contraction_changes_nothing() {
+        let graph = Graph::new(3, &[0, 1], &[1, 2]).unwrap();
+        let mut sets = AncestorSets::new(&graph, None).unwrap();
+        let before = sets.clone();
+        assert_eq!(sets.contract(&[0, 2]), Err(Error::Contraction { through: 1 }));
+        assert_eq!(sets, before);
+    }
+
+    proptest! {
+        #[test]
+        fn rows_are_reachability(graph in dags(20)) {
+            let n_nodes = graph.n_nodes() as NodeId;
+            let sets = AncestorSets::new(&graph, None).unwrap();
+            let transposed = AncestorSets::new(&graph.transposed(), None).unwrap();
+            let reach = reachability(&graph);
+            for a in 0..n_nodes {
+                for b in 0..n_nodes {
+                    let expected = a == b || reach[a as usize][b as usize];
+                    prop_assert_eq!(sets.is_ancestor(a, b).unwrap(), expected);
+                    prop_assert_eq!(transposed.is_ancestor(b, a).unwrap(), expected);
+                }
+                prop_assert_eq!(sets.descendants(a).unwrap(), transposed.ancestors(a).unwrap());
+            }
+        }
+
+        #[test]
+        fn contractions_agree_with_recomputation(
+            graph in dags(12),
+            picks in proptest::collection::vec(any::<u16>(), 0..12)
+        ) {
+            let n_nodes = graph.n_nodes() as NodeId;
+            let mut blocks: Vec<u32> = (0..n_nodes).collect();
+            let mut sets = AncestorSets::new(&graph, None).unwrap();
+            for pick in picks {
+                // Two to four nodes, to give legal contractions a chance.
+                let nodes: Vec<NodeId> = (0..n_nodes)
+                    .filter(|&node| pick.rotate_right(node) & 1 == 1)
+                    .take(2 + pick as usize % 3)
+                    .collect();
+                let joined: Vec<u32> = nodes.iter().map(|&node| blocks[node as usize]).collect();
+                let merged: Vec<u32> = blocks
+                    .iter()
+                    .map(|block| if joined.contains(block) { joined[0] } else { *block })
+                    .collect();
+                let legal = is_acyclic(&graph.contracted(&merged).unwrap());
+                prop_assert_eq!(sets.can_contract(&nodes).unwrap(), legal);
+                let union = sets.union(&nodes).unwrap();
+                let mut naive: Vec<NodeId> =
+                    nodes.iter().flat_map(|&node| sets.ancestors(node).unwrap()).collect();
+                naive.sort_unstable();
+                naive.dedup();
+                prop_assert_eq!(union, naive);
+                prop_assert_eq!(sets.contract(&nodes).is_ok(), legal);
+                if legal {
+                    blocks = merged;
+                }
+                for (node, row) in expected_rows(&graph, &blocks).into_iter().enumerate() {
+                    prop_assert_eq!(sets.ancestors(node as NodeId).unwrap(), row);
+                }
+            }
+        }
+    }
+}
