@@ -263,9 +263,7 @@ def possible_merges(
     fused = {node for kernel in plan.kernels for node in kernel.nodes}
     groups = [tuple(kernel.nodes) for kernel in plan.kernels]
     groups += [
-        (node,)
-        for node in fgraph.toposort()
-        if node not in fused and is_fusable(node, can_compile)
+        (node,) for node in fgraph.toposort() if node not in fused and is_fusable(node, can_compile)
     ]
     found = []
     for i, a in enumerate(groups):
@@ -318,7 +316,7 @@ def stock_plan(fgraph: FunctionGraph, *, max_operands: int | None = None) -> Sto
     limit = elemwise_max_operands_fct(None) if max_operands is None else max_operands
     fusion = _RecordingFusion()
     with (
-        mock.patch.object(stock_module, "elemwise_max_operands_fct", lambda node: limit),
+        mock.patch.object(stock_module, "elemwise_max_operands_fct", return_value=limit),
         warnings.catch_warnings(),
     ):
         warnings.filterwarnings("ignore", message="Loop fusion failed")

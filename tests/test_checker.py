@@ -2,6 +2,10 @@
 
 import pytensor.tensor as pt
 import pytest
+from hypothesis import given
+from pytensor.graph.basic import Apply
+from pytensor.graph.fg import FunctionGraph
+
 from checker import (
     SimpleKernel,
     check_kernels,
@@ -11,9 +15,6 @@ from checker import (
     stock_plan,
 )
 from graphs import deep_small_kernels, large_fuseable_graph, reverse
-from hypothesis import given
-from pytensor.graph.basic import Apply
-from pytensor.graph.fg import FunctionGraph
 from strategies import Program, any_programs, build
 
 

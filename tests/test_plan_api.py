@@ -7,15 +7,16 @@ import enum
 import inspect
 
 import pytensor.tensor as pt
-import pytensor_fuse
 import pytest
-from graphs import deep_small_kernels, fingerprint, reverse
 from pytensor.compile.mode import Mode, get_mode
 from pytensor.graph.fg import FunctionGraph
 from pytensor.link.c.basic import CLinker
 from pytensor.link.numba.linker import NumbaLinker
 from pytensor.link.vm import VMLinker
 from pytensor.tensor.rewriting.elemwise import elemwise_max_operands_fct
+
+import pytensor_fuse
+from graphs import deep_small_kernels, fingerprint, reverse
 
 
 def graph_without_c_code() -> FunctionGraph:
@@ -81,13 +82,11 @@ def test_options_are_keywords() -> None:
         (Mode(NumbaLinker(), optimizer=None), True),
         (get_mode("NUMBA"), True),
         (get_mode("CVM"), False),
-        (get_mode("FAST_COMPILE").excluding("fusion"), None),
     ],
 )
-def test_targets(target: object, fuses: bool | None) -> None:
+def test_targets(target: object, fuses: bool) -> None:
     plan = pytensor_fuse.plan_fusion(graph_without_c_code(), target=target)
-    if fuses is not None:
-        assert bool(plan.kernels) is fuses
+    assert bool(plan.kernels) is fuses
 
 
 def test_the_default_limit_is_stocks() -> None:

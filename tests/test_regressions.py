@@ -6,8 +6,16 @@ from itertools import permutations
 
 import numpy as np
 import pytensor.tensor as pt
-import pytensor_fuse
 import pytest
+from pytensor.graph.basic import Apply, Variable
+from pytensor.graph.destroyhandler import DestroyHandler
+from pytensor.graph.features import Feature
+from pytensor.graph.fg import FunctionGraph
+from pytensor.tensor.elemwise import Elemwise
+from pytensor.tensor.subtensor import inc_subtensor
+from pytensor.tensor.type import TensorType
+
+import pytensor_fuse
 from checker import check_plan, count_kernels, stock_plan
 from graphs import (
     Witness,
@@ -18,13 +26,6 @@ from graphs import (
     picture,
     reverse,
 )
-from pytensor.graph.basic import Apply, Variable
-from pytensor.graph.destroyhandler import DestroyHandler
-from pytensor.graph.features import Feature
-from pytensor.graph.fg import FunctionGraph
-from pytensor.tensor.elemwise import Elemwise
-from pytensor.tensor.subtensor import inc_subtensor
-from pytensor.tensor.type import TensorType
 
 
 def vectors_for(fgraph: FunctionGraph) -> list[np.ndarray]:

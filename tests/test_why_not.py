@@ -5,8 +5,14 @@ from __future__ import annotations
 from itertools import combinations
 
 import pytensor.tensor as pt
-import pytensor_fuse
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pytensor.graph.basic import Apply
+from pytensor.graph.fg import FunctionGraph
+from pytensor.tensor.elemwise import Elemwise
+
+import pytensor_fuse
 from checker import (
     dependencies,
     external_inputs,
@@ -18,13 +24,8 @@ from checker import (
     quotient_is_acyclic,
 )
 from graphs import reverse
-from hypothesis import given
-from hypothesis import strategies as st
-from pytensor.graph.basic import Apply
-from pytensor.graph.fg import FunctionGraph
-from pytensor.tensor.elemwise import Elemwise
 from pytensor_fuse import FusionPlan, Reason, WhyNot
-from strategies import Program, _composite, any_programs, build
+from strategies import Program, any_programs, build, composite_of_two
 
 
 def ask(fgraph: FunctionGraph, a: Apply, b: Apply, **options: object) -> WhyNot:
@@ -52,7 +53,7 @@ def not_elemwise() -> tuple[WhyNot, Apply | None]:
 def several_outputs() -> tuple[WhyNot, Apply | None]:
     x, y = pt.vectors("x", "y")
     a = pt.sin(x)
-    two = Elemwise(_composite(1))(a, y, return_list=True)
+    two = Elemwise(composite_of_two(1))(a, y, return_list=True)
     return ask(FunctionGraph([x, y], two, clone=False), a.owner, two[0].owner), two[0].owner
 
 
