@@ -50,6 +50,24 @@ pub fn fuse_by_depth(problem: &FusionProblem, direction: Direction) -> Result<Pa
     Ok(partition)
 }
 
+/// A number of kernels that no plan can do without: the nodes of one path that leaves a group and
+/// comes back to it have to be in different kernels each time. O(n + m) for each group.
+#[must_use]
+pub fn fewest_kernels(problem: &FusionProblem) -> u64 {
+    let singletons = Partition::singletons(problem.n_nodes());
+    let order: Vec<NodeId> = (0..problem.n_nodes() as u32).collect();
+    let mut deepest = vec![None; problem.n_groups()];
+    for group in 0..problem.n_groups() as u32 {
+        let depth = depths(problem, &singletons, &order, group, Direction::FromSources);
+        deepest[group as usize] = order
+            .iter()
+            .filter(|&&node| problem.group(node) == Some(group))
+            .map(|&node| depth[node as usize])
+            .max();
+    }
+    deepest.into_iter().flatten().map(|depth| u64::from(depth) + 1).sum()
+}
+
 /// Groups of two nodes or more, the largest first, then by number.
 fn groups_by_size(problem: &FusionProblem) -> Vec<u32> {
     let mut size = vec![0u32; problem.n_groups()];
