@@ -13,10 +13,13 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from pytensor.graph.basic import Variable
-from pytensor.graph.features import Feature
+from pytensor.graph.destroyhandler import DestroyHandler
+from pytensor.graph.features import Feature, PreserveVariableAttributes
 from pytensor.graph.fg import FunctionGraph
+from pytensor.graph.rewriting.basic import MergeFeature
 from pytensor.graph.utils import InconsistencyError
 from pytensor.tensor.elemwise import Elemwise
+from pytensor.tensor.rewriting.shape import ShapeFeature
 
 import pytensor_fuse
 from checker import count_arrays, count_kernels, pattern
@@ -156,6 +159,23 @@ def test_callbacks_tell_the_truth(program: Program) -> None:
     plan.apply()
     witness.assert_agrees(fgraph)
     assert bool(witness.n_calls) == bool(plan.kernels)
+
+
+@given(any_programs())
+def test_the_features_of_a_compile_follow(program: Program) -> None:
+    fgraph = build(program).fgraph
+    shapes = ShapeFeature()
+    for feature in (shapes, PreserveVariableAttributes(), MergeFeature(), DestroyHandler()):
+        fgraph.attach_feature(feature)
+    before = picture(fgraph)
+    plan = pytensor_fuse.plan_fusion(fgraph)
+    assert picture(fgraph) == before
+    plan.apply()
+    fgraph.check_integrity()
+    for node in fgraph.toposort():
+        for out in node.outputs:
+            assert all(shapes.get_shape(out, i) is not None for i in range(out.type.ndim))
+    assert count_kernels(fgraph) == plan.stats.kernels_after
 
 
 # Plans that no longer fit -----------------------------------------------------------------
