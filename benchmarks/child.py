@@ -1,0 +1,144 @@
+"""Measurements that need a process of their own; each prints one JSON object.
+
+    python benchmarks/child.py first-plan radon ours
+
+What a process does for the first time it can do only once: import, ask PyTensor about scalar ops,
+build kernels, fill the just-in-time compiler's caches. So each side gets a process, and the caller
+starts them in turns. Peak memory belongs to a process as well.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+BENCHMARKS = Path(__file__).parent
+
+
+def run(*arguments: str, ours: bool = True, flags: str = "") -> dict[str, Any]:
+    """Run one measurement in a new process, with the package on or off; its JSON as a dict."""
+    environment = {**os.environ, "PYTENSOR_FUSE": "1" if ours else "0"}
+    if flags:
+        given = os.environ.get("PYTENSOR_FLAGS")
+        environment["PYTENSOR_FLAGS"] = f"{given},{flags}" if given else flags
+    command = [sys.executable, str(BENCHMARKS / "child.py"), *arguments]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise RuntimeError(f"{' '.join(command)} failed:\n{done.stderr}")
+    result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return result
+
+
+def run_in_empty_compiledir(*arguments: str, ours: bool) -> dict[str, Any]:
+    """As ``run``, with an empty compile directory and no cache of compiled code."""
+    with tempfile.TemporaryDirectory(prefix="pytensor-fuse-bench-") as directory:
+        return run(*arguments, ours=ours, flags=f"base_compiledir={directory}")
+
+
+def first_plan(name: str, side: str) -> dict[str, Any]:
+    """The time of the process's first planning."""
+    import measure
+    from graphs import reference
+
+    fgraph = measure.copy(reference(name).fgraph())
+    planner = measure.our_plan if side == "ours" else measure.stock_plan
+    return {"seconds": measure.seconds(planner, fgraph)}
+
+
+def first_pass(name: str, side: str) -> dict[str, Any]:
+    """The time of the process's first fusion, and what came out."""
+    import measure
+    from graphs import reference
+
+    fgraph = measure.copy(reference(name).fgraph())
+    fuse = measure.our_pass if side == "ours" else measure.stock_pass
+    elapsed = measure.seconds(fuse, fgraph)
+    fused = measure.tally(fgraph)
+    return {"seconds": elapsed, "kernels": fused.kernels, "arrays": fused.arrays}
+
+
+def first_call(name: str) -> dict[str, Any]:
+    """The times of compiling in NUMBA mode and of the first call, and the results.
+
+    The just-in-time compiler's own start is no part of them.
+    """
+    import numba
+    import numpy as np
+    import pytensor
+    import pytensor_fuse  # noqa: F401 - importing it is what turns it on
+    from graphs import reference
+
+    numba.njit(lambda x: x + 1)(1.0)
+    graph = reference(name)
+    inputs, outputs = graph.build()
+    values = graph.values(10)
+    start = time.perf_counter()
+    function = pytensor.function(inputs, outputs, mode="NUMBA")
+    compiled = time.perf_counter()
+    results = function(*values)
+    called = time.perf_counter()
+    return {
+        "compile": compiled - start,
+        "call": called - compiled,
+        "results": [np.asarray(result).tolist() for result in results],
+    }
+
+
+def import_time() -> dict[str, Any]:
+    """The time of importing the package once PyTensor is there."""
+    import pytensor  # noqa: F401 - its import is not ours to answer for
+
+    start = time.perf_counter()
+    import pytensor_fuse  # noqa: F401 - the import is what is timed
+
+    return {"seconds": time.perf_counter() - start}
+
+
+def core(n_nodes: str) -> dict[str, Any]:
+    """The time and peak memory of planning a synthetic local DAG given as arrays."""
+    from pytensor_fuse import _core
+    from synthetic import local_dag
+
+    arrays = local_dag(int(n_nodes), seed=1)
+    start = time.perf_counter()
+    offsets, nodes, before, after = _core.plan_arrays(**arrays)
+    elapsed = time.perf_counter() - start
+    return {
+        "seconds": elapsed,
+        "peak_bytes": _peak_bytes(),
+        "clusters": len(offsets) - 1,
+        "clustered": len(nodes),
+        "distinct": len(set(nodes.tolist())),
+        "before": list(before),
+        "after": list(after),
+    }
+
+
+def _peak_bytes() -> int:
+    status = Path("/proc/self/status")
+    if status.exists():
+        # Unlike getrusage's, this figure does not start at the size of the parent that forked.
+        (line,) = (x for x in status.read_text().splitlines() if x.startswith("VmHWM:"))
+        return int(line.split()[1]) * 1024
+    import resource
+
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
+COMMANDS = {
+    "first-plan": first_plan,
+    "first-pass": first_pass,
+    "first-call": first_call,
+    "import": import_time,
+    "core": core,
+}
+
+if __name__ == "__main__":
+    print(json.dumps(COMMANDS[sys.argv[1]](*sys.argv[2:])))

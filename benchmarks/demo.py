@@ -1,0 +1,211 @@
+"""Compile real graphs with and without the package, and print what differs.
+
+    python benchmarks/demo.py
+
+Progress goes to standard error, the table to standard output. The exit status is 1 if results
+differ by more than rounding or if our plan is worse than stock's on any graph.
+"""
+
+from __future__ import annotations
+
+import platform
+import sys
+import time
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from statistics import median
+
+import measure
+import pytensor
+import pytensor.tensor as pt
+from graphs import Reference, demo_references, has_pymc
+from measure import Tally, Timings, format_seconds
+from pytensor.graph.fg import FunctionGraph
+
+# What PyMC's samplers run when they can.
+MODE = "NUMBA" if find_spec("numba") else None
+PASS_ROUNDS = 11
+COMPILE_ROUNDS = 5
+SIZE = 1000
+
+HEADINGS = [
+    ("graph", ""),
+    ("", ""),
+    ("nodes", ""),
+    ("kernels", "stock"),
+    ("", "ours"),
+    ("arrays", "stock"),
+    ("", "ours"),
+    ("pass", "stock"),
+    ("", "ours"),
+    ("", "ratio"),
+    ("compile", "stock"),
+    ("", "ours"),
+    ("", "ratio"),
+    ("difference", ""),
+]
+
+FOOTER = """\
+raw         the graph as it was written; compiled: as a compile hands it to the fusion pass,
+            simplified by the rewrites before
+nodes       of the graph before the pass
+kernels     Elemwise nodes after the pass: each is one loop over its arrays
+arrays      distinct inputs that kernels read (constants aside) and outputs that leave them
+pass        planning and applying, median of {pass_rounds} rounds, stock and ours in turns
+compile     the whole of pytensor.function in {mode} mode, median of {compile_rounds} rounds in turns;
+            the just-in-time compiler's work at the first call is not in it
+difference  largest difference of the compiled functions' results, relative to the largest element"""
+
+
+@dataclass(frozen=True)
+class PassReport:
+    """One graph through both passes."""
+
+    nodes: int
+    stock: Tally
+    ours: Tally
+    timings: Timings
+
+    @property
+    def is_worse(self) -> bool:
+        return measure.is_worse(self.ours, self.stock)
+
+
+@dataclass(frozen=True)
+class CompileReport:
+    """One graph through two compiles."""
+
+    timings: Timings
+    difference: float
+
+
+class Progress:
+    """Lines on standard error with the time since the start."""
+
+    def __init__(self) -> None:
+        self._start = time.perf_counter()
+
+    def say(self, text: str) -> None:
+        print(f"[{self.elapsed:5.1f} s] {text}", file=sys.stderr, flush=True)
+
+    @property
+    def elapsed(self) -> float:
+        return time.perf_counter() - self._start
+
+
+def fuse_both(fgraph: FunctionGraph) -> PassReport:
+    stock, ours = measure.fused_tallies(fgraph)
+    timings = measure.interleaved(
+        measure.stock_pass,
+        measure.our_pass,
+        lambda: (measure.copy(fgraph),),
+        rounds=PASS_ROUNDS,
+    )
+    return PassReport(len(fgraph.apply_nodes), stock, ours, timings)
+
+
+def compile_both(reference: Reference, progress: Progress) -> CompileReport:
+    inputs, outputs = reference.build()
+
+    def compiled(*, ours: bool) -> pytensor.compile.Function:
+        return measure.compiled(inputs, outputs, ours=ours, mode=MODE)
+
+    progress.say(f"{reference.name}: compiling {COMPILE_ROUNDS} times with and without")
+    timings = measure.interleaved(
+        lambda: compiled(ours=False), lambda: compiled(ours=True), rounds=COMPILE_ROUNDS
+    )
+    progress.say(f"{reference.name}: calling both functions, which compiles their kernels")
+    values = reference.values(SIZE)
+    difference = measure.largest_difference(
+        compiled(ours=True)(*values), compiled(ours=False)(*values)
+    )
+    return CompileReport(timings, difference)
+
+
+def table(rows: Sequence[Sequence[str]]) -> str:
+    """Align columns, the first two to the left and the others to the right."""
+    heads = [[head[line] for head in HEADINGS] for line in (0, 1)]
+    cells = [*heads, *rows]
+    widths = [max(len(row[column]) for row in cells) for column in range(len(HEADINGS))]
+
+    def line(row: Sequence[str]) -> str:
+        left = [cell.ljust(width) for cell, width in zip(row[:2], widths, strict=False)]
+        right = [cell.rjust(width) for cell, width in zip(row[2:], widths[2:], strict=True)]
+        return "  ".join([*left, *right]).rstrip()
+
+    rule = "-" * (sum(widths) + 2 * (len(widths) - 1))
+    return "\n".join([*map(line, heads), rule, *map(line, rows)])
+
+
+def pass_cells(report: PassReport) -> list[str]:
+    stock, ours, timings = report.stock, report.ours, report.timings
+    return [
+        str(report.nodes),
+        str(stock.kernels),
+        str(ours.kernels),
+        str(stock.arrays),
+        str(ours.arrays),
+        *timing_cells(timings),
+    ]
+
+
+def timing_cells(timings: Timings) -> list[str]:
+    return [
+        format_seconds(median(timings.stock)),
+        format_seconds(median(timings.ours)),
+        f"{timings.ratio:.2f}x",
+    ]
+
+
+def warm_up() -> None:
+    """Compile something, so that what a process loads once is part of nobody's time."""
+    x = pt.vector("x")
+    for ours in (False, True):
+        measure.compiled([x], [pt.exp(x) + 1], ours=ours, mode=MODE)([1.0])
+
+
+def main() -> int:
+    warnings.filterwarnings("ignore", message="Loop fusion failed")
+    progress = Progress()
+    progress.say(f"PyTensor {pytensor.__version__}, Python {platform.python_version()}, {MODE=}")
+    if not has_pymc():
+        progress.say("PyMC is not installed: its model is left out")
+    warm_up()
+
+    rows: list[list[str]] = []
+    failures: list[str] = []
+    for reference in demo_references():
+        progress.say(f"{reference.name}: fusing the raw graph and the one that a compile fuses")
+        raw = fuse_both(reference.fgraph())
+        at_fusion = fuse_both(measure.graph_at_fusion(reference, MODE))
+        result = compile_both(reference, progress)
+
+        rows.append([reference.name, "raw", *pass_cells(raw), "", "", "", ""])
+        rows.append(
+            [
+                "",
+                "compiled",
+                *pass_cells(at_fusion),
+                *timing_cells(result.timings),
+                f"{result.difference:.1e}",
+            ]
+        )
+        if raw.is_worse or at_fusion.is_worse:
+            failures.append(f"{reference.name}: our plan is worse than stock's")
+        if result.difference > measure.ROUNDING:
+            failures.append(f"{reference.name}: results differ by {result.difference:.1e}")
+    progress.say("done")
+
+    print(f"\npytensor-fuse on PyTensor {pytensor.__version__}, Python {platform.python_version()}\n")
+    print(table(rows), end="\n\n")
+    mode = MODE or "the default"
+    print(FOOTER.format(pass_rounds=PASS_ROUNDS, compile_rounds=COMPILE_ROUNDS, mode=mode))
+    for failure in failures:
+        print(f"FAILED: {failure}")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,251 @@
+"""The reference graphs, each a maker of ``(inputs, outputs)`` with a maker of numbers for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from importlib.util import find_spec
+from operator import add
+
+import numpy as np
+import pytensor
+import pytensor.tensor as pt
+from pytensor.graph.basic import Variable
+from pytensor.graph.fg import FunctionGraph
+from pytensor.raise_op import Assert
+
+GraphIO = tuple[list[Variable], list[Variable]]
+
+LOG_SQRT_2PI = 0.5 * np.log(2 * np.pi)
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A named graph: ``build()`` makes it, ``values(size)`` makes numbers for its inputs.
+
+    ``size`` is the number of elements of the arrays that the kernels work on.
+    """
+
+    name: str
+    build: Callable[[], GraphIO]
+    values: Callable[[int], list[np.ndarray]]
+
+    def fgraph(self) -> FunctionGraph:
+        inputs, outputs = self.build()
+        return FunctionGraph(inputs, outputs, clone=True)
+
+
+def deep_small_kernels(n: int) -> GraphIO:
+    """A chain of ``n`` small kernels that transposes keep apart."""
+    x = pt.matrix("x")
+    out = x
+    for _ in range(n):
+        out = pt.sin(out.T) + pt.cos(out)
+    return [x], [out]
+
+
+def deep_values(size: int) -> list[np.ndarray]:
+    # The graph adds a matrix to its transpose, so the matrix must be square.
+    side = max(1, round(np.sqrt(size)))
+    return [_rng().normal(size=(side, side))]
+
+
+def large_fuseable_graph(n: int) -> GraphIO:
+    """The gradients of a sum of ``n`` normal log-densities with a common scale."""
+    sd = pt.scalar("sd")
+    means = pt.vector("means")
+    minus_half, half, two, minus_two = (pt.constant(c) for c in (-0.5, 0.5, 2, -2))
+    ones = pt.constant(np.ones(10))
+    factors = []
+    for i in range(n):
+        f = minus_half * sd**minus_two * (ones - means[i]) ** two + half * pt.log(
+            half * sd**minus_two / np.pi
+        )
+        factors.append(pt.sum(f))
+    logp = pt.add(*factors)
+    return [sd, means], [pytensor.grad(logp, v) for v in (sd, means)]
+
+
+def large_values(n: int, size: int) -> list[np.ndarray]:
+    return [np.array(1.3), _rng().normal(size=max(n, size))]
+
+
+def radon() -> GraphIO:
+    """Log-density and gradient of a hierarchical regression of radon levels.
+
+    Non-centred intercepts and slopes per county; the scales have half-normal and half-Cauchy priors
+    and are sampled on the log scale. The data are inputs, so the same graph runs at every size.
+    """
+    mu_a, mu_b = pt.scalar("mu_a"), pt.scalar("mu_b")
+    log_sigma_a, log_sigma_b = pt.scalar("sigma_a_log__"), pt.scalar("sigma_b_log__")
+    log_sigma_y = pt.scalar("sigma_y_log__")
+    z_a, z_b = pt.vector("z_a"), pt.vector("z_b")
+    county = pt.vector("county", dtype="int64")
+    floor, log_radon = pt.vector("floor"), pt.vector("log_radon")
+
+    sigma_a, sigma_b = pt.exp(log_sigma_a), pt.exp(log_sigma_b)
+    sigma_y = pt.exp(log_sigma_y)
+    a = mu_a + z_a * sigma_a
+    b = mu_b + z_b * sigma_b
+    mu_y = a[county] + b[county] * floor
+
+    terms = [
+        _normal_logp(mu_a, 0.0, 10.0),
+        _normal_logp(mu_b, 0.0, 10.0),
+        _half_normal_logp(sigma_a, 5.0) + log_sigma_a,
+        _half_normal_logp(sigma_b, 5.0) + log_sigma_b,
+        _half_cauchy_logp(sigma_y, 5.0) + log_sigma_y,
+        _normal_logp(z_a, 0.0, 1.0),
+        _normal_logp(z_b, 0.0, 1.0),
+        _normal_logp(log_radon, mu_y, sigma_y),
+    ]
+    parameters = [mu_a, mu_b, log_sigma_a, log_sigma_b, log_sigma_y, z_a, z_b]
+    return [*parameters, county, floor, log_radon], _logp_and_gradient(terms, parameters)
+
+
+def radon_values(size: int) -> list[np.ndarray]:
+    rng = _rng()
+    n_counties = max(2, size // 10)
+    return [
+        *(np.array(v) for v in (1.4, -0.6, -0.9, -1.2, -0.3)),
+        rng.normal(size=n_counties),
+        rng.normal(size=n_counties),
+        rng.integers(n_counties, size=size),
+        rng.integers(2, size=size).astype("float64"),
+        rng.normal(1.3, 0.8, size=size),
+    ]
+
+
+def student_t_regression(n_coefficients: int = 40) -> GraphIO:
+    """Log-density and gradient of a robust regression whose coefficients are scalars.
+
+    The linear predictor is a loop over the coefficients, as people write it: one wide kernel.
+    """
+    x = pt.matrix("x")
+    y = pt.vector("y")
+    coefficients = [pt.scalar(f"beta_{i}") for i in range(n_coefficients)]
+    log_sigma, log_nu = pt.scalar("sigma_log__"), pt.scalar("nu_log__")
+    sigma, nu = pt.exp(log_sigma), pt.exp(log_nu)
+
+    mu = reduce(add, (beta * x[:, i] for i, beta in enumerate(coefficients)))
+    residual = (y - mu) / sigma
+    log_likelihood = (
+        pt.gammaln((nu + 1) / 2)
+        - pt.gammaln(nu / 2)
+        - 0.5 * pt.log(nu * np.pi)
+        - pt.log(sigma)
+        - (nu + 1) / 2 * pt.log1p(residual**2 / nu)
+    )
+    terms = [
+        *(_normal_logp(beta, 0.0, 2.5) for beta in coefficients),
+        _half_normal_logp(sigma, 2.0) + log_sigma,
+        pt.log(0.1) - 0.1 * nu + log_nu,
+        Assert("sigma > 0, nu > 0")(log_likelihood, pt.gt(sigma, 0), pt.gt(nu, 0)),
+    ]
+    parameters = [*coefficients, log_sigma, log_nu]
+    return [*parameters, x, y], _logp_and_gradient(terms, parameters)
+
+
+def student_t_values(n_coefficients: int, size: int) -> list[np.ndarray]:
+    rng = _rng()
+    return [
+        *(np.asarray(v) for v in rng.normal(size=n_coefficients)),
+        np.array(0.1),
+        np.array(1.5),
+        rng.normal(size=(size, n_coefficients)),
+        rng.normal(size=size),
+    ]
+
+
+def pymc_model(n_observations: int = 919, n_counties: int = 85) -> GraphIO:
+    """Log-density and gradient of a radon model written in PyMC; its data are constants."""
+    import pymc as pm
+
+    rng = _rng()
+    county = rng.integers(n_counties, size=n_observations)
+    floor = rng.integers(2, size=n_observations).astype("float64")
+    log_radon = rng.normal(1.3, 0.8, size=n_observations)
+    with pm.Model() as model:
+        mu_a, mu_b = pm.Normal("mu_a", 0, 10), pm.Normal("mu_b", 0, 10)
+        sigma_a, sigma_b = pm.HalfNormal("sigma_a", 5), pm.HalfNormal("sigma_b", 5)
+        z_a = pm.Normal("z_a", 0, 1, shape=n_counties)
+        z_b = pm.Normal("z_b", 0, 1, shape=n_counties)
+        a = pm.Deterministic("a", mu_a + z_a * sigma_a)
+        b = pm.Deterministic("b", mu_b + z_b * sigma_b)
+        sigma_y = pm.HalfCauchy("sigma_y", 5)
+        nu = pm.Gamma("nu", 2, 0.1)
+        mu_y = a[county] + b[county] * floor
+        pm.StudentT("log_radon", nu=nu, mu=mu_y, sigma=sigma_y, observed=log_radon)
+    return list(model.continuous_value_vars), [model.logp(), model.dlogp()]
+
+
+def pymc_values(n_counties: int = 85) -> list[np.ndarray]:
+    rng = _rng()
+    scalars = [np.array(v) for v in (1.4, -0.6, -0.9, -1.2)]
+    vectors = [rng.normal(size=n_counties), rng.normal(size=n_counties)]
+    return [*scalars, *vectors, np.array(-0.3), np.array(1.5)]
+
+
+def has_pymc() -> bool:
+    return find_spec("pymc") is not None
+
+
+def deep(n: int) -> Reference:
+    return Reference(f"deep({n})", lambda: deep_small_kernels(n), deep_values)
+
+
+def large(n: int) -> Reference:
+    return Reference(
+        f"large({n})", lambda: large_fuseable_graph(n), lambda size: large_values(n, size)
+    )
+
+
+RADON = Reference("radon", radon, radon_values)
+STUDENT_T = Reference(
+    "student-t(40)", lambda: student_t_regression(40), lambda size: student_t_values(40, size)
+)
+
+
+def demo_references() -> list[Reference]:
+    """The graphs of the demo: the PyMC model is among them where PyMC is installed."""
+    references = [deep(20), large(25), RADON]
+    if has_pymc():
+        references.append(Reference("pymc radon", pymc_model, lambda size: pymc_values()))
+    return references
+
+
+def reference(name: str) -> Reference:
+    """The reference graph that is called ``name``; any ``n`` for ``deep(n)`` and ``large(n)``."""
+    for prefix, make in (("deep(", deep), ("large(", large)):
+        if name.startswith(prefix) and name.endswith(")"):
+            return make(int(name[len(prefix) : -1]))
+    known = {r.name: r for r in [*demo_references(), STUDENT_T]}
+    if name not in known:
+        raise ValueError(f"no reference graph {name!r}; known: deep(n), large(n), {[*known]}")
+    return known[name]
+
+
+def _rng() -> np.random.Generator:
+    return np.random.default_rng(20240517)
+
+
+def _normal_logp(value: Variable, mu: Variable | float, sigma: Variable | float) -> Variable:
+    sigma = pt.as_tensor(sigma)
+    logp = -0.5 * pt.pow((value - mu) / sigma, 2) - LOG_SQRT_2PI - pt.log(sigma)
+    return Assert("sigma > 0")(logp, pt.all(pt.gt(sigma, 0.0)))
+
+
+def _half_normal_logp(value: Variable, sigma: float) -> Variable:
+    logp = -0.5 * pt.pow(value / sigma, 2) + 0.5 * np.log(2 / np.pi) - np.log(sigma)
+    return pt.switch(pt.ge(value, 0.0), logp, -np.inf)
+
+
+def _half_cauchy_logp(value: Variable, beta: float) -> Variable:
+    logp = np.log(2 / np.pi) - np.log(beta) - pt.log1p(pt.pow(value / beta, 2))
+    return pt.switch(pt.ge(value, 0.0), logp, -np.inf)
+
+
+def _logp_and_gradient(terms: Sequence[Variable], parameters: Sequence[Variable]) -> list[Variable]:
+    logp = pt.add(*(pt.sum(term) for term in terms))
+    return [logp, *pytensor.grad(logp, list(parameters))]
