@@ -31,6 +31,7 @@ from graphs import (
     large_fuseable_graph,
     picture,
     reverse,
+    tolerance_of,
 )
 from strategies import Program, any_programs, build, programs
 
@@ -49,8 +50,9 @@ needs_cxx = pytest.mark.skipif(not pytensor.config.cxx, reason="needs a C++ comp
 def test_python_results(program: Program, max_operands: int | None) -> None:
     case = build(program)
     expected = evaluate(case.fgraph, case.values)
+    tolerance = tolerance_of(case.fgraph)
     pytensor_fuse.plan_fusion(case.fgraph, max_operands=max_operands).apply()
-    assert_same_results(evaluate(case.fgraph, case.values), expected)
+    assert_same_results(evaluate(case.fgraph, case.values), expected, tolerance)
 
 
 @needs_cxx
@@ -59,8 +61,9 @@ def test_python_results(program: Program, max_operands: int | None) -> None:
 def test_c_results(program: Program) -> None:
     case = build(program)
     expected = evaluate(case.fgraph, case.values)
+    tolerance = tolerance_of(case.fgraph)
     pytensor_fuse.plan_fusion(case.fgraph, target="c").apply()
-    assert_same_results(evaluate(case.fgraph, case.values, "cvm"), expected)
+    assert_same_results(evaluate(case.fgraph, case.values, "cvm"), expected, tolerance)
 
 
 @few_examples
@@ -68,8 +71,9 @@ def test_c_results(program: Program) -> None:
 def test_numba_results(program: Program) -> None:
     case = build(program)
     expected = evaluate(case.fgraph, case.values)
+    tolerance = tolerance_of(case.fgraph)
     pytensor_fuse.plan_fusion(case.fgraph, target="numba").apply()
-    assert_same_results(evaluate(case.fgraph, case.values, "numba"), expected)
+    assert_same_results(evaluate(case.fgraph, case.values, "numba"), expected, tolerance)
 
 
 @pytest.mark.parametrize(
