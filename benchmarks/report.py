@@ -1,6 +1,6 @@
 """Run the benchmarks and write their figures into benchmarks/README.md, between its markers.
 
-    python benchmarks/report.py [pytest options]
+python benchmarks/report.py [pytest options]
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from pathlib import Path
 import numba
 import numpy as np
 import pytensor
+
 from rows import Row, markdown_rows, with_means
 
 BENCHMARKS = Path(__file__).parent

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 import child
 import measure
-import pytest
 from conftest import Pair
 from graphs import RADON, STUDENT_T, Reference, deep, large
 from rows import Row
