@@ -71,6 +71,7 @@ def first_call(name: str) -> dict[str, Any]:
     import numba
     import numpy as np
     import pytensor
+
     import pytensor_fuse  # noqa: F401 - importing it is what turns it on
     from graphs import reference
 

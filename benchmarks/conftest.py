@@ -8,11 +8,12 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import measure
 import numpy as np
 import pytensor
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
+
+import measure
 from rows import Row, format_rows, with_means
 
 ROWS = pytest.StashKey[list[Row]]()
@@ -58,9 +59,7 @@ class Pair:
         def setup() -> None:
             stock_results.append(run(False))
 
-        self._benchmark.pedantic(
-            lambda: our_results.append(run(True)), setup=setup, rounds=rounds
-        )
+        self._benchmark.pedantic(lambda: our_results.append(run(True)), setup=setup, rounds=rounds)
         return list(zip(stock_results, our_results, strict=True))
 
     def alone(self, run: Callable[[], dict[str, Any]], *, rounds: int) -> list[dict[str, Any]]:

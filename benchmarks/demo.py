@@ -17,12 +17,13 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from statistics import median
 
-import measure
 import pytensor
 import pytensor.tensor as pt
+from pytensor.graph.fg import FunctionGraph
+
+import measure
 from graphs import Reference, demo_references, has_pymc
 from measure import Tally, Timings, format_seconds
-from pytensor.graph.fg import FunctionGraph
 
 # What PyMC's samplers run when they can.
 MODE = "NUMBA" if find_spec("numba") else None
@@ -54,9 +55,11 @@ nodes       of the graph before the pass
 kernels     Elemwise nodes after the pass: each is one loop over its arrays
 arrays      distinct inputs that kernels read (constants aside) and outputs that leave them
 pass        planning and applying, median of {pass_rounds} rounds, stock and ours in turns
-compile     the whole of pytensor.function in {mode} mode, median of {compile_rounds} rounds in turns;
+compile     the whole of pytensor.function in {mode} mode, median of {compile_rounds} rounds;
             the just-in-time compiler's work at the first call is not in it
-difference  largest difference of the compiled functions' results, relative to the largest element"""
+ratio       stock's time divided by ours, median over the rounds
+difference  largest difference of the compiled functions' results, relative to the largest
+            element"""
 
 
 @dataclass(frozen=True)
@@ -198,7 +201,9 @@ def main() -> int:
             failures.append(f"{reference.name}: results differ by {result.difference:.1e}")
     progress.say("done")
 
-    print(f"\npytensor-fuse on PyTensor {pytensor.__version__}, Python {platform.python_version()}\n")
+    print(
+        f"\npytensor-fuse on PyTensor {pytensor.__version__}, Python {platform.python_version()}\n"
+    )
     print(table(rows), end="\n\n")
     mode = MODE or "the default"
     print(FOOTER.format(pass_rounds=PASS_ROUNDS, compile_rounds=COMPILE_ROUNDS, mode=mode))

@@ -21,9 +21,8 @@ from unittest import mock
 import numpy as np
 import pytensor
 import pytensor.tensor as pt
-import pytensor_fuse
-from pytensor.compile.mode import Mode
 from pytensor.compile.executor import Function
+from pytensor.compile.mode import Mode
 from pytensor.graph.basic import Constant, Variable
 from pytensor.graph.features import ReplaceValidate
 from pytensor.graph.fg import FunctionGraph
@@ -31,9 +30,10 @@ from pytensor.link.basic import PerformLinker
 from pytensor.scalar.basic import Add, Composite, Mul, ScalarOp
 from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.rewriting.elemwise import FusionOptimizer
-from pytensor_fuse import _fuse
 
+import pytensor_fuse
 from graphs import Reference
+from pytensor_fuse import FusionPlan, _fuse, plan_fusion
 
 Subgraph = tuple[tuple[Variable, ...], tuple[Variable, ...]]
 
@@ -97,8 +97,8 @@ def stock_plan(fgraph: FunctionGraph) -> list[Subgraph]:
     return list(planner(fgraph))
 
 
-def our_plan(fgraph: FunctionGraph) -> pytensor_fuse.FusionPlan:
-    return pytensor_fuse.plan_fusion(fgraph, target="c")
+def our_plan(fgraph: FunctionGraph) -> FusionPlan:
+    return plan_fusion(fgraph, target="c")
 
 
 def stock_pass(fgraph: FunctionGraph) -> None:
@@ -111,9 +111,7 @@ def our_pass(fgraph: FunctionGraph) -> None:
 
 def copy(fgraph: FunctionGraph) -> FunctionGraph:
     """A fresh copy with the one feature that the pass asks for."""
-    return FunctionGraph(
-        fgraph.inputs, fgraph.outputs, clone=True, features=[ReplaceValidate()]
-    )
+    return FunctionGraph(fgraph.inputs, fgraph.outputs, clone=True, features=[ReplaceValidate()])
 
 
 def tally(fgraph: FunctionGraph) -> Tally:

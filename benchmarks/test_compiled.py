@@ -7,13 +7,14 @@ from functools import cache
 from statistics import median
 from typing import Any
 
-import child
-import measure
 import numpy as np
 import pytest
+from pytensor.compile.executor import Function
+
+import child
+import measure
 from conftest import Pair
 from graphs import STUDENT_T, Reference, demo_references
-from pytensor.compile.executor import Function
 from rows import Row
 
 REFERENCES = [*demo_references(), STUDENT_T]
@@ -72,10 +73,13 @@ def test_first_call(pair: Pair, reference: Reference) -> None:
 
     timings = measure.Timings.of_results(results, "call")
     what = "first call (NUMBA), ours / stock"
-    pair.report(
-        Row(what, reference.name, 1 / timings.ratio, "x", ceiling=1.3, mean_ceiling=1.05)
-    )
+    pair.report(Row(what, reference.name, 1 / timings.ratio, "x", ceiling=1.3, mean_ceiling=1.05))
     both = [(s["compile"] + s["call"], o["compile"] + o["call"]) for s, o in results]
     pair.report(
-        Row("compile and first call, ours / stock", reference.name, median(o / s for s, o in both), "x")
+        Row(
+            "compile and first call, ours / stock",
+            reference.name,
+            median(o / s for s, o in both),
+            "x",
+        )
     )

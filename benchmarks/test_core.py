@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from statistics import median
 
-import child
 import pytest
+
+import child
 from conftest import Pair
 from rows import Row
 
