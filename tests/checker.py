@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, Protocol
 from unittest import mock
@@ -56,7 +56,7 @@ def pattern(var: Variable) -> tuple[bool, ...]:
     return tuple(var.type.broadcastable)
 
 
-def leaves(var: Variable, members: Iterable[Apply], fgraph: FunctionGraph) -> bool:
+def leaves(var: Variable, members: Set[Apply], fgraph: FunctionGraph) -> bool:
     """Whether something other than ``members`` reads the variable."""
     return any(
         isinstance(client.op, Output) or client not in members
@@ -70,7 +70,8 @@ def external_inputs(members: Sequence[Apply]) -> list[Variable]:
 
 
 def external_outputs(members: Sequence[Apply], fgraph: FunctionGraph) -> list[Variable]:
-    return [out for node in members for out in node.outputs if leaves(out, set(members), fgraph)]
+    inside = set(members)
+    return [out for node in members for out in node.outputs if leaves(out, inside, fgraph)]
 
 
 def arrays_of(members: Sequence[Apply], fgraph: FunctionGraph) -> int:
@@ -111,14 +112,23 @@ def linked(a: Sequence[Apply], b: Sequence[Apply], *, constants: bool = True) ->
 
 
 def is_connected(members: Sequence[Apply]) -> bool:
+    """Whether data edges and shared inputs of their broadcast pattern hold the members together."""
+    made = {out for node in members for out in node.outputs}
+    joins: dict[Variable, list[Apply]] = defaultdict(list)
+    for node in members:
+        joins[node.outputs[0]].append(node)
+        for inp in set(node.inputs):
+            if inp in made or pattern(inp) == pattern(node.outputs[0]):
+                joins[inp].append(node)
     reached = {members[0]}
     pending = [members[0]]
     while pending:
         node = pending.pop()
-        for other in members:
-            if other not in reached and linked([node], [other]):
-                reached.add(other)
-                pending.append(other)
+        for var in (*node.inputs, node.outputs[0]):
+            for other in joins.pop(var, ()):
+                if other not in reached:
+                    reached.add(other)
+                    pending.append(other)
     return len(reached) == len(members)
 
 
@@ -133,13 +143,25 @@ def dependencies(fgraph: FunctionGraph) -> dict[Apply, list[Apply]]:
     return waits
 
 
-def quotient_is_acyclic(fgraph: FunctionGraph, groups: Sequence[Sequence[Apply]]) -> bool:
+def quotient_is_acyclic(
+    fgraph: FunctionGraph, groups: Sequence[Sequence[Apply]], *, in_sequence: bool = False
+) -> bool:
+    """Whether the graph is acyclic when each group has become one node.
+
+    Parameters
+    ----------
+    in_sequence
+        Whether each group waits for the one before it, besides.
+    """
     block: dict[Apply, Hashable] = {node: node for node in fgraph.apply_nodes}
     for index, members in enumerate(groups):
         block.update((node, index) for node in members)
     waits: dict[Hashable, set[Hashable]] = {b: set() for b in block.values()}
     for node, earlier in dependencies(fgraph).items():
         waits[block[node]].update(block[e] for e in earlier if block[e] != block[node])
+    if in_sequence:
+        for index in range(1, len(groups)):
+            waits[index].add(index - 1)
     readers: dict[Hashable, list[Hashable]] = defaultdict(list)
     for reader, earlier_blocks in waits.items():
         for e in earlier_blocks:
@@ -189,21 +211,18 @@ def check_kernels(
             n_operands = len(kernel.inputs) + len(kernel.outputs)
             assert n_operands <= max_operands, f"{where} has {n_operands} operands"
     assert quotient_is_acyclic(fgraph, [k.nodes for k in kernels]), "the plan has a cycle"
-    check_order(kernels)
 
 
-def check_order(kernels: Sequence[KernelLike]) -> None:
-    """Assert that a kernel is never on the wrong side of one that it reads directly."""
-    maker = {out: index for index, kernel in enumerate(kernels) for out in kernel.outputs}
-    steps = [
-        (maker[inp], reader)
-        for reader, kernel in enumerate(kernels)
-        for inp in kernel.inputs
-        if inp in maker
-    ]
-    forwards = all(made < read for made, read in steps)
-    backwards = all(made > read for made, read in steps)
-    assert forwards or backwards, "no one direction applies the kernels in their order"
+def check_order(kernels: Sequence[KernelLike], fgraph: FunctionGraph) -> None:
+    """Assert that each kernel comes after all that it needs, and each node after its inputs."""
+    assert quotient_is_acyclic(fgraph, [k.nodes for k in kernels], in_sequence=True), (
+        "a kernel is listed before one that it needs"
+    )
+    for index, kernel in enumerate(kernels):
+        pending = set(kernel.nodes)
+        for node in kernel.nodes:
+            assert not pending & {inp.owner for inp in node.inputs}, f"kernel {index}: node order"
+            pending.discard(node)
 
 
 def check_plan(
@@ -216,6 +235,7 @@ def check_plan(
     """Assert that a FusionPlan is legal and that what it says of itself is true."""
     kernels = plan.kernels
     check_kernels(kernels, fgraph, max_operands=max_operands, can_compile=can_compile)
+    check_order(kernels, fgraph)
     fused = {node for kernel in kernels for node in kernel.nodes}
     assert len(set(plan.unfused)) == len(plan.unfused), "a node is unfused twice"
     assert set(plan.unfused) == fgraph.apply_nodes - fused, "unfused is not the rest"
@@ -243,9 +263,7 @@ def possible_merges(
     fused = {node for kernel in plan.kernels for node in kernel.nodes}
     groups = [tuple(kernel.nodes) for kernel in plan.kernels]
     groups += [
-        (node,)
-        for node in fgraph.toposort()
-        if node not in fused and is_fusable(node, can_compile)
+        (node,) for node in fgraph.toposort() if node not in fused and is_fusable(node, can_compile)
     ]
     found = []
     for i, a in enumerate(groups):
@@ -298,7 +316,7 @@ def stock_plan(fgraph: FunctionGraph, *, max_operands: int | None = None) -> Sto
     limit = elemwise_max_operands_fct(None) if max_operands is None else max_operands
     fusion = _RecordingFusion()
     with (
-        mock.patch.object(stock_module, "elemwise_max_operands_fct", lambda node: limit),
+        mock.patch.object(stock_module, "elemwise_max_operands_fct", return_value=limit),
         warnings.catch_warnings(),
     ):
         warnings.filterwarnings("ignore", message="Loop fusion failed")

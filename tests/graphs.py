@@ -133,6 +133,7 @@ def evaluate(
         fgraph.outputs,
         mode=Mode(linker, optimizer=None),
         on_unused_input="ignore",
+        accept_inplace=True,
     )
     return [np.asarray(result) for result in function(*values)]
 
@@ -146,9 +147,7 @@ def assert_same_results(got: Sequence[np.ndarray], expected: Sequence[np.ndarray
         assert g.dtype == e.dtype, f"output {i}"
         assert g.shape == e.shape, f"output {i}"
         if g.dtype.kind in "fc":
-            np.testing.assert_allclose(
-                g, e, rtol=tolerance, atol=tolerance, err_msg=f"output {i}"
-            )
+            np.testing.assert_allclose(g, e, rtol=tolerance, atol=tolerance, err_msg=f"output {i}")
         else:
             np.testing.assert_array_equal(g, e, err_msg=f"output {i}")
 

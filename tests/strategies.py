@@ -114,7 +114,7 @@ def _joint_shape(*values: _Value) -> tuple[int, ...]:
     return np.broadcast_shapes(*(value.shape for value in values))
 
 
-def _composite(kind: int) -> Composite:
+def composite_of_two(kind: int) -> Composite:
     x, y = float64("x"), float64("y")
     outputs: list[Variable] = [mul(sub(x, y), x)]
     if kind % 2:
@@ -241,9 +241,7 @@ class _Builder:
             return
         axis = b % len(x.shape)
         keepdims = bool(c % 2)
-        shape = tuple(
-            1 if i == axis else n for i, n in enumerate(x.shape) if keepdims or i != axis
-        )
+        shape = tuple(1 if i == axis else n for i, n in enumerate(x.shape) if keepdims or i != axis)
         if b // 2 % 2 == 0 and x.bound * x.shape[axis] < LARGEST:
             out = pt.sum(x.var, axis=axis, keepdims=keepdims)
             self.add(out, shape, x.bound * x.shape[axis])
@@ -323,7 +321,7 @@ class _Builder:
         )
         if y is None:
             return
-        outputs = Elemwise(_composite(c))(x.var, y.var, return_list=True)
+        outputs = Elemwise(composite_of_two(c))(x.var, y.var, return_list=True)
         shape = _joint_shape(x, y)
         self.add(outputs[0], shape, (x.bound + y.bound) * x.bound)
         if len(outputs) == 2 and c // 2 % 2:

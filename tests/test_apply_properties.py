@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Callable
 
 import numpy as np
 import pytensor
 import pytensor.tensor as pt
-import pytensor_fuse
 import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from pytensor.graph.basic import Variable
+from pytensor.graph.features import Feature
+from pytensor.graph.fg import FunctionGraph
+from pytensor.graph.utils import InconsistencyError
+from pytensor.tensor.elemwise import Elemwise
+
+import pytensor_fuse
 from checker import count_arrays, count_kernels, pattern
 from graphs import (
     Witness,
@@ -19,18 +29,11 @@ from graphs import (
     picture,
     reverse,
 )
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
-from pytensor.graph.basic import Apply, Variable
-from pytensor.graph.features import Feature
-from pytensor.graph.fg import FunctionGraph
-from pytensor.graph.utils import InconsistencyError
-from pytensor.tensor.elemwise import Elemwise
 from strategies import Program, any_programs, build, programs
 
 LIMITS = st.one_of(st.none(), st.integers(2, 6))
 
-few_examples = settings(max_examples=max(4, settings().max_examples // 10))
+few_examples = settings(max_examples=min(40, max(4, settings().max_examples // 8)))
 """For tests that compile every kernel."""
 
 needs_cxx = pytest.mark.skipif(not pytensor.config.cxx, reason="needs a C++ compiler")
@@ -49,7 +52,7 @@ def test_python_results(program: Program, max_operands: int | None) -> None:
 
 @needs_cxx
 @few_examples
-@given(programs(10))
+@given(programs(8))
 def test_c_results(program: Program) -> None:
     case = build(program)
     expected = evaluate(case.fgraph, case.values)
@@ -58,7 +61,7 @@ def test_c_results(program: Program) -> None:
 
 
 @few_examples
-@given(programs(10, complex_numbers=False))
+@given(programs(8, complex_numbers=False))
 def test_numba_results(program: Program) -> None:
     case = build(program)
     expected = evaluate(case.fgraph, case.values)
@@ -70,7 +73,7 @@ def test_numba_results(program: Program) -> None:
     ("fgraph", "values"),
     [
         (deep_small_kernels(20), [np.linspace(-1, 1, 16).reshape(4, 4)]),
-        (large_fuseable_graph(25), [np.array(1.5), np.linspace(-1, 1, 25)]),
+        (large_fuseable_graph(8), [np.array(1.5), np.linspace(-1, 1, 8)]),
     ],
 )
 @pytest.mark.parametrize("linker", ["py", "numba"])
@@ -142,19 +145,6 @@ def test_the_graph_becomes_what_the_plan_says(program: Program, max_operands: in
     assert sorted((len(n.inputs), len(n.outputs)) for n in made) == sorted(
         (len(k.inputs), len(k.outputs)) for k in plan.kernels
     )
-
-
-@given(any_programs())
-def test_a_second_pass_finds_nothing(program: Program) -> None:
-    fgraph = build(program).fgraph
-    pytensor_fuse.plan_fusion(fgraph).apply()
-    again = pytensor_fuse.plan_fusion(fgraph)
-    # Kernels with several outputs are not fused again; those with one might be, had the first
-    # plan left anything to fuse.
-    assert all(
-        sum(isinstance(node, Apply) for node in kernel.nodes) >= 2 for kernel in again.kernels
-    )
-    assert again.stats.kernels_before == count_kernels(fgraph)
 
 
 @given(any_programs())
@@ -355,9 +345,6 @@ def test_kernels_of_different_shapes_share_their_op() -> None:
 
 
 def test_a_kernel_does_not_keep_its_graph_alive() -> None:
-    import gc
-    import weakref
-
     x = pt.vector("x")
     fgraph = FunctionGraph([x], [pt.sin(pt.cos(x)) * pt.exp(x)], clone=False)
     plan = pytensor_fuse.plan_fusion(fgraph)

@@ -9,8 +9,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytensor_fuse
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from pytensor.graph.fg import FunctionGraph
+
+import pytensor_fuse
 from checker import (
     arrays_of,
     check_plan,
@@ -26,9 +30,6 @@ from graphs import (
     large_fuseable_graph,
     picture,
 )
-from hypothesis import example, given
-from hypothesis import strategies as st
-from pytensor.graph.fg import FunctionGraph
 from strategies import Program, any_programs, build, plain_programs, programs, seeded_program
 
 LIMITS = st.one_of(st.none(), st.integers(2, 6))

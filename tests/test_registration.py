@@ -8,7 +8,6 @@ import numpy as np
 import pytensor
 import pytensor.tensor as pt
 import pytest
-from processes import run_python
 from pytensor.compile.aliasing import add_supervisor_to_fgraph
 from pytensor.compile.io import In
 from pytensor.compile.mode import Mode, get_mode, optdb
@@ -17,6 +16,7 @@ from pytensor.graph.rewriting.db import RewriteDatabase, RewriteDatabaseQuery
 from pytensor.tensor.rewriting.elemwise import FusionOptimizer
 
 import pytensor_fuse
+from processes import run_python
 from pytensor_fuse import _registration, _rewriter
 from pytensor_fuse._registration import FusionRewriter
 

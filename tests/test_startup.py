@@ -4,6 +4,7 @@ import multiprocessing
 import os
 
 import pytest
+
 from processes import run_process, run_python
 
 SAY_STATE = """
@@ -301,5 +302,3 @@ if __name__ == "__main__":
 """
     )
     assert run_process(str(script), variable="0").stdout == "[False]\n"
-
-

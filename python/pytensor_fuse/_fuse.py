@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytensor.tensor.rewriting.elemwise import elemwise_max_operands_fct
-
 from pytensor_fuse._apply import apply_clusters
 from pytensor_fuse._extract import extract, plan
-from pytensor_fuse._targets import resolve_target
+from pytensor_fuse._targets import max_operands, resolve_target
 
 if TYPE_CHECKING:
     from pytensor.graph.fg import FunctionGraph
@@ -25,7 +23,8 @@ def fuse(fgraph: FunctionGraph, reason: str) -> tuple[int, int]:
         Nodes that they replace.
     """
     n_before = len(fgraph.apply_nodes)
+    target = resolve_target(None, fgraph)
     graph = extract(fgraph)
-    clusters = plan(graph, resolve_target(None, fgraph), elemwise_max_operands_fct(None))
+    clusters = plan(graph, target, max_operands(target))
     n_kernels = apply_clusters(fgraph, graph, clusters, reason)
     return n_kernels, n_before - len(fgraph.apply_nodes) + n_kernels

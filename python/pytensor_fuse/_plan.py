@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from pytensor.graph.fg import FunctionGraph
 from pytensor.tensor.elemwise import Elemwise
-from pytensor.tensor.rewriting.elemwise import elemwise_max_operands_fct
 
 from pytensor_fuse._apply import apply_clusters
 from pytensor_fuse._errors import StalePlanError
 from pytensor_fuse._extract import extract, plan
 from pytensor_fuse._targets import Target, resolve_target
+from pytensor_fuse._targets import max_operands as default_limit
 
 if TYPE_CHECKING:
     from pytensor.compile.mode import Mode
@@ -308,7 +308,7 @@ def plan_fusion(
         the mode that PyTensor is compiling ``fgraph`` for, if that is known; otherwise only what
         every target can compile is fused.
     max_operands
-        Most inputs plus outputs of a kernel; by default PyTensor's limit.
+        Most inputs plus outputs of a kernel; by default what the target takes.
 
     Returns
     -------
@@ -344,15 +344,13 @@ def plan_fusion(
     if not isinstance(fgraph, FunctionGraph):
         hint = "; call its unfreeze() first" if hasattr(fgraph, "unfreeze") else ""
         raise TypeError(f"fgraph must be a FunctionGraph, not {type(fgraph).__name__}{hint}")
-    limit = _check_max_operands(max_operands)
     resolved = resolve_target(target, fgraph)
+    limit = default_limit(resolved) if max_operands is None else _check_limit(max_operands)
     graph = extract(fgraph)
     return FusionPlan(fgraph, graph, plan(graph, resolved, limit), resolved, limit)
 
 
-def _check_max_operands(max_operands: int | None) -> int:
-    if max_operands is None:
-        return int(elemwise_max_operands_fct(None))
+def _check_limit(max_operands: int) -> int:
     if isinstance(max_operands, bool):
         raise TypeError("max_operands must be an integer, not bool")
     try:

@@ -184,14 +184,14 @@ def _find_stock() -> None:
     rewriter: Any = registered_rewriter()
     if rewriter is None:
         raise RegistrationError(
-            f"PyTensor has no fusion pass {_ENTRY!r} in its sequence {_SEQUENCE!r}, so pytensor_fuse "
-            "has nothing to take the place of; find what removed it"
+            f"PyTensor has no fusion pass {_ENTRY!r} in its sequence {_SEQUENCE!r}, so there is "
+            "nothing that pytensor_fuse could take the place of; find what removed it"
         )
     kind = type(rewriter)
     if kind is not FusionOptimizer and kind is not FusionRewriter:
         raise RegistrationError(
-            f"PyTensor's fusion pass {_ENTRY!r} is a {kind.__module__}.{kind.__qualname__}, not its "
-            "own: another package has replaced it. pytensor_fuse leaves it alone; to use "
+            f"PyTensor's fusion pass {_ENTRY!r} is a {kind.__module__}.{kind.__qualname__}, not "
+            "its own: another package has replaced it. pytensor_fuse leaves it alone; to use "
             "pytensor_fuse, do without that package"
         )
     if not any(rewriter is known for known in _switched):

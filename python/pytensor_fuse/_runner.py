@@ -8,6 +8,7 @@ it prepares a spawned worker.
 
 from __future__ import annotations
 
+import builtins
 import importlib.util
 import io
 import os
@@ -76,25 +77,24 @@ def _run_module(name: str, arguments: list[str]) -> None:
     # What Python shows to a package that is imported on the way to the module.
     sys.argv = ["-m", *arguments]
     spec = _find_module(name)
-    if spec.loader is None or not hasattr(spec.loader, "get_code"):
-        _fail(f"no code object available for {spec.name}", code=1)
-    get_code = spec.loader.get_code
     sys.argv[0] = spec.origin or name
     program = _new_main(cached=spec.cached)
     program.__file__ = spec.origin
     program.__loader__ = spec.loader
     program.__package__ = spec.parent
     program.__spec__ = spec
-    _run(program, lambda: get_code(spec.name))
+    _run(program, lambda: _code_of(spec))
 
 
 def _new_main(cached: str | None) -> ModuleType:
     program = ModuleType("__main__")
-    # Versions of Python differ in what they define there.
+    namespace = vars(program)
+    namespace["__builtins__"] = builtins
+    # Versions of Python differ in which of these they define.
     attributes: dict[str, object] = {"__annotations__": {}, "__cached__": cached}
     for name, value in attributes.items():
         if name in vars(sys.modules["__main__"]):
-            vars(program)[name] = value
+            namespace[name] = value
     return program
 
 
@@ -112,6 +112,14 @@ def _find_module(name: str) -> ModuleSpec:
     if spec is None:
         _fail(f"{name} is a package without a __main__ module", code=1)
     return spec
+
+
+def _code_of(spec: ModuleSpec) -> CodeType:
+    get_code = getattr(spec.loader, "get_code", None)
+    code: CodeType | None = None if get_code is None else get_code(spec.name)
+    if code is None:
+        _fail(f"no code object available for {spec.name}", code=1)
+    return code
 
 
 def _run(program: ModuleType, compiled: Callable[[], CodeType]) -> None:

@@ -20,6 +20,7 @@ from pytensor.link.c.basic import CLinker, OpWiseCLinker
 from pytensor.link.numba.linker import NumbaLinker
 from pytensor.link.vm import VMLinker
 from pytensor.scalar.basic import get_scalar_type
+from pytensor.tensor.rewriting.elemwise import elemwise_max_operands_fct
 
 from pytensor_fuse import _compat
 
@@ -27,6 +28,10 @@ if TYPE_CHECKING:
     from pytensor.graph.basic import Apply
     from pytensor.graph.fg import FunctionGraph
     from pytensor.scalar.basic import ScalarOp
+
+
+# Operands that a NumPy ufunc takes.
+_NUMPY_MAX_OPERANDS = 32
 
 
 class Target(enum.Enum):
@@ -74,10 +79,22 @@ def resolve_target(target: str | Mode | Linker | None, fgraph: FunctionGraph) ->
     )
 
 
+def max_operands(target: Target) -> int:
+    """Return the most inputs plus outputs that ``target`` takes in a kernel.
+
+    PyTensor asks whether there is a C compiler, not whether it is used: its own kernels of more
+    operands than a NumPy ufunc takes fail when the Python linker runs them.
+    """
+    limit = int(elemwise_max_operands_fct(None))
+    return min(limit, _NUMPY_MAX_OPERANDS) if target is Target.PYTHON else limit
+
+
 def _target_of_linker(linker: Linker) -> Target:
     if isinstance(linker, NumbaLinker):
         return Target.NUMBA
     if isinstance(linker, PerformLinker):
+        return Target.PYTHON
+    if isinstance(linker, VMLinker) and not linker.c_thunks:
         return Target.PYTHON
     if isinstance(linker, CLinker | OpWiseCLinker | VMLinker):
         return Target.C
@@ -111,15 +128,14 @@ class ScalarKind:
         """Whether Numba has an implementation of its own, other than a call back to Python."""
         from pytensor.link.numba.dispatch.basic import numba_funcify_and_cache_key
 
-        with warnings.catch_warnings():
-            # The dispatcher warns when it falls back; nothing is run here.
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(record=True) as fallbacks:
+            warnings.simplefilter("always")
             try:
-                _, cache_key = numba_funcify_and_cache_key(self.node.op, node=self.node)
+                numba_funcify_and_cache_key(self.node.op, node=self.node)
             except Exception:  # An op that Numba does not know fails in whatever way it likes.
                 return False
-        # What falls back to Python has no cache key.
-        return cache_key is not None
+        # The dispatcher warns when it falls back; nothing else tells in every version.
+        return not fallbacks
 
 
 _KindKey = tuple["ScalarOp", tuple[str, ...], tuple[int, ...], str]

@@ -142,6 +142,7 @@ fn starts(problem: &FusionProblem, strict: Option<&[bool]>) -> Result<Vec<Start>
     if let Some(names) = sinks::grow_from_sinks(problem, |_| true, sinks::DENSE_LIMIT) {
         starts.push(start("sinks", Partition::from_names(names)));
     }
+    let sinks_fit = !starts.is_empty();
     if let Some(strict) = strict
         && let Some(names) =
             sinks::grow_from_sinks(problem, |node| strict[node as usize], sinks::DENSE_LIMIT)
@@ -161,7 +162,10 @@ fn starts(problem: &FusionProblem, strict: Option<&[bool]>) -> Result<Vec<Start>
         "depth from sources",
         typed::fuse_by_depth(problem, typed::Direction::FromSources)?,
     ));
-    starts.push(optional("savings", Partition::singletons(n_nodes)));
+    // On graphs that large, the search from scratch takes longest and has not been seen to win.
+    if sinks_fit {
+        starts.push(optional("savings", Partition::singletons(n_nodes)));
+    }
     Ok(starts)
 }
 

@@ -35,8 +35,8 @@ pub const DENSE_LIMIT: usize = 256 << 20;
 /// The operand limit is not looked at.
 ///
 /// # Complexity
-/// n^2 / 64 words of memory; time O((n + m) n / 64), and O(d n / 64) for each cluster with several
-/// outputs on which d nodes depend.
+/// n^2 / 64 words of memory, time O((n + m) n / 64) and what contractions add: each walks the
+/// nodes whose sets grow by it.
 #[must_use]
 pub fn grow_from_sinks(
     problem: &FusionProblem,
@@ -58,9 +58,6 @@ pub fn grow_from_sinks(
         claimed: vec![false; n_nodes],
         clusters: Vec::new(),
         cluster_of: vec![NONE; n_nodes],
-        visited: vec![0; n_nodes],
-        entered: Vec::new(),
-        epoch: 0,
     };
     growth.grow();
     growth.merge_siblings();
@@ -79,6 +76,8 @@ pub fn grow_from_sinks(
 struct DenseRows {
     words: usize,
     bits: Vec<u64>,
+    /// The last word of each row that is not 0.
+    top: Vec<u32>,
     /// The row that holds the set of each node. The outputs of a contracted cluster share one:
     /// whatever depends on one of them depends on all, and they depend on the same.
     row_of: Vec<u32>,
@@ -98,16 +97,35 @@ impl DenseRows {
             }
             rest[node / 64] |= 1 << (node % 64);
         }
-        Self { words, bits, row_of: (0..n_nodes as u32).collect() }
+        let top = (0..n_nodes as u32).map(|node| node / 64).collect();
+        Self { words, bits, top, row_of: (0..n_nodes as u32).collect() }
     }
 
     fn row(&self, node: NodeId) -> &[u64] {
         &self.bits[self.row_of[node as usize] as usize * self.words..][..self.words]
     }
 
-    fn gain(&mut self, node: NodeId, combined: &[u64], from: usize) {
-        let start = self.row_of[node as usize] as usize * self.words;
-        or_into(&mut self.bits[start + from..start + from + combined.len()], combined);
+    /// Adds bits to the set of `node`; whether any was new.
+    fn gain(&mut self, node: NodeId, bits: &[(u32, u64)]) -> bool {
+        let row = self.row_of[node as usize] as usize;
+        let words = &mut self.bits[row * self.words..][..self.words];
+        let mut is_new = false;
+        for &(word, more) in bits {
+            is_new |= more & !words[word as usize] != 0;
+            words[word as usize] |= more;
+        }
+        if let Some(&(last, _)) = bits.last() {
+            self.top[row] = self.top[row].max(last);
+        }
+        is_new
+    }
+
+    /// Compares the sets of two nodes as numbers.
+    fn compare(&self, a: NodeId, b: NodeId) -> Ordering {
+        let top = |node: NodeId| self.top[self.row_of[node as usize] as usize];
+        let used = top(a) as usize + 1;
+        let below = |node: NodeId| self.row(node)[..used].iter().rev();
+        top(a).cmp(&top(b)).then_with(|| below(a).cmp(below(b)))
     }
 }
 
@@ -129,16 +147,11 @@ fn intersects(row: &[u64], other: &[u64]) -> bool {
     row.iter().zip(other).any(|(a, b)| a & b != 0)
 }
 
-/// Compares rows as numbers, the last word being the most significant.
-fn compare(a: &[u64], b: &[u64]) -> Ordering {
-    a.iter().rev().cmp(b.iter().rev())
-}
-
 /// A node waiting to join the cluster that is being grown.
 struct Waiting<'a> {
     node: NodeId,
     as_ancestor: bool,
-    row: &'a [u64],
+    rows: &'a DenseRows,
 }
 
 impl Ord for Waiting<'_> {
@@ -148,7 +161,7 @@ impl Ord for Waiting<'_> {
         self.as_ancestor
             .cmp(&other.as_ancestor)
             .then_with(|| {
-                let by_row = compare(self.row, other.row);
+                let by_row = self.rows.compare(self.node, other.node);
                 if self.as_ancestor { by_row } else { by_row.reverse() }
             })
             .then_with(|| other.node.cmp(&self.node))
@@ -199,10 +212,6 @@ struct Growth<'a> {
     clusters: Vec<Cluster>,
     /// For outputs of clusters the index of theirs, [`NONE`] for other nodes.
     cluster_of: Vec<u32>,
-    /// The epoch in which a contraction came by, for nodes and for clusters.
-    visited: Vec<u32>,
-    entered: Vec<u32>,
-    epoch: u32,
 }
 
 impl Growth<'_> {
@@ -250,12 +259,15 @@ impl Growth<'_> {
         ancestors: &mut [u64],
         clients: &mut [u64],
     ) -> Vec<NodeId> {
-        let waiting = |node, as_ancestor| Waiting { node, as_ancestor, row: self.rows.row(node) };
+        let waiting = |node, as_ancestor| Waiting { node, as_ancestor, rows: &self.rows };
         let mut nodes = Vec::new();
         let mut queue = BinaryHeap::from([waiting(start, true)]);
-        while let Some(Waiting { node, as_ancestor, row }) = queue.pop() {
-            let outside_path =
-                if as_ancestor { has_bit(ancestors, node) } else { intersects(row, clients) };
+        while let Some(Waiting { node, as_ancestor, .. }) = queue.pop() {
+            let outside_path = if as_ancestor {
+                has_bit(ancestors, node)
+            } else {
+                intersects(self.rows.row(node), clients)
+            };
             if has_bit(member, node) || outside_path {
                 continue;
             }
@@ -317,7 +329,6 @@ impl Growth<'_> {
             self.cluster_of[node as usize] = self.clusters.len() as u32;
         }
         self.clusters.push(Cluster { nodes, inputs, outputs: outputs.clone() });
-        self.entered.push(0);
         if outputs.len() > 1 {
             let mut combined = member.to_vec();
             or_into(&mut combined, ancestors);
@@ -329,7 +340,6 @@ impl Growth<'_> {
     fn merge_siblings(&mut self) {
         let n_clusters = self.clusters.len();
         self.add_lone_nodes();
-        self.entered.resize(self.clusters.len(), 0);
         let mut merged_into: Vec<u32> = (0..self.clusters.len() as u32).collect();
         let mut is_target = vec![false; self.clusters.len()];
         let mut tried = vec![NONE; self.clusters.len()];
@@ -442,48 +452,39 @@ impl Growth<'_> {
         }
     }
 
-    /// The row of every node that depends on one of `outputs`, or is it, gains `combined`: the
+    /// The set of every node that depends on one of `outputs`, or is it, gains `combined`: the
     /// contraction of a cluster, whose outputs these are.
     ///
     /// What depends on one output of an earlier cluster depends on all, since those were
-    /// contracted. Members that are read inside their cluster only are passed over: no row of
-    /// theirs is looked at again.
+    /// contracted. The walk ends at nodes that gain nothing, for then nothing that depends on them
+    /// does: no set lacks what is in the set of one of its ancestors.
     fn contract(&mut self, outputs: &[NodeId], combined: &[u64]) {
-        let from = combined.iter().position(|&word| word != 0).unwrap_or(0);
-        let to = combined.iter().rposition(|&word| word != 0).map_or(0, |last| last + 1);
-        let combined = &combined[from..to];
-        self.epoch += 1;
-        let mut stack = Vec::new();
-        self.rows.gain(outputs[0], combined, from);
+        let bits = self.not_common(outputs, combined);
         for &output in outputs {
             self.rows.row_of[output as usize] = self.rows.row_of[outputs[0] as usize];
-            self.visit(output, &mut stack);
         }
-        self.entered[self.cluster_of[outputs[0] as usize] as usize] = self.epoch;
+        self.rows.gain(outputs[0], &bits);
+        let mut stack = outputs.to_vec();
         while let Some(node) = stack.pop() {
             for &client in self.problem.graph().successors(node) {
-                self.visit(client, &mut stack);
-            }
-            let cluster = self.cluster_of[node as usize];
-            if cluster == NONE {
-                if !self.claimed[node as usize] {
-                    self.rows.gain(node, combined, from);
+                if !self.rows.gain(client, &bits) {
+                    continue;
                 }
-            } else if self.entered[cluster as usize] != self.epoch {
-                self.entered[cluster as usize] = self.epoch;
-                self.rows.gain(node, combined, from);
-                for i in 0..self.clusters[cluster as usize].outputs.len() {
-                    let output = self.clusters[cluster as usize].outputs[i];
-                    self.visit(output, &mut stack);
+                match self.clusters.get(self.cluster_of[client as usize] as usize) {
+                    Some(cluster) => stack.extend(&cluster.outputs),
+                    None => stack.push(client),
                 }
             }
         }
     }
 
-    fn visit(&mut self, node: NodeId, stack: &mut Vec<NodeId>) {
-        if std::mem::replace(&mut self.visited[node as usize], self.epoch) != self.epoch {
-            stack.push(node);
-        }
+    /// The words of `combined` without what the sets of all `outputs` have.
+    fn not_common(&self, outputs: &[NodeId], combined: &[u64]) -> Vec<(u32, u64)> {
+        let word = |(word, &all): (u32, &u64)| {
+            let common = |all, &output: &NodeId| all & self.rows.row(output)[word as usize];
+            (word, all & !outputs.iter().fold(all, common))
+        };
+        (0u32..).zip(combined).map(word).filter(|&(_, bits)| bits != 0).collect()
     }
 }
 

@@ -1,0 +1,277 @@
+"""``python -m pytensor_fuse`` runs a program as Python does, with the pass on."""
+
+import multiprocessing
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from processes import run_process
+
+MAIN = ("-m", "pytensor_fuse")
+
+# What a program can see of how it was started.
+LOOK_ROUND = '''"""A program."""
+from __future__ import annotations
+import inspect, sys
+
+def function():
+    return 1
+
+for name, value in sorted(globals().copy().items()):
+    print(name, type(value).__name__, value if isinstance(value, str) else "")
+loader = __loader__
+print(type(loader).__name__, loader.name, loader.path, getattr(__spec__, "name", None))
+print(sys.argv, sys.path, sys.flags, sys.modules["__main__"].function is function)
+print(function.__module__, function.__code__.co_filename, inspect.getsource(function))
+print([name for name in sys.modules if name.split(".")[0] in ("pytensor", "numpy")])
+'''
+
+
+@pytest.fixture
+def programs(tmp_path):
+    package = tmp_path / "package"
+    (package / "inner").mkdir(parents=True)
+    (package / "__init__.py").write_text("import sys; print('package sees', sys.argv)")
+    (package / "__main__.py").write_text(LOOK_ROUND)
+    (package / "module.py").write_text(
+        LOOK_ROUND + "from . import __name__ as parent; print(parent)"
+    )
+    (package / "inner" / "__init__.py").write_text("")
+    (tmp_path / "program.py").write_text(LOOK_ROUND)
+    (tmp_path / "folder").mkdir()
+    return tmp_path
+
+
+def alike(programs, *arguments, flags=(), **options):
+    """Run a program without and with us, and require that nobody can tell."""
+    alone, ours = (
+        run_process(*flags, *prefix, *arguments, cwd=programs, check=False, **options)
+        for prefix in ((), MAIN)
+    )
+    assert ours.stdout == alone.stdout
+    assert ours.stderr == alone.stderr
+    assert ours.returncode == alone.returncode
+    return ours
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["program.py"],
+        ["program.py", "a", "-b", "--help", "-m", "c"],
+        ["./program.py"],
+        ["-m", "program"],
+        ["-m", "program", "-m", "-h", "x"],
+        ["-m", "package"],
+        ["-m", "package.module", "x"],
+    ],
+)
+def test_a_program_sees_what_it_would_see(arguments, programs):
+    done = alike(programs, *arguments)
+    assert "function" in done.stdout
+    assert done.returncode == 0
+
+
+def test_a_script_in_a_package_knows_no_package(programs):
+    assert "ImportError: attempted relative" in alike(programs, "package/module.py").stderr
+
+
+def test_an_absolute_path(programs):
+    alike(programs, str(programs / "program.py"))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need a privilege there")
+def test_a_link_to_a_script(programs):
+    (programs / "folder" / "link.py").symlink_to(programs / "program.py")
+    alike(programs, "folder/link.py")
+
+
+@pytest.mark.parametrize("arguments", [["program.py"], ["-m", "json.tool", "--help"]])
+def test_safe_path(arguments, programs):
+    alike(programs, *arguments, flags=["-P"])
+
+
+def test_encoding_of_the_source(programs):
+    (programs / "latin.py").write_bytes(b"# -*- coding: latin-1 -*-\nprint(ascii('\xe9'))\n")
+    assert alike(programs, "latin.py").stdout == "'\\xe9'\n"
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "raise SystemExit",
+        "raise SystemExit(3)",
+        "import sys; sys.exit('a message')",
+        "import os; os._exit(4)",
+        "raise ValueError('x')",
+        "def f():\n    1 / 0\ntry:\n    f()\nexcept Exception as e:\n    raise KeyError from e",
+        "raise ExceptionGroup('several', [ValueError(1), TypeError(2)])",
+        "assert False, 'why'",
+        "an error of syntax",
+        "import program, nothing_of_that_name",
+        "import atexit, sys\natexit.register(lambda: print(sys.modules['__main__'].x))\nx = 1",
+        "import threading, time, sys\nx = 2\n"
+        "t = lambda: (time.sleep(0.1), print(sys.modules['__main__'].x))\n"
+        "threading.Thread(target=t).start()",
+        "import pickle\nclass C: pass\nprint(type(pickle.loads(pickle.dumps(C()))) is C)",
+        "import sys\nprint(sys.stdin.read().upper())",
+    ],
+)
+def test_endings(code, programs):
+    (programs / "ending.py").write_text(code)
+    alike(programs, "ending.py", input="some input")
+    alone, ours = (
+        run_process(*prefix, "-m", "ending", cwd=programs, check=False, input="some input")
+        for prefix in ((), MAIN)
+    )
+    assert ours.returncode == alone.returncode
+    # Above a module, Python shows its own frames.
+    assert [line for line in alone.stderr.splitlines() if "<frozen " not in line] in (
+        ours.stderr.splitlines(),
+        ["Traceback (most recent call last):", *ours.stderr.splitlines()],
+    )
+
+
+def test_an_exception_hook_sees_the_program_alone(programs):
+    (programs / "hook.py").write_text(
+        "import sys\nsys.excepthook = lambda *e: print(e[:2], e[2].tb_lineno)\n1 / 0"
+    )
+    assert alike(programs, "hook.py").stdout.endswith(" 3\n")
+    done = run_process(*MAIN, "-m", "hook", cwd=programs, check=False)
+    assert done.stdout.endswith(" 3\n")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are other ones there")
+def test_interrupt(programs):
+    (programs / "waits.py").write_text("import time\nprint('ready', flush=True)\ntime.sleep(60)")
+    process = subprocess.Popen(
+        [sys.executable, *MAIN, "waits.py"],
+        cwd=programs,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout.readline() == "ready\n"
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == -signal.SIGINT
+    assert errors.startswith("Traceback (most recent call last):\n")
+    assert errors.endswith("KeyboardInterrupt\n")
+    assert "pytensor_fuse" not in errors
+
+
+def test_interactive_after_the_program(programs):
+    done = run_process("-i", *MAIN, "program.py", cwd=programs, input="print(function() + 41)\n")
+    assert "42" in done.stdout
+
+
+STATE = """
+from pytensor.compile.mode import optdb
+print("FusionRewriter" in repr(optdb["elemwise_fusion"]["composite_elemwise_fusion"]))
+"""
+
+
+@pytest.mark.parametrize("arguments", [["state.py"], ["-m", "state"]])
+def test_the_pass_is_on(arguments, programs):
+    (programs / "state.py").write_text(STATE)
+    assert run_process(*arguments, cwd=programs).stdout == "False\n"
+    done = run_process(*MAIN, *arguments, cwd=programs)
+    assert (done.stdout, done.stderr) == ("True\n", "")
+
+
+def test_the_environment_variable_keeps_it_off_and_that_is_said(programs):
+    (programs / "state.py").write_text(STATE)
+    done = run_process(*MAIN, "state.py", cwd=programs, variable="off")
+    assert done.stdout == "False\n"
+    assert done.stderr == "pytensor_fuse: PYTENSOR_FUSE=off keeps the pass off\n"
+
+
+def test_a_program_that_sets_flags_and_switches_itself(programs):
+    (programs / "sets.py").write_text(
+        """
+import os
+os.environ["PYTENSOR_FLAGS"] = "exception_verbosity=high"
+import pytensor, pytensor_fuse
+print(pytensor.config.exception_verbosity, pytensor_fuse.is_enabled())
+pytensor_fuse.disable()
+print(pytensor_fuse.is_enabled(), pytensor_fuse.plan_fusion.__name__)
+"""
+    )
+    done = run_process(*MAIN, "sets.py", cwd=programs)
+    assert done.stdout == "high True\nFalse plan_fusion\n"
+
+
+def test_under_another_runner(programs):
+    (programs / "state.py").write_text(STATE)
+    done = run_process("-m", "cProfile", *MAIN, "state.py", cwd=programs)
+    assert "True\n" in done.stdout
+
+
+@pytest.mark.parametrize("method", multiprocessing.get_all_start_methods())
+@pytest.mark.parametrize("arguments", [["workers.py", "x"], ["-m", "package.workers", "x"]])
+@pytest.mark.parametrize("variable", ["", "0"])
+def test_workers(method, arguments, variable, programs):
+    code = f"""
+import multiprocessing, sys
+
+class Square:
+    def __init__(self, number):
+        self.number = number
+
+def state(square):
+    from pytensor.compile.mode import optdb
+    entry = optdb["elemwise_fusion"]["composite_elemwise_fusion"]
+    return Square(square.number ** 2), "FusionRewriter" in repr(entry), sys.argv[1:]
+
+if __name__ == "__main__":
+    with multiprocessing.get_context({method!r}).Pool(1) as pool:
+        [(square, on, arguments)] = pool.map(state, [Square(3)])
+    print(square.number, on, arguments)
+"""
+    (programs / "workers.py").write_text(code)
+    (programs / "package" / "__init__.py").write_text("")
+    (programs / "package" / "workers.py").write_text(code)
+    done = run_process(*MAIN, *arguments, cwd=programs, variable=variable)
+    assert done.stdout == f"9 {variable != '0'} ['x']\n"
+
+
+@pytest.mark.parametrize("option", ["-h", "--help"])
+def test_help(option):
+    done = run_process(*MAIN, option)
+    assert done.stdout.startswith("usage: python -m pytensor_fuse script.py [argument ...]\n")
+    assert "PYTENSOR_FUSE=0" in done.stdout
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "line"),
+    [
+        ([], 2, "no program to run"),
+        (["-m"], 2, "-m needs the name of a module"),
+        (["--fast", "x.py"], 2, "unknown option --fast; see python -m pytensor_fuse --help"),
+        (["nowhere.py"], 2, "can't open 'nowhere.py': No such file or directory"),
+        (["folder"], 2, "can't open 'folder': Is a directory"),
+        (["-m", "nowhere"], 1, "no module named nowhere"),
+        (["-m", "nowhere.at.all"], 1, "can't find module nowhere.at.all: ModuleNotFoundError"),
+        (["-m", "program.py"], 1, "can't find module program.py: ModuleNotFoundError"),
+        (["-m", "package.inner"], 1, "package.inner is a package without a __main__ module"),
+        (["-m", "folder"], 1, "folder is a package without a __main__ module"),
+        (["-m", "sys"], 1, "no code object available for sys"),
+        (["-m", "..x"], 1, "can't find module ..x: "),
+    ],
+)
+def test_wrong_arguments(arguments, code, line, programs):
+    (programs / "program.py").write_text("")
+    done = run_process(*MAIN, *arguments, cwd=programs, check=False)
+    assert done.returncode == code
+    assert done.stderr.splitlines()[0].startswith(f"pytensor_fuse: {line}")
+    assert "Traceback" not in done.stderr
+    if arguments:
+        assert len(done.stderr.splitlines()) == 1
+
+
+def test_importing_the_main_module_runs_nothing():
+    done = run_process("-c", "import pytensor_fuse.__main__, pytensor_fuse._runner")
+    assert (done.stdout, done.stderr) == ("", "")
