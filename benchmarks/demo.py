@@ -55,9 +55,11 @@ nodes       of the graph before the pass
 kernels     Elemwise nodes after the pass: each is one loop over its arrays
 arrays      distinct inputs that kernels read (constants aside) and outputs that leave them
 pass        planning and applying, median of {pass_rounds} rounds, stock and ours in turns
-compile     pytensor.function in {mode} mode, median of {compile_rounds} rounds in turns;
+compile     the whole of pytensor.function in {mode} mode, median of {compile_rounds} rounds;
             the just-in-time compiler's work at the first call is not in it
-difference  largest difference of the results, relative to the largest element"""
+ratio       stock's time divided by ours, median over the rounds
+difference  largest difference of the compiled functions' results, relative to the largest
+            element"""
 
 
 @dataclass(frozen=True)

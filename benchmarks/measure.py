@@ -33,7 +33,7 @@ from pytensor.tensor.rewriting.elemwise import FusionOptimizer
 
 import pytensor_fuse
 from graphs import Reference
-from pytensor_fuse import _fuse
+from pytensor_fuse import FusionPlan, _fuse, plan_fusion
 
 Subgraph = tuple[tuple[Variable, ...], tuple[Variable, ...]]
 
@@ -97,8 +97,8 @@ def stock_plan(fgraph: FunctionGraph) -> list[Subgraph]:
     return list(planner(fgraph))
 
 
-def our_plan(fgraph: FunctionGraph) -> pytensor_fuse.FusionPlan:
-    return pytensor_fuse.plan_fusion(fgraph, target="c")
+def our_plan(fgraph: FunctionGraph) -> FusionPlan:
+    return plan_fusion(fgraph, target="c")
 
 
 def stock_pass(fgraph: FunctionGraph) -> None:

@@ -6,6 +6,7 @@ python benchmarks/report.py [pytest options]
 from __future__ import annotations
 
 import json
+import os
 import platform
 import subprocess
 import sys
@@ -36,11 +37,12 @@ def run_benchmarks(options: list[str]) -> list[Row]:
 
 
 def figures(rows: list[Row]) -> str:
-    versions = (
+    where = (
+        f"{platform.system()} on {platform.machine()}, {os.cpu_count()} cores, "
         f"PyTensor {pytensor.__version__}, Python {platform.python_version()}, "
         f"Numba {numba.__version__}, NumPy {np.__version__}"
     )
-    return f"{versions}:\n\n{markdown_rows(with_means(rows))}"
+    return f"{where}:\n\n{markdown_rows(with_means(rows))}"
 
 
 def between_markers(text: str, new: str) -> str:

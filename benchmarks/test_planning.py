@@ -17,9 +17,9 @@ FIRST = "planning, first of a process"
 @pytest.mark.parametrize(
     ("reference", "floor", "rounds"),
     [
-        pytest.param(deep(20), 12, 101, id="deep-20"),
+        pytest.param(deep(20), 12, 51, id="deep-20"),
         pytest.param(large(25), 12, 31, id="large-25"),
-        pytest.param(RADON, 12, 101, id="radon"),
+        pytest.param(RADON, 12, 51, id="radon"),
         pytest.param(STUDENT_T, None, 31, id="student-t-40"),
         pytest.param(deep(1000), 15, 15, id="deep-1000"),
         pytest.param(large(200), 40, 5, id="large-200"),
@@ -41,5 +41,5 @@ def test_first_of_a_process(pair: Pair, reference: Reference) -> None:
     def run(ours: bool) -> dict[str, float]:
         return child.run("first-plan", reference.name, "ours" if ours else "stock")
 
-    timings = measure.Timings.of_results(pair.in_processes(run, rounds=7), "seconds")
+    timings = measure.Timings.of_results(pair.in_processes(run, rounds=5), "seconds")
     pair.report(Row(FIRST, reference.name, timings.ratio, "x", floor=3))
