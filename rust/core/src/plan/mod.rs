@@ -174,29 +174,19 @@ struct Candidate {
 
 /// The cheapest partition of the portfolio; at equal cost that of the earlier order.
 ///
-/// Growth from the sinks and depth from the sinks follow different rules. Where they agree on a
-/// partition that has no kernel more than every plan must have, the other orders are not tried:
-/// they could only save arrays, and hardly ever do.
+/// Growth from the sinks and depth from the sinks follow different rules. Where they agree on the
+/// cost, with no kernel more than every plan must have, the other orders are not tried: they could
+/// only save arrays, and hardly ever do.
 fn best_of_portfolio(problem: &FusionProblem, strict: Option<&[bool]>) -> Result<Candidate> {
     let n_nodes = problem.n_nodes();
     let singletons = Partition::singletons(n_nodes);
     let cost = cost::cost(problem, &singletons);
     let mut best = Candidate { cost, order: Order::Savings, partition: singletons };
-    let mut grown = None;
     for order in Order::ALL {
         let Some(start) = order.start(problem, strict)? else { continue };
         // Orders beside the data flow are unknown to PyTensor's tests of independence.
         if problem.has_orderings() && start.quotient_order(problem).is_err() {
             continue;
-        }
-        if order == Order::DepthFromSinks
-            && grown.as_ref() == Some(&start)
-            && best.cost.kernels == typed::fewest_kernels(problem)
-        {
-            break;
-        }
-        if order == Order::Sinks {
-            grown = Some(start.clone());
         }
         let effort = if order.is_needed() { EFFORT } else { SMALL_EFFORT };
         let split = split::split_oversized(problem, start);
@@ -206,6 +196,13 @@ fn best_of_portfolio(problem: &FusionProblem, strict: Option<&[bool]>) -> Result
             continue;
         }
         let cost = cost::cost(problem, &partition);
+        if order == Order::DepthFromSinks
+            && best.order == Order::Sinks
+            && cost == best.cost
+            && cost.kernels == typed::fewest_kernels(problem)
+        {
+            break;
+        }
         if cost < best.cost {
             best = Candidate { cost, order, partition };
         }
