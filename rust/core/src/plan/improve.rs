@@ -7,17 +7,21 @@
 //! # Approach
 //! A heap of pairs of clusters that could be merged if no path leads through a third, with the
 //! arrays that their merging saves. The quotient graph is kept in a topological order, so that the
-//! question is answered by a search of what stands between the two ([`crate::quotient`]). A pair
-//! that is refused is asked about again when one of the two has changed; a path between them
-//! cannot vanish before.
+//! question is answered by a search of what stands between the two ([`crate::quotient`]).
+//!
+//! A merge changes the savings of every pair of its neighbourhood. They are not kept up to date: a
+//! pair is reckoned anew when its turn comes, and goes back if it has become worse. A pair that is
+//! refused is asked about again when one of the two has changed; a path between them cannot vanish
+//! before.
 //!
 //! # Rejected
-//! Keeping exact savings of all pairs up to date: they change with every merge near by. They are
-//! computed when a pair is pushed, and pairs of a cluster that has changed since are dropped, for
-//! the change pushed them anew.
+//! Pushing all pairs of a cluster again after each of its merges, with exact savings: where a
+//! variable has many readers, that takes most of the time, for the same plans.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+
+use rustc_hash::FxHashMap;
 
 use super::partition::Partition;
 use super::problem::{FusionProblem, NONE, VarId};
@@ -25,8 +29,9 @@ use crate::error::Result;
 use crate::graph::NodeId;
 use crate::quotient::Quotient;
 
-/// Of the clusters that share an operand, each is compared with this many others.
-const SIBLINGS: usize = 32;
+/// Of the clusters that share an operand, each is compared with this many that follow it in the
+/// order of their names; when nothing is left to merge, with the larger number.
+const SIBLINGS: [usize; 2] = [4, 32];
 
 /// Merges clusters of `partition` while that is legal, they are connected, and `effort` is left:
 /// units of work, each about a comparison of two operands. Returns the partition and whether the
@@ -45,10 +50,20 @@ pub fn improve(
     effort: u64,
 ) -> Result<(Partition, bool)> {
     let mut merger = Merger::new(problem, &partition, effort)?;
-    merger.push_all();
-    merger.run()?;
-    let is_complete = merger.effort > 0;
-    Ok((if merger.n_merges == 0 { partition } else { merger.partition() }, is_complete))
+    for siblings in SIBLINGS {
+        loop {
+            let n_merges = merger.n_merges;
+            let saw_all = merger.push_all(siblings);
+            merger.run()?;
+            if saw_all || merger.effort == 0 {
+                return Ok(merger.finish(partition));
+            }
+            if merger.n_merges == n_merges {
+                break;
+            }
+        }
+    }
+    Ok(merger.finish(partition))
 }
 
 /// What a cluster reads and writes.
@@ -79,21 +94,24 @@ impl Operands {
     }
 }
 
-/// A pair of clusters; the greatest saves most, then has the smallest names.
-type Pair = (u32, Reverse<(u32, u32)>, [u32; 2]);
+/// A pair of clusters, smaller id first; the greatest saves most, then has the smallest ids.
+type Pair = (u32, Reverse<(u32, u32)>);
 
 struct Merger<'a> {
     problem: &'a FusionProblem,
     quotient: Quotient,
+    /// Group of each cluster, [`NONE`] for nodes that cannot be in one.
     group: Vec<u32>,
     operands: Vec<Operands>,
     /// Counts the merges that a cluster has been through.
     version: Vec<u32>,
     /// Readers outside its own cluster of each variable; being a result counts as one.
     readers: Vec<u32>,
-    /// Clusters that read a variable and may be brought together by it; some dead.
-    siblings: Vec<Vec<u32>>,
     heap: BinaryHeap<Pair>,
+    /// Clusters with which a cluster was not allowed to merge as they were.
+    refused: Vec<Vec<u32>>,
+    /// For refused pairs the versions of the two then.
+    refused_at: FxHashMap<(u32, u32), (u32, u32)>,
     n_merges: usize,
     effort: u64,
 }
@@ -114,18 +132,23 @@ impl<'a> Merger<'a> {
             operands: vec![Operands::default(); names.len()],
             version: vec![0; names.len()],
             readers: vec![0; problem.n_variables()],
-            siblings: vec![Vec::new(); problem.n_variables()],
             heap: BinaryHeap::new(),
+            refused: vec![Vec::new(); names.len()],
+            refused_at: FxHashMap::default(),
             n_merges: 0,
             effort,
         };
         for (&name, id) in names.iter().zip(0u32..) {
             if merger.group[id as usize] != NONE {
                 merger.operands[id as usize] = merger.read_operands(partition, name);
-                merger.enlist(id);
             }
         }
         Ok(merger)
+    }
+
+    fn finish(mut self, partition: Partition) -> (Partition, bool) {
+        let is_complete = self.effort > 0;
+        (if self.n_merges == 0 { partition } else { self.partition() }, is_complete)
     }
 
     fn read_operands(&mut self, partition: &Partition, name: NodeId) -> Operands {
@@ -156,77 +179,76 @@ impl<'a> Merger<'a> {
         Operands { inputs, outputs }
     }
 
-    /// Lists the cluster under each operand that may bring it together with others.
-    fn enlist(&mut self, block: u32) {
-        for &(variable, _) in &self.operands[block as usize].inputs {
-            if self.problem.link(variable) == Some(self.group[block as usize]) {
-                self.siblings[variable as usize].push(block);
-            }
-        }
-    }
-
-    fn push_all(&mut self) {
-        let blocks: Vec<u32> =
-            (0..self.group.len() as u32).filter(|&b| self.group[b as usize] != NONE).collect();
-        for block in blocks {
-            if self.effort == 0 {
-                return;
-            }
-            self.push_neighbours(block, true);
-        }
-    }
-
-    /// Pushes the pairs of `block` with its neighbours, or with those of greater id only.
-    fn push_neighbours(&mut self, block: u32, only_greater: bool) {
-        let group = self.group[block as usize];
-        let mut neighbours = Vec::new();
-        let operands = std::mem::take(&mut self.operands[block as usize]);
-        for &(variable, _) in &operands.inputs {
-            let owner = self.problem.owner(variable);
-            if owner != NONE && self.problem.group(owner) == Some(group) {
-                neighbours.push(self.quotient.block_of(owner));
-            }
-            if self.problem.link(variable) == Some(group) {
-                self.add_siblings(variable, block, &mut neighbours);
-            }
-        }
-        for &variable in &operands.outputs {
-            for &client in self.problem.clients(variable) {
-                if self.problem.group(client) == Some(group) {
-                    neighbours.push(self.quotient.block_of(client));
+    /// Pushes the pairs of clusters that read one another or share an operand; of the latter each
+    /// with `siblings` others per operand. Returns whether those were all.
+    fn push_all(&mut self, siblings: usize) -> bool {
+        let mut pairs: Vec<(u32, u32)> = Vec::new();
+        let mut readers: Vec<(VarId, u32)> = Vec::new();
+        for block in 0..self.group.len() as u32 {
+            let group = self.group[block as usize];
+            for &(variable, _) in &self.operands[block as usize].inputs {
+                let owner = self.problem.owner(variable);
+                if owner != NONE && self.problem.group(owner) == Some(group) {
+                    let producer = self.quotient.block_of(owner);
+                    pairs.push((producer.min(block), producer.max(block)));
+                }
+                if self.problem.link(variable) == Some(group) {
+                    readers.push((variable, block));
                 }
             }
         }
-        self.operands[block as usize] = operands;
-        neighbours.sort_unstable();
-        neighbours.dedup();
-        for other in neighbours {
-            if other != block && (!only_greater || other > block) {
-                self.push(block, other);
+        readers.sort_unstable();
+        let mut saw_all = true;
+        for run in readers.chunk_by(|a, b| a.0 == b.0) {
+            saw_all &= run.len() <= siblings + 1;
+            for (i, &(_, first)) in run.iter().enumerate() {
+                let others = &run[i + 1..run.len().min(i + 1 + siblings)];
+                pairs.extend(others.iter().map(|&(_, second)| (first, second)));
             }
         }
-    }
-
-    /// The clusters that read `variable` next to `block` in its list, which is freed of the dead.
-    fn add_siblings(&mut self, variable: VarId, block: u32, neighbours: &mut Vec<u32>) {
-        let mut readers = std::mem::take(&mut self.siblings[variable as usize]);
-        if readers.len() > 1 {
-            readers.iter_mut().for_each(|reader| *reader = self.quotient.find(*reader));
-            readers.sort_unstable();
-            readers.dedup();
-            let position = readers.partition_point(|&reader| reader < block);
-            let from = position.saturating_sub(SIBLINGS / 2);
-            let to = (position + SIBLINGS / 2 + 1).min(readers.len());
-            neighbours.extend(&readers[from..to]);
+        pairs.sort_unstable();
+        pairs.dedup();
+        for (a, b) in pairs {
+            if self.effort == 0 {
+                break;
+            }
+            self.push(a, b);
         }
-        self.siblings[variable as usize] = readers;
+        saw_all
     }
 
     fn push(&mut self, a: u32, b: u32) {
         let (a, b) = (a.min(b), a.max(b));
-        let versions = [self.version[a as usize], self.version[b as usize]];
         let saved = self.overlap(a, b).arrays;
-        self.heap.push((saved, Reverse((a, b)), versions));
+        self.heap.push((saved, Reverse((a, b))));
+    }
+
+    fn run(&mut self) -> Result<()> {
+        while self.effort > 0
+            && let Some((saved, Reverse(pair))) = self.heap.pop()
+        {
+            let (a, b) = (self.quotient.find(pair.0), self.quotient.find(pair.1));
+            let (a, b) = (a.min(b), a.max(b));
+            let versions = (self.version[a as usize], self.version[b as usize]);
+            if a == b || self.refused_at.get(&(a, b)) == Some(&versions) {
+                continue;
+            }
+            if versions != (0, 0) {
+                let now = self.overlap(a, b).arrays;
+                if now < saved {
+                    self.heap.push((now, Reverse((a, b))));
+                    continue;
+                }
+            }
+            if self.fits(a, b) && self.quotient.can_merge(a, b) {
+                self.merge(a, b)?;
+            } else {
+                self.refused_at.insert((a, b), versions);
+                self.refused[a as usize].push(b);
+                self.refused[b as usize].push(a);
+            }
+        }
+        Ok(())
     }
 
     /// What the two have less together than each by itself; linear in the smaller one.
@@ -262,21 +284,6 @@ impl<'a> Merger<'a> {
         overlap
     }
 
-    fn run(&mut self) -> Result<()> {
-        while self.effort > 0
-            && let Some((_, Reverse((a, b)), versions)) = self.heap.pop()
-        {
-            let is_live = |block: u32, version| self.version[block as usize] == version;
-            if !is_live(a, versions[0]) || !is_live(b, versions[1]) {
-                continue;
-            }
-            if self.fits(a, b) && self.quotient.can_merge(a, b) {
-                self.merge(a, b)?;
-            }
-        }
-        Ok(())
-    }
-
     /// Whether the two together keep the operand limit.
     fn fits(&mut self, a: u32, b: u32) -> bool {
         let limit = self.problem.max_operands();
@@ -290,11 +297,18 @@ impl<'a> Merger<'a> {
         let dead = if block == a { b } else { a };
         self.operands[dead as usize] = Operands::default();
         self.operands[block as usize] = merged;
-        for id in [a, b] {
-            self.version[id as usize] += 1;
-        }
+        self.version[block as usize] += 1;
         self.n_merges += 1;
-        self.push_neighbours(block, false);
+        let mut again = std::mem::take(&mut self.refused[a as usize]);
+        again.append(&mut self.refused[b as usize]);
+        again.iter_mut().for_each(|other| *other = self.quotient.find(*other));
+        again.sort_unstable();
+        again.dedup();
+        for other in again {
+            if other != block {
+                self.push(block, other);
+            }
+        }
         Ok(())
     }
 
