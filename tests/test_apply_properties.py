@@ -13,10 +13,13 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from pytensor.graph.basic import Variable
-from pytensor.graph.features import Feature
+from pytensor.graph.destroyhandler import DestroyHandler
+from pytensor.graph.features import Feature, PreserveVariableAttributes
 from pytensor.graph.fg import FunctionGraph
+from pytensor.graph.rewriting.basic import MergeFeature
 from pytensor.graph.utils import InconsistencyError
 from pytensor.tensor.elemwise import Elemwise
+from pytensor.tensor.rewriting.shape import ShapeFeature
 
 import pytensor_fuse
 from checker import count_arrays, count_kernels, pattern
@@ -28,6 +31,7 @@ from graphs import (
     large_fuseable_graph,
     picture,
     reverse,
+    tolerance_of,
 )
 from strategies import Program, any_programs, build, programs
 
@@ -46,8 +50,9 @@ needs_cxx = pytest.mark.skipif(not pytensor.config.cxx, reason="needs a C++ comp
 def test_python_results(program: Program, max_operands: int | None) -> None:
     case = build(program)
     expected = evaluate(case.fgraph, case.values)
+    tolerance = tolerance_of(case.fgraph)
     pytensor_fuse.plan_fusion(case.fgraph, max_operands=max_operands).apply()
-    assert_same_results(evaluate(case.fgraph, case.values), expected)
+    assert_same_results(evaluate(case.fgraph, case.values), expected, tolerance)
 
 
 @needs_cxx
@@ -56,8 +61,9 @@ def test_python_results(program: Program, max_operands: int | None) -> None:
 def test_c_results(program: Program) -> None:
     case = build(program)
     expected = evaluate(case.fgraph, case.values)
+    tolerance = tolerance_of(case.fgraph)
     pytensor_fuse.plan_fusion(case.fgraph, target="c").apply()
-    assert_same_results(evaluate(case.fgraph, case.values, "cvm"), expected)
+    assert_same_results(evaluate(case.fgraph, case.values, "cvm"), expected, tolerance)
 
 
 @few_examples
@@ -65,8 +71,9 @@ def test_c_results(program: Program) -> None:
 def test_numba_results(program: Program) -> None:
     case = build(program)
     expected = evaluate(case.fgraph, case.values)
+    tolerance = tolerance_of(case.fgraph)
     pytensor_fuse.plan_fusion(case.fgraph, target="numba").apply()
-    assert_same_results(evaluate(case.fgraph, case.values, "numba"), expected)
+    assert_same_results(evaluate(case.fgraph, case.values, "numba"), expected, tolerance)
 
 
 @pytest.mark.parametrize(
@@ -156,6 +163,23 @@ def test_callbacks_tell_the_truth(program: Program) -> None:
     plan.apply()
     witness.assert_agrees(fgraph)
     assert bool(witness.n_calls) == bool(plan.kernels)
+
+
+@given(any_programs())
+def test_the_features_of_a_compile_follow(program: Program) -> None:
+    fgraph = build(program).fgraph
+    shapes = ShapeFeature()
+    for feature in (shapes, PreserveVariableAttributes(), MergeFeature(), DestroyHandler()):
+        fgraph.attach_feature(feature)
+    before = picture(fgraph)
+    plan = pytensor_fuse.plan_fusion(fgraph)
+    assert picture(fgraph) == before
+    plan.apply()
+    fgraph.check_integrity()
+    for node in fgraph.toposort():
+        for out in node.outputs:
+            assert all(shapes.get_shape(out, i) is not None for i in range(out.type.ndim))
+    assert count_kernels(fgraph) == plan.stats.kernels_after
 
 
 # Plans that no longer fit -----------------------------------------------------------------

@@ -11,6 +11,7 @@ from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.destroyhandler import DestroyHandler
 from pytensor.graph.features import Feature
 from pytensor.graph.fg import FunctionGraph
+from pytensor.scalar.basic import add
 from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.subtensor import inc_subtensor
 from pytensor.tensor.type import TensorType
@@ -466,3 +467,17 @@ def test_an_order_that_comes_after_the_plan() -> None:
     fgraph.attach_feature(Ordering(last.owner, b.owner))
     with pytest.raises(pytensor_fuse.StalePlanError):
         plan.apply()
+
+
+def test_an_elemwise_node_that_works_in_place() -> None:
+    x, y = pt.vectors("x", "y")
+    b = pt.exp(x)
+    in_place = Elemwise(add, inplace_pattern={0: 0})(b, y)
+    fgraph = FunctionGraph([x, y], [pt.sin(in_place), pt.cos(b) * y, pt.sort(b)], clone=False)
+    fgraph.attach_feature(DestroyHandler())
+    check_plan(pytensor_fuse.plan_fusion(fgraph), fgraph)
+    values = [np.linspace(0, 1, 3), np.full(3, 10.0)]
+    expected = evaluate(fgraph, values)
+    pytensor_fuse.plan_fusion(fgraph).apply()
+    fgraph.check_integrity()
+    assert_same_results(evaluate(fgraph, values), expected)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import combinations
+from types import SimpleNamespace
 
 import pytensor.tensor as pt
 import pytest
@@ -100,6 +101,17 @@ def operand_limit() -> tuple[WhyNot, Apply | None]:
     return why, None
 
 
+def not_tried() -> tuple[WhyNot, Apply | None]:
+    # Only a search that gave up leaves such a pair, and it gives up on no graph of test size: see
+    # test_plan_properties.test_no_two_kernels_could_be_one.
+    x = pt.vector("x")
+    a = pt.sin(x)
+    b = pt.cos(a)
+    plan = pytensor_fuse.plan_fusion(FunctionGraph([x], [b], clone=False))
+    plan._clusters = SimpleNamespace(explain=lambda *ids: ("possible", [], 0))
+    return plan.why_not(a.owner, b.owner), None
+
+
 EXAMPLES = {
     Reason.SAME_KERNEL: same_kernel,
     Reason.NOT_ELEMWISE: not_elemwise,
@@ -109,6 +121,7 @@ EXAMPLES = {
     Reason.NOT_CONNECTED: not_connected,
     Reason.CYCLE: cycle,
     Reason.OPERAND_LIMIT: operand_limit,
+    Reason.NOT_TRIED: not_tried,
 }
 
 
@@ -121,9 +134,7 @@ def test_each_reason(reason: Reason) -> None:
 
 
 def test_every_reason_has_an_example() -> None:
-    # NOT_TRIED says that a legal merge was not found. That is what
-    # test_plan_properties.test_no_two_kernels_could_be_one looks for, in vain.
-    assert set(EXAMPLES) == set(Reason) - {Reason.NOT_TRIED}
+    assert set(EXAMPLES) == set(Reason)
 
 
 def test_a_cycle_through_another_kernel_names_its_path() -> None:

@@ -191,7 +191,6 @@ impl Extraction {
     fn groups_and_links(&self, may_fuse: &[bool], uniform: &[u32]) -> (Vec<i32>, Vec<i32>) {
         let implied = self.implied_masks();
         let mut ids = FxHashMap::default();
-        let mut by_pattern: FxHashMap<(u32, u64), i32> = FxHashMap::default();
         let mut groups = vec![-1; self.nodes.len()];
         for node in (0..self.nodes.len() as u32).filter(|&node| may_fuse[node as usize]) {
             let &[output] = self.outputs.row(node) else { continue };
@@ -204,16 +203,14 @@ impl Extraction {
             let next = ids.len() as i32;
             let group = *ids.entry((ndim, mask, follows)).or_insert(next);
             groups[node as usize] = group;
-            if mask == follows {
-                by_pattern.insert((ndim, mask), group);
-            }
         }
         let mut links: Vec<i32> = self
             .types
             .iter()
-            .map(|info| match info {
+            .zip(&implied)
+            .map(|(info, &follows)| match *info {
                 Some(TypeInfo { ndim, mask, .. }) => {
-                    by_pattern.get(&(*ndim, *mask)).copied().unwrap_or(-1)
+                    ids.get(&(ndim, mask, follows)).copied().unwrap_or(-1)
                 }
                 None => -1,
             })

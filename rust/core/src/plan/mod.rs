@@ -92,27 +92,21 @@ pub fn plan(problem: &FusionProblem, strict: Option<&[bool]>) -> Result<Plan> {
             right_len: problem.n_nodes(),
         });
     }
-    let mut best: Option<(Cost, &'static str, Partition)> = None;
-    for Start { order, partition, effort, keep_unfinished } in starts(problem, strict)? {
-        // Orders beside the data flow are unknown to PyTensor's tests of independence.
-        if problem.has_orderings() && partition.quotient_order(problem).is_err() {
-            continue;
-        }
-        let partition = split::split_oversized(problem, partition);
-        let (partition, is_complete) = improve::improve(problem, partition, effort)?;
-        if !is_complete && !keep_unfinished {
-            continue;
-        }
-        let cost = cost::cost(problem, &partition);
-        if best.as_ref().is_none_or(|(least, ..)| cost < *least) {
-            best = Some((cost, order, partition));
-        }
-    }
-    let singletons = Partition::singletons(problem.n_nodes());
-    let before = cost::cost(problem, &singletons);
-    let (after, order, partition) = best.unwrap_or((before, "nothing", singletons));
+    let Candidate { cost: after, order, partition } = best_of_portfolio(problem, strict)?;
+    let before = cost::cost(problem, &Partition::singletons(problem.n_nodes()));
     let clusters = clusters(problem, &partition)?;
-    Ok(Plan { clusters, before, after, order, partition })
+    Ok(Plan { clusters, before, after, order: order.name(), partition })
+}
+
+/// The orders of the portfolio.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Order {
+    Sinks,
+    /// The same over the nodes that PyTensor itself would consider.
+    StrictSinks,
+    DepthFromSinks,
+    DepthFromSources,
+    Savings,
 }
 
 /// Units of work per node that improving a partition may take; ordinary graphs take a few. Where a
@@ -122,51 +116,98 @@ const EFFORT: u64 = 1000;
 /// The same for orders that the plan could do without.
 const SMALL_EFFORT: u64 = 12;
 
-/// Where a search begins.
-struct Start {
-    order: &'static str,
-    partition: Partition,
-    /// Work that improving it may take.
-    effort: u64,
-    /// Whether it is worth keeping when that was not enough.
-    keep_unfinished: bool,
+impl Order {
+    const ALL: [Self; 5] = [
+        Self::Sinks,
+        Self::StrictSinks,
+        Self::DepthFromSinks,
+        Self::DepthFromSources,
+        Self::Savings,
+    ];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Sinks => "sinks",
+            Self::StrictSinks => "sinks of PyTensor's nodes",
+            Self::DepthFromSinks => "depth from sinks",
+            Self::DepthFromSources => "depth from sources",
+            Self::Savings => "savings",
+        }
+    }
+
+    /// Whether an unfinished search is worth keeping.
+    fn is_needed(self) -> bool {
+        !matches!(self, Self::DepthFromSources | Self::Savings)
+    }
+
+    /// The partition to improve, if the order applies.
+    fn start(self, problem: &FusionProblem, strict: Option<&[bool]>) -> Result<Option<Partition>> {
+        Ok(match self {
+            Self::Sinks => sinks::grow_from_sinks(problem, |_| true, sinks::DENSE_LIMIT)
+                .map(Partition::from_names),
+            Self::StrictSinks => strict
+                .and_then(|strict| {
+                    let eligible = |node: NodeId| strict[node as usize];
+                    sinks::grow_from_sinks(problem, eligible, sinks::DENSE_LIMIT)
+                })
+                .map(Partition::from_names),
+            Self::DepthFromSinks => {
+                Some(typed::fuse_by_depth(problem, typed::Direction::FromSinks)?)
+            }
+            Self::DepthFromSources => {
+                Some(typed::fuse_by_depth(problem, typed::Direction::FromSources)?)
+            }
+            // On larger graphs it takes longest of all, and has not been seen to win.
+            Self::Savings if sinks::fits(problem, sinks::DENSE_LIMIT) => {
+                Some(Partition::singletons(problem.n_nodes()))
+            }
+            Self::Savings => None,
+        })
+    }
 }
 
-fn starts(problem: &FusionProblem, strict: Option<&[bool]>) -> Result<Vec<Start>> {
+struct Candidate {
+    cost: Cost,
+    order: Order,
+    partition: Partition,
+}
+
+/// The cheapest partition of the portfolio; at equal cost that of the earlier order.
+///
+/// Growth from the sinks and depth from the sinks follow different rules. Where they agree on the
+/// cost, with no kernel more than every plan must have, the other orders are not tried: they could
+/// only save arrays, and hardly ever do.
+fn best_of_portfolio(problem: &FusionProblem, strict: Option<&[bool]>) -> Result<Candidate> {
     let n_nodes = problem.n_nodes();
-    let start = |order, partition| {
-        let effort = EFFORT * (1 + n_nodes as u64);
-        Start { order, partition, effort, keep_unfinished: true }
-    };
-    let mut starts = Vec::new();
-    if let Some(names) = sinks::grow_from_sinks(problem, |_| true, sinks::DENSE_LIMIT) {
-        starts.push(start("sinks", Partition::from_names(names)));
+    let singletons = Partition::singletons(n_nodes);
+    let cost = cost::cost(problem, &singletons);
+    let mut best = Candidate { cost, order: Order::Savings, partition: singletons };
+    for order in Order::ALL {
+        let Some(start) = order.start(problem, strict)? else { continue };
+        // Orders beside the data flow are unknown to PyTensor's tests of independence.
+        if problem.has_orderings() && start.quotient_order(problem).is_err() {
+            continue;
+        }
+        let effort = if order.is_needed() { EFFORT } else { SMALL_EFFORT };
+        let split = split::split_oversized(problem, start);
+        let (partition, is_complete) =
+            improve::improve(problem, split, effort * (1 + n_nodes as u64))?;
+        if !is_complete && !order.is_needed() {
+            continue;
+        }
+        let cost = cost::cost(problem, &partition);
+        if order == Order::DepthFromSinks
+            && best.order == Order::Sinks
+            && cost == best.cost
+            && cost.kernels == typed::fewest_kernels(problem)
+        {
+            break;
+        }
+        if cost < best.cost {
+            best = Candidate { cost, order, partition };
+        }
     }
-    let sinks_fit = !starts.is_empty();
-    if let Some(strict) = strict
-        && let Some(names) =
-            sinks::grow_from_sinks(problem, |node| strict[node as usize], sinks::DENSE_LIMIT)
-    {
-        starts.push(start("sinks of PyTensor's nodes", Partition::from_names(names)));
-    }
-    starts.push(start(
-        "depth from sinks",
-        typed::fuse_by_depth(problem, typed::Direction::FromSinks)?,
-    ));
-    let optional = |order, partition| Start {
-        effort: SMALL_EFFORT * (1 + n_nodes as u64),
-        keep_unfinished: false,
-        ..start(order, partition)
-    };
-    starts.push(optional(
-        "depth from sources",
-        typed::fuse_by_depth(problem, typed::Direction::FromSources)?,
-    ));
-    // On graphs that large, the search from scratch takes longest and has not been seen to win.
-    if sinks_fit {
-        starts.push(optional("savings", Partition::singletons(n_nodes)));
-    }
-    Ok(starts)
+    Ok(best)
 }
 
 fn clusters(problem: &FusionProblem, partition: &Partition) -> Result<Vec<Cluster>> {

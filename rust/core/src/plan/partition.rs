@@ -16,20 +16,28 @@ impl Partition {
     /// Every node alone.
     #[must_use]
     pub fn singletons(n_nodes: usize) -> Self {
-        Self::from_names((0..n_nodes as u32).collect())
+        let nodes: Vec<NodeId> = (0..n_nodes as u32).collect();
+        let offsets = (0..=n_nodes as u32).collect();
+        Self { block: nodes.clone(), members: Rows::from_parts(offsets, nodes) }
     }
 
     /// The partition in which two nodes share a block when they have the same name; a node named
-    /// [`NONE`] is alone. O(n).
+    /// [`NONE`] is alone. Names are less than the number of nodes, or the method panics. O(n).
     #[must_use]
     pub fn from_names(names: Vec<u32>) -> Self {
-        let mut smallest = rustc_hash::FxHashMap::default();
+        let mut smallest = vec![NONE; names.len()];
         let block = names
             .iter()
             .zip(0u32..)
-            .map(|(&name, node)| match name {
-                NONE => node,
-                name => *smallest.entry(name).or_insert(node),
+            .map(|(&name, node)| {
+                if name == NONE {
+                    return node;
+                }
+                let smallest = &mut smallest[name as usize];
+                if *smallest == NONE {
+                    *smallest = node;
+                }
+                *smallest
             })
             .collect();
         Self::from_blocks(block)

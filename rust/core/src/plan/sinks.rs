@@ -29,6 +29,13 @@ use crate::graph::NodeId;
 /// Dense rows may take this many bytes: enough for 46,000 nodes.
 pub const DENSE_LIMIT: usize = 256 << 20;
 
+/// Whether dense rows take no more than `memory_limit` bytes.
+#[must_use]
+pub fn fits(problem: &FusionProblem, memory_limit: usize) -> bool {
+    let n_nodes = problem.n_nodes();
+    n_nodes.div_ceil(64).saturating_mul(n_nodes).saturating_mul(8) <= memory_limit
+}
+
 /// Clusters of the nodes for which `eligible` holds, or `None` if dense rows would not fit
 /// `memory_limit` bytes. Returns for each node the smallest member of its cluster, or [`NONE`].
 ///
@@ -44,10 +51,10 @@ pub fn grow_from_sinks(
     memory_limit: usize,
 ) -> Option<Vec<u32>> {
     let n_nodes = problem.n_nodes();
-    let words = n_nodes.div_ceil(64);
-    if words.saturating_mul(n_nodes).saturating_mul(8) > memory_limit {
+    if !fits(problem, memory_limit) {
         return None;
     }
+    let words = n_nodes.div_ceil(64);
     let group = (0..n_nodes as u32)
         .map(|node| problem.group(node).filter(|_| eligible(node)).unwrap_or(NONE))
         .collect();

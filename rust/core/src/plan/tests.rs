@@ -247,7 +247,9 @@ proptest! {
     fn plans_are_not_better_than_the_best(problem in problems(9, 2)) {
         let plan = plan(&problem, None).unwrap();
         check(&problem, &plan);
-        prop_assert!(optimum(&problem) <= plan.after);
+        let best = optimum(&problem);
+        prop_assert!(best <= plan.after);
+        prop_assert!(typed::fewest_kernels(&problem) <= best.kernels);
     }
 
     #[test]
@@ -288,15 +290,17 @@ proptest! {
 
     #[test]
     fn each_order_alone_is_legal(problem in problems(40, 3)) {
-        for Start { order, partition, effort, .. } in starts(&problem, None).unwrap() {
-            let split = split::split_oversized(&problem, partition);
+        for order in Order::ALL {
+            let Some(start) = order.start(&problem, None).unwrap() else { continue };
+            let split = split::split_oversized(&problem, start);
             let before = cost::cost(&problem, &split);
-            let (partition, _) = improve::improve(&problem, split, effort).unwrap();
+            let (partition, _) = improve::improve(&problem, split, u64::MAX).unwrap();
             let after = cost::cost(&problem, &partition);
             prop_assert!(after <= before);
             let clusters = clusters(&problem, &partition).unwrap();
             let singletons = Partition::singletons(problem.n_nodes());
             let before = cost::cost(&problem, &singletons);
+            let order = order.name();
             check(&problem, &Plan { clusters, before, after, order, partition });
         }
     }
@@ -320,10 +324,11 @@ fn gap_to_the_optimum() {
             row[3] += if cost.kernels == best.kernels { cost.arrays - best.arrays } else { 0 };
         };
         add("portfolio", plan(&problem, None).unwrap().after);
-        for Start { order, partition, .. } in starts(&problem, None).unwrap() {
-            let split = split::split_oversized(&problem, partition);
+        for order in Order::ALL {
+            let Some(start) = order.start(&problem, None).unwrap() else { continue };
+            let split = split::split_oversized(&problem, start);
             let (improved, _) = improve::improve(&problem, split, u64::MAX).unwrap();
-            add(order, cost::cost(&problem, &improved));
+            add(order.name(), cost::cost(&problem, &improved));
         }
     }
     println!("order: problems, not optimal, kernels too many, arrays too many at equal kernels");

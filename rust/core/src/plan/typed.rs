@@ -42,12 +42,32 @@ pub enum Direction {
 /// [`crate::Error::Cycle`] never for a checked problem: it would mean that the partition is wrong.
 pub fn fuse_by_depth(problem: &FusionProblem, direction: Direction) -> Result<Partition> {
     let mut partition = Partition::singletons(problem.n_nodes());
+    // Groups read different variables as links, so that one list serves them all.
+    let mut newest_reader = vec![NONE; problem.n_variables()];
     for group in groups_by_size(problem) {
         let order = partition.quotient_order(problem)?;
         let depths = depths(problem, &partition, &order, group, direction);
-        merge_equal_depths(problem, &mut partition, group, &depths);
+        merge_equal_depths(problem, &mut partition, group, &depths, &mut newest_reader);
     }
     Ok(partition)
+}
+
+/// A number of kernels that no plan can do without: the nodes of one path that leaves a group and
+/// comes back to it have to be in different kernels each time. O(n + m) for each group.
+#[must_use]
+pub fn fewest_kernels(problem: &FusionProblem) -> u64 {
+    let singletons = Partition::singletons(problem.n_nodes());
+    let order: Vec<NodeId> = (0..problem.n_nodes() as u32).collect();
+    let mut deepest = vec![None; problem.n_groups()];
+    for group in 0..problem.n_groups() as u32 {
+        let depth = depths(problem, &singletons, &order, group, Direction::FromSources);
+        deepest[group as usize] = order
+            .iter()
+            .filter(|&&node| problem.group(node) == Some(group))
+            .map(|&node| depth[node as usize])
+            .max();
+    }
+    deepest.into_iter().flatten().map(|depth| u64::from(depth) + 1).sum()
 }
 
 /// Groups of two nodes or more, the largest first, then by number.
@@ -105,26 +125,24 @@ fn merge_equal_depths(
     partition: &mut Partition,
     group: u32,
     depth: &[u32],
+    newest_reader: &mut [NodeId],
 ) {
     // The nodes of a group are alone in their blocks until its turn comes.
-    let members: Vec<NodeId> =
+    let mut members: Vec<NodeId> =
         (0..problem.n_nodes() as u32).filter(|&node| problem.group(node) == Some(group)).collect();
-    let mut newest_reader = rustc_hash::FxHashMap::default();
+    members.sort_by_key(|&node| depth[node as usize]);
+    let same_depth = |a: NodeId, b: NodeId| depth[a as usize] == depth[b as usize];
     let mut pairs = Vec::new();
     for &node in &members {
         for &variable in problem.inputs(node) {
             let owner = problem.owner(variable);
-            if owner != NONE
-                && problem.group(owner) == Some(group)
-                && depth[owner as usize] == depth[node as usize]
-            {
+            if owner != NONE && problem.group(owner) == Some(group) && same_depth(owner, node) {
                 pairs.push((owner, node));
             }
             if problem.link(variable) == Some(group) {
-                let key = (variable, depth[node as usize]);
-                if let Some(reader) = newest_reader.insert(key, node)
-                    && reader != node
-                {
+                // Members come depth by depth, so the newest reader is of this depth if any is.
+                let reader = std::mem::replace(&mut newest_reader[variable as usize], node);
+                if reader != NONE && reader != node && same_depth(reader, node) {
                     pairs.push((reader, node));
                 }
             }
