@@ -43,7 +43,8 @@ class Pair:
             gc.collect()
             return arguments, {}
 
-        self._benchmark.pedantic(ours, setup=setup, rounds=rounds, warmup_rounds=2)
+        with measure.frozen_heap():
+            self._benchmark.pedantic(ours, setup=setup, rounds=rounds, warmup_rounds=2)
         if self._benchmark.stats is None:
             pytest.skip("needs pytest-benchmark's clock, which --benchmark-disable turns off")
         our_times = self._benchmark.stats.stats.data

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import reduce
 from statistics import median
@@ -196,6 +197,20 @@ def assert_same_answer(fgraph: FunctionGraph, values: Sequence[np.ndarray]) -> N
     assert difference <= ROUNDING, f"results differ by {difference:.1e}"
 
 
+@contextmanager
+def frozen_heap() -> Iterator[None]:
+    """Keep what exists now out of garbage collections within the block.
+
+    A walk over the whole heap between two calls would empty the processor's caches for the next.
+    """
+    gc.collect()
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+
+
 def seconds(function: Callable[..., Any], *args: Any) -> float:
     """The time of one call; garbage left by what came before is collected first."""
     gc.collect()
@@ -218,11 +233,12 @@ def interleaved(
     """Time both sides in turns; ``prepare()`` makes the arguments of each call."""
     times: dict[str, list[float]] = {"stock": [], "ours": []}
     sides = [("stock", stock), ("ours", ours)]
-    for number in range(-warmup, rounds):
-        for name, function in sides if number % 2 == 0 else reversed(sides):
-            elapsed = seconds(function, *prepare())
-            if number >= 0:
-                times[name].append(elapsed)
+    with frozen_heap():
+        for number in range(-warmup, rounds):
+            for name, function in sides if number % 2 == 0 else reversed(sides):
+                elapsed = seconds(function, *prepare())
+                if number >= 0:
+                    times[name].append(elapsed)
     return Timings(tuple(times["stock"]), tuple(times["ours"]))
 
 

@@ -61,7 +61,8 @@ def test_run_time(pair: Pair, reference: Reference, size: int) -> None:
 @pytest.mark.parametrize("reference", REFERENCES, ids=lambda r: r.name)
 def test_first_call(pair: Pair, reference: Reference) -> None:
     def run(ours: bool) -> dict[str, Any]:
-        return child.run_in_empty_compiledir("first-call", reference.name, ours=ours)
+        side = "ours" if ours else "stock"
+        return child.run_in_empty_compiledir("first-call", reference.name, side, ours=ours)
 
     results = pair.in_processes(run, rounds=3)
     for stock, ours in results:
