@@ -200,9 +200,7 @@ def prune_nodes(fgraph: FunctionGraph, nodes: Sequence[Apply[Any]], reason: str)
         for node in reversed(nodes):
             removed.add(node)
             read.update(dict.fromkeys(node.inputs))
-            if not hasattr(node.tag, "removed_by"):
-                node.tag.removed_by = []
-            node.tag.removed_by.append(reason)
+            vars(node.tag).setdefault("removed_by", []).append(reason)
             fgraph.apply_nodes.remove(node)
             fgraph.variables.difference_update(node.outputs)
             fgraph.execute_callbacks("on_prune", node, reason)

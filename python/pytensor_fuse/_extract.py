@@ -9,7 +9,7 @@ from pytensor.graph.basic import Apply, Constant
 from pytensor.tensor.elemwise import Elemwise
 
 from pytensor_fuse import _core
-from pytensor_fuse._targets import ScalarKind, Target, scalar_kind
+from pytensor_fuse._targets import ScalarKind, Target, scalar_kinds
 
 if TYPE_CHECKING:
     from pytensor.graph.fg import FunctionGraph
@@ -40,8 +40,7 @@ def extract(fgraph: FunctionGraph) -> ExtractedGraph:
     orderings = fgraph.orderings()
     order = fgraph.toposort() if orderings else None
     arrays = _core.extract(fgraph.outputs, Elemwise, "scalar_op", Constant, order)
-    kinds = [scalar_kind(node) for node in arrays.examples()]
-    return ExtractedGraph(arrays, kinds, _ordering_ids(arrays, orderings))
+    return ExtractedGraph(arrays, scalar_kinds(arrays.examples()), _ordering_ids(arrays, orderings))
 
 
 def plan(graph: ExtractedGraph, target: Target, max_operands: int) -> _core.FusedClusters:

@@ -85,9 +85,7 @@ def build_kernel(
     outputs
         The steps whose results leave the kernel.
     """
-    inputs = tuple(
-        NominalVariable(i, get_scalar_type(dtype)) for i, dtype in enumerate(input_dtypes)
-    )
+    inputs = tuple([_nominal(i, dtype) for i, dtype in enumerate(input_dtypes)])
     nodes: list[FrozenApply] = []
     for kind, operands in steps:
         scalars = tuple(nodes[i].outputs[0] if is_step else inputs[i] for is_step, i in operands)
@@ -122,6 +120,12 @@ def _composite(
         }
     )
     return composite
+
+
+@cache
+def _nominal(index: int, dtype: str) -> NominalVariable[Any, Any]:
+    """Return the scalar that stands for an input; PyTensor keeps it for good, and so may we."""
+    return NominalVariable(index, get_scalar_type(dtype))
 
 
 @cache

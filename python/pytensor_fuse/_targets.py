@@ -15,6 +15,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from pytensor.compile.mode import Mode, get_mode
+from pytensor.configdefaults import config
 from pytensor.link.basic import Linker, PerformLinker
 from pytensor.link.c.basic import CLinker, OpWiseCLinker
 from pytensor.link.numba.linker import NumbaLinker
@@ -25,6 +26,8 @@ from pytensor.tensor.rewriting.elemwise import elemwise_max_operands_fct
 from pytensor_fuse import _compat
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pytensor.graph.basic import Apply
     from pytensor.graph.fg import FunctionGraph
     from pytensor.scalar.basic import ScalarOp
@@ -147,32 +150,45 @@ _kinds: dict[_KindKey, ScalarKind | None] = {}
 _uids = itertools.count()
 
 
-def scalar_kind(node: Apply[Any]) -> ScalarKind | None:
-    """Return what an Elemwise node computes per element, or None if it cannot be in a kernel.
+def scalar_kinds(nodes: Sequence[Apply[Any]]) -> list[ScalarKind | None]:
+    """Return for each Elemwise node what it computes per element.
 
-    Parameters
-    ----------
-    node
-        An Elemwise node. Several outputs, or an output whose dtype is not the one that the scalar
-        op gives it, keep it out of kernels.
+    None stands for what cannot be in a kernel: a node with several outputs, or with an output whose
+    dtype is not the one that the scalar op gives it.
     """
-    if len(node.outputs) != 1:
-        return None
+    kinds: list[ScalarKind | None] = []
+    unknown: list[tuple[int, _KindKey]] = []
+    for position, node in enumerate(nodes):
+        if len(node.outputs) != 1:
+            kinds.append(None)
+            continue
+        key = _key(node)
+        kinds.append(_kinds.get(key))
+        if kinds[-1] is None and key not in _kinds:
+            unknown.append((position, key))
+    if unknown:
+        # Nobody will see the scalar variables that are made, so where they were made is not noted.
+        with config.change_flags(traceback__limit=0):
+            for position, key in unknown:
+                kinds[position] = _remember(key, _ask(nodes[position]))
+    return kinds
+
+
+def _key(node: Apply[Any]) -> _KindKey:
     inputs = node.inputs
-    key = (
+    return (
         node.op.scalar_op,
-        tuple(variable.type.dtype for variable in inputs),
-        tuple(inputs.index(variable) for variable in inputs),
+        tuple([variable.type.dtype for variable in inputs]),
+        tuple([inputs.index(variable) for variable in inputs]),
         node.outputs[0].type.dtype,
     )
-    try:
-        return _kinds[key]
-    except KeyError:
-        pass
+
+
+def _remember(key: _KindKey, kind: ScalarKind | None) -> ScalarKind | None:
     if len(_kinds) >= _MAX_KINDS:
         _kinds.clear()
     # Two threads that ask at once must agree on the answer, for its uid is compared.
-    return _kinds.setdefault(key, _ask(node))
+    return _kinds.setdefault(key, kind)
 
 
 def _ask(node: Apply[Any]) -> ScalarKind | None:

@@ -154,14 +154,15 @@ impl Order {
             Self::DepthFromSinks => {
                 Some(typed::fuse_by_depth(problem, typed::Direction::FromSinks)?)
             }
-            Self::DepthFromSources => {
+            // Stands in for growth from the sinks where that does not fit.
+            Self::DepthFromSources if !sinks::fits(problem, sinks::DENSE_LIMIT) => {
                 Some(typed::fuse_by_depth(problem, typed::Direction::FromSources)?)
             }
             // On larger graphs it takes longest of all, and has not been seen to win.
             Self::Savings if sinks::fits(problem, sinks::DENSE_LIMIT) => {
                 Some(Partition::singletons(problem.n_nodes()))
             }
-            Self::Savings => None,
+            Self::DepthFromSources | Self::Savings => None,
         })
     }
 }
