@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from pytensor.configdefaults import config
 from pytensor.graph.basic import Apply
 from pytensor.graph.fg import Output
 
@@ -33,6 +34,7 @@ def apply_clusters(
     nodes = graph.arrays.nodes
     old_nodes = [nodes[i] for i in clusters.fused_nodes()]
     replace_all(fgraph, new_nodes, replacements, old_nodes, reason)
+    _report(replacements, reason)
     return len(new_nodes)
 
 
@@ -65,6 +67,16 @@ def make_nodes(
             new_of[i] = result
             replacements.append((variables[i], result))
     return nodes, replacements
+
+
+def _report(
+    replacements: Sequence[tuple[Variable[Any, Any], Variable[Any, Any]]], reason: str
+) -> None:
+    """Print what was replaced where PyTensor's options ask rewrites to do so."""
+    if config.optimizer_verbose and reason not in config.optimizer_verbose_ignore.split(","):
+        for old, new in replacements:
+            line = f"rewriting: {reason} replaces {old} of {old.owner} with {new} of {new.owner}"
+            print(line)  # noqa: T201 - PyTensor prints it, and its option asks for it
 
 
 class _Builder:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import threading
 from collections import OrderedDict
 from functools import cache
@@ -33,11 +34,11 @@ class KernelCache:
         self._max_scalar_nodes = max_scalar_nodes
         self._n_scalar_nodes = 0
         self._ops: OrderedDict[bytes, Elemwise] = OrderedDict()
-        self._lock = threading.Lock()
+        self.lock = threading.Lock()
 
     def get(self, key: bytes) -> Elemwise | None:
         """Return the op of the kernel with this structure, if it is known."""
-        with self._lock:
+        with self.lock:
             op = self._ops.get(key)
             if op is not None:
                 self._ops.move_to_end(key)
@@ -45,7 +46,7 @@ class KernelCache:
 
     def add(self, key: bytes, op: Elemwise) -> Elemwise:
         """Remember ``op``, unless another thread was faster; return the one to use."""
-        with self._lock:
+        with self.lock:
             known = self._ops.setdefault(key, op)
             if known is op:
                 self._n_scalar_nodes += len(op.scalar_op.fgraph.apply_nodes)
@@ -56,6 +57,14 @@ class KernelCache:
 
 
 kernel_cache = KernelCache()
+
+if hasattr(os, "register_at_fork"):
+    # A child must not inherit the lock from a thread that it does not have.
+    os.register_at_fork(
+        before=kernel_cache.lock.acquire,
+        after_in_parent=kernel_cache.lock.release,
+        after_in_child=kernel_cache.lock.release,
+    )
 
 _dtype_codes: dict[str, int] = {}
 _next_dtype_code = itertools.count()

@@ -221,6 +221,147 @@ fn legal(problem: &FusionProblem, clusters: &[BTreeSet<u32>]) -> bool {
     shape_ok && Partition::from_names(names).quotient_order(problem).is_ok()
 }
 
+/// A problem in which node `i` makes variable `n_roots + i`, everything may be fused in the group
+/// given, and roots and results may bring siblings of any group 0 together.
+fn problem(n_roots: usize, nodes: &[(i32, &[u32])], max_operands: u32) -> FusionProblem {
+    let (mut inputs, mut outputs) = (Rows::empty(), Rows::empty());
+    for (i, (_, reads)) in nodes.iter().enumerate() {
+        inputs.push(reads.iter().copied());
+        outputs.push([(n_roots + i) as u32]);
+    }
+    let n_variables = n_roots + nodes.len();
+    let mut results = vec![true; n_variables];
+    inputs.items().iter().for_each(|&v| results[v as usize] = false);
+    FusionProblem::new(ProblemArrays {
+        n_variables,
+        inputs,
+        outputs,
+        groups: nodes.iter().map(|&(group, _)| group).collect(),
+        links: vec![0; n_variables],
+        constants: vec![false; n_variables],
+        results,
+        orderings: Vec::new(),
+        max_operands,
+    })
+    .unwrap()
+}
+
+fn nodes_of(plan: &Plan) -> Vec<Vec<u32>> {
+    plan.clusters.iter().map(|cluster| cluster.nodes.clone()).collect()
+}
+
+#[test]
+fn nothing_to_plan() {
+    let empty = plan(&problem(1, &[], 1024), None).unwrap();
+    assert_eq!((empty.before, empty.after), (Cost::default(), Cost::default()));
+    let barrier = plan(&problem(1, &[(-1, &[0])], 1024), None).unwrap();
+    assert!(barrier.clusters.is_empty());
+    let lone = plan(&problem(1, &[(0, &[0])], 1024), None).unwrap();
+    assert!(lone.clusters.is_empty());
+    assert_eq!(lone.after, Cost { kernels: 1, arrays: 2 });
+}
+
+#[test]
+fn a_barrier_between_two_nodes_keeps_them_apart() {
+    // exp -> sum -> div and exp -> div.
+    let problem = problem(1, &[(0, &[0]), (-1, &[1]), (0, &[1, 2])], 1024);
+    let plan = plan(&problem, None).unwrap();
+    assert!(plan.clusters.is_empty());
+    assert_eq!(explain(&problem, &plan.partition, 0, 2), Verdict::Cycle(vec![0, 1, 2]));
+}
+
+#[test]
+fn clusters_that_are_legal_alone_but_not_together() {
+    // a1 -> b1 and b2 -> a2, where the a share an operand and so do the b.
+    let mut arrays = ProblemArrays {
+        n_variables: 6,
+        inputs: Rows::empty(),
+        outputs: Rows::empty(),
+        groups: vec![0, 1, 1, 0],
+        links: vec![0, 1, -1, -1, -1, -1],
+        constants: vec![false; 6],
+        results: vec![false, false, false, true, false, true],
+        orderings: Vec::new(),
+        max_operands: 1024,
+    };
+    for (node, reads) in [[0, 0], [1, 2], [1, 1], [0, 4]].into_iter().enumerate() {
+        arrays.inputs.push(reads);
+        arrays.outputs.push([node as u32 + 2]);
+    }
+    let problem = FusionProblem::new(arrays).unwrap();
+    let plan = plan(&problem, None).unwrap();
+    check(&problem, &plan);
+    assert_eq!(plan.after.kernels, 3);
+}
+
+#[test]
+fn a_cluster_with_too_many_operands_is_cut() {
+    // A chain of additions, each of a root of its own.
+    let reads: Vec<[u32; 2]> = (0..9).map(|i| [if i == 0 { 9 } else { 9 + i }, i]).collect();
+    let nodes: Vec<(i32, &[u32])> = reads.iter().map(|row| (0, &row[..])).collect();
+    let problem = problem(10, &nodes, 4);
+    let plan = plan(&problem, None).unwrap();
+    check(&problem, &plan);
+    // Each kernel takes three inputs and gives one: two additions, or three with the last.
+    assert_eq!(plan.after.kernels, 5);
+}
+
+#[test]
+fn equal_kernels_have_equal_keys_wherever_they_stand() {
+    // Two copies of exp(x) * y, the second with its operands' ids the other way round.
+    let nodes: [(i32, &[u32]); 6] =
+        [(0, &[0]), (0, &[4, 1]), (-1, &[5]), (-1, &[6]), (0, &[7]), (0, &[8, 2])];
+    let problem = problem(4, &nodes, 1024);
+    let plan = plan(&problem, None).unwrap();
+    assert_eq!(nodes_of(&plan), [vec![0, 1], vec![4, 5]]);
+    let key = |cluster, kinds: [u64; 6], dtype: u64| {
+        let kind = |node: u32| Some(kinds[node as usize]);
+        canonical::canonical_form(&problem, &plan.clusters[cluster], kind, |_| Some(dtype)).unwrap()
+    };
+    let kinds = [7, 8, 0, 0, 7, 8];
+    assert_eq!(key(0, kinds, 1).key, key(1, kinds, 1).key);
+    assert_eq!(key(1, kinds, 1).nodes, [4, 5]);
+    assert_eq!(key(1, kinds, 1).inputs, [7, 2]);
+    assert_ne!(key(0, kinds, 1).key, key(0, kinds, 2).key);
+    assert_ne!(key(0, kinds, 1).key, key(1, [7, 8, 0, 0, 7, 9], 1).key);
+}
+
+#[test]
+fn contradictory_arrays_are_refused() {
+    let good = ProblemArrays {
+        n_variables: 2,
+        inputs: Rows::new("inputs", vec![0, 1], vec![0]).unwrap(),
+        outputs: Rows::new("outputs", vec![0, 1], vec![1]).unwrap(),
+        groups: vec![0],
+        links: vec![0, 0],
+        constants: vec![false, false],
+        results: vec![false, true],
+        orderings: Vec::new(),
+        max_operands: 4,
+    };
+    assert!(FusionProblem::new(good.clone()).is_ok());
+    let refused = |change: fn(&mut ProblemArrays)| {
+        let mut arrays = good.clone();
+        change(&mut arrays);
+        FusionProblem::new(arrays).unwrap_err().to_string()
+    };
+    assert!(refused(|a| a.groups.push(0)).contains("groups has 2;"));
+    assert!(refused(|a| a.links.clear()).contains("links has 0;"));
+    assert!(refused(|a| a.n_variables = 1).contains("links"));
+    assert!(refused(|a| a.groups[0] = 5).contains("group 5 is outside"));
+    assert!(refused(|a| a.orderings.push((0, 0))).contains("contradicts the order"));
+    assert!(refused(|a| a.orderings.push((0, 9))).contains("9 is outside"));
+    let cycle =
+        |a: &mut ProblemArrays| a.inputs = Rows::new("inputs", vec![0, 1], vec![1]).unwrap();
+    assert!(refused(cycle).contains("topological order"));
+    let two = |a: &mut ProblemArrays| {
+        a.outputs = Rows::new("outputs", vec![0, 2], vec![0, 1]).unwrap();
+    };
+    assert!(refused(two).contains("only a node with one output"));
+    assert!(Rows::new("inputs", vec![0, 2], vec![0]).is_err());
+    assert!(Rows::new("inputs", vec![1, 1], vec![0]).is_err());
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
