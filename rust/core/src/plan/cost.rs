@@ -43,25 +43,35 @@ impl<'a> Interfaces<'a> {
 
     /// The interface of the cluster with these members; linear in their operands and clients.
     pub fn of(&mut self, members: &[NodeId]) -> Interface {
+        let mut interface = Interface::default();
+        self.visit(members, |variable| interface.inputs.push(variable));
+        interface.outputs.extend(members.iter().copied().filter(|&node| self.leaves(node)));
+        interface
+    }
+
+    /// Non-constant inputs plus outputs of the cluster with these members.
+    pub fn n_arrays(&mut self, members: &[NodeId]) -> usize {
+        let (mut n_read, problem) = (0, self.problem);
+        self.visit(members, |variable| n_read += usize::from(!problem.is_constant(variable)));
+        n_read + members.iter().filter(|&&node| self.leaves(node)).count()
+    }
+
+    /// Calls `input` with each distinct variable that members read and none of them owns.
+    fn visit(&mut self, members: &[NodeId], mut input: impl FnMut(VarId)) {
         self.epoch += 1;
         for &node in members {
             self.member[node as usize] = self.epoch;
         }
-        let mut interface = Interface::default();
         for &node in members {
             for &variable in self.problem.inputs(node) {
                 let owner = self.problem.owner(variable);
                 let inside = owner != NONE && self.member[owner as usize] == self.epoch;
                 let seen = std::mem::replace(&mut self.seen[variable as usize], self.epoch);
                 if !inside && seen != self.epoch {
-                    interface.inputs.push(variable);
+                    input(variable);
                 }
             }
-            if self.leaves(node) {
-                interface.outputs.push(node);
-            }
         }
-        interface
     }
 
     fn leaves(&self, node: NodeId) -> bool {
@@ -81,13 +91,6 @@ impl Interface {
     pub fn operands(&self) -> usize {
         self.inputs.len() + self.outputs.len()
     }
-
-    /// Non-constant inputs plus outputs: what the kernel reads and writes.
-    #[must_use]
-    pub fn arrays(&self, problem: &FusionProblem) -> usize {
-        let read = self.inputs.iter().filter(|&&variable| !problem.is_constant(variable)).count();
-        read + self.outputs.len()
-    }
 }
 
 /// Cost of `partition`: every block of nodes that have a group is a kernel. O(n + m).
@@ -97,7 +100,7 @@ pub fn cost(problem: &FusionProblem, partition: &Partition) -> Cost {
     let mut total = Cost::default();
     for block in partition.names().filter(|&name| problem.group(name).is_some()) {
         total.kernels += 1;
-        total.arrays += interfaces.of(partition.members(block)).arrays(problem) as u64;
+        total.arrays += interfaces.n_arrays(partition.members(block)) as u64;
     }
     total
 }

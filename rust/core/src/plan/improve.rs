@@ -30,8 +30,9 @@ use crate::graph::NodeId;
 use crate::quotient::Quotient;
 
 /// Of the clusters that share an operand, each is compared with this many that follow it in the
-/// order of their names; when nothing is left to merge, with the larger number.
-const SIBLINGS: [usize; 2] = [4, 32];
+/// order of their ids; when nothing is left to merge, with the larger number.
+const FEW_SIBLINGS: usize = 4;
+const MANY_SIBLINGS: usize = 32;
 
 /// Merges clusters of `partition` while that is legal, they are connected, and `effort` is left:
 /// units of work, each about a comparison of two operands. Returns the partition and whether the
@@ -50,17 +51,15 @@ pub fn improve(
     effort: u64,
 ) -> Result<(Partition, bool)> {
     let mut merger = Merger::new(problem, &partition, effort)?;
-    for siblings in SIBLINGS {
-        loop {
-            let n_merges = merger.n_merges;
-            let saw_all = merger.push_all(siblings);
-            merger.run()?;
-            if saw_all || merger.effort == 0 {
-                return Ok(merger.finish(partition));
-            }
-            if merger.n_merges == n_merges {
-                break;
-            }
+    merger.push_producers();
+    let mut saw_all = merger.push_siblings(0, FEW_SIBLINGS);
+    merger.run()?;
+    while !saw_all && merger.effort > 0 {
+        let n_merges = merger.n_merges;
+        saw_all = merger.push_siblings(FEW_SIBLINGS, MANY_SIBLINGS);
+        merger.run()?;
+        if merger.n_merges == n_merges {
+            break;
         }
     }
     Ok(merger.finish(partition))
@@ -138,9 +137,10 @@ impl<'a> Merger<'a> {
             n_merges: 0,
             effort,
         };
+        let mut reads = Vec::new();
         for (&name, id) in names.iter().zip(0u32..) {
             if merger.group[id as usize] != NONE {
-                merger.operands[id as usize] = merger.read_operands(partition, name);
+                merger.operands[id as usize] = merger.read_operands(partition, name, &mut reads);
             }
         }
         Ok(merger)
@@ -151,10 +151,16 @@ impl<'a> Merger<'a> {
         (if self.n_merges == 0 { partition } else { self.partition() }, is_complete)
     }
 
-    fn read_operands(&mut self, partition: &Partition, name: NodeId) -> Operands {
+    /// What the block named `name` reads and writes; `reads` is scratch space.
+    fn read_operands(
+        &mut self,
+        partition: &Partition,
+        name: NodeId,
+        reads: &mut Vec<VarId>,
+    ) -> Operands {
         let problem = self.problem;
-        let mut reads = Vec::new();
-        let mut outputs = Vec::new();
+        reads.clear();
+        let mut outputs = Vec::with_capacity(1);
         for &node in partition.members(name) {
             let operands = problem.inputs(node);
             for (position, &variable) in operands.iter().enumerate() {
@@ -175,15 +181,15 @@ impl<'a> Merger<'a> {
         }
         reads.sort_unstable();
         outputs.sort_unstable();
-        let inputs = reads.chunk_by(|a, b| a == b).map(|run| (run[0], run.len() as u32)).collect();
+        let runs = || reads.chunk_by(|a, b| a == b);
+        let mut inputs = Vec::with_capacity(runs().count());
+        inputs.extend(runs().map(|run| (run[0], run.len() as u32)));
         Operands { inputs, outputs }
     }
 
-    /// Pushes the pairs of clusters that read one another or share an operand; of the latter each
-    /// with `siblings` others per operand. Returns whether those were all.
-    fn push_all(&mut self, siblings: usize) -> bool {
+    /// Pushes the pairs of clusters of which one reads the other.
+    fn push_producers(&mut self) {
         let mut pairs: Vec<(u32, u32)> = Vec::new();
-        let mut readers: Vec<(VarId, u32)> = Vec::new();
         for block in 0..self.group.len() as u32 {
             let group = self.group[block as usize];
             for &(variable, _) in &self.operands[block as usize].inputs {
@@ -192,29 +198,45 @@ impl<'a> Merger<'a> {
                     let producer = self.quotient.block_of(owner);
                     pairs.push((producer.min(block), producer.max(block)));
                 }
-                if self.problem.link(variable) == Some(group) {
+            }
+        }
+        self.push_pairs(pairs);
+    }
+
+    /// Pushes pairs of clusters that share an operand: for each operand that more than `few` others
+    /// read, of each cluster with `many` others. Returns whether those were all.
+    fn push_siblings(&mut self, few: usize, many: usize) -> bool {
+        let mut readers: Vec<(VarId, u32)> = Vec::new();
+        for block in 0..self.group.len() as u32 {
+            for &(variable, _) in &self.operands[block as usize].inputs {
+                if self.problem.link(variable) == Some(self.group[block as usize]) {
                     readers.push((variable, block));
                 }
             }
         }
         readers.sort_unstable();
+        let mut pairs: Vec<(u32, u32)> = Vec::new();
         let mut saw_all = true;
-        for run in readers.chunk_by(|a, b| a.0 == b.0) {
-            saw_all &= run.len() <= siblings + 1;
+        for run in readers.chunk_by(|a, b| a.0 == b.0).filter(|run| run.len() > few + 1) {
+            saw_all &= run.len() <= many + 1;
             for (i, &(_, first)) in run.iter().enumerate() {
-                let others = &run[i + 1..run.len().min(i + 1 + siblings)];
+                let others = &run[i + 1..run.len().min(i + 1 + many)];
                 pairs.extend(others.iter().map(|&(_, second)| (first, second)));
             }
         }
+        self.push_pairs(pairs);
+        saw_all
+    }
+
+    fn push_pairs(&mut self, mut pairs: Vec<(u32, u32)>) {
         pairs.sort_unstable();
         pairs.dedup();
         for (a, b) in pairs {
             if self.effort == 0 {
-                break;
+                return;
             }
             self.push(a, b);
         }
-        saw_all
     }
 
     fn push(&mut self, a: u32, b: u32) {

@@ -92,8 +92,10 @@ pub fn plan(problem: &FusionProblem, strict: Option<&[bool]>) -> Result<Plan> {
             right_len: problem.n_nodes(),
         });
     }
-    let Candidate { cost: after, order, partition } = best_of_portfolio(problem, strict)?;
-    let before = cost::cost(problem, &Partition::singletons(problem.n_nodes()));
+    let singletons = Partition::singletons(problem.n_nodes());
+    let before = cost::cost(problem, &singletons);
+    let start = Candidate { cost: before, order: Order::Savings, partition: singletons };
+    let Candidate { cost: after, order, partition } = best_of_portfolio(problem, strict, start)?;
     let clusters = clusters(problem, &partition)?;
     Ok(Plan { clusters, before, after, order: order.name(), partition })
 }
@@ -178,11 +180,13 @@ struct Candidate {
 /// Growth from the sinks and depth from the sinks follow different rules. Where they agree on the
 /// cost, with no kernel more than every plan must have, the other orders are not tried: they could
 /// only save arrays, and hardly ever do.
-fn best_of_portfolio(problem: &FusionProblem, strict: Option<&[bool]>) -> Result<Candidate> {
+fn best_of_portfolio(
+    problem: &FusionProblem,
+    strict: Option<&[bool]>,
+    unfused: Candidate,
+) -> Result<Candidate> {
     let n_nodes = problem.n_nodes();
-    let singletons = Partition::singletons(n_nodes);
-    let cost = cost::cost(problem, &singletons);
-    let mut best = Candidate { cost, order: Order::Savings, partition: singletons };
+    let mut best = unfused;
     for order in Order::ALL {
         let Some(start) = order.start(problem, strict)? else { continue };
         // Orders beside the data flow are unknown to PyTensor's tests of independence.
@@ -200,7 +204,7 @@ fn best_of_portfolio(problem: &FusionProblem, strict: Option<&[bool]>) -> Result
         if order == Order::DepthFromSinks
             && best.order == Order::Sinks
             && cost == best.cost
-            && cost.kernels == typed::fewest_kernels(problem)
+            && typed::has_fewest_kernels(problem, &partition)
         {
             break;
         }

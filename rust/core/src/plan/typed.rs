@@ -52,22 +52,65 @@ pub fn fuse_by_depth(problem: &FusionProblem, direction: Direction) -> Result<Pa
     Ok(partition)
 }
 
-/// A number of kernels that no plan can do without: the nodes of one path that leaves a group and
-/// comes back to it have to be in different kernels each time. O(n + m) for each group.
+/// Whether no plan has fewer kernels than `partition`, which keeps connected nodes of one group
+/// apart in some places.
+///
+/// Every kernel lies in one connected part of a group. A part that is one kernel cannot be less. In
+/// another, the nodes of a path that leaves the part and comes back to it have to be in different
+/// kernels each time: if there are as many kernels as that takes, there cannot be fewer. An answer
+/// of no means that this does not prove it.
+///
+/// # Complexity
+/// O(n + m), and again for each part that is several kernels.
 #[must_use]
-pub fn fewest_kernels(problem: &FusionProblem) -> u64 {
-    let singletons = Partition::singletons(problem.n_nodes());
-    let order: Vec<NodeId> = (0..problem.n_nodes() as u32).collect();
-    let mut deepest = vec![None; problem.n_groups()];
-    for group in 0..problem.n_groups() as u32 {
-        let depth = depths(problem, &singletons, &order, group, Direction::FromSources);
-        deepest[group as usize] = order
-            .iter()
-            .filter(|&&node| problem.group(node) == Some(group))
-            .map(|&node| depth[node as usize])
-            .max();
+pub fn has_fewest_kernels(problem: &FusionProblem, partition: &Partition) -> bool {
+    let n_nodes = problem.n_nodes() as u32;
+    let parts = connected_parts(problem);
+    let mut n_kernels = vec![0u32; problem.n_nodes()];
+    for block in partition.names().filter(|&block| problem.group(block).is_some()) {
+        n_kernels[parts.block(block) as usize] += 1;
     }
-    deepest.into_iter().flatten().map(|depth| u64::from(depth) + 1).sum()
+    let mut depth = vec![0u32; problem.n_nodes()];
+    (0..n_nodes).filter(|&part| n_kernels[part as usize] > 1).all(|part| {
+        let is_in = |node: NodeId| parts.block(node) == part;
+        let mut deepest = 0;
+        for node in 0..n_nodes {
+            let before =
+                problem.graph().predecessors(node).iter().map(|&source| {
+                    depth[source as usize] + u32::from(is_in(source) && !is_in(node))
+                });
+            depth[node as usize] = before.max().unwrap_or(0);
+            if is_in(node) {
+                deepest = deepest.max(depth[node as usize]);
+            }
+        }
+        deepest + 1 == n_kernels[part as usize]
+    })
+}
+
+/// The parts of groups that are connected by data flow or by operands that bring siblings
+/// together.
+fn connected_parts(problem: &FusionProblem) -> Partition {
+    let mut newest_reader = vec![NONE; problem.n_variables()];
+    let mut pairs = Vec::new();
+    for node in 0..problem.n_nodes() as u32 {
+        let Some(group) = problem.group(node) else { continue };
+        for &variable in problem.inputs(node) {
+            let owner = problem.owner(variable);
+            if owner != NONE && problem.group(owner) == Some(group) {
+                pairs.push((owner, node));
+            }
+            if problem.link(variable) == Some(group) {
+                let reader = std::mem::replace(&mut newest_reader[variable as usize], node);
+                if reader != NONE && reader != node {
+                    pairs.push((reader, node));
+                }
+            }
+        }
+    }
+    let mut parts = Partition::singletons(problem.n_nodes());
+    parts.merge_pairs(&pairs);
+    parts
 }
 
 /// Groups of two nodes or more, the largest first, then by number.
