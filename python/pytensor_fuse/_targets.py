@@ -176,12 +176,12 @@ def scalar_kinds(nodes: Sequence[Apply[Any]]) -> list[ScalarKind | None]:
 
 def _key(node: Apply[Any]) -> _KindKey:
     inputs = node.inputs
-    return (
-        node.op.scalar_op,
-        tuple([variable.type.dtype for variable in inputs]),
-        tuple([inputs.index(variable) for variable in inputs]),
-        node.outputs[0].type.dtype,
-    )
+    if len(inputs) == 1:
+        repeats: tuple[int, ...] = (0,)
+    else:
+        repeats = tuple([inputs.index(variable) for variable in inputs])
+    dtypes = tuple([variable.type.dtype for variable in inputs])
+    return node.op.scalar_op, dtypes, repeats, node.outputs[0].type.dtype
 
 
 def _remember(key: _KindKey, kind: ScalarKind | None) -> ScalarKind | None:

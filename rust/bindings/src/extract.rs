@@ -45,16 +45,6 @@ pub(crate) struct TypeInfo {
     pub(crate) mask: u64,
 }
 
-/// What a typed node is, apart from the shapes of its operands: the kind of its op, which of its
-/// operands are the same, and the dtypes.
-#[derive(PartialEq, Eq, Hash)]
-struct Signature {
-    kind: u32,
-    n_inputs: u32,
-    /// For each input its dtype and the position where it first occurs, then the output dtypes.
-    parts: Vec<u32>,
-}
-
 /// A graph as integer arrays; nodes are numbered in a topological order.
 #[pyclass(frozen, module = "pytensor_fuse._core")]
 pub(crate) struct Extraction {
@@ -84,7 +74,10 @@ struct Walk<'py, 'a> {
     constants: Vec<bool>,
     types: Vec<Option<TypeInfo>>,
     applies: Interned,
-    found: Vec<Found>,
+    /// What has been read of `applies`, in their order: op, inputs, outputs.
+    read_ops: Vec<u32>,
+    read_inputs: Rows,
+    read_outputs: Rows,
     ops: Interned,
     /// For each op, if it is an instance of `typed_op`, the id of its kind.
     op_kinds: Vec<Option<u32>>,
@@ -92,14 +85,10 @@ struct Walk<'py, 'a> {
     /// For each Python class of variables whether it is a class of constants.
     constant_classes: FxHashMap<usize, (bool, Py<PyType>)>,
     dtypes: Vec<Py<PyString>>,
-    signature_ids: FxHashMap<Signature, u32>,
-}
-
-/// An apply node whose operands have been looked at.
-struct Found {
-    op: u32,
-    inputs: Vec<u32>,
-    outputs: Vec<u32>,
+    /// What typed nodes are, apart from the shapes of their operands: the kind of the op, the
+    /// number of inputs, for each input its dtype and the position where it first occurs, the
+    /// output dtypes.
+    signature_ids: FxHashMap<Box<[u32]>, u32>,
 }
 
 impl<'py, 'a> Walk<'py, 'a> {
@@ -119,7 +108,9 @@ impl<'py, 'a> Walk<'py, 'a> {
             constants: Vec::new(),
             types: Vec::new(),
             applies: Interned::default(),
-            found: Vec::new(),
+            read_ops: Vec::new(),
+            read_inputs: Rows::empty(),
+            read_outputs: Rows::empty(),
             ops: Interned::default(),
             op_kinds: Vec::new(),
             kinds: Interned::default(),
@@ -157,15 +148,18 @@ impl<'py, 'a> Walk<'py, 'a> {
         Ok(answer)
     }
 
-    /// Looks at apply nodes up to `apply`, which were met as owners.
-    fn find(&mut self, apply: u32) -> PyResult<()> {
-        while self.found.len() <= apply as usize {
-            let node =
-                self.applies.objects[self.found.len()].clone_ref(self.py).into_bound(self.py);
+    /// Reads apply nodes up to `apply`, which were met as owners.
+    fn read(&mut self, apply: u32) -> PyResult<()> {
+        let mut row = Vec::new();
+        while self.read_ops.len() <= apply as usize {
+            let next = self.read_ops.len();
+            let node = self.applies.objects[next].clone_ref(self.py).into_bound(self.py);
             let op = self.op(&node.getattr(intern!(self.py, "op"))?)?;
-            let inputs = self.variables_of(&node.getattr(intern!(self.py, "inputs"))?)?;
-            let outputs = self.variables_of(&node.getattr(intern!(self.py, "outputs"))?)?;
-            self.found.push(Found { op, inputs, outputs });
+            self.read_ops.push(op);
+            self.variables_of(&node.getattr(intern!(self.py, "inputs"))?, &mut row)?;
+            self.read_inputs.push(row.drain(..));
+            self.variables_of(&node.getattr(intern!(self.py, "outputs"))?, &mut row)?;
+            self.read_outputs.push(row.drain(..));
         }
         Ok(())
     }
@@ -183,12 +177,17 @@ impl<'py, 'a> Walk<'py, 'a> {
         Ok(id)
     }
 
-    fn variables_of(&mut self, row: &Bound<'py, PyAny>) -> PyResult<Vec<u32>> {
+    fn variables_of(&mut self, row: &Bound<'py, PyAny>, ids: &mut Vec<u32>) -> PyResult<()> {
         if let Ok(list) = row.cast::<PyList>() {
-            list.iter().map(|variable| self.variable(&variable)).collect()
+            for variable in list.iter() {
+                ids.push(self.variable(&variable)?);
+            }
         } else {
-            row.try_iter()?.map(|variable| self.variable(&variable?)).collect()
+            for variable in row.try_iter()? {
+                ids.push(self.variable(&variable?)?);
+            }
         }
+        Ok(())
     }
 
     /// The nodes needed for `results`, each after those that it reads, in the order in which
@@ -198,23 +197,23 @@ impl<'py, 'a> Walk<'py, 'a> {
         let mut order = Vec::new();
         let mut computed = vec![false; self.owners.len()];
         // An apply node waits for its inputs once: waiting again, it waits for itself.
-        let mut has_waited = vec![false; self.found.len()];
+        let mut has_waited = vec![false; self.read_ops.len()];
         let mut todo = results.to_vec();
         while let Some(variable) = todo.pop() {
             let owner = self.owners[variable as usize];
             if owner == NONE || computed[variable as usize] {
                 continue;
             }
-            self.find(owner)?;
+            self.read(owner)?;
             computed.resize(self.owners.len(), false);
-            let Found { inputs, outputs, .. } = &self.found[owner as usize];
+            let (inputs, outputs) = (self.read_inputs.row(owner), self.read_outputs.row(owner));
             let before = todo.len();
             todo.push(variable);
             todo.extend(inputs.iter().filter(|&&input| {
                 !computed[input as usize] && self.owners[input as usize] != NONE
             }));
             if todo.len() > before + 1 {
-                has_waited.resize(self.found.len(), false);
+                has_waited.resize(self.read_ops.len(), false);
                 if std::mem::replace(&mut has_waited[owner as usize], true) {
                     return Err(crate::errors::cyclic());
                 }
@@ -263,38 +262,46 @@ impl<'py, 'a> Walk<'py, 'a> {
         Ok(self.dtypes.len() as u32 - 1)
     }
 
-    fn signature(&mut self, apply: u32, kind: u32) -> PyResult<Signature> {
-        let Found { inputs, outputs, .. } = &self.found[apply as usize];
-        let (inputs, outputs) = (inputs.clone(), outputs.clone());
-        let mut parts = Vec::with_capacity(2 * inputs.len() + outputs.len());
-        for (position, &input) in inputs.iter().enumerate() {
+    /// The id of the signature of `apply`, and whether it is new; `parts` is scratch space.
+    fn signature(&mut self, apply: u32, kind: u32, parts: &mut Vec<u32>) -> PyResult<(u32, bool)> {
+        let n_inputs = self.read_inputs.row(apply).len();
+        parts.clear();
+        parts.extend([kind, n_inputs as u32]);
+        for position in 0..n_inputs {
+            let inputs = self.read_inputs.row(apply);
+            let input = inputs[position];
             let first = inputs.iter().position(|&other| other == input).unwrap_or(position);
             parts.extend([self.type_info(input)?.dtype, first as u32]);
         }
-        for &output in &outputs {
+        for position in 0..self.read_outputs.row(apply).len() {
+            let output = self.read_outputs.row(apply)[position];
             parts.push(self.type_info(output)?.dtype);
         }
-        Ok(Signature { kind, n_inputs: inputs.len() as u32, parts })
+        if let Some(&id) = self.signature_ids.get(&parts[..]) {
+            return Ok((id, false));
+        }
+        let id = self.signature_ids.len() as u32;
+        self.signature_ids.insert(parts.as_slice().into(), id);
+        Ok((id, true))
     }
 
     fn finish(mut self, order: &[u32], results: Vec<u32>) -> PyResult<Extraction> {
         let (mut inputs, mut outputs) = (Rows::empty(), Rows::empty());
         let (mut signatures, mut examples) = (Vec::with_capacity(order.len()), Vec::new());
         let mut nodes = Vec::with_capacity(order.len());
+        let mut parts = Vec::new();
         for (node, &apply) in (0u32..).zip(order) {
             let mut id = NONE;
-            if let Some(kind) = self.op_kinds[self.found[apply as usize].op as usize] {
-                let signature = self.signature(apply, kind)?;
-                let next = examples.len() as u32;
-                id = *self.signature_ids.entry(signature).or_insert(next);
-                if id == next {
+            if let Some(kind) = self.op_kinds[self.read_ops[apply as usize] as usize] {
+                let is_new;
+                (id, is_new) = self.signature(apply, kind, &mut parts)?;
+                if is_new {
                     examples.push(node);
                 }
             }
             signatures.push(id);
-            let Found { inputs: reads, outputs: makes, .. } = &self.found[apply as usize];
-            inputs.push(reads.iter().copied());
-            outputs.push(makes.iter().copied());
+            inputs.push(self.read_inputs.row(apply).iter().copied());
+            outputs.push(self.read_outputs.row(apply).iter().copied());
             nodes.push(self.applies.objects[apply as usize].clone_ref(self.py));
         }
         Ok(Extraction {
@@ -329,14 +336,15 @@ pub(crate) fn extract(
     order: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Extraction> {
     let mut walk = Walk::new(py, typed_op, kind, constant);
-    let results = walk.variables_of(outputs)?;
+    let mut results = Vec::new();
+    walk.variables_of(outputs, &mut results)?;
     let order = match order {
         None => walk.toposort(&results)?,
         Some(order) => {
             let mut ids = Vec::new();
             for apply in order.try_iter()? {
                 let (id, _) = walk.applies.id(&apply?)?;
-                walk.find(id)?;
+                walk.read(id)?;
                 ids.push(id);
             }
             ids

@@ -306,7 +306,8 @@ fn owners(arrays: &ProblemArrays) -> Result<Vec<NodeId>> {
 
 fn dependencies(arrays: &ProblemArrays, owner: &[NodeId]) -> Result<Graph> {
     let n_nodes = arrays.inputs.len();
-    let (mut sources, mut targets) = (Vec::new(), Vec::new());
+    let n_edges = arrays.inputs.items().len() + arrays.orderings.len();
+    let (mut sources, mut targets) = (Vec::with_capacity(n_edges), Vec::with_capacity(n_edges));
     // `last[p]`: the newest target of an edge from p, so that parallel edges are told apart.
     let mut last = vec![NONE; n_nodes];
     for node in 0..n_nodes as u32 {

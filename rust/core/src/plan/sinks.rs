@@ -350,11 +350,11 @@ impl Growth<'_> {
         let mut merged_into: Vec<u32> = (0..self.clusters.len() as u32).collect();
         let mut is_target = vec![false; self.clusters.len()];
         let mut tried = vec![NONE; self.clusters.len()];
-        for siblings in self.siblings() {
-            let mut done = rustc_hash::FxHashSet::default();
-            for (position, &sibling) in siblings.iter().enumerate() {
+        let mut done = vec![NONE; self.clusters.len()];
+        for (list, siblings) in (0u32..).zip(self.siblings()) {
+            for (position, &sibling) in siblings[..siblings.len() - 1].iter().enumerate() {
                 let into = find(&mut merged_into, sibling);
-                if !done.insert(into) {
+                if std::mem::replace(&mut done[into as usize], list) == list {
                     continue;
                 }
                 tried[into as usize] = into;
