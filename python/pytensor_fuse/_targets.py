@@ -28,7 +28,7 @@ from pytensor_fuse import _compat
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytensor.graph.basic import Apply
+    from pytensor.graph.basic import Apply, Variable
     from pytensor.graph.fg import FunctionGraph
     from pytensor.scalar.basic import ScalarOp
 
@@ -176,10 +176,11 @@ def scalar_kinds(nodes: Sequence[Apply[Any]]) -> list[ScalarKind | None]:
 
 def _key(node: Apply[Any]) -> _KindKey:
     inputs = node.inputs
+    first: dict[Variable[Any, Any], int] = {}
     return (
         node.op.scalar_op,
         tuple([variable.type.dtype for variable in inputs]),
-        tuple([inputs.index(variable) for variable in inputs]),
+        tuple([first.setdefault(variable, i) for i, variable in enumerate(inputs)]),
         node.outputs[0].type.dtype,
     )
 
