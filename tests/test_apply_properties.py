@@ -302,26 +302,36 @@ def test_a_refused_plan_leaves_the_graph_as_it_was(program: Program) -> None:
 
 
 class Failure(Feature):
-    """Fails in the middle of the replacements."""
+    """Fails at one event, or from it on."""
 
-    def __init__(self, n_good: int) -> None:
-        self.n_left = n_good
+    def __init__(self, event: str, n_good: int, again: bool) -> None:
+        setattr(self, event, self._count)
+        self._n_good = n_good
+        self._again = again
 
-    def on_change_input(self, *args: object, **kwargs: object) -> None:
-        self.n_left -= 1
-        if self.n_left == 0:
+    def _count(self, *args: object, **kwargs: object) -> None:
+        self._n_good -= 1
+        if self._n_good == -1 or (self._again and self._n_good < 0):
             raise RuntimeError("a listener failed")
 
 
-@pytest.mark.parametrize("n_good", [1, 2, 3])
-def test_a_listener_that_fails_leaves_the_graph_as_it_was(n_good: int) -> None:
+@pytest.mark.parametrize("again", [False, True])
+@pytest.mark.parametrize("n_good", [0, 1, 2])
+@pytest.mark.parametrize("event", ["on_import", "on_change_input", "on_prune"])
+def test_a_listener_that_fails_leaves_the_graph_as_it_was(
+    event: str, n_good: int, again: bool
+) -> None:
     fgraph = deep_small_kernels(3)
     plan = pytensor_fuse.plan_fusion(fgraph)
-    fgraph.attach_feature(Failure(n_good))
+    failure = Failure(event, n_good, again)
+    fgraph.attach_feature(failure)
     before = picture(fgraph, client_order=False)
     with pytest.raises(RuntimeError, match="a listener failed"):
         plan.apply()
     assert picture(fgraph, client_order=False) == before
+    fgraph.check_integrity()
+    fgraph.remove_feature(failure)
+    pytensor_fuse.plan_fusion(fgraph).apply()
     fgraph.check_integrity()
 
 

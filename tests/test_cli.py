@@ -146,16 +146,23 @@ def test_an_exception_hook_sees_the_program_alone(programs):
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are other ones there")
 def test_interrupt(programs):
     (programs / "waits.py").write_text("import time\nprint('ready', flush=True)\ntime.sleep(60)")
-    process = subprocess.Popen(
-        [sys.executable, *MAIN, "waits.py"],
-        cwd=programs,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdout.readline() == "ready\n"
-    process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=60)
+    # A child keeps ignoring what its parent ignores: a shell that runs the tests in the background
+    # ignores interrupts.
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        process = subprocess.Popen(
+            [sys.executable, *MAIN, "waits.py"],
+            cwd=programs,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    finally:
+        signal.signal(signal.SIGINT, handler)
+    with process:
+        assert process.stdout.readline() == "ready\n"
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
     assert process.returncode == -signal.SIGINT
     assert errors.startswith("Traceback (most recent call last):\n")
     assert errors.endswith("KeyboardInterrupt\n")

@@ -16,8 +16,10 @@ SEPARATOR = "--- end of example ---"
 def test_examples_run_and_print_what_is_shown(tmp_path: Path):
     # The examples read on from one another, and switch the pass on and off: one process of
     # their own, in order.
-    examples = EXAMPLE.findall(README.read_text(encoding="utf-8"))
-    assert examples
+    readme = README.read_text(encoding="utf-8")
+    assert "<!-- example -->" not in readme, "the example is missing"
+    examples = EXAMPLE.findall(readme)
+    assert any(expected for _, expected in examples), "no example shows what it prints"
     script = tmp_path / "examples.py"
     script.write_text("".join(f"{code}\nprint({SEPARATOR!r})\n" for code, _ in examples))
     run = subprocess.run(

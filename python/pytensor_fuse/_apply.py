@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -151,37 +152,45 @@ def replace_all(
     Exception
         Whatever a feature of the graph raises; the graph is then as it was before.
     """
-    checkpoint = fgraph.checkpoint()
     dying = set(old_nodes)
+    imported: list[Apply[Any]] = []
     moved: list[tuple[Apply[Any], int, Variable[Any, Any]]] = []
+    pruned: dict[Apply[Any], None] = {}
     try:
         for node in new_nodes:
+            imported.append(node)
             import_node(fgraph, node, reason)
         for old, new in replacements:
             for client, position in list(fgraph.clients[old]):
                 if client not in dying:
                     moved.append((client, position, old))
                     move_client(fgraph, client, position, new, reason)
-        prune_nodes(fgraph, old_nodes, reason)
+        prune_nodes(fgraph, old_nodes, reason, pruned)
         fgraph.validate()
     except BaseException:
-        fgraph.revert(checkpoint)
-        # A feature that raised before the graph's history took note.
+        # What failed once may fail again. Each step changes the graph before it tells the features,
+        # so that the graph comes back whatever they do; the first failure is the one to report.
+        reason = f"revert {reason}"
+        for node in reversed(pruned):
+            with suppress(Exception):
+                import_node(fgraph, node, reason)
         for client, position, old in reversed(moved):
-            fgraph.change_node_input(client, position, old, reason=f"revert {reason}", check=False)
-        for node in reversed(new_nodes):
-            fgraph.remove_node(node, reason=f"revert {reason}")
+            with suppress(Exception):
+                move_client(fgraph, client, position, old, reason)
+        for node in reversed(imported):
+            with suppress(Exception):
+                prune_nodes(fgraph, [node], reason, {})
             for result in node.outputs:
-                fgraph.clients.pop(result, None)
+                del fgraph.clients[result]
         raise
 
 
 def import_node(fgraph: FunctionGraph, node: Apply[Any], reason: str) -> None:
     """Add ``node``, whose inputs are in ``fgraph``, to it."""
     fgraph.apply_nodes.add(node)
-    node.tag.imported_by = [reason]
+    vars(node.tag).setdefault("imported_by", []).append(reason)
     for result in node.outputs:
-        fgraph.clients[result] = []
+        fgraph.clients.setdefault(result, [])
         fgraph.variables.add(result)
     for position, variable in enumerate(node.inputs):
         fgraph.clients[variable].append((node, position))
@@ -201,16 +210,18 @@ def move_client(
     fgraph.execute_callbacks("on_change_input", client, position, old, new, reason=reason)
 
 
-def prune_nodes(fgraph: FunctionGraph, nodes: Sequence[Apply[Any]], reason: str) -> None:
+def prune_nodes(
+    fgraph: FunctionGraph, nodes: Sequence[Apply[Any]], reason: str, removed: dict[Apply[Any], None]
+) -> None:
     """Remove ``nodes``, whose results nothing but each other reads; sinks first.
 
-    Their inputs from elsewhere must have other clients.
+    Their inputs from elsewhere must have other clients. Those that are gone are put into
+    ``removed``, also if a feature fails.
     """
-    removed: set[Apply[Any]] = set()
     read: dict[Variable[Any, Any], None] = {}
     try:
         for node in reversed(nodes):
-            removed.add(node)
+            removed[node] = None
             read.update(dict.fromkeys(node.inputs))
             vars(node.tag).setdefault("removed_by", []).append(reason)
             fgraph.apply_nodes.remove(node)

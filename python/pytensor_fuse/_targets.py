@@ -28,7 +28,7 @@ from pytensor_fuse import _compat
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytensor.graph.basic import Apply
+    from pytensor.graph.basic import Apply, Variable
     from pytensor.graph.fg import FunctionGraph
     from pytensor.scalar.basic import ScalarOp
 
@@ -163,7 +163,12 @@ def scalar_kinds(nodes: Sequence[Apply[Any]]) -> list[ScalarKind | None]:
             kinds.append(None)
             continue
         key = _key(node)
-        kinds.append(_kinds.get(key))
+        try:
+            kinds.append(_kinds.get(key))
+        except TypeError:
+            # A scalar op that cannot be hashed cannot be told from others, nor be in a Composite.
+            kinds.append(None)
+            continue
         if kinds[-1] is None and key not in _kinds:
             unknown.append((position, key))
     if unknown:
@@ -176,11 +181,9 @@ def scalar_kinds(nodes: Sequence[Apply[Any]]) -> list[ScalarKind | None]:
 
 def _key(node: Apply[Any]) -> _KindKey:
     inputs = node.inputs
-    if len(inputs) == 1:
-        repeats: tuple[int, ...] = (0,)
-    else:
-        repeats = tuple([inputs.index(variable) for variable in inputs])
     dtypes = tuple([variable.type.dtype for variable in inputs])
+    first: dict[Variable[Any, Any], int] = {}
+    repeats = tuple([first.setdefault(variable, i) for i, variable in enumerate(inputs)])
     return node.op.scalar_op, dtypes, repeats, node.outputs[0].type.dtype
 
 
@@ -192,9 +195,13 @@ def _remember(key: _KindKey, kind: ScalarKind | None) -> ScalarKind | None:
 
 
 def _ask(node: Apply[Any]) -> ScalarKind | None:
+    scalar_op = node.op.scalar_op
     scalars = [get_scalar_type(variable.type.dtype).make_variable() for variable in node.inputs]
-    scalar_node = node.op.scalar_op.make_node(*scalars)
+    try:
+        scalar_node = scalar_op.make_node(*scalars)
+        has_c_code = bool(scalar_op.supports_c_code(node.inputs, node.outputs))
+    except Exception:  # Somebody's op that is not asked correctly is no reason to fuse nothing.
+        return None
     if [out.type.dtype for out in scalar_node.outputs] != [node.outputs[0].type.dtype]:
         return None
-    has_c_code = bool(node.op.scalar_op.supports_c_code(node.inputs, node.outputs))
     return ScalarKind(next(_uids), scalar_node, has_c_code)

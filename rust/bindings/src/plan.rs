@@ -6,12 +6,14 @@ use pyo3::types::PyBytes;
 use pytensor_fuse_core::Error;
 use pytensor_fuse_core::plan::{
     self, Cluster, Cost, FusionProblem, NONE, Plan, ProblemArrays, Rows, Verdict,
-    canonical::canonical_form, cost::lone_cost, explain,
+    canonical::canonical_form,
+    cost::lone_cost,
+    explain,
+    patterns::{GroupsAndLinks, Pattern, PatternArrays, groups_and_links},
 };
-use rustc_hash::FxHashMap;
 
 use crate::errors::to_py;
-use crate::extract::{Extraction, TypeInfo};
+use crate::extract::Extraction;
 
 /// Clusters of a graph, in an order in which they can be applied.
 #[pyclass(frozen, module = "pytensor_fuse._core")]
@@ -145,7 +147,21 @@ pub(crate) fn plan_extraction(
 ) -> PyResult<FusedClusters> {
     py.detach(|| {
         let may_fuse = extraction.by_node(&fusable);
-        let (groups, links) = extraction.groups_and_links(&may_fuse, &uniform);
+        let patterns: Vec<Option<Pattern>> = extraction
+            .types
+            .iter()
+            .map(|info| info.map(|info| Pattern { ndim: info.ndim, ones: info.mask }))
+            .collect();
+        let elementwise: Vec<bool> = extraction.signatures.iter().map(|&id| id != NONE).collect();
+        let GroupsAndLinks { groups, links } = groups_and_links(&PatternArrays {
+            inputs: &extraction.inputs,
+            outputs: &extraction.outputs,
+            patterns: &patterns,
+            elementwise: &elementwise,
+            may_fuse: &may_fuse,
+            constants: &extraction.constants,
+            uniform: &uniform,
+        })?;
         let mut results = vec![false; extraction.variables.len()];
         for &variable in &extraction.results {
             results[variable as usize] = true;
@@ -180,71 +196,6 @@ impl Extraction {
     fn by_node(&self, flags: &[bool]) -> Vec<bool> {
         let flag = |&signature: &u32| flags.get(signature as usize).copied().unwrap_or(false);
         self.signatures.iter().map(flag).collect()
-    }
-
-    /// Groups of nodes by broadcast pattern, and for each variable the group that it can bring
-    /// together: the one whose pattern it has itself.
-    ///
-    /// A pattern is what the result's type states and what follows from the operands' types; the
-    /// two differ only in graphs built by hand, where a kernel made of nodes that agree in one but
-    /// not in the other could broadcast what must not be broadcast.
-    fn groups_and_links(&self, may_fuse: &[bool], uniform: &[u32]) -> (Vec<i32>, Vec<i32>) {
-        let implied = self.implied_masks();
-        let mut ids = FxHashMap::default();
-        let mut groups = vec![-1; self.nodes.len()];
-        for node in (0..self.nodes.len() as u32).filter(|&node| may_fuse[node as usize]) {
-            let &[output] = self.outputs.row(node) else { continue };
-            let Some(TypeInfo { ndim, mask, .. }) = self.types[output as usize] else { continue };
-            let follows = implied[output as usize];
-            // A type that claims length 1 where the operands do not imply it.
-            if mask & !follows != 0 {
-                continue;
-            }
-            let next = ids.len() as i32;
-            let group = *ids.entry((ndim, mask, follows)).or_insert(next);
-            groups[node as usize] = group;
-        }
-        let mut links: Vec<i32> = self
-            .types
-            .iter()
-            .zip(&implied)
-            .map(|(info, &follows)| match *info {
-                Some(TypeInfo { ndim, mask, .. }) => {
-                    ids.get(&(ndim, mask, follows)).copied().unwrap_or(-1)
-                }
-                None => -1,
-            })
-            .collect();
-        for (variable, info) in self.types.iter().enumerate() {
-            let one_element = info.is_some_and(|info| info.mask.count_ones() == info.ndim);
-            if self.constants[variable] && one_element {
-                links[variable] = -1;
-            }
-        }
-        for &variable in uniform {
-            if let Some(link) = links.get_mut(variable as usize) {
-                *link = -1;
-            }
-        }
-        (groups, links)
-    }
-
-    /// For each variable the dimensions known to have length 1: by its type, or because all the
-    /// operands that a typed node computes it from have.
-    fn implied_masks(&self) -> Vec<u64> {
-        let mut implied: Vec<u64> =
-            self.types.iter().map(|info| info.map_or(0, |info| info.mask)).collect();
-        for (node, &signature) in (0u32..).zip(&self.signatures) {
-            if signature == NONE {
-                continue;
-            }
-            let operands = self.inputs.row(node).iter().map(|&input| implied[input as usize]);
-            let Some(all) = operands.reduce(|a, b| a & b) else { continue };
-            for &output in self.outputs.row(node) {
-                implied[output as usize] = all;
-            }
-        }
-        implied
     }
 }
 

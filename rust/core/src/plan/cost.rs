@@ -34,7 +34,7 @@ pub struct Interfaces<'a> {
 }
 
 impl<'a> Interfaces<'a> {
-    /// For the clusters of `problem`; O(n) memory.
+    /// For the clusters of `problem`; memory in proportion to its nodes and variables.
     #[must_use]
     pub fn new(problem: &'a FusionProblem) -> Self {
         let (seen, member) = (vec![0; problem.n_variables()], vec![0; problem.n_nodes()]);

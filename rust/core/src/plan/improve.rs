@@ -35,7 +35,7 @@ const FEW_SIBLINGS: usize = 4;
 const MANY_SIBLINGS: usize = 32;
 
 /// Merges clusters of `partition` while that is legal, they are connected, and `effort` is left:
-/// units of work, each about a comparison of two operands. Returns the partition and whether the
+/// units of work, each about a comparison of two operands or a block visited by a search. Returns the partition and whether the
 /// effort sufficed: if so, no two connected clusters can be merged any more, among those that were
 /// compared.
 ///
@@ -262,7 +262,7 @@ impl<'a> Merger<'a> {
                     continue;
                 }
             }
-            if self.fits(a, b) && self.quotient.can_merge(a, b) {
+            if self.fits(a, b) && self.can_merge(a, b) {
                 self.merge(a, b)?;
             } else {
                 self.refused_at.insert((a, b), versions);
@@ -311,6 +311,14 @@ impl<'a> Merger<'a> {
         let limit = self.problem.max_operands();
         let separate = self.operands[a as usize].count() + self.operands[b as usize].count();
         separate <= limit || separate - self.overlap(a, b).operands <= limit
+    }
+
+    /// Whether no path leads from one to the other through a third; the search counts as effort.
+    fn can_merge(&mut self, a: u32, b: u32) -> bool {
+        let before = self.quotient.n_visited();
+        let answer = self.quotient.can_merge(a, b);
+        self.effort = self.effort.saturating_sub(self.quotient.n_visited() - before);
+        answer
     }
 
     fn merge(&mut self, a: u32, b: u32) -> Result<()> {

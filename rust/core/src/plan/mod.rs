@@ -15,7 +15,8 @@
 //! # Approach
 //! A portfolio: several greedy orders each give a legal partition, each is cut where it breaks the
 //! operand limit and improved by further merges, and the cheapest wins; at equal cost the earlier
-//! order. One order is PyTensor's own, so that the plan is never worse than PyTensor's:
+//! order. One order is PyTensor's own, so that the plan is never worse than PyTensor's where that
+//! order is tried:
 //!
 //! - [`sinks`]: PyTensor's growth from the sinks, as long as its dense bitsets fit;
 //! - [`typed`]: typed fusion by barrier depth, counted from the sources and from the sinks;
@@ -36,6 +37,7 @@ pub mod cost;
 pub mod explain;
 pub mod improve;
 pub mod partition;
+pub mod patterns;
 pub mod problem;
 pub mod sinks;
 pub mod split;
@@ -76,7 +78,8 @@ pub struct Plan {
 /// The best plan of the portfolio.
 ///
 /// `strict` marks the nodes that PyTensor itself would consider; it may leave out some that have a
-/// group, and `None` means all of them. The plan is not worse than PyTensor's on either set.
+/// group, and `None` means all of them. The plan is not worse than PyTensor's on either set, as long
+/// as dense bitsets fit [`sinks::DENSE_LIMIT`] and there are no orderings that PyTensor would break.
 ///
 /// # Complexity
 /// See the modules; near-linear in practice, O(n^2 / 64) words of memory up to

@@ -204,8 +204,8 @@ struct Cluster {
 /// their ancestors.
 struct Merging {
     into: u32,
-    n_clusters: usize,
-    /// The first output of each.
+    /// The first output of each, and the same as bits.
+    firsts: Vec<NodeId>,
     members: Vec<u64>,
     ancestors: Vec<u64>,
 }
@@ -429,19 +429,29 @@ impl Growth<'_> {
         let first = self.clusters[into as usize].outputs[0];
         let mut members = vec![0; self.rows.words];
         set_bit(&mut members, first);
-        Merging { into, n_clusters: 1, members, ancestors: self.rows.row(first).to_vec() }
+        Merging { into, firsts: vec![first], members, ancestors: self.rows.row(first).to_vec() }
     }
 
     /// Whether neither the clusters that are being merged nor `other` depend on each other. One
     /// output stands for all of a cluster: rows were brought up to date when it was contracted.
     fn independent(&self, merging: &Merging, other: u32) -> bool {
         let first = self.clusters[other as usize].outputs[0];
-        !has_bit(&merging.ancestors, first) && !intersects(self.rows.row(first), &merging.members)
+        if has_bit(&merging.ancestors, first) {
+            return false;
+        }
+        // Most often few are being merged: where an operand has thousands of readers that depend
+        // on one another, whole rows would make this cubic.
+        let row = self.rows.row(first);
+        if merging.firsts.len() < self.rows.words {
+            !merging.firsts.iter().any(|&member| has_bit(row, member))
+        } else {
+            !intersects(row, &merging.members)
+        }
     }
 
     fn absorb(&mut self, merging: &mut Merging, other: u32) {
         let Cluster { nodes, outputs, .. } = std::mem::take(&mut self.clusters[other as usize]);
-        merging.n_clusters += 1;
+        merging.firsts.push(outputs[0]);
         set_bit(&mut merging.members, outputs[0]);
         or_into(&mut merging.ancestors, self.rows.row(outputs[0]));
         let target = &mut self.clusters[merging.into as usize];
@@ -450,7 +460,7 @@ impl Growth<'_> {
     }
 
     fn finish_merging(&mut self, merging: Merging) {
-        if merging.n_clusters > 1 {
+        if merging.firsts.len() > 1 {
             let outputs = self.clusters[merging.into as usize].outputs.clone();
             for &node in &outputs {
                 self.cluster_of[node as usize] = merging.into;

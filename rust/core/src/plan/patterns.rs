@@ -1,0 +1,223 @@
+//! Which nodes may share a kernel, and which operands may bring them together: by broadcast pattern.
+//!
+//! # Problem
+//! All nodes of a kernel must have one output broadcast pattern: which dimensions have length 1. The
+//! type of a result states a pattern, and its operands imply one: a dimension that is 1 in all of
+//! them is 1 in the result. In graphs built by hand the two may differ, the stated one being less
+//! specific. A kernel of nodes that agree in what is stated but not in what is implied would
+//! broadcast what must not be broadcast, and give a result the wrong shape. So nodes are grouped by
+//! both.
+//!
+//! An operand that is shared by nodes of a group brings them together if its own pattern is theirs:
+//! then it has the length of each dimension that is not 1, and the nodes loop over the same shape. A
+//! constant whose elements are all the same does not, for it is written into the kernel.
+
+use rustc_hash::FxHashMap;
+
+use super::problem::Rows;
+use crate::error::{Error, Result};
+
+/// A broadcast pattern of up to 64 dimensions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Pattern {
+    /// Number of dimensions.
+    pub ndim: u32,
+    /// Bit `i` is set if dimension `i` has length 1.
+    pub ones: u64,
+}
+
+/// What groups and links are made from.
+#[derive(Debug, Clone, Copy)]
+pub struct PatternArrays<'a> {
+    /// Operands of each node; nodes in topological order.
+    pub inputs: &'a Rows,
+    /// Results of each node.
+    pub outputs: &'a Rows,
+    /// Pattern that the type of each variable states, where that is known.
+    pub patterns: &'a [Option<Pattern>],
+    /// Which nodes compute their results element by element.
+    pub elementwise: &'a [bool],
+    /// Which nodes may be fused.
+    pub may_fuse: &'a [bool],
+    /// Which variables are constants.
+    pub constants: &'a [bool],
+    /// Constants whose elements are all the same; those of one element need not be listed.
+    pub uniform: &'a [u32],
+}
+
+/// Groups of nodes and links of variables, for [`super::ProblemArrays`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GroupsAndLinks {
+    /// Group of each node, -1 where it may not be fused.
+    pub groups: Vec<i32>,
+    /// For each variable the group whose nodes it may bring together, or -1.
+    pub links: Vec<i32>,
+}
+
+/// Groups nodes by the patterns that their results state and that follow from their operands.
+/// Groups are numbered as they are met. A node with several results, or with a result that states a
+/// length of 1 that does not follow, has none. O(n + m).
+///
+/// # Errors
+/// [`Error::LengthMismatch`] and [`Error::OutOfRange`] name the array.
+pub fn groups_and_links(arrays: &PatternArrays<'_>) -> Result<GroupsAndLinks> {
+    check(arrays)?;
+    let implied = implied_ones(arrays);
+    let mut ids = FxHashMap::default();
+    let mut groups = vec![-1; arrays.inputs.len()];
+    for node in (0..groups.len() as u32).filter(|&node| arrays.may_fuse[node as usize]) {
+        let &[output] = arrays.outputs.row(node) else { continue };
+        let Some(stated) = arrays.patterns[output as usize] else { continue };
+        let follows = implied[output as usize];
+        if stated.ones & !follows == 0 {
+            let next = ids.len() as i32;
+            groups[node as usize] = *ids.entry((stated, follows)).or_insert(next);
+        }
+    }
+    let link = |(pattern, &follows): (&Option<Pattern>, &u64)| {
+        pattern.and_then(|stated| ids.get(&(stated, follows)).copied()).unwrap_or(-1)
+    };
+    let mut links: Vec<i32> = arrays.patterns.iter().zip(&implied).map(link).collect();
+    for (variable, pattern) in arrays.patterns.iter().enumerate() {
+        let one_element = pattern.is_some_and(|p| p.ones.count_ones() == p.ndim);
+        if arrays.constants[variable] && one_element {
+            links[variable] = -1;
+        }
+    }
+    for &variable in arrays.uniform {
+        links[variable as usize] = -1;
+    }
+    Ok(GroupsAndLinks { groups, links })
+}
+
+fn check(arrays: &PatternArrays<'_>) -> Result<()> {
+    let n_nodes = arrays.inputs.len();
+    let n_variables = arrays.patterns.len();
+    for (left, left_len, right, right_len) in [
+        ("inputs", n_nodes, "outputs", arrays.outputs.len()),
+        ("inputs", n_nodes, "elementwise", arrays.elementwise.len()),
+        ("inputs", n_nodes, "may_fuse", arrays.may_fuse.len()),
+        ("patterns", n_variables, "constants", arrays.constants.len()),
+    ] {
+        if left_len != right_len {
+            return Err(Error::LengthMismatch { left, left_len, right, right_len });
+        }
+    }
+    for (what, ids) in [
+        ("input variable", arrays.inputs.items()),
+        ("output variable", arrays.outputs.items()),
+        ("uniform constant", arrays.uniform),
+    ] {
+        if let Some(&id) = ids.iter().find(|&&id| id as usize >= n_variables) {
+            return Err(Error::OutOfRange { what, id: id.into(), limit: n_variables });
+        }
+    }
+    Ok(())
+}
+
+/// For each variable the dimensions known to have length 1: by its type, or because all operands
+/// have it where it is computed from element by element.
+fn implied_ones(arrays: &PatternArrays<'_>) -> Vec<u64> {
+    let stated = |pattern: &Option<Pattern>| pattern.map_or(0, |pattern| pattern.ones);
+    let mut implied: Vec<u64> = arrays.patterns.iter().map(stated).collect();
+    for node in (0..arrays.inputs.len() as u32).filter(|&node| arrays.elementwise[node as usize]) {
+        let operands = arrays.inputs.row(node).iter().map(|&input| implied[input as usize]);
+        let Some(all) = operands.reduce(|a, b| a & b) else { continue };
+        for &output in arrays.outputs.row(node) {
+            implied[output as usize] = all;
+        }
+    }
+    implied
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    const COLUMN: Option<Pattern> = Some(Pattern { ndim: 2, ones: 0b10 });
+    const MATRIX: Option<Pattern> = Some(Pattern { ndim: 2, ones: 0 });
+    const ONE: Option<Pattern> = Some(Pattern { ndim: 2, ones: 0b11 });
+
+    /// Nodes with one output each, after the roots, all of them element by element.
+    fn groups(
+        nodes: &[&[u32]],
+        patterns: &[Option<Pattern>],
+        constants: &[bool],
+        uniform: &[u32],
+    ) -> GroupsAndLinks {
+        let (mut inputs, mut outputs) = (Rows::empty(), Rows::empty());
+        let n_roots = patterns.len() - nodes.len();
+        for (i, reads) in nodes.iter().enumerate() {
+            inputs.push(reads.iter().copied());
+            outputs.push([(n_roots + i) as u32]);
+        }
+        let all = vec![true; nodes.len()];
+        groups_and_links(&PatternArrays {
+            inputs: &inputs,
+            outputs: &outputs,
+            patterns,
+            elementwise: &all,
+            may_fuse: &all,
+            constants,
+            uniform,
+        })
+        .unwrap()
+    }
+
+    #[test]
+    fn nodes_of_one_pattern_share_a_group() {
+        // exp(x), exp(c), x + c, x + exp(c), with x a matrix and c a column.
+        let nodes: [&[u32]; 4] = [&[0], &[1], &[0, 1], &[0, 3]];
+        let patterns = [MATRIX, COLUMN, MATRIX, COLUMN, MATRIX, MATRIX];
+        let GroupsAndLinks { groups, links } = groups(&nodes, &patterns, &[false; 6], &[]);
+        assert_eq!(groups, [0, 1, 0, 0]);
+        assert_eq!(links, [0, 1, 0, 1, 0, 0]);
+    }
+
+    #[test]
+    fn constants_that_are_written_into_kernels_link_nothing() {
+        let nodes: [&[u32]; 1] = [&[0, 1, 2]];
+        let patterns = [MATRIX, MATRIX, MATRIX, MATRIX];
+        let constants = [false, true, true, false];
+        assert_eq!(groups(&nodes, &patterns, &constants, &[1]).links, [0, -1, 0, 0]);
+        let ones = [ONE, ONE, ONE, ONE];
+        assert_eq!(groups(&nodes, &ones, &constants, &[]).links, [0, -1, -1, 0]);
+    }
+
+    #[test]
+    fn a_type_that_is_less_specific_than_the_operands_makes_a_group_of_its_own() {
+        // exp of a column, stated to be a matrix; then that plus a true matrix, and its sine.
+        let nodes: [&[u32]; 3] = [&[0], &[2, 1], &[2]];
+        let patterns = [COLUMN, MATRIX, MATRIX, MATRIX, MATRIX];
+        let GroupsAndLinks { groups, links } = groups(&nodes, &patterns, &[false; 5], &[]);
+        assert_eq!(groups, [0, 1, 0]);
+        assert_eq!(links, [-1, 1, 0, 1, 0]);
+    }
+
+    #[test]
+    fn a_type_that_claims_more_than_follows_is_not_fused() {
+        let nodes: [&[u32]; 1] = [&[0]];
+        assert_eq!(groups(&nodes, &[MATRIX, COLUMN], &[false; 2], &[]).groups, [-1]);
+    }
+
+    #[test]
+    fn arrays_that_do_not_fit_are_refused() {
+        let (inputs, outputs) = (Rows::empty(), Rows::empty());
+        let arrays = PatternArrays {
+            inputs: &inputs,
+            outputs: &outputs,
+            patterns: &[MATRIX],
+            elementwise: &[],
+            may_fuse: &[],
+            constants: &[false],
+            uniform: &[],
+        };
+        assert!(groups_and_links(&arrays).is_ok());
+        let longer = PatternArrays { may_fuse: &[true], ..arrays };
+        assert!(matches!(groups_and_links(&longer), Err(Error::LengthMismatch { .. })));
+        let outside = PatternArrays { uniform: &[1], ..arrays };
+        assert!(matches!(groups_and_links(&outside), Err(Error::OutOfRange { .. })));
+    }
+}
