@@ -153,8 +153,8 @@ _uids = itertools.count()
 def scalar_kinds(nodes: Sequence[Apply[Any]]) -> list[ScalarKind | None]:
     """Return for each Elemwise node what it computes per element.
 
-    None stands for what cannot be in a kernel: a node with several outputs, or with an output whose
-    dtype is not the one that the scalar op gives it.
+    None stands for what cannot be in a kernel: a node with several outputs, one whose output does
+    not have the dtype that the scalar op gives it, one whose scalar op cannot be hashed or asked.
     """
     kinds: list[ScalarKind | None] = []
     unknown: list[tuple[int, _KindKey]] = []

@@ -59,12 +59,6 @@ impl FusedClusters {
         self.with_lone(self.plan.after)
     }
 
-    /// Which order of the portfolio won.
-    #[getter]
-    fn order(&self) -> &'static str {
-        self.plan.order
-    }
-
     /// Why two nodes do not share a cluster: a verdict, the nodes that show it, and a count.
     ///
     /// The verdict is one of "together", "no group" (of the node given), "other group", "not

@@ -147,6 +147,7 @@ impl Graph {
             predecessors: self.successors.clone(),
         }
     }
+
     /// The quotient graph: one node per block, one edge per edge between two different blocks.
     ///
     /// `blocks[i]` is the block of node `i`; there are `max(blocks) + 1` blocks. O(n + m).
@@ -185,7 +186,8 @@ impl Graph {
     }
 }
 
-fn check_count(what: &'static str, count: usize) -> Result<()> {
+/// Refuses more entries than dense ids can name.
+pub(crate) fn check_count(what: &'static str, count: usize) -> Result<()> {
     if count > MAX_NODES {
         return Err(Error::TooLarge { what, count, limit: MAX_NODES });
     }
@@ -209,6 +211,11 @@ pub(crate) fn check_id(what: &'static str, id: u32, limit: usize) -> Result<()> 
         return Err(Error::OutOfRange { what, id: id.into(), limit });
     }
     Ok(())
+}
+
+/// Refuses the first id outside `0..limit`.
+pub(crate) fn check_ids(what: &'static str, ids: &[u32], limit: usize) -> Result<()> {
+    ids.iter().try_for_each(|&id| check_id(what, id, limit))
 }
 
 #[cfg(test)]

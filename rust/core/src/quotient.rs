@@ -161,7 +161,8 @@ impl Chains {
 }
 
 /// The root above `block` in a union-find forest, halving the path to it.
-fn find(parents: &mut [BlockId], mut block: BlockId) -> BlockId {
+/// The root of `block` in a union-find forest; halves the path to it.
+pub(crate) fn find(parents: &mut [BlockId], mut block: BlockId) -> BlockId {
     loop {
         let parent = parents[block as usize];
         if parent == block {

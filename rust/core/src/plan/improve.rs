@@ -35,13 +35,13 @@ const FEW_SIBLINGS: usize = 4;
 const MANY_SIBLINGS: usize = 32;
 
 /// Merges clusters of `partition` while that is legal, they are connected, and `effort` is left:
-/// units of work, each about a comparison of two operands or a block visited by a search. Returns the partition and whether the
-/// effort sufficed: if so, no two connected clusters can be merged any more, among those that were
-/// compared.
+/// units of work, each about a comparison of two operands or a block visited by a search. Returns
+/// the partition and whether the effort sufficed: if so, no two connected clusters can be merged any
+/// more, among those that were compared.
 ///
 /// # Complexity
 /// O(k log k) heap operations for k pairs of neighbouring clusters, each with a search between the
-/// two; near-linear on local graphs, and never more than `effort` pairs.
+/// two; near-linear on local graphs, and bounded by `effort`.
 ///
 /// # Errors
 /// [`crate::Error::Cycle`] if the quotient graph of `partition` has one.

@@ -49,7 +49,7 @@ pub use partition::Partition;
 pub use problem::{FusionProblem, NONE, ProblemArrays, Rows, VarId};
 
 use crate::error::Result;
-use crate::graph::NodeId;
+use crate::graph::{NodeId, check_same_length};
 
 /// Nodes that become one kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,8 +69,6 @@ pub struct Plan {
     pub before: Cost,
     /// Cost of the plan.
     pub after: Cost,
-    /// Which order of the portfolio it comes from.
-    pub order: &'static str,
     /// The clusters as a partition of all nodes.
     pub partition: Partition,
 }
@@ -88,22 +86,15 @@ pub struct Plan {
 /// # Errors
 /// [`crate::Error::LengthMismatch`] if `strict` does not have one entry per node.
 pub fn plan(problem: &FusionProblem, strict: Option<&[bool]>) -> Result<Plan> {
-    if let Some(strict) = strict
-        && strict.len() != problem.n_nodes()
-    {
-        return Err(crate::Error::LengthMismatch {
-            left: "strict",
-            left_len: strict.len(),
-            right: "inputs",
-            right_len: problem.n_nodes(),
-        });
+    if let Some(strict) = strict {
+        check_same_length(("strict", strict.len()), ("inputs", problem.n_nodes()))?;
     }
     let singletons = Partition::singletons(problem.n_nodes());
     let before = cost::cost(problem, &singletons);
     let start = Candidate { cost: before, order: Order::Savings, partition: singletons };
-    let Candidate { cost: after, order, partition } = best_of_portfolio(problem, strict, start)?;
+    let Candidate { cost: after, partition, .. } = best_of_portfolio(problem, strict, start)?;
     let clusters = clusters(problem, &partition)?;
-    Ok(Plan { clusters, before, after, order: order.name(), partition })
+    Ok(Plan { clusters, before, after, partition })
 }
 
 /// The orders of the portfolio.
@@ -132,16 +123,6 @@ impl Order {
         Self::DepthFromSources,
         Self::Savings,
     ];
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Sinks => "sinks",
-            Self::StrictSinks => "sinks of PyTensor's nodes",
-            Self::DepthFromSinks => "depth from sinks",
-            Self::DepthFromSources => "depth from sources",
-            Self::Savings => "savings",
-        }
-    }
 
     /// Whether an unfinished search is worth keeping.
     fn is_needed(self) -> bool {

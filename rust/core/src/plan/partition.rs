@@ -1,8 +1,10 @@
 //! A partition of the nodes into blocks, and its quotient graph.
 
 use super::problem::{FusionProblem, NONE, Rows};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::graph::NodeId;
+use crate::quotient::find;
+use crate::toposort::toposort;
 
 /// Blocks of nodes. A block is named by its smallest member.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -90,15 +92,8 @@ impl Partition {
         if pairs.is_empty() {
             return;
         }
-        // A union-find whose roots are the smallest names, with path halving.
+        // A union-find whose roots are the smallest names.
         let mut parent = std::mem::take(&mut self.block);
-        let find = |parent: &mut Vec<u32>, mut node: u32| {
-            while parent[node as usize] != node {
-                parent[node as usize] = parent[parent[node as usize] as usize];
-                node = parent[node as usize];
-            }
-            node
-        };
         for &(a, b) in pairs {
             let (a, b) = (find(&mut parent, a), find(&mut parent, b));
             parent[a.max(b) as usize] = a.min(b);
@@ -113,7 +108,7 @@ impl Partition {
     /// by name, then each as soon as the last that it depends on has been listed. O(n + m).
     ///
     /// # Errors
-    /// [`Error::Cycle`] lists the blocks of one cycle, if the quotient graph has one.
+    /// [`crate::Error::Cycle`] lists the blocks of one cycle, if the quotient graph has one.
     pub fn quotient_order(&self, problem: &FusionProblem) -> Result<Vec<NodeId>> {
         let graph = problem.graph();
         let n_nodes = self.block.len() as u32;
@@ -144,35 +139,7 @@ impl Partition {
         if order.len() == self.names().count() {
             return Ok(order);
         }
-        Err(Error::Cycle { nodes: self.cycle(problem, &missing) })
-    }
-
-    /// Walks backwards among blocks that wait for another until one repeats.
-    fn cycle(&self, problem: &FusionProblem, missing: &[u32]) -> Vec<NodeId> {
-        let waits = |block: NodeId| missing[block as usize] > 0;
-        let Some(start) = self.block.iter().copied().find(|&block| waits(block)) else {
-            return Vec::new();
-        };
-        let mut position = rustc_hash::FxHashMap::default();
-        let mut path = Vec::new();
-        let mut block = start;
-        while position.insert(block, path.len()).is_none() {
-            path.push(block);
-            let before = self
-                .members(block)
-                .iter()
-                .flat_map(|&member| problem.graph().predecessors(member))
-                .map(|&source| self.block(source))
-                .find(|&other| other != block && waits(other));
-            // A block that waits has a predecessor that waits.
-            let Some(before) = before else { return path };
-            block = before;
-        }
-        let mut cycle = path.split_off(position[&block]);
-        cycle.reverse();
-        let smallest = cycle.iter().enumerate().min_by_key(|&(_, &block)| block);
-        let first = smallest.map_or(0, |(index, _)| index);
-        cycle.rotate_left(first);
-        cycle
+        // What is left has a cycle, which this finds.
+        toposort(&graph.contracted(&self.block)?, None)
     }
 }

@@ -15,7 +15,8 @@
 use rustc_hash::FxHashMap;
 
 use super::problem::Rows;
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::graph::{check_ids, check_same_length};
 
 /// A broadcast pattern of up to 64 dimensions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -59,7 +60,7 @@ pub struct GroupsAndLinks {
 /// length of 1 that does not follow, has none. O(n + m).
 ///
 /// # Errors
-/// [`Error::LengthMismatch`] and [`Error::OutOfRange`] name the array.
+/// [`crate::Error::LengthMismatch`] and [`crate::Error::OutOfRange`] name the array.
 pub fn groups_and_links(arrays: &PatternArrays<'_>) -> Result<GroupsAndLinks> {
     check(arrays)?;
     let implied = implied_ones(arrays);
@@ -93,26 +94,13 @@ pub fn groups_and_links(arrays: &PatternArrays<'_>) -> Result<GroupsAndLinks> {
 fn check(arrays: &PatternArrays<'_>) -> Result<()> {
     let n_nodes = arrays.inputs.len();
     let n_variables = arrays.patterns.len();
-    for (left, left_len, right, right_len) in [
-        ("inputs", n_nodes, "outputs", arrays.outputs.len()),
-        ("inputs", n_nodes, "elementwise", arrays.elementwise.len()),
-        ("inputs", n_nodes, "may_fuse", arrays.may_fuse.len()),
-        ("patterns", n_variables, "constants", arrays.constants.len()),
-    ] {
-        if left_len != right_len {
-            return Err(Error::LengthMismatch { left, left_len, right, right_len });
-        }
-    }
-    for (what, ids) in [
-        ("input variable", arrays.inputs.items()),
-        ("output variable", arrays.outputs.items()),
-        ("uniform constant", arrays.uniform),
-    ] {
-        if let Some(&id) = ids.iter().find(|&&id| id as usize >= n_variables) {
-            return Err(Error::OutOfRange { what, id: id.into(), limit: n_variables });
-        }
-    }
-    Ok(())
+    check_same_length(("inputs", n_nodes), ("outputs", arrays.outputs.len()))?;
+    check_same_length(("inputs", n_nodes), ("elementwise", arrays.elementwise.len()))?;
+    check_same_length(("inputs", n_nodes), ("may_fuse", arrays.may_fuse.len()))?;
+    check_same_length(("patterns", n_variables), ("constants", arrays.constants.len()))?;
+    check_ids("input variable", arrays.inputs.items(), n_variables)?;
+    check_ids("output variable", arrays.outputs.items(), n_variables)?;
+    check_ids("uniform constant", arrays.uniform, n_variables)
 }
 
 /// For each variable the dimensions known to have length 1: by its type, or because all operands
@@ -135,6 +123,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::*;
+    use crate::Error;
 
     const COLUMN: Option<Pattern> = Some(Pattern { ndim: 2, ones: 0b10 });
     const MATRIX: Option<Pattern> = Some(Pattern { ndim: 2, ones: 0 });

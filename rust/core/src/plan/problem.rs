@@ -1,7 +1,7 @@
 //! What the planner is asked: a bipartite graph of apply nodes and variables as integer arrays.
 
 use crate::error::{Error, Result};
-use crate::graph::{Graph, MAX_NODES, NodeId};
+use crate::graph::{Graph, NodeId, check_count, check_ids, check_same_length};
 
 /// Variables are dense ids `0..n_variables`.
 pub type VarId = u32;
@@ -22,10 +22,7 @@ impl Rows {
     /// # Errors
     /// [`Error::Inconsistent`] names the array, [`Error::TooLarge`] its length.
     pub fn new(what: &'static str, offsets: Vec<u32>, items: Vec<u32>) -> Result<Self> {
-        if offsets.len() > MAX_NODES || items.len() > MAX_NODES {
-            let count = offsets.len().max(items.len());
-            return Err(Error::TooLarge { what, count, limit: MAX_NODES });
-        }
+        check_count(what, offsets.len().max(items.len()))?;
         let partition = offsets.first() == Some(&0)
             && offsets.last().map(|&end| end as usize) == Some(items.len())
             && offsets.windows(2).all(|pair| pair[0] <= pair[1]);
@@ -53,7 +50,7 @@ impl Rows {
     /// Appends a row.
     pub fn push(&mut self, row: impl IntoIterator<Item = u32>) {
         self.items.extend(row);
-        // Callers hold at most MAX_NODES items: each is a checked id of a checked array.
+        // Callers hold no more items than dense ids can name: each is a checked id of a checked array.
         self.offsets.push(self.items.len() as u32);
     }
 
@@ -133,24 +130,21 @@ impl FusionProblem {
     pub fn new(arrays: ProblemArrays) -> Result<Self> {
         let n_nodes = arrays.inputs.len();
         let n_variables = arrays.n_variables;
-        if n_variables > MAX_NODES {
-            let what = "the list of variables";
-            return Err(Error::TooLarge { what, count: n_variables, limit: MAX_NODES });
-        }
+        check_count("the list of variables", n_variables)?;
         for (right, right_len) in
             [("outputs", arrays.outputs.len()), ("groups", arrays.groups.len())]
         {
-            same_length(("inputs", n_nodes), (right, right_len))?;
+            check_same_length(("inputs", n_nodes), (right, right_len))?;
         }
         for (right, right_len) in [
             ("links", arrays.links.len()),
             ("constants", arrays.constants.len()),
             ("results", arrays.results.len()),
         ] {
-            same_length(("n_variables", n_variables), (right, right_len))?;
+            check_same_length(("n_variables", n_variables), (right, right_len))?;
         }
-        in_range("input variable", arrays.inputs.items(), n_variables)?;
-        in_range("output variable", arrays.outputs.items(), n_variables)?;
+        check_ids("input variable", arrays.inputs.items(), n_variables)?;
+        check_ids("output variable", arrays.outputs.items(), n_variables)?;
         let n_groups = count_groups(&arrays)?;
         let owner = owners(&arrays)?;
         let graph = dependencies(&arrays, &owner)?;
@@ -249,25 +243,6 @@ impl FusionProblem {
     }
 }
 
-fn same_length(left: (&'static str, usize), right: (&'static str, usize)) -> Result<()> {
-    if left.1 == right.1 {
-        return Ok(());
-    }
-    Err(Error::LengthMismatch {
-        left: left.0,
-        left_len: left.1,
-        right: right.0,
-        right_len: right.1,
-    })
-}
-
-fn in_range(what: &'static str, ids: &[u32], limit: usize) -> Result<()> {
-    match ids.iter().find(|&&id| id as usize >= limit) {
-        Some(&id) => Err(Error::OutOfRange { what, id: id.into(), limit }),
-        None => Ok(()),
-    }
-}
-
 /// Groups index per-group tables, so they must be dense: below the number of nodes.
 fn count_groups(arrays: &ProblemArrays) -> Result<usize> {
     let n_nodes = arrays.groups.len();
@@ -328,7 +303,7 @@ fn dependencies(arrays: &ProblemArrays, owner: &[NodeId]) -> Result<Graph> {
         }
     }
     for &(before, after) in &arrays.orderings {
-        in_range("node of an ordering", &[before, after], n_nodes)?;
+        check_ids("node of an ordering", &[before, after], n_nodes)?;
         if before >= after {
             return Err(Error::Inconsistent(format!(
                 "the ordering of node {before} before node {after} contradicts the order of the \

@@ -25,6 +25,7 @@ use std::collections::BinaryHeap;
 
 use super::problem::{FusionProblem, NONE, VarId};
 use crate::graph::NodeId;
+use crate::quotient::find;
 
 /// Dense rows may take this many bytes: enough for 46,000 nodes.
 pub const DENSE_LIMIT: usize = 256 << 20;
@@ -503,14 +504,4 @@ impl Growth<'_> {
         };
         (0u32..).zip(combined).map(word).filter(|&(_, bits)| bits != 0).collect()
     }
-}
-
-/// The cluster that `index` was merged into; shortens the path for the next time.
-fn find(merged_into: &mut [u32], mut index: u32) -> u32 {
-    while merged_into[index as usize] != index {
-        let next = merged_into[merged_into[index as usize] as usize];
-        merged_into[index as usize] = next;
-        index = next;
-    }
-    index
 }

@@ -92,25 +92,39 @@ pub fn has_fewest_kernels(problem: &FusionProblem, partition: &Partition) -> boo
 /// together.
 fn connected_parts(problem: &FusionProblem) -> Partition {
     let mut newest_reader = vec![NONE; problem.n_variables()];
+    let nodes = 0..problem.n_nodes() as u32;
+    let pairs = connections(problem, nodes, &mut newest_reader, |_, _| true);
+    let mut parts = Partition::singletons(problem.n_nodes());
+    parts.merge_pairs(&pairs);
+    parts
+}
+
+/// Pairs of nodes of one group of which one reads the other, or which share an operand that brings
+/// siblings together, where `may_pair` allows it; of the readers of an operand each with the one
+/// before it, which `newest_reader` keeps for each variable.
+fn connections(
+    problem: &FusionProblem,
+    nodes: impl IntoIterator<Item = NodeId>,
+    newest_reader: &mut [NodeId],
+    may_pair: impl Fn(NodeId, NodeId) -> bool,
+) -> Vec<(NodeId, NodeId)> {
     let mut pairs = Vec::new();
-    for node in 0..problem.n_nodes() as u32 {
+    for node in nodes {
         let Some(group) = problem.group(node) else { continue };
         for &variable in problem.inputs(node) {
             let owner = problem.owner(variable);
-            if owner != NONE && problem.group(owner) == Some(group) {
+            if owner != NONE && problem.group(owner) == Some(group) && may_pair(owner, node) {
                 pairs.push((owner, node));
             }
             if problem.link(variable) == Some(group) {
                 let reader = std::mem::replace(&mut newest_reader[variable as usize], node);
-                if reader != NONE && reader != node {
+                if reader != NONE && reader != node && may_pair(reader, node) {
                     pairs.push((reader, node));
                 }
             }
         }
     }
-    let mut parts = Partition::singletons(problem.n_nodes());
-    parts.merge_pairs(&pairs);
-    parts
+    pairs
 }
 
 /// Groups of two nodes or more, the largest first, then by number.
@@ -174,22 +188,8 @@ fn merge_equal_depths(
     let mut members: Vec<NodeId> =
         (0..problem.n_nodes() as u32).filter(|&node| problem.group(node) == Some(group)).collect();
     members.sort_by_key(|&node| depth[node as usize]);
+    // Members come depth by depth, so the newest reader is of the same depth if any is.
     let same_depth = |a: NodeId, b: NodeId| depth[a as usize] == depth[b as usize];
-    let mut pairs = Vec::new();
-    for &node in &members {
-        for &variable in problem.inputs(node) {
-            let owner = problem.owner(variable);
-            if owner != NONE && problem.group(owner) == Some(group) && same_depth(owner, node) {
-                pairs.push((owner, node));
-            }
-            if problem.link(variable) == Some(group) {
-                // Members come depth by depth, so the newest reader is of this depth if any is.
-                let reader = std::mem::replace(&mut newest_reader[variable as usize], node);
-                if reader != NONE && reader != node && same_depth(reader, node) {
-                    pairs.push((reader, node));
-                }
-            }
-        }
-    }
+    let pairs = connections(problem, members, newest_reader, same_depth);
     partition.merge_pairs(&pairs);
 }
