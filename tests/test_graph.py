@@ -20,6 +20,7 @@ from pytensor_fuse.graph import (
     EdgeError,
     Graph,
     GraphError,
+    HashConsTable,
     IdError,
     MemoryLimitError,
 )
@@ -321,6 +322,12 @@ ERRORS: dict[str, tuple[Callable[[], object], type[GraphError], str, dict[str, o
         ContractionError,
         "through 1",
         {"through": 1},
+    ),
+    "no-term": (
+        lambda: HashConsTable().release([5]),
+        IdError,
+        "no term 5",
+        {"id": 5, "limit": 0},
     ),
     "inconsistent": (
         lambda: CHAIN.convex_subgraphs([0, -2, 0]),

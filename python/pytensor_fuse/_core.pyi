@@ -5,7 +5,9 @@ from typing import Any, SupportsIndex, TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
-from pytensor.graph.basic import Apply, Variable
+from pytensor.graph.basic import Apply, Constant, Variable
+from pytensor.graph.op import Op
+from pytensor.graph.type import Type
 
 __version__: str
 
@@ -16,15 +18,19 @@ __all__ = [
     "CycleError",
     "EdgeError",
     "Extraction",
+    "FlatGraph",
     "FusedClusters",
     "Graph",
     "GraphError",
+    "HashConsTable",
     "IdError",
     "MemoryLimitError",
+    "Term",
     "__version__",
     "extract",
     "plan_arrays",
     "plan_extraction",
+    "walk",
 ]
 
 ERROR_KINDS: tuple[str, ...]
@@ -79,6 +85,75 @@ class AncestorSets:
     def union(self, nodes: _Ids) -> NDArray[np.uint32]: ...
     def can_contract(self, nodes: _Ids) -> bool: ...
     def contract(self, nodes: _Ids) -> None: ...
+
+@final
+class Term:
+    @property
+    def id(self) -> int: ...
+    @property
+    def digest(self) -> bytes | None: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+
+@final
+class HashConsTable:
+    def __new__(cls) -> HashConsTable: ...
+    def compound(self, content: bytes, children: Sequence[Term] = ...) -> Term: ...
+    def opaque(self) -> Term: ...
+    def input(self, position: int, kind: Term) -> Term: ...
+    def apply(self, op: Term, types: Sequence[Term], inputs: Sequence[Term]) -> Term: ...
+    def output(self, apply: Term, index: int) -> Term: ...
+    def graph(self, inputs: Sequence[Term], outputs: Sequence[Term]) -> Term: ...
+    def symbols(self, contents: Sequence[bytes]) -> NDArray[np.uint32]: ...
+    def intern(
+        self,
+        *,
+        leaves: _Ids,
+        ops: _Ids,
+        types: _Ids,
+        node_ops: _Ids,
+        input_offsets: _Ids,
+        inputs: _Ids,
+        type_offsets: _Ids,
+        output_types: _Ids,
+    ) -> NDArray[np.uint32]: ...
+    def release(self, ids: _Ids) -> None: ...
+    def digest(self, term: int) -> bytes | None: ...
+    def check(self) -> None: ...
+    def stats(self) -> dict[str, int]: ...
+    def __len__(self) -> int: ...
+
+_Node: TypeAlias = tuple[int, Sequence[int], Sequence[int]]
+
+@final
+class FlatGraph:
+    def __new__(
+        cls,
+        inputs: Sequence[int],
+        n_constants: int,
+        nodes: Sequence[_Node],
+        outputs: Sequence[int],
+    ) -> FlatGraph: ...
+    def parts(
+        self,
+    ) -> tuple[list[int], int, list[tuple[int, list[int], list[int]]], list[int]]: ...
+    def nodes(self) -> list[tuple[int, list[int], list[int]]]: ...
+    def intern(
+        self,
+        table: HashConsTable,
+        ops: Sequence[Term],
+        types: Sequence[Term],
+        constants: Sequence[Term],
+        fold: bool,
+    ) -> tuple[Term, FlatGraph]: ...
+    def __len__(self) -> int: ...
+
+def walk(
+    inputs: Iterable[Variable[Any, Any]],
+    outputs: Iterable[Variable[Any, Any]],
+    constant: type,
+    plain_type: type,
+) -> tuple[FlatGraph, list[Op], list[Type[Any]], list[Constant[Any]], list[Variable[Any, Any]]]: ...
 
 @final
 class Extraction:

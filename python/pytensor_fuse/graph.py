@@ -1,4 +1,4 @@
-"""Graph algorithms on integer arrays: order, ancestors, convex subgraphs.
+"""Graph algorithms on integer arrays: order, ancestors, convex subgraphs, hash-consing.
 
 Nothing here knows about PyTensor: nodes are the integers ``0 .. n_nodes``, edges two arrays.
 
@@ -39,6 +39,27 @@ A cycle is named:
 ... except CycleError as error:
 ...     print(error, error.nodes)
 the graph has a cycle through the nodes 1 -> 2 (1, 2)
+
+A `HashConsTable` holds every structure once, under one id. ``(x + y) * (x + y)``, written out in
+full and with the sum shared, is the same:
+
+>>> from pytensor_fuse.graph import HashConsTable
+>>> table = HashConsTable()
+>>> add, mul, double = (table.compound(name) for name in (b"add", b"mul", b"float64"))
+>>> x, y = (table.input(position, double) for position in range(2))
+>>> sums = [table.apply(add, [double], [x, y]) for _ in range(2)]
+>>> sums[0] == sums[1], sums[0] == table.apply(add, [double], [y, x])
+(True, False)
+>>> table.apply(mul, [double], sums).digest.hex()
+'c94102195da033ff3ab12af25468d8cc'
+>>> leaves = [x.id, y.id]
+>>> ids = table.intern(
+...     leaves=leaves, ops=[add.id, mul.id], types=[double.id], node_ops=[0, 1],
+...     input_offsets=[0, 2, 4], inputs=[0, 1, 2, 2], type_offsets=[0, 1, 2], output_types=[0, 0],
+... )
+>>> int(ids[0]) == sums[0].id
+True
+>>> table.release(ids)
 """
 
 from pytensor_fuse._core import (
@@ -48,8 +69,10 @@ from pytensor_fuse._core import (
     EdgeError,
     Graph,
     GraphError,
+    HashConsTable,
     IdError,
     MemoryLimitError,
+    Term,
 )
 
 __all__ = [
@@ -59,6 +82,8 @@ __all__ = [
     "EdgeError",
     "Graph",
     "GraphError",
+    "HashConsTable",
     "IdError",
     "MemoryLimitError",
+    "Term",
 ]

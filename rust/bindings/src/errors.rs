@@ -110,7 +110,7 @@ fn exception(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
     let classes = Classes::get(py)?;
     let class = match error {
         Error::EdgeOutOfRange { .. } | Error::SelfLoop { .. } => &classes.edge,
-        Error::OutOfRange { .. } => &classes.id,
+        Error::OutOfRange { .. } | Error::NoTerm { .. } => &classes.id,
         Error::Cycle { .. } => &classes.cycle,
         Error::MemoryLimit { .. } => &classes.memory_limit,
         Error::Contraction { .. } => &classes.contraction,
@@ -123,6 +123,10 @@ fn exception(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
             value.setattr("edge", edge)?;
         }
         Error::OutOfRange { id, limit, .. } => {
+            value.setattr("id", id)?;
+            value.setattr("limit", limit)?;
+        }
+        Error::NoTerm { id, limit } => {
             value.setattr("id", id)?;
             value.setattr("limit", limit)?;
         }
@@ -155,4 +159,9 @@ pub(crate) fn cyclic() -> PyErr {
 /// A variable with more dimensions than NumPy allows.
 pub(crate) fn too_many_dimensions(ndim: usize, limit: usize) -> PyErr {
     PyValueError::new_err(format!("a variable has {ndim} dimensions, more than {limit}"))
+}
+
+/// A term given to a table that it is not in.
+pub(crate) fn other_table() -> PyErr {
+    PyValueError::new_err("a term belongs to another hash-cons table")
 }

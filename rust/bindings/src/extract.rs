@@ -1,41 +1,18 @@
-//! Walks PyTensor's objects into integer arrays. Decides nothing: what the arrays mean is for
+//! What the planner needs of a graph, as integer arrays; their meaning is for
 //! `pytensor_fuse._extract` to say.
 
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyString, PyTuple, PyType};
+use pyo3::types::{PyString, PyTuple, PyType};
 use pytensor_fuse_core::Error;
-use pytensor_fuse_core::plan::{NONE, Rows};
+use pytensor_fuse_core::Rows;
+use pytensor_fuse_core::plan::NONE;
 use rustc_hash::FxHashMap;
+
+use crate::walk::{Interned, Strings, Walk};
 
 /// Dimensions that fit the bits of a broadcast pattern; NumPy's own limit.
 const MAX_NDIM: usize = 64;
-
-/// Objects seen so far, by identity. Every object stays alive in `objects`, so that no address is
-/// used twice.
-#[derive(Default)]
-struct Interned {
-    ids: FxHashMap<usize, u32>,
-    objects: Vec<Py<PyAny>>,
-}
-
-impl Interned {
-    /// The id of `object`, and whether it is new.
-    fn id(&mut self, object: &Bound<'_, PyAny>) -> PyResult<(u32, bool)> {
-        let next = self.objects.len() as u32;
-        if next == NONE {
-            return Err(crate::errors::too_large("the graph"));
-        }
-        match self.ids.entry(object.as_ptr() as usize) {
-            std::collections::hash_map::Entry::Occupied(entry) => Ok((*entry.get(), false)),
-            std::collections::hash_map::Entry::Vacant(entry) => {
-                entry.insert(next);
-                self.objects.push(object.clone().unbind());
-                Ok((next, true))
-            }
-        }
-    }
-}
 
 /// A broadcast pattern and a dtype: bit `i` of `mask` is set if dimension `i` has static length 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -63,177 +40,43 @@ pub(crate) struct Extraction {
     pub(crate) examples: Vec<u32>,
 }
 
-struct Walk<'py, 'a> {
-    py: Python<'py>,
-    typed_op: &'a Bound<'py, PyType>,
-    kind: &'a Bound<'py, PyString>,
-    constant: &'a Bound<'py, PyType>,
-    variables: Interned,
-    /// Owner of each variable: an index into `applies`, or [`NONE`].
-    owners: Vec<u32>,
-    constants: Vec<bool>,
+struct Extractor<'py, 'a> {
+    walk: Walk<'py, 'a>,
     types: Vec<Option<TypeInfo>>,
-    applies: Interned,
-    /// What has been read of `applies`, in their order: op, inputs, outputs.
-    read_ops: Vec<u32>,
-    read_inputs: Rows,
-    read_outputs: Rows,
-    ops: Interned,
-    /// For each op, if it is an instance of `typed_op`, the id of its kind.
+    dtypes: Strings,
+    /// For each op, if it is typed, the id of its kind.
     op_kinds: Vec<Option<u32>>,
-    kinds: Interned,
-    /// For each Python class of variables whether it is a class of constants.
-    constant_classes: FxHashMap<usize, (bool, Py<PyType>)>,
-    dtypes: Vec<Py<PyString>>,
     /// What typed nodes are, apart from the shapes of their operands: the kind of the op, the
     /// number of inputs, for each input its dtype and the position where it first occurs, the
     /// output dtypes.
     signature_ids: FxHashMap<Box<[u32]>, u32>,
 }
 
-impl<'py, 'a> Walk<'py, 'a> {
+impl<'py, 'a> Extractor<'py, 'a> {
     fn new(
-        py: Python<'py>,
-        typed_op: &'a Bound<'py, PyType>,
-        kind: &'a Bound<'py, PyString>,
-        constant: &'a Bound<'py, PyType>,
-    ) -> Self {
-        Self {
-            py,
-            typed_op,
-            kind,
-            constant,
-            variables: Interned::default(),
-            owners: Vec::new(),
-            constants: Vec::new(),
-            types: Vec::new(),
-            applies: Interned::default(),
-            read_ops: Vec::new(),
-            read_inputs: Rows::empty(),
-            read_outputs: Rows::empty(),
-            ops: Interned::default(),
-            op_kinds: Vec::new(),
-            kinds: Interned::default(),
-            constant_classes: FxHashMap::default(),
-            dtypes: Vec::new(),
-            signature_ids: FxHashMap::default(),
+        walk: Walk<'py, 'a>,
+        typed_op: &Bound<'py, PyType>,
+        kind: &Bound<'py, PyString>,
+    ) -> PyResult<Self> {
+        let mut kinds = Interned::default();
+        let mut op_kinds = Vec::with_capacity(walk.ops.objects.len());
+        for op in &walk.ops.objects {
+            let op = op.bind(walk.py);
+            let is_typed = op.is_instance(typed_op)?;
+            let kind = is_typed.then(|| kinds.id(&op.getattr(kind)?)).transpose()?;
+            op_kinds.push(kind.map(|(id, _)| id));
         }
-    }
-
-    fn variable(&mut self, variable: &Bound<'py, PyAny>) -> PyResult<u32> {
-        let (id, is_new) = self.variables.id(variable)?;
-        if is_new {
-            let is_constant = self.is_constant(variable)?;
-            let owner = if is_constant {
-                NONE
-            } else {
-                let owner = variable.getattr(intern!(self.py, "owner"))?;
-                if owner.is_none() { NONE } else { self.applies.id(&owner)?.0 }
-            };
-            self.owners.push(owner);
-            self.constants.push(is_constant);
-            self.types.push(None);
-        }
-        Ok(id)
-    }
-
-    fn is_constant(&mut self, variable: &Bound<'py, PyAny>) -> PyResult<bool> {
-        let class = variable.get_type();
-        let key = class.as_ptr() as usize;
-        if let Some(&(known, _)) = self.constant_classes.get(&key) {
-            return Ok(known);
-        }
-        let answer = class.is_subclass(self.constant)?;
-        self.constant_classes.insert(key, (answer, class.unbind()));
-        Ok(answer)
-    }
-
-    /// Reads apply nodes up to `apply`, which were met as owners.
-    fn read(&mut self, apply: u32) -> PyResult<()> {
-        let mut row = Vec::new();
-        while self.read_ops.len() <= apply as usize {
-            let next = self.read_ops.len();
-            let node = self.applies.objects[next].clone_ref(self.py).into_bound(self.py);
-            let op = self.op(&node.getattr(intern!(self.py, "op"))?)?;
-            self.read_ops.push(op);
-            self.variables_of(&node.getattr(intern!(self.py, "inputs"))?, &mut row)?;
-            self.read_inputs.push(row.drain(..));
-            self.variables_of(&node.getattr(intern!(self.py, "outputs"))?, &mut row)?;
-            self.read_outputs.push(row.drain(..));
-        }
-        Ok(())
-    }
-
-    fn op(&mut self, op: &Bound<'py, PyAny>) -> PyResult<u32> {
-        let (id, is_new) = self.ops.id(op)?;
-        if is_new {
-            let kind = if op.is_instance(self.typed_op)? {
-                Some(self.kinds.id(&op.getattr(self.kind)?)?.0)
-            } else {
-                None
-            };
-            self.op_kinds.push(kind);
-        }
-        Ok(id)
-    }
-
-    fn variables_of(&mut self, row: &Bound<'py, PyAny>, ids: &mut Vec<u32>) -> PyResult<()> {
-        if let Ok(list) = row.cast::<PyList>() {
-            for variable in list.iter() {
-                ids.push(self.variable(&variable)?);
-            }
-        } else {
-            for variable in row.try_iter()? {
-                ids.push(self.variable(&variable?)?);
-            }
-        }
-        Ok(())
-    }
-
-    /// The nodes needed for `results`, each after those that it reads, in the order in which
-    /// `pytensor.graph.traversal.toposort` yields them: depth first from the last result, the last
-    /// missing input first.
-    fn toposort(&mut self, results: &[u32]) -> PyResult<Vec<u32>> {
-        let mut order = Vec::new();
-        let mut computed = vec![false; self.owners.len()];
-        // An apply node waits for its inputs once: waiting again, it waits for itself.
-        let mut has_waited = vec![false; self.read_ops.len()];
-        let mut todo = results.to_vec();
-        while let Some(variable) = todo.pop() {
-            let owner = self.owners[variable as usize];
-            if owner == NONE || computed[variable as usize] {
-                continue;
-            }
-            self.read(owner)?;
-            computed.resize(self.owners.len(), false);
-            let (inputs, outputs) = (self.read_inputs.row(owner), self.read_outputs.row(owner));
-            let before = todo.len();
-            todo.push(variable);
-            todo.extend(inputs.iter().filter(|&&input| {
-                !computed[input as usize] && self.owners[input as usize] != NONE
-            }));
-            if todo.len() > before + 1 {
-                has_waited.resize(self.read_ops.len(), false);
-                if std::mem::replace(&mut has_waited[owner as usize], true) {
-                    return Err(crate::errors::cyclic());
-                }
-                continue;
-            }
-            todo.pop();
-            for &output in outputs {
-                computed[output as usize] = true;
-            }
-            order.push(owner);
-        }
-        Ok(order)
+        let types = vec![None; walk.variables.objects.len()];
+        let (dtypes, signature_ids) = (Strings::default(), FxHashMap::default());
+        Ok(Self { walk, types, dtypes, op_kinds, signature_ids })
     }
 
     fn type_info(&mut self, variable: u32) -> PyResult<TypeInfo> {
         if let Some(known) = self.types[variable as usize] {
             return Ok(known);
         }
-        let py = self.py;
-        let object = self.variables.objects[variable as usize].bind(py);
+        let py = self.walk.py;
+        let object = self.walk.variables.objects[variable as usize].bind(py);
         let kind = object.getattr(intern!(py, "type"))?;
         let dtype = kind.getattr(intern!(py, "dtype"))?.cast_into::<PyString>()?;
         let shape = kind.getattr(intern!(py, "shape"))?.cast_into::<PyTuple>()?;
@@ -246,35 +89,24 @@ impl<'py, 'a> Walk<'py, 'a> {
                 mask |= 1 << axis;
             }
         }
-        let info = TypeInfo { dtype: self.dtype(dtype)?, ndim: shape.len() as u32, mask };
+        let info = TypeInfo { dtype: self.dtypes.id(dtype)?, ndim: shape.len() as u32, mask };
         self.types[variable as usize] = Some(info);
         Ok(info)
     }
 
-    /// Id of a dtype, by value: there are few, and most are the same object.
-    fn dtype(&mut self, dtype: Bound<'py, PyString>) -> PyResult<u32> {
-        for (id, known) in (0u32..).zip(&self.dtypes) {
-            if known.is(&dtype) || known.bind(self.py).as_any().eq(&dtype)? {
-                return Ok(id);
-            }
-        }
-        self.dtypes.push(dtype.unbind());
-        Ok(self.dtypes.len() as u32 - 1)
-    }
-
     /// The id of the signature of `apply`, and whether it is new; `parts` is scratch space.
     fn signature(&mut self, apply: u32, kind: u32, parts: &mut Vec<u32>) -> PyResult<(u32, bool)> {
-        let n_inputs = self.read_inputs.row(apply).len();
+        let n_inputs = self.walk.read_inputs.row(apply).len();
         parts.clear();
         parts.extend([kind, n_inputs as u32]);
         for position in 0..n_inputs {
-            let inputs = self.read_inputs.row(apply);
+            let inputs = self.walk.read_inputs.row(apply);
             let input = inputs[position];
             let first = inputs.iter().position(|&other| other == input).unwrap_or(position);
             parts.extend([self.type_info(input)?.dtype, first as u32]);
         }
-        for position in 0..self.read_outputs.row(apply).len() {
-            let output = self.read_outputs.row(apply)[position];
+        for position in 0..self.walk.read_outputs.row(apply).len() {
+            let output = self.walk.read_outputs.row(apply)[position];
             parts.push(self.type_info(output)?.dtype);
         }
         if let Some(&id) = self.signature_ids.get(&parts[..]) {
@@ -292,7 +124,7 @@ impl<'py, 'a> Walk<'py, 'a> {
         let mut parts = Vec::new();
         for (node, &apply) in (0u32..).zip(order) {
             let mut id = NONE;
-            if let Some(kind) = self.op_kinds[self.read_ops[apply as usize] as usize] {
+            if let Some(kind) = self.op_kinds[self.walk.read_ops[apply as usize] as usize] {
                 let is_new;
                 (id, is_new) = self.signature(apply, kind, &mut parts)?;
                 if is_new {
@@ -300,18 +132,18 @@ impl<'py, 'a> Walk<'py, 'a> {
                 }
             }
             signatures.push(id);
-            inputs.push(self.read_inputs.row(apply).iter().copied());
-            outputs.push(self.read_outputs.row(apply).iter().copied());
-            nodes.push(self.applies.objects[apply as usize].clone_ref(self.py));
+            inputs.push(self.walk.read_inputs.row(apply).iter().copied());
+            outputs.push(self.walk.read_outputs.row(apply).iter().copied());
+            nodes.push(self.walk.applies.objects[apply as usize].clone_ref(self.walk.py));
         }
         Ok(Extraction {
             nodes,
-            variables: self.variables.objects,
+            variables: self.walk.variables.objects,
             inputs,
             outputs,
             types: self.types,
-            dtypes: self.dtypes,
-            constants: self.constants,
+            dtypes: self.dtypes.0,
+            constants: self.walk.constants,
             results,
             signatures,
             examples,
@@ -335,7 +167,7 @@ pub(crate) fn extract(
     constant: &Bound<'_, PyType>,
     order: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Extraction> {
-    let mut walk = Walk::new(py, typed_op, kind, constant);
+    let mut walk = Walk::new(py, constant);
     let mut results = Vec::new();
     walk.variables_of(outputs, &mut results)?;
     let order = match order {
@@ -350,7 +182,7 @@ pub(crate) fn extract(
             ids
         }
     };
-    walk.finish(&order, results)
+    Extractor::new(walk, typed_op, kind)?.finish(&order, results)
 }
 
 #[pymethods]

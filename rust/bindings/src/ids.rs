@@ -76,6 +76,14 @@ impl<'py> Ids<'py> {
         })
     }
 
+    /// The numbers as 32-bit ids of whatever `what` is.
+    pub(crate) fn to_u32(&self, what: &'static str) -> PyResult<Vec<u32>> {
+        match self.as_slice()? {
+            Slice::U32(ids) => Ok(ids.to_vec()),
+            ids => ids.to_i64().iter().map(|&id| id_below(what, id, u32::MAX as usize)).collect(),
+        }
+    }
+
     /// The numbers as node ids of a graph of `n_nodes` nodes.
     pub(crate) fn to_nodes(&self, n_nodes: usize) -> PyResult<Vec<NodeId>> {
         self.as_slice()?.to_i64().iter().map(|&id| node_id(id, n_nodes)).collect()
@@ -95,8 +103,12 @@ impl<'a> Slice<'a> {
 
 /// `id` as a node id of a graph of `n_nodes` nodes.
 pub(crate) fn node_id(id: i64, n_nodes: usize) -> PyResult<NodeId> {
-    match NodeId::try_from(id) {
-        Ok(node) if (node as usize) < n_nodes => Ok(node),
-        _ => Err(to_py(Error::OutOfRange { what: "node", id, limit: n_nodes })),
+    id_below("node", id, n_nodes)
+}
+
+fn id_below(what: &'static str, id: i64, limit: usize) -> PyResult<u32> {
+    match u32::try_from(id) {
+        Ok(checked) if (checked as usize) < limit => Ok(checked),
+        _ => Err(to_py(Error::OutOfRange { what, id, limit })),
     }
 }

@@ -2,9 +2,12 @@
 
 mod errors;
 mod extract;
+mod flat;
 mod graph;
+mod hashcons;
 mod ids;
 mod plan;
+mod walk;
 
 use pyo3::prelude::*;
 
@@ -15,7 +18,11 @@ mod _core {
     #[pymodule_export]
     use crate::extract::{Extraction, extract};
     #[pymodule_export]
+    use crate::flat::{FlatGraph, walk};
+    #[pymodule_export]
     use crate::graph::{AncestorSets, Graph};
+    #[pymodule_export]
+    use crate::hashcons::{HashConsTable, Term};
     #[pymodule_export]
     use crate::plan::{FusedClusters, plan_arrays, plan_extraction};
 

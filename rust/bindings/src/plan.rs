@@ -3,14 +3,14 @@
 use numpy::{PyReadonlyArray1, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use pytensor_fuse_core::Error;
 use pytensor_fuse_core::plan::{
-    self, Cluster, Cost, FusionProblem, NONE, Plan, ProblemArrays, Rows, Verdict,
+    self, Cluster, Cost, FusionProblem, NONE, Plan, ProblemArrays, Verdict,
     canonical::canonical_form,
     cost::lone_cost,
     explain,
     patterns::{GroupsAndLinks, Pattern, PatternArrays, groups_and_links},
 };
+use pytensor_fuse_core::{Error, Rows};
 
 use crate::errors::to_py;
 use crate::extract::Extraction;

@@ -86,6 +86,14 @@ pub enum Error {
         /// A node (or block) outside the contracted ones that lies on a path between two of them.
         through: u32,
     },
+    /// A term that is not in a hash-cons table, or on which the caller has no handle.
+    #[error("there is no term {id} in the hash-cons table, or no handle on it to give back")]
+    NoTerm {
+        /// The id.
+        id: u32,
+        /// One past the largest id in use.
+        limit: usize,
+    },
     /// Integer arrays that contradict each other.
     #[error("{0}")]
     Inconsistent(String),
@@ -93,7 +101,7 @@ pub enum Error {
 
 impl Error {
     /// The kinds of error, one for each variant.
-    pub const KINDS: [&'static str; 9] = [
+    pub const KINDS: [&'static str; 10] = [
         "too-large",
         "length-mismatch",
         "edge-out-of-range",
@@ -102,6 +110,7 @@ impl Error {
         "cycle",
         "memory-limit",
         "contraction",
+        "no-term",
         "inconsistent",
     ];
 
@@ -117,6 +126,7 @@ impl Error {
             cycle,
             memory_limit,
             contraction,
+            no_term,
             inconsistent,
         ] = Self::KINDS;
         match self {
@@ -128,6 +138,7 @@ impl Error {
             Self::Cycle { .. } => cycle,
             Self::MemoryLimit { .. } => memory_limit,
             Self::Contraction { .. } => contraction,
+            Self::NoTerm { .. } => no_term,
             Self::Inconsistent(_) => inconsistent,
         }
     }

@@ -6,12 +6,15 @@ pub mod ancestors;
 pub mod convex;
 pub mod error;
 pub mod graph;
+pub mod hashcons;
 mod order;
 pub mod plan;
 pub mod quotient;
+pub mod rows;
 #[cfg(test)]
 mod testing;
 pub mod toposort;
 
 pub use error::{Error, Result};
 pub use graph::{Graph, NodeId};
+pub use rows::Rows;

@@ -46,7 +46,7 @@ pub mod typed;
 pub use cost::{Cost, Interface, Interfaces};
 pub use explain::{Verdict, explain};
 pub use partition::Partition;
-pub use problem::{FusionProblem, NONE, ProblemArrays, Rows, VarId};
+pub use problem::{FusionProblem, NONE, ProblemArrays, VarId};
 
 use crate::error::Result;
 use crate::graph::{NodeId, check_same_length};

@@ -1,9 +1,10 @@
 //! A partition of the nodes into blocks, and its quotient graph.
 
-use super::problem::{FusionProblem, NONE, Rows};
+use super::problem::{FusionProblem, NONE};
 use crate::error::Result;
 use crate::graph::NodeId;
 use crate::quotient::find;
+use crate::rows::Rows;
 use crate::toposort::toposort;
 
 /// Blocks of nodes. A block is named by its smallest member.

@@ -14,9 +14,9 @@
 
 use rustc_hash::FxHashMap;
 
-use super::problem::Rows;
 use crate::error::Result;
 use crate::graph::{check_ids, check_same_length};
+use crate::rows::Rows;
 
 /// A broadcast pattern of up to 64 dimensions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

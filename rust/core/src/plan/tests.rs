@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use proptest::prelude::*;
 
 use super::*;
+use crate::rows::Rows;
 
 /// A node: its group (-1: none), the variables it reads (indices modulo what exists), whether its
 /// result is a result of the graph.

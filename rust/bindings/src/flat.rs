@@ -1,0 +1,295 @@
+//! A graph as flat integer rows, to be interned; their meaning is for `pytensor_fuse._freeze` to
+//! say.
+
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyString, PyTuple, PyType};
+use pytensor_fuse_core::Rows;
+use pytensor_fuse_core::hashcons::{Duplicates, GraphRows, TermId, TermsOf};
+use pytensor_fuse_core::plan::NONE;
+use rustc_hash::FxHashMap;
+
+use crate::errors::to_py;
+use crate::hashcons::{HashConsTable, Term};
+use crate::walk::{Interned, Strings, Walk};
+
+/// A graph whose ops, types and constants are indices into lists of the caller.
+///
+/// Variables are numbered: the inputs, the constants, then the outputs of each node in turn.
+#[pyclass(frozen, module = "pytensor_fuse._core")]
+pub(crate) struct FlatGraph {
+    /// Types of the inputs.
+    inputs: Vec<u32>,
+    n_constants: u32,
+    rows: GraphRows,
+    outputs: Vec<u32>,
+}
+
+type Node = (u32, Vec<u32>, Vec<u32>);
+type Walked = (FlatGraph, Vec<Py<PyAny>>, Vec<Py<PyAny>>, Vec<Py<PyAny>>, Vec<Py<PyAny>>);
+
+/// The types of variables, told apart by identity or, if they are just a `plain_type`, by value.
+struct Types<'py, 'a> {
+    plain_type: &'a Bound<'py, PyType>,
+    /// Id of each object.
+    objects: Interned,
+    distinct_of: Vec<u32>,
+    distinct: Vec<Py<PyAny>>,
+    dtypes: Strings,
+    /// Dtype and static shape, -1 where it is not known.
+    plain: FxHashMap<Box<[i64]>, u32>,
+}
+
+impl<'py> Types<'py, '_> {
+    fn id(&mut self, variable: &Bound<'py, PyAny>) -> PyResult<u32> {
+        let kind = variable.getattr(intern!(variable.py(), "type"))?;
+        let (object, is_new) = self.objects.id(&kind)?;
+        if is_new {
+            let next = self.distinct.len() as u32;
+            let id = if kind.get_type().is(self.plain_type) {
+                let key = self.plain_key(&kind)?;
+                *self.plain.entry(key).or_insert(next)
+            } else {
+                next
+            };
+            if id == next {
+                self.distinct.push(kind.unbind());
+            }
+            self.distinct_of.push(id);
+        }
+        Ok(self.distinct_of[object as usize])
+    }
+
+    fn plain_key(&mut self, kind: &Bound<'py, PyAny>) -> PyResult<Box<[i64]>> {
+        let py = kind.py();
+        let dtype = kind.getattr(intern!(py, "dtype"))?.cast_into::<PyString>()?;
+        let shape = kind.getattr(intern!(py, "shape"))?.cast_into::<PyTuple>()?;
+        let mut key = vec![i64::from(self.dtypes.id(dtype)?)];
+        for length in shape.iter() {
+            key.push(if length.is_none() { -1 } else { length.extract()? });
+        }
+        Ok(key.into())
+    }
+}
+
+/// Walks the graph between `inputs` and `outputs`.
+///
+/// Returns it, its distinct ops, types and constants, and the variables that are neither computed
+/// nor inputs nor constants; if there are any of these, the graph is not to be used. Ops are told
+/// apart by identity, and so are types, but that two of the very class `plain_type` are the same
+/// if their `dtype` and `shape` are. Of an input that is given twice, the second is among the
+/// orphans.
+#[pyfunction]
+pub(crate) fn walk(
+    py: Python<'_>,
+    inputs: &Bound<'_, PyAny>,
+    outputs: &Bound<'_, PyAny>,
+    constant: &Bound<'_, PyType>,
+    plain_type: &Bound<'_, PyType>,
+) -> PyResult<Walked> {
+    let mut walk = Walk::new(py, constant);
+    let mut orphans = Vec::new();
+    for input in inputs.try_iter()? {
+        let input = input?;
+        if !walk.root(&input)? {
+            orphans.push(input.unbind());
+        }
+    }
+    let n_inputs = walk.variables.objects.len();
+    let mut results = Vec::new();
+    walk.variables_of(outputs, &mut results)?;
+    let order = walk.toposort(&results)?;
+
+    let mut types = Types {
+        plain_type,
+        objects: Interned::default(),
+        distinct_of: Vec::new(),
+        distinct: Vec::new(),
+        dtypes: Strings::default(),
+        plain: FxHashMap::default(),
+    };
+    let mut number = vec![NONE; walk.variables.objects.len()];
+    let mut input_types = Vec::with_capacity(n_inputs);
+    for (id, input) in walk.variables.objects[..n_inputs].iter().enumerate() {
+        number[id] = id as u32;
+        input_types.push(types.id(input.bind(py))?);
+    }
+    let mut constants = Vec::new();
+    for (id, variable) in walk.variables.objects.iter().enumerate().skip(n_inputs) {
+        if walk.constants[id] {
+            number[id] = (n_inputs + constants.len()) as u32;
+            constants.push(variable.clone_ref(py));
+        } else if walk.owners[id] == NONE {
+            orphans.push(variable.clone_ref(py));
+        }
+    }
+    let mut next = (n_inputs + constants.len()) as u32;
+    let mut rows = GraphRows { ops: Vec::new(), inputs: Rows::empty(), types: Rows::empty() };
+    let mut row_types = Vec::new();
+    for &apply in &order {
+        rows.ops.push(walk.read_ops[apply as usize]);
+        // An orphan keeps `NONE`, which is no variable.
+        rows.inputs.push(walk.read_inputs.row(apply).iter().map(|&id| number[id as usize]));
+        for &output in walk.read_outputs.row(apply) {
+            // An output at which the walk ended is an input of the graph, and computed besides.
+            if (output as usize) >= n_inputs {
+                number[output as usize] = next;
+            }
+            next += 1;
+            row_types.push(types.id(walk.variables.objects[output as usize].bind(py))?);
+        }
+        rows.types.push(row_types.drain(..));
+    }
+    let outputs = results.iter().map(|&id| number[id as usize]).collect();
+    let n_constants = constants.len() as u32;
+    let graph = FlatGraph { inputs: input_types, n_constants, rows, outputs };
+    Ok((graph, walk.ops.objects, types.distinct, constants, orphans))
+}
+
+#[pymethods]
+impl FlatGraph {
+    /// A graph from its parts; see `parts`.
+    ///
+    /// Raises
+    /// ------
+    /// GraphError
+    ///     A node has no outputs, or reads a variable that does not come before it.
+    #[new]
+    fn new(
+        inputs: Vec<u32>,
+        n_constants: u32,
+        nodes: Vec<Node>,
+        outputs: Vec<u32>,
+    ) -> PyResult<Self> {
+        let mut rows = GraphRows { ops: Vec::new(), inputs: Rows::empty(), types: Rows::empty() };
+        for (op, inputs, types) in nodes {
+            rows.ops.push(op);
+            rows.inputs.push(inputs);
+            rows.types.push(types);
+        }
+        let n_leaves = inputs.len() + n_constants as usize;
+        rows.check(n_leaves, usize::MAX, usize::MAX).map_err(to_py)?;
+        Ok(Self { inputs, n_constants, rows, outputs })
+    }
+
+    /// The types of the inputs, the number of constants, for each node its op, what it reads and
+    /// the types of its outputs, and the variables that the graph computes.
+    fn parts(&self) -> (Vec<u32>, u32, Vec<Node>, Vec<u32>) {
+        (self.inputs.clone(), self.n_constants, self.nodes(), self.outputs.clone())
+    }
+
+    /// For each node its op, what it reads and the types of its outputs.
+    fn nodes(&self) -> Vec<Node> {
+        let row = |(node, &op): (u32, &u32)| {
+            (op, self.rows.inputs.row(node).to_vec(), self.rows.types.row(node).to_vec())
+        };
+        (0u32..).zip(&self.rows.ops).map(row).collect()
+    }
+
+    fn __len__(&self) -> usize {
+        self.rows.ops.len()
+    }
+
+    /// Interns the graph.
+    ///
+    /// Parameters
+    /// ----------
+    /// table : HashConsTable
+    /// ops, types, constants : list of Term
+    ///     For each op, type and constant of the graph its term.
+    /// fold : bool
+    ///     Whether nodes that are equal become one.
+    ///
+    /// Returns
+    /// -------
+    /// Term
+    ///     The graph's.
+    /// FlatGraph
+    ///     The graph with equal nodes, if ``fold``, and equal constants made one.
+    fn intern(
+        &self,
+        py: Python<'_>,
+        table: &HashConsTable,
+        ops: Vec<PyRef<'_, Term>>,
+        types: Vec<PyRef<'_, Term>>,
+        constants: Vec<PyRef<'_, Term>>,
+        fold: bool,
+    ) -> PyResult<(Term, Self)> {
+        let [ops, types, constants] =
+            [ops, types, constants].map(|terms| table.ids(terms.iter().map(|term| &**term)));
+        let (ops, types, constants) = (ops?, types?, constants?);
+        let duplicates = if fold { Duplicates::Fold } else { Duplicates::Number };
+        py.detach(|| self.intern_in(table, &ops, &types, &constants, duplicates)).map_err(to_py)
+    }
+}
+
+impl FlatGraph {
+    fn intern_in(
+        &self,
+        table: &HashConsTable,
+        ops: &[TermId],
+        types: &[TermId],
+        constants: &[TermId],
+        duplicates: Duplicates,
+    ) -> pytensor_fuse_core::Result<(Term, Self)> {
+        use pytensor_fuse_core::Error;
+        if constants.len() != self.n_constants as usize {
+            return Err(Error::LengthMismatch {
+                left: "constants",
+                left_len: constants.len(),
+                right: "the graph",
+                right_len: self.n_constants as usize,
+            });
+        }
+        let mut leaves = Vec::with_capacity(self.inputs.len() + constants.len());
+        let mut locked = table.shared().lock();
+        let interned = (|| {
+            for (position, &kind) in (0u32..).zip(&self.inputs) {
+                let limit = types.len();
+                let Some(&kind) = types.get(kind as usize) else {
+                    return Err(Error::OutOfRange { what: "type", id: kind.into(), limit });
+                };
+                leaves.push(locked.input(position, kind)?);
+            }
+            let terms = TermsOf { leaves: &[&leaves, constants].concat(), ops, types };
+            locked.intern_graph(&self.rows, terms, leaves.len(), &self.outputs, duplicates)
+        })();
+        locked.release_all(&leaves)?;
+        drop(locked);
+        let interned = interned?;
+        let root = table.own(interned.root);
+        Ok((root, self.folded(&leaves, constants, &interned.computed)))
+    }
+
+    /// The graph without variables whose terms an earlier one has.
+    fn folded(&self, inputs: &[TermId], constants: &[TermId], computed: &[TermId]) -> Self {
+        let n_leaves = (inputs.len() + constants.len()) as u32;
+        let mut first: FxHashMap<TermId, u32> = FxHashMap::default();
+        let mut number: Vec<u32> = (0u32..)
+            .zip(inputs.iter().chain(constants))
+            .map(|(variable, &term)| *first.entry(term).or_insert(variable))
+            .collect();
+        let mut rows = GraphRows { ops: Vec::new(), inputs: Rows::empty(), types: Rows::empty() };
+        let (mut next, mut at) = (n_leaves, 0);
+        for (node, &op) in (0u32..).zip(&self.rows.ops) {
+            let types = self.rows.types.row(node);
+            let terms = &computed[at..at + types.len()];
+            at += types.len();
+            if let Some(&known) = first.get(&terms[0]) {
+                number.extend((known..).take(terms.len()));
+                continue;
+            }
+            rows.ops.push(op);
+            let inputs = self.rows.inputs.row(node);
+            rows.inputs.push(inputs.iter().map(|&input| number[input as usize]));
+            rows.types.push(types.iter().copied());
+            for &term in terms {
+                first.insert(term, next);
+                number.push(next);
+                next += 1;
+            }
+        }
+        let outputs = self.outputs.iter().map(|&output| number[output as usize]).collect();
+        Self { inputs: self.inputs.clone(), n_constants: self.n_constants, rows, outputs }
+    }
+}

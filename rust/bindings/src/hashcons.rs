@@ -1,0 +1,289 @@
+//! The hash-cons table for Python.
+
+use numpy::PyArray1;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict};
+use pytensor_fuse_core::Rows;
+use pytensor_fuse_core::hashcons::{
+    Content, Duplicates, GraphRows, Handle, SharedTable, TermId, TermsOf,
+};
+
+use crate::errors::{other_table, to_py};
+use crate::ids::Ids;
+
+/// Contents longer than this are hashed without the interpreter.
+const LONG: usize = 1 << 16;
+
+/// A table in which every structure is there once, under one id.
+///
+/// What it holds are terms: ops, types and constants by their content (`compound`) or by nothing
+/// but themselves (`opaque`), inputs of graphs, applications of ops, their outputs, and graphs.
+/// Two graphs are equal exactly when their terms are. Terms are counted: one that nothing needs is
+/// freed, and its id used again. Safe to use from several threads.
+///
+/// Making a term takes time proportional to its number of children, expected (A. P. Ershov, "On
+/// programming of arithmetic operations", CACM 1(8), 1958).
+#[pyclass(frozen, module = "pytensor_fuse._core")]
+pub(crate) struct HashConsTable(SharedTable);
+
+/// A term of a `HashConsTable`, which stays in the table as long as this object lives.
+///
+/// Equal if it is the same term of the same table.
+#[pyclass(frozen, weakref, module = "pytensor_fuse._core")]
+pub(crate) struct Term(Handle);
+
+type IdArray<'py> = Bound<'py, PyArray1<u32>>;
+
+#[pymethods]
+impl Term {
+    /// Id of the term, which other terms may have later.
+    #[getter]
+    fn id(&self) -> TermId {
+        self.0.id()
+    }
+
+    /// The structural digest: 16 bytes that depend on nothing but the structure, in any process.
+    /// None if an opaque term is part of it.
+    #[getter]
+    fn digest<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
+        self.0.digest().map(|digest| PyBytes::new(py, digest.as_bytes()))
+    }
+
+    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
+        other.cast::<Self>().is_ok_and(|other| other.get().0 == self.0)
+    }
+
+    fn __hash__(&self) -> u64 {
+        self.0.id().into()
+    }
+}
+
+#[pymethods]
+impl HashConsTable {
+    #[new]
+    fn new() -> Self {
+        Self(SharedTable::new())
+    }
+
+    /// The term with this content and these children.
+    ///
+    /// Parameters
+    /// ----------
+    /// content : bytes
+    ///     Only its hash is kept.
+    /// children : sequence of Term
+    #[pyo3(signature = (content, children=Vec::new()))]
+    fn compound(
+        &self,
+        py: Python<'_>,
+        content: &[u8],
+        children: Vec<PyRef<'_, Term>>,
+    ) -> PyResult<Term> {
+        let children = self.ids(children.iter().map(|child| &**child))?;
+        let content = if content.len() > LONG {
+            py.detach(|| Content::of(content))
+        } else {
+            Content::of(content)
+        };
+        let id = self.0.lock().compound(content, &children);
+        id.map(|id| self.own(id)).map_err(to_py)
+    }
+
+    /// A term unlike any other, without a digest.
+    fn opaque(&self) -> PyResult<Term> {
+        let id = self.0.lock().opaque();
+        id.map(|id| self.own(id)).map_err(to_py)
+    }
+
+    /// Input number ``position`` of a graph, of type ``kind``.
+    fn input(&self, position: u32, kind: &Term) -> PyResult<Term> {
+        let kind = self.id(kind)?;
+        let id = self.0.lock().input(position, kind);
+        id.map(|id| self.own(id)).map_err(to_py)
+    }
+
+    /// ``op`` applied to ``inputs``, with outputs of ``types``, at least one.
+    fn apply(
+        &self,
+        op: &Term,
+        types: Vec<PyRef<'_, Term>>,
+        inputs: Vec<PyRef<'_, Term>>,
+    ) -> PyResult<Term> {
+        let op = self.id(op)?;
+        let types = self.ids(types.iter().map(|kind| &**kind))?;
+        let inputs = self.ids(inputs.iter().map(|input| &**input))?;
+        let id = self.0.lock().apply(op, &types, &inputs);
+        id.map(|id| self.own(id)).map_err(to_py)
+    }
+
+    /// Output ``index`` of an application; of one with a single output, that application itself.
+    fn output(&self, apply: &Term, index: u32) -> PyResult<Term> {
+        let apply = self.id(apply)?;
+        let id = self.0.lock().output(apply, index);
+        id.map(|id| self.own(id)).map_err(to_py)
+    }
+
+    /// The graph that computes ``outputs`` from ``inputs``, which are `input` 0, 1, ...
+    fn graph(&self, inputs: Vec<PyRef<'_, Term>>, outputs: Vec<PyRef<'_, Term>>) -> PyResult<Term> {
+        let inputs = self.ids(inputs.iter().map(|input| &**input))?;
+        let outputs = self.ids(outputs.iter().map(|output| &**output))?;
+        let id = self.0.lock().graph(&inputs, &outputs);
+        id.map(|id| self.own(id)).map_err(to_py)
+    }
+
+    /// Terms with these contents and no children.
+    ///
+    /// Parameters
+    /// ----------
+    /// contents : sequence of bytes
+    ///
+    /// Returns
+    /// -------
+    /// numpy.ndarray of uint32
+    ///     Their ids. The terms stay until these are given to `release`.
+    fn symbols<'py>(
+        &self,
+        py: Python<'py>,
+        contents: Vec<Bound<'py, PyBytes>>,
+    ) -> PyResult<IdArray<'py>> {
+        let contents: Vec<Content> =
+            contents.iter().map(|content| Content::of(content.as_bytes())).collect();
+        let mut table = self.0.lock();
+        let mut ids = Vec::with_capacity(contents.len());
+        for content in contents {
+            match table.compound(content, &[]) {
+                Ok(id) => ids.push(id),
+                Err(error) => {
+                    table.release_all(&ids).map_err(to_py)?;
+                    return Err(to_py(error));
+                }
+            }
+        }
+        Ok(PyArray1::from_vec(py, ids))
+    }
+
+    /// Interns apply nodes given as arrays, in topological order.
+    ///
+    /// Variables are numbered: the leaves, then the outputs of each node in turn.
+    ///
+    /// Parameters
+    /// ----------
+    /// leaves, ops, types : array_like of int
+    ///     Ids of terms.
+    /// node_ops : array_like of int, shape (n_nodes,)
+    ///     For each node an index into ``ops``.
+    /// input_offsets, inputs : array_like of int
+    ///     Node ``i`` reads the variables ``inputs[input_offsets[i]:input_offsets[i + 1]]``.
+    /// type_offsets, output_types : array_like of int
+    ///     Likewise, for each output of a node an index into ``types``.
+    ///
+    /// Returns
+    /// -------
+    /// numpy.ndarray of uint32
+    ///     The term of each output of each node. They stay until they are given to `release`.
+    ///
+    /// Raises
+    /// ------
+    /// GraphError
+    ///     The arrays are not such nodes.
+    /// IdError
+    ///     An index is out of range, or an id is not in the table.
+    #[pyo3(signature = (*, leaves, ops, types, node_ops, input_offsets, inputs, type_offsets,
+                        output_types))]
+    #[expect(clippy::too_many_arguments, reason = "one argument per array")]
+    fn intern<'py>(
+        &self,
+        py: Python<'py>,
+        leaves: &Bound<'py, PyAny>,
+        ops: &Bound<'py, PyAny>,
+        types: &Bound<'py, PyAny>,
+        node_ops: &Bound<'py, PyAny>,
+        input_offsets: &Bound<'py, PyAny>,
+        inputs: &Bound<'py, PyAny>,
+        type_offsets: &Bound<'py, PyAny>,
+        output_types: &Bound<'py, PyAny>,
+    ) -> PyResult<IdArray<'py>> {
+        let ids = |what: &'static str, values| Ids::new(what, values)?.to_u32(what);
+        let leaves = ids("leaves", leaves)?;
+        let (ops, types) = (ids("ops", ops)?, ids("types", types)?);
+        let node_ops = ids("node_ops", node_ops)?;
+        let input_offsets = ids("input_offsets", input_offsets)?;
+        let inputs = ids("inputs", inputs)?;
+        let type_offsets = ids("type_offsets", type_offsets)?;
+        let output_types = ids("output_types", output_types)?;
+        let interned = py.detach(|| {
+            let rows = GraphRows {
+                ops: node_ops,
+                inputs: Rows::new("inputs", input_offsets, inputs)?,
+                types: Rows::new("output_types", type_offsets, output_types)?,
+            };
+            let terms = TermsOf { leaves: &leaves, ops: &ops, types: &types };
+            self.0.lock().intern_rows(&rows, terms, Duplicates::Fold)
+        });
+        Ok(PyArray1::from_vec(py, interned.map_err(to_py)?))
+    }
+
+    /// Gives up the terms with these ids, once for each time that they were got.
+    ///
+    /// Raises
+    /// ------
+    /// IdError
+    ///     There is no such term, or nothing of it to give up. Those before it are given up.
+    fn release(&self, py: Python<'_>, ids: &Bound<'_, PyAny>) -> PyResult<()> {
+        let ids = Ids::new("ids", ids)?.to_u32("ids")?;
+        py.detach(|| self.0.lock().release_all(&ids)).map_err(to_py)
+    }
+
+    /// The structural digest of the term with this id; see `Term.digest`.
+    fn digest<'py>(&self, py: Python<'py>, term: u32) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        let digest = self.0.lock().digest(term).map_err(to_py)?;
+        Ok(digest.map(|digest| PyBytes::new(py, digest.as_bytes())))
+    }
+
+    /// Checks every invariant of the table; takes time proportional to its size.
+    ///
+    /// Raises
+    /// ------
+    /// GraphError
+    ///     The table is damaged, which is a bug.
+    fn check(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| self.0.lock().check()).map_err(to_py)
+    }
+
+    /// What the table holds: ``live`` terms, of them ``applies``, ids that are ``free``, the
+    /// ``peak`` of live terms, and ``bytes`` allocated.
+    fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let stats = self.0.lock().stats();
+        let dict = PyDict::new(py);
+        dict.set_item("live", stats.live)?;
+        dict.set_item("applies", stats.applies)?;
+        dict.set_item("free", stats.free)?;
+        dict.set_item("peak", stats.peak)?;
+        dict.set_item("bytes", stats.bytes)?;
+        Ok(dict)
+    }
+
+    fn __len__(&self) -> usize {
+        self.0.lock().stats().live
+    }
+}
+
+impl HashConsTable {
+    pub(crate) fn shared(&self) -> &SharedTable {
+        &self.0
+    }
+
+    /// A handle got from the table, as an object.
+    pub(crate) fn own(&self, id: TermId) -> Term {
+        Term(self.0.own(id))
+    }
+
+    /// Ids of terms that are this table's.
+    pub(crate) fn ids<'t>(&self, terms: impl Iterator<Item = &'t Term>) -> PyResult<Vec<TermId>> {
+        terms.map(|term| self.id(term)).collect()
+    }
+
+    fn id(&self, term: &Term) -> PyResult<TermId> {
+        if term.0.table().is(&self.0) { Ok(term.0.id()) } else { Err(other_table()) }
+    }
+}

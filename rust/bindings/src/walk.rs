@@ -1,0 +1,197 @@
+//! Walks PyTensor's objects into integer arrays. Decides nothing: what the arrays mean is for the
+//! Python package to say.
+
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PyString, PyType};
+use pytensor_fuse_core::Rows;
+use pytensor_fuse_core::plan::NONE;
+use rustc_hash::FxHashMap;
+
+/// Objects seen so far, by identity. Every object stays alive in `objects`, so that no address is
+/// used twice.
+#[derive(Default)]
+pub(crate) struct Interned {
+    ids: FxHashMap<usize, u32>,
+    pub(crate) objects: Vec<Py<PyAny>>,
+}
+
+impl Interned {
+    /// The id of `object`, and whether it is new.
+    pub(crate) fn id(&mut self, object: &Bound<'_, PyAny>) -> PyResult<(u32, bool)> {
+        let next = self.objects.len() as u32;
+        if next == NONE {
+            return Err(crate::errors::too_large("the graph"));
+        }
+        match self.ids.entry(object.as_ptr() as usize) {
+            std::collections::hash_map::Entry::Occupied(entry) => Ok((*entry.get(), false)),
+            std::collections::hash_map::Entry::Vacant(entry) => {
+                entry.insert(next);
+                self.objects.push(object.clone().unbind());
+                Ok((next, true))
+            }
+        }
+    }
+}
+
+/// Variables, apply nodes and ops, numbered in the order in which they are met.
+pub(crate) struct Walk<'py, 'a> {
+    pub(crate) py: Python<'py>,
+    constant: &'a Bound<'py, PyType>,
+    pub(crate) variables: Interned,
+    /// Owner of each variable: an index into `applies`, or [`NONE`].
+    pub(crate) owners: Vec<u32>,
+    pub(crate) constants: Vec<bool>,
+    pub(crate) applies: Interned,
+    /// What has been read of `applies`, in their order: op, inputs, outputs.
+    pub(crate) read_ops: Vec<u32>,
+    pub(crate) read_inputs: Rows,
+    pub(crate) read_outputs: Rows,
+    pub(crate) ops: Interned,
+    /// For each Python class of variables whether it is a class of constants.
+    constant_classes: FxHashMap<usize, (bool, Py<PyType>)>,
+}
+
+impl<'py, 'a> Walk<'py, 'a> {
+    /// A walk that has met nothing yet; `constant` is the class of constants.
+    pub(crate) fn new(py: Python<'py>, constant: &'a Bound<'py, PyType>) -> Self {
+        Self {
+            py,
+            constant,
+            variables: Interned::default(),
+            owners: Vec::new(),
+            constants: Vec::new(),
+            applies: Interned::default(),
+            read_ops: Vec::new(),
+            read_inputs: Rows::empty(),
+            read_outputs: Rows::empty(),
+            ops: Interned::default(),
+            constant_classes: FxHashMap::default(),
+        }
+    }
+
+    /// Numbers a variable at which the walk ends, whatever computes it; says whether it is new.
+    pub(crate) fn root(&mut self, variable: &Bound<'py, PyAny>) -> PyResult<bool> {
+        let (_, is_new) = self.variables.id(variable)?;
+        if is_new {
+            self.owners.push(NONE);
+            self.constants.push(false);
+        }
+        Ok(is_new)
+    }
+
+    pub(crate) fn variable(&mut self, variable: &Bound<'py, PyAny>) -> PyResult<u32> {
+        let (id, is_new) = self.variables.id(variable)?;
+        if is_new {
+            let is_constant = self.is_constant(variable)?;
+            let owner = if is_constant {
+                NONE
+            } else {
+                let owner = variable.getattr(intern!(self.py, "owner"))?;
+                if owner.is_none() { NONE } else { self.applies.id(&owner)?.0 }
+            };
+            self.owners.push(owner);
+            self.constants.push(is_constant);
+        }
+        Ok(id)
+    }
+
+    fn is_constant(&mut self, variable: &Bound<'py, PyAny>) -> PyResult<bool> {
+        let class = variable.get_type();
+        let key = class.as_ptr() as usize;
+        if let Some(&(known, _)) = self.constant_classes.get(&key) {
+            return Ok(known);
+        }
+        let answer = class.is_subclass(self.constant)?;
+        self.constant_classes.insert(key, (answer, class.unbind()));
+        Ok(answer)
+    }
+
+    /// Reads apply nodes up to `apply`, which were met as owners.
+    pub(crate) fn read(&mut self, apply: u32) -> PyResult<()> {
+        let mut row = Vec::new();
+        while self.read_ops.len() <= apply as usize {
+            let next = self.read_ops.len();
+            let node = self.applies.objects[next].clone_ref(self.py).into_bound(self.py);
+            let (op, _) = self.ops.id(&node.getattr(intern!(self.py, "op"))?)?;
+            self.read_ops.push(op);
+            self.variables_of(&node.getattr(intern!(self.py, "inputs"))?, &mut row)?;
+            self.read_inputs.push(row.drain(..));
+            self.variables_of(&node.getattr(intern!(self.py, "outputs"))?, &mut row)?;
+            self.read_outputs.push(row.drain(..));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn variables_of(
+        &mut self,
+        row: &Bound<'py, PyAny>,
+        ids: &mut Vec<u32>,
+    ) -> PyResult<()> {
+        if let Ok(list) = row.cast::<PyList>() {
+            for variable in list.iter() {
+                ids.push(self.variable(&variable)?);
+            }
+        } else {
+            for variable in row.try_iter()? {
+                ids.push(self.variable(&variable?)?);
+            }
+        }
+        Ok(())
+    }
+
+    /// The nodes needed for `results`, each after those that it reads, in the order in which
+    /// `pytensor.graph.traversal.toposort` yields them: depth first from the last result, the last
+    /// missing input first.
+    pub(crate) fn toposort(&mut self, results: &[u32]) -> PyResult<Vec<u32>> {
+        let mut order = Vec::new();
+        let mut computed = vec![false; self.owners.len()];
+        // An apply node waits for its inputs once: waiting again, it waits for itself.
+        let mut has_waited = vec![false; self.read_ops.len()];
+        let mut todo = results.to_vec();
+        while let Some(variable) = todo.pop() {
+            let owner = self.owners[variable as usize];
+            if owner == NONE || computed[variable as usize] {
+                continue;
+            }
+            self.read(owner)?;
+            computed.resize(self.owners.len(), false);
+            let (inputs, outputs) = (self.read_inputs.row(owner), self.read_outputs.row(owner));
+            let before = todo.len();
+            todo.push(variable);
+            todo.extend(inputs.iter().filter(|&&input| {
+                !computed[input as usize] && self.owners[input as usize] != NONE
+            }));
+            if todo.len() > before + 1 {
+                has_waited.resize(self.read_ops.len(), false);
+                if std::mem::replace(&mut has_waited[owner as usize], true) {
+                    return Err(crate::errors::cyclic());
+                }
+                continue;
+            }
+            todo.pop();
+            for &output in outputs {
+                computed[output as usize] = true;
+            }
+            order.push(owner);
+        }
+        Ok(order)
+    }
+}
+
+/// Distinct strings, by value: there are few, and most are the same object.
+#[derive(Default)]
+pub(crate) struct Strings(pub(crate) Vec<Py<PyString>>);
+
+impl Strings {
+    pub(crate) fn id(&mut self, string: Bound<'_, PyString>) -> PyResult<u32> {
+        let py = string.py();
+        for (id, known) in (0u32..).zip(&self.0) {
+            if known.is(&string) || known.bind(py).as_any().eq(&string)? {
+                return Ok(id);
+            }
+        }
+        self.0.push(string.unbind());
+        Ok(self.0.len() as u32 - 1)
+    }
+}

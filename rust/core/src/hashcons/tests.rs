@@ -1,0 +1,385 @@
+#![allow(clippy::unwrap_used)]
+
+use std::collections::HashMap;
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::Index;
+
+use super::*;
+use crate::rows::Rows;
+
+/// One call of the table; indices pick among the terms that are held.
+#[derive(Debug, Clone)]
+enum Call {
+    Compound(u8, Vec<Index>),
+    Opaque,
+    Input(u8, Index),
+    Apply(Index, Vec<Index>, Vec<Index>),
+    Output(Index, u8),
+    Graph(Vec<Index>, Vec<Index>),
+    Retain(Index),
+    Release(Index),
+}
+
+fn calls() -> impl Strategy<Value = Vec<Call>> {
+    let some = || vec(any::<Index>(), 0..3);
+    let call = prop_oneof![
+        (0u8..3, some()).prop_map(|(content, children)| Call::Compound(content, children)),
+        Just(Call::Opaque),
+        (0u8..3, any::<Index>()).prop_map(|(position, kind)| Call::Input(position, kind)),
+        (any::<Index>(), some(), some())
+            .prop_map(|(op, types, inputs)| Call::Apply(op, types, inputs)),
+        (any::<Index>(), 0u8..3).prop_map(|(apply, index)| Call::Output(apply, index)),
+        (some(), some()).prop_map(|(inputs, outputs)| Call::Graph(inputs, outputs)),
+        any::<Index>().prop_map(Call::Retain),
+        any::<Index>().prop_map(Call::Release),
+        any::<Index>().prop_map(Call::Release),
+    ];
+    vec(call, 0..60)
+}
+
+/// What a term is, written out in full: the oracle for equality.
+type Meaning = String;
+
+/// A handle on a term, with what the term means.
+type Held = Vec<(TermId, Meaning)>;
+
+/// The results of an apply term whose meaning is written `apply(n|...)`.
+fn n_outputs(meaning: &str) -> Option<u32> {
+    meaning.strip_prefix("apply(")?.split('|').next()?.parse().ok()
+}
+
+/// Makes the call and returns the handle that it gave, if any.
+fn make(table: &mut HashConsTable, held: &mut Held, call: &Call, n_opaque: &mut u32) {
+    let pick = |index: &Index| held[index.index(held.len())].clone();
+    let unzip = |picks: &[Index]| -> (Vec<TermId>, String) {
+        let (ids, meanings): (Vec<_>, Vec<_>) = picks.iter().map(pick).unzip();
+        (ids, meanings.join(","))
+    };
+    if held.is_empty() && !matches!(call, Call::Opaque) {
+        let id = table.compound(Content::of(b"first"), &[]).unwrap();
+        held.push((id, "compound(first|)".into()));
+        return;
+    }
+    let result = match call {
+        Call::Compound(content, children) => {
+            let (ids, meanings) = unzip(children);
+            let id = table.compound(Content::of(&[*content]), &ids).unwrap();
+            (id, format!("compound({content}|{meanings})"))
+        }
+        Call::Opaque => {
+            *n_opaque += 1;
+            (table.opaque().unwrap(), format!("opaque{n_opaque}"))
+        }
+        Call::Input(position, kind) => {
+            let (kind, meaning) = pick(kind);
+            let id = table.input(u32::from(*position), kind).unwrap();
+            (id, format!("input({position}|{meaning})"))
+        }
+        Call::Apply(op, types, inputs) => {
+            let ((op, meaning), (types, type_meanings)) = (pick(op), unzip(types));
+            let (inputs, input_meanings) = unzip(inputs);
+            match table.apply(op, &types, &inputs) {
+                Err(Error::Inconsistent(_)) if types.is_empty() => return,
+                id => {
+                    let n = types.len();
+                    let text = format!("apply({n}|{meaning}|{type_meanings}|{input_meanings})");
+                    (id.unwrap(), text)
+                }
+            }
+        }
+        Call::Output(apply, index) => {
+            let (apply, meaning) = pick(apply);
+            let index = u32::from(*index);
+            match (table.output(apply, index), n_outputs(&meaning)) {
+                (Err(Error::Inconsistent(_)), None) => return,
+                (Err(Error::OutOfRange { .. }), Some(n)) if index >= n => return,
+                (id, Some(1)) => (id.unwrap(), meaning),
+                (id, _) => (id.unwrap(), format!("output({index}|{meaning})")),
+            }
+        }
+        Call::Graph(inputs, outputs) => {
+            let (inputs, input_meanings) = unzip(inputs);
+            let (outputs, output_meanings) = unzip(outputs);
+            match table.graph(&inputs, &outputs) {
+                Err(Error::Inconsistent(_)) => return,
+                id => (id.unwrap(), format!("graph({input_meanings}|{output_meanings})")),
+            }
+        }
+        Call::Retain(index) => {
+            let (id, meaning) = pick(index);
+            table.retain(id).unwrap();
+            (id, meaning)
+        }
+        Call::Release(index) => {
+            let (id, _) = held.swap_remove(index.index(held.len()));
+            table.release(id).unwrap();
+            return;
+        }
+    };
+    held.push(result);
+}
+
+proptest! {
+    #[test]
+    fn ids_are_equal_exactly_when_meanings_are(calls in calls()) {
+        let (mut table, mut held, mut n_opaque) = (HashConsTable::new(), Held::new(), 0);
+        for call in &calls {
+            make(&mut table, &mut held, call, &mut n_opaque);
+            prop_assert_eq!(table.check(), Ok(()));
+            let mut meaning_of: HashMap<TermId, &str> = HashMap::new();
+            let mut id_of: HashMap<&str, TermId> = HashMap::new();
+            for (id, meaning) in &held {
+                prop_assert_eq!(*meaning_of.entry(*id).or_insert(meaning), meaning);
+                prop_assert_eq!(*id_of.entry(meaning).or_insert(*id), *id);
+                let is_stable = table.digest(*id).unwrap().is_some();
+                prop_assert_eq!(is_stable, !meaning.contains("opaque"));
+            }
+        }
+        for (id, _) in &held {
+            table.release(*id).unwrap();
+        }
+        prop_assert_eq!(table.stats().live, 0);
+        prop_assert_eq!(table.stats().applies, 0);
+        prop_assert_eq!(table.check(), Ok(()));
+    }
+
+    #[test]
+    fn digests_do_not_depend_on_what_else_is_in_the_table(
+        before in calls(),
+        calls in calls(),
+    ) {
+        let digests = |before: &[Call]| {
+            let (mut table, mut held, mut n_opaque) = (HashConsTable::new(), Held::new(), 0);
+            for call in before {
+                make(&mut table, &mut held, call, &mut n_opaque);
+            }
+            let mut held = Held::new();
+            for call in &calls {
+                make(&mut table, &mut held, call, &mut n_opaque);
+            }
+            held.iter().map(|&(id, _)| table.digest(id).unwrap()).collect::<Vec<_>>()
+        };
+        let alone = digests(&[]);
+        prop_assert_eq!(digests(&before), alone);
+    }
+
+    #[test]
+    fn equal_digests_mean_equal_terms(calls in calls()) {
+        let (mut table, mut held, mut n_opaque) = (HashConsTable::new(), Held::new(), 0);
+        for call in &calls {
+            make(&mut table, &mut held, call, &mut n_opaque);
+        }
+        let mut id_of = HashMap::new();
+        for (id, _) in held {
+            let digest = table.term(id).digest;
+            prop_assert_eq!(*id_of.entry(digest).or_insert(id), id);
+        }
+    }
+
+    #[test]
+    fn rows_are_interned_as_their_nodes_are_one_by_one(
+        nodes in vec((0u32..3, vec(any::<Index>(), 0..3), 1usize..3), 0..30),
+        numbered in any::<bool>(),
+    ) {
+        let mut table = HashConsTable::new();
+        let double = table.compound(Content::of(b"double"), &[]).unwrap();
+        let ops: Vec<_> =
+            (0u8..3).map(|op| table.compound(Content::of(&[op]), &[]).unwrap()).collect();
+        let leaves: Vec<_> = (0..2).map(|i| table.input(i, double).unwrap()).collect();
+        let mut rows =
+            GraphRows { ops: Vec::new(), inputs: Rows::empty(), types: Rows::empty() };
+        let mut n_variables = leaves.len();
+        for (op, inputs, n_outputs) in &nodes {
+            rows.ops.push(*op);
+            rows.inputs.push(inputs.iter().map(|input| input.index(n_variables) as u32));
+            rows.types.push(std::iter::repeat_n(0, *n_outputs));
+            n_variables += n_outputs;
+        }
+        let duplicates = if numbered { Duplicates::Number } else { Duplicates::Fold };
+        let live = table.stats().live;
+        let terms = TermsOf { leaves: &leaves, ops: &ops, types: &[double] };
+        let outputs: Vec<u32> = (0..n_variables as u32).collect();
+        let graph = table.intern_graph(&rows, terms, 2, &outputs, duplicates).unwrap();
+        prop_assert_eq!(table.check(), Ok(()));
+
+        // One by one, in the same table: the same ids, or, numbered, others for duplicates.
+        let mut variables = leaves.clone();
+        let mut seen = HashMap::new();
+        for node in 0..nodes.len() as u32 {
+            let inputs: Vec<_> =
+                rows.inputs.row(node).iter().map(|&input| variables[input as usize]).collect();
+            let types = vec![double; rows.types.row(node).len()];
+            let apply = table.apply(ops[rows.ops[node as usize] as usize], &types, &inputs).unwrap();
+            let at = variables.len() - leaves.len();
+            let computed = &graph.computed[at..at + types.len()];
+            let first = table.output(apply, 0).unwrap();
+            let count = seen.entry(first).or_insert(0);
+            prop_assert_eq!(first == computed[0], *count == 0 || !numbered);
+            *count += 1;
+            variables.extend(computed);
+        }
+        if numbered {
+            let mut distinct = graph.computed.clone();
+            distinct.sort_unstable();
+            distinct.dedup();
+            prop_assert_eq!(distinct.len(), graph.computed.len());
+        }
+        for _ in 0..2 {
+            let again = table.intern_graph(&rows, terms, 2, &outputs, duplicates).unwrap();
+            prop_assert_eq!(again.root, graph.root);
+            table.release(again.root).unwrap();
+        }
+        for id in (0..table.terms.len() as u32).rev() {
+            while table.release(id).is_ok() {}
+        }
+        prop_assert!(live > 0 && table.stats().live == 0);
+    }
+}
+
+fn chain(n_nodes: usize) -> GraphRows {
+    let mut rows = GraphRows { ops: vec![0; n_nodes], inputs: Rows::empty(), types: Rows::empty() };
+    for node in 0..n_nodes as u32 {
+        rows.inputs.push([node]);
+        rows.types.push([0]);
+    }
+    rows
+}
+
+#[test]
+fn a_digest_is_the_same_everywhere() {
+    let mut table = HashConsTable::new();
+    let double = table.compound(Content::of(b"float64"), &[]).unwrap();
+    let exp = table.compound(Content::of(b"exp"), &[double]).unwrap();
+    let x = table.input(0, double).unwrap();
+    let split = table.apply(exp, &[double, double], &[x, x]).unwrap();
+    let second = table.output(split, 1).unwrap();
+    let graph = table.graph(&[x], &[split, second]).unwrap();
+    let digests = [double, exp, x, split, second, graph]
+        .map(|id| table.digest(id).unwrap().unwrap().to_string());
+    // Computed with another implementation of BLAKE3, from the description in `Digest::of`.
+    assert_eq!(
+        digests,
+        [
+            "3a596cc307e4c8c55272595b03cf1785",
+            "3fb98d88f4b15ad7ae6d54c32c5d8854",
+            "afc78a13841c462b36625cb457b52096",
+            "78f4a17087750204f540e6a6bfa08216",
+            "4a4d8f80f09bb85402adb7cadac02ea1",
+            "4109844a4313060c1c6c2016fd7a78ec",
+        ]
+    );
+}
+
+#[test]
+fn what_is_not_in_the_table_is_named() {
+    let mut table = HashConsTable::new();
+    let op = table.compound(Content::of(b"op"), &[]).unwrap();
+    let x = table.input(0, op).unwrap();
+    table.release(x).unwrap();
+    assert_eq!(table.release(x), Err(Error::NoTerm { id: x, limit: 2 }));
+    assert_eq!(table.apply(op, &[op], &[x]), Err(Error::NoTerm { id: x, limit: 2 }));
+    assert_eq!(table.digest(7), Err(Error::NoTerm { id: 7, limit: 2 }));
+    let x = table.input(1, op).unwrap();
+    assert!(matches!(table.graph(&[x], &[]), Err(Error::Inconsistent(_))));
+    // A parent needs it, but nobody has a handle to give back.
+    table.release(op).unwrap();
+    assert_eq!(table.release(op), Err(Error::NoTerm { id: op, limit: 2 }));
+    assert_eq!(table.check(), Ok(()));
+}
+
+#[test]
+fn rows_that_are_refused_leave_the_table_as_it_was() {
+    let mut table = HashConsTable::new();
+    let op = table.compound(Content::of(b"op"), &[]).unwrap();
+    let x = table.input(0, op).unwrap();
+    let terms = TermsOf { leaves: &[x], ops: &[op], types: &[op] };
+    let mut forward = chain(3);
+    forward.inputs = Rows::new("inputs", vec![0, 1, 2, 3], vec![0, 2, 1]).unwrap();
+    let mut without_outputs = chain(1);
+    without_outputs.types = Rows::new("types", vec![0, 0], vec![]).unwrap();
+    let dead = TermsOf { leaves: &[9], ..terms };
+    for (rows, terms, outputs, kind) in [
+        (&forward, terms, 1u32, "out-of-range"),
+        (&without_outputs, terms, 0, "inconsistent"),
+        (&chain(2), dead, 1, "no-term"),
+        (&chain(2), terms, 3, "out-of-range"),
+    ] {
+        let refused = table.intern_graph(rows, terms, 1, &[outputs], Duplicates::Fold);
+        assert_eq!(refused.unwrap_err().kind(), kind);
+        assert_eq!(table.stats().live, 2);
+        assert_eq!(table.check(), Ok(()));
+    }
+}
+
+#[test]
+fn deep_graphs_are_freed_without_recursion_and_memory_is_given_back() {
+    let mut table = HashConsTable::new();
+    let op = table.compound(Content::of(b"op"), &[]).unwrap();
+    let x = table.input(0, op).unwrap();
+    let small = table.stats().bytes;
+    let n_nodes = 300_000;
+    let terms = TermsOf { leaves: &[x], ops: &[op], types: &[op] };
+    let outputs = [n_nodes as u32];
+    let graph = table.intern_graph(&chain(n_nodes), terms, 1, &outputs, Duplicates::Fold).unwrap();
+    assert_eq!(table.stats().applies, n_nodes);
+    // A term made late that stays holds the slots below it, but not for good.
+    let late = table.compound(Content::of(b"late"), &[]).unwrap();
+    table.release(graph.root).unwrap();
+    assert_eq!(table.stats().live, 3);
+    for id in [op, x, late] {
+        table.release(id).unwrap();
+    }
+    assert_eq!(table.stats().live, 0);
+    assert!(table.stats().bytes <= small + 64 * size_of::<Term>(), "{:?}", table.stats());
+    assert_eq!(table.check(), Ok(()));
+}
+
+#[test]
+fn threads_share_a_table() {
+    let table = SharedTable::new();
+    let n_threads = 4;
+    let roots: Vec<Vec<Handle>> = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..n_threads)
+            .map(|worker| {
+                let table = table.clone();
+                scope.spawn(move || {
+                    let mut kept = Vec::new();
+                    for round in 0..200 {
+                        let op = table.compound(Content::of(b"op"), &[]).unwrap();
+                        let x = table.lock().input(0, op.id()).unwrap();
+                        let x = table.own(x);
+                        let terms =
+                            TermsOf { leaves: &[x.id()], ops: &[op.id()], types: &[op.id()] };
+                        let length = (round * 7 + worker) % 50 + 1;
+                        let graph = table.lock().intern_graph(
+                            &chain(length),
+                            terms,
+                            1,
+                            &[length as u32],
+                            Duplicates::Fold,
+                        );
+                        let root = table.own(graph.unwrap().root);
+                        if round % 50 == 0 {
+                            assert_eq!(table.lock().check(), Ok(()));
+                            kept.push(root);
+                        }
+                    }
+                    kept
+                })
+            })
+            .collect();
+        workers.into_iter().map(|worker| worker.join().unwrap()).collect()
+    });
+    assert_eq!(table.lock().check(), Ok(()));
+    for (worker, kept) in roots.iter().enumerate() {
+        for (i, root) in kept.iter().enumerate() {
+            // 50 rounds are 350 steps: the same length again.
+            assert_eq!(*root, kept[0], "worker {worker}, root {i}");
+        }
+    }
+    assert_ne!(roots[0][0], roots[1][0]);
+    drop(roots);
+    assert_eq!(table.lock().stats().live, 0);
+}

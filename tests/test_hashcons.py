@@ -1,0 +1,219 @@
+"""The hash-cons table from Python; its invariants are tested in Rust, call by call."""
+
+from __future__ import annotations
+
+import gc
+import random
+import threading
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytensor_fuse import _core
+from pytensor_fuse.graph import GraphError, HashConsTable, IdError, Term
+
+
+@st.composite
+def rows(draw: st.DrawFn) -> list[tuple[int, list[int], int]]:
+    """Nodes over two leaves: op, variables read, number of outputs."""
+    nodes = []
+    n_variables = 2
+    for _ in range(draw(st.integers(0, 12))):
+        inputs = draw(st.lists(st.integers(0, n_variables - 1), max_size=3))
+        n_outputs = draw(st.integers(1, 2))
+        nodes.append((draw(st.integers(0, 2)), inputs, n_outputs))
+        n_variables += n_outputs
+    return nodes
+
+
+def as_arrays(nodes: list[tuple[int, list[int], int]]) -> dict[str, np.ndarray]:
+    def offsets(lengths: list[int]) -> np.ndarray:
+        return np.concatenate([[0], np.cumsum(lengths)]).astype("uint32")
+
+    inputs = [variable for _, row, _ in nodes for variable in row]
+    return {
+        "node_ops": np.array([op for op, _, _ in nodes], dtype="uint32"),
+        "input_offsets": offsets([len(row) for _, row, _ in nodes]),
+        "inputs": np.array(inputs, dtype="uint32"),
+        "type_offsets": offsets([n for _, _, n in nodes]),
+        "output_types": np.zeros(sum(n for _, _, n in nodes), dtype="uint32"),
+    }
+
+
+def written_out(nodes: list[tuple[int, list[int], int]]) -> list[str]:
+    """What each output of each node is, in full: equal exactly for equal structures."""
+    variables = ["x", "y"]
+    for op, inputs, n_outputs in nodes:
+        applied = f"op{op}({','.join(variables[i] for i in inputs)})/{n_outputs}"
+        variables += [f"{applied}.{i}" for i in range(n_outputs)]
+    return variables[2:]
+
+
+class Ground:
+    """A table with three ops, a type and two inputs."""
+
+    def __init__(self) -> None:
+        self.table = HashConsTable()
+        self.double = self.table.compound(b"float64")
+        self.ops = [self.table.compound(b"op", [self.table.compound(bytes([i]))]) for i in range(3)]
+        self.leaves = [self.table.input(i, self.double) for i in range(2)]
+
+    def intern(self, nodes: list[tuple[int, list[int], int]]) -> np.ndarray:
+        return self.table.intern(
+            leaves=[leaf.id for leaf in self.leaves],
+            ops=[op.id for op in self.ops],
+            types=[self.double.id],
+            **as_arrays(nodes),
+        )
+
+
+@given(rows(), rows())
+def test_equal_ids_mean_equal_structures(first, second):
+    ground = Ground()
+    size = len(ground.table)
+    texts = written_out(first) + written_out(second)
+    ids = np.concatenate([ground.intern(first), ground.intern(second)])
+    ground.table.check()
+    assert len(set(zip(ids.tolist(), texts, strict=True))) == len(set(texts)) == len(set(ids))
+    digests = [ground.table.digest(int(i)) for i in ids]
+    assert len(set(digests)) == len(set(texts))
+    ground.table.release(ids)
+    assert len(ground.table) == size
+    other = Ground()
+    assert [other.table.digest(int(i)) for i in other.intern(first)] == digests[
+        : len(other.intern(first))
+    ]
+
+
+def test_terms_are_given_back_when_their_objects_go():
+    table = HashConsTable()
+    double = table.compound(b"float64")
+    opaque = table.opaque()
+    graph = table.graph(
+        [table.input(0, double)],
+        [table.apply(opaque, [double, double], [table.input(0, double)])],
+    )
+    assert table.stats() == {"live": 5, "applies": 1, "free": 0, "peak": 5} | {
+        "bytes": table.stats()["bytes"]
+    }
+    assert graph.digest is None
+    assert opaque.digest is None
+    assert double.digest is not None
+    del graph, opaque, double
+    gc.collect()
+    assert len(table) == 0
+    table.check()
+
+
+def test_terms_compare_by_what_they_are():
+    table, other = HashConsTable(), HashConsTable()
+    assert table.compound(b"a") == table.compound(b"a")
+    assert len({table.compound(b"a"), table.compound(b"a"), table.compound(b"b")}) == 2
+    assert table.compound(b"a") != table.compound(b"b")
+    assert table.compound(b"a") != other.compound(b"a")
+    assert table.compound(b"a") != b"a"
+    assert table.compound(b"a").digest == other.compound(b"a").digest
+    assert table.opaque() != table.opaque()
+    one = table.apply(table.compound(b"op"), [table.compound(b"type")], [])
+    assert table.output(one, 0) == one
+
+
+def test_bad_arguments_are_named():
+    ground = Ground()
+    table = ground.table
+    op, double = ground.ops[0], ground.double
+    with pytest.raises(ValueError, match="another hash-cons table"):
+        HashConsTable().apply(op, [double], [])
+    with pytest.raises(GraphError, match="has no outputs"):
+        table.apply(op, [], [])
+    with pytest.raises(GraphError, match=f"term {op.id} is not an apply node"):
+        table.output(op, 0)
+    with pytest.raises(IdError, match=r"output 2 is outside 0\.\.2"):
+        table.output(table.apply(op, [double, double], []), 2)
+    with pytest.raises(GraphError, match="is not input 0"):
+        table.graph([ground.leaves[1]], [])
+    with pytest.raises(IdError, match=r"input 2 is outside 0\.\.2"):
+        ground.intern([(0, [2], 1)])
+    with pytest.raises(IdError, match=r"op 3 is outside 0\.\.3"):
+        ground.intern([(3, [], 1)])
+    with pytest.raises(IdError, match="no term 1000000") as error:
+        table.digest(1_000_000)
+    assert (error.value.id, error.value.kind) == (1_000_000, "no-term")
+    ids = ground.intern([(0, [0, 1], 1)])
+    table.release(ids)
+    with pytest.raises(IdError, match=f"no term {ids[0]}"):
+        table.release(ids)
+    # The objects hold theirs; nobody can give those up by their ids... more often than got.
+    with pytest.raises(TypeError):
+        table.compound("text")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="integers"):
+        table.release([0.5])  # type: ignore[list-item]
+    table.check()
+
+
+def test_threads_share_a_table():
+    table = HashConsTable()
+    failures: list[BaseException] = []
+    kept: list[Term] = []
+
+    def work(seed: int) -> None:
+        rng = random.Random(seed)
+        terms: list[Term] = []
+        try:
+            for _ in range(3_000):
+                if terms and rng.random() < 0.45:
+                    terms.pop(rng.randrange(len(terms)))
+                    continue
+                children = rng.sample(terms, min(len(terms), rng.randrange(3)))
+                terms.append(table.compound(bytes([rng.randrange(4)]), children))
+                if rng.random() < 0.01:
+                    table.check()
+            # Built from scratch by each thread.
+            top = table.compound(b"bottom")
+            for _ in range(100):
+                top = table.compound(b"up", [top])
+            kept.append(top)
+        except BaseException as error:  # A failure in a thread is the test's.
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+    assert len(kept) == 4
+    assert len(set(kept)) == 1
+    table.check()
+    kept.clear()
+    gc.collect()
+    assert len(table) == 0
+
+
+def test_a_flat_graph_is_checked():
+    with pytest.raises(GraphError, match="node 0 has no outputs"):
+        _core.FlatGraph([0], 0, [(0, [0], [])], [1])
+    with pytest.raises(IdError, match=r"input 1 is outside 0\.\.1"):
+        _core.FlatGraph([0], 0, [(0, [1], [0])], [1])
+    table = HashConsTable()
+    good, bad = (_core.FlatGraph([0], 1, [(0, [0, 1], [0])], [i]) for i in (2, 9))
+    op, double = table.compound(b"op"), table.compound(b"float64")
+    for flat, ops, types, constants, message in [
+        (bad, [op], [double], [double], r"output 9 is outside 0\.\.3"),
+        (good, [], [double], [double], r"op 0 is outside 0\.\.0"),
+        (good, [op], [], [double], r"type 0 is outside 0\.\.0"),
+        (good, [op], [double], [], "constants has 0 entries but the graph has 1"),
+    ]:
+        with pytest.raises(GraphError, match=message):
+            flat.intern(table, ops, types, constants, True)
+        assert len(table) == 2
+    flat = _core.FlatGraph([0], 1, [(0, [0, 1], [0]), (0, [0, 1], [0])], [2, 3])
+    folded_term, folded = flat.intern(table, [op], [double], [table.compound(b"1")], True)
+    assert (len(folded), folded.parts()[3]) == (1, [2, 2])
+    apart_term, apart = flat.intern(table, [op], [double], [table.compound(b"1")], False)
+    assert (len(apart), apart.parts()) == (2, flat.parts())
+    assert folded_term != apart_term
+    again, _ = folded.intern(table, [op], [double], [table.compound(b"1")], True)
+    assert again == folded_term
