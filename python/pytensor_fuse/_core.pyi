@@ -138,6 +138,14 @@ class FlatGraph:
         self,
     ) -> tuple[list[int], int, list[tuple[int, list[int], list[int]]], list[int]]: ...
     def nodes(self) -> list[tuple[int, list[int], list[int]]]: ...
+    def substitute(
+        self,
+        table: HashConsTable,
+        leaves: Sequence[Term],
+        masks: Sequence[int],
+        ops: Sequence[Term],
+        types: Sequence[Term],
+    ) -> list[tuple[Term, int]]: ...
     def intern(
         self,
         table: HashConsTable,
@@ -184,8 +192,12 @@ class FusedClusters:
     @property
     def n_fusable(self) -> int: ...
     def kernels(
-        self, extraction: Extraction, kinds: Sequence[int], dtype_codes: Sequence[int]
-    ) -> list[tuple[bytes, list[int], list[int], list[int]]]: ...
+        self,
+        extraction: Extraction,
+        table: HashConsTable,
+        ops: Sequence[Term | None],
+        types: Sequence[Term],
+    ) -> list[tuple[Term, list[int], list[int], list[int]]]: ...
     def explain(self, a: int, b: int) -> tuple[str, list[int], int]: ...
 
 def extract(

@@ -4,9 +4,9 @@
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple, PyType};
-use pytensor_fuse_core::Rows;
 use pytensor_fuse_core::hashcons::{Duplicates, GraphRows, TermId, TermsOf};
 use pytensor_fuse_core::plan::NONE;
+use pytensor_fuse_core::{Error, Result, Rows};
 use rustc_hash::FxHashMap;
 
 use crate::errors::to_py;
@@ -190,6 +190,48 @@ impl FlatGraph {
         self.rows.ops.len()
     }
 
+    /// Interns the nodes with other terms in the place of the inputs and constants.
+    ///
+    /// Parameters
+    /// ----------
+    /// table : HashConsTable
+    /// leaves : list of Term
+    ///     One for each input, then one for each constant.
+    /// masks : list of int
+    ///     64 bits for each of these.
+    /// ops, types : list of Term
+    ///     For each op and type of the graph its term.
+    ///
+    /// Returns
+    /// -------
+    /// list of (Term, int)
+    ///     For each variable that the graph computes its term, and the bits that all leaves that
+    ///     it depends on have.
+    fn substitute(
+        &self,
+        py: Python<'_>,
+        table: &HashConsTable,
+        leaves: Vec<PyRef<'_, Term>>,
+        masks: Vec<u64>,
+        ops: Vec<PyRef<'_, Term>>,
+        types: Vec<PyRef<'_, Term>>,
+    ) -> PyResult<Vec<(Term, u64)>> {
+        let [leaves, ops, types] =
+            [leaves, ops, types].map(|terms| table.ids(terms.iter().map(|term| &**term)));
+        let (leaves, ops, types) = (leaves?, ops?, types?);
+        let n_leaves = self.inputs.len() + self.n_constants as usize;
+        for (what, len) in [("leaves", leaves.len()), ("masks", masks.len())] {
+            self.check_length(what, len, n_leaves).map_err(to_py)?;
+        }
+        py.detach(|| {
+            let terms = TermsOf { leaves: &leaves, ops: &ops, types: &types };
+            let outputs = table.intern_outputs(&self.rows, &self.outputs, terms)?;
+            let masks = self.common_bits(masks);
+            Ok(outputs.into_iter().zip(self.outputs.iter().map(|&i| masks[i as usize])).collect())
+        })
+        .map_err(to_py)
+    }
+
     /// Interns the graph.
     ///
     /// Parameters
@@ -231,46 +273,40 @@ impl FlatGraph {
         types: &[TermId],
         constants: &[TermId],
         duplicates: Duplicates,
-    ) -> pytensor_fuse_core::Result<(Term, Self)> {
-        use pytensor_fuse_core::Error;
-        if constants.len() != self.n_constants as usize {
-            return Err(Error::LengthMismatch {
-                left: "constants",
-                left_len: constants.len(),
-                right: "the graph",
-                right_len: self.n_constants as usize,
-            });
+    ) -> Result<(Term, Self)> {
+        self.check_length("constants", constants.len(), self.n_constants as usize)?;
+        let terms = TermsOf { leaves: constants, ops, types };
+        let (root, leaves, computed) =
+            table.intern_graph(&self.inputs, &self.rows, &self.outputs, terms, duplicates)?;
+        Ok((root, self.folded(&leaves, &computed)))
+    }
+
+    fn check_length(&self, left: &'static str, left_len: usize, right_len: usize) -> Result<()> {
+        if left_len == right_len {
+            return Ok(());
         }
-        let mut leaves = Vec::with_capacity(self.inputs.len() + constants.len());
-        let mut locked = table.shared().lock();
-        let interned = (|| {
-            for (position, &kind) in (0u32..).zip(&self.inputs) {
-                let limit = types.len();
-                let Some(&kind) = types.get(kind as usize) else {
-                    return Err(Error::OutOfRange { what: "type", id: kind.into(), limit });
-                };
-                leaves.push(locked.input(position, kind)?);
-            }
-            let terms = TermsOf { leaves: &[&leaves, constants].concat(), ops, types };
-            locked.intern_graph(&self.rows, terms, leaves.len(), &self.outputs, duplicates)
-        })();
-        locked.release_all(&leaves)?;
-        drop(locked);
-        let interned = interned?;
-        let root = table.own(interned.root);
-        Ok((root, self.folded(&leaves, constants, &interned.computed)))
+        Err(Error::LengthMismatch { left, left_len, right: "the graph", right_len })
+    }
+
+    /// For each variable the bits that all leaves that it depends on have.
+    fn common_bits(&self, mut masks: Vec<u64>) -> Vec<u64> {
+        for node in 0..self.rows.ops.len() as u32 {
+            let inputs = self.rows.inputs.row(node).iter();
+            let common = inputs.fold(u64::MAX, |bits, &input| bits & masks[input as usize]);
+            masks.extend(self.rows.types.row(node).iter().map(|_| common));
+        }
+        masks
     }
 
     /// The graph without variables whose terms an earlier one has.
-    fn folded(&self, inputs: &[TermId], constants: &[TermId], computed: &[TermId]) -> Self {
-        let n_leaves = (inputs.len() + constants.len()) as u32;
+    fn folded(&self, leaves: &[TermId], computed: &[TermId]) -> Self {
         let mut first: FxHashMap<TermId, u32> = FxHashMap::default();
         let mut number: Vec<u32> = (0u32..)
-            .zip(inputs.iter().chain(constants))
+            .zip(leaves)
             .map(|(variable, &term)| *first.entry(term).or_insert(variable))
             .collect();
         let mut rows = GraphRows { ops: Vec::new(), inputs: Rows::empty(), types: Rows::empty() };
-        let (mut next, mut at) = (n_leaves, 0);
+        let (mut next, mut at) = (leaves.len() as u32, 0);
         for (node, &op) in (0u32..).zip(&self.rows.ops) {
             let types = self.rows.types.row(node);
             let terms = &computed[at..at + types.len()];

@@ -3,10 +3,10 @@
 use numpy::PyArray1;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
-use pytensor_fuse_core::Rows;
 use pytensor_fuse_core::hashcons::{
     Content, Duplicates, GraphRows, Handle, SharedTable, TermId, TermsOf,
 };
+use pytensor_fuse_core::{Error, Result, Rows};
 
 use crate::errors::{other_table, to_py};
 use crate::ids::Ids;
@@ -269,8 +269,63 @@ impl HashConsTable {
 }
 
 impl HashConsTable {
-    pub(crate) fn shared(&self) -> &SharedTable {
-        &self.0
+    /// Interns the graph of `rows` whose leaves are its inputs, of these types, and constants.
+    /// Also returns the terms of its leaves and of its nodes' outputs, to tell equal ones by.
+    pub(crate) fn intern_graph(
+        &self,
+        inputs: &[u32],
+        rows: &GraphRows,
+        outputs: &[u32],
+        terms: TermsOf<'_>,
+        duplicates: Duplicates,
+    ) -> Result<(Term, Vec<TermId>, Vec<TermId>)> {
+        let mut leaves = Vec::with_capacity(inputs.len() + terms.leaves.len());
+        let mut table = self.0.lock();
+        let interned = (|| {
+            for (position, &kind) in (0u32..).zip(inputs) {
+                let limit = terms.types.len();
+                let Some(&kind) = terms.types.get(kind as usize) else {
+                    return Err(Error::OutOfRange { what: "type", id: kind.into(), limit });
+                };
+                leaves.push(table.input(position, kind)?);
+            }
+            leaves.extend(terms.leaves);
+            let terms = TermsOf { leaves: &leaves, ..terms };
+            table.intern_graph(rows, terms, inputs.len(), outputs, duplicates)
+        })();
+        table.release_all(&leaves[..leaves.len().min(inputs.len())])?;
+        drop(table);
+        let interned = interned?;
+        Ok((self.own(interned.root), leaves, interned.computed))
+    }
+
+    /// Interns the nodes of `rows` and returns the terms of the variables `outputs`.
+    pub(crate) fn intern_outputs(
+        &self,
+        rows: &GraphRows,
+        outputs: &[u32],
+        terms: TermsOf<'_>,
+    ) -> Result<Vec<Term>> {
+        let n_leaves = terms.leaves.len();
+        let mut table = self.0.lock();
+        let computed = table.intern_rows(rows, terms, Duplicates::Fold)?;
+        let term_of = |&variable: &u32| {
+            let variable = variable as usize;
+            let id = match variable.checked_sub(n_leaves) {
+                None => terms.leaves.get(variable),
+                Some(output) => computed.get(output),
+            };
+            let limit = n_leaves + computed.len();
+            id.copied().ok_or(Error::OutOfRange { what: "output", id: variable as i64, limit })
+        };
+        let ids: Result<Vec<TermId>> = outputs.iter().map(term_of).collect();
+        let retained = ids.and_then(|ids| {
+            ids.iter().try_for_each(|&id| table.retain(id))?;
+            Ok(ids)
+        });
+        table.release_all(&computed)?;
+        drop(table);
+        Ok(retained?.into_iter().map(|id| self.own(id)).collect())
     }
 
     /// A handle got from the table, as an object.

@@ -2,7 +2,7 @@
 
 use numpy::{PyReadonlyArray1, PyUntypedArrayMethods};
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
+use pytensor_fuse_core::hashcons::{Duplicates, TermsOf};
 use pytensor_fuse_core::plan::{
     self, Cluster, Cost, FusionProblem, NONE, Plan, ProblemArrays, Verdict,
     canonical::canonical_form,
@@ -14,6 +14,7 @@ use pytensor_fuse_core::{Error, Rows};
 
 use crate::errors::to_py;
 use crate::extract::Extraction;
+use crate::hashcons::{HashConsTable, Term};
 
 /// Clusters of a graph, in an order in which they can be applied.
 #[pyclass(frozen, module = "pytensor_fuse._core")]
@@ -24,7 +25,7 @@ pub(crate) struct FusedClusters {
 }
 
 type ClusterIds = (Vec<u32>, Vec<u32>, Vec<u32>);
-type KernelIds<'py> = (Bound<'py, PyBytes>, Vec<u32>, Vec<u32>, Vec<u32>);
+type KernelIds = (Term, Vec<u32>, Vec<u32>, Vec<u32>);
 type CostPair = (u64, u64);
 
 #[pymethods]
@@ -86,33 +87,45 @@ impl FusedClusters {
         self.plan.before.kernels
     }
 
-    /// For each cluster a key that equal kernels share, its nodes in the canonical order of the
-    /// kernel, its input variables in theirs, and its output variables.
+    /// For each cluster the term of its kernel, its nodes in the canonical order of the kernel,
+    /// its input variables in theirs, and its output variables.
     ///
-    /// `kinds` identifies for each signature what its nodes compute, and `dtype_codes` the dtypes
-    /// of the extraction; both must mean the same for every graph whose keys are compared.
-    fn kernels<'py>(
+    /// `ops` has for each signature the term of the op that its nodes apply, or None where these
+    /// are in no cluster; `types` for each dtype of the extraction the term of the type. The
+    /// kernel's term is that of the graph that applies these ops.
+    fn kernels(
         &self,
-        py: Python<'py>,
         extraction: &Extraction,
-        kinds: Vec<i64>,
-        dtype_codes: Vec<u64>,
-    ) -> PyResult<Vec<KernelIds<'py>>> {
+        table: &HashConsTable,
+        ops: Vec<Option<PyRef<'_, Term>>>,
+        types: Vec<PyRef<'_, Term>>,
+    ) -> PyResult<Vec<KernelIds>> {
+        let ids =
+            |terms: &[Option<PyRef<'_, Term>>]| table.ids(terms.iter().flatten().map(|t| &**t));
+        let op_terms = ids(&ops)?;
+        let mut n_terms = 0u32..;
+        // Position of each signature's op among those that there are.
+        let op_of: Vec<Option<u32>> =
+            ops.iter().map(|op| op.as_ref().and_then(|_| n_terms.next())).collect();
+        let types = table.ids(types.iter().map(|term| &**term))?;
         let kind = |node: u32| {
             let signature = *extraction.signatures.get(node as usize)?;
-            u64::try_from(*kinds.get(signature as usize)?).ok()
+            *op_of.get(signature as usize)?
         };
         let dtype = |variable: u32| {
             let info = extraction.types.get(variable as usize)?.as_ref()?;
-            dtype_codes.get(info.dtype as usize).copied()
+            Some(info.dtype)
         };
         let mut kernels = Vec::with_capacity(self.plan.clusters.len());
         for cluster in &self.plan.clusters {
             let form = canonical_form(&self.problem, cluster, kind, dtype).map_err(to_py)?;
-            let bytes: Vec<u8> = form.key.iter().flat_map(|word| word.to_le_bytes()).collect();
+            let terms = TermsOf { leaves: &[], ops: &op_terms, types: &types };
+            let (term, _, _) = table
+                .intern_graph(&form.dtypes, &form.rows, &form.outputs, terms, Duplicates::Fold)
+                .map_err(to_py)?;
             let outputs = &cluster.interface.outputs;
             let outputs = outputs.iter().map(|&node| self.problem.output(node)).collect();
-            kernels.push((PyBytes::new(py, &bytes), form.nodes, form.inputs, outputs));
+            kernels.push((term, form.nodes, form.inputs, outputs));
         }
         Ok(kernels)
     }

@@ -2,101 +2,107 @@
 //!
 //! Nodes are listed depth first from the outputs, each after the nodes that it reads; inputs in
 //! the order in which that list first reads them. Both follow from the kernel's own structure and
-//! the order of its outputs, not from the numbers that a graph gave its nodes.
+//! the order of its outputs, not from the numbers that a graph gave its nodes. Interned in a
+//! hash-cons table, kernels are equal exactly when their terms are.
 
 use super::Cluster;
 use super::problem::{FusionProblem, NONE, VarId};
 use crate::error::{Error, Result};
 use crate::graph::NodeId;
+use crate::hashcons::GraphRows;
+use crate::rows::Rows;
 
 /// See the module.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CanonicalForm {
-    /// Equal for two clusters exactly when they are equal as kernels: the dtypes of the inputs,
-    /// for each node its kind and operands, and the outputs.
-    pub key: Vec<u64>,
     /// Members in canonical order.
     pub nodes: Vec<NodeId>,
     /// Inputs in canonical order.
     pub inputs: Vec<VarId>,
+    /// For each input its dtype.
+    pub dtypes: Vec<u32>,
+    /// The members as apply nodes, of which the inputs are the leaves.
+    pub rows: GraphRows,
+    /// The variables of the rows that leave the kernel.
+    pub outputs: Vec<u32>,
 }
 
-/// The canonical form of `cluster`. `kind` identifies what a node computes, with its number of
-/// operands; `dtype` the element type of an input.
+/// The canonical form of `cluster`. `kind` says for a node which op it applies, and `dtype` for a
+/// variable which element type it has.
 ///
 /// # Complexity
 /// Linear in the operands of the cluster.
 ///
 /// # Errors
-/// [`Error::Inconsistent`] names a node without a kind or an input without a dtype.
+/// [`Error::Inconsistent`] names a node without a kind or a variable without a dtype.
 pub fn canonical_form(
     problem: &FusionProblem,
     cluster: &Cluster,
-    kind: impl Fn(NodeId) -> Option<u64>,
-    dtype: impl Fn(VarId) -> Option<u64>,
+    kind: impl Fn(NodeId) -> Option<u32>,
+    dtype: impl Fn(VarId) -> Option<u32>,
 ) -> Result<CanonicalForm> {
-    let mut place = Places::default();
     let members: rustc_hash::FxHashSet<NodeId> = cluster.nodes.iter().copied().collect();
-    let mut form = CanonicalForm { key: Vec::new(), nodes: Vec::new(), inputs: Vec::new() };
     let producer = |variable: VarId| {
         let owner = problem.owner(variable);
         (owner != NONE && members.contains(&owner)).then_some(owner)
     };
+    let (nodes, inputs) = canonical_order(problem, cluster, producer);
+    let dtype_of = |&variable: &VarId| {
+        let missing = || Error::Inconsistent(format!("variable {variable} has no dtype"));
+        dtype(variable).ok_or_else(missing)
+    };
+    let dtypes = inputs.iter().map(dtype_of).collect::<Result<Vec<_>>>()?;
+
+    let results = nodes.iter().map(|&node| problem.output(node));
+    let number: rustc_hash::FxHashMap<VarId, u32> =
+        inputs.iter().copied().chain(results).zip(0u32..).collect();
+    let mut rows = GraphRows { ops: Vec::new(), inputs: Rows::empty(), types: Rows::empty() };
+    for &node in &nodes {
+        let Some(op) = kind(node) else {
+            return Err(Error::Inconsistent(format!("node {node} has no kind")));
+        };
+        rows.ops.push(op);
+        rows.inputs.push(problem.inputs(node).iter().map(|variable| number[variable]));
+        rows.types.push([dtype_of(&problem.output(node))?]);
+    }
+    let outputs = cluster.interface.outputs.iter();
+    let outputs = outputs.map(|&node| number[&problem.output(node)]).collect();
+    Ok(CanonicalForm { nodes, inputs, dtypes, rows, outputs })
+}
+
+fn canonical_order(
+    problem: &FusionProblem,
+    cluster: &Cluster,
+    producer: impl Fn(VarId) -> Option<NodeId>,
+) -> (Vec<NodeId>, Vec<VarId>) {
+    let (mut nodes, mut inputs) = (Vec::new(), Vec::new());
+    let mut listed = rustc_hash::FxHashSet::default();
+    let mut read = rustc_hash::FxHashSet::default();
     for &output in &cluster.interface.outputs {
         // Each entry is a node and how many of its operands have been looked at.
         let mut path = vec![(output, 0)];
         while let Some((node, position)) = path.pop() {
-            if place.nodes.contains_key(&node) {
+            if listed.contains(&node) {
                 continue;
             }
             let operands = problem.inputs(node);
-            let unlisted = (position..operands.len())
-                .find(|&i| producer(operands[i]).is_some_and(|p| !place.nodes.contains_key(&p)));
-            if let Some(i) = unlisted
-                && let Some(source) = producer(operands[i])
-            {
+            let unlisted = (position..operands.len()).find_map(|i| {
+                let source = producer(operands[i])?;
+                (!listed.contains(&source)).then_some((i, source))
+            });
+            if let Some((i, source)) = unlisted {
                 path.push((node, i + 1));
                 path.push((source, 0));
                 continue;
             }
-            let Some(kind) = kind(node) else {
-                return Err(Error::Inconsistent(format!("node {node} has no kind")));
-            };
-            form.key.push(kind);
             for &variable in operands {
-                let reference = match producer(variable) {
-                    Some(source) => u64::from(place.nodes[&source]) << 1 | 1,
-                    None => {
-                        let next = form.inputs.len() as u32;
-                        let input = *place.inputs.entry(variable).or_insert(next);
-                        if input == next {
-                            form.inputs.push(variable);
-                        }
-                        u64::from(input) << 1
-                    }
-                };
-                form.key.push(reference);
+                if producer(variable).is_none() && read.insert(variable) {
+                    inputs.push(variable);
+                }
             }
-            place.nodes.insert(node, form.nodes.len() as u32);
-            form.nodes.push(node);
+            listed.insert(node);
+            nodes.push(node);
         }
     }
-    // No kind or reference follows: what comes after the nodes cannot be taken for one of them,
-    // since the last word counts the inputs.
-    form.key.extend(cluster.interface.outputs.iter().map(|node| u64::from(place.nodes[node])));
-    for &variable in &form.inputs {
-        let Some(code) = dtype(variable) else {
-            return Err(Error::Inconsistent(format!("variable {variable} has no dtype")));
-        };
-        form.key.push(code);
-    }
-    form.key.push(cluster.interface.outputs.len() as u64);
-    form.key.push(form.inputs.len() as u64);
-    Ok(form)
-}
-
-#[derive(Default)]
-struct Places {
-    nodes: rustc_hash::FxHashMap<NodeId, u32>,
-    inputs: rustc_hash::FxHashMap<VarId, u32>,
+    (nodes, inputs)
 }

@@ -317,23 +317,29 @@ fn a_cluster_with_too_many_operands_is_cut() {
 }
 
 #[test]
-fn equal_kernels_have_equal_keys_wherever_they_stand() {
+fn equal_kernels_have_equal_forms_wherever_they_stand() {
     // Two copies of exp(x) * y, the second with its operands' ids the other way round.
     let nodes: [(i32, &[u32]); 6] =
         [(0, &[0]), (0, &[4, 1]), (-1, &[5]), (-1, &[6]), (0, &[7]), (0, &[8, 2])];
     let problem = problem(4, &nodes, 1024);
     let plan = plan(&problem, None).unwrap();
     assert_eq!(nodes_of(&plan), [vec![0, 1], vec![4, 5]]);
-    let key = |cluster, kinds: [u64; 6], dtype: u64| {
+    let form = |cluster: usize, kinds: [u32; 6], dtype: u32| {
         let kind = |node: u32| Some(kinds[node as usize]);
         canonical::canonical_form(&problem, &plan.clusters[cluster], kind, |_| Some(dtype)).unwrap()
     };
+    let kernel = |cluster, kinds, dtype| {
+        let form = form(cluster, kinds, dtype);
+        (form.dtypes, form.rows, form.outputs)
+    };
     let kinds = [7, 8, 0, 0, 7, 8];
-    assert_eq!(key(0, kinds, 1).key, key(1, kinds, 1).key);
-    assert_eq!(key(1, kinds, 1).nodes, [4, 5]);
-    assert_eq!(key(1, kinds, 1).inputs, [7, 2]);
-    assert_ne!(key(0, kinds, 1).key, key(0, kinds, 2).key);
-    assert_ne!(key(0, kinds, 1).key, key(1, [7, 8, 0, 0, 7, 9], 1).key);
+    assert_eq!(kernel(0, kinds, 1), kernel(1, kinds, 1));
+    assert_eq!(form(1, kinds, 1).nodes, [4, 5]);
+    assert_eq!(form(1, kinds, 1).inputs, [7, 2]);
+    assert_eq!(form(1, kinds, 1).rows.inputs.items(), [0, 2, 1]);
+    assert_eq!(form(1, kinds, 1).outputs, [3]);
+    assert_ne!(kernel(0, kinds, 1), kernel(0, kinds, 2));
+    assert_ne!(kernel(0, kinds, 1), kernel(1, [7, 8, 0, 0, 7, 9], 1));
 }
 
 #[test]
