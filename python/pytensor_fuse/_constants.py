@@ -1,0 +1,146 @@
+"""The content of constants, bit for bit.
+
+PyTensor's signatures compare numbers as Python does, for which 0.0 equals -0.0 and one NaN is like
+another; a computation can tell them apart. Here, two constants have the same content only if no
+computation can.
+"""
+
+from __future__ import annotations
+
+import struct
+import sys
+from functools import lru_cache
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from pytensor.graph.basic import Constant
+
+# Longer data are digested: the odds that two of 2^64 contents share 256 bits are below 2^-128.
+_LONGEST = 64
+_DIGEST_SIZE = 32
+
+
+def content(constant: Constant[Any]) -> bytes | None:
+    """Return the data of a constant as bytes that are the same in every process.
+
+    Two constants of one type hold the same data, bit for bit, if and only if these are equal; the
+    type is not part of them.
+
+    Returns
+    -------
+    bytes or None
+        None where the content cannot be had, or cannot be had exactly: for arrays of objects and
+        for Python objects other than numbers, strings, slices and lists and tuples of such. Only
+        the identity of the data then tells constants apart.
+
+    Notes
+    -----
+    Takes time in proportion to the data; the result is short unless the data are long strings,
+    integers or lists.
+    """
+    return _encode(constant.data)
+
+
+def _encode(data: Any) -> bytes | None:
+    encoder = _ENCODERS.get(type(data))
+    if encoder is None:
+        encoder = _encoder_of(type(data))
+    return encoder(data)
+
+
+def _array(data: np.ndarray | np.generic) -> bytes | None:
+    header = _array_header(data.dtype, data.shape)
+    if header is None:
+        return None
+    if not _LITTLE_ENDIAN_HOST:
+        data = data.astype(data.dtype.newbyteorder("<" if data.dtype.isnative else ">"))
+    if data.nbytes <= _LONGEST:
+        return header + data.tobytes()
+    # A view of the memory where there is one, so that large data are not copied.
+    return header + blake2b(np.ascontiguousarray(data).data, digest_size=_DIGEST_SIZE).digest()
+
+
+_LITTLE_ENDIAN_HOST = sys.byteorder == "little"
+
+
+@lru_cache(maxsize=4096)
+def _array_header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes | None:
+    """Return what precedes the elements of an array; None if its bits are not its content."""
+    # Those of an extended float include padding, and those of an object its address.
+    if dtype.kind not in "biufc" or dtype.char in "gG":
+        return None
+    # Elements that a computation may take for native ones although they are not are different.
+    order = "" if dtype.isnative else "swapped "
+    return f"{order}{dtype.name}{list(shape)}:".encode()
+
+
+def _scalar(data: np.generic) -> bytes | None:
+    encoded = _array(data)
+    return None if encoded is None else b"scalar " + encoded
+
+
+def _sequence(name: bytes) -> Callable[[Iterable[Any]], bytes | None]:
+    def encode(data: Iterable[Any]) -> bytes | None:
+        parts = [name]
+        for item in data:
+            encoded = _encode(item)
+            if encoded is None:
+                return None
+            parts.append(b"%d:%b" % (len(encoded), encoded))
+        return b" ".join(parts)
+
+    return encode
+
+
+def _slice(data: slice) -> bytes | None:
+    return _encode_slice((data.start, data.stop, data.step))
+
+
+def _sparse(data: Any) -> bytes | None:
+    layout = f"{type(data).__name__} {data.shape}"
+    return _encode_sparse((layout, data.data, data.indices, data.indptr))
+
+
+_encode_slice = _sequence(b"slice")
+_encode_sparse = _sequence(b"sparse")
+
+
+def _unknown(data: Any) -> None:
+    return None
+
+
+# By exact class: a subclass may mean something else by the same data.
+_ENCODERS: dict[type, Callable[[Any], bytes | None]] = {
+    np.ndarray: _array,
+    np.memmap: _array,
+    bool: lambda data: b"True" if data else b"False",
+    int: lambda data: b"int %d" % data,
+    float: lambda data: b"float " + struct.pack("<d", data),
+    complex: lambda data: b"complex " + struct.pack("<dd", data.real, data.imag),
+    str: lambda data: b"str " + data.encode("utf-8", "surrogatepass"),
+    bytes: lambda data: b"bytes " + data,
+    type(None): lambda data: b"None",
+    type(...): lambda data: b"Ellipsis",
+    slice: _slice,
+    tuple: _sequence(b"tuple"),
+    list: _sequence(b"list"),
+}
+
+
+def _encoder_of(kind: type) -> Callable[[Any], bytes | None]:
+    """Choose, and keep, how to encode the data of a class that is not known yet."""
+    encoder: Callable[[Any], bytes | None] = _unknown
+    if kind.__module__ == "numpy" and issubclass(kind, np.generic):
+        encoder = _scalar
+    elif kind.__module__ in ("scipy.sparse._csc", "scipy.sparse._csr"):
+        encoder = _sparse
+    else:
+        # Not kept, so that classes made at run time can go.
+        return encoder
+    _ENCODERS[kind] = encoder
+    return encoder
