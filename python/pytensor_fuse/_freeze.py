@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING, Any, NamedTuple, cast, final, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, final, overload
 
 from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.destroyhandler import DestroyHandler
@@ -36,20 +36,20 @@ class FrozenVariable(NamedTuple):
 
     Attributes
     ----------
-    index
-        Its number in the graph: inputs come first, then constants, then what nodes compute.
+    number
+        Its place in the graph: inputs come first, then constants, then what nodes compute.
     type
         The type.
     constant
         The constant that it is, if it is one.
     """
 
-    index: int
+    number: int
     type: Type[Any]
     constant: Constant[Any] | None = None
 
     def __repr__(self) -> str:
-        return f"%{self.index}" if self.constant is None else str(self.constant)
+        return f"%{self.number}" if self.constant is None else str(self.constant)
 
 
 class FrozenNode(NamedTuple):
@@ -167,7 +167,9 @@ class FrozenGraph:
                     f"input {position} must be a variable of {kind}, not a {type(given).__name__}"
                 )
             if not kind.is_super(given.type):
-                raise FreezeError(f"input {position} must be of {kind}, but {given} is {given.type}")
+                raise FreezeError(
+                    f"input {position} must be of {kind}, but {given} is {given.type}"
+                )
         return self._applied(inputs)[1]
 
     def __eq__(self, other: object) -> bool:
@@ -182,7 +184,7 @@ class FrozenGraph:
         return len(self._graph.rows)
 
     def __repr__(self) -> str:
-        inputs = ", ".join(f"%{variable.index}: {variable.type}" for variable in self.inputs)
+        inputs = ", ".join(f"%{variable.number}: {variable.type}" for variable in self.inputs)
         outputs = ", ".join(map(repr, self.outputs))
         head = f"FrozenGraph({inputs}) -> ({outputs})"
         if len(self) > _MAX_SHOWN:

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from pytensor.graph.basic import Constant, Variable
 from pytensor.graph.fg import FrozenFunctionGraph, FunctionGraph
-from pytensor.graph.op import Op
+from pytensor.graph.op import HasInnerGraph, Op
 from pytensor.graph.type import Type
 from pytensor.graph.utils import MetaObject, MetaType
 from pytensor.link.c.type import EnumType
@@ -66,17 +66,19 @@ class _NotByValueError(Exception):
     """The value has no encoding that equal values share."""
 
 
-class _Known(NamedTuple):
-    """What is known of a living object."""
+class _Reference(weakref.ref[Any]):
+    """A weak reference that knows the id of its object."""
 
-    reference: weakref.ref[Any]
+    __slots__ = ("destroys", "number", "term")
+
+    number: int
     term: Term
     destroys: bool
 
 
 # By id of the object; an entry goes when its object does.
-_terms: dict[int, _Known] = {}
-_opaque: dict[int, _Known] = {}
+_terms: dict[int, _Reference] = {}
+_opaque: dict[int, _Reference] = {}
 
 
 def term(value: Op | Type[Any]) -> Term:
@@ -155,7 +157,7 @@ def intern_rows(
     known = [_know(op) for op in ops]
     # Equal nodes hold the same value, but where one buffer is overwritten, the other may be needed
     # as it was.
-    in_place = any([op.destroys for op in known])
+    in_place = any(op.destroys for op in known)
     root, folded = rows.intern(
         table,
         [op.term for op in known],
@@ -166,9 +168,7 @@ def intern_rows(
     return InternedGraph(root, folded, tuple(ops), tuple(kinds), tuple(constants), in_place)
 
 
-def _refuse(
-    inputs: Sequence[Variable[Any, Any]], orphans: Sequence[Variable[Any, Any]]
-) -> None:
+def _refuse(inputs: Sequence[Variable[Any, Any]], orphans: Sequence[Variable[Any, Any]]) -> None:
     given = set(inputs)
     twice = list(dict.fromkeys(variable for variable in orphans if variable in given))
     if twice:
@@ -227,27 +227,93 @@ def _short(value: object) -> str:
 # Objects
 
 
-def _know(value: Op | Type[Any]) -> _Known:
+def _know(value: Op | Type[Any]) -> _Reference:
     known = _terms.get(id(value))
-    if known is None or known.reference() is not value:
-        known = _remember(_terms, value, _make(value))
+    if known is None or known() is not value:
+        known = _remember(_terms, value, _make(value), _forget_term)
+        known.destroys = bool(getattr(value, "destroy_map", None))
     return known
 
 
-def _remember(terms: dict[int, _Known], value: Any, made: Term) -> _Known:
-    key = id(value)
+def _forget_term(reference: _Reference) -> None:
+    if _terms.get(reference.number) is reference:
+        del _terms[reference.number]
 
-    def forget(reference: weakref.ref[Any]) -> None:
-        known = terms.get(key)
-        if known is not None and known.reference is reference:
-            del terms[key]
 
-    known = _Known(weakref.ref(value, forget), made, bool(getattr(value, "destroy_map", None)))
+def _forget_opaque(reference: _Reference) -> None:
+    if _opaque.get(reference.number) is reference:
+        del _opaque[reference.number]
+
+
+def _remember(
+    terms: dict[int, _Reference],
+    value: Any,
+    made: Term,
+    forget: Callable[[_Reference], None],
+) -> _Reference:
+    number = id(value)
+    known = _Reference(value, forget)
+    known.number = number
+    known.term = made
+    known.destroys = False
     # Another thread may have been faster, and two must agree on a term that is not by value.
-    there = terms.setdefault(key, known)
-    if there is not known and there.reference() is not value:
-        terms[key] = there = known
+    there = terms.setdefault(number, known)
+    if there is not known and there() is not value:
+        terms[number] = there = known
     return there
+
+
+class _Class(NamedTuple):
+    """How the objects of a class are told apart.
+
+    Attributes
+    ----------
+    reference
+        The class.
+    name
+        What stands for it in their encoding.
+    child
+        Its term, if it has no name.
+    compared
+        The attributes that it compares, with what stands for them; None if not known.
+    is_op, is_enum, has_graph
+        Whether they are ops, enumerations, ops with inner graphs.
+    """
+
+    reference: weakref.ref[type]
+    name: bytes
+    child: Term | None
+    compared: tuple[tuple[str, bytes], ...] | None
+    is_op: bool
+    is_enum: bool
+    has_graph: bool
+
+
+_classes: dict[int, _Class] = {}
+
+
+def _class(kind: type) -> _Class:
+    known = _classes.get(id(kind))
+    if known is None or known.reference() is not kind:
+        content = _Content()
+        _named(kind, content)
+        names = _compared(kind)
+        number = id(kind)
+        known = _Class(
+            weakref.ref(kind, lambda _: _classes.pop(number, None)),
+            bytes(content.data),
+            content.children[0] if content.children else None,
+            None if names is None else tuple((name, _label(name)) for name in names),
+            issubclass(kind, Op),
+            issubclass(kind, EnumType),
+            issubclass(kind, HasInnerGraph),
+        )
+        _classes[number] = known
+    return known
+
+
+def _label(name: str) -> bytes:
+    return b"%b=" % name.encode()
 
 
 def _make(value: Op | Type[Any]) -> Term:
@@ -337,7 +403,9 @@ class _Content:
 
 def _compared(kind: type) -> tuple[str, ...] | None:
     """Return the attributes that the class compares besides the class, None if not known."""
-    equality = kind.__eq__
+    equality: Any = kind.__eq__
+    if not isinstance(equality, types.FunctionType):
+        return None
     if equality.__module__ == MetaType.__module__ and equality.__qualname__.startswith("MetaType."):
         owner = next(base for base in kind.__mro__ if "__eq__" in base.__dict__)
         return tuple(owner.__dict__["__props__"])
@@ -346,30 +414,38 @@ def _compared(kind: type) -> tuple[str, ...] | None:
 
 def _by_attributes(value: Any, content: _Content) -> bool:
     """Encode the class and what it compares; whether that is all of what it compares."""
-    kind = type(value)
-    _named(kind, content)
-    compared = _compared(kind)
-    if compared is None:
+    kind = _class(type(value))
+    content.data += kind.name
+    if kind.child is not None:
+        content.children.append(kind.child)
+    if kind.compared is None:
         return False
     complete = True
-    for name in (*compared, *_compat.also_compared(value)):
-        complete &= _try(name, getattr(value, name, None), content)
-    if isinstance(value, EnumType):
-        complete &= _try("members", dict(value), content)
-    if isinstance(value, Op):
+    for name, label in kind.compared:
+        content.data += label
+        complete &= _try(getattr(value, name, None), content)
+    if kind.is_enum:
+        complete &= _try(dict(value), content)
+    if kind.is_op:
         # Not all compare these, but an op that overwrites an input is not like one that does not.
+        # Those of the class are like the class.
+        own = value.__dict__
         for name in ("destroy_map", "view_map"):
-            if part := getattr(value, name, None):
-                part = {key: tuple(items) for key, items in part.items()}
-                complete &= _try(name, part, content)
+            if part := own.get(name):
+                content.data += _label(name)
+                complete &= _try({key: tuple(items) for key, items in part.items()}, content)
+    if kind.has_graph:
+        for name in _compat.also_compared(value):
+            content.data += _label(name)
+            complete &= _try(getattr(value, name), content)
         for name in _compat.COMPARED_BY_CALLING:
             if part := getattr(value, name, None):
-                complete &= _try(name, part, content, stable=True)
+                content.data += _label(name)
+                complete &= _try(part, content, stable=True)
     return complete
 
 
-def _try(name: str, part: Any, content: _Content, *, stable: bool = False) -> bool:
-    content.data += b"%b=" % name.encode()
+def _try(part: Any, content: _Content, *, stable: bool = False) -> bool:
     n_bytes, n_children = len(content.data), len(content.children)
     try:
         _encode(part, content)
@@ -430,7 +506,10 @@ def _bytes(value: bytes, content: _Content) -> None:
 def _tuple(value: Sequence[Any], content: _Content) -> None:
     content.data += b"(%d:" % len(value)
     for item in value:
-        _encode(item, content)
+        if type(item) is int:
+            content.data += b"i%x;" % item
+        else:
+            _encode(item, content)
 
 
 def _list(value: Sequence[Any], content: _Content) -> None:
@@ -446,6 +525,9 @@ def _ordered(value: OrderedDict[Any, Any], content: _Content) -> None:
 
 def _dict(value: Any, content: _Content) -> None:
     content.data += b"{"
+    if not value:
+        content.data += b"0:"
+        return
     _unordered([(key, value[key]) for key in value], content)
 
 
@@ -566,9 +648,9 @@ def _method(value: types.MethodType, content: _Content) -> None:
 def _object(value: Any, content: _Content) -> None:
     """Encode something that is equal to nothing but itself."""
     known = _opaque.get(id(value))
-    if known is None or known.reference() is not value:
+    if known is None or known() is not value:
         try:
-            known = _remember(_opaque, value, table.opaque())
+            known = _remember(_opaque, value, table.opaque(), _forget_opaque)
         except TypeError:
             # It cannot be referred to weakly, so that its end would go unnoticed.
             raise _NotByValueError from None
@@ -655,7 +737,7 @@ def _encoder_of(kind: type) -> _Encoder:
     for base, encoder in _BASES:
         if issubclass(kind, base):
             return encoder
-    equality = kind.__eq__
+    equality: Any = kind.__eq__
     if issubclass(kind, MetaObject) and equality is not object.__eq__:
         return _helper
     if equality is object.__eq__:
