@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gc
+import os
 import random
+import signal
 import threading
 
 import numpy as np
@@ -190,6 +192,44 @@ def test_threads_share_a_table():
     kept.clear()
     gc.collect()
     assert len(table) == 0
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the platform cannot fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_child_can_use_a_table_that_threads_were_using():
+    ground = Ground()
+    ground.table.check()
+    os.register_at_fork(
+        before=ground.table.before_fork,
+        after_in_parent=ground.table.after_fork,
+        after_in_child=ground.table.after_fork,
+    )
+    done = threading.Event()
+    nodes = [(i % 3, [i, i + 1], 1) for i in range(3_000)]
+
+    def work() -> None:
+        while not done.is_set():
+            ground.table.release(ground.intern(nodes))
+
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    try:
+        for _ in range(20):
+            child = os.fork()
+            if child == 0:
+                # An alarm ends a child that waits for a lock for good.
+                signal.alarm(20)
+                ground.intern(nodes)
+                ground.table.check()
+                os._exit(0)
+            _, status = os.waitpid(child, 0)
+            assert status == 0
+    finally:
+        done.set()
+        for thread in threads:
+            thread.join()
+    ground.table.check()
 
 
 def test_a_flat_graph_is_checked():

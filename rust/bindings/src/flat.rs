@@ -223,13 +223,17 @@ impl FlatGraph {
         for (what, len) in [("leaves", leaves.len()), ("masks", masks.len())] {
             self.check_length(what, len, n_leaves).map_err(to_py)?;
         }
-        py.detach(|| {
-            let terms = TermsOf { leaves: &leaves, ops: &ops, types: &types };
-            let outputs = table.intern_outputs(&self.rows, &self.outputs, terms)?;
-            let masks = self.common_bits(masks);
-            Ok(outputs.into_iter().zip(self.outputs.iter().map(|&i| masks[i as usize])).collect())
-        })
-        .map_err(to_py)
+        table
+            .detach(py, || {
+                let terms = TermsOf { leaves: &leaves, ops: &ops, types: &types };
+                let outputs = table.intern_outputs(&self.rows, &self.outputs, terms)?;
+                let masks = self.common_bits(masks);
+                Ok(outputs
+                    .into_iter()
+                    .zip(self.outputs.iter().map(|&i| masks[i as usize]))
+                    .collect())
+            })
+            .map_err(to_py)
     }
 
     /// Interns the graph.
@@ -261,7 +265,9 @@ impl FlatGraph {
             [ops, types, constants].map(|terms| table.ids(terms.iter().map(|term| &**term)));
         let (ops, types, constants) = (ops?, types?, constants?);
         let duplicates = if fold { Duplicates::Fold } else { Duplicates::Number };
-        py.detach(|| self.intern_in(table, &ops, &types, &constants, duplicates)).map_err(to_py)
+        table
+            .detach(py, || self.intern_in(table, &ops, &types, &constants, duplicates))
+            .map_err(to_py)
     }
 }
 

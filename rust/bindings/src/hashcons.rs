@@ -1,5 +1,7 @@
 //! The hash-cons table for Python.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use numpy::PyArray1;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
@@ -24,7 +26,13 @@ const LONG: usize = 1 << 16;
 /// Making a term takes time proportional to its number of children, expected (A. P. Ershov, "On
 /// programming of arithmetic operations", CACM 1(8), 1958).
 #[pyclass(frozen, module = "pytensor_fuse._core")]
-pub(crate) struct HashConsTable(SharedTable);
+pub(crate) struct HashConsTable {
+    table: SharedTable,
+    /// Calls that run without the interpreter, hence maybe with the table locked.
+    detached: AtomicUsize,
+    /// Calls of `before_fork` that wait for their `after_fork`.
+    forks: AtomicUsize,
+}
 
 /// A term of a `HashConsTable`, which stays in the table as long as this object lives.
 ///
@@ -62,7 +70,8 @@ impl Term {
 impl HashConsTable {
     #[new]
     fn new() -> Self {
-        Self(SharedTable::new())
+        let table = SharedTable::new();
+        Self { table, detached: AtomicUsize::new(0), forks: AtomicUsize::new(0) }
     }
 
     /// The term with this content and these children.
@@ -85,20 +94,20 @@ impl HashConsTable {
         } else {
             Content::of(content)
         };
-        let id = self.0.lock().compound(content, &children);
+        let id = self.table.lock().compound(content, &children);
         id.map(|id| self.own(id)).map_err(to_py)
     }
 
     /// A term unlike any other, without a digest.
     fn opaque(&self) -> PyResult<Term> {
-        let id = self.0.lock().opaque();
+        let id = self.table.lock().opaque();
         id.map(|id| self.own(id)).map_err(to_py)
     }
 
     /// Input number ``position`` of a graph, of type ``kind``.
     fn input(&self, position: u32, kind: &Term) -> PyResult<Term> {
         let kind = self.id(kind)?;
-        let id = self.0.lock().input(position, kind);
+        let id = self.table.lock().input(position, kind);
         id.map(|id| self.own(id)).map_err(to_py)
     }
 
@@ -112,14 +121,14 @@ impl HashConsTable {
         let op = self.id(op)?;
         let types = self.ids(types.iter().map(|kind| &**kind))?;
         let inputs = self.ids(inputs.iter().map(|input| &**input))?;
-        let id = self.0.lock().apply(op, &types, &inputs);
+        let id = self.table.lock().apply(op, &types, &inputs);
         id.map(|id| self.own(id)).map_err(to_py)
     }
 
     /// Output ``index`` of an application; of one with a single output, that application itself.
     fn output(&self, apply: &Term, index: u32) -> PyResult<Term> {
         let apply = self.id(apply)?;
-        let id = self.0.lock().output(apply, index);
+        let id = self.table.lock().output(apply, index);
         id.map(|id| self.own(id)).map_err(to_py)
     }
 
@@ -127,7 +136,7 @@ impl HashConsTable {
     fn graph(&self, inputs: Vec<PyRef<'_, Term>>, outputs: Vec<PyRef<'_, Term>>) -> PyResult<Term> {
         let inputs = self.ids(inputs.iter().map(|input| &**input))?;
         let outputs = self.ids(outputs.iter().map(|output| &**output))?;
-        let id = self.0.lock().graph(&inputs, &outputs);
+        let id = self.table.lock().graph(&inputs, &outputs);
         id.map(|id| self.own(id)).map_err(to_py)
     }
 
@@ -148,7 +157,7 @@ impl HashConsTable {
     ) -> PyResult<IdArray<'py>> {
         let contents: Vec<Content> =
             contents.iter().map(|content| Content::of(content.as_bytes())).collect();
-        let mut table = self.0.lock();
+        let mut table = self.table.lock();
         let mut ids = Vec::with_capacity(contents.len());
         for content in contents {
             match table.compound(content, &[]) {
@@ -211,14 +220,14 @@ impl HashConsTable {
         let inputs = ids("inputs", inputs)?;
         let type_offsets = ids("type_offsets", type_offsets)?;
         let output_types = ids("output_types", output_types)?;
-        let interned = py.detach(|| {
+        let interned = self.detach(py, || {
             let rows = GraphRows {
                 ops: node_ops,
                 inputs: Rows::new("inputs", input_offsets, inputs)?,
                 types: Rows::new("output_types", type_offsets, output_types)?,
             };
             let terms = TermsOf { leaves: &leaves, ops: &ops, types: &types };
-            self.0.lock().intern_rows(&rows, terms, Duplicates::Fold)
+            self.table.lock().intern_rows(&rows, terms, Duplicates::Fold)
         });
         Ok(PyArray1::from_vec(py, interned.map_err(to_py)?))
     }
@@ -231,12 +240,12 @@ impl HashConsTable {
     ///     There is no such term, or nothing of it to give up. Those before it are given up.
     fn release(&self, py: Python<'_>, ids: &Bound<'_, PyAny>) -> PyResult<()> {
         let ids = Ids::new("ids", ids)?.to_u32("ids")?;
-        py.detach(|| self.0.lock().release_all(&ids)).map_err(to_py)
+        self.detach(py, || self.table.lock().release_all(&ids)).map_err(to_py)
     }
 
     /// The structural digest of the term with this id; see `Term.digest`.
     fn digest<'py>(&self, py: Python<'py>, term: u32) -> PyResult<Option<Bound<'py, PyBytes>>> {
-        let digest = self.0.lock().digest(term).map_err(to_py)?;
+        let digest = self.table.lock().digest(term).map_err(to_py)?;
         Ok(digest.map(|digest| PyBytes::new(py, digest.as_bytes())))
     }
 
@@ -247,13 +256,13 @@ impl HashConsTable {
     /// GraphError
     ///     The table is damaged, which is a bug.
     fn check(&self, py: Python<'_>) -> PyResult<()> {
-        py.detach(|| self.0.lock().check()).map_err(to_py)
+        self.detach(py, || self.table.lock().check()).map_err(to_py)
     }
 
     /// What the table holds: ``live`` terms, of them ``applies``, ids that are ``free``, the
     /// ``peak`` of live terms, and ``bytes`` allocated.
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let stats = self.0.lock().stats();
+        let stats = self.table.lock().stats();
         let dict = PyDict::new(py);
         dict.set_item("live", stats.live)?;
         dict.set_item("applies", stats.applies)?;
@@ -263,12 +272,44 @@ impl HashConsTable {
         Ok(dict)
     }
 
+    /// Makes the table ready for a fork of the process: no thread has it locked from when this
+    /// returns until `after_fork`, except while it holds the interpreter.
+    fn before_fork(&self, py: Python<'_>) {
+        self.forks.fetch_add(1, Ordering::SeqCst);
+        while self.detached.load(Ordering::SeqCst) > 0 {
+            py.detach(std::thread::yield_now);
+        }
+    }
+
+    /// Ends what `before_fork` began, in the parent and in the child.
+    fn after_fork(&self) {
+        self.forks.fetch_sub(1, Ordering::SeqCst);
+    }
+
     fn __len__(&self) -> usize {
-        self.0.lock().stats().live
+        self.table.lock().stats().live
     }
 }
 
 impl HashConsTable {
+    /// Runs `work`, which may lock the table, without the interpreter, unless the process is about
+    /// to fork: a child in which a thread that is not there has the table locked would wait for
+    /// it for good. Both counters change only under the interpreter's lock.
+    pub(crate) fn detach<T: Send>(&self, py: Python<'_>, work: impl FnOnce() -> T + Send) -> T {
+        if self.forks.load(Ordering::SeqCst) > 0 {
+            return work();
+        }
+        struct Detached<'a>(&'a AtomicUsize);
+        impl Drop for Detached<'_> {
+            fn drop(&mut self) {
+                self.0.fetch_sub(1, Ordering::SeqCst);
+            }
+        }
+        self.detached.fetch_add(1, Ordering::SeqCst);
+        let _detached = Detached(&self.detached);
+        py.detach(work)
+    }
+
     /// Interns the graph of `rows` whose leaves are its inputs, of these types, and constants.
     /// Also returns the terms of its leaves and of its nodes' outputs, to tell equal ones by.
     pub(crate) fn intern_graph(
@@ -280,7 +321,7 @@ impl HashConsTable {
         duplicates: Duplicates,
     ) -> Result<(Term, Vec<TermId>, Vec<TermId>)> {
         let mut leaves = Vec::with_capacity(inputs.len() + terms.leaves.len());
-        let mut table = self.0.lock();
+        let mut table = self.table.lock();
         let interned = (|| {
             for (position, &kind) in (0u32..).zip(inputs) {
                 let limit = terms.types.len();
@@ -307,7 +348,7 @@ impl HashConsTable {
         terms: TermsOf<'_>,
     ) -> Result<Vec<Term>> {
         let n_leaves = terms.leaves.len();
-        let mut table = self.0.lock();
+        let mut table = self.table.lock();
         let computed = table.intern_rows(rows, terms, Duplicates::Fold)?;
         let term_of = |&variable: &u32| {
             let variable = variable as usize;
@@ -330,7 +371,7 @@ impl HashConsTable {
 
     /// A handle got from the table, as an object.
     pub(crate) fn own(&self, id: TermId) -> Term {
-        Term(self.0.own(id))
+        Term(self.table.own(id))
     }
 
     /// Ids of terms that are this table's.
@@ -339,6 +380,6 @@ impl HashConsTable {
     }
 
     fn id(&self, term: &Term) -> PyResult<TermId> {
-        if term.0.table().is(&self.0) { Ok(term.0.id()) } else { Err(other_table()) }
+        if term.0.table().is(&self.table) { Ok(term.0.id()) } else { Err(other_table()) }
     }
 }
