@@ -15,14 +15,26 @@ from typing import TYPE_CHECKING
 
 from pytensor_fuse import _startup
 from pytensor_fuse._core import __version__
-from pytensor_fuse._errors import FusionError, RegistrationError, StalePlanError
+from pytensor_fuse._errors import (
+    DigestError,
+    FreezeError,
+    FusionError,
+    RegistrationError,
+    StalePlanError,
+)
 
 if TYPE_CHECKING:
     from pytensor_fuse import graph
+    from pytensor_fuse._freeze import FrozenGraph, FrozenNode, FrozenVariable, freeze, same_graph
     from pytensor_fuse._plan import FusionPlan, Kernel, PlanStats, Reason, WhyNot, plan_fusion
     from pytensor_fuse._registration import disable, enable, enabled, is_enabled
 
 __all__ = [
+    "DigestError",
+    "FreezeError",
+    "FrozenGraph",
+    "FrozenNode",
+    "FrozenVariable",
     "FusionError",
     "FusionPlan",
     "Kernel",
@@ -35,15 +47,20 @@ __all__ = [
     "disable",
     "enable",
     "enabled",
+    "freeze",
     "graph",
     "is_enabled",
     "load_ipython_extension",
     "plan_fusion",
+    "same_graph",
     "unload_ipython_extension",
 ]
 
 # The modules below import PyTensor, which the package must not do by itself: see `_startup`.
 _HOMES = {
+    **dict.fromkeys(
+        ("FrozenGraph", "FrozenNode", "FrozenVariable", "freeze", "same_graph"), "_freeze"
+    ),
     **dict.fromkeys(
         ("FusionPlan", "Kernel", "PlanStats", "Reason", "WhyNot", "plan_fusion"), "_plan"
     ),

@@ -34,3 +34,56 @@ def frozen_graph(
         return cast("FrozenFunctionGraph", make(inputs, outputs))
     output_nodes = tuple(FrozenApply(Output(i), (out,), ()) for i, out in enumerate(outputs))
     return cast("FrozenFunctionGraph", make(inputs, nodes, output_nodes))
+
+
+# For each way in which PyTensor's own classes compare themselves, other than by ``__props__``, the
+# attributes that it compares besides the class.
+COMPARED: dict[str, tuple[str, ...]] = {
+    f"pytensor.{name}.__eq__": attributes
+    for name, attributes in {
+        "compile.builders.OpFromGraph": ("fgraph", "is_inline"),
+        "compile.ops.FromFunctionOp": ("_FromFunctionOp__fn",),
+        "conditional.op.IfElse": ("as_view", "n_outs"),
+        "graph.null_type.NullType": (),
+        "ifelse.IfElse": ("as_view", "n_outs"),
+        "link.c.params_type.ParamsType": ("fields", "types"),
+        "link.c.type.EnumType": ("ctype", "aliases"),
+        "raise_op.ExceptionType": (),
+        "scalar.basic.FixedLogicalComparison": ("output_types_preference", "bool"),
+        "scalar.basic.LogicalComparison": ("output_types_preference", "bool"),
+        "scalar.basic.ScalarOp": ("output_types_preference",),
+        "scalar.basic.unary_out_lookup": ("tbl",),
+        "scalar.math.GammaInc": (),
+        "scalar.math.GammaIncC": (),
+        "scalar.math.GammaL": (),
+        "scalar.math.GammaU": (),
+        "scan.op.Scan": ("fgraph", "info", "profile", "truncate_gradient", "name", "allow_gc"),
+        "sparse.type.SparseTensorType": ("dtype", "shape", "format"),
+        "tensor.elemwise.Elemwise": ("scalar_op", "inplace_pattern"),
+        "tensor.optimize.ScipyWrapperOp": ("fgraph",),
+        "tensor.random.type.RandomGeneratorType": (),
+        "tensor.type.TensorType": ("dtype", "shape"),
+        "tensor.type_other.SliceType": (),
+        "typed_list.type.TypedListType": ("ttype",),
+        "utils.Singleton": (),
+        "xtensor.random.type.XRandomGeneratorType": (),
+        "xtensor.type.XTensorType": ("dtype", "shape", "dims"),
+    }.items()
+}
+
+# An OpFromGraph compares what these compute, when they are called.
+COMPARED_BY_CALLING = ("pullback_overrides", "pushforward_overrides")
+
+
+# What an op's own compiled code reads besides its inner graph, and its class does not compare.
+_ANNOTATIONS = ("indexed_inputs", "indexed_outputs", "reduced_outputs")
+
+
+def also_compared(op: object) -> tuple[str, ...]:
+    """Return the attributes that tell this very op from others besides those of its class.
+
+    PyTensor 3.3 has ops that name them, 3.0 lets an OpFromGraph read shared variables.
+    """
+    names: tuple[str, ...] = getattr(op, "_scipy_props", ())
+    extra = [name for name in ("shared_inputs", *_ANNOTATIONS) if getattr(op, name, None)]
+    return (*names, *extra)

@@ -11,3 +11,11 @@ class StalePlanError(FusionError):
 
 class RegistrationError(FusionError):
     """PyTensor's registered fusion pass is not its own, so it was left alone."""
+
+
+class FreezeError(FusionError):
+    """The graph cannot be frozen; it was left as it is."""
+
+
+class DigestError(FusionError):
+    """Part of the frozen graph is identified by an object of this process, and has no digest."""
