@@ -43,10 +43,11 @@ def content(constant: Constant[Any]) -> bytes | None:
     Takes time in proportion to the data; the result is short unless the data are long strings,
     integers or lists.
     """
-    return _encode(constant.data)
+    return encode(constant.data)
 
 
-def _encode(data: Any) -> bytes | None:
+def encode(data: Any) -> bytes | None:
+    """Return the content of a constant with these data: see `content`."""
     encoder = _ENCODERS.get(type(data))
     if encoder is None:
         encoder = _encoder_of(type(data))
@@ -88,7 +89,7 @@ def _sequence(name: bytes) -> Callable[[Iterable[Any]], bytes | None]:
     def encode(data: Iterable[Any]) -> bytes | None:
         parts = [name]
         for item in data:
-            encoded = _encode(item)
+            encoded = encode(item)
             if encoded is None:
                 return None
             parts.append(b"%d:%b" % (len(encoded), encoded))
