@@ -37,7 +37,7 @@ def apply_clusters(
     nodes = graph.arrays.nodes
     old_nodes = [nodes[i] for i in clusters.fused_nodes()]
     replace_all(fgraph, new_nodes, replacements, old_nodes, reason)
-    _report(replacements, reason)
+    report(replacements, reason)
     return len(new_nodes)
 
 
@@ -74,7 +74,7 @@ def make_nodes(
     return nodes, replacements
 
 
-def _report(
+def report(
     replacements: Sequence[tuple[Variable[Any, Any], Variable[Any, Any]]], reason: str
 ) -> None:
     """Print what was replaced where PyTensor's options ask rewrites to do so."""
@@ -127,6 +127,8 @@ def replace_all(
     replacements: Sequence[tuple[Variable[Any, Any], Variable[Any, Any]]],
     old_nodes: Sequence[Apply[Any]],
     reason: str,
+    *,
+    validate: bool = True,
 ) -> None:
     """Put ``new_nodes`` in the place of ``old_nodes``, in one edit.
 
@@ -144,12 +146,14 @@ def replace_all(
     new_nodes
         In topological order.
     replacements
-        Each result of an old node that is read elsewhere, or is an output of the graph, and the new
-        one of the same type.
+        Each result of an old node that is read elsewhere, or is an output of the graph, and what
+        takes its place, of the same type or one that says more. Constants may be replaced, too.
     old_nodes
         In topological order. Once the replacements are made, nothing else reads their results.
     reason
         For the features of the graph.
+    validate
+        Whether features may refuse the result.
 
     Raises
     ------
@@ -170,7 +174,8 @@ def replace_all(
                     moved.append((client, position, old))
                     move_client(fgraph, client, position, new, reason)
         prune_nodes(fgraph, old_nodes, reason, pruned)
-        fgraph.validate()
+        if validate:
+            fgraph.validate()
     except BaseException:
         # What failed once may fail again. Each step changes the graph before it tells the features,
         # so that the graph comes back whatever they do; the first failure is the one to report.
@@ -187,6 +192,7 @@ def replace_all(
             for result in node.outputs:
                 del fgraph.clients[result]
         raise
+    fgraph.variables.difference_update(old for old, _ in replacements if old.owner is None)
 
 
 def import_node(fgraph: FunctionGraph, node: Apply[Any], reason: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
+from pytensor.graph import features
 from pytensor.graph.basic import FrozenApply
 from pytensor.graph.fg import FrozenFunctionGraph, Output
 
@@ -13,6 +14,13 @@ if TYPE_CHECKING:
     from pytensor.compile.mode import Mode
     from pytensor.graph.basic import Variable
     from pytensor.graph.fg import FunctionGraph
+
+# Features of PyTensor that refuse nodes for what they write over; 3.3 has one more.
+INPLACE_VALIDATORS: tuple[type, ...] = tuple(
+    getattr(features, name)
+    for name in ("NoOutputFromInplace", "NoOutputInplaceOnInput")
+    if hasattr(features, name)
+)
 
 
 def compile_mode(fgraph: FunctionGraph) -> Mode | None:

@@ -1,10 +1,16 @@
-"""Switching PyTensor's registered fusion pass between its own and ours.
+"""Switching PyTensor's registered passes, for fusion and for merging, between its own and ours.
 
-The registered rewriter stays the same object; its class changes. PyTensor's rewrite database, and
-every query of it that someone has kept (a `SequentialGraphRewriter`, however nested), hold that
-object, so both follow, those made before the switch as well as those made after it. One assignment
-does it, which is atomic for other threads and for `fork`, and undoing it leaves nothing behind:
-names, tags, their order and the position are never touched.
+The registered rewriters stay the same objects; their classes change. PyTensor's rewrite databases,
+and every query of them that someone has kept (a `SequentialGraphRewriter`, however nested), hold
+those objects, so all follow, those made before the switch as well as those made after it. One
+assignment for each does it, which is atomic for other threads and for `fork`, and undoing it leaves
+nothing behind: names, tags, their order and the position are never touched. Between the assignments
+another thread may compile with some passes switched; it gets a correct result, since each pass of
+the one kind works with the others of either kind.
+
+There is one fusion pass, without which there would be nothing to enable. Of merging passes there
+are several, most of them under names that say little, so all that are exactly of PyTensor's class
+are switched, wherever in the databases they are; a pass of another class is left alone.
 
 The alternatives fall short. `register(..., overwrite_existing=True)` does not reach kept queries,
 moves the entry to the end of each of its tags (the order of which decides the order of rewriters in
@@ -27,11 +33,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from pytensor.compile.mode import optdb
+from pytensor.graph.rewriting.basic import MergeOptimizer
+from pytensor.graph.rewriting.db import RewriteDatabase
 from pytensor.tensor.rewriting.elemwise import FusionOptimizer
 
 from pytensor_fuse import _startup
 from pytensor_fuse._errors import RegistrationError
-from pytensor_fuse._rewriter import fuse_profiled
+from pytensor_fuse._rewriter import attach_merging, fuse_profiled, merge_profiled
 from pytensor_fuse._signatures import compare_exactly
 
 if TYPE_CHECKING:
@@ -68,9 +76,36 @@ class FusionRewriter(FusionOptimizer):
         return super().__reduce_ex__(protocol)
 
 
+class MergeRewriter(MergeOptimizer):
+    """PyTensor's merging pass, done by this package; without state, as `FusionRewriter` is."""
+
+    def add_requirements(self, fgraph: FunctionGraph) -> None:
+        """Attach this package's feature for merging to ``fgraph``, unless it has one for that."""
+        attach_merging(fgraph)
+
+    def apply(self, fgraph: FunctionGraph) -> tuple[Any, ...]:
+        """Merge the equal nodes and constants of ``fgraph``, and return the profile of that.
+
+        Raises
+        ------
+        Exception
+            Whatever a feature of ``fgraph`` raises; nothing is then half merged.
+        """
+        profile = merge_profiled(fgraph)
+        # A feature for merging that someone else has written serves PyTensor's own pass.
+        return super().apply(fgraph) if profile is None else profile
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> str | tuple[Any, ...]:
+        name = getattr(self, "name", None)
+        if any(self is found for found in _merging_passes()):
+            return merging_pass, (name,)
+        return super().__reduce_ex__(protocol)
+
+
 # PyTensor's databases keep a rewriter under the name of its class, and look for it there when it is
 # replaced; profiles and summaries print it.
 FusionRewriter.__name__ = FusionOptimizer.__name__
+MergeRewriter.__name__ = MergeOptimizer.__name__
 
 
 def registered_rewriter() -> object | None:
@@ -82,6 +117,28 @@ def registered_rewriter() -> object | None:
     return rewriter
 
 
+def merging_pass(name: str) -> MergeOptimizer:
+    """Return the registered merging pass with this name; a new one if there is none."""
+    return next((found for found in _merging_passes() if found.name == name), MergeOptimizer())
+
+
+def _merging_passes() -> Iterator[MergeOptimizer]:
+    """Find the registered merging passes that are PyTensor's own or ours."""
+    pending: list[RewriteDatabase] = [optdb]
+    known = {id(optdb)}
+    while pending:
+        # A query in another thread may add a tag.
+        for rewriters in list(vars(pending.pop())["__db__"].values()):
+            for rewriter in rewriters:
+                if id(rewriter) in known:
+                    continue
+                known.add(id(rewriter))
+                if isinstance(rewriter, RewriteDatabase):
+                    pending.append(rewriter)
+                elif type(rewriter) is MergeOptimizer or type(rewriter) is MergeRewriter:
+                    yield rewriter
+
+
 @dataclass(eq=False)
 class _Setting:
     on: bool
@@ -91,8 +148,8 @@ class _Setting:
 _lock = threading.RLock()
 # The setting outside any `with enabled(...)`, then those of the open blocks. The last one decides.
 _settings = [_Setting(on=False)]
-# The rewriters that were the registered one when the pass was switched on: as a rule, one.
-_switched: list[FusionOptimizer] = []
+# The rewriters that were registered when the passes were switched on.
+_switched: list[FusionOptimizer | MergeOptimizer] = []
 
 if hasattr(os, "register_at_fork"):
     # Another thread must not be halfway through a switch when the process forks.
@@ -102,7 +159,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def enable() -> None:
-    """Let PyTensor fuse with this package, in every mode that fuses.
+    """Let PyTensor fuse and merge with this package, in every mode that does so.
 
     Holds for `Mode` objects, models and rewriters that were made before, too. Calling it again
     changes nothing.
@@ -120,7 +177,7 @@ def enable() -> None:
 
 
 def disable() -> None:
-    """Give PyTensor its own fusion pass back, exactly as it was.
+    """Give PyTensor its own passes back, exactly as they were.
 
     Holds for `Mode` objects, models and rewriters that were made before, too. Calling it again
     changes nothing.
@@ -131,13 +188,13 @@ def disable() -> None:
 
 
 def is_enabled() -> bool:
-    """Whether PyTensor fuses with this package."""
+    """Whether PyTensor fuses and merges with this package."""
     return type(registered_rewriter()) is FusionRewriter
 
 
 @contextmanager
 def enabled(flag: bool = True) -> Iterator[None]:
-    """Switch the pass on (or off, if ``flag`` is false) for a block or a function.
+    """Switch the passes on (or off, if ``flag`` is false) for a block or a function.
 
     The state before is restored at the end, also after an exception. The switch is one for the
     whole process: other threads see it.
@@ -181,7 +238,7 @@ def settle(on: bool) -> None:
 
 
 def _find_stock() -> None:
-    """Remember the registered rewriter as one to switch, if it is PyTensor's own."""
+    """Remember the registered rewriters that are PyTensor's own as those to switch."""
     rewriter: Any = registered_rewriter()
     if rewriter is None:
         raise RegistrationError(
@@ -195,15 +252,19 @@ def _find_stock() -> None:
             "its own: another package has replaced it. pytensor_fuse leaves it alone; to use "
             "pytensor_fuse, do without that package"
         )
-    if not any(rewriter is known for known in _switched):
-        _switched.append(rewriter)
+    known = {id(other) for other in _switched}
+    _switched.extend(r for r in (rewriter, *_merging_passes()) if id(r) not in known)
 
 
 def _switch() -> None:
     """Put the setting that decides into effect."""
+    on = _settings[-1].on
     for rewriter in _switched:
-        rewriter.__class__ = FusionRewriter if _settings[-1].on else FusionOptimizer
-    compare_exactly(_settings[-1].on)
+        if isinstance(rewriter, FusionOptimizer):
+            rewriter.__class__ = FusionRewriter if on else FusionOptimizer
+        else:
+            rewriter.__class__ = MergeRewriter if on else MergeOptimizer
+    compare_exactly(on)
 
 
 settle(_startup.wanted())

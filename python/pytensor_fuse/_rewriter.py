@@ -5,6 +5,7 @@ PyTensor is not imported here at import time: see `pytensor_fuse._startup`.
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any
 
 from pytensor_fuse._core import __version__
@@ -41,12 +42,7 @@ def fuse_profiled(fgraph: FunctionGraph, reason: str) -> tuple[Any, ...]:
         If the pass failed. ``fgraph`` is then as it was. PyTensor logs the error and compiles on,
         or raises it, as its option ``on_opt_error`` says.
     """
-    profile = fgraph.profile
-    if profile:
-        validate_before = profile.validate_time
-        callback_before = fgraph.execute_callbacks_time
-        callbacks_before = fgraph.execute_callbacks_times.copy()
-
+    clock = _Clock(fgraph)
     try:
         n_kernels, n_replaced = fuse(fgraph, reason)
     except BaseException as error:
@@ -54,15 +50,66 @@ def fuse_profiled(fgraph: FunctionGraph, reason: str) -> tuple[Any, ...]:
             raise
         raise FusionError(_request_for_report(fgraph, error)) from error
 
-    if not profile:
-        return n_kernels, n_replaced, 0, None, None, {}, -1
-    validate_time = profile.validate_time - validate_before
-    callback_time = fgraph.execute_callbacks_time - callback_before
-    callbacks_time = {
-        feature: seconds - callbacks_before.get(feature, 0)
-        for feature, seconds in fgraph.execute_callbacks_times.items()
-    }
-    return n_kernels, n_replaced, 0, validate_time, callback_time, callbacks_time, -1
+    return n_kernels, n_replaced, 0, *clock.times(), -1
+
+
+def attach_merging(fgraph: FunctionGraph) -> None:
+    """Attach our feature for merging to ``fgraph``, unless it has one."""
+    if not hasattr(fgraph, "merge_feature"):
+        from pytensor_fuse._merge import LazyMergeFeature
+
+        fgraph.attach_feature(LazyMergeFeature())
+
+
+def merge_profiled(fgraph: FunctionGraph) -> tuple[Any, ...] | None:
+    """Run the merging pass on ``fgraph`` for PyTensor's rewriters.
+
+    Returns
+    -------
+    tuple or None
+        What PyTensor's own pass returns: the merges that were refused, the seconds that merging
+        took, the seconds of that spent validating and in the callbacks of features, in all and
+        each, if the graph is profiled, the variables replaced, and the constants among them. None
+        if the graph has a feature for merging that is neither PyTensor's nor ours.
+
+    Raises
+    ------
+    Exception
+        Whatever a feature raises, as it is: the fault is not in the pass.
+    """
+    from pytensor_fuse._merge import adopt
+
+    start = time.perf_counter()
+    feature = adopt(fgraph)
+    if feature is None:
+        return None
+    clock = _Clock(fgraph)
+    done = feature.merge(fgraph)
+    seconds = time.perf_counter() - start
+    return done.n_refused, seconds, *clock.times(), done.n_merged, done.n_constants
+
+
+class _Clock:
+    """What PyTensor's profiling of a graph adds up, from when this is made."""
+
+    def __init__(self, fgraph: FunctionGraph) -> None:
+        self._fgraph = fgraph
+        if fgraph.profile:
+            self._validate = fgraph.profile.validate_time
+            self._callback = fgraph.execute_callbacks_time
+            self._callbacks = fgraph.execute_callbacks_times.copy()
+
+    def times(self) -> tuple[float | None, float | None, dict[Any, float]]:
+        """Return seconds spent validating and in callbacks, in all and by feature, if known."""
+        fgraph = self._fgraph
+        if not fgraph.profile:
+            return None, None, {}
+        callbacks = {
+            feature: seconds - self._callbacks.get(feature, 0)
+            for feature, seconds in fgraph.execute_callbacks_times.items()
+        }
+        validate = fgraph.profile.validate_time - self._validate
+        return validate, fgraph.execute_callbacks_time - self._callback, callbacks
 
 
 def _is_failure(error: BaseException) -> bool:
