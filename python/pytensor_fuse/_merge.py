@@ -38,6 +38,7 @@ from pytensor.misc.ordered_set import OrderedSet
 from pytensor_fuse._apply import replace_all, report
 from pytensor_fuse._compat import INPLACE_VALIDATORS
 from pytensor_fuse._constants import content, data_content
+from pytensor_fuse._kernel_outputs import is_kernel, merge_outputs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -156,6 +157,9 @@ class LazyMergeFeature(MergeFeature):
         self._held: list[object] = []
         # Classes of variables that are not constants.
         self._plain: set[type] = set()
+        # Whether the op of a kernel has been seen, and anything since kernels were compared.
+        self._has_kernels = False
+        self.kernels_due = False
         self._keys: dict[Var, Key] = {}
         self._constants: dict[Key, Var] = {}
 
@@ -205,6 +209,8 @@ class LazyMergeFeature(MergeFeature):
                 self._unhashable.append((op, number))
         self._numbers[id(op)] = number
         self._held.append(op)
+        if is_kernel(op):
+            self._has_kernels = self.kernels_due = True
         return number
 
     def _representative(self, variable: Var) -> Var:
@@ -281,6 +287,8 @@ class LazyMergeFeature(MergeFeature):
         nodes, numbers, plain = self._nodes, self._numbers, self._plain
         plan = _Plan(one, self._pending, list(self._pending))
         waiting, new_of, dying = plan.waiting, plan.new_of, plan.dying
+        if self._has_kernels and waiting:
+            self.kernels_due = True
 
         for node in plan.queue:
             if node not in apply_nodes:
@@ -504,6 +512,32 @@ LazyMergeFeature._feature_callbacks = frozenset(
 )
 
 
+def merge(fgraph: FunctionGraph, feature: LazyMergeFeature) -> Tally:
+    """Merge equal nodes and constants of ``fgraph``, and equal outputs of kernels.
+
+    Raises
+    ------
+    Exception
+        As `LazyMergeFeature.merge` does.
+    """
+    tally = feature.merge(fgraph)
+    refused: set[tuple[Var, Var]] = set()
+    while feature.kernels_due:
+        feature.kernels_due = False
+        merged = merge_outputs(fgraph, refused, REASON)
+        if not merged:
+            break
+        report(merged, REASON)
+        tally.add(merged)
+        # What reads them may be equal now.
+        more = feature.merge(fgraph)
+        tally.n_refused += more.n_refused
+        tally.n_merged += more.n_merged
+        tally.n_constants += more.n_constants
+    tally.n_refused += len(refused)
+    return tally
+
+
 def adopt(fgraph: FunctionGraph) -> LazyMergeFeature | None:
     """Return the feature for merging of ``fgraph``, as ours if it is PyTensor's own.
 
@@ -548,7 +582,9 @@ class _BySignature(AssocList):  # type: ignore[misc]
     def get(self, item: Any, default: Any) -> Any:
         """Return the constant of the graph with this signature and these bits."""
         if isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], Type):
-            found = self._feature.constant_of(self._feature.key_of_data(*item, data_content(item[1])))
+            found = self._feature.constant_of(
+                self._feature.key_of_data(*item, data_content(item[1]))
+            )
         else:
             constants = self._feature.representatives()
             found = next((c for c in constants if c.merge_signature() == item), None)

@@ -77,14 +77,14 @@ def merge_profiled(fgraph: FunctionGraph) -> tuple[Any, ...] | None:
     Exception
         Whatever a feature raises, as it is: the fault is not in the pass.
     """
-    from pytensor_fuse._merge import adopt
+    from pytensor_fuse._merge import adopt, merge
 
     start = time.perf_counter()
     feature = adopt(fgraph)
     if feature is None:
         return None
     clock = _Clock(fgraph)
-    done = feature.merge(fgraph)
+    done = merge(fgraph, feature)
     seconds = time.perf_counter() - start
     return done.n_refused, seconds, *clock.times(), done.n_merged, done.n_constants
 

@@ -1,0 +1,147 @@
+"""Merging through kernels: what hangs below equal outputs of different kernels becomes one."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytensor.tensor as pt
+from hypothesis import given
+from hypothesis import strategies as st
+from pytensor.graph.basic import Variable
+from pytensor.graph.features import Feature
+from pytensor.graph.fg import FunctionGraph
+from pytensor.graph.replace import clone_replace
+from pytensor.graph.rewriting.basic import MergeOptimizer
+from pytensor.graph.utils import InconsistencyError
+from pytensor.tensor.blockwise import Blockwise
+from pytensor.tensor.rewriting.elemwise import FusionOptimizer
+
+import pytensor_fuse
+from graphs import assert_same_results, evaluate, picture, tolerance_of
+from pytensor_fuse import plan_fusion
+from pytensor_fuse._fuse import fuse
+from pytensor_fuse._registration import MergeRewriter
+from strategies import Program, any_programs, build, plain_programs
+
+
+def expensive(fgraph: FunctionGraph) -> Counter[str]:
+    """The costly nodes, by kind."""
+    ops = (
+        node.op.core_op if isinstance(node.op, Blockwise) else node.op
+        for node in fgraph.apply_nodes
+    )
+    names = (type(op).__name__ for op in ops)
+    return Counter(name for name in names if name in ("Cholesky", "Dot"))
+
+
+def two_covariances() -> FunctionGraph:
+    """Twice the same covariance, each computed beside something else."""
+    x, noise = pt.matrix("x"), pt.scalar("noise")
+    outputs: list[Variable] = []
+    for other in (pt.sin, pt.cos):
+        covariance = pt.exp(-(x**2)) * noise
+        outputs += [pt.linalg.cholesky(covariance + pt.eye(3)).sum(), (other(covariance) * x).sum()]
+    return FunctionGraph([x, noise], outputs, clone=True)
+
+
+def merge(fgraph: FunctionGraph) -> None:
+    with pytensor_fuse.enabled():
+        MergeRewriter().rewrite(fgraph)
+
+
+def test_stock_hides_equal_expressions_in_two_kernels_and_ours_finds_them():
+    values = [np.array([[2.0, 0.1, 0.2], [0.1, 3.0, 0.3], [0.2, 0.3, 4.0]]) / 5, np.array(0.5)]
+    fgraph, stock = two_covariances(), two_covariances()
+    expected = evaluate(fgraph, values)
+    with pytensor_fuse.enabled(False):
+        for graph in (stock, fgraph):
+            FusionOptimizer().rewrite(graph)
+        assert expensive(stock) == {"Cholesky": 2}
+        MergeOptimizer().rewrite(stock)
+        assert expensive(stock) == {"Cholesky": 2}
+    merge(fgraph)
+    assert expensive(fgraph) == {"Cholesky": 1}
+    assert_same_results(evaluate(fgraph, values), expected)
+    fgraph.check_integrity()
+    # The second kernel does not compute what nothing reads any more.
+    for node in fgraph.apply_nodes:
+        assert all(fgraph.clients[output] for output in node.outputs)
+
+
+def test_fusion_merges_first_where_the_mode_merges():
+    fgraph = two_covariances()
+    MergeRewriter().add_requirements(fgraph)
+    fuse(fgraph, "test")
+    assert expensive(fgraph) == {"Cholesky": 1}
+
+
+def test_a_mode_without_merging_is_left_without():
+    fgraph = two_covariances()
+    fuse(fgraph, "test")
+    assert expensive(fgraph) == {"Cholesky": 2}
+
+
+class _Refuse(Feature):
+    def __init__(self) -> None:
+        self.n_asked = 0
+
+    def on_validate(self, fgraph: FunctionGraph) -> None:
+        self.n_asked += 1
+        raise InconsistencyError("no")
+
+
+def test_a_refusal_is_remembered_and_leaves_the_graph_as_it_was():
+    fgraph = two_covariances()
+    with pytensor_fuse.enabled(False):
+        FusionOptimizer().rewrite(fgraph)
+    refuse = _Refuse()
+    MergeRewriter().add_requirements(fgraph)
+    fgraph.attach_feature(refuse)
+    before = picture(fgraph, client_order=False)
+    merge(fgraph)
+    assert picture(fgraph, client_order=False) == before
+    assert 0 < refuse.n_asked < 20
+
+
+@given(plain_programs(), st.integers(2, 6))
+def test_a_graph_and_its_fused_copy_become_one(program: Program, max_operands: int) -> None:
+    case, copy = build(program), build(program)
+    plan_fusion(case.fgraph, max_operands=max_operands).apply()
+    inputs = case.fgraph.inputs
+    again = clone_replace(copy.fgraph.outputs, dict(zip(copy.fgraph.inputs, inputs, strict=True)))
+    outputs = [*case.fgraph.outputs, *again]
+    both = FunctionGraph(inputs, outputs, clone=True)
+    expected = evaluate(both, case.values)
+    tolerance = tolerance_of(both)
+    merge(both)
+    both.check_integrity()
+    n = len(case.fgraph.outputs)
+    assert both.outputs[:n] == both.outputs[n:]
+    assert_same_results(evaluate(both, case.values), expected, tolerance)
+
+
+@given(any_programs(), st.integers(2, 6))
+def test_merging_kernels_keeps_results(program: Program, max_operands: int) -> None:
+    case, copy = build(program), build(program)
+    plan_fusion(case.fgraph, max_operands=max_operands).apply()
+    inputs = case.fgraph.inputs
+    again = clone_replace(copy.fgraph.outputs, dict(zip(copy.fgraph.inputs, inputs, strict=True)))
+    both = FunctionGraph(inputs, [*case.fgraph.outputs, *again], clone=True)
+    expected = evaluate(both, case.values)
+    tolerance = tolerance_of(both)
+    n_dots = expensive(both)
+    merge(both)
+    both.check_integrity()
+    assert expensive(both) <= n_dots
+    assert_same_results(evaluate(both, case.values), expected, tolerance)
+
+
+@given(any_programs())
+def test_fusion_makes_no_more_expensive_nodes(program: Program) -> None:
+    merged, fused = build(program).fgraph, build(program).fgraph
+    merge(merged)
+    MergeRewriter().add_requirements(fused)
+    fuse(fused, "test")
+    merge(fused)
+    assert expensive(fused) <= expensive(merged)
