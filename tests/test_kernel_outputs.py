@@ -18,7 +18,7 @@ from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.rewriting.elemwise import FusionOptimizer
 
 import pytensor_fuse
-from graphs import assert_same_results, evaluate, picture, tolerance_of
+from graphs import assert_same_results, evaluate, tolerance_of
 from pytensor_fuse import plan_fusion
 from pytensor_fuse._fuse import fuse
 from pytensor_fuse._registration import MergeRewriter
@@ -91,16 +91,18 @@ class _Refuse(Feature):
         raise InconsistencyError("no")
 
 
-def test_a_refusal_is_remembered_and_leaves_the_graph_as_it_was():
+def test_a_refusal_is_remembered_and_leaves_the_nodes_as_they_were():
     fgraph = two_covariances()
     with pytensor_fuse.enabled(False):
         FusionOptimizer().rewrite(fgraph)
     refuse = _Refuse()
-    MergeRewriter().add_requirements(fgraph)
+    nodes = {node: node.op for node in fgraph.apply_nodes}
     fgraph.attach_feature(refuse)
-    before = picture(fgraph, client_order=False)
     merge(fgraph)
-    assert picture(fgraph, client_order=False) == before
+    # Constants are merged without asking.
+    assert {node: node.op for node in fgraph.apply_nodes} == nodes
+    fgraph.check_integrity()
+    assert all(fgraph.clients[output] for node in nodes for output in node.outputs)
     assert 0 < refuse.n_asked < 20
 
 
