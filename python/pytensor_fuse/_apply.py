@@ -125,6 +125,7 @@ def replace_all(
     reason: str,
     *,
     validate: bool = True,
+    tell: Listeners | None = None,
 ) -> None:
     """Put ``new_nodes`` in the place of ``old_nodes``, in one edit.
 
@@ -150,13 +151,16 @@ def replace_all(
         For the features of the graph.
     validate
         Whether features may refuse the result.
+    tell
+        The listeners of ``fgraph``, if they are known.
 
     Raises
     ------
     Exception
         Whatever a feature of the graph raises; the graph is then as it was before.
     """
-    tell = _Listeners(fgraph)
+    if tell is None:
+        tell = Listeners(fgraph)
     dying = set(old_nodes)
     imported: list[Apply[Any]] = []
     moved: list[tuple[Apply[Any], int, Variable[Any, Any]]] = []
@@ -192,7 +196,7 @@ def replace_all(
     fgraph.variables.difference_update(old for old, _ in replacements if old.owner is None)
 
 
-class _Listeners:
+class Listeners:
     """The features of a graph that hear of an event, by event.
 
     `FunctionGraph.execute_callbacks` also calls those that inherit a method that does nothing, and
@@ -201,15 +205,22 @@ class _Listeners:
 
     def __init__(self, fgraph: FunctionGraph) -> None:
         self._fgraph = fgraph
+        self._features = list(fgraph._features)
+        self._profile = fgraph.profile
+
+    def are_current(self) -> bool:
+        """Whether the graph still has the same features."""
+        fgraph = self._fgraph
+        return self._features == fgraph._features and self._profile is fgraph.profile
 
     def _of(self, event: str) -> list[Callable[..., object]]:
         fgraph = self._fgraph
-        if fgraph.profile or type(fgraph).execute_callbacks is not FunctionGraph.execute_callbacks:
+        if self._profile or type(fgraph).execute_callbacks is not FunctionGraph.execute_callbacks:
             return [lambda _, *args, **kwargs: fgraph.execute_callbacks(event, *args, **kwargs)]
         silent = getattr(Feature, event)
         methods = [
             getattr(feature, event)
-            for feature in fgraph._features
+            for feature in self._features
             if event in type(feature)._feature_callbacks
         ]
         return [method for method in methods if getattr(method, "__func__", None) is not silent]
@@ -227,7 +238,7 @@ class _Listeners:
         return self._of("on_prune")
 
 
-def import_node(fgraph: FunctionGraph, tell: _Listeners, node: Apply[Any], reason: str) -> None:
+def import_node(fgraph: FunctionGraph, tell: Listeners, node: Apply[Any], reason: str) -> None:
     """Add ``node``, whose inputs are in ``fgraph``, to it."""
     fgraph.apply_nodes.add(node)
     vars(node.tag).setdefault("imported_by", []).append(reason)
@@ -242,7 +253,7 @@ def import_node(fgraph: FunctionGraph, tell: _Listeners, node: Apply[Any], reaso
 
 def move_client(
     fgraph: FunctionGraph,
-    tell: _Listeners,
+    tell: Listeners,
     client: Apply[Any],
     position: int,
     new: Variable[Any, Any],
@@ -261,7 +272,7 @@ def move_client(
 
 def prune_nodes(
     fgraph: FunctionGraph,
-    tell: _Listeners,
+    tell: Listeners,
     nodes: Sequence[Apply[Any]],
     reason: str,
     removed: dict[Apply[Any], None],

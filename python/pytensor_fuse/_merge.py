@@ -34,7 +34,7 @@ from pytensor.graph.type import Type
 from pytensor.graph.utils import AssocList, InconsistencyError
 from pytensor.misc.ordered_set import OrderedSet
 
-from pytensor_fuse._apply import replace_all, report
+from pytensor_fuse._apply import Listeners, replace_all, report
 from pytensor_fuse._compat import INPLACE_VALIDATORS
 from pytensor_fuse._constants import content, encode
 
@@ -140,6 +140,8 @@ class LazyMergeFeature(MergeFeature):
         roots = (variable.owner for variable in fgraph.outputs)
         self._pending: dict[Node, None] = dict.fromkeys(_in_order(roots, fgraph.apply_nodes))
         self._one_by_one = False
+        self._tell: Listeners | None = None
+        self._has_other_validators = False
         self.blacklist: list[tuple[Node | None, Node | None]] = []
         self.scheduled = _Schedule(self)
         self._forget()
@@ -156,6 +158,7 @@ class LazyMergeFeature(MergeFeature):
         self._ops: dict[Op, int] = {}
         self._unhashable: list[tuple[Op, int]] = []
         self._held: list[object] = []
+        self._crowd = 1000
         # Classes of variables that are not constants.
         self._plain: set[type] = set()
         self._keys: dict[Var, Key] = {}
@@ -274,7 +277,7 @@ class LazyMergeFeature(MergeFeature):
         self.scheduled.give_back()
         while self._pending:
             plan = self._plan(self._one_by_one)
-            if plan.new_of and not plan.one and _can_be_refused(fgraph):
+            if plan.new_of and self._can_be_refused(fgraph) and not plan.one:
                 self._pending = dict.fromkeys(plan.queue)
                 plan = self._plan(one=True)
             self._pending = plan.waiting
@@ -283,10 +286,20 @@ class LazyMergeFeature(MergeFeature):
             for node, other in plan.unlike:
                 self._replace_unlike(fgraph, node, other, tally)
         self.blacklist = []
-        if len(self._nodes) > 1000 + 4 * len(fgraph.apply_nodes):
-            # Most of the table is about nodes that are gone.
-            self.begin(fgraph)
+        if len(self._nodes) > self._crowd:
+            self._tidy(fgraph)
         return tally
+
+    def _tidy(self, fgraph: FunctionGraph) -> None:
+        """Drop what the table says about nodes and constants that are gone."""
+        apply_nodes, variables = fgraph.apply_nodes, fgraph.variables
+        self._nodes = {
+            key: node for key, node in self._nodes.items() if node is None or node in apply_nodes
+        }
+        self._constants = {key: c for key, c in self._constants.items() if c in variables}
+        self._keys = {c: key for c, key in self._keys.items() if c in variables}
+        # The work is in proportion to what has been looked up since the last time.
+        self._crowd = 1000 + 2 * len(self._nodes)
 
     def _plan(self, one: bool) -> _Plan:
         """Look up what is noted, and all that reads what will be replaced."""
@@ -357,14 +370,17 @@ class LazyMergeFeature(MergeFeature):
     def _equal_of(self, node: Node, key: Key, known: Node, plan: _Plan) -> Node | None:
         """Return a node to merge with ``node``; if there is none, put that into the table."""
         valid = []
-        for candidate in (known, *self._others.get(key, ())):
+        for candidate in (known, *self._others.get(key, ())) if self._others else (known,):
             if candidate is not node and self._will_read(candidate, key, plan):
                 if self._may_merge(node, candidate, plan.one):
                     return candidate
                 valid.append(candidate)
         # Those that are not valid are in the table elsewhere, will be, or are gone.
         self._nodes[key], *others = *valid, node
-        self._others[key] = others
+        if others:
+            self._others[key] = others
+        else:
+            self._others.pop(key, None)
         return None
 
     def _keep_besides(self, key: Key, node: Node) -> None:
@@ -376,7 +392,13 @@ class LazyMergeFeature(MergeFeature):
         """Whether ``node`` will be in the graph, and read what ``key`` says."""
         if node not in self._fgraph.apply_nodes or node in plan.dying:
             return False
-        return all(plan.final(variable) is key[i] for i, variable in enumerate(node.inputs, 1))
+        new_of = plan.new_of
+        for i, variable in enumerate(node.inputs, 1):
+            while variable in new_of:
+                variable = new_of[variable]
+            if variable is not key[i]:
+                return False
+        return True
 
     def _may_merge(self, node: Node, other: Node, one: bool) -> bool:
         if len(node.outputs) != len(other.outputs):
@@ -389,14 +411,29 @@ class LazyMergeFeature(MergeFeature):
         clients = self._fgraph.clients
         return not (_is_destroyed(node, clients) and _is_destroyed(other, clients))
 
+    def _can_be_refused(self, fgraph: FunctionGraph) -> bool:
+        """Whether validation may refuse a graph in which equal nodes are merged."""
+        tell = self._tell
+        if tell is None or not tell.are_current():
+            self._tell = Listeners(fgraph)
+            self._has_other_validators = any(
+                type(feature).on_validate is not Feature.on_validate
+                and type(feature) not in _INPLACE_VALIDATORS
+                for feature in fgraph._features
+            )
+        if self._has_other_validators:
+            return True
+        handler = getattr(fgraph, "destroy_handler", None)
+        return handler is not None and bool(handler._destroying_apps)
+
     def _replace(self, fgraph: FunctionGraph, plan: _Plan, tally: Tally) -> None:
         if not plan.one:
             self._pending = {}
         replacements = plan.replacements()
-        dying = _in_order(plan.dying, plan.dying)
+        dying = list(plan.dying) if len(plan.dying) < 2 else _in_order(plan.dying, plan.dying)
         validate = plan.one and bool(plan.dying)
         try:
-            replace_all(fgraph, [], replacements, dying, REASON, validate=validate)
+            replace_all(fgraph, [], replacements, dying, REASON, validate=validate, tell=self._tell)
         except BaseException as error:
             if plan.one:
                 self.blacklist += plan.dying.items()
@@ -619,13 +656,3 @@ def _is_destroyed(node: Node, clients: dict[Var, list[tuple[Node, int]]]) -> boo
         for client, position in clients[node.outputs[0]]
         for positions in client.op.destroy_map.values()
     )
-
-
-def _can_be_refused(fgraph: FunctionGraph) -> bool:
-    """Whether validation may refuse a graph in which equal nodes are merged."""
-    for feature in fgraph._features:
-        kind = type(feature)
-        if kind.on_validate is not Feature.on_validate and kind not in _INPLACE_VALIDATORS:
-            return True
-    handler = getattr(fgraph, "destroy_handler", None)
-    return handler is not None and bool(handler._destroying_apps)
