@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 from pytensor.configdefaults import config
 from pytensor.graph.basic import Apply
-from pytensor.graph.fg import Output
+from pytensor.graph.features import Feature
+from pytensor.graph.fg import FunctionGraph, Output
 from pytensor.scalar.basic import get_scalar_type
 
 from pytensor_fuse import _identity
 from pytensor_fuse._kernels import build_kernel, kernel_cache
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from pytensor.graph.basic import Variable
-    from pytensor.graph.fg import FunctionGraph
     from pytensor.tensor.elemwise import Elemwise
 
     from pytensor_fuse import _core
@@ -129,6 +129,7 @@ def replace_all(
     reason: str,
     *,
     validate: bool = True,
+    tell: Listeners | None = None,
 ) -> None:
     """Put ``new_nodes`` in the place of ``old_nodes``, in one edit.
 
@@ -154,12 +155,16 @@ def replace_all(
         For the features of the graph.
     validate
         Whether features may refuse the result.
+    tell
+        The listeners of ``fgraph``, if they are known.
 
     Raises
     ------
     Exception
         Whatever a feature of the graph raises; the graph is then as it was before.
     """
+    if tell is None:
+        tell = Listeners(fgraph)
     dying = set(old_nodes)
     imported: list[Apply[Any]] = []
     moved: list[tuple[Apply[Any], int, Variable[Any, Any]]] = []
@@ -167,13 +172,13 @@ def replace_all(
     try:
         for node in new_nodes:
             imported.append(node)
-            import_node(fgraph, node, reason)
+            import_node(fgraph, tell, node, reason)
         for old, new in replacements:
             for client, position in list(fgraph.clients[old]):
                 if client not in dying:
                     moved.append((client, position, old))
-                    move_client(fgraph, client, position, new, reason)
-        prune_nodes(fgraph, old_nodes, reason, pruned)
+                    move_client(fgraph, tell, client, position, new, reason)
+        prune_nodes(fgraph, tell, old_nodes, reason, pruned)
         if validate:
             fgraph.validate()
     except BaseException:
@@ -182,20 +187,62 @@ def replace_all(
         reason = f"revert {reason}"
         for node in reversed(pruned):
             with suppress(Exception):
-                import_node(fgraph, node, reason)
+                import_node(fgraph, tell, node, reason)
         for client, position, old in reversed(moved):
             with suppress(Exception):
-                move_client(fgraph, client, position, old, reason)
+                move_client(fgraph, tell, client, position, old, reason)
         for node in reversed(imported):
             with suppress(Exception):
-                prune_nodes(fgraph, [node], reason, {})
+                prune_nodes(fgraph, tell, [node], reason, {})
             for result in node.outputs:
                 del fgraph.clients[result]
         raise
     fgraph.variables.difference_update(old for old, _ in replacements if old.owner is None)
 
 
-def import_node(fgraph: FunctionGraph, node: Apply[Any], reason: str) -> None:
+class Listeners:
+    """The features of a graph that hear of an event, by event.
+
+    `FunctionGraph.execute_callbacks` also calls those that inherit a method that does nothing, and
+    takes the time of each call, which is most of the time where the graph is not being profiled.
+    """
+
+    def __init__(self, fgraph: FunctionGraph) -> None:
+        self._fgraph = fgraph
+        self._features = list(fgraph._features)
+        self._profile = fgraph.profile
+
+    def are_current(self) -> bool:
+        """Whether the graph still has the same features."""
+        fgraph = self._fgraph
+        return self._features == fgraph._features and self._profile is fgraph.profile
+
+    def _of(self, event: str) -> list[Callable[..., object]]:
+        fgraph = self._fgraph
+        if self._profile or type(fgraph).execute_callbacks is not FunctionGraph.execute_callbacks:
+            return [lambda _, *args, **kwargs: fgraph.execute_callbacks(event, *args, **kwargs)]
+        silent = getattr(Feature, event)
+        methods = [
+            getattr(feature, event)
+            for feature in self._features
+            if event in type(feature)._feature_callbacks
+        ]
+        return [method for method in methods if getattr(method, "__func__", None) is not silent]
+
+    @cached_property
+    def on_import(self) -> list[Callable[..., object]]:
+        return self._of("on_import")
+
+    @cached_property
+    def on_change_input(self) -> list[Callable[..., object]]:
+        return self._of("on_change_input")
+
+    @cached_property
+    def on_prune(self) -> list[Callable[..., object]]:
+        return self._of("on_prune")
+
+
+def import_node(fgraph: FunctionGraph, tell: Listeners, node: Apply[Any], reason: str) -> None:
     """Add ``node``, whose inputs are in ``fgraph``, to it."""
     fgraph.apply_nodes.add(node)
     vars(node.tag).setdefault("imported_by", []).append(reason)
@@ -204,11 +251,17 @@ def import_node(fgraph: FunctionGraph, node: Apply[Any], reason: str) -> None:
         fgraph.variables.add(result)
     for position, variable in enumerate(node.inputs):
         fgraph.clients[variable].append((node, position))
-    fgraph.execute_callbacks("on_import", node, reason)
+    for listen in tell.on_import:
+        listen(fgraph, node, reason)
 
 
 def move_client(
-    fgraph: FunctionGraph, client: Apply[Any], position: int, new: Variable[Any, Any], reason: str
+    fgraph: FunctionGraph,
+    tell: Listeners,
+    client: Apply[Any],
+    position: int,
+    new: Variable[Any, Any],
+    reason: str,
 ) -> None:
     """Let ``client`` read ``new``, which is in ``fgraph``; what it read before stays there."""
     old = client.inputs[position]
@@ -217,11 +270,16 @@ def move_client(
         fgraph.outputs[client.op.idx] = new
     fgraph.clients[new].append((client, position))
     fgraph.clients[old].remove((client, position))
-    fgraph.execute_callbacks("on_change_input", client, position, old, new, reason=reason)
+    for listen in tell.on_change_input:
+        listen(fgraph, client, position, old, new, reason=reason)
 
 
 def prune_nodes(
-    fgraph: FunctionGraph, nodes: Sequence[Apply[Any]], reason: str, removed: dict[Apply[Any], None]
+    fgraph: FunctionGraph,
+    tell: Listeners,
+    nodes: Sequence[Apply[Any]],
+    reason: str,
+    removed: dict[Apply[Any], None],
 ) -> None:
     """Remove ``nodes``, whose results nothing but each other reads; sinks first.
 
@@ -236,7 +294,8 @@ def prune_nodes(
             vars(node.tag).setdefault("removed_by", []).append(reason)
             fgraph.apply_nodes.remove(node)
             fgraph.variables.difference_update(node.outputs)
-            fgraph.execute_callbacks("on_prune", node, reason)
+            for listen in tell.on_prune:
+                listen(fgraph, node, reason)
     finally:
         for variable in read:
             clients = fgraph.clients[variable]

@@ -30,18 +30,17 @@ from pytensor.graph.destroyhandler import DestroyHandler
 from pytensor.graph.features import AlreadyThere, Feature, ReplaceValidate
 from pytensor.graph.fg import Output
 from pytensor.graph.rewriting.basic import MergeFeature
-from pytensor.graph.traversal import toposort
 from pytensor.graph.type import Type
 from pytensor.graph.utils import AssocList, InconsistencyError
 from pytensor.misc.ordered_set import OrderedSet
 
-from pytensor_fuse._apply import replace_all, report
+from pytensor_fuse._apply import Listeners, replace_all, report
 from pytensor_fuse._compat import INPLACE_VALIDATORS
 from pytensor_fuse._constants import content, data_content
 from pytensor_fuse._kernel_outputs import is_kernel, merge_outputs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Container, Iterable, Iterator
 
     from pytensor.graph.basic import Apply, Variable
     from pytensor.graph.fg import FunctionGraph
@@ -139,22 +138,28 @@ class LazyMergeFeature(MergeFeature):
     def begin(self, fgraph: FunctionGraph) -> None:
         """Note all nodes of ``fgraph``, and forget what was known."""
         self._fgraph = fgraph
-        self._pending: dict[Node, None] = dict.fromkeys(toposort(fgraph.outputs))
+        roots = (variable.owner for variable in fgraph.outputs)
+        self._pending: dict[Node, None] = dict.fromkeys(_in_order(roots, fgraph.apply_nodes))
         self._one_by_one = False
+        self._tell: Listeners | None = None
+        self._has_other_validators = False
         self.blacklist: list[tuple[Node | None, Node | None]] = []
         self.scheduled = _Schedule(self)
         self._forget()
 
     def _forget(self) -> None:
-        # Number of the op and inputs, to the first node that had them when it was looked up; and
-        # to the others that could not be merged with that one.
-        self._nodes: dict[Key, Node] = {}
+        # Class of the op and inputs, to the first node that had them when it was looked up; and to
+        # the others that could not be merged with that one. To hash an op takes longer than all the
+        # rest, so that is put off until nodes of different ops have the same key. That then leads
+        # to None, and their keys have the number of the op.
+        self._nodes: dict[Key, Node | None] = {}
         self._others: dict[Key, list[Node]] = {}
         # Numbers of ops by identity, and by value. What is known by identity is held.
         self._numbers: dict[int, int] = {}
         self._ops: dict[Op, int] = {}
         self._unhashable: list[tuple[Op, int]] = []
         self._held: list[object] = []
+        self._crowd = 1000
         # Classes of variables that are not constants.
         self._plain: set[type] = set()
         # Whether the op of a kernel has been seen, and anything since kernels were compared.
@@ -198,8 +203,20 @@ class LazyMergeFeature(MergeFeature):
 
     # Keys ---------------------------------------------------------------------------------
 
+    def _exact_key(self, key: Key, known: Node | None, node: Node) -> Key:
+        """Return the key of ``node`` where nodes of several ops share the key by class."""
+        if known is not None:
+            exact = self._number(known.op), *key[1:]
+            self._nodes[exact], self._nodes[key] = known, None
+            if key in self._others:
+                self._others[exact] = self._others.pop(key)
+        return self._number(node.op), *key[1:]
+
     def _number(self, op: Op) -> int:
-        """Give ``op``, which is not known by identity, a number that its equals have, too."""
+        """Return the number of ``op`` and of its equals."""
+        number = self._numbers.get(id(op))
+        if number is not None:
+            return number
         try:
             number = self._ops.setdefault(op, len(self._ops))
         except TypeError:
@@ -266,7 +283,7 @@ class LazyMergeFeature(MergeFeature):
         self.scheduled.give_back()
         while self._pending:
             plan = self._plan(self._one_by_one)
-            if plan.new_of and not plan.one and _can_be_refused(fgraph):
+            if plan.new_of and self._can_be_refused(fgraph) and not plan.one:
                 self._pending = dict.fromkeys(plan.queue)
                 plan = self._plan(one=True)
             self._pending = plan.waiting
@@ -275,16 +292,26 @@ class LazyMergeFeature(MergeFeature):
             for node, other in plan.unlike:
                 self._replace_unlike(fgraph, node, other, tally)
         self.blacklist = []
-        if len(self._nodes) > 1000 + 4 * len(fgraph.apply_nodes):
-            # Most of the table is about nodes that are gone.
-            self.begin(fgraph)
+        if len(self._nodes) > self._crowd:
+            self._tidy(fgraph)
         return tally
+
+    def _tidy(self, fgraph: FunctionGraph) -> None:
+        """Drop what the table says about nodes and constants that are gone."""
+        apply_nodes, variables = fgraph.apply_nodes, fgraph.variables
+        self._nodes = {
+            key: node for key, node in self._nodes.items() if node is None or node in apply_nodes
+        }
+        self._constants = {key: c for key, c in self._constants.items() if c in variables}
+        self._keys = {c: key for c, key in self._keys.items() if c in variables}
+        # The work is in proportion to what has been looked up since the last time.
+        self._crowd = 1000 + 2 * len(self._nodes)
 
     def _plan(self, one: bool) -> _Plan:
         """Look up what is noted, and all that reads what will be replaced."""
         fgraph = self._fgraph
         apply_nodes, clients = fgraph.apply_nodes, fgraph.clients
-        nodes, numbers, plain = self._nodes, self._numbers, self._plain
+        nodes, plain = self._nodes, self._plain
         plan = _Plan(one, self._pending, list(self._pending))
         waiting, new_of, dying = plan.waiting, plan.new_of, plan.dying
         if self._has_kernels and waiting:
@@ -293,16 +320,13 @@ class LazyMergeFeature(MergeFeature):
         for node in plan.queue:
             if node not in apply_nodes:
                 # What stands for an output is no node of the graph, and may read a constant.
-                if not isinstance(node.op, Output) or node.inputs[0] not in fgraph.variables:
+                if type(node.op) is not Output or node.inputs[0] not in fgraph.variables:
                     del waiting[node]
                     continue
             elif node in dying:
                 del waiting[node]
                 continue
-            number = numbers.get(id(node.op))
-            if number is None:
-                number = self._number(node.op)
-            parts: list[Any] = [number]
+            parts: list[Any] = [type(node.op)]
             for variable in node.inputs:
                 if variable.__class__ in plain:
                     while variable in new_of:
@@ -324,6 +348,11 @@ class LazyMergeFeature(MergeFeature):
             known = nodes.setdefault(key, node)
             if known is node:
                 continue
+            if known is None or not (known.op is node.op or known.op == node.op):
+                key = self._exact_key(key, known, node)
+                known = nodes.setdefault(key, node)
+                if known is node:
+                    continue
             other = self._equal_of(node, key, known, plan)
             if other is None:
                 continue
@@ -349,14 +378,17 @@ class LazyMergeFeature(MergeFeature):
     def _equal_of(self, node: Node, key: Key, known: Node, plan: _Plan) -> Node | None:
         """Return a node to merge with ``node``; if there is none, put that into the table."""
         valid = []
-        for candidate in (known, *self._others.get(key, ())):
+        for candidate in (known, *self._others.get(key, ())) if self._others else (known,):
             if candidate is not node and self._will_read(candidate, key, plan):
                 if self._may_merge(node, candidate, plan.one):
                     return candidate
                 valid.append(candidate)
         # Those that are not valid are in the table elsewhere, will be, or are gone.
         self._nodes[key], *others = *valid, node
-        self._others[key] = others
+        if others:
+            self._others[key] = others
+        else:
+            self._others.pop(key, None)
         return None
 
     def _keep_besides(self, key: Key, node: Node) -> None:
@@ -368,7 +400,13 @@ class LazyMergeFeature(MergeFeature):
         """Whether ``node`` will be in the graph, and read what ``key`` says."""
         if node not in self._fgraph.apply_nodes or node in plan.dying:
             return False
-        return all(plan.final(variable) is key[i] for i, variable in enumerate(node.inputs, 1))
+        new_of = plan.new_of
+        for i, variable in enumerate(node.inputs, 1):
+            while variable in new_of:
+                variable = new_of[variable]
+            if variable is not key[i]:
+                return False
+        return True
 
     def _may_merge(self, node: Node, other: Node, one: bool) -> bool:
         if len(node.outputs) != len(other.outputs):
@@ -381,13 +419,29 @@ class LazyMergeFeature(MergeFeature):
         clients = self._fgraph.clients
         return not (_is_destroyed(node, clients) and _is_destroyed(other, clients))
 
+    def _can_be_refused(self, fgraph: FunctionGraph) -> bool:
+        """Whether validation may refuse a graph in which equal nodes are merged."""
+        tell = self._tell
+        if tell is None or not tell.are_current():
+            self._tell = Listeners(fgraph)
+            self._has_other_validators = any(
+                type(feature).on_validate is not Feature.on_validate
+                and type(feature) not in _INPLACE_VALIDATORS
+                for feature in fgraph._features
+            )
+        if self._has_other_validators:
+            return True
+        handler = getattr(fgraph, "destroy_handler", None)
+        return handler is not None and bool(handler._destroying_apps)
+
     def _replace(self, fgraph: FunctionGraph, plan: _Plan, tally: Tally) -> None:
         if not plan.one:
             self._pending = {}
         replacements = plan.replacements()
+        dying = list(plan.dying) if len(plan.dying) < 2 else _in_order(plan.dying, plan.dying)
         validate = plan.one and bool(plan.dying)
         try:
-            replace_all(fgraph, [], replacements, _in_order(plan.dying), REASON, validate=validate)
+            replace_all(fgraph, [], replacements, dying, REASON, validate=validate, tell=self._tell)
         except BaseException as error:
             if plan.one:
                 self.blacklist += plan.dying.items()
@@ -483,8 +537,9 @@ class LazyMergeFeature(MergeFeature):
 
     def _looked_up(self) -> Iterator[Node]:
         self.schedule(self.scheduled.entries)
+        apply_nodes = self._fgraph.apply_nodes
         for nodes in (self._nodes.values(), *self._others.values()):
-            yield from (node for node in nodes if node in self._fgraph.apply_nodes)
+            yield from (node for node in nodes if node is not None and node in apply_nodes)
 
     def representatives(self) -> list[AtomicVariable[Any]]:
         """Return the constants of the graph, of equal ones the first."""
@@ -597,24 +652,36 @@ def _merges(pairs: Iterable[tuple[Var, Var]]) -> list[tuple[Var, Var, str]]:
 
 def _direction(node: Node, other: Node) -> int:
     """Return 1 if ``other`` can replace ``node`` in all outputs, -1 if the reverse, else 0."""
-    types = [(a.type, b.type) for a, b in zip(node.outputs, other.outputs, strict=True)]
-    if all(mine is its or mine == its or mine.is_super(its) for mine, its in types):
+    unlike = []
+    for a, b in zip(node.outputs, other.outputs, strict=True):
+        if a.type is not b.type and a.type != b.type:
+            unlike.append((a.type, b.type))
+    if all(mine.is_super(its) for mine, its in unlike):
         return 1
-    return -1 if all(its.is_super(mine) for mine, its in types) else 0
+    return -1 if all(its.is_super(mine) for mine, its in unlike) else 0
 
 
-def _in_order(dying: Iterable[Node]) -> list[Node]:
-    """Sort nodes topologically."""
-    known, order = set(dying), {}
-    for node in dying:
-        stack = [node]
+def _in_order(roots: Iterable[Node | None], within: Container[Node]) -> list[Node]:
+    """Sort the nodes from which the roots are computed topologically; they come first seen first.
+
+    Takes time in proportion to the inputs of these nodes.
+    """
+    order: dict[Node, None] = {}
+    for root in roots:
+        stack = [root]
         while stack:
-            top = stack[-1]
-            before = [v.owner for v in top.inputs if v.owner in known and v.owner not in order]
-            if before and top not in order:
-                stack += before
+            node = stack[-1]
+            if node is None or node in order or node not in within:
+                stack.pop()
+                continue
+            owners = [variable.owner for variable in node.inputs]
+            before = [owner for owner in owners if owner is not None and owner not in order]
+            before = [owner for owner in before if owner in within]
+            if before:
+                stack += reversed(before)
             else:
-                order[stack.pop()] = None
+                order[node] = None
+                stack.pop()
     return list(order)
 
 
@@ -625,13 +692,3 @@ def _is_destroyed(node: Node, clients: dict[Var, list[tuple[Node, int]]]) -> boo
         for client, position in clients[node.outputs[0]]
         for positions in client.op.destroy_map.values()
     )
-
-
-def _can_be_refused(fgraph: FunctionGraph) -> bool:
-    """Whether validation may refuse a graph in which equal nodes are merged."""
-    for feature in fgraph._features:
-        kind = type(feature)
-        if kind.on_validate is not Feature.on_validate and kind not in _INPLACE_VALIDATORS:
-            return True
-    handler = getattr(fgraph, "destroy_handler", None)
-    return handler is not None and bool(handler._destroying_apps)

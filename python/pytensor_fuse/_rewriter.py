@@ -6,12 +6,15 @@ PyTensor is not imported here at import time: see `pytensor_fuse._startup`.
 from __future__ import annotations
 
 import time
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from pytensor_fuse._core import __version__
 from pytensor_fuse._errors import FusionError
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from pytensor.graph.fg import FunctionGraph
 
 ISSUES = "https://github.com/pytensor-fuse/pytensor-fuse/issues"
@@ -56,9 +59,7 @@ def fuse_profiled(fgraph: FunctionGraph, reason: str) -> tuple[Any, ...]:
 def attach_merging(fgraph: FunctionGraph) -> None:
     """Attach our feature for merging to ``fgraph``, unless it has one."""
     if not hasattr(fgraph, "merge_feature"):
-        from pytensor_fuse._merge import LazyMergeFeature
-
-        fgraph.attach_feature(LazyMergeFeature())
+        fgraph.attach_feature(_merge().LazyMergeFeature())
 
 
 def merge_profiled(fgraph: FunctionGraph) -> tuple[Any, ...] | None:
@@ -77,16 +78,22 @@ def merge_profiled(fgraph: FunctionGraph) -> tuple[Any, ...] | None:
     Exception
         Whatever a feature raises, as it is: the fault is not in the pass.
     """
-    from pytensor_fuse._merge import adopt, merge
-
     start = time.perf_counter()
-    feature = adopt(fgraph)
+    feature = _merge().adopt(fgraph)
     if feature is None:
         return None
     clock = _Clock(fgraph)
-    done = merge(fgraph, feature)
+    done = _merge().merge(fgraph, feature)
+    times = clock.times()
     seconds = time.perf_counter() - start
-    return done.n_refused, seconds, *clock.times(), done.n_merged, done.n_constants
+    return done.n_refused, seconds, *times, done.n_merged, done.n_constants
+
+
+@cache
+def _merge() -> ModuleType:
+    from pytensor_fuse import _merge
+
+    return _merge
 
 
 class _Clock:
