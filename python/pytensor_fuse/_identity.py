@@ -140,8 +140,8 @@ def intern_graph(
     """
     try:
         rows, ops, kinds, constants, orphans = _core.walk(inputs, outputs, Constant, TensorType)
-    except _core.CycleError as error:
-        raise FreezeError("the graph has a cycle: a variable depends on itself") from error
+    except ValueError as error:
+        raise FreezeError(str(error)) from error
     if orphans:
         _refuse(inputs, orphans)
     return intern_rows(rows, ops, kinds, constants)
@@ -298,6 +298,10 @@ def _class(kind: type) -> _Class:
         content = _Content()
         _named(kind, content)
         names = _compared(kind)
+        has_graph = issubclass(kind, HasInnerGraph)
+        if names is not None and has_graph and "fgraph" not in names:
+            # Not all compare it, but ops that compute something else are not the same.
+            names = (*names, "fgraph")
         number = id(kind)
         known = _Class(
             weakref.ref(kind, lambda _: _classes.pop(number, None)),
@@ -306,7 +310,7 @@ def _class(kind: type) -> _Class:
             None if names is None else tuple((name, _label(name)) for name in names),
             issubclass(kind, Op),
             issubclass(kind, EnumType),
-            issubclass(kind, HasInnerGraph),
+            has_graph,
         )
         _classes[number] = known
     return known
