@@ -127,12 +127,52 @@ def core(n_nodes: str) -> dict[str, Any]:
     }
 
 
-def _peak_bytes() -> int:
+def table(n_nodes: str) -> dict[str, Any]:
+    """The time and memory of interning the nodes of a synthetic local DAG given as arrays."""
+    from pytensor_fuse.graph import HashConsTable
+    from synthetic import interned_dag
+
+    table = HashConsTable()
+    arrays = interned_dag(table, int(n_nodes), seed=1)
+    before, bytes_before = len(table), _resident_bytes()
+    start = time.perf_counter()
+    ids = table.intern(**arrays)
+    elapsed = time.perf_counter() - start
+    resident = _resident_bytes() - bytes_before - ids.nbytes
+    new = len(table) - before
+    again = table.intern(**arrays)
+    table.release(again)
+    start = time.perf_counter()
+    table.release(ids)
+    released = time.perf_counter() - start
+    return {
+        "seconds": elapsed,
+        "release_seconds": released,
+        "new": new,
+        "distinct": len(set(ids.tolist())),
+        "same_again": ids.tolist() == again.tolist(),
+        "bytes_per_node": max(resident, table.stats()["bytes"]) / new,
+    }
+
+
+def _resident_bytes() -> int:
+    """Bytes in memory now, where the platform tells (Linux), else 0."""
+    return _of_status("VmRSS:") or 0
+
+
+def _of_status(name: str) -> int | None:
     status = Path("/proc/self/status")
-    if status.exists():
-        # Unlike getrusage's, this figure does not start at the size of the parent that forked.
-        (line,) = (x for x in status.read_text().splitlines() if x.startswith("VmHWM:"))
-        return int(line.split()[1]) * 1024
+    if not status.exists():
+        return None
+    (line,) = (x for x in status.read_text().splitlines() if x.startswith(name))
+    return int(line.split()[1]) * 1024
+
+
+def _peak_bytes() -> int:
+    # Unlike getrusage's, this figure does not start at the size of the parent that forked.
+    peak = _of_status("VmHWM:")
+    if peak is not None:
+        return peak
     import resource
 
     unit = 1 if sys.platform == "darwin" else 1024
@@ -145,6 +185,7 @@ COMMANDS = {
     "first-call": first_call,
     "import": import_time,
     "core": core,
+    "table": table,
 }
 
 if __name__ == "__main__":

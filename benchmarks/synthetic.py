@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from pytensor_fuse.graph import HashConsTable
 
 # Inputs come from at most so many nodes back: a local graph, as those of programs are.
 WINDOW = 64
@@ -45,4 +50,24 @@ def local_dag(n_nodes: int, *, seed: int, max_operands: int = 1024) -> dict[str,
         "constants": np.zeros(n_variables, dtype=bool),
         "results": results,
         "max_operands": max_operands,
+    }
+
+
+def interned_dag(
+    table: HashConsTable, n_nodes: int, *, seed: int, n_ops: int = 50
+) -> dict[str, NDArray[np.uint32]]:
+    """Arguments for ``HashConsTable.intern``: two inputs per node, one near and one anywhere."""
+    rng = np.random.default_rng(seed)
+    position = np.arange(n_nodes) + WINDOW
+    near = position - rng.integers(1, WINDOW + 1, size=n_nodes)
+    far = (position * rng.random(n_nodes)).astype(np.int64)
+    return {
+        "leaves": table.symbols([b"leaf %d" % leaf for leaf in range(WINDOW)]),
+        "ops": table.symbols([b"op %d" % op for op in range(n_ops)]),
+        "types": table.symbols([b"float64"]),
+        "node_ops": rng.integers(n_ops, size=n_nodes).astype(np.uint32),
+        "input_offsets": np.arange(0, 2 * n_nodes + 1, 2, dtype=np.uint32),
+        "inputs": np.stack([near, far], axis=1).ravel().astype(np.uint32),
+        "type_offsets": np.arange(n_nodes + 1, dtype=np.uint32),
+        "output_types": np.zeros(n_nodes, dtype=np.uint32),
     }

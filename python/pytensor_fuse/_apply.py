@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 from pytensor.configdefaults import config
 from pytensor.graph.basic import Apply
 from pytensor.graph.fg import Output
+from pytensor.scalar.basic import get_scalar_type
 
-from pytensor_fuse._kernels import build_kernel, dtype_code, kernel_cache
+from pytensor_fuse import _identity
+from pytensor_fuse._kernels import build_kernel, kernel_cache
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,15 +55,17 @@ def make_nodes(
     """
     arrays = graph.arrays
     variables = arrays.variables
-    uids = [-1 if kind is None else kind.uid for kind in graph.kinds]
-    codes = [dtype_code(dtype) for dtype in arrays.dtypes]
+    ops = [None if kind is None else kind.op for kind in graph.kinds]
+    types = [_identity.term(get_scalar_type(dtype)) for dtype in arrays.dtypes]
     builder = _Builder(graph)
     new_of: dict[int, Variable[Any, Any]] = {}
     nodes, replacements = [], []
-    for key, members, inputs, outputs in clusters.kernels(arrays, uids, codes):
-        op = kernel_cache.get(key)
+    for structure, members, inputs, outputs in clusters.kernels(
+        arrays, _identity.table, ops, types
+    ):
+        op = kernel_cache.get(structure)
         if op is None:
-            op = kernel_cache.add(key, builder.build(members, inputs, outputs))
+            op = kernel_cache.add(structure, builder.build(members, inputs, outputs))
         results = [_like(variables[i]) for i in outputs]
         nodes.append(Apply(op, [new_of.get(i, variables[i]) for i in inputs], results))
         for i, result in zip(outputs, results, strict=True):

@@ -75,15 +75,10 @@ COMPARED: dict[str, tuple[str, ...]] = {
 COMPARED_BY_CALLING = ("pullback_overrides", "pushforward_overrides")
 
 
-# What an op's own compiled code reads besides its inner graph, and its class does not compare.
-_ANNOTATIONS = ("indexed_inputs", "indexed_outputs", "reduced_outputs")
-
-
-def also_compared(op: object) -> tuple[str, ...]:
-    """Return the attributes that tell this very op from others besides those of its class.
+def also_compared(value: object) -> tuple[str, ...]:
+    """Return the attributes that this very op compares besides those of its class.
 
     PyTensor 3.3 has ops that name them, 3.0 lets an OpFromGraph read shared variables.
     """
-    names: tuple[str, ...] = getattr(op, "_scipy_props", ())
-    extra = [name for name in ("shared_inputs", *_ANNOTATIONS) if getattr(op, name, None)]
-    return (*names, *extra)
+    names: tuple[str, ...] = getattr(value, "_scipy_props", ())
+    return (*names, "shared_inputs") if getattr(value, "shared_inputs", None) else names

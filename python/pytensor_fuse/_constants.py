@@ -43,10 +43,11 @@ def content(constant: Constant[Any]) -> bytes | None:
     Takes time in proportion to the data; the result is short unless the data are long strings,
     integers or lists.
     """
-    return _encode(constant.data)
+    return data_content(constant.data)
 
 
-def _encode(data: Any) -> bytes | None:
+def data_content(data: Any) -> bytes | None:
+    """As `content`, of the data of a constant."""
     encoder = _ENCODERS.get(type(data))
     if encoder is None:
         encoder = _encoder_of(type(data))
@@ -88,7 +89,7 @@ def _sequence(name: bytes) -> Callable[[Iterable[Any]], bytes | None]:
     def encode(data: Iterable[Any]) -> bytes | None:
         parts = [name]
         for item in data:
-            encoded = _encode(item)
+            encoded = data_content(item)
             if encoded is None:
                 return None
             parts.append(b"%d:%b" % (len(encoded), encoded))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import threading
 from collections import OrderedDict
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
 
     from pytensor.graph.basic import Variable
 
+    from pytensor_fuse._core import Term
     from pytensor_fuse._targets import ScalarKind
 
 # Kernels are kept for later graphs; the least recently used go when their scalar nodes together
@@ -28,26 +28,29 @@ _MAX_SCALAR_NODES = 100_000
 
 
 class KernelCache:
-    """Elemwise ops of fused kernels by structure; the least recently used are forgotten."""
+    """Elemwise ops of fused kernels by their terms in the hash-cons table.
+
+    The least recently used are forgotten, and their terms with them.
+    """
 
     def __init__(self, max_scalar_nodes: int = _MAX_SCALAR_NODES) -> None:
         self._max_scalar_nodes = max_scalar_nodes
         self._n_scalar_nodes = 0
-        self._ops: OrderedDict[bytes, Elemwise] = OrderedDict()
+        self._ops: OrderedDict[Term, Elemwise] = OrderedDict()
         self.lock = threading.Lock()
 
-    def get(self, key: bytes) -> Elemwise | None:
+    def get(self, structure: Term) -> Elemwise | None:
         """Return the op of the kernel with this structure, if it is known."""
         with self.lock:
-            op = self._ops.get(key)
+            op = self._ops.get(structure)
             if op is not None:
-                self._ops.move_to_end(key)
+                self._ops.move_to_end(structure)
             return op
 
-    def add(self, key: bytes, op: Elemwise) -> Elemwise:
+    def add(self, structure: Term, op: Elemwise) -> Elemwise:
         """Remember ``op``, unless another thread was faster; return the one to use."""
         with self.lock:
-            known = self._ops.setdefault(key, op)
+            known = self._ops.setdefault(structure, op)
             if known is op:
                 self._n_scalar_nodes += len(op.scalar_op.fgraph.apply_nodes)
             while self._n_scalar_nodes > self._max_scalar_nodes and len(self._ops) > 1:
@@ -65,16 +68,6 @@ if hasattr(os, "register_at_fork"):
         after_in_parent=kernel_cache.lock.release,
         after_in_child=kernel_cache.lock.release,
     )
-
-_dtype_codes: dict[str, int] = {}
-_next_dtype_code = itertools.count()
-
-
-def dtype_code(dtype: str) -> int:
-    """Return the number that stands for ``dtype`` in the keys of kernels."""
-    code = _dtype_codes.get(dtype)
-    # Two threads that ask at once must agree on the number.
-    return _dtype_codes.setdefault(dtype, next(_next_dtype_code)) if code is None else code
 
 
 def build_kernel(

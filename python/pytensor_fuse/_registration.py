@@ -32,6 +32,7 @@ from pytensor.tensor.rewriting.elemwise import FusionOptimizer
 from pytensor_fuse import _startup
 from pytensor_fuse._errors import RegistrationError
 from pytensor_fuse._rewriter import fuse_profiled
+from pytensor_fuse._signatures import compare_exactly
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -202,6 +203,7 @@ def _switch() -> None:
     """Put the setting that decides into effect."""
     for rewriter in _switched:
         rewriter.__class__ = FusionRewriter if _settings[-1].on else FusionOptimizer
+    compare_exactly(_settings[-1].on)
 
 
 settle(_startup.wanted())

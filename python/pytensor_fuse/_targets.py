@@ -8,7 +8,6 @@ compile scalar ops that have no C code; what it falls back to Python for stays o
 from __future__ import annotations
 
 import enum
-import itertools
 import warnings
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,6 +23,7 @@ from pytensor.scalar.basic import get_scalar_type
 from pytensor.tensor.rewriting.elemwise import elemwise_max_operands_fct
 
 from pytensor_fuse import _compat
+from pytensor_fuse._identity import term
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from pytensor.graph.basic import Apply, Variable
     from pytensor.graph.fg import FunctionGraph
     from pytensor.scalar.basic import ScalarOp
+
+    from pytensor_fuse._core import Term
 
 
 # Operands that a NumPy ufunc takes.
@@ -110,21 +112,23 @@ class ScalarKind:
 
     Attributes
     ----------
-    uid
-        Identifies the kind for the life of the process; never used twice.
     node
         The scalar apply node, on variables of its own.
     has_c_code
         Whether PyTensor would take it into a kernel.
     """
 
-    uid: int
     node: Apply[Any]
     has_c_code: bool
 
     def compiles(self, target: Target) -> bool:
         """Whether ``target`` can compile it inside a kernel."""
         return self.has_c_code or (target is Target.NUMBA and self.numba_compiles)
+
+    @cached_property
+    def op(self) -> Term:
+        """The scalar op's term in the hash-cons table."""
+        return term(self.node.op)
 
     @cached_property
     def numba_compiles(self) -> bool:
@@ -147,7 +151,6 @@ _KindKey = tuple["ScalarOp", tuple[str, ...], tuple[int, ...], str]
 # emptied when it holds this many: answers are asked for again, results do not change.
 _MAX_KINDS = 20_000
 _kinds: dict[_KindKey, ScalarKind | None] = {}
-_uids = itertools.count()
 
 
 def scalar_kinds(nodes: Sequence[Apply[Any]]) -> list[ScalarKind | None]:
@@ -190,7 +193,6 @@ def _key(node: Apply[Any]) -> _KindKey:
 def _remember(key: _KindKey, kind: ScalarKind | None) -> ScalarKind | None:
     if len(_kinds) >= _MAX_KINDS:
         _kinds.clear()
-    # Two threads that ask at once must agree on the answer, for its uid is compared.
     return _kinds.setdefault(key, kind)
 
 
@@ -204,4 +206,4 @@ def _ask(node: Apply[Any]) -> ScalarKind | None:
         return None
     if [out.type.dtype for out in scalar_node.outputs] != [node.outputs[0].type.dtype]:
         return None
-    return ScalarKind(next(_uids), scalar_node, has_c_code)
+    return ScalarKind(scalar_node, has_c_code)

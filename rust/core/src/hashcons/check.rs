@@ -41,11 +41,11 @@ impl HashConsTable {
             })?;
         }
         let n_applies = self.slots().filter(|(_, term)| term.kind == Kind::Apply).count();
-        let n_children: usize = self.slots().map(|(_, term)| term.children.len()).sum();
-        ensure((n_applies, n_children) == (self.n_applies, self.n_children), || {
+        let n_spilled: usize = self.slots().map(|(_, term)| super::spilled(term)).sum();
+        ensure((n_applies, n_spilled) == (self.n_applies, self.n_spilled), || {
             format!(
-                "there are {n_applies} apply terms and {n_children} children, not {} and {}",
-                self.n_applies, self.n_children
+                "there are {n_applies} apply terms and {n_spilled} spilled children, not {} and {}",
+                self.n_applies, self.n_spilled
             )
         })
     }

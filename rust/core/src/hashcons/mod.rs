@@ -70,10 +70,11 @@ mod shared;
 #[cfg(test)]
 mod tests;
 
-use std::hash::{Hash, Hasher};
+use std::hash::{BuildHasher, Hasher};
 
+use foldhash::fast::FixedState;
 use hashbrown::HashTable;
-use rustc_hash::FxHasher;
+use smallvec::SmallVec;
 
 pub use batch::{Duplicates, GraphRows, InternedGraph, TermsOf};
 pub use digest::{Content, Digest};
@@ -83,6 +84,9 @@ use crate::error::{Error, Result};
 
 /// Terms are dense ids; those of freed terms are used again.
 pub type TermId = u32;
+
+/// An op with one output has four with two inputs.
+type Children = SmallVec<[TermId; 4]>;
 
 /// Ids that there can be.
 const MAX_TERMS: usize = u32::MAX as usize;
@@ -107,7 +111,7 @@ enum Kind {
 #[derive(Debug, Clone)]
 struct Term {
     digest: Digest,
-    children: Box<[TermId]>,
+    children: Children,
     /// See the table in the module's documentation.
     number: u32,
     /// Times that other terms have it as a child.
@@ -141,7 +145,8 @@ pub struct HashConsTable {
     /// Every live term but the opaque ones, by structure.
     index: HashTable<TermId>,
     n_applies: usize,
-    n_children: usize,
+    /// Children that are not inside their terms.
+    n_spilled: usize,
     n_opaque_made: u64,
     peak: usize,
     /// Memory is given back when no more terms than this are left.
@@ -307,7 +312,7 @@ impl HashConsTable {
             peak: self.peak,
             bytes: self.terms.capacity() * size_of::<Term>()
                 + self.free.capacity() * size_of::<TermId>()
-                + self.n_children * size_of::<TermId>()
+                + self.n_spilled * size_of::<TermId>()
                 + self.index.allocation_size(),
         }
     }
@@ -361,7 +366,7 @@ impl HashConsTable {
         let hash = structure_hash(kind, number, children);
         let found = self.index.find(hash, |&id| {
             let term = &self.terms[id as usize];
-            *term.children == *children && term.kind == kind && term.number == number
+            term.children[..] == *children && term.kind == kind && term.number == number
         });
         if let Some(&id) = found {
             return Ok(id);
@@ -395,9 +400,9 @@ impl HashConsTable {
             child.parents = child.parents.saturating_add(1);
             stable &= child.stable;
         }
-        let children = children.into();
+        let children = Children::from_slice(children);
         let term = Term { digest, children, number, parents: 0, handles: 0, kind, stable };
-        self.n_children += term.children.len();
+        self.n_spilled += spilled(&term);
         self.n_applies += usize::from(kind == Kind::Apply);
         let id = match self.free.pop() {
             Some(id) => {
@@ -431,8 +436,8 @@ impl HashConsTable {
             }
             self.n_applies -= usize::from(term.kind == Kind::Apply);
             term.kind = Kind::Free;
+            self.n_spilled -= spilled(term);
             let children = std::mem::take(&mut term.children);
-            self.n_children -= children.len();
             self.free.push(id);
             for &child in &children {
                 let parents = &mut self.terms[child as usize].parents;
@@ -481,6 +486,10 @@ impl HashConsTable {
     }
 }
 
+fn spilled(term: &Term) -> usize {
+    if term.children.spilled() { term.children.len() } else { 0 }
+}
+
 /// Where the index keeps `term`.
 fn index_hash(term: &Term) -> u64 {
     match term.kind {
@@ -491,8 +500,10 @@ fn index_hash(term: &Term) -> u64 {
 }
 
 fn structure_hash(kind: Kind, number: u32, children: &[TermId]) -> u64 {
-    let mut hasher = FxHasher::default();
-    ((kind as u64) << 32 | u64::from(number)).hash(&mut hasher);
-    children.hash(&mut hasher);
+    let mut hasher = FixedState::default().build_hasher();
+    hasher.write_u64((kind as u64) << 32 | u64::from(number));
+    for &child in children {
+        hasher.write_u32(child);
+    }
     hasher.finish()
 }

@@ -1,0 +1,172 @@
+"""Outputs of different kernels that are the same values.
+
+Merging compares apply nodes. Once an expression is inside a kernel with others, its node is the
+kernel, and two kernels that both compute it beside other things are different nodes. Here every
+Elemwise node is read as the scalar expressions that it evaluates for each element, down to
+variables that no Elemwise node computes, and the expressions are interned: two outputs are the same
+values if their terms are the same, wherever the boundaries of kernels are.
+
+An Elemwise node broadcasts its inputs together, also those that an output does not depend on. The
+shape of an output follows from its own expression if along each axis on which the output is not of
+static length 1, neither is one of the variables that the expression reads: PyTensor refuses inputs
+that would have to be broadcast at run time. Where it does not follow, all inputs of the node are
+part of the term.
+
+This is the value numbering of B. Alpern, M. N. Wegman and F. K. Zadeck, "Detecting equality of
+variables in programs", POPL 1988, on an acyclic graph; linear in the number of scalar nodes.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+from pytensor.graph.basic import Constant
+from pytensor.scalar.basic import Composite, get_scalar_type
+from pytensor.tensor.elemwise import Elemwise
+from pytensor.tensor.type import TensorType
+from pytensor.tensor.variable import TensorConstant
+
+from pytensor_fuse import _core, _identity
+from pytensor_fuse._identity import constant_term, term
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from pytensor.graph.basic import Apply, Variable
+
+_ALL_AXES = (1 << 64) - 1
+
+
+def equal_outputs(
+    nodes: Iterable[Apply[Any]],
+) -> list[tuple[Variable[Any, Any], Variable[Any, Any]]]:
+    """Find the outputs of Elemwise nodes that are the same values as others.
+
+    Parameters
+    ----------
+    nodes
+        In topological order. Those that overwrite an input are left out.
+
+    Returns
+    -------
+    list of tuple
+        Pairs of an output and the first one that is the same values. The type of the first is at
+        least as specific. The node of the first comes no later, so that reading it in the place of
+        the other, for all of the pairs, makes no cycle.
+    """
+    numbering = _Numbering()
+    first: dict[_core.Term, Variable[Any, Any]] = {}
+    pairs = []
+    for node in nodes:
+        if not isinstance(node.op, Elemwise) or node.op.destroy_map:
+            continue
+        for output in numbering.number(node):
+            known = first.setdefault(numbering.term(output), output)
+            if known is not output and output.type.is_super(known.type):
+                pairs.append((output, known))
+    return pairs
+
+
+class _Numbering:
+    """Terms of the values of variables."""
+
+    def __init__(self) -> None:
+        self._terms: dict[Variable[Any, Any], _core.Term] = {}
+        self._scalar_graphs: dict[int, _ScalarGraph] = {}
+
+    def term(self, variable: Variable[Any, Any]) -> _core.Term:
+        """Return the term of ``variable``; nothing is known of it if it was not numbered."""
+        term = self._terms.get(variable)
+        if term is None:
+            term = self._terms[variable] = _leaf(variable)
+        return term
+
+    def number(self, node: Apply[Any]) -> Sequence[Variable[Any, Any]]:
+        """Give the outputs of an Elemwise node their terms, and return them."""
+        inputs = [self.term(variable) for variable in node.inputs]
+        masks = [_broadcast_axes(variable) for variable in node.inputs]
+        for output, (value, mask) in zip(
+            node.outputs, self._scalar_graph(node).evaluate(inputs, masks), strict=True
+        ):
+            if mask != _broadcast_axes(output):
+                shapes = sorted(set(inputs), key=lambda shape: shape.id)
+                value = _identity.table.compound(b"broadcast with", [value, *shapes])
+            self._terms[output] = value
+        return node.outputs
+
+    def _scalar_graph(self, node: Apply[Any]) -> _ScalarGraph:
+        scalar_op = node.op.scalar_op
+        if not isinstance(scalar_op, Composite):
+            return _ScalarGraph.of_node(node)
+        graph = self._scalar_graphs.get(id(scalar_op))
+        if graph is None:
+            graph = _ScalarGraph.of_composite(scalar_op)
+            self._scalar_graphs[id(scalar_op)] = graph
+        return graph
+
+
+class _ScalarGraph:
+    """What an Elemwise node evaluates for each element, to be put on top of any terms."""
+
+    def __init__(
+        self,
+        flat: _core.FlatGraph,
+        ops: Sequence[_core.Term],
+        types: Sequence[_core.Term],
+        constants: Sequence[_core.Term],
+    ) -> None:
+        self._flat = flat
+        self._ops = ops
+        self._types = types
+        self._constants = constants
+
+    @classmethod
+    def of_composite(cls, composite: Composite) -> _ScalarGraph:
+        fgraph = composite.fgraph
+        flat, ops, types, constants, orphans = _core.walk(
+            fgraph.inputs, fgraph.outputs, Constant, TensorType
+        )
+        assert not orphans, "a Composite is frozen, which checks this"
+        return cls(
+            flat,
+            [term(op) for op in ops],
+            [term(kind) for kind in types],
+            [constant_term(constant) for constant in constants],
+        )
+
+    @classmethod
+    def of_node(cls, node: Apply[Any]) -> _ScalarGraph:
+        n_inputs, n_outputs = len(node.inputs), len(node.outputs)
+        flat = _core.FlatGraph(
+            # The types of inputs are part of their terms.
+            [0] * n_inputs,
+            0,
+            [(0, range(n_inputs), range(n_outputs))],
+            range(n_inputs, n_inputs + n_outputs),
+        )
+        types = [term(get_scalar_type(output.type.dtype)) for output in node.outputs]
+        return cls(flat, [term(node.op.scalar_op)], types, [])
+
+    def evaluate(
+        self, inputs: Sequence[_core.Term], masks: Sequence[int]
+    ) -> list[tuple[_core.Term, int]]:
+        """Return the term of each output, and the axes on which its leaves have length 1."""
+        leaves = [*inputs, *self._constants]
+        masks = [*masks, *[_ALL_AXES] * len(self._constants)]
+        return self._flat.substitute(_identity.table, leaves, masks, self._ops, self._types)
+
+
+def _leaf(variable: Variable[Any, Any]) -> _core.Term:
+    """Return the term of a variable of which nothing is known but itself."""
+    if isinstance(variable, TensorConstant) and variable.data.size == 1:
+        # In a kernel it may be a constant of the scalar graph.
+        scalar = get_scalar_type(variable.type.dtype)
+        return constant_term(scalar.make_constant(variable.data.reshape(())))
+    return _identity.table.opaque()
+
+
+def _broadcast_axes(variable: Variable[Any, Any]) -> int:
+    """Return the axes of static length 1 as bits; those beyond the last are set."""
+    long_axes = [1 << axis for axis, one in enumerate(variable.type.broadcastable) if not one]
+    return _ALL_AXES & ~reduce(int.__or__, long_axes, 0)
