@@ -163,6 +163,7 @@ def walk(
     outputs: Iterable[Variable[Any, Any]],
     constant: type,
     plain_type: type,
+    plain_ops: dict[type[Op], tuple[str, ...]] | None = None,
 ) -> tuple[FlatGraph, list[Op], list[Type[Any]], list[Constant[Any]], list[Variable[Any, Any]]]: ...
 
 @final

@@ -328,16 +328,17 @@ def same_graph(a: GraphLike, b: GraphLike) -> bool:
 
     Notes
     -----
-    PyTensor's ``equal_computations(a_outputs, b_outputs, a_inputs, b_inputs)`` answers the same
+    PyTensor's ``equal_computations(a_outputs, b_outputs, a_inputs, b_inputs)`` answers the same,
     but for this:
 
     - constants that differ in the sign of a zero or in the bits of a NaN are different here, and so
-      are ops that differ in these, or that hold graphs that do;
-    - the types of all variables count here, also of inputs, which it does not compare, and of
-      outputs of nodes with more than one;
-    - a graph that computes the same value twice equals one that computes it once, unless an op
-      overwrites an input;
-    - variables that are neither inputs nor constants are an error here.
+      are ops that hold such constants or values;
+    - the type of each variable counts here, with all of its static shape; there, types of what is
+      between inputs and outputs are not compared, and only lengths of 1 are in the others;
+    - in a graph with an op that overwrites an input, computing a value once and computing it twice
+      are different here;
+    - graphs with different numbers of outputs are an error there, and so are variables here that
+      are neither computed nor inputs nor constants, and inputs that are given twice.
     """
     return _as_frozen(a) == _as_frozen(b)
 

@@ -31,6 +31,8 @@ from pytensor.graph.type import Type
 from pytensor.graph.utils import MetaObject, MetaType
 from pytensor.link.c.type import EnumType
 from pytensor.misc.frozendict import frozendict
+from pytensor.tensor.elemwise import DimShuffle, Elemwise
+from pytensor.tensor.math import Sum
 from pytensor.tensor.type import TensorType
 
 from pytensor_fuse import _compat, _core
@@ -88,8 +90,11 @@ def term(value: Op | Type[Any]) -> Term:
 
 def constant_term(constant: Constant[Any]) -> Term:
     """Return the term of a constant: its type, and its data bit for bit."""
+    return _constant_term(constant, term(constant.type))
+
+
+def _constant_term(constant: Constant[Any], kind: Term) -> Term:
     data = constant_content(constant)
-    kind = term(constant.type)
     if data is not None:
         return table.compound(b"constant " + data, (kind,))
     content = _Content()
@@ -102,6 +107,15 @@ def constant_term(constant: Constant[Any]) -> Term:
     except _NotByValueError:
         _object(constant, content)
     return table.compound(b"opaque constant " + content.data, (kind, *content.children))
+
+
+# Graphs hold many equal ops of these, each an object of its own: the walk makes them one by the
+# attributes that they compare. The maps of an Elemwise follow from its `inplace_pattern`, and back.
+_PLAIN_OPS: dict[type[Op], tuple[str, ...]] = {
+    Elemwise: ("scalar_op", "destroy_map"),
+    DimShuffle: ("input_ndim", "new_order"),
+    Sum: ("scalar_op", "axis", "dtype", "acc_dtype", "upcast_discrete_output"),
+}
 
 
 class InternedGraph(NamedTuple):
@@ -139,9 +153,11 @@ def intern_graph(
         or if a variable depends on itself.
     """
     try:
-        rows, ops, kinds, constants, orphans = _core.walk(inputs, outputs, Constant, TensorType)
-    except _core.CycleError as error:
-        raise FreezeError("the graph has a cycle: a variable depends on itself") from error
+        rows, ops, kinds, constants, orphans = _core.walk(
+            inputs, outputs, Constant, TensorType, _PLAIN_OPS
+        )
+    except ValueError as error:
+        raise FreezeError(str(error)) from error
     if orphans:
         _refuse(inputs, orphans)
     return intern_rows(rows, ops, kinds, constants)
@@ -162,10 +178,27 @@ def intern_rows(
         table,
         [op.term for op in known],
         [term(kind) for kind in kinds],
-        [constant_term(constant) for constant in constants],
+        _constant_terms(constants),
         not in_place,
     )
     return InternedGraph(root, folded, tuple(ops), tuple(kinds), tuple(constants), in_place)
+
+
+def _constant_terms(constants: Sequence[Constant[Any]]) -> list[Term]:
+    # Most have a type of their own, although few types are different.
+    plain: dict[tuple[str, tuple[int | None, ...]], Term] = {}
+    terms = []
+    for constant in constants:
+        kind = constant.type
+        if type(kind) is TensorType:
+            key = (kind.dtype, kind.shape)
+            kind_term = plain.get(key)
+            if kind_term is None:
+                kind_term = plain[key] = term(kind)
+        else:
+            kind_term = term(kind)
+        terms.append(_constant_term(constant, kind_term))
+    return terms
 
 
 def _refuse(inputs: Sequence[Variable[Any, Any]], orphans: Sequence[Variable[Any, Any]]) -> None:
@@ -298,6 +331,10 @@ def _class(kind: type) -> _Class:
         content = _Content()
         _named(kind, content)
         names = _compared(kind)
+        has_graph = issubclass(kind, HasInnerGraph)
+        if names is not None and has_graph and "fgraph" not in names:
+            # Not all compare it, but ops that compute something else are not the same.
+            names = (*names, "fgraph")
         number = id(kind)
         known = _Class(
             weakref.ref(kind, lambda _: _classes.pop(number, None)),
@@ -306,7 +343,7 @@ def _class(kind: type) -> _Class:
             None if names is None else tuple((name, _label(name)) for name in names),
             issubclass(kind, Op),
             issubclass(kind, EnumType),
-            issubclass(kind, HasInnerGraph),
+            has_graph,
         )
         _classes[number] = known
     return known

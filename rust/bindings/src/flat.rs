@@ -3,7 +3,7 @@
 
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyString, PyTuple, PyType};
+use pyo3::types::{PyBool, PyDict, PyInt, PyString, PyTuple, PyType};
 use pytensor_fuse_core::hashcons::{Duplicates, GraphRows, TermId, TermsOf};
 use pytensor_fuse_core::plan::NONE;
 use pytensor_fuse_core::{Error, Result, Rows};
@@ -26,6 +26,7 @@ pub(crate) struct FlatGraph {
 }
 
 type Node = (u32, Vec<u32>, Vec<u32>);
+type Distinct = (Vec<u32>, Vec<Py<PyAny>>);
 type Walked = (FlatGraph, Vec<Py<PyAny>>, Vec<Py<PyAny>>, Vec<Py<PyAny>>, Vec<Py<PyAny>>);
 
 /// The types of variables, told apart by identity or, if they are just a `plain_type`, by value.
@@ -38,6 +39,7 @@ struct Types<'py, 'a> {
     dtypes: Strings,
     /// Dtype and static shape, -1 where it is not known.
     plain: FxHashMap<Box<[i64]>, u32>,
+    key: Vec<i64>,
 }
 
 impl<'py> Types<'py, '_> {
@@ -47,8 +49,14 @@ impl<'py> Types<'py, '_> {
         if is_new {
             let next = self.distinct.len() as u32;
             let id = if kind.get_type().is(self.plain_type) {
-                let key = self.plain_key(&kind)?;
-                *self.plain.entry(key).or_insert(next)
+                self.write_plain_key(&kind)?;
+                match self.plain.get(self.key.as_slice()) {
+                    Some(&known) => known,
+                    None => {
+                        self.plain.insert(self.key.as_slice().into(), next);
+                        next
+                    }
+                }
             } else {
                 next
             };
@@ -60,15 +68,98 @@ impl<'py> Types<'py, '_> {
         Ok(self.distinct_of[object as usize])
     }
 
-    fn plain_key(&mut self, kind: &Bound<'py, PyAny>) -> PyResult<Box<[i64]>> {
+    fn write_plain_key(&mut self, kind: &Bound<'py, PyAny>) -> PyResult<()> {
         let py = kind.py();
         let dtype = kind.getattr(intern!(py, "dtype"))?.cast_into::<PyString>()?;
         let shape = kind.getattr(intern!(py, "shape"))?.cast_into::<PyTuple>()?;
-        let mut key = vec![i64::from(self.dtypes.id(dtype)?)];
+        self.key.clear();
+        self.key.push(i64::from(self.dtypes.id(dtype)?));
         for length in shape.iter() {
-            key.push(if length.is_none() { -1 } else { length.extract()? });
+            self.key.push(if length.is_none() { -1 } else { length.extract()? });
         }
-        Ok(key.into())
+        Ok(())
+    }
+}
+
+/// Ops, told apart by identity or, if they are of a class in `plain`, by the attributes named there.
+struct Ops<'py, 'a> {
+    plain: Option<&'a Bound<'py, PyDict>>,
+    /// For each class that was met the attributes that count, if not only identity does.
+    classes: FxHashMap<usize, Option<Bound<'py, PyTuple>>>,
+    seen: FxHashMap<Box<[i64]>, u32>,
+    /// Values that keys tell apart by their addresses, so that no address is used twice.
+    held: Vec<Bound<'py, PyAny>>,
+    strings: Strings,
+    key: Vec<i64>,
+}
+
+impl<'py> Ops<'py, '_> {
+    /// For each op the number of the first that is the same, and these.
+    fn distinct(&mut self, ops: Vec<Py<PyAny>>, py: Python<'py>) -> PyResult<Distinct> {
+        let (mut numbers, mut distinct) = (Vec::with_capacity(ops.len()), Vec::new());
+        for op in ops {
+            let next = distinct.len() as u32;
+            let number = self.number(op.bind(py), next)?;
+            if number == next {
+                distinct.push(op);
+            }
+            numbers.push(number);
+        }
+        Ok((numbers, distinct))
+    }
+
+    fn number(&mut self, op: &Bound<'py, PyAny>, next: u32) -> PyResult<u32> {
+        let Some(plain) = self.plain else { return Ok(next) };
+        let class = op.get_type();
+        let address = class.as_ptr() as usize;
+        let names = match self.classes.get(&address) {
+            Some(names) => names.clone(),
+            None => {
+                let names = plain.get_item(&class)?.map(|names| names.cast_into::<PyTuple>());
+                let names = names.transpose()?;
+                self.classes.insert(address, names.clone());
+                names
+            }
+        };
+        let Some(names) = names else { return Ok(next) };
+        self.key.clear();
+        self.key.push(address as i64);
+        for name in names.iter() {
+            let value = op.getattr(name.cast_into::<PyString>()?)?;
+            self.write(&value)?;
+        }
+        if let Some(&number) = self.seen.get(self.key.as_slice()) {
+            return Ok(number);
+        }
+        self.seen.insert(self.key.as_slice().into(), next);
+        Ok(next)
+    }
+
+    /// Writes what is the same for values that are: by value where that is plain, else the address.
+    fn write(&mut self, value: &Bound<'py, PyAny>) -> PyResult<()> {
+        if value.is_none() {
+            self.key.push(0);
+        } else if let Ok(flag) = value.cast_exact::<PyBool>() {
+            self.key.extend([1, i64::from(flag.is_true())]);
+        } else if let Some(number) =
+            value.cast_exact::<PyInt>().ok().and_then(|number| number.extract().ok())
+        {
+            self.key.extend([2, number]);
+        } else if let Ok(tuple) = value.cast_exact::<PyTuple>() {
+            self.key.extend([3, tuple.len() as i64]);
+            for item in tuple.iter() {
+                self.write(&item)?;
+            }
+        } else if let Ok(text) = value.cast_exact::<PyString>() {
+            let number = self.strings.id(text.clone())?;
+            self.key.extend([6, i64::from(number)]);
+        } else if value.cast_exact::<PyDict>().is_ok_and(|dict| dict.is_empty()) {
+            self.key.push(4);
+        } else {
+            self.key.extend([5, value.as_ptr() as usize as i64]);
+            self.held.push(value.clone());
+        }
+        Ok(())
     }
 }
 
@@ -77,15 +168,19 @@ impl<'py> Types<'py, '_> {
 /// Returns it, its distinct ops, types and constants, and the variables that are neither computed
 /// nor inputs nor constants; if there are any of these, the graph is not to be used. Ops are told
 /// apart by identity, and so are types, but that two of the very class `plain_type` are the same
-/// if their `dtype` and `shape` are. Of an input that is given twice, the second is among the
+/// if their `dtype` and `shape` are, and two ops of the very same class in `plain_ops` if the
+/// attributes are that it names there, as far as these are integers, strings, tuples of
+/// such, empty dictionaries or the same objects. Of an input that is given twice, the second is among the
 /// orphans.
 #[pyfunction]
+#[pyo3(signature = (inputs, outputs, constant, plain_type, plain_ops=None))]
 pub(crate) fn walk(
     py: Python<'_>,
     inputs: &Bound<'_, PyAny>,
     outputs: &Bound<'_, PyAny>,
     constant: &Bound<'_, PyType>,
     plain_type: &Bound<'_, PyType>,
+    plain_ops: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<Walked> {
     let mut walk = Walk::new(py, constant);
     let mut orphans = Vec::new();
@@ -99,6 +194,15 @@ pub(crate) fn walk(
     let mut results = Vec::new();
     walk.variables_of(outputs, &mut results)?;
     let order = walk.toposort(&results)?;
+    let mut ops = Ops {
+        plain: plain_ops,
+        classes: FxHashMap::default(),
+        seen: FxHashMap::default(),
+        held: Vec::new(),
+        strings: Strings::default(),
+        key: Vec::new(),
+    };
+    let (op_numbers, ops) = ops.distinct(std::mem::take(&mut walk.ops.objects), py)?;
 
     let mut types = Types {
         plain_type,
@@ -107,6 +211,7 @@ pub(crate) fn walk(
         distinct: Vec::new(),
         dtypes: Strings::default(),
         plain: FxHashMap::default(),
+        key: Vec::new(),
     };
     let mut number = vec![NONE; walk.variables.objects.len()];
     let mut input_types = Vec::with_capacity(n_inputs);
@@ -127,7 +232,7 @@ pub(crate) fn walk(
     let mut rows = GraphRows { ops: Vec::new(), inputs: Rows::empty(), types: Rows::empty() };
     let mut row_types = Vec::new();
     for &apply in &order {
-        rows.ops.push(walk.read_ops[apply as usize]);
+        rows.ops.push(op_numbers[walk.read_ops[apply as usize] as usize]);
         // An orphan keeps `NONE`, which is no variable.
         rows.inputs.push(walk.read_inputs.row(apply).iter().map(|&id| number[id as usize]));
         for &output in walk.read_outputs.row(apply) {
@@ -143,7 +248,7 @@ pub(crate) fn walk(
     let outputs = results.iter().map(|&id| number[id as usize]).collect();
     let n_constants = constants.len() as u32;
     let graph = FlatGraph { inputs: input_types, n_constants, rows, outputs };
-    Ok((graph, walk.ops.objects, types.distinct, constants, orphans))
+    Ok((graph, ops, types.distinct, constants, orphans))
 }
 
 #[pymethods]
