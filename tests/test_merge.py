@@ -1,6 +1,8 @@
 """Merging leaves what PyTensor's own leaves, except that equal constants have equal bits."""
 
+import io
 import pickle
+import re
 from collections import Counter
 
 import numpy as np
@@ -76,7 +78,13 @@ class Structures:
             nodes[self._number(*key)] += 1
             for i, v in enumerate(node.outputs):
                 number[v] = self._number("output", i, *key)
-        constants = Counter(number[v] for v in fgraph.variables if isinstance(v, Constant))
+        constants = Counter(
+            number[v]
+            for v in fgraph.variables
+            if isinstance(v, Constant)
+            # PyTensor does not look at the others, unless they came to be outputs later.
+            and any(not isinstance(node.op, Output) for node, _ in fgraph.clients[v])
+        )
         return nodes, constants, [number[v] for v in fgraph.outputs]
 
     def _number(self, *key):
@@ -167,3 +175,584 @@ def test_edits_between_passes(program, sequence):
     merge_stock(stock)
     assert len(fgraph.apply_nodes) == len(stock.apply_nodes)
     assert_same_structure(fgraph, stock)
+
+
+GRAPHS = {
+    "deep": lambda: deep_small_kernels(20),
+    "large": lambda: large_fuseable_graph(6),
+    **{f"random {i}": lambda i=i: build(seeded_program(i)).fgraph for i in range(4)},
+}
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+@pytest.mark.parametrize("inplace", [True, False])
+def test_every_merge_of_a_compile(name, inplace, monkeypatch):
+    """What PyTensor's own pass leaves at each place of a whole compile, ours leaves."""
+    seen = Counter()
+
+    def apply(self, fgraph):
+        copy = FunctionGraph(fgraph.inputs, fgraph.outputs, clone=True)
+        result = stock_apply(self, fgraph)
+        merge(copy)
+        assert_same_structure(copy, fgraph)
+        seen[self.name] += 1
+        return result
+
+    graph = GRAPHS[name]()
+    mode = Mode("py", "fast_run")
+    mode = mode if inplace else mode.excluding("inplace")
+    with pytensor_fuse.enabled(False), monkeypatch.context() as patch:
+        patch.setattr(MergeOptimizer, "apply", apply)
+        pytensor.function(graph.inputs, graph.outputs, mode=mode, on_unused_input="ignore")
+    assert {"merge1", "merge1.1", "merge", "merge1.2", "merge2", "merge3"} <= set(seen)
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+@pytest.mark.parametrize("mode", ["fast_run", "fast_compile"])
+def test_whole_compiles(name, mode):
+    graph = GRAPHS[name]()
+    compiled = []
+    for on in (False, True):
+        with pytensor_fuse.enabled(on):
+            # How our fusion differs is for other tests to say.
+            how = Mode("py", mode).excluding("fusion")
+            function = pytensor.function(
+                graph.inputs, graph.outputs, mode=how, on_unused_input="ignore"
+            )
+        compiled.append(function.maker.fgraph)
+    assert_same_structure(*compiled)
+    assert not isinstance(compiled[0].merge_feature, LazyMergeFeature)
+    assert isinstance(compiled[1].merge_feature, LazyMergeFeature)
+
+
+# Constants --------------------------------------------------------------------------------
+
+OTHER_NAN = np.array(0x7FF8000000000001, "uint64").view("float64")[()]
+
+LINKERS = ["py", "vm", "cvm" if config.cxx else "vm", "numba"]
+
+
+@pytest.mark.filterwarnings("ignore:divide by zero")
+@pytest.mark.parametrize("linker", LINKERS)
+@pytest.mark.parametrize("optimizer", ["fast_run", "fast_compile", None])
+def test_signed_zeros(linker, optimizer):
+    x = pt.dscalar("x")
+    with pytensor_fuse.enabled():
+        mode = Mode(linker, optimizer)
+        function = pytensor.function([x], [x / 0.0, x / -0.0, x / np.zeros(())], mode=mode)
+    np.testing.assert_array_equal(function(1.0), [np.inf, -np.inf, np.inf])
+
+
+@pytest.mark.parametrize("linker", LINKERS)
+def test_signed_zeros_in_arrays_and_copies_of_them(linker):
+    x = pt.dvector("x")
+    # PyTensor takes an array of nothing but zeros for one zero, whatever their signs.
+    zeros = np.array([0.0, -0.0, 1.0])
+    with pytensor_fuse.enabled():
+        outputs = [pt.arctan2(c, x) for c in (zeros, -zeros)]
+        function = pytensor.function([x], outputs, mode=Mode(linker, "fast_run"))
+    for result, expected in zip(function(-np.ones(3)), [zeros, -zeros], strict=True):
+        np.testing.assert_allclose(result, np.arctan2(expected, -np.ones(3)))
+
+
+def sin_of(*constants):
+    x = pt.dvector("x")
+    fgraph = FunctionGraph([x], [pt.sin(x + c) for c in constants], clone=False)
+    merge(fgraph)
+    return sum(node.op == pt.sin for node in fgraph.apply_nodes)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "nodes"),
+    [
+        (0.0, 0.0, 1),
+        (0.0, -0.0, 2),
+        (np.nan, np.nan, 1),
+        (np.nan, OTHER_NAN, 2),
+        (np.zeros(200), np.zeros(200), 1),
+        (np.zeros(200), -np.zeros(200), 2),
+        (np.full(3, np.nan), np.full(3, np.nan), 1),
+        (np.full(3, np.nan), np.full(3, OTHER_NAN), 2),
+        (1, 1.0, 2),
+        (np.zeros(3), np.zeros(4), 2),
+    ],
+)
+def test_constants_are_equal_bit_for_bit(first, second, nodes):
+    assert sin_of(pt.constant(np.asarray(first)), pt.constant(np.asarray(second))) == nodes
+
+
+def test_the_first_constant_stays():
+    x = pt.dvector("x")
+    first, second = pt.constant(np.ones(3), name="first"), pt.constant(np.ones(3), name="second")
+    fgraph = FunctionGraph([x], [x + first, x * second], clone=False)
+    profile = merge(fgraph)
+    assert [v for v in fgraph.variables if isinstance(v, Constant)] == [first]
+    assert profile[5:] == (1, 1)
+    assert fgraph.clients[second] == []
+
+
+def test_constants_that_are_outputs():
+    x = pt.dscalar("x")
+    out = pt.exp(x)
+    constants = [pt.constant(np.float64(1.0)) for _ in range(3)]
+    fgraph = FunctionGraph([x], [out, x + constants[0], constants[1]], clone=False)
+    fgraph.attach_feature(LazyMergeFeature())
+    fgraph.replace(out, constants[2])
+    merge(fgraph)
+    assert fgraph.outputs[0] is constants[0]
+
+
+def test_a_constant_that_left_is_not_brought_back():
+    x = pt.dscalar("x")
+    first, second = (pt.constant(np.float64(1.0)) for _ in range(2))
+    out = x + first
+    fgraph = FunctionGraph([x], [out], clone=False)
+    merge(fgraph)
+    fgraph.replace(out, pt.exp(x * second))
+    assert merge(fgraph)[5] == 0
+    assert second in fgraph.variables
+    assert first not in fgraph.variables
+
+
+class Kept(pt.TensorConstant):
+    """A class that keeps its constants apart."""
+
+    def merge_signature(self):
+        return id(self)
+
+
+def test_a_class_can_keep_constants_apart():
+    kept = [Kept(pt.dscalar, np.float64(1.0)) for _ in range(2)]
+    assert sin_of(*kept) == 2
+    assert sin_of(pt.constant(np.float64(1.0)), kept[0]) == 2
+
+
+def test_nominal_variables():
+    x, y = (NominalVariable(i, pt.dvector) for i in range(2))
+    fgraph = FunctionGraph([x, y], [pt.sin(x), pt.sin(y), pt.sin(x)], clone=False)
+    merge(fgraph)
+    assert len(fgraph.apply_nodes) == 2
+
+
+# Which one stays --------------------------------------------------------------------------
+
+
+def twice(x):
+    return [pt.sin(x), pt.sin(x)]
+
+
+def test_the_first_node_stays():
+    x = pt.dvector("x")
+    outputs = [*twice(x), *twice(x)]
+    fgraph = FunctionGraph([x], outputs, clone=False)
+    merge(fgraph)
+    assert fgraph.outputs == [outputs[0]] * 4
+    # One that was there stays also if it changes its place in the order.
+    new = pt.sin(x)
+    fgraph.replace(outputs[0], pt.exp(new))
+    merge(fgraph)
+    later = pt.sin(x)
+    fgraph.add_output(later)
+    merge(fgraph)
+    assert fgraph.outputs[4] is new
+
+
+def wide(x):
+    """The sine of ``x`` by a node whose type says nothing of its length."""
+    node = pt.sin(x).owner
+    output = TensorType("float64", (None,))()
+    Apply(node.op, node.inputs, [output])
+    return output
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (0, 2, 1), (1, 0, 2), (2, 1, 0)])
+def test_the_more_specific_type_stays(order):
+    x = TensorType("float64", (3,))("x")
+    outputs = [wide(x), wide(x), pt.sin(x)]
+    fgraph = FunctionGraph([x], [pt.exp(outputs[i]) for i in order], clone=False)
+    merge(fgraph)
+    assert len(fgraph.apply_nodes) == 2
+    assert outputs[2] in fgraph.variables
+
+
+class Pair(Op):
+    __props__ = ()
+
+    def make_node(self, x, shapes):
+        return Apply(self, [x], [TensorType("float64", shape)() for shape in shapes])
+
+    def perform(self, node, inputs, outputs):
+        for storage in outputs:
+            storage[0] = inputs[0].copy()
+
+
+def pairs(*shapes):
+    """Merge nodes of two outputs with these shapes; return how many stay, and what is read."""
+    x = pt.dmatrix("x")
+    nodes = [Pair().make_node(x, s) for s in shapes]
+    fgraph = FunctionGraph([x], [pt.exp(o) for n in nodes for o in n.outputs], clone=False)
+    merge(fgraph)
+    values = np.arange(15.0).reshape(3, 5)
+    function = pytensor.function(fgraph.inputs, fgraph.outputs, mode=Mode("py", None))
+    for result in function(values):
+        np.testing.assert_array_equal(result, np.exp(values))
+    types = [node.inputs[0].type.shape for node in fgraph.apply_nodes if node.op == pt.exp]
+    return sum(isinstance(node.op, Pair) for node in fgraph.apply_nodes), Counter(types)
+
+
+def test_several_outputs():
+    # PyTensor's own keeps both nodes in all of these cases.
+    better = Counter([(None, 5), (3, 5)])
+    assert pairs([(None, None), (3, 5)], [(None, 5), (3, 5)]) == (1, better)
+    assert pairs([(None, 5), (3, 5)], [(None, None), (3, 5)]) == (1, better)
+    # Neither says more in both: each output has the better type, so both nodes stay.
+    assert pairs([(None, None), (3, 5)], [(None, 5), (None, None)]) == (2, better)
+
+
+def test_types_of_which_neither_says_more():
+    n, types = pairs([(None, 5), (3, 5)], [(3, None), (3, 5)])
+    assert n == 1
+    assert set(types) == {(None, 5), (3, 5)}
+
+
+# Validation -------------------------------------------------------------------------------
+
+
+class Refuser(Feature):
+    """Refuses graphs that lack a node."""
+
+    def __init__(self, nodes):
+        self.nodes = nodes
+        self.n_refused = 0
+
+    def on_validate(self, fgraph):
+        if not fgraph.apply_nodes.issuperset(self.nodes):
+            self.n_refused += 1
+            raise InconsistencyError("refused")
+
+
+def test_refused_merges_are_undone_and_others_done():
+    x = pt.dvector("x")
+    a, b = twice(x)
+    c, d = pt.cos(x), pt.cos(x)
+    fgraph = FunctionGraph([x], [pt.exp(v) for v in (a, b, c, d)], clone=False)
+    refuser, witness = Refuser([a.owner, b.owner]), Witness()
+    fgraph.attach_feature(refuser)
+    fgraph.attach_feature(witness)
+    n_refused, *_, n_merged, _ = merge(fgraph)
+    witness.assert_agrees(fgraph)
+    assert refuser.n_refused == n_refused == 1
+    assert n_merged == 2
+    assert {a, b, c} <= fgraph.variables
+    assert fgraph.merge_feature.blacklist == []
+    # It is not tried again while nothing changes, but a third one may be merged with either.
+    assert merge(fgraph)[0] == 0
+    fgraph.replace(c, pt.sin(x))
+    assert merge(fgraph)[0] == 0
+    assert {a, b} <= fgraph.variables
+    assert sum(node.op == pt.sin for node in fgraph.apply_nodes) == 2
+
+
+class Destroy(Op):
+    __props__ = ("n",)
+    destroy_map = {0: [0]}
+
+    def __init__(self, n=0):
+        self.n = n
+
+    def make_node(self, x):
+        return Apply(self, [x], [x.type()])
+
+    def perform(self, node, inputs, outputs):
+        inputs[0] += 1
+        outputs[0][0] = inputs[0]
+
+
+class Reading(Destroy):
+    destroy_map = {}
+
+
+@pytest.mark.parametrize(("first", "second"), [(Destroy, Destroy), (Destroy, Reading)])
+def test_destroyed_variables(first, second):
+    x = pt.dvector("x")
+    a, b = twice(x)
+    outputs = [first(0)(a), second(1)(b)]
+    fgraph = FunctionGraph([x], outputs, clone=False)
+    fgraph.attach_feature(DestroyHandler())
+    stock, equivalent = fgraph.clone_get_equiv()
+    del equivalent
+    profile = merge(fgraph)
+    stock.attach_feature(MergeFeature())
+    stock_apply(MergeOptimizer(), stock)
+    fgraph.validate()
+    if second is Destroy:
+        # Known to be refused without trying.
+        assert profile[0] == profile[5] == 0
+        assert len(fgraph.apply_nodes) == len(stock.apply_nodes) == 4
+
+
+def test_merging_what_destroys():
+    x = pt.dvector("x")
+    outputs = [Destroy()(v) for v in twice(x)]
+    fgraph = FunctionGraph([x], outputs, clone=False)
+    fgraph.attach_feature(DestroyHandler())
+    stock, _ = fgraph.clone_get_equiv()
+    merge(fgraph)
+    fgraph.validate()
+    stock.attach_feature(MergeFeature())
+    stock_apply(MergeOptimizer(), stock)
+    assert len(fgraph.apply_nodes) == len(stock.apply_nodes)
+
+
+def several_to_merge():
+    x = pt.dvector("x")
+    ones = [pt.constant(np.ones(3)) for _ in range(4)]
+    return FunctionGraph([x], [pt.sin(pt.exp(x + one)) for one in ones], clone=False)
+
+
+class Raising(Feature):
+    """Raises when it hears of one event for the given time."""
+
+    def __init__(self, when, error, *, always=False):
+        self.left, self.error, self.always = when, error, always
+
+    def _hear(self, reason):
+        if str(reason).startswith("revert"):
+            return
+        self.left -= 1
+        if self.left == 0 or (self.always and self.left < 0):
+            raise self.error("raised by a feature")
+
+
+class RaisingOnChange(Raising):
+    def on_change_input(self, fgraph, node, i, r, new_r, reason=None):
+        self._hear(reason)
+
+
+class RaisingOnPrune(Raising):
+    def on_prune(self, fgraph, node, reason):
+        self._hear(reason)
+
+
+@pytest.mark.parametrize("kind", [RaisingOnChange, RaisingOnPrune])
+@pytest.mark.parametrize("when", [1, 2, 3])
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, InconsistencyError])
+@pytest.mark.parametrize("always", [True, False])
+def test_features_that_raise(kind, when, error, always):
+    fgraph = several_to_merge()
+    witness = Witness()
+    fgraph.attach_feature(witness)
+    fgraph.attach_feature(LazyMergeFeature())
+    fgraph.attach_feature(kind(when, error, always=always))
+    raised = False
+    try:
+        MergeRewriter().apply(fgraph)
+    except error:
+        raised = True
+    assert raised or not always or error is InconsistencyError
+    fgraph.check_integrity()
+    witness.assert_agrees(fgraph)
+    # Without it all is merged.
+    fgraph.remove_feature(fgraph._features[-1])
+    if not raised and error is not InconsistencyError:
+        assert len(fgraph.apply_nodes) == 3
+    x = np.zeros(3)
+    function = pytensor.function(fgraph.inputs, fgraph.outputs, mode=Mode("py", None))
+    np.testing.assert_array_equal(function(x), [np.sin(np.exp(x + 1))] * 4)
+
+
+# What others read, and mixed use -----------------------------------------------------------
+
+
+def test_the_public_attributes():
+    x = pt.dvector("x")
+    one, other = (pt.constant(np.ones(3)) for _ in range(2))
+    fgraph = FunctionGraph([x], [pt.sin(x + one), pt.exp(x * other), pt.exp(x * one)], clone=False)
+    stock = fgraph.clone_get_equiv()[0]
+    stock.attach_feature(MergeFeature())
+    fgraph.attach_feature(LazyMergeFeature())
+    ours, theirs = fgraph.merge_feature, stock.merge_feature
+    for _ in range(2):
+        assert isinstance(ours, MergeFeature)
+        assert ours.seen_atomics == {id(one)}
+        assert ours.atomic_sig[one] == one.signature()
+        assert ours.atomic_sig_inv.get(other.signature(), None) is one
+        assert ours.atomic_sig_inv[other.signature()] is one
+        assert ours.atomic_sig_inv.get(pt.constant(np.zeros(3)).signature(), "none") == "none"
+        assert ours.nodes_seen <= fgraph.apply_nodes
+        assert len(ours.noinput_nodes) == len(theirs.noinput_nodes) == 0
+        assert ours.blacklist == theirs.blacklist == []
+        assert bool(ours.scheduled) is bool(theirs.scheduled)
+        merge(fgraph)
+        stock_apply(MergeOptimizer(), stock)
+    assert len(ours.nodes_seen) == len(theirs.nodes_seen) == len(fgraph.apply_nodes)
+
+
+def test_constants_are_found_as_soon_as_they_are_in_the_graph():
+    """As PyTensor's subtensor rewrites ask for them."""
+    x = pt.dvector("x")
+    out = pt.exp(x)
+    fgraph = FunctionGraph([x], [out], clone=False)
+    fgraph.attach_feature(LazyMergeFeature())
+    index = pt.constant(np.array([0, 1]))
+    find = fgraph.merge_feature.atomic_sig_inv.get
+    signature = pt.constant(np.array([0, 1])).signature()
+    assert find(signature, None) is None
+    fgraph.replace(out, pt.exp(x)[index].sum() + x)
+    assert find(signature, None) is index
+    fgraph.replace(fgraph.outputs[0], pt.cos(x))
+    assert find(signature, None) is None
+    assert find((slice, 1), None) is None
+
+
+def test_there_is_one_feature_for_merging():
+    fgraph = several_to_merge()
+    fgraph.attach_feature(MergeFeature())
+    with pytest.raises(AlreadyThere):
+        LazyMergeFeature().on_attach(fgraph)
+    MergeRewriter().add_requirements(fgraph)
+    assert type(fgraph.merge_feature) is MergeFeature
+
+
+def test_our_pass_and_a_feature_of_pytensor():
+    x = pt.dvector("x")
+    fgraph = FunctionGraph([x], [x + np.zeros(3), x + -np.zeros(3), *twice(x)], clone=False)
+    feature = MergeFeature()
+    fgraph.attach_feature(feature)
+    assert merge(fgraph)[5] == 1
+    assert len(fgraph.apply_nodes) == 3
+    assert fgraph.merge_feature is feature
+    assert type(feature) is LazyMergeFeature
+
+
+def test_our_pass_and_a_feature_of_someone_else():
+    class Other(MergeFeature):
+        pass
+
+    fgraph = several_to_merge()
+    fgraph.attach_feature(Other())
+    assert merge(fgraph)[5] == 3 + 9
+    assert type(fgraph.merge_feature) is Other
+    assert adopt(fgraph) is None
+
+
+@given(any_programs(16, widen=False), edits())
+def test_the_pass_of_pytensor_and_our_feature(program, sequence):
+    fgraph = build(program).fgraph
+    fgraph.attach_feature(LazyMergeFeature())
+    for step in sequence:
+        edit(fgraph, *step)
+    stock = fgraph.clone_get_equiv(attach_feature=False)[0]
+    stock_apply(MergeOptimizer(), fgraph)
+    fgraph.check_integrity()
+    merge_stock(stock)
+    assert_same_structure(fgraph, stock)
+    assert merge(fgraph)[5] == 0
+
+
+def test_what_was_scheduled_and_not_merged_is_merged_later():
+    fgraph = several_to_merge()
+    fgraph.attach_feature(LazyMergeFeature())
+    assert len(fgraph.merge_feature.scheduled) > 0
+    merge(fgraph)
+    assert len(fgraph.apply_nodes) == 3
+
+
+def test_switching_between_passes_of_one_compile():
+    graph = large_fuseable_graph(5)
+    with pytensor_fuse.enabled():
+        fgraph = FunctionGraph(graph.inputs, graph.outputs)
+        rewriter = pytensor.compile.mode.optdb.query("+merge")
+        rewriter.rewrite(fgraph)
+    ours = fgraph.clone_get_equiv(attach_feature=False)[0]
+    with pytensor_fuse.enabled(False):
+        rewriter.rewrite(fgraph)
+    assert_same_structure(fgraph, ours)
+
+
+def test_clones_and_pickles():
+    fgraph = several_to_merge()
+    fgraph.attach_feature(LazyMergeFeature())
+    for copy in (fgraph.clone(), pickle.loads(pickle.dumps(fgraph))):
+        assert type(copy.merge_feature) is LazyMergeFeature
+        assert copy.merge_feature is not fgraph.merge_feature
+        merge(copy)
+        assert len(copy.apply_nodes) == 3
+    assert not hasattr(LazyMergeFeature(), "_pending")
+
+
+class Unhashable(Op):
+    __hash__ = None
+
+    def __init__(self, n):
+        self.n = n
+
+    def __eq__(self, other):
+        return type(self) is type(other) and self.n == other.n
+
+    def make_node(self, x):
+        return Apply(self, [x], [x.type()])
+
+    def perform(self, node, inputs, outputs):
+        outputs[0][0] = inputs[0] * self.n
+
+
+def test_ops_that_cannot_be_hashed():
+    x = pt.dvector("x")
+    fgraph = FunctionGraph([x], [Unhashable(n)(x) for n in (1, 2, 3, 2, 1, 3)], clone=False)
+    merge(fgraph)
+    assert sorted(node.op.n for node in fgraph.apply_nodes) == [1, 2, 3]
+
+
+def test_many_ops_on_one_variable():
+    x = pt.dvector("x")
+    functions = [pt.sin, pt.cos, pt.exp, pt.tan, pt.sinh]
+    outputs = [function(x) for _ in range(3) for function in functions]
+    fgraph = FunctionGraph([x], outputs, clone=False)
+    merge(fgraph)
+    assert len(fgraph.apply_nodes) == len(functions)
+    for function in functions:
+        fgraph.add_output(function(x))
+    merge(fgraph)
+    assert len(fgraph.apply_nodes) == len(functions)
+
+
+def test_the_table_does_not_grow_with_what_is_gone():
+    x = pt.dvector("x")
+    fgraph = FunctionGraph([x], [pt.exp(x)], clone=False)
+    merge(fgraph)
+    for i in range(1500):
+        fgraph.replace(fgraph.outputs[0], pt.exp(x + pt.constant(np.float64(i))))
+        merge(fgraph)
+    feature = fgraph.merge_feature
+    assert len(feature._nodes) < 1200
+    assert len(feature._constants) <= 1200
+
+
+def test_profile_and_printing(capsys):
+    fgraph = several_to_merge()
+    profile = merge(fgraph)
+    assert profile[0] == 0
+    assert profile[2:5] == (None, None, {})
+    assert profile[5:] == (3 + 9, 3)
+    twice_as_much = MergeOptimizer.merge_profile(profile, profile)
+    assert twice_as_much[5:] == (24, 6)
+    MergeRewriter.print_profile(None, twice_as_much)
+    assert "MergeOptimizer" in capsys.readouterr().out
+    assert str(MergeRewriter()) == str(MergeOptimizer())
+
+
+def test_profiled_compiles():
+    x = pt.dvector("x")
+    with pytensor_fuse.enabled(), config.change_flags(profile=True, profile_optimizer=True):
+        function = pytensor.function([x], [pt.sin(x) + 1, pt.sin(x) + 2], mode=Mode("py"))
+    printed = io.StringIO()
+    function.profile.summary(file=printed)
+    assert re.search(r"nb fail= +0 merged= +[1-9]", printed.getvalue())
+
+
+def test_verbose_option(capsys):
+    x = pt.dvector("x")
+    with config.change_flags(optimizer_verbose=True):
+        merge(FunctionGraph([x], twice(x), clone=False))
+    assert "MergeOptimizer replaces" in capsys.readouterr().out

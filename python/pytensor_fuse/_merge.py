@@ -445,7 +445,7 @@ class LazyMergeFeature(MergeFeature):
         except BaseException as error:
             if plan.one:
                 self.blacklist += plan.dying.items()
-                if not isinstance(error, InconsistencyError):
+                if not plan.dying or not isinstance(error, InconsistencyError):
                     raise
                 tally.n_refused += 1
                 self._pending.update(plan.dying)

@@ -97,8 +97,8 @@ class MergeRewriter(MergeOptimizer):
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> str | tuple[Any, ...]:
         name = getattr(self, "name", None)
-        if any(self is found for found in _merging_passes()):
-            return merging_pass, (name,)
+        if any(self is found for found in _merging_passes_named(name)):
+            return merging_pass, (name, _merging_passes_named(name).index(self))
         return super().__reduce_ex__(protocol)
 
 
@@ -117,9 +117,17 @@ def registered_rewriter() -> object | None:
     return rewriter
 
 
-def merging_pass(name: str) -> MergeOptimizer:
-    """Return the registered merging pass with this name; a new one if there is none."""
-    return next((found for found in _merging_passes() if found.name == name), MergeOptimizer())
+def merging_pass(name: str, number: int) -> MergeOptimizer:
+    """Return the registered merging pass with this name; a new one if there is none.
+
+    Names are unique within a database only: ``number`` says which of them it is.
+    """
+    found = _merging_passes_named(name)
+    return found[number] if number < len(found) else MergeOptimizer()
+
+
+def _merging_passes_named(name: str | None) -> list[MergeOptimizer]:
+    return [found for found in _merging_passes() if found.name == name]
 
 
 def _merging_passes() -> Iterator[MergeOptimizer]:
