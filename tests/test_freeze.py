@@ -38,6 +38,7 @@ from pytensor_fuse import (
     FreezeError,
     FrozenGraph,
     _identity,
+    enabled,
     freeze,
     same_graph,
 )
@@ -255,7 +256,9 @@ def test_agrees_with_equal_computations(program, perturbations):
 
 def test_where_equal_computations_answers_otherwise():
     x, y = pt.vectors("xy")
-    assert equal_computations([x / 0.0], [y / -0.0], [x], [y])
+    # As PyTensor compares constants, unless the package is on.
+    with enabled(False):
+        assert equal_computations([x / 0.0], [y / -0.0], [x], [y])
     assert not same_graph(([x], [x / 0.0]), ([y], [y / -0.0]))
 
     long = TensorType("float64", (3,))("long")

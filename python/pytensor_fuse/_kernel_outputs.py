@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from pytensor.graph.utils import InconsistencyError
 from pytensor.scalar.basic import Composite
-from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.rewriting.elemwise import local_useless_composite_outputs
 
 from pytensor_fuse._value_numbering import equal_outputs
@@ -18,11 +17,6 @@ if TYPE_CHECKING:
     from pytensor.graph.fg import FunctionGraph
 
     Pair = tuple[Variable[Any, Any], Variable[Any, Any]]
-
-
-def is_kernel(op: object) -> bool:
-    """Whether ``op`` is an Elemwise that computes several things for each element."""
-    return isinstance(op, Elemwise) and isinstance(op.scalar_op, Composite)
 
 
 def merge_outputs(fgraph: FunctionGraph, refused: set[Pair], reason: str) -> list[Pair]:
@@ -75,7 +69,7 @@ def _replace(
 
 def _drop_unused_outputs(fgraph: FunctionGraph, nodes: Iterable[Apply[Any]], reason: str) -> None:
     for node in nodes:
-        if node not in fgraph.apply_nodes or not is_kernel(node.op):
+        if node not in fgraph.apply_nodes or not isinstance(node.op.scalar_op, Composite):
             continue
         if all(fgraph.clients[output] for output in node.outputs):
             continue

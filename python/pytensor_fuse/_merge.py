@@ -33,11 +33,13 @@ from pytensor.graph.rewriting.basic import MergeFeature
 from pytensor.graph.type import Type
 from pytensor.graph.utils import AssocList, InconsistencyError
 from pytensor.misc.ordered_set import OrderedSet
+from pytensor.scalar.basic import Composite
+from pytensor.tensor.elemwise import Elemwise
 
 from pytensor_fuse._apply import Listeners, replace_all, report
 from pytensor_fuse._compat import INPLACE_VALIDATORS
 from pytensor_fuse._constants import content, data_content
-from pytensor_fuse._kernel_outputs import is_kernel, merge_outputs
+from pytensor_fuse._kernel_outputs import merge_outputs
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator
@@ -162,8 +164,7 @@ class LazyMergeFeature(MergeFeature):
         self._crowd = 1000
         # Classes of variables that are not constants.
         self._plain: set[type] = set()
-        # Whether the op of a kernel has been seen, and anything since kernels were compared.
-        self._has_kernels = False
+        # Whether a kernel has been looked up since kernels were compared by their outputs.
         self.kernels_due = False
         self._keys: dict[Var, Key] = {}
         self._constants: dict[Key, Var] = {}
@@ -226,8 +227,6 @@ class LazyMergeFeature(MergeFeature):
                 self._unhashable.append((op, number))
         self._numbers[id(op)] = number
         self._held.append(op)
-        if is_kernel(op):
-            self._has_kernels = self.kernels_due = True
         return number
 
     def _representative(self, variable: Var) -> Var:
@@ -314,8 +313,6 @@ class LazyMergeFeature(MergeFeature):
         nodes, plain = self._nodes, self._plain
         plan = _Plan(one, self._pending, list(self._pending))
         waiting, new_of, dying = plan.waiting, plan.new_of, plan.dying
-        if self._has_kernels and waiting:
-            self.kernels_due = True
 
         for node in plan.queue:
             if node not in apply_nodes:
@@ -344,6 +341,8 @@ class LazyMergeFeature(MergeFeature):
                 break
             if node not in apply_nodes:
                 continue
+            if parts[0] is Elemwise and type(node.op.scalar_op) is Composite:
+                self.kernels_due = True
             key = tuple(parts)
             known = nodes.setdefault(key, node)
             if known is node:
