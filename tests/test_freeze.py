@@ -255,7 +255,9 @@ def test_agrees_with_equal_computations(program, perturbations):
 
 def test_where_equal_computations_answers_otherwise():
     x, y = pt.vectors("xy")
-    assert equal_computations([x / 0.0], [y / -0.0], [x], [y])
+    # The package's own change to how PyTensor compares constants is off.
+    with pytensor_fuse.enabled(False):
+        assert equal_computations([x / 0.0], [y / -0.0], [x], [y])
     assert not same_graph(([x], [x / 0.0]), ([y], [y / -0.0]))
 
     long = TensorType("float64", (3,))("long")
