@@ -20,6 +20,7 @@ from pytensor.scalar.loop import ScalarLoop
 from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.optimize import minimize, minimize_scalar, root, root_scalar
 
+import pytensor_fuse
 from pytensor_fuse import freeze
 from pytensor_fuse._identity import term
 from test_identity import every_class
@@ -245,3 +246,10 @@ def test_zeros_of_either_sign_in_inner_graphs(kind):
         gc.collect()
         digests.append(graph(zero).digest)
     assert digests[0] == digests[2] != digests[1]
+
+
+def test_zeros_of_either_sign_in_composites_that_are_both_alive():
+    with pytensor_fuse.enabled(True):
+        x = ps.float64("x")
+        plus, minus = (Composite([x], [x / zero]) for zero in (0.0, -0.0))
+        assert term(plus) != term(minus)

@@ -332,7 +332,8 @@ def same_graph(a: GraphLike, b: GraphLike) -> bool:
     but for this:
 
     - constants that differ in the sign of a zero or in the bits of a NaN are different here, and so
-      are ops that hold such constants or values;
+      are ops that hold such constants or values (while the package is switched on, PyTensor tells
+      such constants apart as well);
     - the type of each variable counts here, with all of its static shape; there, types of what is
       between inputs and outputs are not compared, and only lengths of 1 are in the others;
     - in a graph with an op that overwrites an input, computing a value once and computing it twice
