@@ -100,7 +100,14 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     # In the order of the table; Python's sort keeps the order within a file.
-    order = ["test_planning", "test_pass", "test_core", "test_compiled", "test_import"]
+    order = [
+        "test_planning",
+        "test_pass",
+        "test_merging",
+        "test_core",
+        "test_compiled",
+        "test_import",
+    ]
     items.sort(key=lambda item: order.index(item.path.stem) if item.path.stem in order else -1)
 
 
