@@ -100,8 +100,15 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     # In the order of the table; Python's sort keeps the order within a file.
-    order = ["test_planning", "test_pass", "test_core", "test_freeze", "test_compiled"]
-    order.append("test_import")
+    order = [
+        "test_planning",
+        "test_pass",
+        "test_merging",
+        "test_core",
+        "test_freeze",
+        "test_compiled",
+        "test_import",
+    ]
     items.sort(key=lambda item: order.index(item.path.stem) if item.path.stem in order else -1)
 
 

@@ -4,6 +4,7 @@ import io
 import pickle
 import re
 from collections import Counter
+from typing import ClassVar
 
 import numpy as np
 import pytensor
@@ -455,7 +456,7 @@ def test_refused_merges_are_undone_and_others_done():
 
 class Destroy(Op):
     __props__ = ("n",)
-    destroy_map = {0: [0]}
+    destroy_map: ClassVar = {0: [0]}
 
     def __init__(self, n=0):
         self.n = n
@@ -469,7 +470,7 @@ class Destroy(Op):
 
 
 class Reading(Destroy):
-    destroy_map = {}
+    destroy_map: ClassVar = {}
 
 
 @pytest.mark.parametrize(("first", "second"), [(Destroy, Destroy), (Destroy, Reading)])

@@ -86,7 +86,7 @@ def _scalar(data: np.generic) -> bytes | None:
 
 
 def _sequence(name: bytes) -> Callable[[Iterable[Any]], bytes | None]:
-    def encode(data: Iterable[Any]) -> bytes | None:
+    def encode_items(data: Iterable[Any]) -> bytes | None:
         parts = [name]
         for item in data:
             encoded = data_content(item)
@@ -95,7 +95,7 @@ def _sequence(name: bytes) -> Callable[[Iterable[Any]], bytes | None]:
             parts.append(b"%d:%b" % (len(encoded), encoded))
         return b" ".join(parts)
 
-    return encode
+    return encode_items
 
 
 def _slice(data: slice) -> bytes | None:

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections import UserList
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from pytensor.compile.aliasing import Supervisor
 from pytensor.graph.basic import AtomicVariable, Constant, NominalVariable
@@ -134,7 +134,7 @@ class LazyMergeFeature(MergeFeature):
         """
         if hasattr(fgraph, "merge_feature"):
             raise AlreadyThere
-        fgraph.merge_feature = self
+        fgraph.merge_feature = self  # type: ignore[attr-defined]
         self.begin(fgraph)
 
     def begin(self, fgraph: FunctionGraph) -> None:
@@ -146,7 +146,7 @@ class LazyMergeFeature(MergeFeature):
         self._tell: Listeners | None = None
         self._has_other_validators = False
         self.blacklist: list[tuple[Node | None, Node | None]] = []
-        self.scheduled = _Schedule(self)
+        self._schedule = _Schedule(self)
         self._forget()
 
     def _forget(self) -> None:
@@ -258,7 +258,7 @@ class LazyMergeFeature(MergeFeature):
             key = (*key, variable.merge_signature())
         return key
 
-    def key_of_data(self, type_: Type, data: object, encoded: bytes | None) -> Key:
+    def key_of_data(self, type_: Type[Any], data: object, encoded: bytes | None) -> Key:
         """Return the key of a plain constant; ``encoded`` is the content of its data."""
         if encoded is not None:
             return type_, encoded
@@ -279,7 +279,7 @@ class LazyMergeFeature(MergeFeature):
             half merged.
         """
         tally = Tally()
-        self.scheduled.give_back()
+        self._schedule.give_back()
         while self._pending:
             plan = self._plan(self._one_by_one)
             if plan.new_of and self._can_be_refused(fgraph) and not plan.one:
@@ -352,7 +352,7 @@ class LazyMergeFeature(MergeFeature):
                 known = nodes.setdefault(key, node)
                 if known is node:
                     continue
-            other = self._equal_of(node, key, known, plan)
+            other = self._equal_of(node, key, plan)
             if other is None:
                 continue
             direction = _direction(node, other)
@@ -374,16 +374,21 @@ class LazyMergeFeature(MergeFeature):
                 break
         return plan
 
-    def _equal_of(self, node: Node, key: Key, known: Node, plan: _Plan) -> Node | None:
+    def _equal_of(self, node: Node, key: Key, plan: _Plan) -> Node | None:
         """Return a node to merge with ``node``; if there is none, put that into the table."""
-        valid = []
-        for candidate in (known, *self._others.get(key, ())) if self._others else (known,):
+        known = [self._nodes[key]]
+        if self._others:
+            known += self._others.get(key, ())
+        valid: list[Node] = []
+        for candidate in known:
+            assert candidate is not None, "keys with the number of an op lead to nodes"
             if candidate is not node and self._will_read(candidate, key, plan):
                 if self._may_merge(node, candidate, plan.one):
                     return candidate
                 valid.append(candidate)
         # Those that are not valid are in the table elsewhere, will be, or are gone.
-        self._nodes[key], *others = *valid, node
+        first, *others = *valid, node
+        self._nodes[key] = first
         if others:
             self._others[key] = others
         else:
@@ -447,7 +452,7 @@ class LazyMergeFeature(MergeFeature):
                 if not plan.dying or not isinstance(error, InconsistencyError):
                     raise
                 tally.n_refused += 1
-                self._pending.update(plan.dying)
+                self._pending.update(dict.fromkeys(plan.dying))
                 return
             # The graph is as it was. One by one shows which merge it is, and does the others.
             self._one_by_one = True
@@ -507,46 +512,51 @@ class LazyMergeFeature(MergeFeature):
                 entries += [[_merges([pair])] for pair in plan.new_of.items()]
 
     @property
-    def nodes_seen(self) -> set[Node]:
+    def scheduled(self) -> _Schedule:  # type: ignore[override]
+        """What there is to merge, in the form that PyTensor's pass takes."""
+        return self._schedule
+
+    @property
+    def nodes_seen(self) -> set[Node]:  # type: ignore[override]
         """The nodes that are not equal to others, or could not be merged with them."""
         return set(self._looked_up())
 
     @property
-    def noinput_nodes(self) -> OrderedSet:
+    def noinput_nodes(self) -> OrderedSet:  # type: ignore[override]
         """Those of `nodes_seen` that have no inputs."""
         return OrderedSet(node for node in self._looked_up() if not node.inputs)
 
     @property
-    def seen_atomics(self) -> set[int]:
+    def seen_atomics(self) -> set[int]:  # type: ignore[override]
         """The identities of the constants that others are merged with."""
         return {id(constant) for constant in self.representatives()}
 
     @property
-    def atomic_sig(self) -> AssocList:
+    def atomic_sig(self) -> AssocList:  # type: ignore[override]
         """The constants that others are merged with, and PyTensor's signatures of them."""
         signatures = AssocList()
         for constant in self.representatives():
-            signatures[constant] = constant.merge_signature()
+            signatures[constant] = _signature(constant)
         return signatures
 
     @property
-    def atomic_sig_inv(self) -> AssocList:
+    def atomic_sig_inv(self) -> AssocList:  # type: ignore[override]
         """Finds constants by their signatures, bit for bit."""
         return _BySignature(self)
 
     def _looked_up(self) -> Iterator[Node]:
-        self.schedule(self.scheduled.entries)
+        self.schedule(self._schedule.entries)
         apply_nodes = self._fgraph.apply_nodes
         for nodes in (self._nodes.values(), *self._others.values()):
             yield from (node for node in nodes if node is not None and node in apply_nodes)
 
-    def representatives(self) -> list[AtomicVariable[Any]]:
+    def representatives(self) -> list[Var]:
         """Return the constants of the graph, of equal ones the first."""
         self._look_up_constants()
         variables = self._fgraph.variables
         return [constant for constant in self._constants.values() if constant in variables]
 
-    def constant_of(self, key: Key) -> AtomicVariable[Any] | None:
+    def constant_of(self, key: Key) -> Var | None:
         """Return the constant of the graph that others with this key are merged with."""
         self._look_up_constants()
         constant = self._constants.get(key)
@@ -598,8 +608,9 @@ def adopt(fgraph: FunctionGraph) -> LazyMergeFeature | None:
     What PyTensor's own feature knows is found anew: it may take constants for equal that differ.
     None if the feature is of another class.
     """
-    feature = fgraph.merge_feature
-    if type(feature) is MergeFeature:
+    feature: Any = fgraph.merge_feature
+    kind = type(feature)
+    if kind is MergeFeature:
         vars(feature).clear()
         feature.__class__ = LazyMergeFeature
         feature.begin(fgraph)
@@ -626,11 +637,11 @@ class _Schedule(UserList["Entry"]):
         self.entries.clear()
 
 
-class _BySignature(AssocList):  # type: ignore[misc]
+class _BySignature(AssocList):
     """The constants of a graph by PyTensor's signatures of them."""
 
     def __init__(self, feature: LazyMergeFeature) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self._feature = feature
 
     def get(self, item: Any, default: Any) -> Any:
@@ -641,8 +652,12 @@ class _BySignature(AssocList):  # type: ignore[misc]
             )
         else:
             constants = self._feature.representatives()
-            found = next((c for c in constants if c.merge_signature() == item), None)
+            found = next((c for c in constants if _signature(c) == item), None)
         return default if found is None else found
+
+
+def _signature(constant: Var) -> Any:
+    return cast("AtomicVariable[Any]", constant).merge_signature()
 
 
 def _merges(pairs: Iterable[tuple[Var, Var]]) -> list[tuple[Var, Var, str]]:

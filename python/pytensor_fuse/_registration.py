@@ -93,7 +93,7 @@ class MergeRewriter(MergeOptimizer):
         """
         profile = merge_profiled(fgraph)
         # A feature for merging that someone else has written serves PyTensor's own pass.
-        return super().apply(fgraph) if profile is None else profile
+        return super().apply(fgraph) if profile is None else profile  # type: ignore[no-untyped-call]
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> str | tuple[Any, ...]:
         name = getattr(self, "name", None)
