@@ -77,3 +77,14 @@ def test_the_sign_of_a_zero_is_kept_in_kernels(mode):
         np.testing.assert_array_equal(f([0.0]), [0.0])
         np.testing.assert_array_equal(g([0.0]), [np.pi])
         np.testing.assert_array_equal(both([0.0]), [[0.0], [np.pi]])
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_the_payload_of_a_nan_is_kept(mode):
+    x = pt.vector("x", shape=(2,))
+    with pytensor_fuse.enabled():
+        # Not a constant of one value, which PyTensor writes into C code as just some NaN.
+        outputs = [pt.switch(x > 0, pt.constant([nan, 1.0]), x) for nan in (NAN, OTHER_NAN)]
+        f = pytensor.function([x], outputs, mode=MODES[mode])
+        bits = [np.asarray(result).view("uint64")[0] for result in f([1.0, 1.0])]
+    assert bits == np.array([NAN, OTHER_NAN]).view("uint64").tolist()
