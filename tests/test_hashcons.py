@@ -155,6 +155,23 @@ def test_bad_arguments_are_named():
     table.check()
 
 
+def test_garbage_may_be_collected_while_an_error_is_made():
+    # A Term in the garbage is given back to the table, which must not be locked then.
+    table = HashConsTable()
+    threshold = gc.get_threshold()
+    gc.set_threshold(1)
+    try:
+        for _ in range(300):
+            cycle: list[object] = [table.opaque()]
+            cycle.append(cycle)
+            del cycle
+            with pytest.raises(IdError):
+                table.digest(10**7)
+            table.release(table.symbols([b"a", b"b"]))
+    finally:
+        gc.set_threshold(*threshold)
+
+
 def test_threads_share_a_table():
     table = HashConsTable()
     failures: list[BaseException] = []

@@ -253,3 +253,16 @@ def test_zeros_of_either_sign_in_composites_that_are_both_alive():
         x = ps.float64("x")
         plus, minus = (Composite([x], [x / zero]) for zero in (0.0, -0.0))
         assert term(plus) != term(minus)
+
+
+def test_loops_that_end_early_are_others():
+    # PyTensor takes them for equal: the same inner graph, of which one reads the last output.
+    x0, b0 = ps.float64("x0"), ps.bool("b0")
+    x1 = x0 + 1.0
+    ends = ps.ge(x1, 4.0)
+    whole = ScalarLoop(init=[x0, b0], update=[x1, ends])
+    early = ScalarLoop(init=[x0], constant=[b0], update=[x1], until=ends)
+    x, b = ps.float64("x"), ps.bool("b")
+    graphs = [freeze([x, b], op(10, x, b)) for op in (whole, early)]
+    assert graphs[0] != graphs[1]
+    assert graphs[0].digest != graphs[1].digest

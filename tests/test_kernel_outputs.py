@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 
 import numpy as np
+import pytensor
+import pytensor.scalar as ps
 import pytensor.tensor as pt
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pytensor.compile.mode import Mode
 from pytensor.graph.basic import Variable
 from pytensor.graph.features import Feature
 from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.replace import clone_replace
 from pytensor.graph.rewriting.basic import MergeOptimizer
 from pytensor.graph.utils import InconsistencyError
+from pytensor.scalar.basic import Composite
 from pytensor.tensor.blockwise import Blockwise
+from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.rewriting.elemwise import FusionOptimizer
 
 import pytensor_fuse
 from graphs import assert_same_results, evaluate, tolerance_of
 from pytensor_fuse import plan_fusion
-from pytensor_fuse._fuse import fuse
-from pytensor_fuse._registration import MergeRewriter
+from pytensor_fuse._registration import FusionRewriter, MergeRewriter
 from strategies import Program, any_programs, build, plain_programs
 
 
@@ -72,13 +78,13 @@ def test_stock_hides_equal_expressions_in_two_kernels_and_ours_finds_them():
 def test_fusion_merges_first_where_the_mode_merges():
     fgraph = two_covariances()
     MergeRewriter().add_requirements(fgraph)
-    fuse(fgraph, "test")
+    FusionRewriter().apply(fgraph)
     assert expensive(fgraph) == {"Cholesky": 1}
 
 
 def test_a_mode_without_merging_is_left_without():
     fgraph = two_covariances()
-    fuse(fgraph, "test")
+    FusionRewriter().apply(fgraph)
     assert expensive(fgraph) == {"Cholesky": 2}
 
 
@@ -144,6 +150,66 @@ def test_fusion_makes_no_more_expensive_nodes(program: Program) -> None:
     merged, fused = build(program).fgraph, build(program).fgraph
     merge(merged)
     MergeRewriter().add_requirements(fused)
-    fuse(fused, "test")
+    FusionRewriter().apply(fused)
     merge(fused)
     assert expensive(fused) <= expensive(merged)
+
+
+def compiled(inputs: list[Variable], outputs: list[Variable], mode: Mode) -> list[Callable]:
+    functions = []
+    for on in (False, True):
+        with pytensor_fuse.enabled(on):
+            functions.append(pytensor.function(inputs, outputs, mode=mode))
+    return functions
+
+
+@pytest.mark.parametrize("mode", [Mode("py", "fast_run"), Mode("cvm", "fast_run")])
+def test_what_is_left_of_a_kernel_keeps_its_shape(mode: Mode) -> None:
+    row, matrix = pt.row("row"), pt.matrix("matrix")
+    a, b = ps.float64("a"), ps.float64("b")
+    wide, product = Elemwise(Composite([a, b], [ps.exp(a), a * b]))(row, matrix)
+    values = np.ones((1, 2)), np.arange(6.0).reshape(3, 2)
+    stock, ours = compiled([row, matrix], [wide, product + 1, row * matrix], mode)
+    assert_same_results(ours(*values), stock(*values))
+    assert ours(*values)[0].shape == (3, 2)
+
+
+def test_what_is_left_of_a_kernel_may_read_nothing() -> None:
+    x = pt.vector("x")
+    a = ps.float64("a")
+    one = ps.constant(np.float64(1.0))
+    constant, exp = Elemwise(Composite([a], [ps.exp(one), ps.exp(a)]))(x)
+    stock, ours = compiled([x], [constant, exp + 1, pt.exp(x)], Mode("py", "fast_run"))
+    assert_same_results(ours(np.zeros(3)), stock(np.zeros(3)))
+
+
+@given(st.data())
+def test_kernels_of_any_operands_keep_results(data: st.DataObject) -> None:
+    """Kernels made by hand, whose outputs read some of their inputs, of several shapes."""
+    inputs = [pt.row("row"), pt.matrix("matrix"), pt.col("col"), pt.matrix("other")]
+    values = [
+        np.array([[0.3, 0.6]]),
+        np.arange(6.0).reshape(3, 2) / 7,
+        np.array([[0.1], [0.2], [0.4]]),
+    ]
+    values.append(values[1] + 1)
+    pool: list[Variable] = list(inputs)
+    scalars = [ps.float64(name) for name in "abc"]
+    for _ in range(data.draw(st.integers(2, 5))):
+        operands = data.draw(st.lists(st.sampled_from(pool), min_size=1, max_size=3))
+        read = scalars[: len(operands)]
+        pieces = [
+            ps.sin(read[0]),
+            ps.cos(read[-1]),
+            ps.sin(read[0]) + read[-1],
+            ps.exp(ps.constant(0.5)),
+        ]
+        outputs = data.draw(st.lists(st.sampled_from(pieces), min_size=1, max_size=3))
+        kernel = Elemwise(Composite(read, outputs))
+        pool += kernel(*operands, return_list=True)
+    wanted = data.draw(st.lists(st.sampled_from(pool[4:]), min_size=1, max_size=4))
+    fgraph = FunctionGraph(inputs, wanted, clone=True)
+    expected = evaluate(fgraph, values)
+    merge(fgraph)
+    fgraph.check_integrity()
+    assert_same_results(evaluate(fgraph, values), expected)

@@ -84,9 +84,11 @@ COMPARED_BY_CALLING = ("pullback_overrides", "pushforward_overrides")
 
 
 def also_compared(value: object) -> tuple[str, ...]:
-    """Return the attributes that this very op compares besides those of its class.
+    """Return the attributes that tell this very op from others besides those of its class.
 
-    PyTensor 3.3 has ops that name them, 3.0 lets an OpFromGraph read shared variables.
+    PyTensor 3.3 has ops that name them, 3.0 lets an OpFromGraph read shared variables, and neither
+    compares whether the last output of a ScalarLoop ends it.
     """
     names: tuple[str, ...] = getattr(value, "_scipy_props", ())
-    return (*names, "shared_inputs") if getattr(value, "shared_inputs", None) else names
+    more = [name for name in ("shared_inputs", "is_while") if getattr(value, name, None)]
+    return (*names, *more)

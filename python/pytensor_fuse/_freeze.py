@@ -73,6 +73,10 @@ class FrozenGraph:
     part of a graph. Inputs count by their positions and types. Comparing and hashing take the same
     time for a graph of any size. Copies are the graph itself.
 
+    Its ops and constants are the objects of the graph that it was made from. PyTensor takes those
+    never to change, and so does this: who writes into the data of a constant, or sets an attribute
+    of an op, changes what all graphs with it compute, and what they are equal to stays.
+
     What a graph is made of is the structure of a hash-consed term, as in J.-C. Filliatre and
     S. Conchon, "Type-safe modular hash-consing" (ML Workshop 2006).
     """

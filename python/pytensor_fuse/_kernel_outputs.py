@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from pytensor.graph.basic import Apply
+from pytensor.graph.rewriting.basic import copy_stack_trace
+from pytensor.graph.traversal import ancestors
 from pytensor.graph.utils import InconsistencyError
 from pytensor.scalar.basic import Composite
-from pytensor.tensor.rewriting.elemwise import local_useless_composite_outputs
+from pytensor.tensor.elemwise import Elemwise
 
 from pytensor_fuse._value_numbering import equal_outputs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pytensor.graph.basic import Apply, Variable
+    from pytensor.graph.basic import Variable
     from pytensor.graph.fg import FunctionGraph
 
     Pair = tuple[Variable[Any, Any], Variable[Any, Any]]
@@ -46,6 +50,9 @@ def merge_outputs(fgraph: FunctionGraph, refused: set[Pair], reason: str) -> lis
         for pair in equal_outputs(fgraph.toposort())
         if fgraph.clients[pair[0]] and pair not in refused
     ]
+    old = {pair[0] for pair in pairs}
+    leave = {node for node in {v.owner for v in old} if not _may_lose(fgraph, node, old)}
+    pairs = [pair for pair in pairs if pair[0].owner not in leave]
     done = _replace(fgraph, pairs, refused, reason)
     _drop_unused_outputs(fgraph, dict.fromkeys(old.owner for old, _ in done), reason)
     return done
@@ -67,12 +74,49 @@ def _replace(
     return pairs
 
 
+def _may_lose(fgraph: FunctionGraph, node: Apply[Any], outputs: set[Variable[Any, Any]]) -> bool:
+    """Whether ``node`` computes the same when nothing reads these of its outputs any more.
+
+    PyTensor drops such outputs, and inputs that no other one depends on, without regard to what
+    those inputs do to the shape.
+    """
+    used = [i for i, v in enumerate(node.outputs) if fgraph.clients[v] and v not in outputs]
+    return not used or not _is_composite(node) or _with_outputs(node, used) is not None
+
+
+def _is_composite(node: Apply[Any]) -> bool:
+    return isinstance(node.op.scalar_op, Composite)
+
+
 def _drop_unused_outputs(fgraph: FunctionGraph, nodes: Iterable[Apply[Any]], reason: str) -> None:
+    """Make kernels compute no more than what is read, where features allow that."""
     for node in nodes:
-        if node not in fgraph.apply_nodes or not isinstance(node.op.scalar_op, Composite):
+        if node not in fgraph.apply_nodes or not _is_composite(node):
             continue
-        if all(fgraph.clients[output] for output in node.outputs):
-            continue
-        smaller = local_useless_composite_outputs.transform(fgraph, node)
-        if smaller:
-            fgraph.replace_all_validate(list(smaller.items()), reason=reason, verbose=False)
+        used = [i for i, output in enumerate(node.outputs) if fgraph.clients[output]]
+        smaller = _with_outputs(node, used) if len(used) < len(node.outputs) else None
+        if smaller is not None:
+            pairs = list(zip([node.outputs[i] for i in used], smaller.outputs, strict=True))
+            for old, new in pairs:
+                copy_stack_trace(old, new)
+            with suppress(InconsistencyError):
+                fgraph.replace_all_validate(pairs, reason=reason, verbose=False)
+
+
+def _with_outputs(node: Apply[Any], used: list[int]) -> Apply[Any] | None:
+    """Return a kernel that computes these outputs from the inputs that they depend on.
+
+    None if it cannot: if their shapes depend on other inputs, too, or they depend on none.
+    """
+    inner = node.op.scalar_op.fgraph
+    outputs = [inner.outputs[i] for i in used]
+    read = set(ancestors(outputs))
+    kept = [i for i, scalar in enumerate(inner.inputs) if scalar in read]
+    if not kept:
+        return None
+    op = Elemwise(Composite([inner.inputs[i] for i in kept], outputs))
+    smaller = op.make_node(*[node.inputs[i] for i in kept])
+    same = all(
+        new.type == node.outputs[i].type for i, new in zip(used, smaller.outputs, strict=True)
+    )
+    return smaller if same else None

@@ -450,6 +450,7 @@ class LazyMergeFeature(MergeFeature):
             if plan.one:
                 self.blacklist += plan.dying.items()
                 if not plan.dying or not isinstance(error, InconsistencyError):
+                    self._pending.update(dict.fromkeys(plan.dying))
                     raise
                 tally.n_refused += 1
                 self._pending.update(dict.fromkeys(plan.dying))
@@ -600,6 +601,13 @@ def merge(fgraph: FunctionGraph, feature: LazyMergeFeature) -> Tally:
         tally.n_constants += more.n_constants
     tally.n_refused += len(refused)
     return tally
+
+
+def merge_if_attached(fgraph: FunctionGraph) -> None:
+    """Merge as `merge` does, if that is what ``fgraph`` has our feature for."""
+    feature = getattr(fgraph, "merge_feature", None)
+    if isinstance(feature, LazyMergeFeature):
+        merge(fgraph, feature)
 
 
 def adopt(fgraph: FunctionGraph) -> LazyMergeFeature | None:

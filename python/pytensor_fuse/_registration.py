@@ -64,7 +64,7 @@ class FusionRewriter(FusionOptimizer):
         Raises
         ------
         FusionError
-            If the pass failed; ``fgraph`` is then as it was.
+            If the pass failed; ``fgraph`` is then as it was, but merged if its mode merges.
         """
         return self, *fuse_profiled(fgraph, type(self).__name__)
 

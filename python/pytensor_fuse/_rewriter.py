@@ -31,6 +31,9 @@ def fuse(fgraph: FunctionGraph, reason: str) -> tuple[int, int]:
 def fuse_profiled(fgraph: FunctionGraph, reason: str) -> tuple[Any, ...]:
     """Run the pass on ``fgraph`` for PyTensor's rewriters.
 
+    Where the mode merges equal nodes, those are merged first, so that no two kernels compute the
+    same thing: a comparison of whole kernels would no longer show it.
+
     Returns
     -------
     tuple
@@ -42,10 +45,13 @@ def fuse_profiled(fgraph: FunctionGraph, reason: str) -> tuple[Any, ...]:
     Raises
     ------
     FusionError
-        If the pass failed. ``fgraph`` is then as it was. PyTensor logs the error and compiles on,
-        or raises it, as its option ``on_opt_error`` says.
+        If the pass failed. ``fgraph`` is then as it was, but merged. PyTensor logs the error and
+        compiles on, or raises it, as its option ``on_opt_error`` says.
+    Exception
+        What a feature of ``fgraph`` raises while equal nodes are merged.
     """
     clock = _Clock(fgraph)
+    _merge().merge_if_attached(fgraph)
     try:
         n_kernels, n_replaced = fuse(fgraph, reason)
     except BaseException as error:
@@ -131,7 +137,7 @@ def _request_for_report(fgraph: FunctionGraph, error: BaseException) -> str:
     return (
         f"pytensor_fuse could not fuse a graph of {len(fgraph.apply_nodes)} nodes, "
         f"{len(fgraph.inputs)} inputs and {len(fgraph.outputs)} outputs "
-        f"({type(error).__name__}: {error}). The graph is as it was, its Elemwise nodes unfused. "
+        f"({type(error).__name__}: {error}). Its Elemwise nodes are as they were, unfused. "
         f"Please report this, with a program that shows it, at {ISSUES} "
         f"(pytensor_fuse {__version__}, PyTensor {pytensor.__version__}). "
         "Until then, PYTENSOR_FUSE=0 or pytensor_fuse.disable() uses PyTensor's own fusion."

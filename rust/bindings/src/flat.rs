@@ -321,8 +321,9 @@ impl FlatGraph {
         ops: Vec<PyRef<'_, Term>>,
         types: Vec<PyRef<'_, Term>>,
     ) -> PyResult<Vec<(Term, u64)>> {
-        let [leaves, ops, types] =
-            [leaves, ops, types].map(|terms| table.ids(terms.iter().map(|term| &**term)));
+        // The terms stay in their lists until their ids have been used.
+        let held = [leaves, ops, types];
+        let [leaves, ops, types] = held.each_ref().map(|terms| table.ids_of(terms));
         let (leaves, ops, types) = (leaves?, ops?, types?);
         let n_leaves = self.inputs.len() + self.n_constants as usize;
         for (what, len) in [("leaves", leaves.len()), ("masks", masks.len())] {
@@ -366,8 +367,8 @@ impl FlatGraph {
         constants: Vec<PyRef<'_, Term>>,
         fold: bool,
     ) -> PyResult<(Term, Self)> {
-        let [ops, types, constants] =
-            [ops, types, constants].map(|terms| table.ids(terms.iter().map(|term| &**term)));
+        let held = [ops, types, constants];
+        let [ops, types, constants] = held.each_ref().map(|terms| table.ids_of(terms));
         let (ops, types, constants) = (ops?, types?, constants?);
         let duplicates = if fold { Duplicates::Fold } else { Duplicates::Number };
         table

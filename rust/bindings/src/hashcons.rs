@@ -27,6 +27,8 @@ const LONG: usize = 1 << 16;
 /// programming of arithmetic operations", CACM 1(8), 1958).
 #[pyclass(frozen, module = "pytensor_fuse._core")]
 pub(crate) struct HashConsTable {
+    /// While it is locked no Python object is made or freed: that may collect garbage, and a `Term`
+    /// in it would wait for the lock for good.
     table: SharedTable,
     /// Calls that run without the interpreter, hence maybe with the table locked.
     detached: AtomicUsize,
@@ -88,7 +90,7 @@ impl HashConsTable {
         content: &[u8],
         children: Vec<PyRef<'_, Term>>,
     ) -> PyResult<Term> {
-        let children = self.ids(children.iter().map(|child| &**child))?;
+        let children = self.ids_of(&children)?;
         let content = if content.len() > LONG {
             py.detach(|| Content::of(content))
         } else {
@@ -119,8 +121,8 @@ impl HashConsTable {
         inputs: Vec<PyRef<'_, Term>>,
     ) -> PyResult<Term> {
         let op = self.id(op)?;
-        let types = self.ids(types.iter().map(|kind| &**kind))?;
-        let inputs = self.ids(inputs.iter().map(|input| &**input))?;
+        let types = self.ids_of(&types)?;
+        let inputs = self.ids_of(&inputs)?;
         let id = self.table.lock().apply(op, &types, &inputs);
         id.map(|id| self.own(id)).map_err(to_py)
     }
@@ -134,8 +136,8 @@ impl HashConsTable {
 
     /// The graph that computes ``outputs`` from ``inputs``, which are `input` 0, 1, ...
     fn graph(&self, inputs: Vec<PyRef<'_, Term>>, outputs: Vec<PyRef<'_, Term>>) -> PyResult<Term> {
-        let inputs = self.ids(inputs.iter().map(|input| &**input))?;
-        let outputs = self.ids(outputs.iter().map(|output| &**output))?;
+        let inputs = self.ids_of(&inputs)?;
+        let outputs = self.ids_of(&outputs)?;
         let id = self.table.lock().graph(&inputs, &outputs);
         id.map(|id| self.own(id)).map_err(to_py)
     }
@@ -157,17 +159,21 @@ impl HashConsTable {
     ) -> PyResult<IdArray<'py>> {
         let contents: Vec<Content> =
             contents.iter().map(|content| Content::of(content.as_bytes())).collect();
-        let mut table = self.table.lock();
-        let mut ids = Vec::with_capacity(contents.len());
-        for content in contents {
-            match table.compound(content, &[]) {
-                Ok(id) => ids.push(id),
-                Err(error) => {
-                    table.release_all(&ids).map_err(to_py)?;
-                    return Err(to_py(error));
+        let ids = self.detach(py, || {
+            let mut table = self.table.lock();
+            let mut ids = Vec::with_capacity(contents.len());
+            for content in contents {
+                match table.compound(content, &[]) {
+                    Ok(id) => ids.push(id),
+                    Err(error) => {
+                        table.release_all(&ids)?;
+                        return Err(error);
+                    }
                 }
             }
-        }
+            Ok(ids)
+        });
+        let ids = ids.map_err(to_py)?;
         Ok(PyArray1::from_vec(py, ids))
     }
 
@@ -232,7 +238,8 @@ impl HashConsTable {
         Ok(PyArray1::from_vec(py, interned.map_err(to_py)?))
     }
 
-    /// Gives up the terms with these ids, once for each time that they were got.
+    /// Gives up the terms with these ids, once for each time that `intern` or `symbols` gave them.
+    /// What a `Term` keeps is not to be given up: the object does that when it goes.
     ///
     /// Raises
     /// ------
@@ -245,8 +252,8 @@ impl HashConsTable {
 
     /// The structural digest of the term with this id; see `Term.digest`.
     fn digest<'py>(&self, py: Python<'py>, term: u32) -> PyResult<Option<Bound<'py, PyBytes>>> {
-        let digest = self.table.lock().digest(term).map_err(to_py)?;
-        Ok(digest.map(|digest| PyBytes::new(py, digest.as_bytes())))
+        let digest = self.table.lock().digest(term);
+        Ok(digest.map_err(to_py)?.map(|digest| PyBytes::new(py, digest.as_bytes())))
     }
 
     /// Checks every invariant of the table; takes time proportional to its size.
@@ -377,6 +384,11 @@ impl HashConsTable {
     /// Ids of terms that are this table's.
     pub(crate) fn ids<'t>(&self, terms: impl Iterator<Item = &'t Term>) -> PyResult<Vec<TermId>> {
         terms.map(|term| self.id(term)).collect()
+    }
+
+    /// [`ids`](Self::ids) of a list from Python.
+    pub(crate) fn ids_of(&self, terms: &[PyRef<'_, Term>]) -> PyResult<Vec<TermId>> {
+        self.ids(terms.iter().map(|term| &**term))
     }
 
     fn id(&self, term: &Term) -> PyResult<TermId> {

@@ -107,7 +107,8 @@ impl FusedClusters {
         // Position of each signature's op among those that there are.
         let op_of: Vec<Option<u32>> =
             ops.iter().map(|op| op.as_ref().and_then(|_| n_terms.next())).collect();
-        let types = table.ids(types.iter().map(|term| &**term))?;
+        let held = types;
+        let types = table.ids_of(&held)?;
         let kind = |node: u32| {
             let signature = *extraction.signatures.get(node as usize)?;
             *op_of.get(signature as usize)?
