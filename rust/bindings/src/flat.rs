@@ -43,13 +43,12 @@ struct Types<'py, 'a> {
 }
 
 impl<'py> Types<'py, '_> {
-    fn id(&mut self, variable: &Bound<'py, PyAny>) -> PyResult<u32> {
-        let kind = variable.getattr(intern!(variable.py(), "type"))?;
-        let (object, is_new) = self.objects.id(&kind)?;
+    fn id(&mut self, kind: &Bound<'py, PyAny>) -> PyResult<u32> {
+        let (object, is_new) = self.objects.id(kind)?;
         if is_new {
             let next = self.distinct.len() as u32;
             let id = if kind.get_type().is(self.plain_type) {
-                self.write_plain_key(&kind)?;
+                self.write_plain_key(kind)?;
                 match self.plain.get(self.key.as_slice()) {
                     Some(&known) => known,
                     None => {
@@ -61,7 +60,7 @@ impl<'py> Types<'py, '_> {
                 next
             };
             if id == next {
-                self.distinct.push(kind.unbind());
+                self.distinct.push(kind.clone().unbind());
             }
             self.distinct_of.push(id);
         }
@@ -183,6 +182,7 @@ pub(crate) fn walk(
     plain_ops: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<Walked> {
     let mut walk = Walk::new(py, constant);
+    walk.types = Some(Vec::new());
     let mut orphans = Vec::new();
     for input in inputs.try_iter()? {
         let input = input?;
@@ -215,9 +215,17 @@ pub(crate) fn walk(
     };
     let mut number = vec![NONE; walk.variables.objects.len()];
     let mut input_types = Vec::with_capacity(n_inputs);
-    for (id, input) in walk.variables.objects[..n_inputs].iter().enumerate() {
-        number[id] = id as u32;
-        input_types.push(types.id(input.bind(py))?);
+    let kinds = walk.types.take().unwrap_or_default();
+    let mut type_of = |variable: usize| match &kinds[variable] {
+        Some(kind) => types.id(kind.bind(py)),
+        // A constant that is computed, too: no graph has that.
+        None => {
+            types.id(&walk.variables.objects[variable].bind(py).getattr(intern!(py, "type"))?)
+        }
+    };
+    for (id, number) in number[..n_inputs].iter_mut().enumerate() {
+        *number = id as u32;
+        input_types.push(type_of(id)?);
     }
     let mut constants = Vec::new();
     for (id, variable) in walk.variables.objects.iter().enumerate().skip(n_inputs) {
@@ -241,7 +249,7 @@ pub(crate) fn walk(
                 number[output as usize] = next;
             }
             next += 1;
-            row_types.push(types.id(walk.variables.objects[output as usize].bind(py))?);
+            row_types.push(type_of(output as usize)?);
         }
         rows.types.push(row_types.drain(..));
     }

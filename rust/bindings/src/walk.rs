@@ -42,6 +42,9 @@ pub(crate) struct Walk<'py, 'a> {
     /// Owner of each variable: an index into `applies`, or [`NONE`].
     pub(crate) owners: Vec<u32>,
     pub(crate) constants: Vec<bool>,
+    /// Types of the variables that are not constants, if they are wanted: read when a variable is
+    /// met, while it is in the processor's cache.
+    pub(crate) types: Option<Vec<Option<Py<PyAny>>>>,
     pub(crate) applies: Interned,
     /// What has been read of `applies`, in their order: op, inputs, outputs.
     pub(crate) read_ops: Vec<u32>,
@@ -61,6 +64,7 @@ impl<'py, 'a> Walk<'py, 'a> {
             variables: Interned::default(),
             owners: Vec::new(),
             constants: Vec::new(),
+            types: None,
             applies: Interned::default(),
             read_ops: Vec::new(),
             read_inputs: Rows::empty(),
@@ -76,6 +80,7 @@ impl<'py, 'a> Walk<'py, 'a> {
         if is_new {
             self.owners.push(NONE);
             self.constants.push(false);
+            self.read_type(variable, false)?;
         }
         Ok(is_new)
     }
@@ -92,8 +97,17 @@ impl<'py, 'a> Walk<'py, 'a> {
             };
             self.owners.push(owner);
             self.constants.push(is_constant);
+            self.read_type(variable, is_constant)?;
         }
         Ok(id)
+    }
+
+    fn read_type(&mut self, variable: &Bound<'py, PyAny>, is_constant: bool) -> PyResult<()> {
+        if let Some(types) = &mut self.types {
+            let kind = (!is_constant).then(|| variable.getattr(intern!(self.py, "type")));
+            types.push(kind.transpose()?.map(Bound::unbind));
+        }
+        Ok(())
     }
 
     fn is_constant(&mut self, variable: &Bound<'py, PyAny>) -> PyResult<bool> {
