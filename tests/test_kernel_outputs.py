@@ -202,7 +202,7 @@ def test_kernels_of_any_operands_keep_results(data: st.DataObject) -> None:
             ps.sin(read[0]),
             ps.cos(read[-1]),
             ps.sin(read[0]) + read[-1],
-            ps.exp(ps.constant(0.5)),
+            ps.exp(ps.constant(np.float64(0.5))),
         ]
         outputs = data.draw(st.lists(st.sampled_from(pieces), min_size=1, max_size=3))
         kernel = Elemwise(Composite(read, outputs))
