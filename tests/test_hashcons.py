@@ -147,7 +147,6 @@ def test_bad_arguments_are_named():
     table.release(ids)
     with pytest.raises(IdError, match=f"no term {ids[0]}"):
         table.release(ids)
-    # The objects hold theirs; nobody can give those up by their ids... more often than got.
     with pytest.raises(TypeError):
         table.compound("text")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="integers"):
