@@ -16,9 +16,12 @@ import pytensor.tensor as pt
 from hypothesis import strategies as st
 from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.fg import FunctionGraph
+from pytensor.graph.replace import clone_replace
 from pytensor.scalar.basic import Composite, add, float64, mul, sub
 from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.type import TensorType
+
+from pytensor_fuse import plan_fusion
 
 N, M = 3, 4
 """Run-time lengths of the dimensions that are not broadcast. Neither is 1."""
@@ -433,6 +436,15 @@ N_PLAIN_KINDS = len(_Builder(Program((), (), plain=True)).steps())
 def build(program: Program) -> Case:
     """Build the graph of a program; twice the same program, twice the same graph."""
     return _Builder(program).build()
+
+
+def build_fused_and_not(program: Program, max_operands: int) -> Case:
+    """Build the graph of a program twice, on the same inputs: its outputs fused, then unfused."""
+    fused, copy = build(program), build(program)
+    plan_fusion(fused.fgraph, max_operands=max_operands).apply()
+    inputs = fused.fgraph.inputs
+    unfused = clone_replace(copy.fgraph.outputs, dict(zip(copy.fgraph.inputs, inputs, strict=True)))
+    return Case(FunctionGraph(inputs, [*fused.fgraph.outputs, *unfused], clone=True), fused.values)
 
 
 def _numbers(most: int) -> st.SearchStrategy[int]:

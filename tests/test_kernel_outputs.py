@@ -16,7 +16,6 @@ from pytensor.compile.mode import Mode
 from pytensor.graph.basic import Variable
 from pytensor.graph.features import Feature
 from pytensor.graph.fg import FunctionGraph
-from pytensor.graph.replace import clone_replace
 from pytensor.graph.rewriting.basic import MergeOptimizer
 from pytensor.graph.utils import InconsistencyError
 from pytensor.scalar.basic import Composite
@@ -26,9 +25,8 @@ from pytensor.tensor.rewriting.elemwise import FusionOptimizer
 
 import pytensor_fuse
 from graphs import assert_same_results, evaluate, tolerance_of
-from pytensor_fuse import plan_fusion
 from pytensor_fuse._registration import FusionRewriter, MergeRewriter
-from strategies import Program, any_programs, build, plain_programs
+from strategies import Program, any_programs, build, build_fused_and_not, plain_programs
 
 
 def expensive(fgraph: FunctionGraph) -> Counter[str]:
@@ -114,28 +112,21 @@ def test_a_refusal_is_remembered_and_leaves_the_nodes_as_they_were():
 
 @given(plain_programs(), st.integers(2, 6))
 def test_a_graph_and_its_fused_copy_become_one(program: Program, max_operands: int) -> None:
-    case, copy = build(program), build(program)
-    plan_fusion(case.fgraph, max_operands=max_operands).apply()
-    inputs = case.fgraph.inputs
-    again = clone_replace(copy.fgraph.outputs, dict(zip(copy.fgraph.inputs, inputs, strict=True)))
-    outputs = [*case.fgraph.outputs, *again]
-    both = FunctionGraph(inputs, outputs, clone=True)
+    case = build_fused_and_not(program, max_operands)
+    both = case.fgraph
     expected = evaluate(both, case.values)
     tolerance = tolerance_of(both)
     merge(both)
     both.check_integrity()
-    n = len(case.fgraph.outputs)
+    n = len(both.outputs) // 2
     assert both.outputs[:n] == both.outputs[n:]
     assert_same_results(evaluate(both, case.values), expected, tolerance)
 
 
 @given(any_programs(), st.integers(2, 6))
 def test_merging_kernels_keeps_results(program: Program, max_operands: int) -> None:
-    case, copy = build(program), build(program)
-    plan_fusion(case.fgraph, max_operands=max_operands).apply()
-    inputs = case.fgraph.inputs
-    again = clone_replace(copy.fgraph.outputs, dict(zip(copy.fgraph.inputs, inputs, strict=True)))
-    both = FunctionGraph(inputs, [*case.fgraph.outputs, *again], clone=True)
+    case = build_fused_and_not(program, max_operands)
+    both = case.fgraph
     expected = evaluate(both, case.values)
     tolerance = tolerance_of(both)
     n_dots = expensive(both)
