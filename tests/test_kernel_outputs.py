@@ -21,6 +21,7 @@ from pytensor.graph.utils import InconsistencyError
 from pytensor.scalar.basic import Composite
 from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.elemwise import Elemwise
+from pytensor.tensor.linalg import SLogDet
 from pytensor.tensor.rewriting.elemwise import FusionOptimizer
 
 import pytensor_fuse
@@ -71,6 +72,40 @@ def test_stock_hides_equal_expressions_in_two_kernels_and_ours_finds_them():
     # The second kernel does not compute what nothing reads any more.
     for node in fgraph.apply_nodes:
         assert all(fgraph.clients[output] for output in node.outputs)
+
+
+COSTLY = {
+    "Cholesky": pt.linalg.cholesky,
+    "MatrixInverse": pt.linalg.inv,
+    "Det": pt.linalg.det,
+    "SLogDet": lambda matrix: SLogDet()(matrix)[1],
+    "Solve": lambda matrix: pt.linalg.solve(matrix, pt.ones((3, 1)), b_ndim=2),
+    "SolveTriangular": lambda m: pt.linalg.solve_triangular(m, pt.ones((3, 1)), b_ndim=2),
+    "Dot": lambda matrix: pt.dot(matrix, matrix),
+    "Scan": lambda matrix: pytensor.scan(pt.sum, sequences=[matrix], return_updates=False),
+}
+
+
+@pytest.mark.parametrize("name", COSTLY)
+def test_what_hangs_below_equal_outputs_is_one_node(name: str) -> None:
+    x, noise = pt.matrix("x"), pt.scalar("noise")
+    a, b = ps.float64("a"), ps.float64("b")
+    product = ps.exp(a) * b
+    results = []
+    for other in (ps.sin(product), ps.cos(a)):
+        matrix, beside = Elemwise(Composite([a, b], [product, other]))(
+            x, noise.dimshuffle("x", "x")
+        )
+        results += [COSTLY[name](matrix).sum(), beside.sum()]
+    fgraph = FunctionGraph([x, noise], results, clone=True)
+
+    def count() -> int:
+        ops = (getattr(node.op, "core_op", node.op) for node in fgraph.apply_nodes)
+        return sum(type(op).__name__ == name for op in ops)
+
+    assert count() == 2
+    merge(fgraph)
+    assert count() == 1
 
 
 def test_fusion_merges_first_where_the_mode_merges():
