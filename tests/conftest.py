@@ -11,15 +11,23 @@ from hypothesis import HealthCheck, settings
 def _use_own_compiledir() -> None:
     """Keep what the tests compile apart from the user's cache, in both directions.
 
-    Must run before PyTensor is imported. The workers of pytest-xdist and the programs that tests
-    start inherit the directory; a directory given by the caller is left alone.
+    Must run before PyTensor is imported. The programs that tests start inherit the directory. A
+    worker of pytest-xdist has one of its own: PyTensor's refresh of its module cache lists
+    directories that another process may be deleting, without holding a lock against that.
     """
     flags = os.environ.get("PYTENSOR_FLAGS", "")
-    if "compiledir=" in flags:
+    given = dict(flag.split("=", 1) for flag in flags.split(",") if "=" in flag)
+    if "compiledir" in given:
         return
-    directory = tempfile.mkdtemp(prefix="pytensor-fuse-tests-")
-    atexit.register(shutil.rmtree, directory, ignore_errors=True)
-    os.environ["PYTENSOR_FLAGS"] = ",".join(filter(None, [flags, f"base_compiledir={directory}"]))
+    directory = given.get("base_compiledir")
+    if directory is None:
+        directory = tempfile.mkdtemp(prefix="pytensor-fuse-tests-")
+        atexit.register(shutil.rmtree, directory, ignore_errors=True)
+    worker = os.environ.get("PYTEST_XDIST_WORKER")
+    if worker is not None:
+        directory = os.path.join(directory, worker)
+    given["base_compiledir"] = directory
+    os.environ["PYTENSOR_FLAGS"] = ",".join(f"{name}={value}" for name, value in given.items())
 
 
 _use_own_compiledir()
