@@ -22,6 +22,8 @@ from pytensor.graph.op import Op
 from pytensor.graph.rewriting.basic import MergeFeature, MergeOptimizer
 from pytensor.graph.traversal import toposort
 from pytensor.graph.utils import InconsistencyError
+from pytensor.scalar.basic import Composite
+from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.type import TensorType
 
 import pytensor_fuse
@@ -97,6 +99,10 @@ def assert_same_structure(one, other):
     assert structures.of(one) == structures.of(other)
 
 
+def is_kernel(node):
+    return isinstance(node.op, Elemwise) and isinstance(node.op.scalar_op, Composite)
+
+
 # As PyTensor's own ------------------------------------------------------------------------
 
 
@@ -108,7 +114,11 @@ def test_random_graphs(program):
     merge(ours)
     witness.assert_agrees(ours)
     merge_stock(stock)
-    assert_same_structure(ours, stock)
+    if any(is_kernel(node) for node in stock.apply_nodes):
+        # PyTensor does not look into kernels.
+        assert len(ours.apply_nodes) <= len(stock.apply_nodes)
+    else:
+        assert_same_structure(ours, stock)
     # A second time there is nothing to do.
     before = picture(ours)
     assert merge(ours)[5] == 0
@@ -726,7 +736,7 @@ def test_the_table_does_not_grow_with_what_is_gone():
         fgraph.replace(fgraph.outputs[0], pt.exp(x + pt.constant(np.float64(i))))
         merge(fgraph)
     feature = fgraph.merge_feature
-    assert len(feature._nodes) < 1200
+    assert len(feature._table) < 1200
     assert len(feature._constants) <= 1200
 
 

@@ -111,7 +111,7 @@ def _constant_term(constant: Constant[Any], kind: Term) -> Term:
 
 # Graphs hold many equal ops of these, each an object of its own: the walk makes them one by the
 # attributes that they compare. The maps of an Elemwise follow from its `inplace_pattern`, and back.
-_PLAIN_OPS: dict[type[Op], tuple[str, ...]] = {
+PLAIN_OPS: dict[type[Op], tuple[str, ...]] = {
     Elemwise: ("scalar_op", "destroy_map"),
     DimShuffle: ("input_ndim", "new_order"),
     Sum: ("scalar_op", "axis", "dtype", "acc_dtype", "upcast_discrete_output"),
@@ -154,7 +154,7 @@ def intern_graph(
     """
     try:
         rows, ops, kinds, constants, orphans = _core.walk(
-            inputs, outputs, Constant, TensorType, _PLAIN_OPS
+            inputs, outputs, Constant, TensorType, PLAIN_OPS
         )
     except ValueError as error:
         raise FreezeError(str(error)) from error
