@@ -265,10 +265,17 @@ class LazyMergeFeature(MergeFeature):
                 self._pending = dict.fromkeys(plan.queue)
                 plan = self._plan(one)
             self._pending = dict.fromkeys(plan.waiting)
-            if plan.replacements:
-                self._replace(fgraph, plan, one, tally)
-            for node, other in plan.unlike:
-                self._replace_unlike(fgraph, node, other, tally)
+            unlike = plan.unlike
+            try:
+                if plan.replacements:
+                    self._replace(fgraph, plan, one, tally)
+                while unlike:
+                    self._replace_unlike(fgraph, *unlike[0], tally)
+                    del unlike[0]
+            except BaseException:
+                # The table takes them for done.
+                self._pending.update(dict.fromkeys(node for node, _ in unlike))
+                raise
         self.blacklist = []
         if len(self._table) > self._crowd:
             self._tidy(fgraph)
