@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import permutations
 
 import numpy as np
 import pytensor
@@ -112,6 +113,33 @@ def test_a_mode_without_merging_is_left_without():
     fgraph = two_covariances()
     FusionRewriter().apply(fgraph)
     assert expensive(fgraph) == {"Cholesky": 2}
+
+
+def in_two_ways(x: Variable) -> list[Variable]:
+    a = ps.float64("a")
+    return [Elemwise(Composite([a], [ps.sin(ps.cos(a))]))(x), pt.sin(pt.cos(x))]
+
+
+@pytest.mark.parametrize("order", list(permutations(range(4))))
+def test_what_merging_outputs_makes_equal_is_compared_again(order: tuple[int, ...]) -> None:
+    x = pt.vector("x")
+    outputs = [out for v in in_two_ways(x) for out in in_two_ways(v[::-1])]
+    fgraph = FunctionGraph([x], [outputs[i] for i in order], clone=True)
+    merge(fgraph)
+    assert len(set(fgraph.outputs)) == 1
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_what_becomes_equal_between_two_passes_is_compared(which: int) -> None:
+    x, y = pt.vectors("x", "y")
+    between = [pt.exp(x), pt.exp(y)]
+    outputs = [in_two_ways(between[0])[0], in_two_ways(between[1])[1]]
+    fgraph = FunctionGraph([x, y], outputs, clone=False)
+    merge(fgraph)
+    assert len(set(fgraph.outputs)) == 2
+    fgraph.replace(between[which], between[1 - which])
+    merge(fgraph)
+    assert len(set(fgraph.outputs)) == 1
 
 
 class _Refuse(Feature):

@@ -164,7 +164,7 @@ class LazyMergeFeature(MergeFeature):
         self._crowd = 1000
         # Classes of variables that are not constants.
         self._plain: set[type] = set()
-        # Whether a kernel has been looked up since kernels were compared by their outputs.
+        # Whether a kernel has been looked up, so that outputs are to be compared after each change.
         self.kernels_due = False
         self._keys: dict[Var, Key] = {}
         self._constants: dict[Key, Var] = {}
@@ -585,10 +585,11 @@ def merge(fgraph: FunctionGraph, feature: LazyMergeFeature) -> Tally:
     Exception
         As `LazyMergeFeature.merge` does.
     """
+    changed = bool(feature._pending or feature._schedule.entries)
     tally = feature.merge(fgraph)
     refused: set[tuple[Var, Var]] = set()
-    while feature.kernels_due:
-        feature.kernels_due = False
+    due = changed and feature.kernels_due
+    while due:
         merged = merge_outputs(fgraph, refused, REASON)
         if not merged:
             break
@@ -599,6 +600,8 @@ def merge(fgraph: FunctionGraph, feature: LazyMergeFeature) -> Tally:
         tally.n_refused += more.n_refused
         tally.n_merged += more.n_merged
         tally.n_constants += more.n_constants
+        # That may have made inputs of other kernels, or of what is no kernel, the same.
+        due = more.n_merged > 0
     tally.n_refused += len(refused)
     return tally
 
