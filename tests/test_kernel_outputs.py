@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from itertools import permutations
 
 import numpy as np
@@ -164,6 +165,32 @@ def test_a_refusal_is_remembered_and_leaves_the_nodes_as_they_were():
     fgraph.check_integrity()
     assert all(fgraph.clients[output] for node in nodes for output in node.outputs)
     assert 0 < refuse.n_asked < 20
+
+
+class _Raise(Feature):
+    def __init__(self, when: int) -> None:
+        self.left = when
+
+    def on_change_input(self, *event: object, reason: object = None) -> None:
+        self.left -= not str(reason).startswith("revert")
+        if self.left == 0:
+            self.left = -1
+            raise ValueError("raised by a feature")
+
+
+@pytest.mark.parametrize("when", range(1, 15))
+def test_what_a_feature_broke_off_is_compared_by_the_next_pass(when: int) -> None:
+    fgraph = two_covariances()
+    with pytensor_fuse.enabled(False):
+        FusionOptimizer().rewrite(fgraph)
+    MergeRewriter().add_requirements(fgraph)
+    raising = _Raise(when)
+    fgraph.attach_feature(raising)
+    with suppress(ValueError):
+        MergeRewriter().apply(fgraph)
+    fgraph.remove_feature(raising)
+    MergeRewriter().apply(fgraph)
+    assert expensive(fgraph) == {"Cholesky": 1}
 
 
 @given(plain_programs(), st.integers(2, 6))

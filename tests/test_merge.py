@@ -4,6 +4,7 @@ import io
 import pickle
 import re
 from collections import Counter
+from contextlib import suppress
 from typing import ClassVar
 
 import numpy as np
@@ -580,6 +581,45 @@ def test_features_that_raise(kind, when, error, always):
     x = np.zeros(3)
     function = pytensor.function(fgraph.inputs, fgraph.outputs, mode=Mode("py", None))
     np.testing.assert_array_equal(function(x), [np.sin(np.exp(x + 1))] * 4)
+
+
+@pytest.mark.parametrize("kind", [RaisingOnChange, RaisingOnPrune])
+@pytest.mark.parametrize("when", range(1, 8))
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
+@pytest.mark.parametrize("always", [True, False])
+@pytest.mark.parametrize("one_by_one", [True, False])
+def test_what_a_feature_broke_off_is_merged_by_the_next_pass(kind, when, error, always, one_by_one):
+    fgraph = several_to_merge()
+    fgraph.attach_feature(LazyMergeFeature())
+    if one_by_one:
+        fgraph.attach_feature(Refuser([]))
+    raising = kind(when, error, always=always)
+    fgraph.attach_feature(raising)
+    with suppress(error):
+        MergeRewriter().apply(fgraph)
+    fgraph.remove_feature(raising)
+    merge(fgraph)
+    assert len(fgraph.apply_nodes) == 3
+
+
+@pytest.mark.parametrize("when", range(1, 10))
+def test_types_of_which_neither_says_more_after_a_feature_raised(when):
+    x, y = pt.dmatrices("x", "y")
+    shapes = [(None, 5), (3, 5)], [(3, None), (3, 5)]
+    nodes = [Pair().make_node(v, s) for v in (x, y) for s in shapes]
+    outputs = [pt.exp(o) for n in nodes for o in n.outputs]
+    outputs += [pt.sin(v) for v in twice(x)]
+    fgraph = FunctionGraph([x, y], outputs, clone=False)
+    fgraph.attach_feature(LazyMergeFeature())
+    undisturbed = fgraph.clone()
+    merge(undisturbed)
+    raising = RaisingOnChange(when, ValueError)
+    fgraph.attach_feature(raising)
+    with suppress(ValueError):
+        MergeRewriter().apply(fgraph)
+    fgraph.remove_feature(raising)
+    merge(fgraph)
+    assert len(fgraph.apply_nodes) == len(undisturbed.apply_nodes)
 
 
 # What others read, and mixed use -----------------------------------------------------------

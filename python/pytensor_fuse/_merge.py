@@ -20,7 +20,7 @@ that says more stays. Constants are equal if their types are and their data are 
 
 from __future__ import annotations
 
-from collections import UserList
+from collections import UserList, deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
@@ -286,10 +286,16 @@ class LazyMergeFeature(MergeFeature):
                 self._pending = dict.fromkeys(plan.queue)
                 plan = self._plan(one=True)
             self._pending = plan.waiting
-            if plan.new_of:
-                self._replace(fgraph, plan, tally)
-            for node, other in plan.unlike:
-                self._replace_unlike(fgraph, node, other, tally)
+            unlike = deque(plan.unlike)
+            try:
+                if plan.new_of:
+                    self._replace(fgraph, plan, tally)
+                while unlike:
+                    self._replace_unlike(fgraph, *unlike[0], tally)
+                    unlike.popleft()
+            except BaseException:
+                self._pending.update(dict.fromkeys(node for node, _ in unlike))
+                raise
         self.blacklist = []
         if len(self._nodes) > self._crowd:
             self._tidy(fgraph)
@@ -448,12 +454,11 @@ class LazyMergeFeature(MergeFeature):
             replace_all(fgraph, [], replacements, dying, REASON, validate=validate, tell=self._tell)
         except BaseException as error:
             if plan.one:
-                self.blacklist += plan.dying.items()
-                if not plan.dying or not isinstance(error, InconsistencyError):
-                    self._pending.update(dict.fromkeys(plan.dying))
-                    raise
-                tally.n_refused += 1
                 self._pending.update(dict.fromkeys(plan.dying))
+                if not plan.dying or not isinstance(error, InconsistencyError):
+                    raise
+                self.blacklist += plan.dying.items()
+                tally.n_refused += 1
                 return
             # The graph is as it was. One by one shows which merge it is, and does the others.
             self._one_by_one = True
