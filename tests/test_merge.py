@@ -1,8 +1,10 @@
 """Merging leaves what PyTensor's own leaves, except that equal constants have equal bits."""
 
+import gc
 import io
 import pickle
 import re
+import weakref
 from collections import Counter
 from contextlib import suppress
 from typing import ClassVar
@@ -23,6 +25,7 @@ from pytensor.graph.op import Op
 from pytensor.graph.rewriting.basic import MergeFeature, MergeOptimizer
 from pytensor.graph.traversal import toposort
 from pytensor.graph.utils import InconsistencyError
+from pytensor.link.c.type import generic
 from pytensor.tensor.type import TensorType
 
 import pytensor_fuse
@@ -789,6 +792,21 @@ def test_the_table_does_not_grow_with_what_is_gone():
     feature = fgraph.merge_feature
     assert len(feature._nodes) < 1200
     assert len(feature._constants) <= 1200
+
+
+class Anything:
+    """Data without a content that could be compared."""
+
+
+def test_what_is_looked_up_is_not_kept_alive():
+    fgraph = several_to_merge()
+    fgraph.attach_feature(LazyMergeFeature())
+    data = Anything()
+    assert fgraph.merge_feature.atomic_sig_inv.get((generic, data), None) is None
+    gone = weakref.ref(data)
+    del data
+    gc.collect()
+    assert gone() is None
 
 
 def test_profile_and_printing(capsys):

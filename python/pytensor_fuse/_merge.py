@@ -250,20 +250,17 @@ class LazyMergeFeature(MergeFeature):
         kind = type(variable)
         if not isinstance(variable, Constant):
             return kind, variable.merge_signature()
-        key = self.key_of_data(variable.type, variable.data, content(variable))
+        encoded = content(variable)
+        if encoded is None:
+            # Its identity is in the key.
+            self._held.append(variable.data)
+        key = _key_of_data(variable.type, variable.data, encoded)
         if kind is not variable.type.constant_type:
             key = (*key, kind)
         if kind.merge_signature is not AtomicVariable.merge_signature:
             # A class can keep more apart, but not less.
             key = (*key, variable.merge_signature())
         return key
-
-    def key_of_data(self, type_: Type[Any], data: object, encoded: bytes | None) -> Key:
-        """Return the key of a plain constant; ``encoded`` is the content of its data."""
-        if encoded is not None:
-            return type_, encoded
-        self._held.append(data)
-        return type_, id(data)
 
     # The pass -----------------------------------------------------------------------------
 
@@ -663,13 +660,19 @@ class _BySignature(AssocList):
     def get(self, item: Any, default: Any) -> Any:
         """Return the constant of the graph with this signature and these bits."""
         if isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], Type):
-            found = self._feature.constant_of(
-                self._feature.key_of_data(*item, data_content(item[1]))
-            )
+            found = self._feature.constant_of(_key_of_data(*item, data_content(item[1])))
         else:
             constants = self._feature.representatives()
             found = next((c for c in constants if _signature(c) == item), None)
         return default if found is None else found
+
+
+def _key_of_data(type_: Type[Any], data: object, encoded: bytes | None) -> Key:
+    """Return the key of a plain constant; ``encoded`` is the content of its data.
+
+    Without content, the key holds for no longer than the data are held.
+    """
+    return type_, id(data) if encoded is None else encoded
 
 
 def _signature(constant: Var) -> Any:
