@@ -7,6 +7,7 @@ import re
 import weakref
 from collections import Counter
 from contextlib import suppress
+from itertools import permutations
 from typing import ClassVar
 
 import numpy as np
@@ -19,7 +20,7 @@ from pytensor.compile.mode import Mode
 from pytensor.configdefaults import config
 from pytensor.graph.basic import Apply, Constant, NominalVariable
 from pytensor.graph.destroyhandler import DestroyHandler
-from pytensor.graph.features import AlreadyThere, Feature
+from pytensor.graph.features import AlreadyThere, Feature, History
 from pytensor.graph.fg import FunctionGraph, Output
 from pytensor.graph.op import Op
 from pytensor.graph.rewriting.basic import MergeFeature, MergeOptimizer
@@ -769,6 +770,37 @@ def test_ops_that_cannot_be_hashed():
     assert sorted(node.op.n for node in fgraph.apply_nodes) == [1, 2, 3]
 
 
+class Family(Unhashable):
+    def __eq__(self, other):
+        return isinstance(other, Family) and self.n == other.n
+
+    def __hash__(self):
+        return hash(self.n)
+
+
+class Sibling(Family):
+    pass
+
+
+class Stranger(Family):
+    def __eq__(self, other):
+        return isinstance(other, Family) and self.n == other.n
+
+    def __hash__(self):
+        return hash(self.n)
+
+
+@pytest.mark.parametrize("other", [Sibling, Stranger])
+@pytest.mark.parametrize("order", list(permutations(range(3))))
+def test_ops_of_different_classes_can_be_equal(other, order):
+    x = pt.dvector("x")
+    ops = [Family(2), other(2), other(3)]
+    for merge_with in (merge_stock, merge):
+        fgraph = FunctionGraph([x], [ops[i](x) for i in order], clone=False)
+        merge_with(fgraph)
+        assert sorted(node.op.n for node in fgraph.apply_nodes) == [2, 3]
+
+
 def test_many_ops_on_one_variable():
     x = pt.dvector("x")
     functions = [pt.sin, pt.cos, pt.exp, pt.tan, pt.sinh]
@@ -796,6 +828,38 @@ def test_the_table_does_not_grow_with_what_is_gone():
 
 class Anything:
     """Data without a content that could be compared."""
+
+
+class ReadingData(Unhashable):
+    __hash__ = object.__hash__
+
+    def make_node(self, x, data):
+        return Apply(self, [x, Constant(generic, data)], [x.type()])
+
+
+@pytest.mark.parametrize("ours", [False, True])
+def test_what_left_the_graph_is_not_kept_alive(ours):
+    x = pt.dvector("x")
+    fgraph = FunctionGraph([x], [pt.exp(x)], clone=False)
+    fgraph.attach_feature(LazyMergeFeature() if ours else MergeFeature())
+    gone = []
+    for n in range(1500):
+        op, data = ReadingData(n), Anything()
+        gone += weakref.ref(op), weakref.ref(data)
+        fgraph.replace(fgraph.outputs[0], op(x, data) + ReadingData(-n)(x, data))
+        del op, data
+        if ours:
+            merge(fgraph)
+        else:
+            stock_apply(MergeOptimizer(), fgraph)
+        # PyTensor itself keeps what left a graph, in these two places.
+        for variable in fgraph.clients.keys() - fgraph.variables:
+            del fgraph.clients[variable]
+        for feature in fgraph._features:
+            if isinstance(feature, History):
+                feature.history[fgraph].clear()
+    gc.collect()
+    assert sum(reference() is not None for reference in gone) < 2400
 
 
 def test_what_is_looked_up_is_not_kept_alive():
