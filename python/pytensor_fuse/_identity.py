@@ -220,14 +220,14 @@ def why_without_digest(value: Op | Type[Any] | Constant[Any]) -> str | None:
         return why_without_digest(value.type) or "only its identity tells its data from others"
     if term(value).digest is not None:
         return None
-    compared = _compared(type(value))
+    names = compared(type(value))
     if _name(type(value)) is None:
         return f"its class {type(value).__qualname__} cannot be imported under its name"
-    if compared is None:
+    if names is None:
         if type(value).__eq__ is object.__eq__:
             return "its class does not define equality, so that it is equal only to itself"
         return f"how {type(value).__qualname__} compares is not known"
-    for name in (*compared, *_compat.also_compared(value), *_compat.COMPARED_BY_CALLING):
+    for name in (*names, *_compat.also_compared(value), *_compat.COMPARED_BY_CALLING):
         part = getattr(value, name, None)
         content = _Content()
         try:
@@ -330,7 +330,7 @@ def _class(kind: type) -> _Class:
     if known is None or known.reference() is not kind:
         content = _Content()
         _named(kind, content)
-        names = _compared(kind)
+        names = compared(kind)
         has_graph = issubclass(kind, HasInnerGraph)
         if names is not None and has_graph and "fgraph" not in names:
             # Not all compare it, but ops that compute something else are not the same.
@@ -438,7 +438,7 @@ class _Content:
         self.children.append(term)
 
 
-def _compared(kind: type) -> tuple[str, ...] | None:
+def compared(kind: type) -> tuple[str, ...] | None:
     """Return the attributes that the class compares besides the class, None if not known."""
     equality: Any = kind.__eq__
     if not isinstance(equality, types.FunctionType):

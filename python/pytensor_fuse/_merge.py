@@ -23,7 +23,6 @@ from __future__ import annotations
 from collections import UserList
 from dataclasses import dataclass
 from functools import lru_cache
-from types import FunctionType
 from typing import TYPE_CHECKING, Any, cast
 
 from pytensor.compile.aliasing import Supervisor
@@ -42,7 +41,7 @@ from pytensor_fuse._apply import Listeners, replace_all, report
 from pytensor_fuse._compat import INPLACE_VALIDATORS
 from pytensor_fuse._constants import content, data_content
 from pytensor_fuse._core import MergeTable, in_order
-from pytensor_fuse._identity import PLAIN_OPS
+from pytensor_fuse._identity import PLAIN_OPS, compared
 from pytensor_fuse._kernel_outputs import merge_outputs
 
 if TYPE_CHECKING:
@@ -123,12 +122,14 @@ class LazyMergeFeature(MergeFeature):
     def _forget(self) -> None:
         self._table = MergeTable(PLAIN_OPS)
         self._crowd = _crowd(len(self._pending))
-        # Whether a kernel has been looked up since kernels were compared by their outputs.
-        self.kernels_due = False
+        self._has_kernels = False
+        # Since kernels were compared by their outputs.
+        self._n_looked_up = 0
+        self._met_kernels = False
         self._forget_numbers()
 
     def _forget_numbers(self) -> None:
-        self._labels: dict[object, int] = {}
+        self._labels: dict[type[Op] | None, int] = {}
         self._ops: dict[Op, int] = {}
         self._unhashable: list[tuple[Op, int]] = []
         self._n_ops = 0
@@ -174,13 +175,12 @@ class LazyMergeFeature(MergeFeature):
     def describe_op(self, op: Op) -> tuple[int, bool, bool]:
         """Return a number that equal ops share, and whether it stands for an output or is a kernel.
 
-        Hashing an op takes longer than all the rest of a look-up, so that this goes by what
-        compares it: a class, or several that inherit one method.
+        Hashing an op takes longer than all the rest of a look-up, so that this goes by the
+        class. Classes that may be equal to others, as far as is known, share one.
         """
         kind = type(op)
-        equality = kind.__eq__
-        compares = equality if isinstance(equality, FunctionType) else kind
-        label = self._labels.setdefault(compares, len(self._labels))
+        is_known = kind.__eq__ is object.__eq__ or compared(kind) is not None
+        label = self._labels.setdefault(kind if is_known else None, len(self._labels))
         is_kernel = kind is Elemwise and type(cast("Elemwise", op).scalar_op) is Composite
         return label, kind is Output, is_kernel
 
@@ -227,20 +227,17 @@ class LazyMergeFeature(MergeFeature):
         kind = type(atom)
         if not is_constant:
             return kind, atom.merge_signature()
-        key = self.key_of_data(atom.type, atom.data, content(atom))
+        encoded = content(atom)
+        if encoded is None:
+            # Its identity is in the key.
+            self._held.append(atom.data)
+        key = _key_of_data(atom.type, atom.data, encoded)
         if kind is not atom.type.constant_type:
             key = (*key, kind)
         if kind.merge_signature is not AtomicVariable.merge_signature:
             # A class can keep more apart, but not less.
             key = (*key, atom.merge_signature())
         return key
-
-    def key_of_data(self, type_: Type[Any], data: object, encoded: bytes | None) -> Key:
-        """Return the key of a plain constant; ``encoded`` is the content of its data."""
-        if encoded is not None:
-            return type_, encoded
-        self._held.append(data)
-        return type_, id(data)
 
     # The pass -----------------------------------------------------------------------------
 
@@ -291,8 +288,27 @@ class LazyMergeFeature(MergeFeature):
     def _plan(self, one: bool) -> MergePlan:
         """Look up what is noted, and all that reads what will be replaced."""
         plan = self._table.look_up(self, self._fgraph, self._pending, one)
-        self.kernels_due |= plan.met_kernels
+        self._met_kernels |= plan.met_kernels
+        self._has_kernels |= plan.met_kernels
+        self._n_looked_up += len(plan.queue)
         return plan
+
+    def take_kernels(self) -> bool:
+        """Return whether the outputs of kernels are to be compared, and take them for compared.
+
+        That looks at the whole graph. It is due once a kernel was looked up, and where there are
+        kernels, after so many nodes that the time is in proportion to these.
+        """
+        enough = self._n_looked_up * 8 > len(self._fgraph.apply_nodes)
+        are_due = self._met_kernels or (self._has_kernels and enough)
+        if are_due:
+            self._met_kernels = False
+            self._n_looked_up = 0
+        return are_due
+
+    def give_back_kernels(self) -> None:
+        """Have the outputs of kernels compared by the next pass."""
+        self._met_kernels = True
 
     def _can_be_refused(self, fgraph: FunctionGraph) -> bool:
         """Whether validation may refuse a graph in which equal nodes are merged."""
@@ -323,10 +339,10 @@ class LazyMergeFeature(MergeFeature):
             replace_all(fgraph, [], replacements, dying, REASON, validate=validate, tell=tell)
         except BaseException as error:
             if one:
-                self.blacklist += plan.dying
                 self._pending.update(dict.fromkeys(dying))
                 if not dying or not isinstance(error, InconsistencyError):
                     raise
+                self.blacklist += plan.dying
                 tally.n_refused += 1
                 return
             # The graph is as it was. One by one shows which merge it is, and does the others.
@@ -461,18 +477,24 @@ def merge(fgraph: FunctionGraph, feature: LazyMergeFeature) -> Tally:
     """
     tally = feature.merge(fgraph)
     refused: set[tuple[Var, Var]] = set()
-    while feature.kernels_due:
-        feature.kernels_due = False
-        merged = merge_outputs(fgraph, refused, REASON)
-        if not merged:
-            break
-        report(merged, REASON)
-        tally.add(merged)
-        # What reads them may be equal now.
-        more = feature.merge(fgraph)
-        tally.n_refused += more.n_refused
-        tally.n_merged += more.n_merged
-        tally.n_constants += more.n_constants
+    try:
+        due = feature.take_kernels()
+        while due:
+            merged = merge_outputs(fgraph, refused, REASON)
+            if not merged:
+                break
+            report(merged, REASON)
+            tally.add(merged)
+            # What reads them may be equal now.
+            more = feature.merge(fgraph)
+            tally.n_refused += more.n_refused
+            tally.n_merged += more.n_merged
+            tally.n_constants += more.n_constants
+            # That may have made inputs of other kernels, or of what is no kernel, the same.
+            due = feature.take_kernels() or more.n_merged > 0
+    except BaseException:
+        feature.give_back_kernels()
+        raise
     tally.n_refused += len(refused)
     return tally
 
@@ -529,9 +551,7 @@ class _BySignature(AssocList):
     def get(self, item: Any, default: Any) -> Any:
         """Return the constant of the graph with this signature and these bits."""
         if isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], Type):
-            found = self._feature.constant_of(
-                self._feature.key_of_data(*item, data_content(item[1]))
-            )
+            found = self._feature.constant_of(_key_of_data(*item, data_content(item[1])))
         else:
             constants = self._feature.representatives()
             found = next((c for c in constants if _signature(c) == item), None)
@@ -546,6 +566,14 @@ def _is_atomic(kind: type[Var]) -> tuple[bool, bool]:
     """
     is_atomic = issubclass(kind, AtomicVariable) and not issubclass(kind, NominalVariable)
     return is_atomic, issubclass(kind, Constant)
+
+
+def _key_of_data(type_: Type[Any], data: object, encoded: bytes | None) -> Key:
+    """Return the key of a plain constant; ``encoded`` is the content of its data.
+
+    Without content, the key holds for no longer than the data are held.
+    """
+    return type_, id(data) if encoded is None else encoded
 
 
 def _signature(constant: Var) -> Any:
