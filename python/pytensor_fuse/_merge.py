@@ -36,6 +36,7 @@ from pytensor.graph.utils import AssocList, InconsistencyError
 from pytensor.misc.ordered_set import OrderedSet
 from pytensor.scalar.basic import Composite
 from pytensor.tensor.elemwise import Elemwise
+from pytensor.tensor.type import TensorType
 
 from pytensor_fuse._apply import Listeners, replace_all, report
 from pytensor_fuse._compat import INPLACE_VALIDATORS
@@ -259,7 +260,7 @@ class LazyMergeFeature(MergeFeature):
             plan = self._plan(one)
             if plan.replacements and not one and self._can_be_refused(fgraph):
                 one = True
-                self._pending = dict.fromkeys(plan.queue)
+                self._pending = dict.fromkeys(self._table.queue(plan))
                 plan = self._plan(one)
             self._pending = dict.fromkeys(plan.waiting)
             unlike = plan.unlike
@@ -290,7 +291,7 @@ class LazyMergeFeature(MergeFeature):
         plan = self._table.look_up(self, self._fgraph, self._pending, one)
         self._met_kernels |= plan.met_kernels
         self._has_kernels |= plan.met_kernels
-        self._n_looked_up += len(plan.queue)
+        self._n_looked_up += plan.n_looked_up
         return plan
 
     def take_kernels(self) -> bool:
@@ -347,7 +348,7 @@ class LazyMergeFeature(MergeFeature):
                 return
             # The graph is as it was. One by one shows which merge it is, and does the others.
             self._one_by_one = True
-            self._pending = dict.fromkeys(plan.queue)
+            self._pending = dict.fromkeys(self._table.queue(plan))
             if not isinstance(error, Exception):
                 raise
             return
@@ -355,7 +356,7 @@ class LazyMergeFeature(MergeFeature):
         report(replacements, REASON)
         if self._pending and not one:
             # Where the feature is told all the same.
-            done = set(plan.queue)
+            done = set(self._table.queue(plan))
             self._pending = {node: None for node in self._pending if node not in done}
 
     def _replace_unlike(self, fgraph: FunctionGraph, node: Node, other: Node, tally: Tally) -> None:
@@ -573,7 +574,9 @@ def _key_of_data(type_: Type[Any], data: object, encoded: bytes | None) -> Key:
 
     Without content, the key holds for no longer than the data are held.
     """
-    return type_, id(data) if encoded is None else encoded
+    # What this class compares; hashing that takes less time than hashing the type.
+    kind = (type_.dtype, type_.shape) if type(type_) is TensorType else type_
+    return kind, id(data) if encoded is None else encoded
 
 
 def _signature(constant: Var) -> Any:

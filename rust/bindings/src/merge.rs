@@ -56,20 +56,28 @@ struct Objects {
 }
 
 /// What to merge, as PyTensor's objects.
-#[pyclass(frozen, get_all, module = "pytensor_fuse._core")]
+#[pyclass(frozen, module = "pytensor_fuse._core")]
 pub(crate) struct MergePlan {
     /// Pairs of a variable to be replaced and one that stays.
+    #[pyo3(get)]
     replacements: Py<PyList>,
     /// Pairs of a node to be merged and what it is merged with.
+    #[pyo3(get)]
     dying: Py<PyList>,
     /// Pairs of equal nodes neither of which can replace the other.
+    #[pyo3(get)]
     unlike: Py<PyList>,
-    /// The nodes that were looked up or are still to be.
-    queue: Py<PyList>,
     /// The nodes that are still to be looked up.
+    #[pyo3(get)]
     waiting: Py<PyList>,
+    /// How many nodes were looked up, some of them twice.
+    #[pyo3(get)]
+    n_looked_up: usize,
     /// Whether a kernel was looked up.
+    #[pyo3(get)]
     met_kernels: bool,
+    /// For [`MergeTable::queue`].
+    queue: Vec<u32>,
 }
 
 #[pymethods]
@@ -100,7 +108,15 @@ impl MergeTable {
         }
         let plan = self.congruence.look_up(&mut asked, queue, one)?;
         let met_kernels = asked.met_kernels;
-        self.objects.plan(rules.py(), &plan, met_kernels)
+        self.objects.plan(rules.py(), plan, met_kernels)
+    }
+
+    /// The nodes that were looked up for a plan or are still to be; before the table is tidied.
+    fn queue(&self, py: Python<'_>, plan: &MergePlan) -> PyResult<Vec<Py<PyAny>>> {
+        let nodes = &self.objects.nodes.objects;
+        let object = |&id: &u32| nodes.get(id as usize).map(|node| node.clone_ref(py));
+        let queue: Option<Vec<_>> = plan.queue.iter().map(object).collect();
+        queue.ok_or_else(crate::errors::stale_plan)
     }
 
     /// Forgets what is not in the graph.
@@ -174,7 +190,7 @@ impl MergeTable {
 }
 
 impl Objects {
-    fn plan(&self, py: Python<'_>, plan: &Plan, met_kernels: bool) -> PyResult<MergePlan> {
+    fn plan(&self, py: Python<'_>, plan: Plan, met_kernels: bool) -> PyResult<MergePlan> {
         let list = |ids: &[u32]| {
             let nodes = ids.iter().map(|&id| &self.nodes.objects[id as usize]);
             PyList::new(py, nodes).map(Bound::unbind)
@@ -188,9 +204,10 @@ impl Objects {
             replacements: pairs(&plan.replacements, &self.variables.objects)?,
             dying: pairs(&plan.dying, &self.nodes.objects)?,
             unlike: pairs(&plan.unlike, &self.nodes.objects)?,
-            queue: list(&plan.queue)?,
             waiting: list(&plan.queue[plan.n_done..])?,
+            n_looked_up: plan.n_done,
             met_kernels,
+            queue: plan.queue,
         })
     }
 }
