@@ -167,6 +167,23 @@ def test_a_refusal_is_remembered_and_leaves_the_nodes_as_they_were():
     assert 0 < refuse.n_asked < 20
 
 
+@pytest.mark.parametrize("n_others", [0, 50])
+def test_kernels_that_a_change_elsewhere_makes_equal(n_others: int) -> None:
+    x, y, other = pt.dmatrices("x", "y", "other")
+    scalar = ps.float64("a")
+    one = Elemwise(ps.Composite([scalar], [ps.sin(ps.cos(scalar))]))(x)
+    cosine = pt.cos(y)
+    two = Elemwise(ps.Composite([scalar], [ps.sin(scalar)]))(cosine)
+    for i in range(n_others):
+        other = other[::-1] + float(i)
+    outputs = [pt.linalg.cholesky(one), pt.linalg.cholesky(two), other]
+    fgraph = FunctionGraph(None, outputs, clone=False)
+    merge(fgraph)
+    fgraph.change_node_input(cosine.owner, 0, x)
+    merge(fgraph)
+    assert expensive(fgraph) == {"Cholesky": 1}
+
+
 class _Raise(Feature):
     def __init__(self, when: int) -> None:
         self.left = when

@@ -823,7 +823,7 @@ def test_the_table_does_not_grow_with_what_is_gone():
         merge(fgraph)
     feature = fgraph.merge_feature
     assert len(feature._table) < 1200
-    assert len(feature._constants) <= 1200
+    assert len(feature._numbers.constants) <= 1200
 
 
 class Anything:
@@ -900,3 +900,190 @@ def test_verbose_option(capsys):
     with config.change_flags(optimizer_verbose=True):
         merge(FunctionGraph([x], twice(x), clone=False))
     assert "MergeOptimizer replaces" in capsys.readouterr().out
+
+
+# Plans that are not carried out ------------------------------------------------------------
+
+
+class RaisingOnce(Feature):
+    """Raises when the first input changes; with ``twice``, also when that is taken back."""
+
+    def __init__(self, *, twice=False):
+        self.n_left = 1 + twice
+
+    def on_change_input(self, fgraph, node, i, r, new_r, reason=None):
+        if self.n_left:
+            self.n_left -= 1
+            raise ValueError("raised by a feature")
+
+
+class Checking(Feature):
+    """Allows everything."""
+
+    def on_validate(self, fgraph):
+        pass
+
+
+class Numbered(Op):
+    """Compared by a number, and by what a test wants to happen then."""
+
+    meanwhile: ClassVar = staticmethod(lambda: None)
+
+    def __init__(self, n):
+        self.n = n
+
+    def __eq__(self, other):
+        Numbered.meanwhile()
+        return type(self) is type(other) and self.n == other.n
+
+    def __hash__(self):
+        return hash(self.n)
+
+    def make_node(self, x):
+        return Apply(self, [x], [x.type()])
+
+    def perform(self, node, inputs, output_storage):
+        output_storage[0][0] = inputs[0] * self.n
+
+
+def fail():
+    raise ValueError("raised by a comparison")
+
+
+def n_of(fgraph, op):
+    return sum(node.op == op for node in fgraph.apply_nodes)
+
+
+def known_to_say_less():
+    """Return a merged graph, and a node equal to one of it whose type says more."""
+    x = TensorType("float64", (3,))("x")
+    fgraph = FunctionGraph([x], [pt.exp(wide(x)), pt.cos(x), Numbered(1)(x)], clone=False)
+    merge(fgraph)
+    return fgraph, pt.tan(pt.sin(x))
+
+
+def test_one_that_says_less_is_found_although_merges_may_be_refused():
+    fgraph, more = known_to_say_less()
+    fgraph.attach_feature(Checking())
+    fgraph.replace(fgraph.outputs[1], more)
+    merge(fgraph)
+    assert n_of(fgraph, pt.sin) == 1
+
+
+def test_one_that_says_less_is_found_after_a_feature_has_raised():
+    fgraph, more = known_to_say_less()
+    fgraph.replace(fgraph.outputs[1], more)
+    raising = RaisingOnce()
+    fgraph.attach_feature(raising)
+    merge(fgraph)
+    assert raising.n_left == 0
+    fgraph.remove_feature(raising)
+    merge(fgraph)
+    assert n_of(fgraph, pt.sin) == 1
+
+
+def test_one_that_says_less_is_found_after_a_comparison_has_raised(monkeypatch):
+    fgraph, more = known_to_say_less()
+    [x] = fgraph.inputs
+    fgraph.add_output(more)
+    fgraph.add_output(Numbered(2)(x))
+    with monkeypatch.context() as patch:
+        patch.setattr(Numbered, "meanwhile", fail)
+        with pytest.raises(ValueError, match="raised by a comparison"):
+            merge(fgraph)
+    merge(fgraph)
+    assert n_of(fgraph, pt.sin) == 1
+
+
+def test_what_changes_while_ops_are_compared_is_merged(monkeypatch):
+    x = pt.dvector("x")
+    fgraph = FunctionGraph([x], [Numbered(n)(x) for n in (1, 2, 2)], clone=False)
+
+    def change():
+        monkeypatch.setattr(Numbered, "meanwhile", lambda: None)
+        fgraph.replace(fgraph.outputs[0], Numbered(2)(x))
+
+    merge_nodes(fgraph)
+    fgraph.add_output(Numbered(2)(x))
+    monkeypatch.setattr(Numbered, "meanwhile", change)
+    merge_nodes(fgraph)
+    merge_nodes(fgraph)
+    assert len(fgraph.apply_nodes) == 1
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_a_refused_merge_is_tried_again_after_a_change_and_back(which):
+    x, y = pt.dvectors("x", "y")
+    equal = pt.sin(x), pt.sin(x)
+    fgraph = FunctionGraph([x, y], [pt.exp(equal[0]), pt.cos(equal[1]), y + 1], clone=False)
+    refuse = RefuseLosses()
+    fgraph.attach_feature(refuse)
+    merge(fgraph)
+    assert n_of(fgraph, pt.sin) == 2
+    fgraph.remove_feature(refuse)
+    for variable in (y, x):
+        fgraph.change_node_input(equal[which].owner, 0, variable)
+        merge(fgraph)
+    assert n_of(fgraph, pt.sin) == 1
+
+
+class RefuseLosses(Feature):
+    def on_attach(self, fgraph):
+        self.n_nodes = len(fgraph.apply_nodes)
+
+    def on_validate(self, fgraph):
+        if len(fgraph.apply_nodes) < self.n_nodes:
+            raise InconsistencyError("a node is lost")
+
+
+def test_a_feature_that_raises_again_when_its_change_is_taken_back():
+    x = pt.dvector("x")
+    ones = [pt.constant(np.ones(3)) for _ in range(3)]
+    fgraph = FunctionGraph([x], [pt.sin(x + one) for one in ones], clone=False)
+    raising = RaisingOnce(twice=True)
+    # Before ours, which does not hear of what this one refuses to hear of.
+    fgraph.attach_feature(raising)
+    fgraph.attach_feature(Checking())
+    with pytest.raises(ValueError, match="raised by a feature"):
+        merge(fgraph)
+    fgraph.remove_feature(raising)
+    merge(fgraph)
+    assert len(fgraph.apply_nodes) == 2
+
+
+def test_an_interrupted_clearing_forgets_nothing(monkeypatch):
+    x = pt.dvector("x")
+    outputs = [pt.exp(x), Numbered(1)(x), Numbered(2)(x), pt.sin(x)]
+    fgraph = FunctionGraph([x], outputs, clone=False)
+    merge(fgraph)
+    feature = fgraph.merge_feature
+    with monkeypatch.context() as patch:
+        patch.setattr(Numbered, "meanwhile", fail)
+        with pytest.raises(ValueError, match="raised by a comparison"):
+            feature._tidy(fgraph)
+    for variable in (pt.exp(x), Numbered(2)(x), pt.sin(x)):
+        fgraph.add_output(variable)
+    merge(fgraph)
+    assert len(fgraph.apply_nodes) == 4
+
+
+def test_the_table_does_not_grow_with_equals_that_are_gone():
+    x = pt.dvector("x")
+    fgraph = FunctionGraph([x], [pt.exp(x)], clone=False)
+    merge(fgraph)
+    for _ in range(1500):
+        fgraph.add_output(pt.exp(x))
+        merge_nodes(fgraph)
+        fgraph.remove_output(1)
+    assert len(fgraph.merge_feature._table) < 1200
+
+
+def test_a_plan_of_an_earlier_look_up_is_refused():
+    fgraph = several_to_merge()
+    MergeRewriter().add_requirements(fgraph)
+    feature = fgraph.merge_feature
+    plan = feature._plan(one=False)
+    assert len(feature._table.queue(plan)) == plan.n_looked_up
+    feature._plan(one=False)
+    with pytest.raises(ValueError, match="not the last one"):
+        feature._table.queue(plan)

@@ -117,26 +117,19 @@ class LazyMergeFeature(MergeFeature):
         self._tell: Listeners | None = None
         self._has_other_validators = False
         self.blacklist: list[tuple[Node | None, Node | None]] = []
+        self._refused: set[tuple[Node, Node]] = set()
         self._schedule = _Schedule(self)
         self._forget()
 
     def _forget(self) -> None:
-        self._table = MergeTable(PLAIN_OPS)
+        self._table = MergeTable(PLAIN_OPS, Output)
         self._crowd = _crowd(len(self._pending))
+        self._numbers = _Numbers()
         self._has_kernels = False
         # Since kernels were compared by their outputs.
         self._n_looked_up = 0
         self._met_kernels = False
-        self._forget_numbers()
-
-    def _forget_numbers(self) -> None:
-        self._labels: dict[type[Op] | None, int] = {}
-        self._ops: dict[Op, int] = {}
-        self._unhashable: list[tuple[Op, int]] = []
-        self._n_ops = 0
-        self._constants: dict[Key, int] = {}
-        # What keys tell by its identity.
-        self._held: list[object] = []
+        self._n_free_comparisons = 20
 
     # Callbacks ----------------------------------------------------------------------------
 
@@ -173,38 +166,32 @@ class LazyMergeFeature(MergeFeature):
 
     # What is the same ----------------------------------------------------------------------
 
-    def describe_op(self, op: Op) -> tuple[int, bool, bool]:
-        """Return a number that equal ops share, and whether it stands for an output or is a kernel.
+    def describe_op(self, op: Op) -> tuple[int, bool]:
+        """Return a number that equal ops share, and whether this is a kernel.
 
         Hashing an op takes longer than all the rest of a look-up, so that this goes by the
         class. Classes that may be equal to others, as far as is known, share one.
         """
         kind = type(op)
         is_known = kind.__eq__ is object.__eq__ or compared(kind) is not None
-        label = self._labels.setdefault(kind if is_known else None, len(self._labels))
+        labels = self._numbers.labels
+        label = labels.setdefault(kind if is_known else None, len(labels))
         is_kernel = kind is Elemwise and type(cast("Elemwise", op).scalar_op) is Composite
-        return label, kind is Output, is_kernel
+        return label, is_kernel
 
     def number_of_op(self, op: Op) -> int:
         """Return the number of ``op`` and of its equals."""
-        try:
-            number = self._ops.setdefault(op, self._n_ops)
-        except TypeError:
-            found = (number for other, number in self._unhashable if op == other)
-            number = next(found, self._n_ops)
-            if number == self._n_ops:
-                self._unhashable.append((op, number))
-        self._n_ops = max(self._n_ops, number + 1)
-        return number
+        return self._numbers.of_op(op)
 
     def constant_number(self, variable: Var) -> int | None:
         """Return the number of a constant and of its equals, None if it is not a constant."""
         key = self._key(variable)
-        return None if key is None else self._constants.setdefault(key, len(self._constants))
+        constants = self._numbers.constants
+        return None if key is None else constants.setdefault(key, len(constants))
 
     def may_merge(self, node: Node, other: Node) -> bool:
         """Whether two equal nodes may be merged, as far as can be known without an edit."""
-        if (node, other) in self.blacklist or (other, node) in self.blacklist:
+        if (node, other) in self._refused or (other, node) in self._refused:
             return False
         # Two destroyers of one variable are always refused.
         clients = self._fgraph.clients
@@ -212,13 +199,14 @@ class LazyMergeFeature(MergeFeature):
 
     def direction(self, node: Node, other: Node) -> int:
         """Return 1 if ``other`` can replace ``node`` in all outputs, -1 if the reverse, else 0."""
-        unlike = []
-        for a, b in zip(node.outputs, other.outputs, strict=True):
-            if a.type is not b.type and a.type != b.type:
-                unlike.append((a.type, b.type))
-        if all(mine.is_super(its) for mine, its in unlike):
+        pairs = [(a.type, b.type) for a, b in zip(node.outputs, other.outputs, strict=True)]
+        if all(mine.is_super(its) for mine, its in pairs):
             return 1
-        return -1 if all(its.is_super(mine) for mine, its in unlike) else 0
+        return -1 if all(its.is_super(mine) for mine, its in pairs) else 0
+
+    def _refuse(self, pairs: list[tuple[Node, Node]]) -> None:
+        self.blacklist += pairs
+        self._refused.update(pairs)
 
     def _key(self, variable: Var) -> Key | None:
         is_atomic, is_constant = _is_atomic(type(variable))
@@ -231,7 +219,7 @@ class LazyMergeFeature(MergeFeature):
         encoded = content(atom)
         if encoded is None:
             # Its identity is in the key.
-            self._held.append(atom.data)
+            self._numbers.held.append(atom.data)
         key = _key_of_data(atom.type, atom.data, encoded)
         if kind is not atom.type.constant_type:
             key = (*key, kind)
@@ -262,7 +250,6 @@ class LazyMergeFeature(MergeFeature):
                 one = True
                 self._pending = dict.fromkeys(self._table.queue(plan))
                 plan = self._plan(one)
-            self._pending = dict.fromkeys(plan.waiting)
             unlike = plan.unlike
             try:
                 if plan.replacements:
@@ -275,20 +262,32 @@ class LazyMergeFeature(MergeFeature):
                 self._pending.update(dict.fromkeys(node for node, _ in unlike))
                 raise
         self.blacklist = []
+        self._refused.clear()
         if len(self._table) > self._crowd:
             self._tidy(fgraph)
         return tally
 
     def _tidy(self, fgraph: FunctionGraph) -> None:
         """Drop what the table says about nodes and constants that are gone."""
-        self._forget_numbers()
-        self._table.tidy(self, fgraph)
+        before, self._numbers = self._numbers, _Numbers()
+        try:
+            self._table.tidy(self, fgraph)
+        except BaseException:
+            self._numbers = before
+            raise
         # The work is in proportion to what has been looked up since the last time.
         self._crowd = _crowd(len(self._table))
 
     def _plan(self, one: bool) -> MergePlan:
         """Look up what is noted, and all that reads what will be replaced."""
-        plan = self._table.look_up(self, self._fgraph, self._pending, one)
+        pending, self._pending = self._pending, {}
+        try:
+            plan = self._table.look_up(self, self._fgraph, pending, one)
+        except BaseException:
+            self._pending = pending | self._pending
+            raise
+        # An op that is compared may do anything, also to this graph.
+        self._pending = dict.fromkeys(plan.waiting) | self._pending
         self._met_kernels |= plan.met_kernels
         self._has_kernels |= plan.met_kernels
         self._n_looked_up += plan.n_looked_up
@@ -297,12 +296,15 @@ class LazyMergeFeature(MergeFeature):
     def take_kernels(self) -> bool:
         """Return whether the outputs of kernels are to be compared, and take them for compared.
 
-        That looks at the whole graph. It is due once a kernel was looked up, and where there are
-        kernels, after so many nodes that the time is in proportion to these.
+        That looks at the whole graph. It is due once a kernel was looked up. Where there are
+        kernels, it is also due once any node was, for some times, then only after so many nodes
+        that the time is in proportion to these.
         """
         enough = self._n_looked_up * 8 > len(self._fgraph.apply_nodes)
-        are_due = self._met_kernels or (self._has_kernels and enough)
+        is_free = self._n_looked_up > 0 and self._n_free_comparisons > 0
+        are_due = self._met_kernels or (self._has_kernels and (enough or is_free))
         if are_due:
+            self._n_free_comparisons -= not (self._met_kernels or enough)
             self._met_kernels = False
             self._n_looked_up = 0
         return are_due
@@ -340,10 +342,11 @@ class LazyMergeFeature(MergeFeature):
             replace_all(fgraph, [], replacements, dying, REASON, validate=validate, tell=tell)
         except BaseException as error:
             if one:
-                self._pending.update(dict.fromkeys(dying))
                 if not dying or not isinstance(error, InconsistencyError):
+                    self._pending = dict.fromkeys(self._table.queue(plan)) | self._pending
                     raise
-                self.blacklist += plan.dying
+                self._pending.update(dict.fromkeys(dying))
+                self._refuse(plan.dying)
                 tally.n_refused += 1
                 return
             # The graph is as it was. One by one shows which merge it is, and does the others.
@@ -379,7 +382,7 @@ class LazyMergeFeature(MergeFeature):
             fgraph.replace_all_validate(pairs, reason=REASON, verbose=False)
         except InconsistencyError:
             tally.n_refused += 1
-            self.blacklist.append((node, other))
+            self._refuse([(node, other)])
             return
         tally.add(pairs)
         report(pairs, REASON)
@@ -397,7 +400,6 @@ class LazyMergeFeature(MergeFeature):
         """Add what there is to merge to ``entries``, in the form that PyTensor's pass takes."""
         while self._pending:
             plan = self._plan(one=True)
-            self._pending = dict.fromkeys(plan.waiting)
             for node, other in [*plan.dying, *plan.unlike]:
                 entries.append([_merges(zip(node.outputs, other.outputs, strict=True))])
             if not plan.dying:
@@ -450,7 +452,7 @@ class LazyMergeFeature(MergeFeature):
     def constant_of(self, key: Key) -> Var | None:
         """Return the constant of the graph that others with this key are merged with."""
         self._look_up_constants()
-        number = self._constants.get(key)
+        number = self._numbers.constants.get(key)
         constant = None if number is None else self._table.constant(number)
         return constant if constant in self._fgraph.variables else None
 
@@ -520,6 +522,31 @@ def adopt(fgraph: FunctionGraph) -> LazyMergeFeature | None:
         feature.__class__ = LazyMergeFeature
         feature.begin(fgraph)
     return feature if isinstance(feature, LazyMergeFeature) else None
+
+
+class _Numbers:
+    """Numbers of what is the same, for one table."""
+
+    def __init__(self) -> None:
+        self.labels: dict[type[Op] | None, int] = {}
+        self.constants: dict[Key, int] = {}
+        # What keys of constants tell by its identity.
+        self.held: list[object] = []
+        self._ops: dict[Op, int] = {}
+        self._unhashable: list[tuple[Op, int]] = []
+        self._n_ops = 0
+
+    def of_op(self, op: Op) -> int:
+        """Return the number of ``op`` and of its equals."""
+        try:
+            number = self._ops.setdefault(op, self._n_ops)
+        except TypeError:
+            found = (number for other, number in self._unhashable if op == other)
+            number = next(found, self._n_ops)
+            if number == self._n_ops:
+                self._unhashable.append((op, number))
+        self._n_ops = max(self._n_ops, number + 1)
+        return number
 
 
 class _Schedule(UserList["Entry"]):

@@ -22,12 +22,11 @@ struct OpInfo {
     label: u32,
     /// Its number among ops that are told apart by value, or [`NONE`] if no one has asked.
     number: u32,
-    is_result: bool,
     is_kernel: bool,
 }
 
 impl OpInfo {
-    const UNKNOWN: Self = Self { label: NONE, number: NONE, is_result: false, is_kernel: false };
+    const UNKNOWN: Self = Self { label: NONE, number: NONE, is_kernel: false };
 }
 
 /// Finds apply nodes that are equal. See `pytensor_fuse_core::congruence`.
@@ -36,6 +35,8 @@ impl OpInfo {
 pub(crate) struct MergeTable {
     congruence: Congruence,
     objects: Objects,
+    /// Number of the last plan.
+    n_plans: u64,
 }
 
 /// What has been met. Every object stays alive here, so that no address is used twice.
@@ -46,6 +47,8 @@ struct Objects {
     op_of: Vec<u32>,
     ops: PlainOps,
     op_infos: Vec<OpInfo>,
+    /// The class of ops that stand for results.
+    result: Option<Py<PyType>>,
     variables: Interned,
     /// Number of the constants that each variable is equal to; [`NONE`] if it is not a constant.
     constant_of: Vec<u32>,
@@ -78,19 +81,26 @@ pub(crate) struct MergePlan {
     met_kernels: bool,
     /// For [`MergeTable::queue`].
     queue: Vec<u32>,
+    number: u64,
 }
 
 #[pymethods]
 impl MergeTable {
-    /// `plain_ops` names what ops of a class compare, as for `walk`.
+    /// `plain_ops` names what ops of a class compare, as for `walk`; `result` is the class of ops
+    /// whose nodes stand for results of the graph.
     #[new]
-    fn new(plain_ops: Py<PyDict>) -> Self {
-        let objects = Objects { ops: PlainOps::new(Some(plain_ops)), ..Objects::default() };
-        Self { congruence: Congruence::new(), objects }
+    fn new(plain_ops: Py<PyDict>, result: Py<PyType>) -> Self {
+        let objects = Objects {
+            ops: PlainOps::new(Some(plain_ops)),
+            result: Some(result),
+            ..Objects::default()
+        };
+        Self { congruence: Congruence::new(), objects, n_plans: 0 }
     }
 
+    /// Number of nodes that the table holds, whether they are in the graph or gone.
     fn __len__(&self) -> usize {
-        self.congruence.len()
+        self.objects.nodes.objects.len()
     }
 
     /// Looks up the nodes of `pending`; `one` asks for a single merge. `rules` says what is the same.
@@ -103,44 +113,51 @@ impl MergeTable {
     ) -> PyResult<MergePlan> {
         let mut asked = Asked::new(&mut self.objects, rules, fgraph, one)?;
         let mut queue = Vec::with_capacity(pending.len());
+        // Many nodes come and go between two look-ups; those are not met at all.
         for node in pending.keys() {
-            queue.push(asked.node(&node)?);
+            if asked.apply_nodes.contains(&node)? || asked.is_result(&node)? {
+                queue.push(asked.node(&node)?);
+            }
         }
         let plan = self.congruence.look_up(&mut asked, queue, one)?;
         let met_kernels = asked.met_kernels;
-        self.objects.plan(rules.py(), plan, met_kernels)
+        self.n_plans += 1;
+        self.objects.plan(rules.py(), plan, self.n_plans, met_kernels)
     }
 
     /// The nodes that were looked up for a plan or are still to be; before the table is tidied.
     fn queue(&self, py: Python<'_>, plan: &MergePlan) -> PyResult<Vec<Py<PyAny>>> {
-        let nodes = &self.objects.nodes.objects;
-        let object = |&id: &u32| nodes.get(id as usize).map(|node| node.clone_ref(py));
-        let queue: Option<Vec<_>> = plan.queue.iter().map(object).collect();
-        queue.ok_or_else(crate::errors::stale_plan)
+        if plan.number != self.n_plans {
+            return Err(crate::errors::stale_plan());
+        }
+        let object = |&id: &u32| self.objects.nodes.objects[id as usize].clone_ref(py);
+        Ok(plan.queue.iter().map(object).collect())
     }
 
-    /// Forgets what is not in the graph.
+    /// Forgets what is not in the graph. If that fails, nothing is forgotten.
     fn tidy(&mut self, rules: &Bound<'_, PyAny>, fgraph: &Bound<'_, PyAny>) -> PyResult<()> {
         let py = rules.py();
-        let old = std::mem::take(self);
-        self.objects.ops = old.objects.ops.cleared(py);
-        let mut asked = Asked::new(&mut self.objects, rules, fgraph, false)?;
-        for &id in &old.objects.constants {
+        let mut fresh = Self { n_plans: self.n_plans + 1, ..Self::default() };
+        fresh.objects.ops = self.objects.ops.cleared(py);
+        fresh.objects.result = self.objects.result.as_ref().map(|class| class.clone_ref(py));
+        let mut asked = Asked::new(&mut fresh.objects, rules, fgraph, false)?;
+        for &id in &self.objects.constants {
             if id != NONE {
-                let constant = old.objects.variables.objects[id as usize].bind(py);
+                let constant = self.objects.variables.objects[id as usize].bind(py);
                 if asked.is_in_graph(constant)? {
                     let id = asked.variable(constant)?;
                     asked.constant(id)?;
                 }
             }
         }
-        for id in old.congruence.nodes() {
-            let node = old.objects.nodes.objects[id as usize].bind(py);
+        for id in self.congruence.nodes() {
+            let node = self.objects.nodes.objects[id as usize].bind(py);
             if asked.apply_nodes.contains(node)? {
                 let id = asked.node(node)?;
-                self.congruence.keep(&mut asked, id)?;
+                fresh.congruence.keep(&mut asked, id)?;
             }
         }
+        *self = fresh;
         Ok(())
     }
 
@@ -176,12 +193,12 @@ impl MergeTable {
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        let Objects { nodes, ops, variables, plain, .. } = &self.objects;
+        let Objects { nodes, ops, result, variables, plain, .. } = &self.objects;
         for object in nodes.objects.iter().chain(&variables.objects) {
             visit.call(object)?;
         }
         ops.traverse(&visit)?;
-        plain.values().try_for_each(|class| visit.call(class))
+        plain.values().chain(result).try_for_each(|class| visit.call(class))
     }
 
     fn __clear__(&mut self) {
@@ -190,7 +207,13 @@ impl MergeTable {
 }
 
 impl Objects {
-    fn plan(&self, py: Python<'_>, plan: Plan, met_kernels: bool) -> PyResult<MergePlan> {
+    fn plan(
+        &self,
+        py: Python<'_>,
+        plan: Plan,
+        number: u64,
+        met_kernels: bool,
+    ) -> PyResult<MergePlan> {
         let list = |ids: &[u32]| {
             let nodes = ids.iter().map(|&id| &self.nodes.objects[id as usize]);
             PyList::new(py, nodes).map(Bound::unbind)
@@ -208,6 +231,7 @@ impl Objects {
             n_looked_up: plan.n_done,
             met_kernels,
             queue: plan.queue,
+            number,
         })
     }
 }
@@ -246,6 +270,11 @@ impl<'py, 'a> Asked<'py, 'a> {
         self.rules.py()
     }
 
+    fn is_result(&self, node: &Bound<'py, PyAny>) -> PyResult<bool> {
+        let op = node.getattr(intern!(self.py(), "op"))?;
+        Ok(self.objects.result.as_ref().is_some_and(|class| op.get_type().is(class)))
+    }
+
     fn is_in_graph(&self, variable: &Bound<'py, PyAny>) -> PyResult<bool> {
         self.variables.contains(variable)
     }
@@ -280,9 +309,8 @@ impl<'py, 'a> Asked<'py, 'a> {
         }
         if self.objects.op_infos[number as usize].label == NONE {
             let described = self.rules.call_method1(intern!(py, "describe_op"), (&op,))?;
-            let (label, is_result, is_kernel) = described.extract()?;
-            self.objects.op_infos[number as usize] =
-                OpInfo { label, number: NONE, is_result, is_kernel };
+            let (label, is_kernel) = described.extract()?;
+            self.objects.op_infos[number as usize] = OpInfo { label, number: NONE, is_kernel };
         }
         self.objects.op_of.push(number);
         Ok(self.objects.nodes.id(node)?.0)
@@ -307,9 +335,15 @@ impl<'py, 'a> Asked<'py, 'a> {
     }
 
     fn row(&mut self, node: u32, name: &Bound<'py, PyString>, row: &mut Vec<u32>) -> PyResult<()> {
-        let list = self.object_of_node(node).getattr(name)?.cast_into::<PyList>()?;
-        for variable in list.iter() {
-            row.push(self.variable(&variable)?);
+        let variables = self.object_of_node(node).getattr(name)?;
+        if let Ok(list) = variables.cast::<PyList>() {
+            for variable in list.iter() {
+                row.push(self.variable(&variable)?);
+            }
+        } else {
+            for variable in variables.try_iter()? {
+                row.push(self.variable(&variable?)?);
+            }
         }
         Ok(())
     }
@@ -323,7 +357,7 @@ impl Graph for Asked<'_, '_> {
         if self.apply_nodes.contains(&object)? {
             return Ok(Presence::Present);
         }
-        if !self.info(node).is_result {
+        if !self.is_result(&object)? {
             return Ok(Presence::Gone);
         }
         let inputs = object.getattr(intern!(self.py(), "inputs"))?;
@@ -407,11 +441,11 @@ impl Graph for Asked<'_, '_> {
     fn direction(&mut self, node: u32, other: u32) -> PyResult<Direction> {
         let py = self.py();
         let (node, other) = (self.object_of_node(node), self.object_of_node(other));
-        let outputs = node.getattr(intern!(py, "outputs"))?.cast_into::<PyList>()?;
-        let others = other.getattr(intern!(py, "outputs"))?.cast_into::<PyList>()?;
+        let outputs = node.getattr(intern!(py, "outputs"))?;
+        let others = other.getattr(intern!(py, "outputs"))?;
         let mut same_types = true;
-        for (a, b) in outputs.iter().zip(others.iter()) {
-            let (a, b) = (a.getattr(intern!(py, "type"))?, b.getattr(intern!(py, "type"))?);
+        for (a, b) in outputs.try_iter()?.zip(others.try_iter()?) {
+            let (a, b) = (a?.getattr(intern!(py, "type"))?, b?.getattr(intern!(py, "type"))?);
             same_types = same_types && (a.is(&b) || a.eq(&b)?);
         }
         if same_types {

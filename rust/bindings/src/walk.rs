@@ -222,11 +222,13 @@ pub(crate) fn in_order<'py>(
             if is_done.contains(&address) || node.is_none() || !within.contains(&node)? {
                 continue;
             }
-            let inputs = node.getattr(intern!(py, "inputs"))?.cast_into::<PyList>()?;
+            let inputs = node.getattr(intern!(py, "inputs"))?;
             stack.push((node, true));
-            for variable in inputs.iter().rev() {
-                stack.push((variable.getattr(intern!(py, "owner"))?, false));
+            let first = stack.len();
+            for variable in inputs.try_iter()? {
+                stack.push((variable?.getattr(intern!(py, "owner"))?, false));
             }
+            stack[first..].reverse();
         }
     }
     Ok(order)

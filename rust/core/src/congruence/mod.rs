@@ -224,6 +224,8 @@ impl Congruence {
     /// for what [`Graph::direction`] says. If `one` is true, the plan ends with its first merge, or
     /// with the first node whose constants are to be replaced.
     ///
+    /// A plan may be dropped: then what it named in `queue` is to be looked up again.
+    ///
     /// Expected O(inputs of the nodes looked up + clients of the variables to be replaced).
     ///
     /// # Errors
@@ -302,11 +304,8 @@ impl Congruence {
                 }
                 Direction::Forward => (node, other),
                 Direction::Backward => {
-                    if self.entries[entry].node == other {
-                        self.entries[entry].node = node;
-                    } else {
-                        self.keep_besides(entry, node);
-                    }
+                    // The other is still found if the plan is dropped.
+                    self.keep_besides(entry, node);
                     (other, node)
                 }
             };
@@ -379,8 +378,8 @@ impl Congruence {
         Ok(())
     }
 
-    /// The entry that `node` shares with others; none if it has just come to be the first of one,
-    /// or is that already. `key` lacks its label.
+    /// The entry that `node` shares with others; none if it has one of its own. `key` lacks its
+    /// label.
     fn entry<G: Graph>(
         &mut self,
         graph: &mut G,
@@ -391,7 +390,7 @@ impl Congruence {
         let entry = self.find_or_insert(key, node);
         let known = self.entries[entry].node;
         if known == node {
-            return Ok(None);
+            return Ok(self.shared(entry));
         }
         if known != NONE {
             if graph.same_op(known, node)? {
@@ -407,7 +406,14 @@ impl Congruence {
         }
         key[0] = 2 * graph.op(node)? + 1;
         let entry = self.find_or_insert(key, node);
-        Ok((self.entries[entry].node != node).then_some(entry))
+        if self.entries[entry].node == node {
+            return Ok(self.shared(entry));
+        }
+        Ok(Some(entry))
+    }
+
+    fn shared(&self, entry: usize) -> Option<usize> {
+        (!self.entries[entry].others.is_empty()).then_some(entry)
     }
 
     fn find_or_insert(&mut self, key: &Key, node: u32) -> usize {
@@ -437,25 +443,32 @@ impl Congruence {
         entry: usize,
         row: &mut Vec<u32>,
     ) -> Result<Option<u32>, G::Error> {
-        let mut valid = Vec::new();
+        let (mut valid, mut dying) = (Vec::new(), Vec::new());
         for i in 0..=self.entries[entry].others.len() {
             let Entry { node: first, others, .. } = &self.entries[entry];
             let candidate = if i == 0 { *first } else { others[i - 1] };
-            if candidate != node && self.will_read(graph, candidate, entry, row)? {
+            if candidate == node {
+                continue;
+            }
+            if get(&self.is_dying, candidate, false) {
+                dying.push(candidate);
+            } else if self.will_read(graph, candidate, entry, row)? {
                 if graph.may_merge(node, candidate)? {
                     return Ok(Some(candidate));
                 }
                 valid.push(candidate);
             }
         }
-        // Those that are not valid are in the table elsewhere, will be, or are gone.
+        // Those that are neither are in the table elsewhere, will be, or are gone. Those that die in
+        // this plan stay until it has been carried out.
         valid.push(node);
+        valid.append(&mut dying);
         self.entries[entry].node = valid.remove(0);
         self.entries[entry].others = valid;
         Ok(None)
     }
 
-    /// Whether `node` will be in the graph, and read what the key of `entry` says.
+    /// Whether `node`, which does not die, is in the graph and will read what the key of `entry` says.
     fn will_read<G: Graph>(
         &self,
         graph: &mut G,
@@ -463,7 +476,7 @@ impl Congruence {
         entry: usize,
         row: &mut Vec<u32>,
     ) -> Result<bool, G::Error> {
-        if get(&self.is_dying, node, false) || graph.presence(node)? != Presence::Present {
+        if graph.presence(node)? != Presence::Present {
             return Ok(false);
         }
         row.clear();

@@ -341,6 +341,43 @@ proptest! {
     }
 }
 
+proptest! {
+    #[test]
+    fn a_plan_may_be_dropped(rounds in vec((steps(3, 6), any::<bool>()), 1..6), one: bool) {
+        let mut toy = toy(&[]);
+        let mut table = Congruence::new();
+        for (steps, drops) in rounds {
+            let steps: Vec<Step> = steps.into_iter().map(|(op, kind, i)| (op, 2 * kind, i)).collect();
+            let mut pending = grow(&mut toy, &steps);
+            if drops {
+                let Ok(plan) = table.look_up(&mut toy, pending, one);
+                pending = plan.queue;
+                let mut seen = BTreeSet::new();
+                pending.retain(|&node| seen.insert(node));
+            }
+            let expected = toy.values();
+            toy.merge(&mut table, pending, false);
+            prop_assert_eq!(toy.present().count(), expected.len());
+            prop_assert_eq!(toy.values(), expected);
+        }
+    }
+}
+
+#[test]
+fn a_node_that_changes_away_and_back_is_merged() {
+    let mut toy = toy(&[]);
+    let nodes: Vec<u32> = (0..2).map(|_| toy.node(0, 0, vec![0])).collect();
+    toy.refused.insert((nodes[1], nodes[0]));
+    let mut table = Congruence::new();
+    toy.merge(&mut table, nodes.clone(), false);
+    toy.refused.clear();
+    for input in [1, 0] {
+        toy.nodes[nodes[0] as usize].inputs = vec![input];
+        toy.merge(&mut table, vec![nodes[0]], false);
+    }
+    assert_eq!(toy.present().count(), 1);
+}
+
 #[test]
 fn a_cascade_is_one_plan() {
     let mut toy = toy(&[]);
