@@ -248,7 +248,7 @@ class LazyMergeFeature(MergeFeature):
             plan = self._plan(one)
             if plan.replacements and not one and self._can_be_refused(fgraph):
                 one = True
-                self._pending = dict.fromkeys(self._table.queue(plan))
+                self._pending = dict.fromkeys(self._table.queue(plan)) | self._pending
                 plan = self._plan(one)
             unlike = plan.unlike
             try:
@@ -330,8 +330,6 @@ class LazyMergeFeature(MergeFeature):
         return handler is not None and bool(handler._destroying_apps)
 
     def _replace(self, fgraph: FunctionGraph, plan: MergePlan, one: bool, tally: Tally) -> None:
-        if not one:
-            self._pending = {}
         replacements = plan.replacements
         dying = [node for node, _ in plan.dying]
         if len(dying) > 1:
@@ -351,7 +349,7 @@ class LazyMergeFeature(MergeFeature):
                 return
             # The graph is as it was. One by one shows which merge it is, and does the others.
             self._one_by_one = True
-            self._pending = dict.fromkeys(self._table.queue(plan))
+            self._pending = dict.fromkeys(self._table.queue(plan)) | self._pending
             if not isinstance(error, Exception):
                 raise
             return
