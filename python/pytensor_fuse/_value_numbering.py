@@ -19,7 +19,6 @@ variables in programs", POPL 1988, on an acyclic graph; linear in the number of 
 from __future__ import annotations
 
 import weakref
-from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from pytensor.graph.basic import Constant
@@ -73,26 +72,31 @@ class _Numbering:
     """Terms of the values of variables."""
 
     def __init__(self) -> None:
-        self._terms: dict[Variable[Any, Any], _core.Term] = {}
+        # With the axes on which a variable has static length 1.
+        self._known: dict[Variable[Any, Any], tuple[_core.Term, int]] = {}
 
     def term(self, variable: Variable[Any, Any]) -> _core.Term:
         """Return the term of ``variable``; nothing is known of it if it was not numbered."""
-        term = self._terms.get(variable)
-        if term is None:
-            term = self._terms[variable] = _leaf(variable)
-        return term
+        return self._of(variable)[0]
+
+    def _of(self, variable: Variable[Any, Any]) -> tuple[_core.Term, int]:
+        known = self._known.get(variable)
+        if known is None:
+            known = self._known[variable] = _leaf(variable), _broadcast_axes(variable)
+        return known
 
     def number(self, node: Apply[Any]) -> Sequence[Variable[Any, Any]]:
         """Give the outputs of an Elemwise node their terms, and return them."""
-        inputs = [self.term(variable) for variable in node.inputs]
-        masks = [_broadcast_axes(variable) for variable in node.inputs]
+        known = [self._of(variable) for variable in node.inputs]
+        inputs, masks = [value for value, _ in known], [mask for _, mask in known]
         for output, (value, mask) in zip(
             node.outputs, _scalar_graph(node).evaluate(inputs, masks), strict=True
         ):
-            if mask != _broadcast_axes(output):
+            axes = _broadcast_axes(output)
+            if mask != axes:
                 shapes = sorted(set(inputs), key=lambda shape: shape.id)
                 value = _identity.table.compound(b"broadcast with", [value, *shapes])
-            self._terms[output] = value
+            self._known[output] = value, axes
         return node.outputs
 
 
@@ -176,5 +180,8 @@ def _leaf(variable: Variable[Any, Any]) -> _core.Term:
 
 def _broadcast_axes(variable: Variable[Any, Any]) -> int:
     """Return the axes of static length 1 as bits; those beyond the last are set."""
-    long_axes = [1 << axis for axis, one in enumerate(variable.type.broadcastable) if not one]
-    return _ALL_AXES & ~reduce(int.__or__, long_axes, 0)
+    mask = _ALL_AXES
+    for axis, length in enumerate(variable.type.shape):
+        if length != 1:
+            mask &= ~(1 << axis)
+    return mask
