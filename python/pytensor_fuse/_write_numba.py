@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from llvmlite import ir
 from numba.core import cgutils, types
 from numba.core.extending import intrinsic
 from numba.core.runtime.nrtdynmod import _meminfo_struct_type
@@ -23,60 +22,66 @@ _VERSION = 1
 
 
 @intrinsic
-def _allocation(typingctx: Any, array: Any) -> Any:
-    """Return who owns an array's memory, and where that begins and ends, all as integers.
-
-    Memory that Numba has not allocated has no known end: it begins and ends at 0.
-    """
-    signature = types.UniTuple(types.intp, 3)(array)
+def _end_of_memory(typingctx: Any, array: Any) -> Any:
+    """Return where the memory ends that an array keeps, or 0 if Numba did not allocate it."""
+    signature = types.intp(array)
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        owner = make_array(signature.args[0])(context, builder, args[0]).meminfo
+        memory = make_array(signature.args[0])(context, builder, args[0]).meminfo
         word = context.get_value_type(types.intp)
-        number = builder.ptrtoint(owner, word)
-        results = [cgutils.alloca_once_value(builder, word(0)) for _ in range(2)]
-        with builder.if_then(builder.icmp_unsigned("!=", number, word(0))):
-            record = builder.bitcast(owner, _meminfo_struct_type.as_pointer())
-            start = builder.ptrtoint(
-                builder.load(cgutils.gep_inbounds(builder, record, 0, 3)), word
-            )
-            length = builder.load(cgutils.gep_inbounds(builder, record, 0, 4))
-            builder.store(start, results[0])
-            builder.store(builder.add(start, length), results[1])
-        return context.make_tuple(
-            builder, signature.return_type, [number, *(builder.load(r) for r in results)]
-        )
+        end = cgutils.alloca_once_value(builder, word(0))
+        with builder.if_then(cgutils.is_not_null(builder, memory)):
+            record = builder.bitcast(memory, _meminfo_struct_type.as_pointer())
+            data = builder.load(cgutils.gep_inbounds(builder, record, 0, 3))
+            size = builder.load(cgutils.gep_inbounds(builder, record, 0, 4))
+            # Memory of Python's has a record without a size.
+            with builder.if_then(builder.icmp_unsigned("!=", size, word(0))):
+                builder.store(builder.add(builder.ptrtoint(data, word), size), end)
+        return builder.load(end)
 
     return signature, codegen
 
 
 @intrinsic
-def _array_around(typingctx: Any, array: Any, address: Any, shape: Any) -> Any:
-    """Return the C-contiguous array at an address within the memory that ``array`` lies in."""
+def _keeping(typingctx: Any, array: Any, address: Any, shape: Any) -> Any:
+    """Return the contiguous array at an address in the memory of ``array``, which it keeps."""
+    return _contiguous(array, address, shape, keeps=True)
+
+
+@intrinsic
+def _borrowing(typingctx: Any, array: Any, address: Any, shape: Any) -> Any:
+    """Return the contiguous array at an address in the memory of ``array``, not kept by it.
+
+    Counting references is atomic, and costs as much as small kernels do.
+    """
+    return _contiguous(array, address, shape, keeps=False)
+
+
+def _contiguous(array: Any, address: Any, shape: Any, *, keeps: bool) -> Any:
     kind = types.Array(array.dtype, len(shape), "C")
     signature = kind(array, address, shape)
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        inner = make_array(signature.args[0])(context, builder, args[0])
-        outer = make_array(kind)(context, builder)
-        item = context.get_abi_sizeof(context.get_data_type(kind.dtype))
+        whole = make_array(signature.args[0])(context, builder, args[0])
+        part = make_array(kind)(context, builder)
         word = context.get_value_type(types.intp)
-        lengths = cgutils.unpack_tuple(builder, args[2])
+        item = word(context.get_abi_sizeof(context.get_data_type(kind.dtype)))
         strides = []
-        stride: Any = ir.Constant(word, item)
-        for length in reversed(lengths):
+        stride: Any = item
+        for length in reversed(cgutils.unpack_tuple(builder, args[2])):
             strides.append(stride)
             stride = builder.mul(stride, length)
         populate_array(
-            outer,
-            data=builder.inttoptr(args[1], outer.data.type),
+            part,
+            data=builder.inttoptr(args[1], part.data.type),
             shape=args[2],
-            strides=cgutils.pack_array(builder, strides[::-1]),
-            itemsize=ir.Constant(word, item),
-            meminfo=inner.meminfo,
+            strides=cgutils.pack_array(builder, strides[::-1], ty=word),
+            itemsize=item,
+            meminfo=whole.meminfo if keeps else None,
         )
-        context.nrt.incref(builder, kind, outer._getvalue())
-        return outer._getvalue()
+        if keeps:
+            context.nrt.incref(builder, kind, part._getvalue())
+        return part._getvalue()
 
     return signature, codegen
 
@@ -106,22 +111,35 @@ def _write_split(op: WriteSplit, node: Apply[Any], **kwargs: Any) -> Any:
         end = f"e{i}"
     dims = [end if d == op.axis else shapes[0][d] for d in range(op.ndim)]
     lines.append(f"whole = np.empty(({', '.join(dims)},), dtype)")
-    parts = []
+    lines.append("at = whole.ctypes.data")
+    step = "*".join([*dims[op.axis + 1 :], str(np.dtype(op.dtype).itemsize)])
+    lines.append(f"step = {step}")
+    parts = ["keeping(whole, at, (0,))"]
     for i, (shape, written) in enumerate(zip(shapes, op.written, strict=True)):
         if not written:
             continue
-        part = f"whole[{':, ' * op.axis}{starts[i]}:e{i}]"
-        if op.ndim == 1 and len(shape) != 1:
-            part += f".reshape(({', '.join(shape)}{',' * bool(shape)}))"
-        parts.append(part)
-    lines.append(f"return {parts[0]}" if len(parts) == 1 else f"return ({', '.join(parts)})")
-    return _compiled("write_split", names, lines, dtype=np.dtype(op.dtype)), _VERSION
+        if op.axis == 0:
+            lengths = ", ".join(shape) + "," * (len(shape) == 1)
+            parts.append(f"borrowing(whole, at + {starts[i]} * step, ({lengths}))")
+        else:
+            parts.append(f"whole[{':, ' * op.axis}{starts[i]}:e{i}]")
+    lines.append(f"return ({', '.join(parts)})")
+    function = _compiled(
+        "write_split",
+        names,
+        lines,
+        dtype=np.dtype(op.dtype),
+        keeping=_keeping,
+        borrowing=_borrowing,
+    )
+    return function, _VERSION
 
 
 @register_funcify_default_op_cache_key(WriteJoin)  # type: ignore[untyped-decorator]
 def _write_join(op: WriteJoin, node: Apply[Any], **kwargs: Any) -> Any:
-    n, ndim, axis = len(node.inputs), op.ndim, op.axis
-    names = [f"w{i}" for i in range(n)]
+    # Made from properties alone, for those are the cache key.
+    n, ndim, axis = len(op.written), op.ndim, op.axis
+    names = ["memory", *(f"w{i}" for i in range(n))]
     lines = []
     starts = []
     end = "0"
@@ -137,62 +155,50 @@ def _write_join(op: WriteJoin, node: Apply[Any], **kwargs: Any) -> Any:
     shape = f"({', '.join(dims)},)"
     step = "*".join([*dims[axis + 1 :], str(np.dtype(op.dtype).itemsize)])
     written = [i for i, is_written in enumerate(op.written) if is_written]
-    first = written[0]
     lines += [
         f"step = {step}",
-        f"owner, begin, stop = allocation(w{first})",
-        f"at = w{first}.ctypes.data - {starts[first]} * step",
+        "at = memory.ctypes.data",
         f"size = {'*'.join([*dims[:axis], end])} * step",
-        "in_place = owner != 0 and at == begin and at + size <= stop",
+        "in_place = at + size <= end_of_memory(memory)",
     ]
     for i in written:
-        tests = (
-            []
-            if i == first
-            else [
-                f"allocation(w{i})[0] == owner",
-                f"w{i}.ctypes.data == at + {starts[i]} * step",
-            ]
-        )
-        tests += _layout_tests(i, ndim, axis, dims, op.dtype, node.inputs[i].type.ndim)
-        if tests:
-            lines.append(f"in_place = in_place and {' and '.join(tests)}")
-    lines += ["if in_place:", f"    whole = array_around(w{first}, at, {shape})", "else:"]
+        tests = [f"w{i}.ctypes.data == at + {starts[i]} * step"]
+        tests += _layout_tests(i, ndim, axis, dims, op.dtype)
+        lines.append(f"in_place = in_place and {' and '.join(tests)}")
+    lines += ["if in_place:", f"    whole = keeping(memory, at, {shape})", "else:"]
     lines.append(f"    whole = np.empty({shape}, dtype)")
     for i in written:
-        lines.append(f"    {_copy(i, starts[i], axis, ndim, node.inputs[i].type.ndim)}")
+        lines.append(f"    {_copy(i, starts[i], axis, ndim)}")
     for i in range(n):
         if i not in written:
-            lines.append(_copy(i, starts[i], axis, ndim, node.inputs[i].type.ndim))
-    lines.append("return whole" + ", None" * (len(written) - 1))
+            lines.append(_copy(i, starts[i], axis, ndim))
+    lines.append("return whole" + ", None" * len(written))
     return (
         _compiled(
             "write_join",
             names,
             lines,
             dtype=np.dtype(op.dtype),
-            allocation=_allocation,
-            array_around=_array_around,
+            end_of_memory=_end_of_memory,
+            keeping=_keeping,
         ),
         _VERSION,
     )
 
 
-def _layout_tests(
-    i: int, ndim: int, axis: int, dims: list[str], dtype: str, stream_ndim: int
-) -> list[str]:
+def _layout_tests(i: int, ndim: int, axis: int, dims: list[str], dtype: str) -> list[str]:
     """Return tests of whether the elements of a written stream follow each other as they should."""
     if axis == 0:
         return [f"w{i}.flags.c_contiguous"]
     item = str(np.dtype(dtype).itemsize)
     return [
         f"(w{i}.shape[{d}] <= 1 or w{i}.strides[{d}] == {'*'.join([*dims[d + 1 :], item])})"
-        for d in range(stream_ndim)
+        for d in range(ndim)
     ]
 
 
-def _copy(i: int, start: str, axis: int, ndim: int, stream_ndim: int) -> str:
-    if ndim == 1 and stream_ndim != 1:
+def _copy(i: int, start: str, axis: int, ndim: int) -> str:
+    if ndim == 1:
         return f"whole[{start}:e{i}].reshape(w{i}.shape)[...] = w{i}"
     return f"whole[{':, ' * axis}{start}:e{i}] = w{i}"
 

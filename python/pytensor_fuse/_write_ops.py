@@ -6,18 +6,22 @@ kernel works in place on that part; `WriteJoin` gives back the whole. The whole 
 the graph before it is complete, so what the ops declare is all there is to know:
 
 - the parts are fresh and disjoint, each the root of its own memory for PyTensor's destroy handler;
-- `WriteJoin` destroys every written stream, by one output for each, since its result takes over
-  their memory. Nothing reads a stream after the join, whatever passes run later.
+- what passes from the one op to the other beside them is a view of no elements, which keeps the
+  memory and shares none of it;
+- `WriteJoin` destroys that and every written stream, by one output for each, since its result takes
+  over their memory. So all that reads a stream comes before the join, whatever passes run later,
+  and no part outlives the memory.
 
 `WriteJoin` computes the concatenation of the values that it is given, wherever these are. When it
-runs it finds out whether each lies in its place in one array, and copies what does not: a stream
-that nobody could write, or one that a pass or a debugger has moved. (DebugMode copies every input
-of every node.) So no pass can make the result wrong, only slower.
+runs it finds out whether each is where it belongs in the memory that it was handed, which nothing
+else can be while that is kept, and copies what is not: a stream that nobody could write, or one
+that a pass or a debugger has moved. (DebugMode copies every input of every node.) So no pass can
+make the result wrong, only slower.
 
 An op that handed out the whole beside its parts would need no such test, but variables that share
 memory and are both used are a wrong view map, as DebugMode says rightly. Declared as views, the
 parts would be one root with several destroyers, which the destroy handler refuses. Without the
-outputs for the streams after the first, a later pass could let another node read one of them.
+outputs for the streams, a later pass could let another node read one after the join.
 """
 
 from __future__ import annotations
@@ -67,7 +71,8 @@ class _WriteOp(COp):
 class WriteSplit(_WriteOp):
     """Allocates the result of a join, and returns the parts of it that are to be written.
 
-    Its inputs are read for their shapes alone.
+    Its inputs are read for their shapes alone. The first output is the view of no elements that
+    keeps the memory.
 
     Parameters
     ----------
@@ -108,8 +113,8 @@ class WriteSplit(_WriteOp):
         return f"WriteSplit{{axis={self.axis}, parts={sum(self.written)}/{len(self.written)}}}"
 
     def make_node(self, *sources: Variable[Any, Any]) -> Apply[Any]:
-        """Return the node whose outputs are the parts of the written streams, in their order."""
-        parts = []
+        """Return the node; the parts are in the order of the written streams."""
+        parts = [TensorType(self.dtype, shape=(0,))()]
         for shape, written in zip(self.shapes, self.written, strict=True):
             if not written:
                 continue
@@ -145,6 +150,7 @@ class WriteSplit(_WriteOp):
         whole = np.empty(whole_shape, self.dtype)
         start = 0
         storage = iter(output_storage)
+        next(storage)[0] = whole.reshape(-1)[:0]
         for shape, length, written in zip(shapes, lengths, self.written, strict=True):
             if written:
                 next(storage)[0] = _part(whole, self.axis, start, length, shape)
@@ -202,30 +208,31 @@ class WriteSplit(_WriteOp):
             char *place = PyArray_BYTES(whole);
             npy_intp step = PyArray_STRIDES(whole)[{self.axis}];
             """)
-        parts = iter(outputs)
+        parts = iter(outputs[1:])
+        code.append(f"""
+            npy_intp none[1] = {{0}};
+            Py_XDECREF({outputs[0]});
+            {_c_view(outputs[0], 1, "none", 0, f"Py_DECREF(whole); {fail}")}
+            if (PyArray_SetBaseObject({outputs[0]}, (PyObject *)whole) < 0) {{ {fail} }}
+            """)
         for i, (shape, written) in enumerate(zip(self.shapes, self.written, strict=True)):
             if written:
                 part = next(parts)
                 code.append(f"Py_XDECREF({part});")
-                code.append(
-                    _c_view(part, len(shape), f"shape{i}", self.axis, f"Py_DECREF(whole); {fail}")
-                )
                 code.append(f"""
+                    {_c_view(part, len(shape), f"shape{i}", self.axis, fail)}
                     Py_INCREF(whole);
-                    if (PyArray_SetBaseObject({part}, (PyObject *)whole) < 0) {{
-                        Py_DECREF(whole); {fail}
-                    }}
+                    if (PyArray_SetBaseObject({part}, (PyObject *)whole) < 0) {{ {fail} }}
                     """)
             code.append(f"place += lengths[{i}] * step;")
-        code.append("Py_DECREF(whole);")
         return "{\n" + "\n".join(code) + "\n}\n"
 
 
 class WriteJoin(_WriteOp):
     """Joins streams of which the written ones are in their places already, if nothing moved them.
 
-    The first output is the joined tensor. The others stand for the destruction of the written
-    streams after the first, and hold nothing.
+    The first input is what keeps the memory, the first output the joined tensor. The other outputs
+    stand for the destruction of the written streams, and hold nothing.
 
     Parameters
     ----------
@@ -248,8 +255,8 @@ class WriteJoin(_WriteOp):
         self.dtype = dtype
         self.shape = shape
         self.written = written
-        positions = [i for i, is_written in enumerate(written) if is_written]
-        self.destroy_map = {i: [position] for i, position in enumerate(positions)}
+        taken = [0, *(i for i, is_written in enumerate(written, 1) if is_written)]
+        self.destroy_map = {i: [position] for i, position in enumerate(taken)}
 
     @property
     def ndim(self) -> int:
@@ -259,12 +266,12 @@ class WriteJoin(_WriteOp):
     def __str__(self) -> str:
         return f"WriteJoin{{axis={self.axis}, written={sum(self.written)}/{len(self.written)}}}"
 
-    def make_node(self, *streams: Variable[Any, Any]) -> Apply[Any]:
-        """Return the node that joins ``streams``."""
+    def make_node(self, *inputs: Variable[Any, Any]) -> Apply[Any]:
+        """Return the node that joins the inputs after the first, which keeps the memory."""
         joined = TensorType(self.dtype, shape=self.shape)()
         return Apply(
             self,
-            list(streams),
+            list(inputs),
             [joined, *(none_type_t() for _ in range(len(self.destroy_map) - 1))],
         )
 
@@ -278,13 +285,14 @@ class WriteJoin(_WriteOp):
         ValueError
             If the streams differ in a dimension other than the axis.
         """
-        lengths, shape = _joined([stream.shape for stream in inputs], self.axis, self.ndim)
-        whole = self._written_whole(inputs, lengths, shape)
+        memory, *streams = inputs
+        lengths, shape = _joined([stream.shape for stream in streams], self.axis, self.ndim)
+        whole = self._written_whole(memory, streams, lengths, shape)
         in_place = whole is not None
         if whole is None:
             whole = np.empty(shape, self.dtype)
         start = 0
-        for stream, length, written in zip(inputs, lengths, self.written, strict=True):
+        for stream, length, written in zip(streams, lengths, self.written, strict=True):
             if not (in_place and written):
                 _part(whole, self.axis, start, length, stream.shape)[...] = stream
             start += length
@@ -293,9 +301,9 @@ class WriteJoin(_WriteOp):
             storage[0] = None
 
     def _written_whole(
-        self, streams: Sequence[Any], lengths: list[int], shape: tuple[int, ...]
+        self, memory: Any, streams: Sequence[Any], lengths: list[int], shape: tuple[int, ...]
     ) -> Any:
-        whole = streams[self.destroy_map[0][0]].base
+        whole = memory.base
         if (
             type(whole) is not np.ndarray
             or not whole.flags.owndata
@@ -307,8 +315,7 @@ class WriteJoin(_WriteOp):
         start = 0
         for stream, length, written in zip(streams, lengths, self.written, strict=True):
             if written and (
-                stream.base is not whole
-                or stream.dtype != whole.dtype
+                stream.dtype != whole.dtype
                 or not _same_memory(stream, _part(whole, self.axis, start, length, stream.shape))
             ):
                 return None
@@ -327,6 +334,7 @@ class WriteJoin(_WriteOp):
         sub: dict[str, Any],
     ) -> str:
         fail = sub["fail"]
+        memory, *inputs = inputs
         n, ndim, axis = len(inputs), self.ndim, self.axis
         number = _type_number(self.dtype)
         joined, *others = outputs
@@ -373,7 +381,7 @@ class WriteJoin(_WriteOp):
                 total += lengths[i];
             }}
             dims[{axis}] = total;
-            PyArrayObject *whole = (PyArrayObject *)PyArray_BASE(streams[{self.destroy_map[0][0]}]);
+            PyArrayObject *whole = (PyArrayObject *)PyArray_BASE({memory});
             int in_place = whole != NULL && PyArray_CheckExact((PyObject *)whole)
                 && PyArray_NDIM(whole) == {ndim} && PyArray_TYPE(whole) == {number}
                 && PyArray_CHKFLAGS(whole, NPY_ARRAY_OWNDATA | NPY_ARRAY_CARRAY)
@@ -382,8 +390,7 @@ class WriteJoin(_WriteOp):
                 char *place = PyArray_BYTES(whole);
                 for (int i = 0; i < {n}; i++) {{
                     if (written[i]) {{
-                        in_place &= PyArray_BASE(streams[i]) == (PyObject *)whole
-                            && PyArray_TYPE(streams[i]) == {number}
+                        in_place &= PyArray_TYPE(streams[i]) == {number}
                             && PyArray_BYTES(streams[i]) == place && {in_place};
                         {same_strides}
                     }}

@@ -148,7 +148,8 @@ def _eliminate(
     if same:
         # Merging two that allocate the same would make one of them.
         split = WriteSplit(plan.axis, joined.type.ndim, dtype, shapes, written, same)
-    parts = iter(split.make_node(*sources).outputs)
+    memory, *free = split.make_node(*sources).outputs
+    parts = iter(free)
 
     targets: dict[Apply[Any], dict[int, Variable[Any, Any]]] = {}
     for stream in plan.streams:
@@ -160,7 +161,7 @@ def _eliminate(
         stream.variable if stream.kernel is None else kernels[stream.kernel].outputs[stream.output]
         for stream in plan.streams
     ]
-    join = WriteJoin(plan.axis, dtype, joined.type.shape, written).make_node(*operands)
+    join = WriteJoin(plan.axis, dtype, joined.type.shape, written).make_node(memory, *operands)
     changes = [(joined, join.outputs[0])]
     for kernel, new in kernels.items():
         changes += [
