@@ -40,6 +40,9 @@ if TYPE_CHECKING:
 MIN_ELEMENTS = 512
 # So many elements of a stream cost less to copy than the part of the result costs to make.
 MIN_STREAM_ELEMENTS = 32
+# A kernel alone must write so many to make up for the two ops. A join of several streams saves as
+# many allocations as these cost, in C also a join of one.
+MIN_ALONE = 1000
 # Lengths are looked for so many Elemwise nodes up.
 _MAX_STEPS = 64
 
@@ -55,6 +58,7 @@ class JoinReason(enum.Enum):
     DTYPE = "its kernel cannot cast it to the dtype of the result"
     OPERANDS = "its kernel would have too many operands"
     SMALL = "it is too small to gain"
+    ALONE = "it has one stream to write, which may be too small to gain"
     LENGTH = "its length depends on what another kernel of the join computes"
     NO_STREAMS = "no stream of it can be written"
     AXIS = "its axis is not known when the graph is compiled"
@@ -146,7 +150,7 @@ def plan_join(fgraph: FunctionGraph, node: Apply[Any], target: Target) -> JoinPl
     operands = _flattened(fgraph, node, axis)
     if _compat.is_debugged(fgraph) and any(n != 1 for n in joined.shape[:axis]):
         return JoinPlan(node, axis, _all_copied(operands, JoinReason.DEBUG), JoinReason.DEBUG)
-    if _n_small(joined.shape):
+    if _is_small(joined.shape):
         return JoinPlan(node, axis, _all_copied(operands, JoinReason.SMALL), JoinReason.SMALL)
     counts = Counter(operands)
     streams = [
@@ -154,13 +158,14 @@ def plan_join(fgraph: FunctionGraph, node: Apply[Any], target: Target) -> JoinPl
         for operand in operands
     ]
     streams = _independent(_within_operands(streams, target))
-    wins = any(stream.written for stream in streams)
-    return JoinPlan(
-        node,
-        axis,
-        tuple(streams),
-        JoinReason.WRITTEN if wins else JoinReason.NO_STREAMS,
-    )
+    n_written = sum(stream.written for stream in streams)
+    if n_written == 0:
+        reason = JoinReason.NO_STREAMS
+    elif n_written == 1 and target is not Target.C and _n_written(streams) < MIN_ALONE:
+        reason = JoinReason.ALONE
+    else:
+        reason = JoinReason.WRITTEN
+    return JoinPlan(node, axis, tuple(streams), reason)
 
 
 def plan_assignment(fgraph: FunctionGraph, node: Apply[Any], target: Target) -> JoinPlan | None:
@@ -175,7 +180,7 @@ def plan_assignment(fgraph: FunctionGraph, node: Apply[Any], target: Target) -> 
     if not steps:
         return None
     kind = node.outputs[0].type
-    if _n_small(kind.shape):
+    if _is_small(kind.shape):
         return JoinPlan(node, 0, (), JoinReason.SMALL)
     streams: list[Stream] = []
     place = 0
@@ -201,6 +206,8 @@ def plan_assignment(fgraph: FunctionGraph, node: Apply[Any], target: Target) -> 
     copied_sum = any(stream.added is not None and not stream.written for stream in streams)
     if copied_sum or not any(stream.written for stream in streams):
         reason = JoinReason.NO_STREAMS
+    elif _n_written(streams) < MIN_ALONE:
+        reason = JoinReason.ALONE
     elif _overwrites(fgraph, tensor, streams):
         reason = JoinReason.OVERWRITES
     else:
@@ -306,12 +313,9 @@ def _overwrites(
     if len(fgraph.clients[tensor]) > 1 or _is_protected(fgraph, tensor):
         return False
     copied = [_n_elements(s.variable.type.shape) for s in streams if not s.written]
-    written = [_n_elements(s.variable.type.shape) for s in streams if s.written]
-    if not copied:
-        return False
-    if None in copied or None in written:
+    if None in copied:
         return True
-    return sum(n for n in copied if n) > sum(n for n in written if n)
+    return sum(n for n in copied if n) > _n_written(streams)
 
 
 def _is_protected(fgraph: FunctionGraph, variable: Variable[Any, Any]) -> bool:
@@ -326,7 +330,18 @@ def _is_protected(fgraph: FunctionGraph, variable: Variable[Any, Any]) -> bool:
     return isinstance(root, Constant) or any(root in variables for variables in protected)
 
 
-def _n_small(shape: Sequence[int | None]) -> bool:
+def _n_written(streams: Sequence[Stream]) -> int:
+    """Return how many elements kernels are known to write, if nothing fails."""
+    total = 0
+    for stream in streams:
+        shape = stream.variable.type.shape
+        if stream.slot is not None and shape[0] is None and stream.slot[1] is not None:
+            shape = (stream.slot[1] - stream.slot[0], *(n or 1 for n in shape[1:]))
+        total += (_n_elements(shape) or 0) if stream.written else 0
+    return total
+
+
+def _is_small(shape: Sequence[int | None]) -> bool:
     total = _n_elements(shape)
     return total is not None and total < MIN_ELEMENTS
 

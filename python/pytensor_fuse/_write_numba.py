@@ -230,7 +230,7 @@ def _copy_raveled(whole: Any, start: int, stream: Any) -> None:
     raise NotImplementedError("Numba compiles calls of it, Python makes none")
 
 
-@overload(_copy_raveled, inline="always")
+@overload(_copy_raveled)
 def _copy_any(whole: Any, start: Any, stream: Any) -> Any:
     if stream.ndim == 1:
 

@@ -354,7 +354,7 @@ class WriteJoin(_WriteOp):
         return whole
 
     def c_code_cache_version(self) -> tuple[int, ...]:
-        return (1,)
+        return (2,)
 
     def c_code(
         self,
@@ -436,7 +436,11 @@ class WriteJoin(_WriteOp):
             }}
             char *place = PyArray_BYTES(whole);
             for (int i = 0; i < {n}; i++) {{
-                if (!(in_place && written[i])) {{
+                if (in_place && written[i]) {{
+                }} else if ({axis} == 0 && PyArray_TYPE(streams[i]) == {number}
+                           && PyArray_ISCARRAY_RO(streams[i])) {{
+                    memcpy(place, PyArray_BYTES(streams[i]), PyArray_NBYTES(streams[i]));
+                }} else {{
                     Py_INCREF(PyArray_DESCR(whole));
                     PyArrayObject *part = (PyArrayObject *)PyArray_NewFromDescr(
                         &PyArray_Type, PyArray_DESCR(whole), PyArray_NDIM(streams[i]),
