@@ -163,10 +163,10 @@ def test_streams_with_other_readers_are_copied(mode):
 @pytest.mark.parametrize("mode", MODES)
 def test_streams_that_no_kernel_computes_are_copied(mode):
     f = check(
-        [x, A, y],
-        pt.concatenate([pt.dot(A, x), x, y * 2 + 1]),
+        [x, y],
+        pt.concatenate([pt.cumsum(x), x, y * 2 + 1, pt.exp(y)]),
         mode,
-        (rand(3), rand(2, 3), rand(4)),
+        (rand(3), rand(4)),
     )
     kept = reasons(f)
     assert kept[0] is JoinReason.NO_KERNEL
@@ -328,7 +328,7 @@ def test_kernels_still_take_indexing_in():
 @pytest.mark.parametrize("mode", MODES)
 def test_packed_gradient(mode):
     a, b = pt.scalars("ab")
-    energy = (pt.exp(a) * x * y).sum() + (pt.tanh(b) * y**2).sum() + (A.dot(x) ** 2).sum()
+    energy = (pt.exp(a) * x * y).sum() + (pt.tanh(b) * y**2).sum() + ((A * x) ** 2).sum()
     grads = pytensor.grad(energy, [a, b, x, y, A])
     out = pt.concatenate([g.ravel() for g in grads])
     values = 0.3, 0.4, rand(50), rand(50), rand(40, 50)
@@ -336,10 +336,10 @@ def test_packed_gradient(mode):
 
 
 def test_reports_say_why():
-    f = pytensor.function([x, y], pt.concatenate([x * 2 + 1, y]), mode="CVM")
-    [report] = explain_joins(f)
+    out = pt.concatenate([x * 2 + 1, y, pt.exp(x)])
+    [report] = explain_joins(pytensor.function([x, y], out, mode="CVM"))
     assert report.eliminated
-    assert "1 of 2 streams written" in str(report)
+    assert "2 of 3 streams written" in str(report)
     assert "stream 1 is copied" in str(report)
 
 
