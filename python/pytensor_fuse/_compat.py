@@ -8,7 +8,7 @@ from pytensor.graph import features
 from pytensor.graph.basic import Constant, FrozenApply
 from pytensor.graph.fg import FrozenFunctionGraph, Output
 from pytensor.tensor.basic import Join
-from pytensor.tensor.subtensor import AdvancedSubtensor
+from pytensor.tensor.subtensor import AdvancedIncSubtensor, AdvancedSubtensor, IncSubtensor
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -79,6 +79,14 @@ def takes_along_first(op: object) -> bool:
     if type(op).__name__ == "AdvancedSubtensor1":
         return True
     return isinstance(op, AdvancedSubtensor) and getattr(op, "idx_list", None) == (0,)
+
+
+def assigns(op: object) -> bool:
+    """Whether ``op`` assigns to elements of its first input, in 3.0 also by an op of its own."""
+    return (
+        isinstance(op, IncSubtensor | AdvancedIncSubtensor)
+        or type(op).__name__ == "AdvancedIncSubtensor1"
+    )
 
 
 def is_debugged(fgraph: FunctionGraph) -> bool:

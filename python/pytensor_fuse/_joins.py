@@ -23,7 +23,7 @@ from pytensor.scalar.basic import Composite
 from pytensor.tensor.basic import Alloc, alloc
 from pytensor.tensor.elemwise import CAReduce, DimShuffle, Elemwise
 from pytensor.tensor.shape import Reshape, Shape_i
-from pytensor.tensor.subtensor import AdvancedIncSubtensor, IncSubtensor, indices_from_subtensor
+from pytensor.tensor.subtensor import IncSubtensor, indices_from_subtensor
 
 from pytensor_fuse import _compat
 from pytensor_fuse._targets import Target, max_operands, scalar_kinds
@@ -463,7 +463,7 @@ def _length(variable: Variable[Any, Any], dim: int) -> Source:
             dim = int(node.op.new_order[dim])
         elif _is_take(node):
             variable, dim = (node.inputs[1], 0) if dim == 0 else (node.inputs[0], dim)
-        elif isinstance(node.op, IncSubtensor | AdvancedIncSubtensor):
+        elif _compat.assigns(node.op):
             variable = node.inputs[0]
         elif isinstance(node.op, CAReduce):
             [variable] = node.inputs
