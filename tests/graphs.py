@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,7 @@ from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.features import Feature
 from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.traversal import io_toposort
+from pytensor.tensor.blockwise import Blockwise
 
 # Reference graphs -------------------------------------------------------------------------
 
@@ -43,6 +45,26 @@ def large_fuseable_graph(n: int) -> FunctionGraph:
     logp = pt.add(*factors)
     gradients = [pytensor.grad(logp, v) for v in (sd, means)]
     return FunctionGraph([sd, means], gradients, clone=False)
+
+
+# Contents ---------------------------------------------------------------------------------
+
+EXPENSIVE = {
+    *("BatchedDot", "CGemv", "CGer", "Dot", "Dot22", "Dot22Scalar", "Gemm", "Gemv", "Ger", "Scan"),
+    *("Cholesky", "CholeskySolve", "Eigh", "LUFactor", "Solve", "SolveTriangular"),
+    *("Det", "MatrixInverse", "MatrixPinv", "SLogDet", "SVD"),
+}
+
+
+def expensive(fgraph: FunctionGraph) -> Counter[str]:
+    """The nodes that cost much more than an Elemwise, by kind."""
+    kinds: Counter[str] = Counter()
+    for node in fgraph.apply_nodes:
+        name = type(getattr(node.op, "core_op", node.op)).__name__
+        if name in EXPENSIVE:
+            batched = isinstance(node.op, Blockwise) and node.op.batch_ndim(node) > 0
+            kinds[f"Blockwise {name}" if batched else name] += 1
+    return kinds
 
 
 # Pictures ---------------------------------------------------------------------------------

@@ -205,10 +205,12 @@ class Listeners:
 
     `FunctionGraph.execute_callbacks` also calls those that inherit a method that does nothing, and
     takes the time of each call, which is most of the time where the graph is not being profiled.
+    The feature ``but`` is left out where that is possible.
     """
 
-    def __init__(self, fgraph: FunctionGraph) -> None:
+    def __init__(self, fgraph: FunctionGraph, but: Feature | None = None) -> None:
         self._fgraph = fgraph
+        self._but = but
         self._features = list(fgraph._features)
         self._profile = fgraph.profile
 
@@ -225,7 +227,7 @@ class Listeners:
         methods = [
             getattr(feature, event)
             for feature in self._features
-            if event in type(feature)._feature_callbacks
+            if event in type(feature)._feature_callbacks and feature is not self._but
         ]
         return [method for method in methods if getattr(method, "__func__", None) is not silent]
 

@@ -1,11 +1,12 @@
 """The Rust core. Ids are dense, from 0."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any, SupportsIndex, TypeAlias, final
+from typing import Any, Protocol, SupportsIndex, TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
 from pytensor.graph.basic import Apply, Constant, Variable
+from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.op import Op
 from pytensor.graph.type import Type
 
@@ -25,9 +26,12 @@ __all__ = [
     "HashConsTable",
     "IdError",
     "MemoryLimitError",
+    "MergePlan",
+    "MergeTable",
     "Term",
     "__version__",
     "extract",
+    "in_order",
     "plan_arrays",
     "plan_extraction",
     "walk",
@@ -165,6 +169,51 @@ def walk(
     plain_type: type,
     plain_ops: dict[type[Op], tuple[str, ...]] | None = None,
 ) -> tuple[FlatGraph, list[Op], list[Type[Any]], list[Constant[Any]], list[Variable[Any, Any]]]: ...
+def in_order(roots: Sequence[Apply[Any] | None], within: set[Apply[Any]]) -> list[Apply[Any]]: ...
+
+class _MergeRules(Protocol):
+    """What is the same. Numbers are below 2^31."""
+
+    def describe_op(self, op: Op) -> tuple[int, bool, bool]: ...
+    def number_of_op(self, op: Op) -> int: ...
+    def constant_number(self, variable: Variable[Any, Any]) -> int | None: ...
+    def may_merge(self, node: Apply[Any], other: Apply[Any]) -> bool: ...
+    def direction(self, node: Apply[Any], other: Apply[Any]) -> int: ...
+
+@final
+class MergeTable:
+    def __new__(cls, plain_ops: dict[type[Op], tuple[str, ...]]) -> MergeTable: ...
+    def look_up(
+        self,
+        rules: _MergeRules,
+        fgraph: FunctionGraph,
+        pending: dict[Apply[Any], None],
+        one: bool,
+    ) -> MergePlan: ...
+    def queue(self, plan: MergePlan) -> list[Apply[Any]]: ...
+    def tidy(self, rules: _MergeRules, fgraph: FunctionGraph) -> None: ...
+    def nodes(self) -> list[Apply[Any]]: ...
+    def representative(
+        self, rules: _MergeRules, fgraph: FunctionGraph, variable: Variable[Any, Any]
+    ) -> Variable[Any, Any]: ...
+    def constants(self) -> list[Variable[Any, Any]]: ...
+    def constant(self, number: int) -> Variable[Any, Any] | None: ...
+    def __len__(self) -> int: ...
+
+@final
+class MergePlan:
+    @property
+    def replacements(self) -> list[tuple[Variable[Any, Any], Variable[Any, Any]]]: ...
+    @property
+    def dying(self) -> list[tuple[Apply[Any], Apply[Any]]]: ...
+    @property
+    def unlike(self) -> list[tuple[Apply[Any], Apply[Any]]]: ...
+    @property
+    def n_looked_up(self) -> int: ...
+    @property
+    def waiting(self) -> list[Apply[Any]]: ...
+    @property
+    def met_kernels(self) -> bool: ...
 
 @final
 class Extraction:

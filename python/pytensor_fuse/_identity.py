@@ -111,7 +111,7 @@ def _constant_term(constant: Constant[Any], kind: Term) -> Term:
 
 # Graphs hold many equal ops of these, each an object of its own: the walk makes them one by the
 # attributes that they compare. The maps of an Elemwise follow from its `inplace_pattern`, and back.
-_PLAIN_OPS: dict[type[Op], tuple[str, ...]] = {
+PLAIN_OPS: dict[type[Op], tuple[str, ...]] = {
     Elemwise: ("scalar_op", "destroy_map"),
     DimShuffle: ("input_ndim", "new_order"),
     Sum: ("scalar_op", "axis", "dtype", "acc_dtype", "upcast_discrete_output"),
@@ -154,7 +154,7 @@ def intern_graph(
     """
     try:
         rows, ops, kinds, constants, orphans = _core.walk(
-            inputs, outputs, Constant, TensorType, _PLAIN_OPS
+            inputs, outputs, Constant, TensorType, PLAIN_OPS
         )
     except ValueError as error:
         raise FreezeError(str(error)) from error
@@ -220,14 +220,14 @@ def why_without_digest(value: Op | Type[Any] | Constant[Any]) -> str | None:
         return why_without_digest(value.type) or "only its identity tells its data from others"
     if term(value).digest is not None:
         return None
-    compared = _compared(type(value))
+    names = compared(type(value))
     if _name(type(value)) is None:
         return f"its class {type(value).__qualname__} cannot be imported under its name"
-    if compared is None:
+    if names is None:
         if type(value).__eq__ is object.__eq__:
             return "its class does not define equality, so that it is equal only to itself"
         return f"how {type(value).__qualname__} compares is not known"
-    for name in (*compared, *_compat.also_compared(value), *_compat.COMPARED_BY_CALLING):
+    for name in (*names, *_compat.also_compared(value), *_compat.COMPARED_BY_CALLING):
         part = getattr(value, name, None)
         content = _Content()
         try:
@@ -330,7 +330,7 @@ def _class(kind: type) -> _Class:
     if known is None or known.reference() is not kind:
         content = _Content()
         _named(kind, content)
-        names = _compared(kind)
+        names = compared(kind)
         has_graph = issubclass(kind, HasInnerGraph)
         if names is not None and has_graph and "fgraph" not in names:
             # Not all compare it, but ops that compute something else are not the same.
@@ -438,7 +438,7 @@ class _Content:
         self.children.append(term)
 
 
-def _compared(kind: type) -> tuple[str, ...] | None:
+def compared(kind: type) -> tuple[str, ...] | None:
     """Return the attributes that the class compares besides the class, None if not known."""
     equality: Any = kind.__eq__
     if not isinstance(equality, types.FunctionType):

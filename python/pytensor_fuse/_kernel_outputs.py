@@ -12,6 +12,7 @@ from pytensor.graph.utils import InconsistencyError
 from pytensor.scalar.basic import Composite
 from pytensor.tensor.elemwise import Elemwise
 
+from pytensor_fuse._core import in_order
 from pytensor_fuse._value_numbering import equal_outputs
 
 if TYPE_CHECKING:
@@ -45,10 +46,9 @@ def merge_outputs(fgraph: FunctionGraph, refused: set[Pair], reason: str) -> lis
     Exception
         Whatever a feature raises but `InconsistencyError`.
     """
+    nodes = in_order([variable.owner for variable in fgraph.outputs], fgraph.apply_nodes)
     pairs = [
-        pair
-        for pair in equal_outputs(fgraph.toposort())
-        if fgraph.clients[pair[0]] and pair not in refused
+        pair for pair in equal_outputs(nodes) if fgraph.clients[pair[0]] and pair not in refused
     ]
     old = {pair[0] for pair in pairs}
     leave = {node for node in {v.owner for v in old} if not _may_lose(fgraph, node, old)}

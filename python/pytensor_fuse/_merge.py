@@ -21,7 +21,8 @@ that says more stays. Constants are equal if their types are and their data are 
 from __future__ import annotations
 
 from collections import UserList
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
 
 from pytensor.compile.aliasing import Supervisor
@@ -35,18 +36,23 @@ from pytensor.graph.utils import AssocList, InconsistencyError
 from pytensor.misc.ordered_set import OrderedSet
 from pytensor.scalar.basic import Composite
 from pytensor.tensor.elemwise import Elemwise
+from pytensor.tensor.type import TensorType
 
 from pytensor_fuse._apply import Listeners, replace_all, report
 from pytensor_fuse._compat import INPLACE_VALIDATORS
 from pytensor_fuse._constants import content, data_content
+from pytensor_fuse._core import MergeTable, in_order
+from pytensor_fuse._identity import PLAIN_OPS, compared
 from pytensor_fuse._kernel_outputs import merge_outputs
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Iterator
+    from collections.abc import Iterable
 
     from pytensor.graph.basic import Apply, Variable
     from pytensor.graph.fg import FunctionGraph
     from pytensor.graph.op import Op
+
+    from pytensor_fuse._core import MergePlan
 
     Node = Apply[Any]
     Var = Variable[Any, Any]
@@ -82,41 +88,6 @@ class Tally:
             self.n_constants += old.owner is None
 
 
-@dataclass(slots=True)
-class _Plan:
-    one: bool
-    """Whether this is for one merge, or for the constants of one node; the rest is waiting."""
-    waiting: dict[Node, None]
-    """What is still to be looked up."""
-    queue: list[Node]
-    """What has been or is still to be looked up, some of it twice."""
-    new_of: dict[Var, Var] = field(default_factory=dict)
-    """What replaces a variable, unless that is to be replaced itself."""
-    dying: dict[Node, Node] = field(default_factory=dict)
-    """The nodes to be merged, each with one that stays or is to be merged itself."""
-    unlike: list[tuple[Node, Node]] = field(default_factory=list)
-    """Equal nodes neither of which can replace the other in all outputs."""
-
-    def replacements(self) -> list[tuple[Var, Var]]:
-        return [(old, self.final(old)) for old in self.new_of]
-
-    def requeue(self, clients: Iterable[tuple[Node, int]]) -> None:
-        """Have the clients of what is replaced looked up once more."""
-        if self.one:
-            # The edit notes them.
-            return
-        for client, _ in clients:
-            if client not in self.waiting and client not in self.dying:
-                self.waiting[client] = None
-                self.queue.append(client)
-
-    def final(self, variable: Var) -> Var:
-        new_of = self.new_of
-        while variable in new_of:
-            variable = new_of[variable]
-        return variable
-
-
 class LazyMergeFeature(MergeFeature):
     """Notes what merging has to look up, and keeps the table of what has been looked up.
 
@@ -140,8 +111,8 @@ class LazyMergeFeature(MergeFeature):
     def begin(self, fgraph: FunctionGraph) -> None:
         """Note all nodes of ``fgraph``, and forget what was known."""
         self._fgraph = fgraph
-        roots = (variable.owner for variable in fgraph.outputs)
-        self._pending: dict[Node, None] = dict.fromkeys(_in_order(roots, fgraph.apply_nodes))
+        roots = [variable.owner for variable in fgraph.outputs]
+        self._pending: dict[Node, None] = dict.fromkeys(in_order(roots, fgraph.apply_nodes))
         self._one_by_one = False
         self._tell: Listeners | None = None
         self._has_other_validators = False
@@ -150,24 +121,22 @@ class LazyMergeFeature(MergeFeature):
         self._forget()
 
     def _forget(self) -> None:
-        # Class of the op and inputs, to the first node that had them when it was looked up; and to
-        # the others that could not be merged with that one. To hash an op takes longer than all the
-        # rest, so that is put off until nodes of different ops have the same key. That then leads
-        # to None, and their keys have the number of the op.
-        self._nodes: dict[Key, Node | None] = {}
-        self._others: dict[Key, list[Node]] = {}
-        # Numbers of ops by identity, and by value. What is known by identity is held.
-        self._numbers: dict[int, int] = {}
+        self._table = MergeTable(PLAIN_OPS)
+        self._crowd = _crowd(len(self._pending))
+        self._has_kernels = False
+        # Since kernels were compared by their outputs.
+        self._n_looked_up = 0
+        self._met_kernels = False
+        self._forget_numbers()
+
+    def _forget_numbers(self) -> None:
+        self._labels: dict[type[Op] | None, int] = {}
         self._ops: dict[Op, int] = {}
         self._unhashable: list[tuple[Op, int]] = []
+        self._n_ops = 0
+        self._constants: dict[Key, int] = {}
+        # What keys tell by its identity.
         self._held: list[object] = []
-        self._crowd = 1000
-        # Classes of variables that are not constants.
-        self._plain: set[type] = set()
-        # Whether a kernel has been looked up since kernels were compared by their outputs.
-        self.kernels_due = False
-        self._keys: dict[Var, Key] = {}
-        self._constants: dict[Key, Var] = {}
 
     # Callbacks ----------------------------------------------------------------------------
 
@@ -202,68 +171,74 @@ class LazyMergeFeature(MergeFeature):
         self.begin(self._fgraph)
         return getattr(self, name)
 
-    # Keys ---------------------------------------------------------------------------------
+    # What is the same ----------------------------------------------------------------------
 
-    def _exact_key(self, key: Key, known: Node | None, node: Node) -> Key:
-        """Return the key of ``node`` where nodes of several ops share the key by class."""
-        if known is not None:
-            exact = self._number(known.op), *key[1:]
-            self._nodes[exact], self._nodes[key] = known, None
-            if key in self._others:
-                self._others[exact] = self._others.pop(key)
-        return self._number(node.op), *key[1:]
+    def describe_op(self, op: Op) -> tuple[int, bool, bool]:
+        """Return a number that equal ops share, and whether it stands for an output or is a kernel.
 
-    def _number(self, op: Op) -> int:
+        Hashing an op takes longer than all the rest of a look-up, so that this goes by the
+        class. Classes that may be equal to others, as far as is known, share one.
+        """
+        kind = type(op)
+        is_known = kind.__eq__ is object.__eq__ or compared(kind) is not None
+        label = self._labels.setdefault(kind if is_known else None, len(self._labels))
+        is_kernel = kind is Elemwise and type(cast("Elemwise", op).scalar_op) is Composite
+        return label, kind is Output, is_kernel
+
+    def number_of_op(self, op: Op) -> int:
         """Return the number of ``op`` and of its equals."""
-        number = self._numbers.get(id(op))
-        if number is not None:
-            return number
         try:
-            number = self._ops.setdefault(op, len(self._ops))
+            number = self._ops.setdefault(op, self._n_ops)
         except TypeError:
-            number = next((n for other, n in self._unhashable if op == other), 0)
-            if number == 0:
-                number = -1 - len(self._unhashable)
+            found = (number for other, number in self._unhashable if op == other)
+            number = next(found, self._n_ops)
+            if number == self._n_ops:
                 self._unhashable.append((op, number))
-        self._numbers[id(op)] = number
-        self._held.append(op)
+        self._n_ops = max(self._n_ops, number + 1)
         return number
 
-    def _representative(self, variable: Var) -> Var:
-        """Return the constant to take for ``variable``; itself if it is not a constant."""
-        key = self._keys.get(variable)
-        if key is None:
-            key = self._key(variable)
-            if key is None:
-                self._plain.add(type(variable))
-                return variable
-            self._keys[variable] = key
-        first = self._constants.setdefault(key, variable)
-        if first is not variable and first not in self._fgraph.variables:
-            self._constants[key] = first = variable
-        return first
+    def constant_number(self, variable: Var) -> int | None:
+        """Return the number of a constant and of its equals, None if it is not a constant."""
+        key = self._key(variable)
+        return None if key is None else self._constants.setdefault(key, len(self._constants))
+
+    def may_merge(self, node: Node, other: Node) -> bool:
+        """Whether two equal nodes may be merged, as far as can be known without an edit."""
+        if (node, other) in self.blacklist or (other, node) in self.blacklist:
+            return False
+        # Two destroyers of one variable are always refused.
+        clients = self._fgraph.clients
+        return not (_is_destroyed(node, clients) and _is_destroyed(other, clients))
+
+    def direction(self, node: Node, other: Node) -> int:
+        """Return 1 if ``other`` can replace ``node`` in all outputs, -1 if the reverse, else 0."""
+        unlike = []
+        for a, b in zip(node.outputs, other.outputs, strict=True):
+            if a.type is not b.type and a.type != b.type:
+                unlike.append((a.type, b.type))
+        if all(mine.is_super(its) for mine, its in unlike):
+            return 1
+        return -1 if all(its.is_super(mine) for mine, its in unlike) else 0
 
     def _key(self, variable: Var) -> Key | None:
-        # There is one nominal variable of each kind.
-        if not isinstance(variable, AtomicVariable) or isinstance(variable, NominalVariable):
+        is_atomic, is_constant = _is_atomic(type(variable))
+        if not is_atomic:
             return None
-        kind = type(variable)
-        if not isinstance(variable, Constant):
-            return kind, variable.merge_signature()
-        key = self.key_of_data(variable.type, variable.data, content(variable))
-        if kind is not variable.type.constant_type:
+        atom = cast("Constant[Any]", variable)
+        kind = type(atom)
+        if not is_constant:
+            return kind, atom.merge_signature()
+        encoded = content(atom)
+        if encoded is None:
+            # Its identity is in the key.
+            self._held.append(atom.data)
+        key = _key_of_data(atom.type, atom.data, encoded)
+        if kind is not atom.type.constant_type:
             key = (*key, kind)
         if kind.merge_signature is not AtomicVariable.merge_signature:
             # A class can keep more apart, but not less.
-            key = (*key, variable.merge_signature())
+            key = (*key, atom.merge_signature())
         return key
-
-    def key_of_data(self, type_: Type[Any], data: object, encoded: bytes | None) -> Key:
-        """Return the key of a plain constant; ``encoded`` is the content of its data."""
-        if encoded is not None:
-            return type_, encoded
-        self._held.append(data)
-        return type_, id(data)
 
     # The pass -----------------------------------------------------------------------------
 
@@ -281,153 +256,67 @@ class LazyMergeFeature(MergeFeature):
         tally = Tally()
         self._schedule.give_back()
         while self._pending:
-            plan = self._plan(self._one_by_one)
-            if plan.new_of and self._can_be_refused(fgraph) and not plan.one:
-                self._pending = dict.fromkeys(plan.queue)
-                plan = self._plan(one=True)
-            self._pending = plan.waiting
-            if plan.new_of:
-                self._replace(fgraph, plan, tally)
-            for node, other in plan.unlike:
-                self._replace_unlike(fgraph, node, other, tally)
+            one = self._one_by_one
+            plan = self._plan(one)
+            if plan.replacements and not one and self._can_be_refused(fgraph):
+                one = True
+                self._pending = dict.fromkeys(self._table.queue(plan))
+                plan = self._plan(one)
+            self._pending = dict.fromkeys(plan.waiting)
+            unlike = plan.unlike
+            try:
+                if plan.replacements:
+                    self._replace(fgraph, plan, one, tally)
+                while unlike:
+                    self._replace_unlike(fgraph, *unlike[0], tally)
+                    del unlike[0]
+            except BaseException:
+                # The table takes them for done.
+                self._pending.update(dict.fromkeys(node for node, _ in unlike))
+                raise
         self.blacklist = []
-        if len(self._nodes) > self._crowd:
+        if len(self._table) > self._crowd:
             self._tidy(fgraph)
         return tally
 
     def _tidy(self, fgraph: FunctionGraph) -> None:
         """Drop what the table says about nodes and constants that are gone."""
-        apply_nodes, variables = fgraph.apply_nodes, fgraph.variables
-        self._nodes = {
-            key: node for key, node in self._nodes.items() if node is None or node in apply_nodes
-        }
-        self._constants = {key: c for key, c in self._constants.items() if c in variables}
-        self._keys = {c: key for c, key in self._keys.items() if c in variables}
+        self._forget_numbers()
+        self._table.tidy(self, fgraph)
         # The work is in proportion to what has been looked up since the last time.
-        self._crowd = 1000 + 2 * len(self._nodes)
+        self._crowd = _crowd(len(self._table))
 
-    def _plan(self, one: bool) -> _Plan:
+    def _plan(self, one: bool) -> MergePlan:
         """Look up what is noted, and all that reads what will be replaced."""
-        fgraph = self._fgraph
-        apply_nodes, clients = fgraph.apply_nodes, fgraph.clients
-        nodes, plain = self._nodes, self._plain
-        plan = _Plan(one, self._pending, list(self._pending))
-        waiting, new_of, dying = plan.waiting, plan.new_of, plan.dying
-
-        for node in plan.queue:
-            if node not in apply_nodes:
-                # What stands for an output is no node of the graph, and may read a constant.
-                if type(node.op) is not Output or node.inputs[0] not in fgraph.variables:
-                    del waiting[node]
-                    continue
-            elif node in dying:
-                del waiting[node]
-                continue
-            parts: list[Any] = [type(node.op)]
-            for variable in node.inputs:
-                if variable.__class__ in plain:
-                    while variable in new_of:
-                        variable = new_of[variable]
-                    parts.append(variable)
-                    continue
-                first = self._representative(variable)
-                parts.append(first)
-                if first is not variable and variable not in new_of:
-                    new_of[variable] = first
-                    plan.requeue(clients[variable])
-            del waiting[node]
-            if one and new_of:
-                # The edit of its constants notes it again.
-                break
-            if node not in apply_nodes:
-                continue
-            if parts[0] is Elemwise and type(node.op.scalar_op) is Composite:
-                self.kernels_due = True
-            key = tuple(parts)
-            known = nodes.setdefault(key, node)
-            if known is node:
-                continue
-            if known is None or not (known.op is node.op or known.op == node.op):
-                key = self._exact_key(key, known, node)
-                known = nodes.setdefault(key, node)
-                if known is node:
-                    continue
-            other = self._equal_of(node, key, plan)
-            if other is None:
-                continue
-            direction = _direction(node, other)
-            if direction == 0:
-                plan.unlike.append((node, other))
-                self._keep_besides(key, node)
-                continue
-            if direction < 0:
-                if nodes[key] is other:
-                    nodes[key] = node
-                else:
-                    self._keep_besides(key, node)
-                node, other = other, node
-            dying[node] = other
-            for old, new in zip(node.outputs, other.outputs, strict=True):
-                new_of[old] = new
-                plan.requeue(clients[old])
-            if one:
-                break
+        plan = self._table.look_up(self, self._fgraph, self._pending, one)
+        self._met_kernels |= plan.met_kernels
+        self._has_kernels |= plan.met_kernels
+        self._n_looked_up += plan.n_looked_up
         return plan
 
-    def _equal_of(self, node: Node, key: Key, plan: _Plan) -> Node | None:
-        """Return a node to merge with ``node``; if there is none, put that into the table."""
-        known = [self._nodes[key]]
-        if self._others:
-            known += self._others.get(key, ())
-        valid: list[Node] = []
-        for candidate in known:
-            assert candidate is not None, "keys with the number of an op lead to nodes"
-            if candidate is not node and self._will_read(candidate, key, plan):
-                if self._may_merge(node, candidate, plan.one):
-                    return candidate
-                valid.append(candidate)
-        # Those that are not valid are in the table elsewhere, will be, or are gone.
-        first, *others = *valid, node
-        self._nodes[key] = first
-        if others:
-            self._others[key] = others
-        else:
-            self._others.pop(key, None)
-        return None
+    def take_kernels(self) -> bool:
+        """Return whether the outputs of kernels are to be compared, and take them for compared.
 
-    def _keep_besides(self, key: Key, node: Node) -> None:
-        others = self._others.setdefault(key, [])
-        if node not in others:
-            others.append(node)
+        That looks at the whole graph. It is due once a kernel was looked up, and where there are
+        kernels, after so many nodes that the time is in proportion to these.
+        """
+        enough = self._n_looked_up * 8 > len(self._fgraph.apply_nodes)
+        are_due = self._met_kernels or (self._has_kernels and enough)
+        if are_due:
+            self._met_kernels = False
+            self._n_looked_up = 0
+        return are_due
 
-    def _will_read(self, node: Node, key: Key, plan: _Plan) -> bool:
-        """Whether ``node`` will be in the graph, and read what ``key`` says."""
-        if node not in self._fgraph.apply_nodes or node in plan.dying:
-            return False
-        new_of = plan.new_of
-        for i, variable in enumerate(node.inputs, 1):
-            while variable in new_of:
-                variable = new_of[variable]
-            if variable is not key[i]:
-                return False
-        return True
-
-    def _may_merge(self, node: Node, other: Node, one: bool) -> bool:
-        if len(node.outputs) != len(other.outputs):
-            return False
-        if not one:
-            return True
-        if (node, other) in self.blacklist or (other, node) in self.blacklist:
-            return False
-        # Two destroyers of one variable are always refused: that can be known without an edit.
-        clients = self._fgraph.clients
-        return not (_is_destroyed(node, clients) and _is_destroyed(other, clients))
+    def give_back_kernels(self) -> None:
+        """Have the outputs of kernels compared by the next pass."""
+        self._met_kernels = True
 
     def _can_be_refused(self, fgraph: FunctionGraph) -> bool:
         """Whether validation may refuse a graph in which equal nodes are merged."""
         tell = self._tell
         if tell is None or not tell.are_current():
-            self._tell = Listeners(fgraph)
+            # What an edit of all merges changes has been looked up, with the inputs that it gets.
+            self._tell = Listeners(fgraph, but=self)
             self._has_other_validators = any(
                 type(feature).on_validate is not Feature.on_validate
                 and type(feature) not in _INPLACE_VALIDATORS
@@ -438,34 +327,36 @@ class LazyMergeFeature(MergeFeature):
         handler = getattr(fgraph, "destroy_handler", None)
         return handler is not None and bool(handler._destroying_apps)
 
-    def _replace(self, fgraph: FunctionGraph, plan: _Plan, tally: Tally) -> None:
-        if not plan.one:
+    def _replace(self, fgraph: FunctionGraph, plan: MergePlan, one: bool, tally: Tally) -> None:
+        if not one:
             self._pending = {}
-        replacements = plan.replacements()
-        dying = list(plan.dying) if len(plan.dying) < 2 else _in_order(plan.dying, plan.dying)
-        validate = plan.one and bool(plan.dying)
+        replacements = plan.replacements
+        dying = [node for node, _ in plan.dying]
+        if len(dying) > 1:
+            dying = in_order(dying, set(dying))
+        validate = one and bool(dying)
         try:
-            replace_all(fgraph, [], replacements, dying, REASON, validate=validate, tell=self._tell)
+            tell = None if one else self._tell
+            replace_all(fgraph, [], replacements, dying, REASON, validate=validate, tell=tell)
         except BaseException as error:
-            if plan.one:
-                self.blacklist += plan.dying.items()
-                if not plan.dying or not isinstance(error, InconsistencyError):
-                    self._pending.update(dict.fromkeys(plan.dying))
+            if one:
+                self._pending.update(dict.fromkeys(dying))
+                if not dying or not isinstance(error, InconsistencyError):
                     raise
+                self.blacklist += plan.dying
                 tally.n_refused += 1
-                self._pending.update(dict.fromkeys(plan.dying))
                 return
             # The graph is as it was. One by one shows which merge it is, and does the others.
             self._one_by_one = True
-            self._pending = dict.fromkeys(plan.queue)
+            self._pending = dict.fromkeys(self._table.queue(plan))
             if not isinstance(error, Exception):
                 raise
             return
         tally.add(replacements)
         report(replacements, REASON)
-        if not plan.one:
-            # What the edit changed has been looked up already, under the inputs that it has now.
-            done = set(plan.queue)
+        if self._pending and not one:
+            # Where the feature is told all the same.
+            done = set(self._table.queue(plan))
             self._pending = {node: None for node in self._pending if node not in done}
 
     def _replace_unlike(self, fgraph: FunctionGraph, node: Node, other: Node, tally: Tally) -> None:
@@ -506,11 +397,11 @@ class LazyMergeFeature(MergeFeature):
         """Add what there is to merge to ``entries``, in the form that PyTensor's pass takes."""
         while self._pending:
             plan = self._plan(one=True)
-            self._pending = plan.waiting
-            for node, other in [*plan.dying.items(), *plan.unlike]:
+            self._pending = dict.fromkeys(plan.waiting)
+            for node, other in [*plan.dying, *plan.unlike]:
                 entries.append([_merges(zip(node.outputs, other.outputs, strict=True))])
             if not plan.dying:
-                entries += [[_merges([pair])] for pair in plan.new_of.items()]
+                entries += [[_merges([pair])] for pair in plan.replacements]
 
     @property
     def scheduled(self) -> _Schedule:  # type: ignore[override]
@@ -545,30 +436,30 @@ class LazyMergeFeature(MergeFeature):
         """Finds constants by their signatures, bit for bit."""
         return _BySignature(self)
 
-    def _looked_up(self) -> Iterator[Node]:
+    def _looked_up(self) -> list[Node]:
         self.schedule(self._schedule.entries)
         apply_nodes = self._fgraph.apply_nodes
-        for nodes in (self._nodes.values(), *self._others.values()):
-            yield from (node for node in nodes if node is not None and node in apply_nodes)
+        return [node for node in self._table.nodes() if node in apply_nodes]
 
     def representatives(self) -> list[Var]:
         """Return the constants of the graph, of equal ones the first."""
         self._look_up_constants()
         variables = self._fgraph.variables
-        return [constant for constant in self._constants.values() if constant in variables]
+        return [constant for constant in self._table.constants() if constant in variables]
 
     def constant_of(self, key: Key) -> Var | None:
         """Return the constant of the graph that others with this key are merged with."""
         self._look_up_constants()
-        constant = self._constants.get(key)
+        number = self._constants.get(key)
+        constant = None if number is None else self._table.constant(number)
         return constant if constant in self._fgraph.variables else None
 
     def _look_up_constants(self) -> None:
-        variables, plain = self._fgraph.variables, self._plain
+        variables = self._fgraph.variables
         for node in self._pending:
             for variable in node.inputs:
-                if variable.__class__ not in plain and variable in variables:
-                    self._representative(variable)
+                if isinstance(variable, AtomicVariable) and variable in variables:
+                    self._table.representative(self, self._fgraph, variable)
 
 
 # It differs from what the base class says: PyTensor asks the class which events it is told of.
@@ -587,18 +478,24 @@ def merge(fgraph: FunctionGraph, feature: LazyMergeFeature) -> Tally:
     """
     tally = feature.merge(fgraph)
     refused: set[tuple[Var, Var]] = set()
-    while feature.kernels_due:
-        feature.kernels_due = False
-        merged = merge_outputs(fgraph, refused, REASON)
-        if not merged:
-            break
-        report(merged, REASON)
-        tally.add(merged)
-        # What reads them may be equal now.
-        more = feature.merge(fgraph)
-        tally.n_refused += more.n_refused
-        tally.n_merged += more.n_merged
-        tally.n_constants += more.n_constants
+    try:
+        due = feature.take_kernels()
+        while due:
+            merged = merge_outputs(fgraph, refused, REASON)
+            if not merged:
+                break
+            report(merged, REASON)
+            tally.add(merged)
+            # What reads them may be equal now.
+            more = feature.merge(fgraph)
+            tally.n_refused += more.n_refused
+            tally.n_merged += more.n_merged
+            tally.n_constants += more.n_constants
+            # That may have made inputs of other kernels, or of what is no kernel, the same.
+            due = feature.take_kernels() or more.n_merged > 0
+    except BaseException:
+        feature.give_back_kernels()
+        raise
     tally.n_refused += len(refused)
     return tally
 
@@ -655,13 +552,31 @@ class _BySignature(AssocList):
     def get(self, item: Any, default: Any) -> Any:
         """Return the constant of the graph with this signature and these bits."""
         if isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], Type):
-            found = self._feature.constant_of(
-                self._feature.key_of_data(*item, data_content(item[1]))
-            )
+            found = self._feature.constant_of(_key_of_data(*item, data_content(item[1])))
         else:
             constants = self._feature.representatives()
             found = next((c for c in constants if _signature(c) == item), None)
         return default if found is None else found
+
+
+@lru_cache(maxsize=256)
+def _is_atomic(kind: type[Var]) -> tuple[bool, bool]:
+    """Return whether variables of a class can be equal to others, and whether they are constants.
+
+    There is one nominal variable of each kind already.
+    """
+    is_atomic = issubclass(kind, AtomicVariable) and not issubclass(kind, NominalVariable)
+    return is_atomic, issubclass(kind, Constant)
+
+
+def _key_of_data(type_: Type[Any], data: object, encoded: bytes | None) -> Key:
+    """Return the key of a plain constant; ``encoded`` is the content of its data.
+
+    Without content, the key holds for no longer than the data are held.
+    """
+    # What this class compares; hashing that takes less time than hashing the type.
+    kind = (type_.dtype, type_.shape) if type(type_) is TensorType else type_
+    return kind, id(data) if encoded is None else encoded
 
 
 def _signature(constant: Var) -> Any:
@@ -672,39 +587,9 @@ def _merges(pairs: Iterable[tuple[Var, Var]]) -> list[tuple[Var, Var, str]]:
     return [(old, new, "merge") for old, new in pairs]
 
 
-def _direction(node: Node, other: Node) -> int:
-    """Return 1 if ``other`` can replace ``node`` in all outputs, -1 if the reverse, else 0."""
-    unlike = []
-    for a, b in zip(node.outputs, other.outputs, strict=True):
-        if a.type is not b.type and a.type != b.type:
-            unlike.append((a.type, b.type))
-    if all(mine.is_super(its) for mine, its in unlike):
-        return 1
-    return -1 if all(its.is_super(mine) for mine, its in unlike) else 0
-
-
-def _in_order(roots: Iterable[Node | None], within: Container[Node]) -> list[Node]:
-    """Sort the nodes from which the roots are computed topologically; they come first seen first.
-
-    Takes time in proportion to the inputs of these nodes.
-    """
-    order: dict[Node, None] = {}
-    for root in roots:
-        stack = [root]
-        while stack:
-            node = stack[-1]
-            if node is None or node in order or node not in within:
-                stack.pop()
-                continue
-            owners = [variable.owner for variable in node.inputs]
-            before = [owner for owner in owners if owner is not None and owner not in order]
-            before = [owner for owner in before if owner in within]
-            if before:
-                stack += reversed(before)
-            else:
-                order[node] = None
-                stack.pop()
-    return list(order)
+def _crowd(n_nodes: int) -> int:
+    """Return how many entries a table may have before those of nodes that are gone are dropped."""
+    return 1000 + 4 * n_nodes
 
 
 def _is_destroyed(node: Node, clients: dict[Var, list[tuple[Node, int]]]) -> bool:

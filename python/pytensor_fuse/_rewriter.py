@@ -85,11 +85,12 @@ def merge_profiled(fgraph: FunctionGraph) -> tuple[Any, ...] | None:
         Whatever a feature raises, as it is: the fault is not in the pass.
     """
     start = time.perf_counter()
-    feature = _merge().adopt(fgraph)
+    merging = _merge()
+    feature = merging.adopt(fgraph)
     if feature is None:
         return None
     clock = _Clock(fgraph)
-    done = _merge().merge(fgraph, feature)
+    done = merging.merge(fgraph, feature)
     times = clock.times()
     seconds = time.perf_counter() - start
     return done.n_refused, seconds, *times, done.n_merged, done.n_constants

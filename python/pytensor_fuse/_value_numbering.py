@@ -18,6 +18,7 @@ variables in programs", POPL 1988, on an acyclic graph; linear in the number of 
 
 from __future__ import annotations
 
+import weakref
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
@@ -73,7 +74,6 @@ class _Numbering:
 
     def __init__(self) -> None:
         self._terms: dict[Variable[Any, Any], _core.Term] = {}
-        self._scalar_graphs: dict[int, _ScalarGraph] = {}
 
     def term(self, variable: Variable[Any, Any]) -> _core.Term:
         """Return the term of ``variable``; nothing is known of it if it was not numbered."""
@@ -87,7 +87,7 @@ class _Numbering:
         inputs = [self.term(variable) for variable in node.inputs]
         masks = [_broadcast_axes(variable) for variable in node.inputs]
         for output, (value, mask) in zip(
-            node.outputs, self._scalar_graph(node).evaluate(inputs, masks), strict=True
+            node.outputs, _scalar_graph(node).evaluate(inputs, masks), strict=True
         ):
             if mask != _broadcast_axes(output):
                 shapes = sorted(set(inputs), key=lambda shape: shape.id)
@@ -95,15 +95,23 @@ class _Numbering:
             self._terms[output] = value
         return node.outputs
 
-    def _scalar_graph(self, node: Apply[Any]) -> _ScalarGraph:
-        scalar_op = node.op.scalar_op
-        if not isinstance(scalar_op, Composite):
-            return _ScalarGraph.of_node(node)
-        graph = self._scalar_graphs.get(id(scalar_op))
-        if graph is None:
-            graph = _ScalarGraph.of_composite(scalar_op)
-            self._scalar_graphs[id(scalar_op)] = graph
-        return graph
+
+# By id of the Composite; an entry goes when that does.
+_scalar_graphs: dict[int, tuple[weakref.ref[Composite], _ScalarGraph]] = {}
+
+
+def _scalar_graph(node: Apply[Any]) -> _ScalarGraph:
+    composite = node.op.scalar_op
+    if not isinstance(composite, Composite):
+        return _ScalarGraph.of_node(node)
+    number = id(composite)
+    known = _scalar_graphs.get(number)
+    if known is not None and known[0]() is composite:
+        return known[1]
+    graph = _ScalarGraph.of_composite(composite)
+    gone = weakref.ref(composite, lambda _: _scalar_graphs.pop(number, None))
+    _scalar_graphs[number] = gone, graph
+    return graph
 
 
 class _ScalarGraph:

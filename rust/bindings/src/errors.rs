@@ -165,3 +165,8 @@ pub(crate) fn too_many_dimensions(ndim: usize, limit: usize) -> PyErr {
 pub(crate) fn other_table() -> PyErr {
     PyValueError::new_err("a term belongs to another hash-cons table")
 }
+
+/// A plan of a table that has forgotten what it is about.
+pub(crate) fn stale_plan() -> PyErr {
+    PyValueError::new_err("the plan is not the last one of this table")
+}

@@ -3,7 +3,7 @@
 
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDict, PyInt, PyString, PyTuple, PyType};
+use pyo3::types::{PyDict, PyString, PyTuple, PyType};
 use pytensor_fuse_core::hashcons::{Duplicates, GraphRows, TermId, TermsOf};
 use pytensor_fuse_core::plan::NONE;
 use pytensor_fuse_core::{Error, Result, Rows};
@@ -11,6 +11,7 @@ use rustc_hash::FxHashMap;
 
 use crate::errors::to_py;
 use crate::hashcons::{HashConsTable, Term};
+use crate::ops::PlainOps;
 use crate::walk::{Interned, Strings, Walk};
 
 /// A graph whose ops, types and constants are indices into lists of the caller.
@@ -26,7 +27,6 @@ pub(crate) struct FlatGraph {
 }
 
 type Node = (u32, Vec<u32>, Vec<u32>);
-type Distinct = (Vec<u32>, Vec<Py<PyAny>>);
 type Walked = (FlatGraph, Vec<Py<PyAny>>, Vec<Py<PyAny>>, Vec<Py<PyAny>>, Vec<Py<PyAny>>);
 
 /// The types of variables, told apart by identity or, if they are just a `plain_type`, by value.
@@ -80,88 +80,6 @@ impl<'py> Types<'py, '_> {
     }
 }
 
-/// Ops, told apart by identity or, if they are of a class in `plain`, by the attributes named there.
-struct Ops<'py, 'a> {
-    plain: Option<&'a Bound<'py, PyDict>>,
-    /// For each class that was met the attributes that count, if not only identity does.
-    classes: FxHashMap<usize, Option<Bound<'py, PyTuple>>>,
-    seen: FxHashMap<Box<[i64]>, u32>,
-    /// Values that keys tell apart by their addresses, so that no address is used twice.
-    held: Vec<Bound<'py, PyAny>>,
-    strings: Strings,
-    key: Vec<i64>,
-}
-
-impl<'py> Ops<'py, '_> {
-    /// For each op the number of the first that is the same, and these.
-    fn distinct(&mut self, ops: Vec<Py<PyAny>>, py: Python<'py>) -> PyResult<Distinct> {
-        let (mut numbers, mut distinct) = (Vec::with_capacity(ops.len()), Vec::new());
-        for op in ops {
-            let next = distinct.len() as u32;
-            let number = self.number(op.bind(py), next)?;
-            if number == next {
-                distinct.push(op);
-            }
-            numbers.push(number);
-        }
-        Ok((numbers, distinct))
-    }
-
-    fn number(&mut self, op: &Bound<'py, PyAny>, next: u32) -> PyResult<u32> {
-        let Some(plain) = self.plain else { return Ok(next) };
-        let class = op.get_type();
-        let address = class.as_ptr() as usize;
-        let names = match self.classes.get(&address) {
-            Some(names) => names.clone(),
-            None => {
-                let names = plain.get_item(&class)?.map(|names| names.cast_into::<PyTuple>());
-                let names = names.transpose()?;
-                self.classes.insert(address, names.clone());
-                names
-            }
-        };
-        let Some(names) = names else { return Ok(next) };
-        self.key.clear();
-        self.key.push(address as i64);
-        for name in names.iter() {
-            let value = op.getattr(name.cast_into::<PyString>()?)?;
-            self.write(&value)?;
-        }
-        if let Some(&number) = self.seen.get(self.key.as_slice()) {
-            return Ok(number);
-        }
-        self.seen.insert(self.key.as_slice().into(), next);
-        Ok(next)
-    }
-
-    /// Writes what is the same for values that are: by value where that is plain, else the address.
-    fn write(&mut self, value: &Bound<'py, PyAny>) -> PyResult<()> {
-        if value.is_none() {
-            self.key.push(0);
-        } else if let Ok(flag) = value.cast_exact::<PyBool>() {
-            self.key.extend([1, i64::from(flag.is_true())]);
-        } else if let Some(number) =
-            value.cast_exact::<PyInt>().ok().and_then(|number| number.extract().ok())
-        {
-            self.key.extend([2, number]);
-        } else if let Ok(tuple) = value.cast_exact::<PyTuple>() {
-            self.key.extend([3, tuple.len() as i64]);
-            for item in tuple.iter() {
-                self.write(&item)?;
-            }
-        } else if let Ok(text) = value.cast_exact::<PyString>() {
-            let number = self.strings.id(text.clone())?;
-            self.key.extend([6, i64::from(number)]);
-        } else if value.cast_exact::<PyDict>().is_ok_and(|dict| dict.is_empty()) {
-            self.key.push(4);
-        } else {
-            self.key.extend([5, value.as_ptr() as usize as i64]);
-            self.held.push(value.clone());
-        }
-        Ok(())
-    }
-}
-
 /// Walks the graph between `inputs` and `outputs`.
 ///
 /// Returns it, its distinct ops, types and constants, and the variables that are neither computed
@@ -194,15 +112,11 @@ pub(crate) fn walk(
     let mut results = Vec::new();
     walk.variables_of(outputs, &mut results)?;
     let order = walk.toposort(&results)?;
-    let mut ops = Ops {
-        plain: plain_ops,
-        classes: FxHashMap::default(),
-        seen: FxHashMap::default(),
-        held: Vec::new(),
-        strings: Strings::default(),
-        key: Vec::new(),
-    };
-    let (op_numbers, ops) = ops.distinct(std::mem::take(&mut walk.ops.objects), py)?;
+    let mut ops = PlainOps::new(plain_ops.map(|plain| plain.clone().unbind()));
+    let mut op_numbers = Vec::with_capacity(walk.ops.objects.len());
+    for op in &walk.ops.objects {
+        op_numbers.push(ops.number(op.bind(py))?.0);
+    }
 
     let mut types = Types {
         plain_type,
@@ -256,7 +170,7 @@ pub(crate) fn walk(
     let outputs = results.iter().map(|&id| number[id as usize]).collect();
     let n_constants = constants.len() as u32;
     let graph = FlatGraph { inputs: input_types, n_constants, rows, outputs };
-    Ok((graph, ops, types.distinct, constants, orphans))
+    Ok((graph, ops.distinct, types.distinct, constants, orphans))
 }
 
 #[pymethods]

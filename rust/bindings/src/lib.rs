@@ -6,6 +6,8 @@ mod flat;
 mod graph;
 mod hashcons;
 mod ids;
+mod merge;
+mod ops;
 mod plan;
 mod walk;
 
@@ -24,7 +26,11 @@ mod _core {
     #[pymodule_export]
     use crate::hashcons::{HashConsTable, Term};
     #[pymodule_export]
+    use crate::merge::{MergePlan, MergeTable};
+    #[pymodule_export]
     use crate::plan::{FusedClusters, plan_arrays, plan_extraction};
+    #[pymodule_export]
+    use crate::walk::in_order;
 
     /// The package's version, from Cargo.toml.
     #[pymodule_init]

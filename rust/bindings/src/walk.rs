@@ -3,10 +3,10 @@
 
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyString, PyType};
+use pyo3::types::{PyList, PySet, PyString, PyType};
 use pytensor_fuse_core::Rows;
 use pytensor_fuse_core::plan::NONE;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Objects seen so far, by identity. Every object stays alive in `objects`, so that no address is
 /// used twice.
@@ -17,6 +17,11 @@ pub(crate) struct Interned {
 }
 
 impl Interned {
+    /// The id of `object`, if it has one.
+    pub(crate) fn get(&self, object: &Bound<'_, PyAny>) -> Option<u32> {
+        self.ids.get(&(object.as_ptr() as usize)).copied()
+    }
+
     /// The id of `object`, and whether it is new.
     pub(crate) fn id(&mut self, object: &Bound<'_, PyAny>) -> PyResult<(u32, bool)> {
         let next = self.objects.len() as u32;
@@ -191,6 +196,40 @@ impl<'py, 'a> Walk<'py, 'a> {
         }
         Ok(order)
     }
+}
+
+/// The nodes of `within` from which `roots` are computed, each after those that it reads; first seen
+/// first. A root may be None.
+#[pyfunction]
+pub(crate) fn in_order<'py>(
+    roots: Vec<Bound<'py, PyAny>>,
+    within: &Bound<'py, PySet>,
+) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    let py = within.py();
+    let mut order = Vec::new();
+    let mut is_done: FxHashSet<usize> = FxHashSet::default();
+    let mut stack = Vec::new();
+    for root in roots {
+        stack.push((root, false));
+        while let Some((node, has_waited)) = stack.pop() {
+            let address = node.as_ptr() as usize;
+            if has_waited {
+                if is_done.insert(address) {
+                    order.push(node);
+                }
+                continue;
+            }
+            if is_done.contains(&address) || node.is_none() || !within.contains(&node)? {
+                continue;
+            }
+            let inputs = node.getattr(intern!(py, "inputs"))?.cast_into::<PyList>()?;
+            stack.push((node, true));
+            for variable in inputs.iter().rev() {
+                stack.push((variable.getattr(intern!(py, "owner"))?, false));
+            }
+        }
+    }
+    Ok(order)
 }
 
 /// Distinct strings, by value: there are few, and most are the same object.

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 pub mod ancestors;
+pub mod congruence;
 pub mod convex;
 pub mod error;
 pub mod graph;

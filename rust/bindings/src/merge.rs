@@ -1,0 +1,427 @@
+//! The graph that merging looks at: PyTensor's objects as ids that stay the same from one look-up to
+//! the next. What makes ops, constants and types the same is for `pytensor_fuse._merge` to say.
+
+use pyo3::exceptions::PyKeyError;
+use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PySet, PyString, PyTuple, PyType};
+use pytensor_fuse_core::congruence::{Congruence, Direction, Graph, Plan, Presence};
+use pytensor_fuse_core::plan::NONE;
+use rustc_hash::FxHashMap;
+
+use crate::ops::PlainOps;
+use crate::walk::Interned;
+
+type Pairs = Vec<(Py<PyAny>, Py<PyAny>)>;
+
+/// What an op was said to be.
+#[derive(Clone, Copy)]
+struct OpInfo {
+    /// [`NONE`] if no one has asked.
+    label: u32,
+    /// Its number among ops that are told apart by value, or [`NONE`] if no one has asked.
+    number: u32,
+    is_result: bool,
+    is_kernel: bool,
+}
+
+impl OpInfo {
+    const UNKNOWN: Self = Self { label: NONE, number: NONE, is_result: false, is_kernel: false };
+}
+
+/// Finds apply nodes that are equal. See `pytensor_fuse_core::congruence`.
+#[pyclass(module = "pytensor_fuse._core")]
+#[derive(Default)]
+pub(crate) struct MergeTable {
+    congruence: Congruence,
+    objects: Objects,
+}
+
+/// What has been met. Every object stays alive here, so that no address is used twice.
+#[derive(Default)]
+struct Objects {
+    nodes: Interned,
+    /// Index of the op of each node.
+    op_of: Vec<u32>,
+    ops: PlainOps,
+    op_infos: Vec<OpInfo>,
+    variables: Interned,
+    /// Number of the constants that each variable is equal to; [`NONE`] if it is not a constant.
+    constant_of: Vec<u32>,
+    /// The constant to take for each number, or [`NONE`].
+    constants: Vec<u32>,
+    /// Classes of variables that are not constants.
+    plain: FxHashMap<usize, Py<PyType>>,
+}
+
+/// What to merge, as PyTensor's objects.
+#[pyclass(frozen, module = "pytensor_fuse._core")]
+pub(crate) struct MergePlan {
+    /// Pairs of a variable to be replaced and one that stays.
+    #[pyo3(get)]
+    replacements: Py<PyList>,
+    /// Pairs of a node to be merged and what it is merged with.
+    #[pyo3(get)]
+    dying: Py<PyList>,
+    /// Pairs of equal nodes neither of which can replace the other.
+    #[pyo3(get)]
+    unlike: Py<PyList>,
+    /// The nodes that are still to be looked up.
+    #[pyo3(get)]
+    waiting: Py<PyList>,
+    /// How many nodes were looked up, some of them twice.
+    #[pyo3(get)]
+    n_looked_up: usize,
+    /// Whether a kernel was looked up.
+    #[pyo3(get)]
+    met_kernels: bool,
+    /// For [`MergeTable::queue`].
+    queue: Vec<u32>,
+}
+
+#[pymethods]
+impl MergeTable {
+    /// `plain_ops` names what ops of a class compare, as for `walk`.
+    #[new]
+    fn new(plain_ops: Py<PyDict>) -> Self {
+        let objects = Objects { ops: PlainOps::new(Some(plain_ops)), ..Objects::default() };
+        Self { congruence: Congruence::new(), objects }
+    }
+
+    fn __len__(&self) -> usize {
+        self.congruence.len()
+    }
+
+    /// Looks up the nodes of `pending`; `one` asks for a single merge. `rules` says what is the same.
+    fn look_up(
+        &mut self,
+        rules: &Bound<'_, PyAny>,
+        fgraph: &Bound<'_, PyAny>,
+        pending: &Bound<'_, PyDict>,
+        one: bool,
+    ) -> PyResult<MergePlan> {
+        let mut asked = Asked::new(&mut self.objects, rules, fgraph, one)?;
+        let mut queue = Vec::with_capacity(pending.len());
+        for node in pending.keys() {
+            queue.push(asked.node(&node)?);
+        }
+        let plan = self.congruence.look_up(&mut asked, queue, one)?;
+        let met_kernels = asked.met_kernels;
+        self.objects.plan(rules.py(), plan, met_kernels)
+    }
+
+    /// The nodes that were looked up for a plan or are still to be; before the table is tidied.
+    fn queue(&self, py: Python<'_>, plan: &MergePlan) -> PyResult<Vec<Py<PyAny>>> {
+        let nodes = &self.objects.nodes.objects;
+        let object = |&id: &u32| nodes.get(id as usize).map(|node| node.clone_ref(py));
+        let queue: Option<Vec<_>> = plan.queue.iter().map(object).collect();
+        queue.ok_or_else(crate::errors::stale_plan)
+    }
+
+    /// Forgets what is not in the graph.
+    fn tidy(&mut self, rules: &Bound<'_, PyAny>, fgraph: &Bound<'_, PyAny>) -> PyResult<()> {
+        let py = rules.py();
+        let old = std::mem::take(self);
+        self.objects.ops = old.objects.ops.cleared(py);
+        let mut asked = Asked::new(&mut self.objects, rules, fgraph, false)?;
+        for &id in &old.objects.constants {
+            if id != NONE {
+                let constant = old.objects.variables.objects[id as usize].bind(py);
+                if asked.is_in_graph(constant)? {
+                    let id = asked.variable(constant)?;
+                    asked.constant(id)?;
+                }
+            }
+        }
+        for id in old.congruence.nodes() {
+            let node = old.objects.nodes.objects[id as usize].bind(py);
+            if asked.apply_nodes.contains(node)? {
+                let id = asked.node(node)?;
+                self.congruence.keep(&mut asked, id)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The nodes that were looked up and not found equal to others; some may be gone.
+    fn nodes(&self, py: Python<'_>) -> Vec<Py<PyAny>> {
+        let object = |id: u32| self.objects.nodes.objects[id as usize].clone_ref(py);
+        self.congruence.nodes().map(object).collect()
+    }
+
+    /// The constant to take for `variable`, itself if there is no other or it is not a constant.
+    fn representative(
+        &mut self,
+        rules: &Bound<'_, PyAny>,
+        fgraph: &Bound<'_, PyAny>,
+        variable: &Bound<'_, PyAny>,
+    ) -> PyResult<Py<PyAny>> {
+        let mut asked = Asked::new(&mut self.objects, rules, fgraph, false)?;
+        let id = asked.variable(variable)?;
+        let first = asked.constant(id)?.unwrap_or(id);
+        Ok(self.objects.variables.objects[first as usize].clone_ref(rules.py()))
+    }
+
+    /// The constants that others are taken for, in the order in which they were met.
+    fn constants(&self, py: Python<'_>) -> Vec<Py<PyAny>> {
+        let ids = self.objects.constants.iter().filter(|&&id| id != NONE);
+        ids.map(|&id| self.objects.variables.objects[id as usize].clone_ref(py)).collect()
+    }
+
+    /// The constant that others of this number are taken for, if there is one.
+    fn constant(&self, py: Python<'_>, number: u32) -> Option<Py<PyAny>> {
+        let id = *self.objects.constants.get(number as usize)?;
+        (id != NONE).then(|| self.objects.variables.objects[id as usize].clone_ref(py))
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        let Objects { nodes, ops, variables, plain, .. } = &self.objects;
+        for object in nodes.objects.iter().chain(&variables.objects) {
+            visit.call(object)?;
+        }
+        ops.traverse(&visit)?;
+        plain.values().try_for_each(|class| visit.call(class))
+    }
+
+    fn __clear__(&mut self) {
+        *self = Self::default();
+    }
+}
+
+impl Objects {
+    fn plan(&self, py: Python<'_>, plan: Plan, met_kernels: bool) -> PyResult<MergePlan> {
+        let list = |ids: &[u32]| {
+            let nodes = ids.iter().map(|&id| &self.nodes.objects[id as usize]);
+            PyList::new(py, nodes).map(Bound::unbind)
+        };
+        let pairs = |pairs: &[(u32, u32)], objects: &[Py<PyAny>]| {
+            let object = |id: u32| objects[id as usize].clone_ref(py);
+            let pairs: Pairs = pairs.iter().map(|&(old, new)| (object(old), object(new))).collect();
+            PyList::new(py, pairs).map(Bound::unbind)
+        };
+        Ok(MergePlan {
+            replacements: pairs(&plan.replacements, &self.variables.objects)?,
+            dying: pairs(&plan.dying, &self.nodes.objects)?,
+            unlike: pairs(&plan.unlike, &self.nodes.objects)?,
+            waiting: list(&plan.queue[plan.n_done..])?,
+            n_looked_up: plan.n_done,
+            met_kernels,
+            queue: plan.queue,
+        })
+    }
+}
+
+/// A graph at one time, and whom to ask about it.
+struct Asked<'py, 'a> {
+    objects: &'a mut Objects,
+    rules: &'a Bound<'py, PyAny>,
+    apply_nodes: Bound<'py, PySet>,
+    variables: Bound<'py, PySet>,
+    clients: Bound<'py, PyDict>,
+    one: bool,
+    met_kernels: bool,
+}
+
+impl<'py, 'a> Asked<'py, 'a> {
+    fn new(
+        objects: &'a mut Objects,
+        rules: &'a Bound<'py, PyAny>,
+        fgraph: &Bound<'py, PyAny>,
+        one: bool,
+    ) -> PyResult<Self> {
+        let py = fgraph.py();
+        Ok(Self {
+            objects,
+            rules,
+            apply_nodes: fgraph.getattr(intern!(py, "apply_nodes"))?.cast_into()?,
+            variables: fgraph.getattr(intern!(py, "variables"))?.cast_into()?,
+            clients: fgraph.getattr(intern!(py, "clients"))?.cast_into()?,
+            one,
+            met_kernels: false,
+        })
+    }
+
+    fn py(&self) -> Python<'py> {
+        self.rules.py()
+    }
+
+    fn is_in_graph(&self, variable: &Bound<'py, PyAny>) -> PyResult<bool> {
+        self.variables.contains(variable)
+    }
+
+    fn object_of_node(&self, id: u32) -> Bound<'py, PyAny> {
+        self.objects.nodes.objects[id as usize].clone_ref(self.py()).into_bound(self.py())
+    }
+
+    fn object_of_variable(&self, id: u32) -> Bound<'py, PyAny> {
+        self.objects.variables.objects[id as usize].clone_ref(self.py()).into_bound(self.py())
+    }
+
+    fn info(&mut self, node: u32) -> &mut OpInfo {
+        let op = self.objects.op_of[node as usize];
+        &mut self.objects.op_infos[op as usize]
+    }
+
+    fn object_of_op(&self, node: u32) -> Bound<'py, PyAny> {
+        let op = self.objects.op_of[node as usize];
+        self.objects.ops.distinct[op as usize].clone_ref(self.py()).into_bound(self.py())
+    }
+
+    fn node(&mut self, node: &Bound<'py, PyAny>) -> PyResult<u32> {
+        if let Some(id) = self.objects.nodes.get(node) {
+            return Ok(id);
+        }
+        let py = self.py();
+        let op = node.getattr(intern!(py, "op"))?;
+        let (number, is_new) = self.objects.ops.number(&op)?;
+        if is_new {
+            self.objects.op_infos.push(OpInfo::UNKNOWN);
+        }
+        if self.objects.op_infos[number as usize].label == NONE {
+            let described = self.rules.call_method1(intern!(py, "describe_op"), (&op,))?;
+            let (label, is_result, is_kernel) = described.extract()?;
+            self.objects.op_infos[number as usize] =
+                OpInfo { label, number: NONE, is_result, is_kernel };
+        }
+        self.objects.op_of.push(number);
+        Ok(self.objects.nodes.id(node)?.0)
+    }
+
+    fn variable(&mut self, variable: &Bound<'py, PyAny>) -> PyResult<u32> {
+        if let Some(id) = self.objects.variables.get(variable) {
+            return Ok(id);
+        }
+        let class = variable.get_type();
+        let address = class.as_ptr() as usize;
+        let mut number = None;
+        if !self.objects.plain.contains_key(&address) {
+            let name = intern!(self.py(), "constant_number");
+            number = self.rules.call_method1(name, (variable,))?.extract()?;
+            if number.is_none() {
+                self.objects.plain.insert(address, class.unbind());
+            }
+        }
+        self.objects.constant_of.push(number.unwrap_or(NONE));
+        Ok(self.objects.variables.id(variable)?.0)
+    }
+
+    fn row(&mut self, node: u32, name: &Bound<'py, PyString>, row: &mut Vec<u32>) -> PyResult<()> {
+        let list = self.object_of_node(node).getattr(name)?.cast_into::<PyList>()?;
+        for variable in list.iter() {
+            row.push(self.variable(&variable)?);
+        }
+        Ok(())
+    }
+}
+
+impl Graph for Asked<'_, '_> {
+    type Error = PyErr;
+
+    fn presence(&mut self, node: u32) -> PyResult<Presence> {
+        let object = self.object_of_node(node);
+        if self.apply_nodes.contains(&object)? {
+            return Ok(Presence::Present);
+        }
+        if !self.info(node).is_result {
+            return Ok(Presence::Gone);
+        }
+        let inputs = object.getattr(intern!(self.py(), "inputs"))?;
+        let is_read = self.is_in_graph(&inputs.get_item(0)?)?;
+        Ok(if is_read { Presence::Result } else { Presence::Gone })
+    }
+
+    fn inputs(&mut self, node: u32, row: &mut Vec<u32>) -> PyResult<()> {
+        self.row(node, &intern!(self.py(), "inputs").clone(), row)
+    }
+
+    fn outputs(&mut self, node: u32, row: &mut Vec<u32>) -> PyResult<()> {
+        self.row(node, &intern!(self.py(), "outputs").clone(), row)
+    }
+
+    fn clients(&mut self, variable: u32, row: &mut Vec<u32>) -> PyResult<()> {
+        let variable = self.object_of_variable(variable);
+        let Some(clients) = self.clients.get_item(&variable)? else {
+            return Err(PyKeyError::new_err(variable.unbind()));
+        };
+        for client in clients.cast_into::<PyList>()?.iter() {
+            row.push(self.node(&client.cast::<PyTuple>()?.get_item(0)?)?);
+        }
+        Ok(())
+    }
+
+    fn constant(&mut self, variable: u32) -> PyResult<Option<u32>> {
+        let number = self.objects.constant_of[variable as usize];
+        if number == NONE {
+            return Ok(None);
+        }
+        let constants = &self.objects.constants;
+        let first = constants.get(number as usize).copied().unwrap_or(NONE);
+        if first != NONE
+            && (first == variable || self.is_in_graph(&self.object_of_variable(first))?)
+        {
+            return Ok(Some(first));
+        }
+        let constants = &mut self.objects.constants;
+        if constants.len() <= number as usize {
+            constants.resize(number as usize + 1, NONE);
+        }
+        constants[number as usize] = variable;
+        Ok(Some(variable))
+    }
+
+    fn label(&mut self, node: u32) -> PyResult<u32> {
+        let OpInfo { label, is_kernel, .. } = *self.info(node);
+        self.met_kernels |= is_kernel;
+        Ok(label)
+    }
+
+    fn op(&mut self, node: u32) -> PyResult<u32> {
+        if self.info(node).number == NONE {
+            let op = self.object_of_op(node);
+            let number = self.rules.call_method1(intern!(self.py(), "number_of_op"), (op,))?;
+            self.info(node).number = number.extract()?;
+        }
+        Ok(self.info(node).number)
+    }
+
+    fn same_op(&mut self, node: u32, other: u32) -> PyResult<bool> {
+        if self.objects.op_of[node as usize] == self.objects.op_of[other as usize] {
+            return Ok(true);
+        }
+        self.object_of_op(node).eq(self.object_of_op(other))
+    }
+
+    fn may_merge(&mut self, node: u32, other: u32) -> PyResult<bool> {
+        let name = intern!(self.py(), "outputs");
+        let (node, other) = (self.object_of_node(node), self.object_of_node(other));
+        if node.getattr(name)?.len()? != other.getattr(name)?.len()? {
+            return Ok(false);
+        }
+        if !self.one {
+            return Ok(true);
+        }
+        self.rules.call_method1(intern!(self.py(), "may_merge"), (node, other))?.extract()
+    }
+
+    fn direction(&mut self, node: u32, other: u32) -> PyResult<Direction> {
+        let py = self.py();
+        let (node, other) = (self.object_of_node(node), self.object_of_node(other));
+        let outputs = node.getattr(intern!(py, "outputs"))?.cast_into::<PyList>()?;
+        let others = other.getattr(intern!(py, "outputs"))?.cast_into::<PyList>()?;
+        let mut same_types = true;
+        for (a, b) in outputs.iter().zip(others.iter()) {
+            let (a, b) = (a.getattr(intern!(py, "type"))?, b.getattr(intern!(py, "type"))?);
+            same_types = same_types && (a.is(&b) || a.eq(&b)?);
+        }
+        if same_types {
+            return Ok(Direction::Forward);
+        }
+        let direction = self.rules.call_method1(intern!(py, "direction"), (node, other))?;
+        Ok(match direction.extract::<i8>()? {
+            1 => Direction::Forward,
+            -1 => Direction::Backward,
+            _ => Direction::Neither,
+        })
+    }
+}

@@ -1,0 +1,372 @@
+use std::collections::{BTreeMap, BTreeSet};
+use std::convert::Infallible;
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::Index;
+
+use super::{Congruence, Direction, Graph, Plan, Presence};
+
+/// Of a variable: the node that computes it, or the value of a constant, or nothing known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Source {
+    Free(u32),
+    Constant(u32),
+    Node(u32),
+}
+
+#[derive(Debug, Clone)]
+struct Node {
+    op: u32,
+    inputs: Vec<u32>,
+    output: u32,
+    /// Of two equal nodes the more specific can replace the other; of different odd ones neither.
+    kind: u32,
+    is_present: bool,
+}
+
+/// A graph with one output per node. Ops `2 k` and `2 k + 1` share a label.
+#[derive(Debug, Clone, Default)]
+struct Toy {
+    sources: Vec<Source>,
+    nodes: Vec<Node>,
+    results: Vec<u32>,
+    firsts: BTreeMap<u32, u32>,
+    refused: BTreeSet<(u32, u32)>,
+}
+
+/// What is equal, as a value that can be compared.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Value {
+    Free(u32),
+    Constant(u32),
+    Applied(u32, Vec<Value>),
+}
+
+impl Toy {
+    fn variable(&mut self, source: Source) -> u32 {
+        self.sources.push(source);
+        self.sources.len() as u32 - 1
+    }
+
+    fn node(&mut self, op: u32, kind: u32, inputs: Vec<u32>) -> u32 {
+        let id = self.nodes.len() as u32;
+        let output = self.variable(Source::Node(id));
+        self.nodes.push(Node { op, inputs, output, kind, is_present: true });
+        id
+    }
+
+    fn value(&self, variable: u32) -> Value {
+        match self.sources[variable as usize] {
+            Source::Free(i) => Value::Free(i),
+            Source::Constant(i) => Value::Constant(i),
+            Source::Node(id) => {
+                let node = &self.nodes[id as usize];
+                Value::Applied(node.op, node.inputs.iter().map(|&v| self.value(v)).collect())
+            }
+        }
+    }
+
+    fn present(&self) -> impl Iterator<Item = &Node> {
+        self.nodes.iter().filter(|node| node.is_present)
+    }
+
+    fn values(&self) -> BTreeSet<Value> {
+        self.present().map(|node| self.value(node.output)).collect()
+    }
+
+    fn is_read(&self, variable: u32) -> bool {
+        self.results.contains(&variable)
+            || self.present().any(|node| node.inputs.contains(&variable))
+    }
+
+    /// Makes the merges of a plan, and returns the nodes that read something else now.
+    fn apply(&mut self, plan: &Plan) -> Vec<u32> {
+        let new_of: BTreeMap<u32, u32> = plan.replacements.iter().copied().collect();
+        let mut changed = Vec::new();
+        for &(old, _) in &plan.dying {
+            self.nodes[old as usize].is_present = false;
+        }
+        for (id, node) in self.nodes.iter_mut().enumerate().filter(|(_, node)| node.is_present) {
+            let before = node.inputs.clone();
+            for variable in &mut node.inputs {
+                *variable = new_of.get(variable).copied().unwrap_or(*variable);
+            }
+            if node.inputs != before {
+                changed.push(id as u32);
+            }
+        }
+        for variable in &mut self.results {
+            *variable = new_of.get(variable).copied().unwrap_or(*variable);
+        }
+        changed
+    }
+
+    /// Merges until nothing is left to look up.
+    fn merge(&mut self, table: &mut Congruence, mut pending: Vec<u32>, one: bool) {
+        while !pending.is_empty() {
+            let Ok(plan) = table.look_up(self, pending, one);
+            assert_is_sound(self, &plan);
+            let mut rest: Vec<u32> = plan.queue[plan.n_done..].to_vec();
+            for node in self.apply(&plan) {
+                // One merge at a time leaves it to the edit to tell what it changes.
+                if one && !rest.contains(&node) {
+                    rest.push(node);
+                }
+            }
+            pending = rest;
+            for &(node, other) in &plan.unlike {
+                self.refused.insert((node, other));
+            }
+        }
+    }
+}
+
+impl Graph for Toy {
+    type Error = Infallible;
+
+    fn presence(&mut self, node: u32) -> Result<Presence, Infallible> {
+        let is_present = self.nodes[node as usize].is_present;
+        Ok(if is_present { Presence::Present } else { Presence::Gone })
+    }
+
+    fn inputs(&mut self, node: u32, row: &mut Vec<u32>) -> Result<(), Infallible> {
+        row.extend(&self.nodes[node as usize].inputs);
+        Ok(())
+    }
+
+    fn outputs(&mut self, node: u32, row: &mut Vec<u32>) -> Result<(), Infallible> {
+        row.push(self.nodes[node as usize].output);
+        Ok(())
+    }
+
+    fn clients(&mut self, variable: u32, row: &mut Vec<u32>) -> Result<(), Infallible> {
+        let nodes = self.nodes.iter().enumerate();
+        let clients = nodes.filter(|(_, n)| n.is_present && n.inputs.contains(&variable));
+        row.extend(clients.map(|(id, _)| id as u32));
+        Ok(())
+    }
+
+    fn constant(&mut self, variable: u32) -> Result<Option<u32>, Infallible> {
+        let Source::Constant(value) = self.sources[variable as usize] else { return Ok(None) };
+        let first = self.firsts.get(&value).copied().filter(|&first| self.is_read(first));
+        let first = first.unwrap_or(variable);
+        self.firsts.insert(value, first);
+        Ok(Some(first))
+    }
+
+    fn label(&mut self, node: u32) -> Result<u32, Infallible> {
+        Ok(self.nodes[node as usize].op / 2)
+    }
+
+    fn op(&mut self, node: u32) -> Result<u32, Infallible> {
+        Ok(self.nodes[node as usize].op)
+    }
+
+    fn same_op(&mut self, node: u32, other: u32) -> Result<bool, Infallible> {
+        Ok(self.nodes[node as usize].op == self.nodes[other as usize].op)
+    }
+
+    fn may_merge(&mut self, node: u32, other: u32) -> Result<bool, Infallible> {
+        Ok(!self.refused.contains(&(node, other)) && !self.refused.contains(&(other, node)))
+    }
+
+    fn direction(&mut self, node: u32, other: u32) -> Result<Direction, Infallible> {
+        let (kind, others) = (self.nodes[node as usize].kind, self.nodes[other as usize].kind);
+        Ok(if kind != others && kind % 2 == 1 && others % 2 == 1 {
+            Direction::Neither
+        } else if others >= kind {
+            Direction::Forward
+        } else {
+            Direction::Backward
+        })
+    }
+}
+
+fn assert_is_sound(toy: &Toy, plan: &Plan) {
+    let dying: BTreeSet<u32> = plan.dying.iter().map(|&(old, _)| old).collect();
+    assert_eq!(dying.len(), plan.dying.len(), "a node dies once");
+    for &(old, new) in &plan.replacements {
+        assert_eq!(toy.value(old), toy.value(new), "{old} and {new} are not the same");
+        if let Source::Node(node) = toy.sources[new as usize] {
+            assert!(!dying.contains(&node), "{new} is computed by a node that dies");
+            assert!(
+                toy.nodes[node as usize].is_present,
+                "{new} is computed by a node that is gone"
+            );
+        }
+    }
+    for &(node, other) in &plan.unlike {
+        let output = |node: u32| toy.nodes[node as usize].output;
+        assert_eq!(toy.value(output(node)), toy.value(output(other)));
+    }
+}
+
+/// One node: op, kind, and what it reads.
+type Step = (u32, u32, Vec<Index>);
+
+fn steps(kinds: u32, max: usize) -> impl Strategy<Value = Vec<Step>> {
+    vec((0..4u32, 0..kinds, vec(any::<Index>(), 0..3)), 0..max)
+}
+
+fn toy(steps: &[Step]) -> Toy {
+    let mut toy = Toy::default();
+    for i in 0..2 {
+        toy.variable(Source::Free(i));
+    }
+    for i in 0..4 {
+        toy.variable(Source::Constant(i % 2));
+    }
+    grow(&mut toy, steps);
+    toy
+}
+
+/// Adds nodes that read what is there, and returns them.
+fn grow(toy: &mut Toy, steps: &[Step]) -> Vec<u32> {
+    let mut added = Vec::new();
+    for (op, kind, picks) in steps {
+        let gone: BTreeSet<u32> =
+            toy.nodes.iter().filter(|node| !node.is_present).map(|node| node.output).collect();
+        let there: Vec<u32> =
+            (0..toy.sources.len() as u32).filter(|variable| !gone.contains(variable)).collect();
+        // Of few variables, so that many nodes are equal.
+        let near: Vec<u32> =
+            there.iter().take(9).chain(there.iter().rev().take(3)).copied().collect();
+        let inputs = picks.iter().map(|pick| near[pick.index(near.len())]).collect();
+        let node = toy.node(*op, *kind, inputs);
+        toy.results.push(toy.nodes[node as usize].output);
+        added.push(node);
+    }
+    added
+}
+
+fn all(toy: &Toy) -> Vec<u32> {
+    (0..toy.nodes.len() as u32).filter(|&node| toy.nodes[node as usize].is_present).collect()
+}
+
+proptest! {
+    #[test]
+    fn one_node_is_left_of_each_value(steps in steps(1, 24), one: bool) {
+        let mut toy = toy(&steps);
+        let expected = toy.values();
+        let results: Vec<Value> = toy.results.iter().map(|&v| toy.value(v)).collect();
+        let pending = all(&toy);
+        toy.merge(&mut Congruence::new(), pending, one);
+        prop_assert_eq!(toy.present().count(), expected.len());
+        prop_assert_eq!(toy.values(), expected);
+        let after: Vec<Value> = toy.results.iter().map(|&v| toy.value(v)).collect();
+        prop_assert_eq!(after, results);
+        let constants: BTreeSet<u32> = toy
+            .present()
+            .flat_map(|node| &node.inputs)
+            .filter(|&&v| matches!(toy.sources[v as usize], Source::Constant(_)))
+            .copied()
+            .collect();
+        prop_assert!(constants.len() <= 2);
+    }
+
+    #[test]
+    fn the_more_specific_stays(steps in steps(3, 16)) {
+        let mut toy = toy(&steps.into_iter().map(|(op, kind, i)| (op, 2 * kind, i)).collect::<Vec<_>>());
+        let mut best: BTreeMap<Value, u32> = BTreeMap::new();
+        for node in toy.present() {
+            let known = best.entry(toy.value(node.output)).or_default();
+            *known = node.kind.max(*known);
+        }
+        let pending = all(&toy);
+        toy.merge(&mut Congruence::new(), pending, false);
+        for node in toy.present() {
+            prop_assert_eq!(best[&toy.value(node.output)], node.kind);
+        }
+        prop_assert_eq!(toy.present().count(), best.len());
+    }
+
+    #[test]
+    fn few_changes_at_a_time(
+        rounds in vec((steps(1, 6), vec((any::<Index>(), any::<Index>(), any::<bool>()), 0..3)), 1..12),
+        tidies: bool,
+    ) {
+        let mut toy = toy(&[]);
+        let mut table = Congruence::new();
+        for (steps, edits) in rounds {
+            let mut pending = grow(&mut toy, &steps);
+            for (which, instead, stays) in edits {
+                // What read a node reads something that does not depend on it.
+                let present = all(&toy);
+                if present.is_empty() {
+                    continue;
+                }
+                let node = present[which.index(present.len().min(3))];
+                let old = toy.nodes[node as usize].output;
+                let new = instead.index(6) as u32;
+                toy.nodes[node as usize].is_present = stays;
+                let plan = Plan { replacements: vec![(old, new)], ..Plan::default() };
+                pending.extend(toy.apply(&plan));
+            }
+            let mut seen = BTreeSet::new();
+            pending.retain(|&node| seen.insert(node));
+            let expected = toy.values();
+            toy.merge(&mut table, pending, false);
+            prop_assert_eq!(toy.present().count(), expected.len());
+            prop_assert_eq!(toy.values(), expected);
+            if tidies {
+                let mut tidy = Congruence::new();
+                for node in table.nodes().collect::<Vec<_>>() {
+                    if toy.nodes[node as usize].is_present {
+                        let Ok(()) = tidy.keep(&mut toy, node);
+                    }
+                }
+                table = tidy;
+            }
+        }
+    }
+
+    #[test]
+    fn equals_that_cannot_replace_each_other_are_told(steps in steps(4, 16)) {
+        let mut toy = toy(&steps);
+        let pending = all(&toy);
+        let Ok(plan) = Congruence::new().look_up(&mut toy, pending, false);
+        assert_is_sound(&toy, &plan);
+        toy.apply(&plan);
+        // Of those left that are equal, each was found unlike another.
+        let unlike: BTreeSet<u32> = plan.unlike.iter().flat_map(|&(a, b)| [a, b]).collect();
+        let mut by_key: BTreeMap<(u32, Vec<u32>), Vec<u32>> = BTreeMap::new();
+        for id in all(&toy) {
+            let node = &toy.nodes[id as usize];
+            by_key.entry((node.op, node.inputs.clone())).or_default().push(id);
+        }
+        for equal in by_key.values().filter(|equal| equal.len() > 1) {
+            prop_assert!(equal.iter().filter(|id| !unlike.contains(id)).count() <= 1);
+        }
+    }
+}
+
+#[test]
+fn a_cascade_is_one_plan() {
+    let mut toy = toy(&[]);
+    let (a, b) = (toy.node(0, 0, vec![0]), toy.node(0, 0, vec![0]));
+    let outputs = [a, b].map(|node| toy.nodes[node as usize].output);
+    let [c, d] = outputs.map(|variable| toy.node(2, 0, vec![variable]));
+    let Ok(plan) = Congruence::new().look_up(&mut toy, vec![a, d, c, b], false);
+    assert_eq!(plan.dying, [(b, a), (d, c)]);
+}
+
+#[test]
+fn one_merge_at_a_time() {
+    let mut toy = toy(&[]);
+    let nodes: Vec<u32> = (0..3).map(|_| toy.node(0, 0, vec![0])).collect();
+    let Ok(plan) = Congruence::new().look_up(&mut toy, nodes.clone(), true);
+    assert_eq!(plan.dying, [(nodes[1], nodes[0])]);
+    assert_eq!(plan.queue[plan.n_done..], [nodes[2]]);
+}
+
+#[test]
+fn a_refused_merge_is_not_planned_again() {
+    let mut toy = toy(&[]);
+    let nodes: Vec<u32> = (0..3).map(|_| toy.node(0, 0, vec![0])).collect();
+    toy.refused.insert((nodes[1], nodes[0]));
+    let mut table = Congruence::new();
+    let Ok(plan) = table.look_up(&mut toy, nodes.clone(), false);
+    assert_eq!(plan.dying, [(nodes[2], nodes[0])]);
+    assert_eq!(table.nodes().collect::<Vec<_>>(), nodes[..2]);
+}
