@@ -35,12 +35,15 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 from pytensor.compile.mode import optdb
 from pytensor.graph.rewriting.basic import MergeOptimizer
 from pytensor.graph.rewriting.db import RewriteDatabase
+from pytensor.misc.ordered_set import OrderedSet
 from pytensor.tensor.rewriting.elemwise import FusionOptimizer
 
 from pytensor_fuse import _startup
 from pytensor_fuse._errors import RegistrationError
 from pytensor_fuse._rewriter import attach_merging, fuse_profiled, merge_profiled
 from pytensor_fuse._signatures import compare_exactly
+from pytensor_fuse._write_streams import JoinBufferElimination, JoinsKept
+from pytensor_fuse._write_targets import keep_write_targets
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,6 +52,9 @@ if TYPE_CHECKING:
 
 _SEQUENCE = "elemwise_fusion"
 _ENTRY = "composite_elemwise_fusion"
+_JOINS = "join_buffer_elimination"
+# After the destroy handler is attached, before any op is made to work in place.
+_JOINS_POSITION = 49.7
 
 
 class FusionRewriter(FusionOptimizer):
@@ -156,6 +162,9 @@ class _Setting:
 _lock = threading.RLock()
 # The setting outside any `with enabled(...)`, then those of the open blocks. The last one decides.
 _settings = [_Setting(on=False)]
+# The pass over joins, one for the process.
+_joins: JoinsKept = JoinsKept()
+_joins.name = _JOINS
 # The rewriters that were registered when the passes were switched on.
 _switched: list[FusionOptimizer | MergeOptimizer] = []
 
@@ -272,7 +281,39 @@ def _switch() -> None:
             rewriter.__class__ = FusionRewriter if on else FusionOptimizer
         else:
             rewriter.__class__ = MergeRewriter if on else MergeOptimizer
+    _list_joins(on)
     compare_exactly(on)
+    keep_write_targets(on)
+
+
+def _list_joins(on: bool) -> None:
+    """Register the pass over joins, or remove every trace of it.
+
+    PyTensor has no such pass, so there is no entry to change the class of. Its own `register` fails
+    if a query has named the pass before, and nothing of it removes an entry. Sets and dicts are
+    replaced, not changed, as another thread may be in the middle of a query. What keeps the object
+    from a query while it was on finds its class changed.
+    """
+    if on == (_JOINS in optdb._names):
+        return
+    tags = vars(optdb)["__db__"]
+    keys = (_JOINS, JoinBufferElimination.__name__, "fast_run", "inplace")
+    if on:
+        _joins.__class__ = JoinBufferElimination
+        optdb._names = {*optdb._names, _JOINS}
+        optdb.__position__ = {**optdb.__position__, _JOINS: _JOINS_POSITION}
+        for key in keys:
+            tags[key] = OrderedSet([*tags.get(key, ()), _joins])
+        return
+    for key in keys:
+        others = OrderedSet(rewriter for rewriter in tags[key] if rewriter is not _joins)
+        if others:
+            tags[key] = others
+        else:
+            del tags[key]
+    optdb.__position__ = {k: p for k, p in optdb.__position__.items() if k != _JOINS}
+    optdb._names = optdb._names - {_JOINS}
+    _joins.__class__ = JoinsKept
 
 
 settle(_startup.wanted())

@@ -1,0 +1,215 @@
+"""The pass `join_buffer_elimination`: kernels of joined streams write into the result itself.
+
+`_joins` decides, `_write_ops` has the ops; here the graph is changed, one join at a time, each
+wholly or not at all.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+from weakref import WeakKeyDictionary
+
+from pytensor.compile.executor import Function
+from pytensor.graph.destroyhandler import DestroyHandler
+from pytensor.graph.rewriting.basic import GraphRewriter, copy_stack_trace
+from pytensor.graph.utils import InconsistencyError
+from pytensor.scalar.basic import Composite, get_scalar_type
+from pytensor.scalar.basic import cast as scalar_cast
+
+from pytensor_fuse import _compat
+from pytensor_fuse._joins import JoinPlan, JoinReason, Stream, plan_join
+from pytensor_fuse._targets import Target, resolve_target
+from pytensor_fuse._write_ops import STATIC, Length, WriteElemwise, WriteJoin, WriteSplit
+
+if TYPE_CHECKING:
+    from pytensor.graph.basic import Apply, Variable
+    from pytensor.graph.fg import FrozenFunctionGraph, FunctionGraph
+
+_NAME = "join_buffer_elimination"
+
+
+@dataclass(frozen=True)
+class JoinReport:
+    """What became of one join.
+
+    Attributes
+    ----------
+    join
+        Its printed name.
+    axis
+        Its axis.
+    reason
+        `JoinReason.WRITTEN` if it was eliminated, else why not.
+    streams
+        The same for each stream.
+    """
+
+    join: str
+    axis: int
+    reason: JoinReason
+    streams: tuple[JoinReason, ...]
+
+    @property
+    def eliminated(self) -> bool:
+        """Whether kernels write into the result."""
+        return self.reason is JoinReason.WRITTEN
+
+    def __str__(self) -> str:
+        written = sum(stream is JoinReason.WRITTEN for stream in self.streams)
+        head = f"{self.join}: "
+        if self.eliminated:
+            head += f"eliminated, {written} of {len(self.streams)} streams written"
+        else:
+            head += f"kept: {self.reason.value}"
+        return "\n".join(
+            [
+                head,
+                *(
+                    f"  stream {i} is copied: {stream.value}"
+                    for i, stream in enumerate(self.streams)
+                    if stream is not JoinReason.WRITTEN
+                ),
+            ]
+        )
+
+
+_reports: WeakKeyDictionary[FunctionGraph, tuple[JoinReport, ...]] = WeakKeyDictionary()
+
+
+def explain_joins(compiled: Function | FunctionGraph) -> tuple[JoinReport, ...]:
+    """Return what `join_buffer_elimination` did about each join of a graph, and why.
+
+    Parameters
+    ----------
+    compiled
+        A compiled function, or its graph. Empty for one that was compiled without the pass, or
+        unpickled.
+    """
+    fgraph = compiled.maker.fgraph if isinstance(compiled, Function) else compiled
+    return _reports.get(fgraph, ())
+
+
+class JoinsKept(GraphRewriter):
+    """What is registered while the package is off: it leaves every graph alone."""
+
+    def apply(self, fgraph: FunctionGraph) -> None:
+        """Do nothing."""
+
+
+class JoinBufferElimination(JoinsKept):
+    """Replaces joins whose streams kernels can write by `WriteSplit` and `WriteJoin`."""
+
+    def add_requirements(self, fgraph: FunctionGraph) -> None:
+        """Attach PyTensor's destroy handler, unless ``fgraph`` has one."""
+        if not hasattr(fgraph, "destroy_handler"):
+            fgraph.attach_feature(DestroyHandler())
+
+    def apply(self, fgraph: FunctionGraph) -> None:
+        """Eliminate the joins of ``fgraph`` that are worth it."""
+        eliminate_joins(fgraph, resolve_target(None, fgraph))
+
+
+def eliminate_joins(fgraph: FunctionGraph, target: Target) -> tuple[JoinReport, ...]:
+    """Let kernels write into the results of joins, and return a report on each join.
+
+    The outermost of nested joins comes first and takes the others in. A join that a feature of
+    ``fgraph`` refuses to have changed stays as it is. A graph of m joins and n nodes takes time
+    O(mn) at worst.
+    """
+    reports = []
+    splits: Counter[tuple[WriteSplit, tuple[Variable[Any, Any], ...]]] = Counter()
+    for node in reversed(fgraph.toposort()):
+        if node not in fgraph.apply_nodes or not _compat.is_join(node):
+            continue
+        plan = plan_join(fgraph, node, target)
+        reason = plan.reason
+        if plan.eliminated and not _eliminate(fgraph, plan, splits):
+            reason = JoinReason.REFUSED
+        reports.append(
+            JoinReport(str(node), plan.axis, reason, tuple(s.reason for s in plan.streams))
+        )
+    _reports[fgraph] = tuple(reports)
+    return _reports[fgraph]
+
+
+def _eliminate(
+    fgraph: FunctionGraph,
+    plan: JoinPlan,
+    splits: Counter[tuple[WriteSplit, tuple[Variable[Any, Any], ...]]],
+) -> bool:
+    joined = plan.node.outputs[0]
+    dtype = joined.type.dtype
+    written = tuple(stream.written for stream in plan.streams)
+    sources, shapes = _lengths(plan.streams)
+    split = WriteSplit(plan.axis, joined.type.ndim, dtype, shapes, written)
+    same = splits[split, sources]
+    if same:
+        # Merging two that allocate the same would make one of them.
+        split = WriteSplit(plan.axis, joined.type.ndim, dtype, shapes, written, same)
+    memory, *free = split.make_node(*sources).outputs
+    parts = iter(free)
+
+    targets: dict[Apply[Any], dict[int, Variable[Any, Any]]] = {}
+    for stream in plan.streams:
+        if stream.kernel is not None:
+            targets.setdefault(stream.kernel, {})[stream.output] = next(parts)
+    kernels = {kernel: _writing(kernel, outputs) for kernel, outputs in targets.items()}
+
+    operands = [
+        stream.variable if stream.kernel is None else kernels[stream.kernel].outputs[stream.output]
+        for stream in plan.streams
+    ]
+    join = WriteJoin(plan.axis, dtype, joined.type.shape, written).make_node(memory, *operands)
+    changes = [(joined, join.outputs[0])]
+    for kernel, new in kernels.items():
+        changes += [
+            (old, new.outputs[i])
+            for i, old in enumerate(kernel.outputs)
+            if i not in targets[kernel]
+        ]
+        copy_stack_trace(kernel.outputs, new.outputs)
+    copy_stack_trace(joined, join.outputs[0])
+    try:
+        fgraph.replace_all_validate(changes, reason=_NAME)
+    except InconsistencyError:
+        return False
+    splits[WriteSplit(plan.axis, joined.type.ndim, dtype, shapes, written), sources] += 1
+    return True
+
+
+def _lengths(
+    streams: tuple[Stream, ...],
+) -> tuple[tuple[Variable[Any, Any], ...], tuple[tuple[Length, ...], ...]]:
+    """Return the variables that lengths are read from, and the shapes that refer to them."""
+    positions: dict[Variable[Any, Any], int] = {}
+    shapes = tuple(
+        tuple(
+            (STATIC, n) if source is None else (positions.setdefault(source, len(positions)), n)
+            for source, n in stream.shape
+        )
+        for stream in streams
+    )
+    return tuple(positions), shapes
+
+
+def _writing(kernel: Apply[Any], parts: dict[int, Variable[Any, Any]]) -> Apply[Any]:
+    """Return the kernel that computes what ``kernel`` does and writes some outputs over parts."""
+    scalar_op = kernel.op.scalar_op
+    if isinstance(scalar_op, Composite):
+        inner = cast("FrozenFunctionGraph", scalar_op.fgraph).unfreeze()
+        inputs, outputs = list(inner.inputs), list(inner.outputs)
+    else:
+        inputs = [get_scalar_type(v.type.dtype).make_variable() for v in kernel.inputs]
+        outputs = list(scalar_op.make_node(*inputs).outputs)
+    pattern = dict(kernel.op.inplace_pattern)
+    for output, part in parts.items():
+        if outputs[output].type.dtype != part.type.dtype:
+            outputs[output] = scalar_cast(outputs[output], part.type.dtype)
+        pattern[output] = len(inputs)
+        inputs.append(get_scalar_type(part.type.dtype).make_variable())
+    make: Any = WriteElemwise
+    op = make(Composite(inputs, outputs), pattern, openmp=kernel.op.openmp)
+    node: Apply[Any] = op.make_node(*kernel.inputs, *parts.values())
+    return node
