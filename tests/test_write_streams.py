@@ -1,0 +1,347 @@
+"""`join_buffer_elimination`: what it writes in place, what it leaves, and that results stay."""
+
+import numpy as np
+import pytensor
+import pytensor.tensor as pt
+import pytest
+from pytensor.compile.mode import get_mode
+from pytensor.tensor.basic import Join
+from pytensor.tensor.elemwise import Elemwise
+
+import pytensor_fuse
+from pytensor_fuse._joins import JoinReason
+from pytensor_fuse._write_ops import WriteElemwise, WriteJoin, WriteSplit
+from pytensor_fuse._write_streams import explain_joins
+
+MODES = ["NUMBA", "CVM"]
+WRITTEN = JoinReason.WRITTEN
+
+
+@pytest.fixture(autouse=True)
+def _enabled():
+    with pytensor_fuse.enabled():
+        yield
+
+
+def nodes(f, *kinds):
+    return [node for node in f.maker.fgraph.toposort() if isinstance(node.op, kinds)]
+
+
+def n_kernels(f):
+    """Count kernels, also those that PyTensor has merged indexing or reductions into."""
+    return len([n for n in nodes(f, object) if "Elemwise" in type(n.op).__name__])
+
+
+def check(inputs, outputs, mode, *calls, **options):
+    """Compile with and without the pass, compare results of ``calls``, return the function."""
+    mode = get_mode(mode)
+    without = pytensor.function(
+        inputs, outputs, mode=mode.excluding("join_buffer_elimination"), **options
+    )
+    f = pytensor.function(inputs, outputs, mode=mode, **options)
+    for values in calls:
+        want, result = without(*values), f(*values)
+        if not isinstance(want, list):
+            want, result = [want], [result]
+        for expected, computed in zip(want, result, strict=True):
+            assert computed.dtype == expected.dtype
+            np.testing.assert_allclose(computed, expected, rtol=1e-12, equal_nan=True)
+    assert n_kernels(f) == n_kernels(without)
+    return f
+
+
+def reasons(f):
+    [report] = explain_joins(f)
+    return report.streams
+
+
+def rand(*shape):
+    return np.random.default_rng(sum(shape)).random(shape)
+
+
+x, y, z = pt.vectors("xyz")
+A, B = pt.matrices("AB")
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_kernels_write_into_the_result(mode):
+    streams = [v * 2 + i for i, v in enumerate((x, y, z))]
+    f = check(
+        [x, y, z],
+        pt.concatenate(streams),
+        mode,
+        (rand(3), rand(4), rand(5)),
+        (rand(0), rand(1), rand(7)),
+        (rand(8)[::-1], rand(9)[::2], rand(2)),
+    )
+    assert not nodes(f, Join)
+    assert reasons(f) == (WRITTEN,) * 3
+    assert len(nodes(f, WriteElemwise)) == 3
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("axis", [0, 1])
+def test_joins_of_matrices(mode, axis):
+    out = pt.concatenate([A * 2 + 1, pt.exp(B)], axis=axis)
+    values = [(rand(3, 4), rand(3, 4)), (rand(3, 4).T, rand(4, 3)[:, ::-1])]
+    f = check([A, B], out, mode, *values)
+    assert reasons(f) == (WRITTEN, WRITTEN)
+    with pytest.raises(ValueError, match="must match"):
+        f(rand(3, 4), rand(2, 5))
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_raveled_streams(mode):
+    out = pt.concatenate([x * 2 + 1, (pt.exp(A) + 1).ravel(), (A * B).reshape((-1,))])
+    f = check([x, A, B], out, mode, (rand(3), rand(4, 5), rand(4, 5)))
+    assert reasons(f) == (WRITTEN,) * 3
+    f(rand(3), rand(5, 4).T, rand(4, 5))
+    with pytest.raises(ValueError, match=r"(?i)shape|dimension"):
+        f(rand(3), rand(4, 5), rand(5, 4))
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_stacked_streams(mode):
+    f = check([x, y], pt.stack([pt.exp(x) * 2, pt.sin(y)]), mode, (rand(40), rand(40)))
+    assert reasons(f) == (WRITTEN, WRITTEN)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_nested_joins_are_one(mode):
+    inner = pt.concatenate([x * 2 + 1, y])
+    f = check([x, y], pt.concatenate([inner, pt.exp(y)]), mode, (rand(3), rand(4)))
+    assert not nodes(f, Join)
+    [join] = nodes(f, WriteJoin)
+    assert join.op.written == (True, False, True)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_one_kernel_writes_several_streams(mode):
+    a, b = pt.exp(x) * y, pt.exp(x) + y
+    f = check([x, y, z], pt.concatenate([a, z, b]), mode, (rand(6), rand(6), rand(2)))
+    [kernel] = nodes(f, WriteElemwise)
+    assert len(kernel.outputs) == 2
+    assert set(kernel.op.inplace_pattern) == {0, 1}
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_kernel_writes_a_stream_and_another_output(mode):
+    a, b = pt.exp(x) * y, pt.exp(x) + y
+    out = [pt.concatenate([a, pt.sin(z)]), b]
+    f = check([x, y, z], out, mode, (rand(6), rand(6), rand(2)))
+    assert reasons(f) == (WRITTEN, WRITTEN)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_kernel_writes_into_two_results(mode):
+    a, b = pt.exp(x) * y, pt.exp(x) + y
+    out = [pt.concatenate([a, pt.sin(z)]), pt.concatenate([b, pt.cos(z) + 1])]
+    f = check([x, y, z], out, mode, (rand(6), rand(6), rand(2)))
+    assert not nodes(f, Join)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_equal_shapes_are_not_one_memory(mode):
+    out = [pt.concatenate([pt.exp(x), pt.sin(y)]), pt.concatenate([pt.cos(x), pt.tan(y)])]
+    f = check([x, y], out, mode, (rand(6), rand(7)))
+    assert len(nodes(f, WriteSplit)) == 2
+    first, second = f(rand(6), rand(7))
+    assert not np.shares_memory(first, second)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_streams_with_other_readers_are_copied(mode):
+    shared = pt.exp(x) + 1
+    out = [pt.concatenate([shared, y * 2 + 1]), shared]
+    f = check([x, y], out, mode, (rand(3), rand(4)))
+    assert reasons(f) == (JoinReason.OTHER_CLIENTS, WRITTEN)
+    f = check([x, y], pt.concatenate([shared, shared, y * 2 + 1]), mode, (rand(3), rand(4)))
+    assert reasons(f) == (JoinReason.OTHER_CLIENTS, JoinReason.OTHER_CLIENTS, WRITTEN)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_streams_that_no_kernel_computes_are_copied(mode):
+    f = check(
+        [x, A, y],
+        pt.concatenate([pt.dot(A, x), x, y * 2 + 1]),
+        mode,
+        (rand(3), rand(2, 3), rand(4)),
+    )
+    kept = reasons(f)
+    assert kept[0] is JoinReason.NO_KERNEL
+    assert kept[2] is WRITTEN
+    f = check([x, y], pt.concatenate([x, y]), mode, (rand(3), rand(4)))
+    [report] = explain_joins(f)
+    assert report.reason is JoinReason.NO_STREAMS
+    assert "kept" in str(report)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_streams_are_cast_as_they_are_written(mode):
+    i, u = pt.ivector("i"), pt.vector("u", dtype="float32")
+    out = pt.concatenate([i * 2 + 1, pt.exp(u) * u, x * 2 + 1])
+    values = np.arange(4, dtype="int32"), np.arange(3, dtype="float32"), rand(5)
+    f = check([i, u, x], out, mode, values)
+    assert reasons(f) == (WRITTEN,) * 3
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_lengths_that_a_written_kernel_decides(mode):
+    # The second stream is as long as the kernel of the first says.
+    a, b = pt.exp(x) * y, pt.exp(x) + y
+    tail = pt.sin(pt.arange(b.sum().astype("int64")).astype("float64"))
+    f = check([x, y], pt.concatenate([a, tail]), mode, (rand(6), rand(6)))
+    assert JoinReason.LENGTH in reasons(f) or reasons(f)[0] is JoinReason.OTHER_CLIENTS
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_small_results_are_left_alone(mode):
+    vectors = [pt.vector(shape=(2,)) for _ in range(2)]
+    f = check(vectors, pt.concatenate([v * 2 + 1 for v in vectors]), mode, (rand(2), rand(2)))
+    [report] = explain_joins(f)
+    assert report.reason is JoinReason.SMALL
+    assert nodes(f, Join)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_updates_of_shared_variables(mode):
+    state = pytensor.shared(np.ones(7), name="state")
+    out = pt.concatenate([state[:3] * 2, pt.exp(state[3:])])
+    f = pytensor.function([], [], updates={state: out}, mode=mode)
+    assert not nodes(f, Join)
+    want = np.ones(7)
+    for _ in range(3):
+        f()
+        want = np.concatenate([want[:3] * 2, np.exp(want[3:])])
+        np.testing.assert_allclose(state.get_value(), want)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_results_are_used_further(mode):
+    joined = pt.concatenate([x * 2 + 1, pt.exp(y)])
+    out = [pt.sin(joined) * joined, joined.sum()]
+    check([x, y], out, mode, (rand(6), rand(7)))
+
+
+def test_results_of_calls_are_apart():
+    for mode in MODES:
+        f = pytensor.function([x, y], pt.concatenate([x * 2 + 1, pt.exp(y)]), mode=mode)
+        first = f(rand(3), rand(4))
+        kept = first.copy()
+        second = f(rand(3) + 1, rand(4) + 1)
+        assert not np.shares_memory(first, second)
+        np.testing.assert_array_equal(first, kept)
+        assert first.flags.writeable
+
+
+def test_shapes_that_kernels_refuse():
+    for mode in MODES:
+        f = pytensor.function([x, y, z], pt.concatenate([x + y, z * 2]), mode=mode)
+        for values in ((rand(3), rand(4), rand(2)), (rand(1), rand(4), rand(2))):
+            with pytest.raises(ValueError, match=r"(?i)shape|broadcast"):
+                f(*values)
+        f(rand(3), rand(3), rand(2))
+
+
+def test_debugmode_agrees():
+    a, b = pt.exp(x) * y, pt.exp(x) + y
+    out = [pt.concatenate([a, z, (A * 2 + 1).ravel()]), b]
+    f = pytensor.function([x, y, z, A], out, mode="DebugMode")
+    assert nodes(f, WriteJoin)
+    values = rand(6), rand(6), rand(2), rand(3, 4)
+    joined, other = f(*values)
+    e = np.exp(values[0])
+    want = [e * values[1], values[2], values[3].ravel() * 2 + 1]
+    np.testing.assert_allclose(joined, np.concatenate(want))
+    np.testing.assert_allclose(other, e + values[1])
+
+
+def test_debugmode_leaves_parts_that_interleave():
+    f = pytensor.function([A, B], pt.concatenate([A * 2, B + 1], axis=1), mode="DebugMode")
+    [report] = explain_joins(f)
+    assert report.reason is JoinReason.DEBUG
+
+
+@pytest.mark.parametrize("mode", ["JAX", "PYTORCH", "MLX"])
+def test_other_backends_do_not_run_it(mode):
+    from pytensor.compile.mode import predefined_modes
+
+    if mode not in predefined_modes:
+        pytest.skip("not in this PyTensor")
+    fgraph = pytensor.graph.FunctionGraph([x, y], [pt.concatenate([x * 2 + 1, pt.exp(y)])])
+    predefined_modes[mode].optimizer.rewrite(fgraph)
+    assert any(isinstance(node.op, Join) for node in fgraph.apply_nodes)
+
+
+def test_it_can_be_excluded_and_disabled():
+    out = pt.concatenate([x * 2 + 1, pt.exp(y)])
+    f = pytensor.function([x, y], out, mode=get_mode("CVM").excluding("join_buffer_elimination"))
+    assert nodes(f, Join)
+    kept = get_mode("CVM").optimizer
+    with pytensor_fuse.enabled(False):
+        f = pytensor.function([x, y], out, mode="CVM")
+        assert nodes(f, Join)
+        assert explain_joins(f) == ()
+        fgraph = pytensor.graph.FunctionGraph([x, y], [out])
+        kept.rewrite(fgraph)
+        assert any(isinstance(n.op, Join) for n in fgraph.apply_nodes)
+
+
+def test_functions_are_copied_and_pickled():
+    import pickle
+
+    for mode in MODES:
+        f = pytensor.function([x, y], pt.concatenate([x * 2 + 1, pt.exp(y)]), mode=mode)
+        want = f(rand(3), rand(4))
+        for other in (f.copy(), pickle.loads(pickle.dumps(f))):
+            np.testing.assert_array_equal(other(rand(3), rand(4)), want)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_joins_inside_scans(mode):
+    step = lambda s: pt.concatenate([s[:2] * 2, pt.exp(-s[2:])])  # noqa: E731
+    states = pytensor.scan(step, outputs_info=[x], n_steps=3, return_updates=False)
+    f = pytensor.function([x], states, mode=mode)
+    want = rand(5)
+    for state in f(rand(5)):
+        want = np.concatenate([want[:2] * 2, np.exp(-want[2:])])
+        np.testing.assert_allclose(state, want)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_many_streams(mode):
+    vectors = [pt.vector() for _ in range(60)]
+    out = pt.concatenate([v * float(i + 2) + 1 for i, v in enumerate(vectors)])
+    check(vectors, out, mode, [rand(i) for i in range(60)])
+
+
+def test_kernels_still_take_indexing_in():
+    fused = pytest.importorskip("pytensor.tensor.rewriting.fused_elemwise")
+    i = pt.lvector("i")
+    out = pt.concatenate([pt.exp(x[i]) * 2 + y, z * 2 + 1])
+    f = check([x, i, y, z], out, "NUMBA", (rand(5), np.array([1, 1, 4]), rand(3), rand(2)))
+    assert len(nodes(f, fused.FusedElemwise)) == 1
+    assert reasons(f) == (WRITTEN, WRITTEN)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_packed_gradient(mode):
+    a, b = pt.scalars("ab")
+    energy = (pt.exp(a) * x * y).sum() + (pt.tanh(b) * y**2).sum() + (A.dot(x) ** 2).sum()
+    grads = pytensor.grad(energy, [a, b, x, y, A])
+    out = pt.concatenate([g.ravel() for g in grads])
+    values = 0.3, 0.4, rand(50), rand(50), rand(40, 50)
+    check([a, b, x, y, A], out, mode, values)
+
+
+def test_reports_say_why():
+    f = pytensor.function([x, y], pt.concatenate([x * 2 + 1, y]), mode="CVM")
+    [report] = explain_joins(f)
+    assert report.eliminated
+    assert "1 of 2 streams written" in str(report)
+    assert "stream 1 is copied" in str(report)
+
+
+def test_elemwise_count_is_kept():
+    f = pytensor.function([x, y], pt.concatenate([x * 2 + 1, pt.exp(y)]), mode="CVM")
+    assert len(nodes(f, Elemwise)) == 2
