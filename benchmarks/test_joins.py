@@ -16,6 +16,7 @@ from joins import LARGE_ROUNDS, ROUNDS, Case
 from rows import Row
 
 LINKERS = list(joins.MODES)
+LARGE = 10_000
 SLOWER = 1.03
 """No case may take more than so many times as long as stock."""
 
@@ -25,12 +26,9 @@ def compared(pair: Pair, case: Case, *, exactly: bool = True) -> measure.Timings
     stock, ours = joins.both(case.reference, case.linker)
     values = case.reference.values(case.size)
     joins.assert_same_answer(stock, ours, values, exactly=exactly)
-    times = joins.calls_per_batch(stock, values)
-    return pair.in_process(
-        lambda: joins.call_often(stock, values, times),
-        lambda: joins.call_often(ours, values, times),
-        rounds=ROUNDS if times > 1 else LARGE_ROUNDS,
-    )
+    rounds = LARGE_ROUNDS if case.size > LARGE else ROUNDS
+    [timings] = pair.alone(lambda: joins.timed(stock, ours, values, rounds=rounds), rounds=1)
+    return timings
 
 
 @pytest.mark.parametrize("linker", LINKERS)
