@@ -7,6 +7,7 @@ import pytest
 from pytensor.compile.mode import get_mode
 from pytensor.tensor.basic import Join
 from pytensor.tensor.elemwise import Elemwise
+from pytensor.tensor.subtensor import IncSubtensor
 
 import pytensor_fuse
 from pytensor_fuse._joins import JoinReason
@@ -345,3 +346,93 @@ def test_reports_say_why():
 def test_elemwise_count_is_kept():
     f = pytensor.function([x, y], pt.concatenate([x * 2 + 1, pt.exp(y)]), mode="CVM")
     assert len(nodes(f, Elemwise)) == 2
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("assign", [pt.set_subtensor, pt.inc_subtensor])
+def test_assignments_to_slices(mode, assign):
+    out = assign(y[500:2000], pt.exp(x) * 2)
+    f = check([x, y], out, mode, (rand(1500), rand(2500)), (rand(1500), rand(2000)))
+    assert not nodes(f, IncSubtensor)
+    assert len(nodes(f, WriteElemwise)) == 1
+    given = rand(2500)
+    kept = given.copy()
+    f(rand(1500), given)
+    np.testing.assert_array_equal(given, kept)
+    # The tensor is shorter than the slice: so must be what is assigned.
+    check([x, y], out, mode, (rand(1200), rand(1700)), (rand(0), rand(300)))
+    for n, m in ((1499, 2500), (1501, 2500), (1500, 1999), (1, 2500)):
+        with pytest.raises(ValueError, match="shape mismatch"):
+            f(rand(n), rand(m))
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_chains_of_assignments(mode):
+    out = pt.set_subtensor(y[1000:2000], x * 2 + 1)
+    out = pt.set_subtensor(out[:1000], pt.exp(z))
+    f = check([x, y, z], out, mode, (rand(1000), rand(2500), rand(1000)))
+    assert not nodes(f, IncSubtensor)
+    [join] = nodes(f, WriteJoin)
+    assert join.op.written == (True, True, False)
+    # Each must be as long as its slice, though together they are.
+    with pytest.raises(ValueError, match="shape mismatch"):
+        f(rand(1001), rand(2500), rand(999))
+    overlapping = pt.set_subtensor(out[1500:1600], pt.sin(x[:100]))
+    check([x, y, z], overlapping, mode, (rand(1000), rand(2500), rand(1000)))
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_assignments_to_rows_and_to_zeros(mode):
+    out = pt.set_subtensor(B[1000:2000], A * 2 + 1)
+    f = check([A, B], out, mode, (rand(1000, 2), rand(2100, 2)))
+    assert not nodes(f, IncSubtensor)
+    with pytest.raises(ValueError, match="must match"):
+        f(rand(1000, 3), rand(2100, 2))
+    zeros = pt.set_subtensor(pt.zeros(2000)[:1500], x * 2 + 1)
+    f = check([x], zeros, mode, (rand(1500),))
+    assert not nodes(f, IncSubtensor)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_assignments_that_are_left_alone(mode):
+    for out, reason in (
+        (pt.set_subtensor(y[:2000], x[0] * 2 + 1), JoinReason.BROADCAST),
+        (pt.set_subtensor(y[:20], x * 2 + 1), JoinReason.ALONE),
+        (pt.set_subtensor(y[:2000], x), JoinReason.NO_STREAMS),
+        (pt.set_subtensor(pt.cumsum(y)[:2000], x * 2 + 1), JoinReason.OVERWRITES),
+    ):
+        f = pytensor.function([x, y], out, mode=mode)
+        assert [report.reason for report in explain_joins(f)] == [reason]
+        assert not nodes(f, WriteSplit)
+    for index in (slice(-3, None), slice(None, None, 2), slice(None, None, -1)):
+        f = pytensor.function([x, y], pt.set_subtensor(y[index], x * 2 + 1), mode=mode)
+        assert explain_joins(f) == ()
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_shared_variables_are_still_assigned_in_place(mode):
+    state = pytensor.shared(np.ones(9000), name="state")
+    f = pytensor.function(
+        [x], [], updates={state: pt.set_subtensor(state[:2000], x * 2 + 1)}, mode=mode
+    )
+    assert [report.reason for report in explain_joins(f)] == [JoinReason.OVERWRITES]
+    f(rand(2000))
+    np.testing.assert_allclose(state.get_value()[:2000], rand(2000) * 2 + 1)
+
+
+def test_debugmode_agrees_about_assignments():
+    out = pt.inc_subtensor(pt.set_subtensor(y[:1000], x * 2 + 1)[1000:2000], pt.exp(x))
+    f = pytensor.function([x, y], out, mode="DebugMode")
+    assert nodes(f, WriteJoin)
+    a, b = rand(1000), rand(2100)
+    want = np.concatenate([a * 2 + 1, b[1000:2000] + np.exp(a), b[2000:]])
+    np.testing.assert_allclose(f(a, b), want)
+
+
+def test_a_stream_alone_is_written_where_that_gains():
+    out = pt.concatenate([x * 2 + 1, y])
+    [report] = explain_joins(pytensor.function([x, y], out, mode="NUMBA"))
+    assert report.reason is JoinReason.ALONE
+    long = pt.vector("long", shape=(5000,))
+    f = check([long, y], pt.concatenate([long * 2 + 1, y]), "NUMBA", (rand(5000), rand(3)))
+    assert nodes(f, WriteJoin)

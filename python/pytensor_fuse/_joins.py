@@ -2,20 +2,28 @@
 
 `plan_join` looks at one Join and changes nothing. A stream is *written* if a kernel can work in
 place on the part of the result where it belongs; otherwise it is *copied* there, as Join would.
+
+`plan_assignment` does the same for ``set_subtensor`` and ``inc_subtensor`` of slices along the
+first axis, and for chains of them: these join what is assigned with the pieces of the tensor
+between.
 """
 
 from __future__ import annotations
 
 import enum
 from collections import Counter
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
+from pytensor.compile.aliasing import Supervisor
 from pytensor.graph.basic import Constant
 from pytensor.scalar.basic import Composite
+from pytensor.tensor.basic import Alloc, alloc
 from pytensor.tensor.elemwise import DimShuffle, Elemwise
 from pytensor.tensor.shape import Reshape
+from pytensor.tensor.subtensor import IncSubtensor, indices_from_subtensor
 
 from pytensor_fuse import _compat
 from pytensor_fuse._targets import Target, max_operands, scalar_kinds
@@ -26,10 +34,15 @@ if TYPE_CHECKING:
     from pytensor.graph.basic import Apply, Variable
     from pytensor.graph.fg import FunctionGraph
 
+    from pytensor_fuse._write_ops import Slot
+
 # A result of fewer elements than this is joined as fast by PyTensor: see benchmarks/README.md.
 MIN_ELEMENTS = 512
 # So many elements of a stream cost less to copy than the part of the result costs to make.
 MIN_STREAM_ELEMENTS = 32
+# A kernel alone must write so many to make up for the two ops. A join of several streams saves as
+# many allocations as these cost, in C also a join of one.
+MIN_ALONE = 1000
 # Lengths are looked for so many Elemwise nodes up.
 _MAX_STEPS = 64
 
@@ -45,12 +58,15 @@ class JoinReason(enum.Enum):
     DTYPE = "its kernel cannot cast it to the dtype of the result"
     OPERANDS = "its kernel would have too many operands"
     SMALL = "it is too small to gain"
+    ALONE = "it has one stream to write, which may be too small to gain"
     LENGTH = "its length depends on what another kernel of the join computes"
     NO_STREAMS = "no stream of it can be written"
     AXIS = "its axis is not known when the graph is compiled"
     DEBUG = "DebugMode takes parts along this axis for overlapping"
     REFUSED = "the graph's features refuse the change"
-    OTHER_PASS = "it is gone: another pass has changed the graph since"
+    BROADCAST = "what is assigned is broadcast, or of another dtype"
+    PIECE = "it is a piece of the tensor that is assigned to"
+    OVERWRITES = "the tensor that is assigned to can be overwritten, which copies less"
 
 
 # A dimension's length: the variable and the dimension that it is taken from, or its value.
@@ -72,6 +88,10 @@ class Stream:
     shape
         Where the lengths of the dimensions come from: those of the kernel's output if it is
         written, else its own.
+    slot
+        The slice of the result that it is assigned to, if it is assigned.
+    added
+        What the kernel has to add to it, if anything.
     """
 
     variable: Variable[Any, Any]
@@ -79,6 +99,8 @@ class Stream:
     kernel: Apply[Any] | None
     output: int
     shape: tuple[Source, ...]
+    slot: Slot | None = None
+    added: Variable[Any, Any] | None = None
 
     @property
     def written(self) -> bool:
@@ -93,19 +115,22 @@ class JoinPlan:
     Attributes
     ----------
     node
-        The Join.
+        The Join, or the last assignment of a chain.
     axis
         Its axis.
     streams
         Its operands, those of joins that feed nothing but it in their places.
     reason
         `JoinReason.WRITTEN`, or why it stays.
+    total
+        Where the length comes from that the result must have, if anything is assigned.
     """
 
     node: Apply[Any]
     axis: int
     streams: tuple[Stream, ...]
     reason: JoinReason
+    total: Source | None = None
 
     @property
     def eliminated(self) -> bool:
@@ -125,8 +150,7 @@ def plan_join(fgraph: FunctionGraph, node: Apply[Any], target: Target) -> JoinPl
     operands = _flattened(fgraph, node, axis)
     if _compat.is_debugged(fgraph) and any(n != 1 for n in joined.shape[:axis]):
         return JoinPlan(node, axis, _all_copied(operands, JoinReason.DEBUG), JoinReason.DEBUG)
-    total = _n_elements(joined.shape)
-    if total is not None and total < MIN_ELEMENTS:
+    if _is_small(joined.shape):
         return JoinPlan(node, axis, _all_copied(operands, JoinReason.SMALL), JoinReason.SMALL)
     counts = Counter(operands)
     streams = [
@@ -134,13 +158,192 @@ def plan_join(fgraph: FunctionGraph, node: Apply[Any], target: Target) -> JoinPl
         for operand in operands
     ]
     streams = _independent(_within_operands(streams, target))
-    wins = any(stream.written for stream in streams)
-    return JoinPlan(
-        node,
-        axis,
-        tuple(streams),
-        JoinReason.WRITTEN if wins else JoinReason.NO_STREAMS,
+    n_written = sum(stream.written for stream in streams)
+    if n_written == 0:
+        reason = JoinReason.NO_STREAMS
+    elif n_written == 1 and target is not Target.C and _n_written(streams) < MIN_ALONE:
+        reason = JoinReason.ALONE
+    else:
+        reason = JoinReason.WRITTEN
+    return JoinPlan(node, axis, tuple(streams), reason)
+
+
+def plan_assignment(fgraph: FunctionGraph, node: Apply[Any], target: Target) -> JoinPlan | None:
+    """Decide the same about an assignment to a slice, and those to the same tensor before it.
+
+    Returns
+    -------
+    JoinPlan or None
+        None if ``node`` is no assignment to a slice of constant bounds along the first axis.
+    """
+    steps, tensor = _assignments(fgraph, node)
+    if not steps:
+        return None
+    kind = node.outputs[0].type
+    if _is_small(kind.shape):
+        return JoinPlan(node, 0, (), JoinReason.SMALL)
+    streams: list[Stream] = []
+    place = 0
+    for start, stop, step in steps:
+        value = step.inputs[1]
+        if start > place:
+            streams.append(_copied(_piece(tensor, place, start), JoinReason.PIECE))
+        stream = _stream(fgraph, value, 1, kind.dtype, kind.ndim, target)
+        added = None if step.op.set_instead_of_inc else _piece(tensor, start, stop)
+        if not _fits(value.type, kind, adds=added is not None):
+            return JoinPlan(node, 0, (stream,), JoinReason.BROADCAST)
+        if added is not None and (not stream.written or stream.shape != _own(value, stream)):
+            return JoinPlan(node, 0, (stream,), stream.reason)
+        streams.append(replace(stream, slot=(start, stop), added=added))
+        if stop is None:
+            break
+        place = stop
+    else:
+        if kind.shape[0] is None or place < kind.shape[0]:
+            streams.append(_copied(_piece(tensor, place, None), JoinReason.PIECE))
+    total = _length(tensor, 0)
+    streams = _independent(_within_operands(streams, target), (total,))
+    copied_sum = any(stream.added is not None and not stream.written for stream in streams)
+    if copied_sum or not any(stream.written for stream in streams):
+        reason = JoinReason.NO_STREAMS
+    elif _n_written(streams) < MIN_ALONE:
+        reason = JoinReason.ALONE
+    elif _overwrites(fgraph, tensor, streams):
+        reason = JoinReason.OVERWRITES
+    else:
+        reason = JoinReason.WRITTEN
+    return JoinPlan(node, 0, tuple(streams), reason, total)
+
+
+def _assignments(
+    fgraph: FunctionGraph, node: Apply[Any]
+) -> tuple[list[tuple[int, int | None, Apply[Any]]], Variable[Any, Any]]:
+    """Return the assignments of a chain in the order of their slices, and what they begin with.
+
+    The chain ends at a slice that another of it overlaps.
+    """
+    steps: list[tuple[int, int | None, Apply[Any]]] = []
+    tensor = node.outputs[0]
+    while True:
+        inner = tensor.owner
+        if inner is None or (steps and len(fgraph.clients[tensor]) != 1):
+            break
+        bounds = _bounds(inner)
+        if bounds is None or any(_overlap(bounds, (a, b)) for a, b, _ in steps):
+            break
+        steps.append((*bounds, inner))
+        tensor = inner.inputs[0]
+    return sorted(steps, key=lambda step: step[0]), tensor
+
+
+def _bounds(node: Apply[Any]) -> Slot | None:
+    """Return the slice along the first axis that a node assigns to, if it does that."""
+    if not isinstance(node.op, IncSubtensor) or node.op.inplace or len(node.op.idx_list) != 1:
+        return None
+    [index] = indices_from_subtensor(node.inputs[2:], node.op.idx_list)
+    if not isinstance(index, slice):
+        return None
+    numbers = [_number(bound) for bound in (index.start, index.stop, index.step)]
+    if any(
+        bound is not None and n is None for bound, n in zip(_parts(index), numbers, strict=True)
+    ):
+        return None
+    start, stop, step = numbers
+    start = start or 0
+    # Of a tensor that is too short, no piece may be in two slices.
+    if step not in (None, 1) or start < 0 or (stop is not None and stop <= start):
+        return None
+    return start, stop
+
+
+def _parts(index: slice) -> tuple[Any, Any, Any]:
+    return index.start, index.stop, index.step
+
+
+def _number(bound: Any) -> int | None:
+    if isinstance(bound, Constant):
+        return None if bound.data is None else int(bound.data)
+    owner = getattr(bound, "owner", None)
+    if owner is not None and len(owner.inputs) == 1 and isinstance(owner.inputs[0], Constant):
+        # A conversion between the kinds of scalars.
+        return int(owner.inputs[0].data)
+    return bound if isinstance(bound, int) else None
+
+
+def _overlap(one: Slot, other: Slot) -> bool:
+    (a, b), (c, d) = one, other
+    return (d is None or a < d) and (b is None or c < b)
+
+
+def _piece(tensor: Variable[Any, Any], start: int, stop: int | None) -> Variable[Any, Any]:
+    """Return a slice of a tensor; of one that is filled with a value, by filling it alone."""
+    node = tensor.owner
+    length = tensor.type.shape[0]
+    if node is not None and isinstance(node.op, Alloc) and length is not None:
+        value, _, *others = node.inputs
+        if value.type.ndim == 0:
+            filled: Variable[Any, Any] = cast("Any", alloc)(
+                value, len(range(length)[start:stop]), *others
+            )
+            return filled
+    piece: Variable[Any, Any] = cast("Any", tensor)[start:stop]
+    return piece
+
+
+def _fits(value: Any, tensor: Any, *, adds: bool) -> bool:
+    """Whether values of one type are assigned to slices of another without being broadcast."""
+    return (
+        value.ndim == tensor.ndim
+        and not value.broadcastable[0]
+        and value.broadcastable[1:] == tensor.broadcastable[1:]
+        and (value.dtype == tensor.dtype or not adds)
     )
+
+
+def _own(value: Variable[Any, Any], stream: Stream) -> tuple[Source, ...]:
+    """Return the shape of a stream if it is a view of nothing, else no shape."""
+    kernel = stream.kernel
+    return stream.shape if kernel is not None and value.owner is kernel else ()
+
+
+def _overwrites(
+    fgraph: FunctionGraph, tensor: Variable[Any, Any], streams: Sequence[Stream]
+) -> bool:
+    """Whether PyTensor can assign in place, and that copies no more than the pieces would."""
+    if len(fgraph.clients[tensor]) > 1 or _is_protected(fgraph, tensor):
+        return False
+    copied = [_n_elements(s.variable.type.shape) for s in streams if not s.written]
+    if None in copied:
+        return True
+    return sum(n for n in copied if n) > _n_written(streams)
+
+
+def _is_protected(fgraph: FunctionGraph, variable: Variable[Any, Any]) -> bool:
+    """Whether the function must not overwrite the memory of a variable."""
+    root = variable
+    while root.owner is not None:
+        viewed = root.owner.op.view_map.get(root.owner.outputs.index(root))
+        if not viewed:
+            return False
+        root = root.owner.inputs[viewed[0]]
+    protected = (f.protected for f in fgraph._features if isinstance(f, Supervisor))
+    return isinstance(root, Constant) or any(root in variables for variables in protected)
+
+
+def _n_written(streams: Sequence[Stream]) -> int:
+    """Return how many elements kernels are known to write, if nothing fails."""
+    total = 0
+    for stream in streams:
+        shape = stream.variable.type.shape
+        if stream.slot is not None and shape[0] is None and stream.slot[1] is not None:
+            shape = (stream.slot[1] - stream.slot[0], *(n or 1 for n in shape[1:]))
+        total += (_n_elements(shape) or 0) if stream.written else 0
+    return total
+
+
+def _is_small(shape: Sequence[int | None]) -> bool:
+    total = _n_elements(shape)
+    return total is not None and total < MIN_ELEMENTS
 
 
 def _flattened(
@@ -289,25 +492,29 @@ def _within_operands(streams: list[Stream], target: Target) -> list[Stream]:
         kernel = stream.kernel
         if kernel is not None:
             n_operands = len(kernel.inputs) + len(kernel.outputs) + extra[kernel]
-            if n_operands >= limit:
-                result.append(_copied(stream.variable, JoinReason.OPERANDS))
+            if n_operands + (stream.added is not None) >= limit:
+                left = _copied(stream.variable, JoinReason.OPERANDS)
+                result.append(replace(left, slot=stream.slot, added=stream.added))
                 continue
-            extra[kernel] += 1
+            extra[kernel] += 1 if stream.added is None else 2
         result.append(stream)
     return result
 
 
-def _independent(streams: list[Stream]) -> list[Stream]:
+def _independent(streams: list[Stream], others: tuple[Source, ...] = ()) -> list[Stream]:
     """Copy streams of kernels that some length depends on: the result is made before they run."""
     while True:
         kernels = {stream.kernel for stream in streams if stream.kernel is not None}
-        needed = _ancestors(
-            source for stream in streams for source, _ in stream.shape if source is not None
-        )
+        lengths = chain(others, *(stream.shape for stream in streams))
+        needed = _ancestors(source for source, _ in lengths if source is not None)
         if not kernels & needed:
             return streams
         streams = [
-            _copied(stream.variable, JoinReason.LENGTH) if stream.kernel in needed else stream
+            replace(
+                _copied(stream.variable, JoinReason.LENGTH), slot=stream.slot, added=stream.added
+            )
+            if stream.kernel in needed
+            else stream
             for stream in streams
         ]
 

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numba.core import cgutils, types
-from numba.core.extending import intrinsic
+from numba.core.extending import intrinsic, overload
 from numba.core.runtime.nrtdynmod import _meminfo_struct_type
 from numba.np.arrayobj import make_array, populate_array
 from pytensor.link.numba.cache import compile_numba_function_src
 from pytensor.link.numba.dispatch.basic import numba_njit, register_funcify_default_op_cache_key
 
-from pytensor_fuse._write_ops import STATIC, WriteJoin, WriteSplit
+from pytensor_fuse._write_ops import SLOT_MISMATCH, STATIC, WriteJoin, WriteSplit
 
 if TYPE_CHECKING:
     from pytensor.graph.basic import Apply
@@ -109,6 +109,15 @@ def _write_split(op: WriteSplit, node: Apply[Any], **kwargs: Any) -> Any:
         length = "*".join(shape) or "1" if op.ndim == 1 else shape[op.axis]
         lines.append(f"e{i} = {end} + {length}")
         end = f"e{i}"
+    if op.total is not None:
+        source, n = op.total
+        lines.append(f"total = {n if source == STATIC else f'x{source}.shape[{n}]'}")
+        for i, slot in enumerate(op.slots):
+            if slot is not None:
+                start, stop = slot
+                to = "total" if stop is None else f"min(total, {stop})"
+                lines.append(f"if e{i} - {starts[i]} != {to} - min(total, {start}):")
+                lines.append("    raise ValueError(slot_mismatch)")
     dims = [end if d == op.axis else shapes[0][d] for d in range(op.ndim)]
     lines.append(f"whole = np.empty(({', '.join(dims)},), dtype)")
     lines.append("at = whole.ctypes.data")
@@ -122,7 +131,7 @@ def _write_split(op: WriteSplit, node: Apply[Any], **kwargs: Any) -> Any:
             lengths = ", ".join(shape) + "," * (len(shape) == 1)
             parts.append(f"borrowing(whole, at + {starts[i]} * step, ({lengths}))")
         else:
-            parts.append(f"whole[{':, ' * op.axis}{starts[i]}:e{i}]")
+            parts.append(f"disowned(whole[{':, ' * op.axis}{starts[i]}:e{i}])")
     lines.append(f"return ({', '.join(parts)})")
     function = _compiled(
         "write_split",
@@ -131,6 +140,7 @@ def _write_split(op: WriteSplit, node: Apply[Any], **kwargs: Any) -> Any:
         dtype=np.dtype(op.dtype),
         keeping=_keeping,
         borrowing=_borrowing,
+        disowned=_disowned,
     )
     return function, _VERSION
 
@@ -168,10 +178,10 @@ def _write_join(op: WriteJoin, node: Apply[Any], **kwargs: Any) -> Any:
     lines += ["if in_place:", f"    whole = keeping(memory, at, {shape})", "else:"]
     lines.append(f"    whole = np.empty({shape}, dtype)")
     for i in written:
-        lines.append(f"    {_copy(i, starts[i], axis, ndim)}")
+        lines += [f"    {line}" for line in _copy(i, starts[i], axis, ndim)]
     for i in range(n):
         if i not in written:
-            lines.append(_copy(i, starts[i], axis, ndim))
+            lines += _copy(i, starts[i], axis, ndim)
     lines.append("return whole" + ", None" * len(written))
     return (
         _compiled(
@@ -181,6 +191,7 @@ def _write_join(op: WriteJoin, node: Apply[Any], **kwargs: Any) -> Any:
             dtype=np.dtype(op.dtype),
             end_of_memory=_end_of_memory,
             keeping=_keeping,
+            copy=_copy_raveled,
         ),
         _VERSION,
     )
@@ -197,10 +208,60 @@ def _layout_tests(i: int, ndim: int, axis: int, dims: list[str], dtype: str) -> 
     ]
 
 
-def _copy(i: int, start: str, axis: int, ndim: int) -> str:
+def _copy(i: int, start: str, axis: int, ndim: int) -> list[str]:
+    """Return the loops that copy a stream to its place.
+
+    Assignment to a slice would first look whether the two overlap, and is not vectorized. Nor is a
+    loop at an offset that may be negative.
+    """
     if ndim == 1:
-        return f"whole[{start}:e{i}].reshape(w{i}.shape)[...] = w{i}"
-    return f"whole[{':, ' * axis}{start}:e{i}] = w{i}"
+        return [f"copy(whole, {start}, w{i})"]
+    indent = ""
+    lines = []
+    for d in range(ndim):
+        lines.append(f"{indent}for j{d} in range(w{i}.shape[{d}]):")
+        indent += "    "
+    place = [f"np.uint64(j{d}) + np.uint64({start})" if d == axis else f"j{d}" for d in range(ndim)]
+    element = ", ".join(f"j{d}" for d in range(ndim))
+    return [*lines, f"{indent}whole[{', '.join(place)}] = w{i}[{element}]"]
+
+
+def _copy_raveled(whole: Any, start: int, stream: Any) -> None:
+    raise NotImplementedError("Numba compiles calls of it, Python makes none")
+
+
+@overload(_copy_raveled)
+def _copy_any(whole: Any, start: Any, stream: Any) -> Any:
+    if stream.ndim == 1:
+
+        def copy_vector(whole: Any, start: Any, stream: Any) -> None:
+            first = np.uint64(start)
+            for j in range(stream.size):
+                whole[np.uint64(j) + first] = stream[j]
+
+        return copy_vector
+
+    def copy_elements(whole: Any, start: Any, stream: Any) -> None:
+        j = np.uint64(start)
+        for element in stream.flat:
+            whole[j] = element
+            j += np.uint64(1)
+
+    return copy_elements
+
+
+@intrinsic
+def _disowned(typingctx: Any, array: Any) -> Any:
+    """Return an array without what keeps its memory; see `_borrowing`."""
+    signature = array(array)
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        part = make_array(array)(context, builder, args[0])
+        part.meminfo = cgutils.get_null_value(part.meminfo.type)
+        part.parent = cgutils.get_null_value(part.parent.type)
+        return part._getvalue()
+
+    return signature, codegen
 
 
 def _compiled(name: str, arguments: list[str], lines: list[str], **names: Any) -> Any:
@@ -209,6 +270,7 @@ def _compiled(name: str, arguments: list[str], lines: list[str], **names: Any) -
     known = {
         "np": np,
         "mismatch": "all dimensions of joined tensors other than the axis must match",
+        "slot_mismatch": SLOT_MISMATCH,
         **names,
     }
     return numba_njit(compile_numba_function_src(source, name, known), boundscheck=False)

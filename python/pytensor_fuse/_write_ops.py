@@ -49,6 +49,10 @@ if TYPE_CHECKING:
 Length = tuple[int, int]
 STATIC = -1
 
+# The bounds of a slice; the second may be missing.
+Slot = tuple[int, int | None]
+
+SLOT_MISMATCH = "shape mismatch: what is assigned to a slice must be as long as the slice"
 _MISMATCH = "all dimensions of joined tensors other than the axis must match"
 
 
@@ -86,11 +90,16 @@ class WriteSplit(_WriteOp):
     written
         For each stream of the join, whether it gets a part. The rest of the result is for
         `WriteJoin` to fill.
+    slots
+        For each stream, where it has to begin and end along the axis if it has to, as the bounds of
+        a slice of a tensor as long as the result; or nothing at all.
+    total
+        With ``slots``, the length of that tensor.
     number
         Tells apart nodes of one graph that are otherwise equal, which merging must not make one.
     """
 
-    __props__ = ("axis", "ndim", "dtype", "shapes", "written", "number")
+    __props__ = ("axis", "ndim", "dtype", "shapes", "written", "slots", "total", "number")
     check_input = False
 
     def __init__(
@@ -100,6 +109,8 @@ class WriteSplit(_WriteOp):
         dtype: str,
         shapes: tuple[tuple[Length, ...], ...],
         written: tuple[bool, ...],
+        slots: tuple[Slot | None, ...] = (),
+        total: Length | None = None,
         number: int = 0,
     ) -> None:
         self.axis = axis
@@ -107,6 +118,8 @@ class WriteSplit(_WriteOp):
         self.dtype = dtype
         self.shapes = shapes
         self.written = written
+        self.slots = slots
+        self.total = total
         self.number = number
 
     def __str__(self) -> str:
@@ -140,13 +153,19 @@ class WriteSplit(_WriteOp):
         Raises
         ------
         ValueError
-            If the streams differ in a dimension other than the axis.
+            If the streams differ in a dimension other than the axis, or do not fit their slots.
         """
         shapes = [
             tuple(n if source == STATIC else inputs[source].shape[n] for source, n in shape)
             for shape in self.shapes
         ]
         lengths, whole_shape = _joined(shapes, self.axis, self.ndim)
+        if self.total is not None:
+            source, n = self.total
+            total = n if source == STATIC else inputs[source].shape[n]
+            for length, slot in zip(lengths, self.slots, strict=True):
+                if slot is not None and length != len(range(total)[slice(*slot)]):
+                    raise ValueError(f"{SLOT_MISMATCH}: {length} elements for {slot} of {total}")
         whole = np.empty(whole_shape, self.dtype)
         start = 0
         storage = iter(output_storage)
@@ -199,6 +218,18 @@ class WriteSplit(_WriteOp):
                 code.append(
                     f'if ({test}) {{ PyErr_SetString(PyExc_ValueError, "{_MISMATCH}"); {fail} }}'
                 )
+        if self.total is not None:
+            source, n = self.total
+            length = str(n) if source == STATIC else f"PyArray_DIMS({inputs[source]})[{n}]"
+            code.append(f"npy_intp total = {length};")
+            for i, slot in enumerate(self.slots):
+                if slot is not None:
+                    start, stop = slot
+                    end = "total" if stop is None else f"(total < {stop} ? total : {stop})"
+                    code.append(
+                        f"if (lengths[{i}] != {end} - (total < {start} ? total : {start})) {{"
+                        f' PyErr_SetString(PyExc_ValueError, "{SLOT_MISMATCH}"); {fail} }}'
+                    )
         total = " + ".join(f"lengths[{i}]" for i in range(len(self.shapes)))
         code.append(f"""
             dims[{self.axis}] = {total};
@@ -323,7 +354,7 @@ class WriteJoin(_WriteOp):
         return whole
 
     def c_code_cache_version(self) -> tuple[int, ...]:
-        return (1,)
+        return (2,)
 
     def c_code(
         self,
@@ -405,7 +436,11 @@ class WriteJoin(_WriteOp):
             }}
             char *place = PyArray_BYTES(whole);
             for (int i = 0; i < {n}; i++) {{
-                if (!(in_place && written[i])) {{
+                if (in_place && written[i]) {{
+                }} else if ({axis} == 0 && PyArray_TYPE(streams[i]) == {number}
+                           && PyArray_ISCARRAY_RO(streams[i])) {{
+                    memcpy(place, PyArray_BYTES(streams[i]), PyArray_NBYTES(streams[i]));
+                }} else {{
                     Py_INCREF(PyArray_DESCR(whole));
                     PyArrayObject *part = (PyArrayObject *)PyArray_NewFromDescr(
                         &PyArray_Type, PyArray_DESCR(whole), PyArray_NDIM(streams[i]),

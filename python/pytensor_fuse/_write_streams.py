@@ -16,10 +16,18 @@ from pytensor.graph.destroyhandler import DestroyHandler
 from pytensor.graph.rewriting.basic import GraphRewriter, copy_stack_trace
 from pytensor.graph.utils import InconsistencyError
 from pytensor.scalar.basic import Composite, get_scalar_type
+from pytensor.scalar.basic import add as scalar_add
 from pytensor.scalar.basic import cast as scalar_cast
 
 from pytensor_fuse import _compat
-from pytensor_fuse._joins import JoinPlan, JoinReason, Stream, plan_join
+from pytensor_fuse._joins import (
+    JoinPlan,
+    JoinReason,
+    Source,
+    Stream,
+    plan_assignment,
+    plan_join,
+)
 from pytensor_fuse._targets import Target, resolve_target
 from pytensor_fuse._write_ops import STATIC, Length, WriteElemwise, WriteJoin, WriteSplit
 
@@ -121,9 +129,14 @@ def eliminate_joins(fgraph: FunctionGraph, target: Target) -> tuple[JoinReport, 
     reports = []
     splits: Counter[tuple[WriteSplit, tuple[Variable[Any, Any], ...]]] = Counter()
     for node in reversed(fgraph.toposort()):
-        if node not in fgraph.apply_nodes or not _compat.is_join(node):
+        if node not in fgraph.apply_nodes:
             continue
-        plan = plan_join(fgraph, node, target)
+        if _compat.is_join(node):
+            plan = plan_join(fgraph, node, target)
+        elif (assignment := plan_assignment(fgraph, node, target)) is not None:
+            plan = assignment
+        else:
+            continue
         reason = plan.reason
         if plan.eliminated and not _eliminate(fgraph, plan, splits):
             reason = JoinReason.REFUSED
@@ -142,19 +155,17 @@ def _eliminate(
     joined = plan.node.outputs[0]
     dtype = joined.type.dtype
     written = tuple(stream.written for stream in plan.streams)
-    sources, shapes = _lengths(plan.streams)
-    split = WriteSplit(plan.axis, joined.type.ndim, dtype, shapes, written)
-    same = splits[split, sources]
-    if same:
-        # Merging two that allocate the same would make one of them.
-        split = WriteSplit(plan.axis, joined.type.ndim, dtype, shapes, written, same)
-    memory, *free = split.make_node(*sources).outputs
-    parts = iter(free)
+    sources, shapes, total = _lengths(plan)
+    slots = () if total is None else tuple(stream.slot for stream in plan.streams)
+    first = WriteSplit(plan.axis, joined.type.ndim, dtype, shapes, written, slots, total)
+    # Merging two that allocate the same would make one of them.
+    number = splits[first, sources]
+    split = WriteSplit(plan.axis, joined.type.ndim, dtype, shapes, written, slots, total, number)
+    memory, *parts = split.make_node(*sources).outputs
 
-    targets: dict[Apply[Any], dict[int, Variable[Any, Any]]] = {}
-    for stream in plan.streams:
-        if stream.kernel is not None:
-            targets.setdefault(stream.kernel, {})[stream.output] = next(parts)
+    targets: dict[Apply[Any], list[tuple[Stream, Variable[Any, Any]]]] = {}
+    for stream, part in zip([s for s in plan.streams if s.written], parts, strict=True):
+        targets.setdefault(cast("Apply[Any]", stream.kernel), []).append((stream, part))
     kernels = {kernel: _writing(kernel, outputs) for kernel, outputs in targets.items()}
 
     operands = [
@@ -164,38 +175,35 @@ def _eliminate(
     join = WriteJoin(plan.axis, dtype, joined.type.shape, written).make_node(memory, *operands)
     changes = [(joined, join.outputs[0])]
     for kernel, new in kernels.items():
-        changes += [
-            (old, new.outputs[i])
-            for i, old in enumerate(kernel.outputs)
-            if i not in targets[kernel]
-        ]
+        done = {stream.output for stream, _ in targets[kernel]}
+        changes += [(old, new.outputs[i]) for i, old in enumerate(kernel.outputs) if i not in done]
         copy_stack_trace(kernel.outputs, new.outputs)
     copy_stack_trace(joined, join.outputs[0])
     try:
         fgraph.replace_all_validate(changes, reason=_NAME)
     except InconsistencyError:
         return False
-    splits[WriteSplit(plan.axis, joined.type.ndim, dtype, shapes, written), sources] += 1
+    splits[first, sources] += 1
     return True
 
 
 def _lengths(
-    streams: tuple[Stream, ...],
-) -> tuple[tuple[Variable[Any, Any], ...], tuple[tuple[Length, ...], ...]]:
-    """Return the variables that lengths are read from, and the shapes that refer to them."""
+    plan: JoinPlan,
+) -> tuple[tuple[Variable[Any, Any], ...], tuple[tuple[Length, ...], ...], Length | None]:
+    """Return the variables that lengths are read from, and the lengths that refer to them."""
     positions: dict[Variable[Any, Any], int] = {}
-    shapes = tuple(
-        tuple(
-            (STATIC, n) if source is None else (positions.setdefault(source, len(positions)), n)
-            for source, n in stream.shape
-        )
-        for stream in streams
-    )
-    return tuple(positions), shapes
+
+    def referring(source: Source) -> Length:
+        variable, n = source
+        return STATIC if variable is None else positions.setdefault(variable, len(positions)), n
+
+    shapes = tuple(tuple(map(referring, stream.shape)) for stream in plan.streams)
+    total = None if plan.total is None else referring(plan.total)
+    return tuple(positions), shapes, total
 
 
-def _writing(kernel: Apply[Any], parts: dict[int, Variable[Any, Any]]) -> Apply[Any]:
-    """Return the kernel that computes what ``kernel`` does and writes some outputs over parts."""
+def _writing(kernel: Apply[Any], streams: list[tuple[Stream, Variable[Any, Any]]]) -> Apply[Any]:
+    """Return the kernel that computes what ``kernel`` does, and writes streams over parts."""
     scalar_op = kernel.op.scalar_op
     if isinstance(scalar_op, Composite):
         inner = cast("FrozenFunctionGraph", scalar_op.fgraph).unfreeze()
@@ -203,13 +211,21 @@ def _writing(kernel: Apply[Any], parts: dict[int, Variable[Any, Any]]) -> Apply[
     else:
         inputs = [get_scalar_type(v.type.dtype).make_variable() for v in kernel.inputs]
         outputs = list(scalar_op.make_node(*inputs).outputs)
+    operands = list(kernel.inputs)
     pattern = dict(kernel.op.inplace_pattern)
-    for output, part in parts.items():
-        if outputs[output].type.dtype != part.type.dtype:
-            outputs[output] = scalar_cast(outputs[output], part.type.dtype)
-        pattern[output] = len(inputs)
+    for stream, part in streams:
+        computed = outputs[stream.output]
+        if stream.added is not None:
+            inputs.append(get_scalar_type(stream.added.type.dtype).make_variable())
+            operands.append(stream.added)
+            computed = cast("Any", scalar_add)(inputs[-1], computed)
+        if computed.type.dtype != part.type.dtype:
+            computed = scalar_cast(computed, part.type.dtype)
+        outputs[stream.output] = computed
+        pattern[stream.output] = len(inputs)
         inputs.append(get_scalar_type(part.type.dtype).make_variable())
+        operands.append(part)
     make: Any = WriteElemwise
     op = make(Composite(inputs, outputs), pattern, openmp=kernel.op.openmp)
-    node: Apply[Any] = op.make_node(*kernel.inputs, *parts.values())
+    node: Apply[Any] = op.make_node(*operands)
     return node
