@@ -224,10 +224,11 @@ def stream_values(n_streams: int, size: int) -> list[np.ndarray]:
     return [rng.normal(size=size) for _ in range(n_streams)]
 
 
-def padded(producer: str = "affine") -> GraphIO:
+def padded(producer: str = "affine", length: int | None = None) -> GraphIO:
     """A kernel's result written into a vector, between two zeros."""
-    x = pt.vector("x")
-    return [x], [pt.zeros(x.shape[0] + 2)[1:-1].set(PRODUCERS[producer](x))]
+    x = pt.tensor("x", dtype="float64", shape=(length,))
+    end = -1 if length is None else 1 + length
+    return [x], [pt.zeros(x.shape[0] + 2)[1:end].set(PRODUCERS[producer](x))]
 
 
 def packed_gradient(n_rows: int) -> GraphIO:
@@ -318,7 +319,14 @@ def packed(n_rows: int) -> Reference:
     )
 
 
-PADDED = Reference("padded affine", padded, lambda size: stream_values(1, size))
+def padded_affine(length: int | None) -> Reference:
+    known = "" if length is None else ", static"
+    return Reference(
+        f"padded affine{known}",
+        lambda: padded("affine", length),
+        lambda size: stream_values(1, size),
+    )
+
 
 RADON = Reference("radon", radon, radon_values)
 STUDENT_T = Reference(
@@ -342,7 +350,7 @@ def reference(name: str) -> Reference:
     n_streams, _, producer = name.partition(" x ")
     if producer in PRODUCERS:
         return streams(producer, int(n_streams))
-    known = {r.name: r for r in [*demo_references(), STUDENT_T, PADDED]}
+    known = {r.name: r for r in [*demo_references(), STUDENT_T]}
     if name not in known:
         shapes = f"deep(n), large(n), n x one of {[*PRODUCERS]}"
         raise ValueError(f"no reference graph {name!r}; known: {shapes}, {[*known]}")

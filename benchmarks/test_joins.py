@@ -11,7 +11,7 @@ import child
 import joins
 import measure
 from conftest import Pair
-from graphs import PADDED, packed, streams
+from graphs import packed, padded_affine, streams
 from joins import LARGE_ROUNDS, ROUNDS, Case
 from rows import Row
 
@@ -55,9 +55,11 @@ def test_packed_gradient(pair: Pair, n_rows: int, linker: str) -> None:
 
 
 @pytest.mark.parametrize("linker", LINKERS)
-def test_written_slice(pair: Pair, linker: str) -> None:
-    case = Case(PADDED, linker, 1_000_000)
-    floor = 1.5 if linker == "numba" else None
+@pytest.mark.parametrize("static", [True, False])
+def test_written_slice(pair: Pair, static: bool, linker: str) -> None:
+    size = 1_000_000
+    case = Case(padded_affine(size if static else None), linker, size)
+    floor = 1.5 if linker == "numba" and static else None
     pair.report(Row(f"slice ({linker})", str(case), compared(pair, case).ratio, "x", floor=floor))
 
 

@@ -64,10 +64,8 @@ def mode_of(linker: str) -> Mode:
 @contextmanager
 def always_worth_it() -> Iterator[None]:
     """Let the rewrite take whatever it can, whether it pays or not."""
-    with (
-        mock.patch.object(_joins, "MIN_ELEMENTS", 0),
-        mock.patch.object(_joins, "MIN_STREAM_ELEMENTS", 0),
-    ):
+    least = dict.fromkeys(("MIN_ELEMENTS", "MIN_STREAM_ELEMENTS", "MIN_ALONE"), 0)
+    with mock.patch.multiple(_joins, **least):
         yield
 
 
@@ -259,7 +257,9 @@ GRAPHS: dict[str, Callable[[Variable, Variable], list[Variable]]] = {
     "a stream of another": lambda x, y: [joined([x * 2 + 1, pt.tanh(x * 2 + 1)[::-1], y + 1])],
     "scalars": lambda x, y: [pt.stack([x.sum(), pt.exp(y.sum())]), joined([x + 1, y * y])],
     "integers": lambda x, y: [joined([x * 2 + 1, pt.arange(4) * 3])],
-    "raveled": lambda x, y: [joined([pt.outer(x, y).ravel() * 2, pt.exp(x[:, None] + y).ravel()])],
+    "raveled": lambda x, y: [
+        joined([(x[:, None] * y).ravel() * 2, pt.exp(x[:, None] + y).ravel()])
+    ],
     "second axis": lambda x, y: [joined([x[:, None] * 2 + 1, pt.exp(x[:, None] + y)], axis=1)],
     "stacked": lambda x, y: [pt.stack([x * 2 + 1, pt.exp(x)]), pt.stack([y + 1, y * 3], axis=1)],
     "broadcast": lambda x, y: [joined([pt.ones_like(x) * pt.exp(y.sum()), pt.tanh(y)])],
