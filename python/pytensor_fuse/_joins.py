@@ -21,9 +21,9 @@ from pytensor.compile.aliasing import Supervisor
 from pytensor.graph.basic import Constant
 from pytensor.scalar.basic import Composite
 from pytensor.tensor.basic import Alloc, alloc
-from pytensor.tensor.elemwise import DimShuffle, Elemwise
-from pytensor.tensor.shape import Reshape
-from pytensor.tensor.subtensor import IncSubtensor, indices_from_subtensor
+from pytensor.tensor.elemwise import CAReduce, DimShuffle, Elemwise
+from pytensor.tensor.shape import Reshape, Shape_i
+from pytensor.tensor.subtensor import AdvancedIncSubtensor, IncSubtensor, indices_from_subtensor
 
 from pytensor_fuse import _compat
 from pytensor_fuse._targets import Target, max_operands, scalar_kinds
@@ -40,9 +40,9 @@ if TYPE_CHECKING:
 MIN_ELEMENTS = 512
 # So many elements of a stream cost less to copy than the part of the result costs to make.
 MIN_STREAM_ELEMENTS = 32
-# A kernel alone must write so many to make up for the two ops. A join of several streams saves as
-# many allocations as these cost, in C also a join of one.
-MIN_ALONE = 1000
+# Kernels that write few of the streams must write so many elements to make up for the two ops. If
+# they write half of several, that saves as many allocations as these cost; in C, if they write one.
+MIN_WRITTEN = 1000
 # Lengths are looked for so many Elemwise nodes up.
 _MAX_STEPS = 64
 
@@ -58,7 +58,7 @@ class JoinReason(enum.Enum):
     DTYPE = "its kernel cannot cast it to the dtype of the result"
     OPERANDS = "its kernel would have too many operands"
     SMALL = "it is too small to gain"
-    ALONE = "it has one stream to write, which may be too small to gain"
+    FEW = "kernels would write few of its streams, which may be too small to gain"
     LENGTH = "its length depends on what another kernel of the join computes"
     NO_STREAMS = "no stream of it can be written"
     AXIS = "its axis is not known when the graph is compiled"
@@ -159,10 +159,11 @@ def plan_join(fgraph: FunctionGraph, node: Apply[Any], target: Target) -> JoinPl
     ]
     streams = _independent(_within_operands(streams, target))
     n_written = sum(stream.written for stream in streams)
+    is_few = n_written == 1 or 2 * n_written < len(streams)
     if n_written == 0:
         reason = JoinReason.NO_STREAMS
-    elif n_written == 1 and target is not Target.C and _n_written(streams) < MIN_ALONE:
-        reason = JoinReason.ALONE
+    elif target is not Target.C and is_few and _n_written(streams) < MIN_WRITTEN:
+        reason = JoinReason.FEW
     else:
         reason = JoinReason.WRITTEN
     return JoinPlan(node, axis, tuple(streams), reason)
@@ -206,8 +207,8 @@ def plan_assignment(fgraph: FunctionGraph, node: Apply[Any], target: Target) -> 
     copied_sum = any(stream.added is not None and not stream.written for stream in streams)
     if copied_sum or not any(stream.written for stream in streams):
         reason = JoinReason.NO_STREAMS
-    elif _n_written(streams) < MIN_ALONE:
-        reason = JoinReason.ALONE
+    elif _n_written(streams) < MIN_WRITTEN:
+        reason = JoinReason.FEW
     elif _overwrites(fgraph, tensor, streams):
         reason = JoinReason.OVERWRITES
     else:
@@ -462,9 +463,22 @@ def _length(variable: Variable[Any, Any], dim: int) -> Source:
             dim = int(node.op.new_order[dim])
         elif _is_take(node):
             variable, dim = (node.inputs[1], 0) if dim == 0 else (node.inputs[0], dim)
+        elif isinstance(node.op, IncSubtensor | AdvancedIncSubtensor):
+            variable = node.inputs[0]
+        elif isinstance(node.op, CAReduce):
+            [variable] = node.inputs
+            reduced = range(variable.type.ndim) if node.op.axis is None else node.op.axis
+            dim = [d for d in range(variable.type.ndim) if d not in reduced][dim]
+        elif isinstance(node.op, Alloc) and _is_length(node.inputs[1 + dim]):
+            measure = node.inputs[1 + dim].owner
+            variable, dim = measure.inputs[0], measure.op.i
         else:
             break
     return variable, dim
+
+
+def _is_length(variable: Variable[Any, Any]) -> bool:
+    return variable.owner is not None and isinstance(variable.owner.op, Shape_i)
 
 
 def _rank(variable: Variable[Any, Any]) -> int:
@@ -531,9 +545,7 @@ def _ancestors(variables: Iterable[Variable[Any, Any]]) -> set[Apply[Any]]:
 
 
 def _copied(operand: Variable[Any, Any], reason: JoinReason) -> Stream:
-    shape = tuple(
-        (operand, d) if n is None else (None, n) for d, n in enumerate(operand.type.shape)
-    )
+    shape = tuple(_length(operand, d) for d in range(operand.type.ndim))
     return Stream(operand, reason, None, 0, shape)
 
 
