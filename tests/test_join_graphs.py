@@ -3,6 +3,9 @@
 Nothing here knows how the rewrite works: it is switched off by its name, and its ops are found by
 theirs. The same kernels run with and without it, so results are compared bit for bit; with those of
 stock too, but for the signs of zeros, since stock takes the constants 0.0 and -0.0 for one.
+
+There are two exceptions, for compilers may then round otherwise: in Numba kernels that sum as well,
+and kernels that an `inc_subtensor` is taken into.
 """
 
 from __future__ import annotations
@@ -64,7 +67,8 @@ def mode_of(linker: str) -> Mode:
 @contextmanager
 def always_worth_it() -> Iterator[None]:
     """Let the rewrite take whatever it can, whether it pays or not."""
-    least = dict.fromkeys(("MIN_ELEMENTS", "MIN_STREAM_ELEMENTS", "MIN_ALONE"), 0)
+    least = {name: 0 for name in vars(_joins) if name.startswith("MIN_")}
+    assert least
     with mock.patch.multiple(_joins, **least):
         yield
 
@@ -122,7 +126,7 @@ def assert_same_bits(got: Sequence[np.ndarray], expected: Sequence[np.ndarray], 
 def check(case: JoinCase, linker: str | Mode, *, rounding: float = 0.0) -> Function:
     """Assert that ours is what stock's is: results, kernels, arguments, and results kept.
 
-    ``rounding`` allows for stock's plan of the kernels, which may be another one than ours.
+    ``rounding`` is for where an addition may be done in another order, or with a product before it.
     """
     stock = compiled(case.inputs, case.outputs, linker, ours=False)
     without = compiled(case.inputs, case.outputs, linker, joins=False)
@@ -135,10 +139,11 @@ def check(case: JoinCase, linker: str | Mode, *, rounding: float = 0.0) -> Funct
         got = ours(*values)
         for value, copy in zip(values, copies, strict=True):
             np.testing.assert_array_equal(value, copy, err_msg="an argument was written over")
-        assert_same_bits(got, without(*values), "without the rewrite")
         if rounding:
+            assert_same_results(got, without(*values), rounding)
             assert_same_results(got, stock(*values), rounding)
         else:
+            assert_same_bits(got, without(*values), "without the rewrite")
             assert_equal(got, stock(*values), "by stock")
         kept += [(result, np.copy(result)) for result in got]
     for result, copy in kept:
@@ -175,7 +180,19 @@ def test_slices_in_python(program: SliceProgram) -> None:
 @few_examples
 @given(program=slice_programs(3))
 def test_slices_compiled(linker: str, program: SliceProgram) -> None:
-    note(check(build_slices(program), linker))
+    rounding = 1e-12 if any(kind % 6 == 1 for kind, *_ in program.writes) else 0.0
+    note(check(build_slices(program), linker, rounding=rounding))
+
+
+@given(join_programs())
+def test_every_join_is_explained(program: JoinProgram) -> None:
+    case = build_join(program)
+    function = compiled(case.inputs, case.outputs)
+    reports = pytensor_fuse.explain_joins(function)
+    assert len(ops_named(function, "WriteJoin")) == sum(r.eliminated for r in reports)
+    kept = [report for report in reports if not report.eliminated]
+    assert len(ops_named(function, "Join")) <= len(kept)
+    assert all(str(report.reason.value) in str(report) for report in kept)
 
 
 @few_examples
@@ -539,7 +556,7 @@ def indexed_and_reduced() -> tuple[list[Variable], list[Variable], list[np.ndarr
 )
 def test_fused_elemwise_absorbs_what_it_did() -> None:
     inputs, outputs, values = indexed_and_reduced()
-    ours = check(JoinCase(inputs, outputs, [values]), "numba")
+    ours = check(JoinCase(inputs, outputs, [values]), "numba", rounding=1e-12)
     without = compiled(inputs, outputs, "numba", joins=False)
     assert absorbed(ours) == absorbed(without)
     assert sum(absorbed(ours).values())
@@ -607,7 +624,8 @@ def packed_gradient() -> tuple[list[Variable], list[Variable], list[list[np.ndar
 @pytest.mark.parametrize("linker", LINKERS)
 def test_packed_gradient(linker: str) -> None:
     inputs, outputs, calls = packed_gradient()
-    function = check(JoinCase(inputs, outputs, calls), linker, rounding=1e-12)
+    rounding = 1e-12 if linker == "numba" else 0.0
+    function = check(JoinCase(inputs, outputs, calls), linker, rounding=rounding)
     values = calls[0]
     _, gradient = function(*values)
     direction = np.random.default_rng(9).normal(size=gradient.shape)
