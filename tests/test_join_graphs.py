@@ -673,3 +673,25 @@ def test_stock_is_stock_again() -> None:
     stock = compiled([x, y], outputs, ours=False)
     assert not is_rewritten(stock)
     assert ops_named(stock, "Join")
+
+
+@pytest.mark.skipif(
+    not hasattr(pytensor.tensor.rewriting, "fused_elemwise"), reason="PyTensor 3.0 has none"
+)
+@pytest.mark.xfail(reason="WriteJoin is no Join to the pass that makes scalars of one element")
+def test_kernels_of_one_element_are_still_made_scalar() -> None:
+    x, y = (pt.tensor(name, dtype="float64", shape=(n,)) for name, n in (("x", 1), ("y", 4)))
+    outputs = joined([x * 2 + 1, -y, y + 1])
+    without, ours = (compiled([x, y], outputs, "numba", joins=on) for on in (False, True))
+    assert is_rewritten(ours)
+    kernels = ops_named(ours, "Elemwise", "WriteElemwise")
+    assert len(kernels) == len(ops_named(without, "Elemwise"))
+
+
+@pytest.mark.xfail(reason="only slices of constant bounds from the front are looked at")
+@pytest.mark.parametrize("length", [1000, None])
+def test_slices_counted_from_the_end(length: int | None) -> None:
+    x = pt.tensor("x", dtype="float64", shape=(length,))
+    outputs = pt.zeros(x.shape[0] + 2)[1:-1].set(x * 2 + 1)
+    function = check(JoinCase([x], [outputs], [numbers(1000)]), "numba")
+    assert is_rewritten(function)
