@@ -218,6 +218,30 @@ def joined_streams(producer: str, n_streams: int, length: int | None = None) -> 
     return list(vectors), [pt.concatenate([PRODUCERS[producer](x) for x in vectors])]
 
 
+def joined_few(producer: str, n_streams: int, length: int | None = None) -> GraphIO:
+    """One stream that a kernel computes, joined with arguments as they are."""
+    vectors = [pt.tensor(f"x{i}", dtype="float64", shape=(length,)) for i in range(n_streams)]
+    middle = n_streams // 2
+    computed = PRODUCERS[producer](vectors[middle])
+    return list(vectors), [pt.concatenate([*vectors[:middle], computed, *vectors[middle + 1 :]])]
+
+
+def joined_columns(producer: str, n_streams: int, width: int | None) -> GraphIO:
+    """Streams of matrices of that many columns joined along axis 1; stacked vectors if None."""
+    make = PRODUCERS[producer]
+    if width is None:
+        vectors = [pt.vector(f"x{i}", dtype="float64") for i in range(n_streams)]
+        return list(vectors), [pt.stack([make(x) for x in vectors], axis=1)]
+    matrices = [pt.matrix(f"x{i}", dtype="float64") for i in range(n_streams)]
+    return list(matrices), [pt.concatenate([make(x) for x in matrices], axis=1)]
+
+
+def stacked_rows(producer: str, n_streams: int) -> GraphIO:
+    """Streams of vectors stacked along axis 0."""
+    vectors = [pt.vector(f"x{i}", dtype="float64") for i in range(n_streams)]
+    return list(vectors), [pt.stack([PRODUCERS[producer](x) for x in vectors])]
+
+
 def stream_values(n_streams: int, size: int) -> list[np.ndarray]:
     """``size`` is the length of each stream."""
     rng = _rng()
@@ -306,6 +330,39 @@ def streams(producer: str, n_streams: int, length: int | None = None) -> Referen
     return Reference(
         f"{n_streams} x {producer}{known}",
         lambda: joined_streams(producer, n_streams, length),
+        lambda size: stream_values(n_streams, size),
+    )
+
+
+def few_written(producer: str, n_streams: int, length: int | None = None) -> Reference:
+    """One computed stream among arguments."""
+    known = "" if length is None else ", static"
+    return Reference(
+        f"{producer} among {n_streams}{known}",
+        lambda: joined_few(producer, n_streams, length),
+        lambda size: stream_values(n_streams, size),
+    )
+
+
+def columns(producer: str, n_streams: int, width: int | None) -> Reference:
+    """Streams side by side; the size is the number of rows."""
+    if width is None:
+        return Reference(
+            f"{n_streams} x {producer} stacked, axis 1",
+            lambda: joined_columns(producer, n_streams, None),
+            lambda size: stream_values(n_streams, size),
+        )
+    return Reference(
+        f"{n_streams} x {producer} of {width} columns, axis 1",
+        lambda: joined_columns(producer, n_streams, width),
+        lambda size: [_rng().normal(size=(size, width)) for _ in range(n_streams)],
+    )
+
+
+def rows_stacked(producer: str, n_streams: int) -> Reference:
+    return Reference(
+        f"{n_streams} x {producer} stacked, axis 0",
+        lambda: stacked_rows(producer, n_streams),
         lambda size: stream_values(n_streams, size),
     )
 

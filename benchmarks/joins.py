@@ -2,6 +2,7 @@
 
     python benchmarks/joins.py noise [numba|c]    # stock against stock: what the harness can tell
     python benchmarks/joins.py sweep [numba|c]    # stock against ours over the small sizes
+    python benchmarks/joins.py gate [numba|c]     # the same over other kinds of joins, to 10^6
 
 A round calls each side for a few milliseconds; a figure is the median of the rounds' ratios. The
 clock is that of the thread, which stands still while something else has the processor: a batch is
@@ -22,7 +23,7 @@ import numpy as np
 from pytensor.compile.executor import Function
 
 import measure
-from graphs import Reference, streams
+from graphs import Reference, columns, few_written, packed, rows_stacked, streams
 
 MODES = {"numba": "NUMBA", "c": "CVM"}
 BATCH_SECONDS = 0.003
@@ -57,6 +58,28 @@ def small_cases(linker: str) -> Iterator[Case]:
     for producer in ("affine", "tanh"):
         for size in SMALL_SIZES:
             yield Case(streams(producer, 4, size), linker, size)
+
+
+def gate_cases(linker: str) -> Iterator[Case]:
+    """Joins of other kinds, of which what does not pay must be left alone."""
+    for producer in ("affine", "tanh"):
+        for n_streams in (2, 4, 16):
+            for size in (1, 10, 100, 1_000, 10_000, 100_000):
+                yield Case(few_written(producer, n_streams), linker, size)
+        for size in (10, 100, 1_000, 10_000):
+            yield Case(few_written(producer, 4, size), linker, size)
+        for n_streams in (2, 4):
+            for size in (1, 10, 100, 1_000, 10_000, 100_000):
+                yield Case(rows_stacked(producer, n_streams), linker, size)
+                for width in (None, 3, 100):
+                    if size * (width or 1) <= 300_000:
+                        yield Case(columns(producer, n_streams, width), linker, size)
+    for n_streams in (2, 16):
+        for size in (100_000, 1_000_000):
+            if n_streams * size <= 2_000_000:
+                yield Case(streams("affine", n_streams), linker, size)
+    for n_rows in (20, 173, 2_000, 20_000):
+        yield Case(packed(n_rows), linker, n_rows)
 
 
 def function_of(reference: Reference, linker: str, *, ours: bool) -> Function:
@@ -154,17 +177,22 @@ def noise(linker: str) -> None:
         )
 
 
-def slowest_first(linker: str, limit: float) -> list[tuple[float, Case]]:
-    """The set's times as multiples of stock's, the largest first.
+def slowest_first(
+    cases: Iterator[Case], limit: float, rounds: int = ROUNDS
+) -> list[tuple[float, Case]]:
+    """The cases' times as multiples of stock's, the largest first.
 
     A case over the limit is measured twice more, and the median of the three is taken.
     """
     results = []
-    for case in small_cases(linker):
+    for case in cases:
+        linker = case.linker
         stock, ours = both(case.reference, linker)
         values = case.reference.values(case.size)
-        assert_same_answer(stock, ours, values)
-        timings = [timed(stock, ours, values)]
+        # Sums in the packed gradients may be added in another order.
+        assert_same_answer(stock, ours, values, exactly="packed" not in case.reference.name)
+        n_rounds = min(rounds, LARGE_ROUNDS) if case.size > 10_000 else rounds
+        timings = [timed(stock, ours, values, rounds=n_rounds)]
         if 1 / timings[0].ratio > limit:
             timings += [timed(stock, ours, values) for _ in range(2)]
         results.append((median(1 / found.ratio for found in timings), case))
@@ -174,11 +202,20 @@ def slowest_first(linker: str, limit: float) -> list[tuple[float, Case]]:
 
 def sweep(linker: str) -> None:
     """The set, and the slowest of it once more at the end."""
-    for slower, case in slowest_first(linker, limit=1.03)[:15]:
+    _show(linker, slowest_first(small_cases(linker), limit=1.03))
+
+
+def gate(linker: str) -> None:
+    """The same over other kinds of joins."""
+    _show(linker, slowest_first(gate_cases(linker), limit=1.02, rounds=31))
+
+
+def _show(linker: str, found: list[tuple[float, Case]]) -> None:
+    for slower, case in found[:15]:
         print(f"{linker}: {slower:.3f} of stock's time: {case}")
 
 
-COMMANDS: dict[str, Callable[[str], None]] = {"noise": noise, "sweep": sweep}
+COMMANDS: dict[str, Callable[[str], None]] = {"noise": noise, "sweep": sweep, "gate": gate}
 
 if __name__ == "__main__":
     for name in sys.argv[2:] or [*MODES]:

@@ -4,12 +4,14 @@ import numpy as np
 import pytensor
 import pytensor.tensor as pt
 import pytest
-from pytensor.compile.mode import get_mode
+from pytensor.compile.mode import Mode, get_mode
+from pytensor.link.vm import VMLinker
 from pytensor.tensor.basic import Join
 from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.subtensor import IncSubtensor
 
 import pytensor_fuse
+from pytensor_fuse import _joins
 from pytensor_fuse._joins import JoinReason
 from pytensor_fuse._write_ops import WriteElemwise, WriteJoin, WriteSplit
 from pytensor_fuse._write_streams import explain_joins
@@ -51,6 +53,12 @@ def check(inputs, outputs, mode, *calls, **options):
     return f
 
 
+@pytest.fixture
+def _always_worth_it(monkeypatch):
+    for name in [name for name in vars(_joins) if name.startswith("MIN_")]:
+        monkeypatch.setattr(_joins, name, 0)
+
+
 def reasons(f):
     [report] = explain_joins(f)
     return report.streams
@@ -80,6 +88,7 @@ def test_kernels_write_into_the_result(mode):
     assert len(nodes(f, WriteElemwise)) == 3
 
 
+@pytest.mark.usefixtures("_always_worth_it")
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("axis", [0, 1])
 def test_joins_of_matrices(mode, axis):
@@ -101,12 +110,14 @@ def test_raveled_streams(mode):
         f(rand(3), rand(4, 5), rand(5, 4))
 
 
+@pytest.mark.usefixtures("_always_worth_it")
 @pytest.mark.parametrize("mode", MODES)
 def test_stacked_streams(mode):
     f = check([x, y], pt.stack([pt.exp(x) * 2, pt.sin(y)]), mode, (rand(40), rand(40)))
     assert reasons(f) == (WRITTEN, WRITTEN)
 
 
+@pytest.mark.usefixtures("_always_worth_it")
 @pytest.mark.parametrize("mode", MODES)
 def test_nested_joins_are_one(mode):
     inner = pt.concatenate([x * 2 + 1, y])
@@ -449,3 +460,98 @@ def test_a_stream_alone_is_written_where_that_gains():
     long = pt.vector("long", shape=(5000,))
     f = check([long, y], pt.concatenate([long * 2 + 1, y]), "NUMBA", (rand(5000), rand(3)))
     assert nodes(f, WriteJoin)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_other_outputs_of_kernels_still_overwrite_inputs(mode):
+    # The kernel of the gradients also gives what is summed up later, over what nothing needs.
+    spare = pt.cumsum(x)
+    a, b = pt.exp(spare) * y, pt.exp(spare) + y
+    f = check([x, y, z], [pt.concatenate([a, pt.sin(z)]), b], mode, (rand(6), rand(6), rand(2)))
+    [kernel] = [node for node in nodes(f, WriteElemwise) if len(node.outputs) == 2]
+    assert len(kernel.op.inplace_pattern) == 2
+    state = pytensor.shared(np.ones(6), name="state")
+    a, b = pt.exp(spare) * state, pt.exp(spare) + state
+    f = pytensor.function(
+        [x, z], pt.concatenate([a, pt.sin(z)]), updates={state: b}, mode=get_mode(mode)
+    )
+    [kernel] = [node for node in nodes(f, WriteElemwise) if len(node.outputs) == 2]
+    [written_over] = [
+        kernel.inputs[i] for i in kernel.op.inplace_pattern.values() if kernel.inputs[i].name
+    ]
+    assert written_over.name == "state"
+    f(rand(6), rand(2))
+    np.testing.assert_allclose(state.get_value(), np.exp(np.cumsum(rand(6))) + 1)
+
+
+PYTHON = Mode(linker="py", optimizer="fast_run")
+
+
+@pytest.mark.parametrize("linker", ["py", "vm"])
+def test_python_linkers_keep_joins_of_what_may_be_small(linker):
+    mode = Mode(linker=linker, optimizer="fast_run")
+    if linker == "vm":
+        mode = Mode(linker=VMLinker(c_thunks=False, use_cloop=False), optimizer="fast_run")
+    f = check([x, y], pt.concatenate([pt.exp(x), y * 2 + 1]), mode, (rand(3), rand(4)))
+    [report] = explain_joins(f)
+    assert report.reason is JoinReason.FEW
+    long = [pt.vector(shape=(300_000,)) for _ in range(2)]
+    f = check(long, pt.concatenate([pt.exp(v) for v in long]), mode, [rand(300_000)] * 2)
+    assert nodes(f, WriteJoin)
+
+
+@pytest.mark.usefixtures("_always_worth_it")
+def test_one_scalar_op_is_run_by_numpy():
+    f = check(
+        [x, y, z, A],
+        pt.concatenate([pt.exp(x), z + y, pt.tanh(A).ravel()]),
+        PYTHON,
+        (rand(5), rand(6), rand(6), rand(2, 3)),
+    )
+    kernels = nodes(f, WriteElemwise)
+    assert len(kernels) == 3
+    assert all(node.tag.alone is not None for node in kernels)
+    i = pt.ivector("i")
+    values = np.arange(1, 4, dtype="int32"), rand(5)
+    check([i, x], pt.concatenate([pt.sqrt(i), -x]), PYTHON, values)
+    with pytest.raises(ValueError, match=r"(?i)shape|broadcast"):
+        f(rand(5), rand(5), rand(6), rand(2, 3))
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_rows_that_lie_apart(mode):
+    out = pt.stack([pt.exp(x) * 2, pt.sin(y)], axis=1)
+    f = check([x, y], out, mode, (rand(40), rand(40)))
+    [report] = explain_joins(f)
+    if mode == "NUMBA":
+        assert report.eliminated == (len(report.streams) >= 3)
+    else:
+        assert set(report.streams) == {JoinReason.INTERLEAVED}
+    wide = pt.concatenate([A * 2 + 1, B - 1, A + B], axis=1)
+    f = check([A, B], wide, mode, (rand(4, 40), rand(4, 40)), (rand(40, 4).T, rand(4, 40)))
+    assert nodes(f, WriteJoin) if mode == "CVM" else not nodes(f, WriteJoin)
+    dear = pt.concatenate([pt.tanh(A), pt.exp(B), pt.exp(A + B)], axis=1)
+    f = check([A, B], dear, mode, (rand(4, 40), rand(4, 40)), (rand(4, 3), rand(4, 3)))
+    assert nodes(f, WriteJoin)
+
+
+def test_contiguous_rows_of_any_number_of_dimensions():
+    tensors = pt.tensor4s("tuv")
+    t, u, v = tensors
+    shapes = (2, 3, 4, 20), (1, 3, 1, 17), (2, 0, 3, 18), (2, 3, 2, 0), (3, 2, 2, 5)
+    values = [(rand(*shape),) * 3 for shape in shapes]
+    values += [
+        (rand(20, 4, 3, 2).T, rand(2, 3, 4, 20), rand(2, 3, 4, 40)[..., ::-2]),
+        (rand(2, 3, 4, 20),) * 2 + (rand(3, 4, 20, 2).transpose(3, 0, 1, 2),),
+    ]
+    for axis in (1, 2, 3):
+        out = pt.concatenate([t * 2 + x.sum(), u - 1, pt.exp(v)], axis=axis)
+        f = check([*tensors, x], out, "CVM", *((*case, rand(3)) for case in values))
+        assert len(nodes(f, WriteElemwise)) == 3
+
+
+def test_single_elements_stay_scalars_in_numba():
+    one = pt.vector("one", shape=(1,))
+    f = check([one, x, y], pt.concatenate([one * 2, x + 1, -y]), "NUMBA", ([1.0], rand(3), rand(4)))
+    [report] = explain_joins(f)
+    assert report.reason is JoinReason.FEW

@@ -19,7 +19,24 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from pytensor.compile.aliasing import Supervisor
 from pytensor.graph.basic import Constant
-from pytensor.scalar.basic import Composite
+from pytensor.scalar.basic import (
+    Abs,
+    Add,
+    Cast,
+    Composite,
+    Identity,
+    LogicalComparison,
+    Mul,
+    Neg,
+    ScalarMaximum,
+    ScalarMinimum,
+    Second,
+    Sqr,
+    Sqrt,
+    Sub,
+    Switch,
+    TrueDiv,
+)
 from pytensor.tensor.basic import Alloc, alloc
 from pytensor.tensor.elemwise import CAReduce, DimShuffle, Elemwise
 from pytensor.tensor.shape import Reshape, Shape_i
@@ -32,7 +49,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from pytensor.graph.basic import Apply, Variable
-    from pytensor.graph.fg import FunctionGraph
+    from pytensor.graph.fg import FrozenFunctionGraph, FunctionGraph
 
     from pytensor_fuse._write_ops import Slot
 
@@ -43,6 +60,32 @@ MIN_STREAM_ELEMENTS = 32
 # Kernels that write few of the streams must write so many elements to make up for the two ops. If
 # they write half of several, that saves as many allocations as these cost; in C, if they write one.
 MIN_WRITTEN = 1000
+# In Python the ops cost more than the arrays do, until these no longer fit the caches.
+MIN_WRITTEN_IN_PYTHON = 500_000
+# Numba's loops over parts that are not contiguous are not vectorized. Where that counts, a stream
+# has to have so many elements, or so few in a row that they would not be in an array of their own.
+MIN_INTERLEAVED = 50_000
+_MAX_SHORT_ROW = 3
+# PyTensor's C code is slow at writing single elements that lie apart, NumPy's copies are not.
+MIN_ROW = 2
+# A kernel of these alone is vectorized, so how elements lie in memory counts.
+_VECTORIZED = (
+    Abs,
+    Add,
+    Cast,
+    Identity,
+    LogicalComparison,
+    Mul,
+    Neg,
+    ScalarMaximum,
+    ScalarMinimum,
+    Second,
+    Sqr,
+    Sqrt,
+    Sub,
+    Switch,
+    TrueDiv,
+)
 # Lengths are looked for so many Elemwise nodes up.
 _MAX_STEPS = 64
 
@@ -60,6 +103,7 @@ class JoinReason(enum.Enum):
     SMALL = "it is too small to gain"
     FEW = "kernels would write few of its streams, which may be too small to gain"
     LENGTH = "its length depends on what another kernel of the join computes"
+    INTERLEAVED = "its rows lie apart in the result, which is slower than to copy it there"
     NO_STREAMS = "no stream of it can be written"
     AXIS = "its axis is not known when the graph is compiled"
     DEBUG = "DebugMode takes parts along this axis for overlapping"
@@ -157,12 +201,18 @@ def plan_join(fgraph: FunctionGraph, node: Apply[Any], target: Target) -> JoinPl
         _stream(fgraph, operand, counts[operand], joined.dtype, joined.ndim, target)
         for operand in operands
     ]
+    if any(n != 1 for n in joined.shape[:axis]):
+        streams = [
+            _copied(stream.variable, JoinReason.INTERLEAVED)
+            if stream.written and _interleaves(stream, axis, target)
+            else stream
+            for stream in streams
+        ]
     streams = _independent(_within_operands(streams, target))
     n_written = sum(stream.written for stream in streams)
-    is_few = n_written == 1 or 2 * n_written < len(streams)
     if n_written == 0:
         reason = JoinReason.NO_STREAMS
-    elif target is not Target.C and is_few and _n_written(streams) < MIN_WRITTEN:
+    elif _n_written(streams) < _least(streams, joined.ndim, target):
         reason = JoinReason.FEW
     else:
         reason = JoinReason.WRITTEN
@@ -207,7 +257,7 @@ def plan_assignment(fgraph: FunctionGraph, node: Apply[Any], target: Target) -> 
     copied_sum = any(stream.added is not None and not stream.written for stream in streams)
     if copied_sum or not any(stream.written for stream in streams):
         reason = JoinReason.NO_STREAMS
-    elif _n_written(streams) < MIN_WRITTEN:
+    elif _n_written(streams) < max(MIN_WRITTEN, _least(streams, kind.ndim, target)):
         reason = JoinReason.FEW
     elif _overwrites(fgraph, tensor, streams):
         reason = JoinReason.OVERWRITES
@@ -402,6 +452,40 @@ def _stream(
     return Stream(operand, JoinReason.WRITTEN, kernel, output, shape)
 
 
+def _least(streams: Sequence[Stream], ndim: int, target: Target) -> int:
+    """Return how many elements kernels have to be known to write, for what they save."""
+    if target is Target.PYTHON:
+        return MIN_WRITTEN_IN_PYTHON
+    if target is not Target.NUMBA:
+        return 0
+    n_written = sum(stream.written for stream in streams)
+    is_few = n_written < (2 if ndim == 1 else 3) or 2 * n_written < len(streams)
+    # Numba's Join takes single elements as scalars, for which nothing is allocated.
+    has_scalars = any(_n_elements(s.variable.type.shape) == 1 for s in streams if not s.written)
+    return MIN_WRITTEN if is_few or has_scalars else 0
+
+
+def _interleaves(stream: Stream, axis: int, target: Target) -> bool:
+    """Whether a kernel takes longer over a part of separate rows than it saves."""
+    shape = stream.variable.type.shape
+    row = _n_elements(shape[axis:])
+    if target is not Target.NUMBA:
+        return row is not None and row < MIN_ROW
+    return (
+        (row is None or row > _MAX_SHORT_ROW)
+        and (_n_elements(shape) or 0) < MIN_INTERLEAVED
+        and _is_vectorized(cast("Apply[Any]", stream.kernel))
+    )
+
+
+def _is_vectorized(kernel: Apply[Any]) -> bool:
+    scalar_op = kernel.op.scalar_op
+    if isinstance(scalar_op, Composite):
+        nodes = cast("FrozenFunctionGraph", scalar_op.fgraph).toposort()
+        return all(isinstance(node.op, _VECTORIZED) for node in nodes)
+    return isinstance(scalar_op, _VECTORIZED)
+
+
 def _raveled(variable: Variable[Any, Any]) -> Variable[Any, Any]:
     """Return what a vector is the raveled view of, or the vector itself."""
     node = variable.owner
@@ -420,9 +504,10 @@ def _compiles(kernel: Apply[Any], target: Target) -> bool:
     scalar_op = kernel.op.scalar_op
     if isinstance(scalar_op, Composite):
         return not (target is not Target.NUMBA and _has_float16(kernel))
-    if target is Target.PYTHON or _has_float16(kernel):
-        # NumPy's own function for one scalar op beats a kernel that is run in Python.
+    if _has_float16(kernel):
         return False
+    if target is Target.PYTHON:
+        return True
     [kind] = scalar_kinds([kernel])
     return kind is not None and kind.compiles(target)
 

@@ -42,7 +42,8 @@ from pytensor_fuse import _startup
 from pytensor_fuse._errors import RegistrationError
 from pytensor_fuse._rewriter import attach_merging, fuse_profiled, merge_profiled
 from pytensor_fuse._signatures import compare_exactly
-from pytensor_fuse._write_streams import JoinBufferElimination, JoinsKept
+from pytensor_fuse._targets import Target
+from pytensor_fuse._write_streams import JoinBufferElimination, JoinsKept, TargetKnown
 from pytensor_fuse._write_targets import keep_write_targets
 
 if TYPE_CHECKING:
@@ -165,6 +166,17 @@ _settings = [_Setting(on=False)]
 # The pass over joins, one for the process.
 _joins: JoinsKept = JoinsKept()
 _joins.name = _JOINS
+_in_c = TargetKnown(Target.C)
+_in_c.name = f"{_JOINS}_in_c"
+_in_numba = TargetKnown(Target.NUMBA)
+_in_numba.name = f"{_JOINS}_in_numba"
+# What is registered, in the order of their positions, and under which tags beside its name.
+_LISTED: tuple[tuple[Any, float, tuple[str, ...]], ...] = (
+    # Linkers that do not run C exclude the tag that says so, and Numba's asks for its own.
+    (_in_c, _JOINS_POSITION - 0.02, (TargetKnown.__name__, "fast_run", "cxx_only")),
+    (_in_numba, _JOINS_POSITION - 0.01, (TargetKnown.__name__, "numba")),
+    (_joins, _JOINS_POSITION, (JoinBufferElimination.__name__, "fast_run", "inplace")),
+)
 # The rewriters that were registered when the passes were switched on.
 _switched: list[FusionOptimizer | MergeOptimizer] = []
 
@@ -287,33 +299,30 @@ def _switch() -> None:
 
 
 def _list_joins(on: bool) -> None:
-    """Register the pass over joins, or remove every trace of it.
+    """Register the pass over joins and what it needs, or remove every trace of them.
 
-    PyTensor has no such pass, so there is no entry to change the class of. Its own `register` fails
-    if a query has named the pass before, and nothing of it removes an entry. Sets and dicts are
-    replaced, not changed, as another thread may be in the middle of a query. What keeps the object
-    from a query while it was on finds its class changed.
+    PyTensor has no such passes, so there is no entry to change the class of. Its own `register`
+    fails if a query has named the pass before, and nothing of it removes an entry. Sets and dicts
+    are replaced, not changed, as another thread may be in the middle of a query. What keeps the
+    pass from a query while it was on finds its class changed.
     """
     if on == (_JOINS in optdb._names):
         return
+    _joins.__class__ = JoinBufferElimination if on else JoinsKept
     tags = vars(optdb)["__db__"]
-    keys = (_JOINS, JoinBufferElimination.__name__, "fast_run", "inplace")
-    if on:
-        _joins.__class__ = JoinBufferElimination
-        optdb._names = {*optdb._names, _JOINS}
-        optdb.__position__ = {**optdb.__position__, _JOINS: _JOINS_POSITION}
-        for key in keys:
-            tags[key] = OrderedSet([*tags.get(key, ()), _joins])
-        return
-    for key in keys:
-        others = OrderedSet(rewriter for rewriter in tags[key] if rewriter is not _joins)
-        if others:
-            tags[key] = others
-        else:
-            del tags[key]
-    optdb.__position__ = {k: p for k, p in optdb.__position__.items() if k != _JOINS}
-    optdb._names = optdb._names - {_JOINS}
-    _joins.__class__ = JoinsKept
+    for rewriter, position, listed in _LISTED:
+        name = rewriter.name
+        others = {key: place for key, place in optdb.__position__.items() if key != name}
+        optdb.__position__ = {**others, name: position} if on else others
+        optdb._names = optdb._names | {name} if on else optdb._names - {name}
+        for key in (name, *listed):
+            rewriters = OrderedSet(other for other in tags.get(key, ()) if other is not rewriter)
+            if on:
+                rewriters.add(rewriter)
+            if rewriters:
+                tags[key] = rewriters
+            else:
+                del tags[key]
 
 
 settle(_startup.wanted())

@@ -33,6 +33,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from pytensor.graph.basic import Apply
 from pytensor.link.c.op import COp
+from pytensor.scalar.basic import Composite
 from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.type import TensorType, values_eq_approx_always_true
 from pytensor.tensor.type_other import none_type_t
@@ -48,6 +49,9 @@ if TYPE_CHECKING:
 # Where a dimension's length comes from: an input and a dimension of it, or STATIC and the length.
 Length = tuple[int, int]
 STATIC = -1
+
+# Shorter rows are as fast in PyTensor's loop over any strides.
+_MIN_ROW = 16
 
 # The bounds of a slice; the second may be missing.
 Slot = tuple[int, int | None]
@@ -464,7 +468,55 @@ class WriteElemwise(Elemwise):
     PyTensor's C code has a loop for contiguous operands that compilers can vectorize, but takes it
     with several inputs only if all their lengths are known when the graph is compiled. Where the
     loop begins the lengths have been found equal, so this class always has that loop.
+
+    Run in Python, a Composite of one scalar op would be called for each element; NumPy's function
+    for the op is called instead, as without the input.
     """
+
+    def prepare_node(
+        self, node: Apply[Any], storage_map: Any, compute_map: Any, impl: str | None
+    ) -> None:
+        if impl == "py":
+            node.tag.alone = alone = self._alone(node)
+            if alone is not None:
+                alone.op.prepare_node(alone, storage_map, compute_map, impl)
+        super().prepare_node(node, storage_map, compute_map, impl)  # type: ignore[no-untyped-call]
+
+    def _alone(self, node: Apply[Any]) -> Apply[Any] | None:
+        """Return the node that computes what is written, if that is one scalar op."""
+        if not isinstance(self.scalar_op, Composite) or self.inplace_pattern != {
+            0: len(node.inputs) - 1
+        }:
+            return None
+        inner: Any = self.scalar_op.fgraph
+        scalar_node = inner.outputs[0].owner
+        if scalar_node is None or list(scalar_node.inputs) != list(inner.inputs[:-1]):
+            return None
+        make: Any = Elemwise
+        alone: Apply[Any] = make(scalar_node.op).make_node(*(v.type() for v in node.inputs[:-1]))
+        return alone if alone.outputs[0].type.dtype == node.outputs[0].type.dtype else None
+
+    def perform(
+        self, node: Apply[Any], inputs: Sequence[Any], output_storage: Sequence[list[Any]]
+    ) -> None:
+        """Write over the inputs that the pattern names.
+
+        Raises
+        ------
+        ValueError
+            If shapes do not match.
+        """
+        alone = getattr(node.tag, "alone", None)
+        if alone is None:
+            super().perform(node, inputs, output_storage)  # type: ignore[no-untyped-call]
+            return
+        *read, target = inputs
+        computed: list[Any] = [None]
+        alone.op.perform(alone, read, [computed])
+        if computed[0].shape != target.shape:
+            raise ValueError(f"shape mismatch: {computed[0].shape} written over {target.shape}")
+        target[...] = computed[0]
+        output_storage[0][0] = target
 
     def _c_all(
         self,
@@ -491,7 +543,7 @@ class WriteElemwise(Elemwise):
         outputs: list[str],
         sub: dict[str, Any],
     ) -> tuple[str, str] | None:
-        """Return a test of whether operands are contiguous, and the loop for when they are."""
+        """Return a test of whether operands, or their rows, are contiguous, and the loop for it."""
         shape = node.outputs[0].type.shape
         if all(length == 1 for length in shape):
             return None
@@ -506,7 +558,6 @@ class WriteElemwise(Elemwise):
                 return None
             else:
                 arrays.append(operand)
-                before.append(f"dtype_{operand} *{operand}_p = {pointer};")
                 inside.append(f"dtype_{operand} &{operand}_i = {operand}_p[i];")
         code = self.scalar_op.c_code(
             node.tag.fake_node,
@@ -516,21 +567,53 @@ class WriteElemwise(Elemwise):
             sub,
         )
         newline = "\n"
-        return (
-            " && ".join(f"PyArray_ISCONTIGUOUS({operand})" for operand in arrays),
-            f"""
-            npy_intp n = PyArray_SIZE({outputs[0]});
-            {newline.join(before)}
+        loop = f"""
             for (npy_intp i = 0; i < n; i++) {{
                 {newline.join(inside)}
                 {code}
+            }}
+            """
+        first = outputs[0]
+        contiguous = " && ".join(f"PyArray_ISCONTIGUOUS({operand})" for operand in arrays)
+        if len(shape) < 2:
+            before += [f"dtype_{a} *{a}_p = (dtype_{a} *)PyArray_DATA({a});" for a in arrays]
+            return contiguous, f"npy_intp n = PyArray_SIZE({first}); {newline.join(before)} {loop}"
+        last = len(shape) - 1
+        unit = " && ".join(f"PyArray_STRIDES({a})[{last}] == sizeof(dtype_{a})" for a in arrays)
+        starts = [
+            f"dtype_{a} *{a}_p = (dtype_{a} *)(PyArray_BYTES({a}) + places[{k}]);"
+            for k, a in enumerate(arrays)
+        ]
+        return (
+            f"({contiguous}) || (PyArray_DIMS({first})[{last}] >= {_MIN_ROW} && {unit})",
+            f"""
+            npy_intp n = PyArray_DIMS({first})[{last}], rows = 1;
+            if ({contiguous}) {{
+                n = PyArray_SIZE({first});
+            }} else {{
+                rows = PyArray_SIZE({first}) / n;
+            }}
+            PyArrayObject *arrays[{len(arrays)}] = {{{", ".join(arrays)}}};
+            npy_intp places[{len(arrays)}] = {{0}}, index[{last}] = {{0}};
+            {newline.join(before)}
+            while (rows--) {{
+                {newline.join(starts)}
+                {loop}
+                for (int d = {last - 1}; rows && d >= 0; d--) {{
+                    npy_intp steps = ++index[d] < PyArray_DIMS({first})[d] ? 1 : 1 - index[d];
+                    for (int k = 0; k < {len(arrays)}; k++) {{
+                        places[k] += steps * PyArray_STRIDES(arrays[k])[d];
+                    }}
+                    if (steps == 1) break;
+                    index[d] = 0;
+                }}
             }}
             """,
         )
 
     def c_code_cache_version_apply(self, node: Apply[Any]) -> tuple[Any, ...]:
         version = super().c_code_cache_version_apply(node)  # type: ignore[no-untyped-call]
-        return (*version, "contiguous", 1) if version else ()
+        return (*version, "contiguous", 2) if version else ()
 
 
 def _joined(

@@ -18,6 +18,7 @@ from pytensor.graph.utils import InconsistencyError
 from pytensor.scalar.basic import Composite, get_scalar_type
 from pytensor.scalar.basic import add as scalar_add
 from pytensor.scalar.basic import cast as scalar_cast
+from pytensor.tensor.rewriting.elemwise import InplaceElemwiseOptimizer
 
 from pytensor_fuse import _compat
 from pytensor_fuse._joins import (
@@ -99,6 +100,24 @@ def explain_joins(compiled: Function | FunctionGraph) -> tuple[JoinReport, ...]:
     return _reports.get(fgraph, ())
 
 
+_known_targets: WeakKeyDictionary[FunctionGraph, Target] = WeakKeyDictionary()
+
+
+class TargetKnown(GraphRewriter):
+    """Says which target a graph is being compiled for, to the passes that come after it.
+
+    PyTensor 3.0 does not say; but what its linkers ask the databases for differs, so a pass that
+    is listed under the right tags runs for one target alone.
+    """
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+
+    def apply(self, fgraph: FunctionGraph) -> None:
+        """Note the target."""
+        _known_targets[fgraph] = self.target
+
+
 class JoinsKept(GraphRewriter):
     """What is registered while the package is off: it leaves every graph alone."""
 
@@ -116,7 +135,10 @@ class JoinBufferElimination(JoinsKept):
 
     def apply(self, fgraph: FunctionGraph) -> None:
         """Eliminate the joins of ``fgraph`` that are worth it."""
-        eliminate_joins(fgraph, resolve_target(None, fgraph))
+        target = resolve_target(None, fgraph)
+        if target is Target.STRICT:
+            target = _known_targets.get(fgraph, Target.PYTHON)
+        eliminate_joins(fgraph, target)
 
 
 def eliminate_joins(fgraph: FunctionGraph, target: Target) -> tuple[JoinReport, ...]:
@@ -143,8 +165,48 @@ def eliminate_joins(fgraph: FunctionGraph, target: Target) -> tuple[JoinReport, 
         reports.append(
             JoinReport(str(node), plan.axis, reason, tuple(s.reason for s in plan.streams))
         )
+    for node in fgraph.toposort():
+        if isinstance(node.op, WriteElemwise):
+            _overwrite_inputs(fgraph, node)
     _reports[fgraph] = tuple(reports)
     return _reports[fgraph]
+
+
+def _overwrite_inputs(fgraph: FunctionGraph, node: Apply[Any]) -> None:
+    """Let the other outputs of a kernel that writes into parts overwrite its inputs.
+
+    PyTensor's pass that does this leaves nodes alone that destroy something already. The first
+    choice for an output is the shared variable that it updates.
+    """
+    stock = InplaceElemwiseOptimizer()
+    protected = stock._get_protected_inputs(fgraph)
+    updated = {
+        fgraph.outputs[i]: fgraph.inputs[j]
+        for i, j in cast("dict[int, int]", fgraph.update_mapping or {}).items()
+    }
+    pairs = sorted(
+        (
+            pair
+            for pair in stock.filter_candidate_pairs(fgraph, node, protected)
+            if pair[0][0] not in node.op.inplace_pattern
+        ),
+        key=lambda pair: updated.get(pair[0][1]) is not pair[1][1],
+    )
+    for (output, _), (position, _) in pairs:
+        pattern = node.op.inplace_pattern
+        if output in pattern or position in pattern.values():
+            continue
+        make: Any = WriteElemwise
+        op = make(node.op.scalar_op, {**pattern, output: position}, openmp=node.op.openmp)
+        new = op.make_node(*node.inputs)
+        try:
+            fgraph.replace_all_validate(
+                list(zip(node.outputs, new.outputs, strict=True)), reason=_NAME
+            )
+        except InconsistencyError:
+            continue
+        copy_stack_trace(node.outputs, new.outputs)
+        node = new
 
 
 def _eliminate(
