@@ -6,14 +6,14 @@ import pytensor.tensor as pt
 import pytest
 from pytensor.compile.mode import Mode, get_mode
 from pytensor.link.vm import VMLinker
-from pytensor.tensor.basic import Join
+from pytensor.tensor.basic import Alloc, Join
 from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.subtensor import IncSubtensor
 
 import pytensor_fuse
 from pytensor_fuse import _joins
 from pytensor_fuse._joins import JoinReason
-from pytensor_fuse._write_ops import WriteElemwise, WriteJoin, WriteSplit
+from pytensor_fuse._write_ops import WriteElemwise, WriteFill, WriteJoin, WriteSplit
 from pytensor_fuse._write_streams import explain_joins
 
 MODES = ["NUMBA", "CVM"]
@@ -555,3 +555,50 @@ def test_single_elements_stay_scalars_in_numba():
     f = check([one, x, y], pt.concatenate([one * 2, x + 1, -y]), "NUMBA", ([1.0], rand(3), rand(4)))
     [report] = explain_joins(f)
     assert report.reason is JoinReason.FEW
+
+
+@pytest.mark.usefixtures("_always_worth_it")
+@pytest.mark.parametrize("mode", [*MODES, PYTHON])
+def test_streams_that_are_filled_with_a_number(mode):
+    n, a = pt.lscalar("n"), pt.scalar("a")
+    k = pt.scalar("k", dtype="int32")
+    out = pt.concatenate(
+        [pt.alloc(a * 2, n), x * 2 + 1, pt.zeros(x.shape[0] + 1), pt.alloc(k, 2, n).ravel()]
+    )
+    values = [(rand(5), 3, 0.25, 7), (rand(0), 1, 1.5, 2), (rand(2), 0, -1.0, 3)]
+    values = [(v, n, a, np.int32(k)) for v, n, a, k in values]
+    f = check([x, n, a, k], out, mode, *values)
+    assert reasons(f) == (WRITTEN,) * 4
+    assert not nodes(f, Alloc)
+    assert len(nodes(f, WriteFill)) == 3
+    with pytest.raises(ValueError, match="negative"):
+        f(rand(5), -1, 0.0, np.int32(1))
+
+
+@pytest.mark.usefixtures("_always_worth_it")
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("axis", [0, 1])
+def test_blocks_that_are_filled_with_a_number(mode, axis):
+    rows, a = pt.lscalar("rows"), pt.scalar("a")
+    out = pt.concatenate([A * 2 + 1, pt.alloc(a, rows, 3)], axis=axis)
+    f = check([A, rows, a], out, mode, (rand(3, 3), 3, 0.5), (rand(1, 3), 1, 0.5))
+    assert reasons(f) == (WRITTEN, WRITTEN)
+    with pytest.raises(ValueError, match="must match"):
+        f(rand(2, 4), 3, 0.5)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_what_surrounds_an_assignment_is_filled(mode):
+    v = pt.vector("v", shape=(2000,))
+    f = check([v], pt.zeros(2500)[300:2300].set(v * 2 + 1), mode, (rand(2000),))
+    assert not nodes(f, Alloc)
+    assert reasons(f) == (WRITTEN,) * 3
+
+
+@pytest.mark.usefixtures("_always_worth_it")
+def test_debugmode_agrees_about_what_is_filled():
+    n = pt.lscalar("n")
+    out = pt.concatenate([pt.alloc(y[0], n), x * 2 + 1])
+    f = pytensor.function([x, y, n], out, mode="DebugMode")
+    assert nodes(f, WriteFill)
+    np.testing.assert_allclose(f([1.0, 2.0], [7.0], 2), [7, 7, 3, 5])

@@ -44,6 +44,7 @@ from pytensor.tensor.subtensor import IncSubtensor, indices_from_subtensor
 
 from pytensor_fuse import _compat
 from pytensor_fuse._targets import Target, max_operands, scalar_kinds
+from pytensor_fuse._write_ops import VALUE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -93,7 +94,7 @@ _MAX_STEPS = 64
 class JoinReason(enum.Enum):
     """Why a stream, or a whole join, is left as it is."""
 
-    WRITTEN = "its kernel writes it into the result"
+    WRITTEN = "it is written into the result"
     NO_KERNEL = "no Elemwise kernel computes it"
     OTHER_CLIENTS = "something else reads it"
     IN_PLACE = "its kernel overwrites an input already"
@@ -113,7 +114,8 @@ class JoinReason(enum.Enum):
     OVERWRITES = "the tensor that is assigned to can be overwritten, which copies less"
 
 
-# A dimension's length: the variable and the dimension that it is taken from, or its value.
+# A dimension's length: the variable and the dimension that it is taken from, or VALUE if it is the
+# value of the variable; or None and the length.
 Source = tuple["Variable[Any, Any] | None", int]
 
 
@@ -128,7 +130,7 @@ class Stream:
     reason
         `JoinReason.WRITTEN`, or why it is copied.
     kernel, output
-        The node that computes it and which output, if it is written.
+        The node that computes it and which output, if it is written: an Elemwise, or an Alloc.
     shape
         Where the lengths of the dimensions come from: those of the kernel's output if it is
         written, else its own.
@@ -238,7 +240,8 @@ def plan_assignment(fgraph: FunctionGraph, node: Apply[Any], target: Target) -> 
     for start, stop, step in steps:
         value = step.inputs[1]
         if start > place:
-            streams.append(_copied(_piece(tensor, place, start), JoinReason.PIECE))
+            piece = _piece(tensor, place, start)
+            streams.append(_filled(piece, piece, kind.dtype))
         stream = _stream(fgraph, value, 1, kind.dtype, kind.ndim, target)
         added = None if step.op.set_instead_of_inc else _piece(tensor, start, stop)
         if not _fits(value.type, kind, adds=added is not None):
@@ -251,7 +254,8 @@ def plan_assignment(fgraph: FunctionGraph, node: Apply[Any], target: Target) -> 
         place = stop
     else:
         if kind.shape[0] is None or place < kind.shape[0]:
-            streams.append(_copied(_piece(tensor, place, None), JoinReason.PIECE))
+            piece = _piece(tensor, place, None)
+            streams.append(_filled(piece, piece, kind.dtype))
     total = _length(tensor, 0)
     streams = _independent(_within_operands(streams, target), (total,))
     copied_sum = any(stream.added is not None and not stream.written for stream in streams)
@@ -436,6 +440,8 @@ def _stream(
         if len(fgraph.clients[variable]) != 1:
             return _copied(operand, JoinReason.OTHER_CLIENTS)
     kernel = variable.owner
+    if kernel is not None and isinstance(kernel.op, Alloc):
+        return _filled(operand, variable, dtype)
     if kernel is None or not isinstance(kernel.op, Elemwise):
         return _copied(operand, JoinReason.NO_KERNEL)
     size = _n_elements(variable.type.shape)
@@ -479,11 +485,26 @@ def _interleaves(stream: Stream, axis: int, target: Target) -> bool:
 
 
 def _is_vectorized(kernel: Apply[Any]) -> bool:
+    if not isinstance(kernel.op, Elemwise):
+        return False
     scalar_op = kernel.op.scalar_op
     if isinstance(scalar_op, Composite):
         nodes = cast("FrozenFunctionGraph", scalar_op.fgraph).toposort()
         return all(isinstance(node.op, _VECTORIZED) for node in nodes)
     return isinstance(scalar_op, _VECTORIZED)
+
+
+def _filled(operand: Variable[Any, Any], variable: Variable[Any, Any], dtype: str) -> Stream:
+    """Return the stream that a number fills, which needs no kernel."""
+    fill = variable.owner
+    if fill is None or not isinstance(fill.op, Alloc):
+        return _copied(operand, JoinReason.PIECE)
+    if not all(n == 1 for n in fill.inputs[0].type.shape):
+        return _copied(operand, JoinReason.NO_KERNEL)
+    if not _casts(variable.type.dtype, dtype):
+        return _copied(operand, JoinReason.DTYPE)
+    shape = tuple(_length(variable, d) for d in range(variable.type.ndim))
+    return Stream(operand, JoinReason.WRITTEN, fill, 0, shape)
 
 
 def _raveled(variable: Variable[Any, Any]) -> Variable[Any, Any]:
@@ -557,6 +578,8 @@ def _length(variable: Variable[Any, Any], dim: int) -> Source:
         elif isinstance(node.op, Alloc) and _is_length(node.inputs[1 + dim]):
             measure = node.inputs[1 + dim].owner
             variable, dim = measure.inputs[0], measure.op.i
+        elif isinstance(node.op, Alloc) and node.inputs[1 + dim].type.dtype == "int64":
+            return node.inputs[1 + dim], VALUE
         else:
             break
     return variable, dim

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,13 +13,21 @@ from numba.np.arrayobj import make_array, populate_array
 from pytensor.link.numba.cache import compile_numba_function_src
 from pytensor.link.numba.dispatch.basic import numba_njit, register_funcify_default_op_cache_key
 
-from pytensor_fuse._write_ops import SLOT_MISMATCH, STATIC, WriteJoin, WriteSplit
+from pytensor_fuse._write_ops import (
+    NEGATIVE,
+    SLOT_MISMATCH,
+    STATIC,
+    VALUE,
+    WriteFill,
+    WriteJoin,
+    WriteSplit,
+)
 
 if TYPE_CHECKING:
     from pytensor.graph.basic import Apply
 
 # Part of the cache keys: raise it when the code that is made changes.
-_VERSION = 1
+_VERSION = 2
 
 
 @intrinsic
@@ -90,10 +99,10 @@ def _contiguous(array: Any, address: Any, shape: Any, *, keeps: bool) -> Any:
 def _write_split(op: WriteSplit, node: Apply[Any], **kwargs: Any) -> Any:
     names = [f"x{i}" for i in range(len(node.inputs))]
     lines = []
-    shapes = [
-        [str(n) if source == STATIC else f"x{source}.shape[{n}]" for source, n in shape]
-        for shape in op.shapes
-    ]
+    shapes = [[_length(*length) for length in shape] for shape in op.shapes]
+    for source, n in dict.fromkeys(chain(*op.shapes)):
+        if source != STATIC and n == VALUE:
+            lines += [f"if {_length(source, n)} < 0:", "    raise ValueError(negative)"]
     if op.ndim > 1:
         for d in range(op.ndim):
             if d == op.axis:
@@ -110,8 +119,7 @@ def _write_split(op: WriteSplit, node: Apply[Any], **kwargs: Any) -> Any:
         lines.append(f"e{i} = {end} + {length}")
         end = f"e{i}"
     if op.total is not None:
-        source, n = op.total
-        lines.append(f"total = {n if source == STATIC else f'x{source}.shape[{n}]'}")
+        lines.append(f"total = {_length(*op.total)}")
         for i, slot in enumerate(op.slots):
             if slot is not None:
                 start, stop = slot
@@ -143,6 +151,18 @@ def _write_split(op: WriteSplit, node: Apply[Any], **kwargs: Any) -> Any:
         disowned=_disowned,
     )
     return function, _VERSION
+
+
+def _length(source: int, n: int) -> str:
+    if source == STATIC:
+        return str(n)
+    return f"x{source}.item()" if n == VALUE else f"x{source}.shape[{n}]"
+
+
+@register_funcify_default_op_cache_key(WriteFill)  # type: ignore[untyped-decorator]
+def _write_fill(op: WriteFill, node: Apply[Any], **kwargs: Any) -> Any:
+    lines = ["part[...] = number.item()", "return part"]
+    return _compiled("write_fill", ["number", "part"], lines), _VERSION
 
 
 @register_funcify_default_op_cache_key(WriteJoin)  # type: ignore[untyped-decorator]
@@ -271,6 +291,7 @@ def _compiled(name: str, arguments: list[str], lines: list[str], **names: Any) -
         "np": np,
         "mismatch": "all dimensions of joined tensors other than the axis must match",
         "slot_mismatch": SLOT_MISMATCH,
+        "negative": NEGATIVE,
         **names,
     }
     return numba_njit(compile_numba_function_src(source, name, known), boundscheck=False)

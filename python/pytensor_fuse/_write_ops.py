@@ -46,9 +46,11 @@ if TYPE_CHECKING:
     from pytensor.graph.basic import Variable
     from pytensor.graph.fg import FunctionGraph
 
-# Where a dimension's length comes from: an input and a dimension of it, or STATIC and the length.
+# Where the length of a dimension comes from: an input and a dimension of it, or VALUE if the input
+# is the length; or STATIC and the length.
 Length = tuple[int, int]
 STATIC = -1
+VALUE = -1
 
 # Shorter rows are as fast in PyTensor's loop over any strides.
 _MIN_ROW = 16
@@ -57,6 +59,7 @@ _MIN_ROW = 16
 Slot = tuple[int, int | None]
 
 SLOT_MISMATCH = "shape mismatch: what is assigned to a slice must be as long as the slice"
+NEGATIVE = "the length of a joined tensor is negative"
 _MISMATCH = "all dimensions of joined tensors other than the axis must match"
 
 
@@ -157,16 +160,13 @@ class WriteSplit(_WriteOp):
         Raises
         ------
         ValueError
-            If the streams differ in a dimension other than the axis, or do not fit their slots.
+            If the streams differ in a dimension other than the axis, or do not fit their slots, or
+            a length is negative.
         """
-        shapes = [
-            tuple(n if source == STATIC else inputs[source].shape[n] for source, n in shape)
-            for shape in self.shapes
-        ]
+        shapes = [tuple(_length(inputs, *length) for length in shape) for shape in self.shapes]
         lengths, whole_shape = _joined(shapes, self.axis, self.ndim)
         if self.total is not None:
-            source, n = self.total
-            total = n if source == STATIC else inputs[source].shape[n]
+            total = _length(inputs, *self.total)
             for length, slot in zip(lengths, self.slots, strict=True):
                 if slot is not None and length != len(range(total)[slice(*slot)]):
                     raise ValueError(f"{SLOT_MISMATCH}: {length} elements for {slot} of {total}")
@@ -188,7 +188,7 @@ class WriteSplit(_WriteOp):
             storage[0].fill(True if self.dtype == "bool" else 123)
 
     def c_code_cache_version(self) -> tuple[int, ...]:
-        return (1,)
+        return (2,)
 
     def c_code(
         self,
@@ -201,12 +201,15 @@ class WriteSplit(_WriteOp):
         fail = sub["fail"]
         code = [f"npy_intp lengths[{len(self.shapes)}];"]
         for i, shape in enumerate(self.shapes):
-            lengths = [
-                str(n) if source == STATIC else f"PyArray_DIMS({inputs[source]})[{n}]"
-                for source, n in shape
-            ]
+            lengths = [_c_length(inputs, *length) for length in shape]
             # C has no arrays of no elements.
             code.append(f"npy_intp shape{i}[] = {{{', '.join(lengths) or '1'}}};")
+            code += [
+                f"if (shape{i}[{d}] < 0) {{"
+                f' PyErr_SetString(PyExc_ValueError, "{NEGATIVE}"); {fail} }}'
+                for d, (source, n) in enumerate(shape)
+                if source != STATIC and n == VALUE
+            ]
             code.append(
                 f"lengths[{i}] = {' * '.join(f'shape{i}[{d}]' for d in range(len(shape))) or '1'};"
                 if self.ndim == 1
@@ -223,9 +226,7 @@ class WriteSplit(_WriteOp):
                     f'if ({test}) {{ PyErr_SetString(PyExc_ValueError, "{_MISMATCH}"); {fail} }}'
                 )
         if self.total is not None:
-            source, n = self.total
-            length = str(n) if source == STATIC else f"PyArray_DIMS({inputs[source]})[{n}]"
-            code.append(f"npy_intp total = {length};")
+            code.append(f"npy_intp total = {_c_length(inputs, *self.total)};")
             for i, slot in enumerate(self.slots):
                 if slot is not None:
                     start, stop = slot
@@ -462,6 +463,60 @@ class WriteJoin(_WriteOp):
         """
 
 
+class WriteFill(_WriteOp):
+    """Fills a part with a number: what a stream is that PyTensor would allocate and fill."""
+
+    __props__ = ()
+    destroy_map = {0: [1]}  # noqa: RUF012
+    check_input = False
+
+    def make_node(self, *operands: Variable[Any, Any]) -> Apply[Any]:
+        """Return the node that fills a part, the second operand, with a tensor of no dimensions."""
+        number, part = operands
+        return Apply(self, [number, part], [part.type()])
+
+    def perform(
+        self, node: Apply[Any], inputs: Sequence[Any], output_storage: Sequence[list[Any]]
+    ) -> None:
+        """Fill with NumPy."""
+        number, part = inputs
+        part[...] = number
+        output_storage[0][0] = part
+
+    def c_code_cache_version(self) -> tuple[int, ...]:
+        return (1,)
+
+    def c_code(
+        self,
+        node: Apply[Any],
+        name: str,
+        inputs: list[str],
+        outputs: list[str],
+        sub: dict[str, Any],
+    ) -> str:
+        number, part = inputs
+        [out] = outputs
+        copy = f"if (PyArray_CopyInto({part}, {number}) < 0) {{ {sub['fail']} }}"
+        if node.inputs[0].type.dtype == node.inputs[1].type.dtype:
+            _, kind, _ = node.inputs[0].type.dtype_specs()
+            copy = f"""
+                if (PyArray_ISCARRAY({part})) {{
+                    {kind} number = *({kind} *)PyArray_DATA({number});
+                    {kind} *p = ({kind} *)PyArray_DATA({part});
+                    npy_intp n = PyArray_SIZE({part});
+                    for (npy_intp i = 0; i < n; i++) p[i] = number;
+                }} else {copy}
+                """
+        return f"""
+            {{
+                {copy}
+                Py_INCREF({part});
+                Py_XDECREF({out});
+                {out} = {part};
+            }}
+            """
+
+
 class WriteElemwise(Elemwise):
     """An Elemwise with inputs that it does not read, since its outputs are written over them.
 
@@ -614,6 +669,25 @@ class WriteElemwise(Elemwise):
     def c_code_cache_version_apply(self, node: Apply[Any]) -> tuple[Any, ...]:
         version = super().c_code_cache_version_apply(node)  # type: ignore[no-untyped-call]
         return (*version, "contiguous", 2) if version else ()
+
+
+def _length(inputs: Sequence[Any], source: int, n: int) -> int:
+    if source == STATIC:
+        return n
+    if n != VALUE:
+        return int(inputs[source].shape[n])
+    length = int(inputs[source])
+    if length < 0:
+        raise ValueError(f"{NEGATIVE}: {length}")
+    return length
+
+
+def _c_length(inputs: Sequence[str], source: int, n: int) -> str:
+    if source == STATIC:
+        return str(n)
+    if n == VALUE:
+        return f"*(npy_int64 *)PyArray_DATA({inputs[source]})"
+    return f"PyArray_DIMS({inputs[source]})[{n}]"
 
 
 def _joined(

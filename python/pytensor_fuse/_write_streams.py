@@ -18,6 +18,7 @@ from pytensor.graph.utils import InconsistencyError
 from pytensor.scalar.basic import Composite, get_scalar_type
 from pytensor.scalar.basic import add as scalar_add
 from pytensor.scalar.basic import cast as scalar_cast
+from pytensor.tensor.basic import Alloc
 from pytensor.tensor.rewriting.elemwise import InplaceElemwiseOptimizer
 
 from pytensor_fuse import _compat
@@ -30,7 +31,7 @@ from pytensor_fuse._joins import (
     plan_join,
 )
 from pytensor_fuse._targets import Target, resolve_target
-from pytensor_fuse._write_ops import STATIC, Length, WriteElemwise, WriteJoin, WriteSplit
+from pytensor_fuse._write_ops import STATIC, Length, WriteElemwise, WriteFill, WriteJoin, WriteSplit
 
 if TYPE_CHECKING:
     from pytensor.graph.basic import Apply, Variable
@@ -266,6 +267,10 @@ def _lengths(
 
 def _writing(kernel: Apply[Any], streams: list[tuple[Stream, Variable[Any, Any]]]) -> Apply[Any]:
     """Return the kernel that computes what ``kernel`` does, and writes streams over parts."""
+    if isinstance(kernel.op, Alloc):
+        [(_, part)] = streams
+        number = cast("Any", kernel.inputs[0]).dimshuffle([])
+        return WriteFill().make_node(number, part)
     scalar_op = kernel.op.scalar_op
     if isinstance(scalar_op, Composite):
         inner = cast("FrozenFunctionGraph", scalar_op.fgraph).unfreeze()
