@@ -37,7 +37,8 @@ from pytensor.scalar.basic import (
     Switch,
     TrueDiv,
 )
-from pytensor.tensor.basic import Alloc, alloc
+from pytensor.tensor.basic import Alloc, AllocEmpty, alloc
+from pytensor.tensor.blas import Gemv
 from pytensor.tensor.elemwise import CAReduce, DimShuffle, Elemwise
 from pytensor.tensor.shape import Reshape, Shape_i
 from pytensor.tensor.subtensor import IncSubtensor, indices_from_subtensor
@@ -95,7 +96,7 @@ class JoinReason(enum.Enum):
     """Why a stream, or a whole join, is left as it is."""
 
     WRITTEN = "it is written into the result"
-    NO_KERNEL = "no Elemwise kernel computes it"
+    NO_KERNEL = "nothing computes it that can write it there"
     OTHER_CLIENTS = "something else reads it"
     IN_PLACE = "its kernel overwrites an input already"
     NOT_COMPILED = "its scalar op cannot be compiled inside a kernel"
@@ -130,7 +131,8 @@ class Stream:
     reason
         `JoinReason.WRITTEN`, or why it is copied.
     kernel, output
-        The node that computes it and which output, if it is written: an Elemwise, or an Alloc.
+        The node that computes it and which output, if it is written: an Elemwise, an Alloc, or a
+        product of a matrix and a vector.
     shape
         Where the lengths of the dimensions come from: those of the kernel's output if it is
         written, else its own.
@@ -442,11 +444,15 @@ def _stream(
     kernel = variable.owner
     if kernel is not None and isinstance(kernel.op, Alloc):
         return _filled(operand, variable, dtype)
-    if kernel is None or not isinstance(kernel.op, Elemwise):
+    is_product = kernel is not None and _is_product(kernel) and variable.type.dtype == dtype
+    if kernel is None or not (is_product or isinstance(kernel.op, Elemwise)):
         return _copied(operand, JoinReason.NO_KERNEL)
     size = _n_elements(variable.type.shape)
     if size is not None and size < MIN_STREAM_ELEMENTS:
         return _copied(operand, JoinReason.SMALL)
+    shape = tuple(_length(variable, d) for d in range(variable.type.ndim))
+    if is_product:
+        return Stream(operand, JoinReason.WRITTEN, kernel, 0, shape)
     output = kernel.outputs.index(variable)
     if output in kernel.op.inplace_pattern:
         return _copied(operand, JoinReason.IN_PLACE)
@@ -454,7 +460,6 @@ def _stream(
         return _copied(operand, JoinReason.NOT_COMPILED)
     if not _casts(variable.type.dtype, dtype):
         return _copied(operand, JoinReason.DTYPE)
-    shape = tuple(_length(variable, d) for d in range(variable.type.ndim))
     return Stream(operand, JoinReason.WRITTEN, kernel, output, shape)
 
 
@@ -492,6 +497,19 @@ def _is_vectorized(kernel: Apply[Any]) -> bool:
         nodes = cast("FrozenFunctionGraph", scalar_op.fgraph).toposort()
         return all(isinstance(node.op, _VECTORIZED) for node in nodes)
     return isinstance(scalar_op, _VECTORIZED)
+
+
+def _is_product(node: Apply[Any]) -> bool:
+    """Whether a node is a product that PyTensor's BLAS op can write into memory of any values."""
+    if not isinstance(node.op, Gemv) or node.op.inplace:
+        return False
+    memory, *_, scale = node.inputs
+    return (
+        memory.owner is not None
+        and isinstance(memory.owner.op, AllocEmpty)
+        and isinstance(scale, Constant)
+        and not np.any(scale.data)
+    )
 
 
 def _filled(operand: Variable[Any, Any], variable: Variable[Any, Any], dtype: str) -> Stream:
@@ -575,11 +593,16 @@ def _length(variable: Variable[Any, Any], dim: int) -> Source:
             [variable] = node.inputs
             reduced = range(variable.type.ndim) if node.op.axis is None else node.op.axis
             dim = [d for d in range(variable.type.ndim) if d not in reduced][dim]
-        elif isinstance(node.op, Alloc) and _is_length(node.inputs[1 + dim]):
-            measure = node.inputs[1 + dim].owner
-            variable, dim = measure.inputs[0], measure.op.i
-        elif isinstance(node.op, Alloc) and node.inputs[1 + dim].type.dtype == "int64":
-            return node.inputs[1 + dim], VALUE
+        elif isinstance(node.op, Gemv):
+            variable = node.inputs[0]
+        elif isinstance(node.op, Alloc | AllocEmpty):
+            given = node.inputs[dim + isinstance(node.op, Alloc)]
+            if _is_length(given):
+                variable, dim = given.owner.inputs[0], given.owner.op.i
+            elif given.type.dtype == "int64":
+                return given, VALUE
+            else:
+                break
         else:
             break
     return variable, dim

@@ -19,6 +19,7 @@ from pytensor.scalar.basic import Composite, get_scalar_type
 from pytensor.scalar.basic import add as scalar_add
 from pytensor.scalar.basic import cast as scalar_cast
 from pytensor.tensor.basic import Alloc
+from pytensor.tensor.blas import Gemv
 from pytensor.tensor.rewriting.elemwise import InplaceElemwiseOptimizer
 
 from pytensor_fuse import _compat
@@ -271,6 +272,11 @@ def _writing(kernel: Apply[Any], streams: list[tuple[Stream, Variable[Any, Any]]
         [(_, part)] = streams
         number = cast("Any", kernel.inputs[0]).dimshuffle([])
         return WriteFill().make_node(number, part)
+    if isinstance(kernel.op, Gemv):
+        [(_, part)] = streams
+        in_place: Any = type(kernel.op)(inplace=True)
+        product: Apply[Any] = in_place.make_node(part, *kernel.inputs[1:])
+        return product
     scalar_op = kernel.op.scalar_op
     if isinstance(scalar_op, Composite):
         inner = cast("FrozenFunctionGraph", scalar_op.fgraph).unfreeze()
