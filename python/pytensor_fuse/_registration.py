@@ -43,7 +43,7 @@ from pytensor_fuse._errors import RegistrationError
 from pytensor_fuse._rewriter import attach_merging, fuse_profiled, merge_profiled
 from pytensor_fuse._signatures import compare_exactly
 from pytensor_fuse._targets import Target
-from pytensor_fuse._write_streams import JoinBufferElimination, JoinsKept, TargetKnown
+from pytensor_fuse._write_streams import JoinBufferElimination, JoinsKept, ReuseAsked, TargetKnown
 from pytensor_fuse._write_targets import keep_write_targets
 
 if TYPE_CHECKING:
@@ -170,11 +170,15 @@ _in_c = TargetKnown(Target.C)
 _in_c.name = f"{_JOINS}_in_c"
 _in_numba = TargetKnown(Target.NUMBA)
 _in_numba.name = f"{_JOINS}_in_numba"
+_reuse = ReuseAsked()
+_reuse.name = "join_buffer_reuse"
 # What is registered, in the order of their positions, and under which tags beside its name.
 _LISTED: tuple[tuple[Any, float, tuple[str, ...]], ...] = (
     # Linkers that do not run C exclude the tag that says so, and Numba's asks for its own.
     (_in_c, _JOINS_POSITION - 0.02, (TargetKnown.__name__, "fast_run", "cxx_only")),
     (_in_numba, _JOINS_POSITION - 0.01, (TargetKnown.__name__, "numba")),
+    # Nothing asks for it but a mode that includes its name.
+    (_reuse, _JOINS_POSITION - 0.03, (ReuseAsked.__name__,)),
     (_joins, _JOINS_POSITION, (JoinBufferElimination.__name__, "fast_run", "inplace")),
 )
 # The rewriters that were registered when the passes were switched on.

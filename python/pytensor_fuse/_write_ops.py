@@ -104,9 +104,13 @@ class WriteSplit(_WriteOp):
         With ``slots``, the length of that tensor.
     number
         Tells apart nodes of one graph that are otherwise equal, which merging must not make one.
+    reuse
+        Whether C code keeps the result, to write the next one over it if nothing else holds it by
+        then. Run by Python or Numba, the op allocates for each call all the same: from there it
+        cannot be seen who holds what.
     """
 
-    __props__ = ("axis", "ndim", "dtype", "shapes", "written", "slots", "total", "number")
+    __props__ = ("axis", "ndim", "dtype", "shapes", "written", "slots", "total", "number", "reuse")
     check_input = False
 
     def __init__(
@@ -119,6 +123,7 @@ class WriteSplit(_WriteOp):
         slots: tuple[Slot | None, ...] = (),
         total: Length | None = None,
         number: int = 0,
+        reuse: bool = False,
     ) -> None:
         self.axis = axis
         self.ndim = ndim
@@ -128,6 +133,7 @@ class WriteSplit(_WriteOp):
         self.slots = slots
         self.total = total
         self.number = number
+        self.reuse = reuse
 
     def __str__(self) -> str:
         return f"WriteSplit{{axis={self.axis}, parts={sum(self.written)}/{len(self.written)}}}"
@@ -188,7 +194,16 @@ class WriteSplit(_WriteOp):
             storage[0].fill(True if self.dtype == "bool" else 123)
 
     def c_code_cache_version(self) -> tuple[int, ...]:
-        return (2,)
+        return (3,)
+
+    def c_support_code_struct(self, node: Apply[Any], name: str) -> str:
+        return f"PyArrayObject *kept_{name};" if self.reuse else ""
+
+    def c_init_code_struct(self, node: Apply[Any], name: str, sub: dict[str, Any]) -> str:
+        return f"kept_{name} = NULL;" if self.reuse else ""
+
+    def c_cleanup_code_struct(self, node: Apply[Any], name: str) -> str:
+        return f"Py_CLEAR(kept_{name});" if self.reuse else ""
 
     def c_code(
         self,
@@ -238,9 +253,7 @@ class WriteSplit(_WriteOp):
         total = " + ".join(f"lengths[{i}]" for i in range(len(self.shapes)))
         code.append(f"""
             dims[{self.axis}] = {total};
-            PyArrayObject *whole = (PyArrayObject *)PyArray_EMPTY(
-                {self.ndim}, dims, {_type_number(self.dtype)}, 0);
-            if (whole == NULL) {{ {fail} }}
+            {self._c_allocation(name, outputs, fail)}
             char *place = PyArray_BYTES(whole);
             npy_intp step = PyArray_STRIDES(whole)[{self.axis}];
             """)
@@ -262,6 +275,34 @@ class WriteSplit(_WriteOp):
                     """)
             code.append(f"place += lengths[{i}] * step;")
         return "{\n" + "\n".join(code) + "\n}\n"
+
+    def _c_allocation(self, name: str, outputs: list[str], fail: str) -> str:
+        """Return C code that makes ``whole``, the array of the result."""
+        number = _type_number(self.dtype)
+        allocation = f"""
+            whole = (PyArrayObject *)PyArray_EMPTY({self.ndim}, dims, {number}, 0);
+            if (whole == NULL) {{ {fail} }}
+            """
+        if not self.reuse:
+            return f"PyArrayObject *whole; {allocation}"
+        kept = f"kept_{name}"
+        # The views of the last call would be taken for readers.
+        cleared = " ".join(f"Py_CLEAR({output});" for output in outputs)
+        return f"""
+            {cleared}
+            PyArrayObject *whole = {kept};
+            if (whole != NULL && Py_REFCNT(whole) == 1 && PyArray_CheckExact((PyObject *)whole)
+                    && PyArray_NDIM(whole) == {self.ndim} && PyArray_TYPE(whole) == {number}
+                    && PyArray_CHKFLAGS(whole, NPY_ARRAY_OWNDATA | NPY_ARRAY_CARRAY)
+                    && PyArray_CompareLists(PyArray_DIMS(whole), dims, {self.ndim})) {{
+                Py_INCREF(whole);
+            }} else {{
+                Py_CLEAR({kept});
+                {allocation}
+                Py_INCREF(whole);
+                {kept} = whole;
+            }}
+            """
 
 
 class WriteJoin(_WriteOp):
@@ -630,9 +671,11 @@ class WriteElemwise(Elemwise):
             """
         first = outputs[0]
         contiguous = " && ".join(f"PyArray_ISCONTIGUOUS({operand})" for operand in arrays)
+        whole = [f"dtype_{a} *{a}_p = (dtype_{a} *)PyArray_DATA({a});" for a in arrays]
         if len(shape) < 2:
-            before += [f"dtype_{a} *{a}_p = (dtype_{a} *)PyArray_DATA({a});" for a in arrays]
+            before += whole
             return contiguous, f"npy_intp n = PyArray_SIZE({first}); {newline.join(before)} {loop}"
+        # Two loops, for one with the counters of the other would have fewer registers.
         last = len(shape) - 1
         unit = " && ".join(f"PyArray_STRIDES({a})[{last}] == sizeof(dtype_{a})" for a in arrays)
         starts = [
@@ -642,15 +685,15 @@ class WriteElemwise(Elemwise):
         return (
             f"({contiguous}) || (PyArray_DIMS({first})[{last}] >= {_MIN_ROW} && {unit})",
             f"""
-            npy_intp n = PyArray_DIMS({first})[{last}], rows = 1;
+            {newline.join(before)}
             if ({contiguous}) {{
-                n = PyArray_SIZE({first});
+                npy_intp n = PyArray_SIZE({first});
+                {newline.join(whole)}
+                {loop}
             }} else {{
-                rows = PyArray_SIZE({first}) / n;
-            }}
+            npy_intp n = PyArray_DIMS({first})[{last}], rows = PyArray_SIZE({first}) / n;
             PyArrayObject *arrays[{len(arrays)}] = {{{", ".join(arrays)}}};
             npy_intp places[{len(arrays)}] = {{0}}, index[{last}] = {{0}};
-            {newline.join(before)}
             while (rows--) {{
                 {newline.join(starts)}
                 {loop}
@@ -663,12 +706,13 @@ class WriteElemwise(Elemwise):
                     index[d] = 0;
                 }}
             }}
+            }}
             """,
         )
 
     def c_code_cache_version_apply(self, node: Apply[Any]) -> tuple[Any, ...]:
         version = super().c_code_cache_version_apply(node)  # type: ignore[no-untyped-call]
-        return (*version, "contiguous", 2) if version else ()
+        return (*version, "contiguous", 3) if version else ()
 
 
 def _length(inputs: Sequence[Any], source: int, n: int) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 from pytensor.compile.executor import Function
 from pytensor.graph.destroyhandler import DestroyHandler
@@ -120,6 +120,17 @@ class TargetKnown(GraphRewriter):
         _known_targets[fgraph] = self.target
 
 
+_reusing: WeakSet[FunctionGraph] = WeakSet()
+
+
+class ReuseAsked(GraphRewriter):
+    """Says that the memory of joins may be kept from call to call, where C code makes it."""
+
+    def apply(self, fgraph: FunctionGraph) -> None:
+        """Note that."""
+        _reusing.add(fgraph)
+
+
 class JoinsKept(GraphRewriter):
     """What is registered while the package is off: it leaves every graph alone."""
 
@@ -224,7 +235,10 @@ def _eliminate(
     first = WriteSplit(plan.axis, joined.type.ndim, dtype, shapes, written, slots, total)
     # Merging two that allocate the same would make one of them.
     number = splits[first, sources]
-    split = WriteSplit(plan.axis, joined.type.ndim, dtype, shapes, written, slots, total, number)
+    reuse = fgraph in _reusing
+    split = WriteSplit(
+        plan.axis, joined.type.ndim, dtype, shapes, written, slots, total, number, reuse
+    )
     memory, *parts = split.make_node(*sources).outputs
 
     targets: dict[Apply[Any], list[tuple[Stream, Variable[Any, Any]]]] = {}
