@@ -416,9 +416,9 @@ def test_assignments_that_are_left_alone(mode):
         f = pytensor.function([x, y], out, mode=mode)
         assert [report.reason for report in explain_joins(f)] == [reason]
         assert not nodes(f, WriteSplit)
-    for index in (slice(-3, None), slice(None, None, 2), slice(None, None, -1)):
+    for index in (slice(-3, None), slice(None, None, 2), slice(None, 7, -1)):
         f = pytensor.function([x, y], pt.set_subtensor(y[index], x * 2 + 1), mode=mode)
-        assert explain_joins(f) == ()
+        assert [report.reason for report in explain_joins(f)] == [JoinReason.BOUNDS]
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -703,3 +703,24 @@ def test_reuse_is_off_unless_asked_for():
     with pytensor_fuse.enabled(False):
         f = pytensor.function([x, y], out, mode=reusing("CVM"))
         assert not nodes(f, WriteSplit)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_slices_counted_from_the_end_of_a_known_length(mode):
+    v = pt.vector("v", shape=(3000,))
+    for index in (slice(500, -500), slice(-2500, 2500), slice(-2500, None)):
+        value = x * 2 + 1
+        n = len(range(3000)[index])
+        f = check([v, x], pt.set_subtensor(v[index], value), mode, (rand(3000), rand(n)))
+        assert nodes(f, WriteJoin)
+        with pytest.raises(ValueError, match=r"(?i)shape|broadcast"):
+            f(rand(3000), rand(n - 1))
+    f = check([v, x], pt.set_subtensor(v[-500:-2000], x * 2 + 1), mode, (rand(3000), rand(0)))
+    assert not nodes(f, WriteJoin)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_vectors_of_numbers_are_reported(mode):
+    a, b = pt.scalars("ab")
+    f = pytensor.function([a, b], pt.stack([pt.exp(a) * 2, pt.tanh(b)]), mode=mode)
+    assert [report.reason for report in explain_joins(f)] == [JoinReason.SCALARS]

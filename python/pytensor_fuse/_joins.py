@@ -37,7 +37,7 @@ from pytensor.scalar.basic import (
     Switch,
     TrueDiv,
 )
-from pytensor.tensor.basic import Alloc, AllocEmpty, alloc
+from pytensor.tensor.basic import Alloc, AllocEmpty, MakeVector, alloc
 from pytensor.tensor.blas import Gemv
 from pytensor.tensor.elemwise import CAReduce, DimShuffle, Elemwise
 from pytensor.tensor.shape import Reshape, Shape_i
@@ -110,6 +110,8 @@ class JoinReason(enum.Enum):
     AXIS = "its axis is not known when the graph is compiled"
     DEBUG = "DebugMode takes parts along this axis for overlapping"
     REFUSED = "the graph's features refuse the change"
+    BOUNDS = "the bounds of its slice are not constants from the front, or it skips elements"
+    SCALARS = "to write single elements takes longer than to copy them"
     BROADCAST = "what is assigned is broadcast, or of another dtype"
     PIECE = "it is a piece of the tensor that is assigned to"
     OVERWRITES = "the tensor that is assigned to can be overwritten, which copies less"
@@ -223,17 +225,30 @@ def plan_join(fgraph: FunctionGraph, node: Apply[Any], target: Target) -> JoinPl
     return JoinPlan(node, axis, tuple(streams), reason)
 
 
+def is_vector_of_kernels(node: Apply[Any]) -> bool:
+    """Whether a node makes a vector of numbers that kernels compute, which it copies for less.
+
+    A part, and a kernel that reads it as an array, cost more than the copies of the numbers: see
+    benchmarks/README.md. Vectors of shapes are none.
+    """
+    return (
+        isinstance(node.op, MakeVector)
+        and node.outputs[0].type.dtype.startswith("float")
+        and any(v.owner is not None and isinstance(v.owner.op, Elemwise) for v in node.inputs)
+    )
+
+
 def plan_assignment(fgraph: FunctionGraph, node: Apply[Any], target: Target) -> JoinPlan | None:
     """Decide the same about an assignment to a slice, and those to the same tensor before it.
 
     Returns
     -------
     JoinPlan or None
-        None if ``node`` is no assignment to a slice of constant bounds along the first axis.
+        None if ``node`` is no assignment to a slice along the first axis.
     """
     steps, tensor = _assignments(fgraph, node)
     if not steps:
-        return None
+        return None if _slice(node) is None else JoinPlan(node, 0, (), JoinReason.BOUNDS)
     kind = node.outputs[0].type
     if _is_small(kind.shape):
         return JoinPlan(node, 0, (), JoinReason.SMALL)
@@ -295,10 +310,8 @@ def _assignments(
 
 def _bounds(node: Apply[Any]) -> Slot | None:
     """Return the slice along the first axis that a node assigns to, if it does that."""
-    if not isinstance(node.op, IncSubtensor) or node.op.inplace or len(node.op.idx_list) != 1:
-        return None
-    [index] = indices_from_subtensor(node.inputs[2:], node.op.idx_list)
-    if not isinstance(index, slice):
+    index = _slice(node)
+    if index is None:
         return None
     numbers = [_number(bound) for bound in (index.start, index.stop, index.step)]
     if any(
@@ -307,10 +320,21 @@ def _bounds(node: Apply[Any]) -> Slot | None:
         return None
     start, stop, step = numbers
     start = start or 0
+    length = node.inputs[0].type.shape[0]
+    if length is not None:
+        start, stop, _ = slice(start, stop).indices(length)
     # Of a tensor that is too short, no piece may be in two slices.
     if step not in (None, 1) or start < 0 or (stop is not None and stop <= start):
         return None
     return start, stop
+
+
+def _slice(node: Apply[Any]) -> slice | None:
+    """Return the slice along the first axis, and no other, that a node assigns to."""
+    if not isinstance(node.op, IncSubtensor) or node.op.inplace or len(node.op.idx_list) != 1:
+        return None
+    [index] = indices_from_subtensor(node.inputs[2:], node.op.idx_list)
+    return index if isinstance(index, slice) else None
 
 
 def _parts(index: slice) -> tuple[Any, Any, Any]:

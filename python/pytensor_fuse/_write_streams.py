@@ -28,6 +28,7 @@ from pytensor_fuse._joins import (
     JoinReason,
     Source,
     Stream,
+    is_vector_of_kernels,
     plan_assignment,
     plan_join,
 )
@@ -168,6 +169,8 @@ def eliminate_joins(fgraph: FunctionGraph, target: Target) -> tuple[JoinReport, 
             continue
         if _compat.is_join(node):
             plan = plan_join(fgraph, node, target)
+        elif is_vector_of_kernels(node):
+            plan = JoinPlan(node, 0, (), JoinReason.SCALARS)
         elif (assignment := plan_assignment(fgraph, node, target)) is not None:
             plan = assignment
         else:
