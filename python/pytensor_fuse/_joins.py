@@ -112,7 +112,7 @@ class JoinReason(enum.Enum):
     REFUSED = "the graph's features refuse the change"
     BOUNDS = "the bounds of its slice are not constants from the front, or it skips elements"
     SCALARS = "to write single elements takes longer than to copy them"
-    BROADCAST = "what is assigned is broadcast, or of another dtype"
+    BROADCAST = "what is assigned is broadcast, or may be, or of another dtype"
     PIECE = "it is a piece of the tensor that is assigned to"
     OVERWRITES = "the tensor that is assigned to can be overwritten, which copies less"
 
@@ -372,9 +372,13 @@ def _piece(tensor: Variable[Any, Any], start: int, stop: int | None) -> Variable
 
 
 def _fits(value: Any, tensor: Any, *, adds: bool) -> bool:
-    """Whether values of one type are assigned to slices of another without being broadcast."""
+    """Whether values of one type are assigned to slices of another without being broadcast.
+
+    PyTensor also broadcasts dimensions that only turn out to be of length 1 when the function runs.
+    """
     return (
         value.ndim == tensor.ndim
+        and None not in value.shape
         and not value.broadcastable[0]
         and value.broadcastable[1:] == tensor.broadcastable[1:]
         and (value.dtype == tensor.dtype or not adds)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pytensor.graph.basic import Apply
 
 # Part of the cache keys: raise it when the code that is made changes.
-_VERSION = 2
+_VERSION = 3
 
 
 @intrinsic
@@ -53,20 +53,11 @@ def _end_of_memory(typingctx: Any, array: Any) -> Any:
 
 @intrinsic
 def _keeping(typingctx: Any, array: Any, address: Any, shape: Any) -> Any:
-    """Return the contiguous array at an address in the memory of ``array``, which it keeps."""
-    return _contiguous(array, address, shape, keeps=True)
+    """Return the contiguous array at an address in the memory of ``array``, which it keeps.
 
-
-@intrinsic
-def _borrowing(typingctx: Any, array: Any, address: Any, shape: Any) -> Any:
-    """Return the contiguous array at an address in the memory of ``array``, not kept by it.
-
-    Counting references is atomic, and costs as much as small kernels do.
+    Counting references is atomic and costs as much as small kernels do. But a part that did not
+    keep the memory would outlive it where the join is removed and its kernel has other outputs.
     """
-    return _contiguous(array, address, shape, keeps=False)
-
-
-def _contiguous(array: Any, address: Any, shape: Any, *, keeps: bool) -> Any:
     kind = types.Array(array.dtype, len(shape), "C")
     signature = kind(array, address, shape)
 
@@ -86,10 +77,9 @@ def _contiguous(array: Any, address: Any, shape: Any, *, keeps: bool) -> Any:
             shape=args[2],
             strides=cgutils.pack_array(builder, strides[::-1], ty=word),
             itemsize=item,
-            meminfo=whole.meminfo if keeps else None,
+            meminfo=whole.meminfo,
         )
-        if keeps:
-            context.nrt.incref(builder, kind, part._getvalue())
+        context.nrt.incref(builder, kind, part._getvalue())
         return part._getvalue()
 
     return signature, codegen
@@ -137,9 +127,9 @@ def _write_split(op: WriteSplit, node: Apply[Any], **kwargs: Any) -> Any:
             continue
         if op.axis == 0:
             lengths = ", ".join(shape) + "," * (len(shape) == 1)
-            parts.append(f"borrowing(whole, at + {starts[i]} * step, ({lengths}))")
+            parts.append(f"keeping(whole, at + {starts[i]} * step, ({lengths}))")
         else:
-            parts.append(f"disowned(whole[{':, ' * op.axis}{starts[i]}:e{i}])")
+            parts.append(f"whole[{':, ' * op.axis}{starts[i]}:e{i}]")
     lines.append(f"return ({', '.join(parts)})")
     function = _compiled(
         "write_split",
@@ -147,8 +137,6 @@ def _write_split(op: WriteSplit, node: Apply[Any], **kwargs: Any) -> Any:
         lines,
         dtype=np.dtype(op.dtype),
         keeping=_keeping,
-        borrowing=_borrowing,
-        disowned=_disowned,
     )
     return function, _VERSION
 
@@ -268,20 +256,6 @@ def _copy_any(whole: Any, start: Any, stream: Any) -> Any:
             j += np.uint64(1)
 
     return copy_elements
-
-
-@intrinsic
-def _disowned(typingctx: Any, array: Any) -> Any:
-    """Return an array without what keeps its memory; see `_borrowing`."""
-    signature = array(array)
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        part = make_array(array)(context, builder, args[0])
-        part.meminfo = cgutils.get_null_value(part.meminfo.type)
-        part.parent = cgutils.get_null_value(part.parent.type)
-        return part._getvalue()
-
-    return signature, codegen
 
 
 def _compiled(name: str, arguments: list[str], lines: list[str], **names: Any) -> Any:

@@ -221,8 +221,14 @@ def _overwrite_inputs(fgraph: FunctionGraph, node: Apply[Any]) -> None:
             )
         except InconsistencyError:
             continue
-        copy_stack_trace(node.outputs, new.outputs)
+        _copy_traces(node, new)
         node = new
+
+
+def _copy_traces(old: Apply[Any], new: Apply[Any]) -> None:
+    # Given several at once, each output gets the traces of all: n times as many with each join.
+    for before, after in zip(old.outputs, new.outputs, strict=True):
+        copy_stack_trace(before, after)
 
 
 def _eliminate(
@@ -258,7 +264,7 @@ def _eliminate(
     for kernel, new in kernels.items():
         done = {stream.output for stream, _ in targets[kernel]}
         changes += [(old, new.outputs[i]) for i, old in enumerate(kernel.outputs) if i not in done]
-        copy_stack_trace(kernel.outputs, new.outputs)
+        _copy_traces(kernel, new)
     copy_stack_trace(joined, join.outputs[0])
     try:
         fgraph.replace_all_validate(changes, reason=_NAME)
