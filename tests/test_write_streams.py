@@ -434,10 +434,10 @@ def test_assignments_to_rows_and_to_zeros(mode):
 
 @pytest.mark.parametrize("mode", MODES)
 def test_assignments_that_are_left_alone(mode):
-    x, few = known(2000), known(20)
+    x, few = known(2000), known(40)
     for out, reason in (
         (pt.set_subtensor(y[:2000], x[0] * 2 + 1), JoinReason.BROADCAST),
-        (pt.set_subtensor(y[:20], few * 2 + 1), JoinReason.FEW),
+        (pt.set_subtensor(y[:40], few * 2 + 1), JoinReason.FEW),
         (pt.set_subtensor(y[:2000], x), JoinReason.NO_STREAMS),
         (pt.set_subtensor(pt.cumsum(y)[:2000], x * 2 + 1), JoinReason.OVERWRITES),
     ):
