@@ -255,7 +255,7 @@ def test_it_is_known_how_each_class_of_pytensor_compares(base):
     unknown = [
         kind
         for kind in every_class(base)
-        if kind.__eq__ is not object.__eq__ and _identity._compared(kind) is None
+        if kind.__eq__ is not object.__eq__ and _identity.compared(kind) is None
     ]
     assert not unknown
     assert len(every_class(base)) > 20
