@@ -119,9 +119,6 @@ class LazyMergeFeature(MergeFeature):
         self.blacklist: list[tuple[Node | None, Node | None]] = []
         self._refused: set[tuple[Node, Node]] = set()
         self._schedule = _Schedule(self)
-        self._forget()
-
-    def _forget(self) -> None:
         self._table = MergeTable(PLAIN_OPS, Output)
         self._crowd = _crowd(len(self._pending))
         self._numbers = _Numbers()

@@ -196,18 +196,6 @@ impl Congruence {
         Self::default()
     }
 
-    /// Number of keys in the table.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.entries.len()
-    }
-
-    /// Whether no node has been looked up.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.entries.is_empty()
-    }
-
     /// The nodes that were looked up and not found equal to others; some may be gone by now, and
     /// some come twice.
     pub fn nodes(&self) -> impl Iterator<Item = u32> {

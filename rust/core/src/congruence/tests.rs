@@ -240,6 +240,11 @@ fn grow(toy: &mut Toy, steps: &[Step]) -> Vec<u32> {
     added
 }
 
+fn keep_first_of_each(nodes: &mut Vec<u32>) {
+    let mut seen = BTreeSet::new();
+    nodes.retain(|&node| seen.insert(node));
+}
+
 fn all(toy: &Toy) -> Vec<u32> {
     (0..toy.nodes.len() as u32).filter(|&node| toy.nodes[node as usize].is_present).collect()
 }
@@ -303,8 +308,7 @@ proptest! {
                 let plan = Plan { replacements: vec![(old, new)], ..Plan::default() };
                 pending.extend(toy.apply(&plan));
             }
-            let mut seen = BTreeSet::new();
-            pending.retain(|&node| seen.insert(node));
+            keep_first_of_each(&mut pending);
             let expected = toy.values();
             toy.merge(&mut table, pending, false);
             prop_assert_eq!(toy.present().count(), expected.len());
@@ -352,8 +356,7 @@ proptest! {
             if drops {
                 let Ok(plan) = table.look_up(&mut toy, pending, one);
                 pending = plan.queue;
-                let mut seen = BTreeSet::new();
-                pending.retain(|&node| seen.insert(node));
+                keep_first_of_each(&mut pending);
             }
             let expected = toy.values();
             toy.merge(&mut table, pending, false);
