@@ -5,6 +5,10 @@ import pytensor
 import pytensor.tensor as pt
 import pytest
 from pytensor.compile.mode import Mode, get_mode
+from pytensor.graph.destroyhandler import DestroyHandler
+from pytensor.graph.features import Feature, ReplaceValidate
+from pytensor.graph.fg import FunctionGraph
+from pytensor.graph.utils import InconsistencyError
 from pytensor.link.vm import VMLinker
 from pytensor.tensor.basic import Alloc, AllocEmpty, Join
 from pytensor.tensor.blas import Gemv
@@ -14,8 +18,9 @@ from pytensor.tensor.subtensor import IncSubtensor
 import pytensor_fuse
 from pytensor_fuse import _joins
 from pytensor_fuse._joins import JoinReason
+from pytensor_fuse._targets import Target
 from pytensor_fuse._write_ops import WriteElemwise, WriteFill, WriteJoin, WriteSplit
-from pytensor_fuse._write_streams import explain_joins
+from pytensor_fuse._write_streams import eliminate_joins, explain_joins
 
 MODES = ["NUMBA", "CVM"]
 WRITTEN = JoinReason.WRITTEN
@@ -753,3 +758,62 @@ def test_vectors_of_numbers_are_reported(mode):
     a, b = pt.scalars("ab")
     f = pytensor.function([a, b], pt.stack([pt.exp(a) * 2, pt.tanh(b)]), mode=mode)
     assert [report.reason for report in explain_joins(f)] == [JoinReason.SCALARS]
+
+
+class Refusing(Feature):
+    """Counts validations; refuses graphs in which joins of one dtype are eliminated."""
+
+    def __init__(self, dtype, at_once):
+        self.dtype = dtype
+        self.at_once = at_once
+        self.validations = 0
+
+    def _refuse(self, node):
+        if node is not None and isinstance(node.op, WriteJoin) and node.op.dtype == self.dtype:
+            raise InconsistencyError(f"no {self.dtype}")
+
+    def on_change_input(self, fgraph, node, i, old, new, reason):
+        if self.at_once:
+            self._refuse(new.owner)
+
+    def on_validate(self, fgraph):
+        self.validations += 1
+        for node in fgraph.apply_nodes:
+            self._refuse(node)
+
+
+def graph_of_joins(n, *features):
+    u, v = (pt.tensor(dtype=dtype, shape=(1000,)) for dtype in ("float64", "float32"))
+    joins = [pt.concatenate([w * np.int8(i), w + np.int8(i)]) for i in range(n) for w in (u, v)]
+    fgraph = FunctionGraph([u, v], joins)
+    for feature in (ReplaceValidate(), DestroyHandler(), *features):
+        fgraph.attach_feature(feature)
+    return fgraph
+
+
+def test_joins_are_validated_together():
+    feature = Refusing(None, at_once=False)
+    reports = eliminate_joins(graph_of_joins(20, feature), Target.C)
+    assert [report.reason for report in reports] == [WRITTEN] * 40
+    assert feature.validations == 1
+
+
+@pytest.mark.parametrize("at_once", [False, True])
+def test_a_join_that_a_feature_refuses_stays(at_once):
+    fgraph = graph_of_joins(3, Refusing("float32", at_once))
+    reports = eliminate_joins(fgraph, Target.C)
+    assert sorted(r.reason.name for r in reports) == ["REFUSED"] * 3 + ["WRITTEN"] * 3
+    kinds = [(output.owner.op.__class__, output.type.dtype) for output in fgraph.outputs]
+    assert kinds == [(WriteJoin, "float64"), (Join, "float32")] * 3
+    fgraph.check_integrity()
+
+
+def test_equal_kernels_are_made_once():
+    u = pt.vector("u", shape=(1000,))
+    fgraph = FunctionGraph([u], [pt.concatenate([u * 2, (u + 1) * 2, u + 2])])
+    fgraph.attach_feature(ReplaceValidate())
+    fgraph.attach_feature(DestroyHandler())
+    [report] = eliminate_joins(fgraph, Target.C)
+    assert report.eliminated
+    ops = [id(node.op) for node in fgraph.toposort() if isinstance(node.op, WriteElemwise)]
+    assert (len(ops), len(set(ops))) == (3, 2)
