@@ -194,7 +194,7 @@ class WriteSplit(_WriteOp):
             storage[0].fill(True if self.dtype == "bool" else 123)
 
     def c_code_cache_version(self) -> tuple[int, ...]:
-        return (3,)
+        return (4,)
 
     def c_support_code_struct(self, node: Apply[Any], name: str) -> str:
         return f"PyArrayObject *kept_{name};" if self.reuse else ""
@@ -221,7 +221,8 @@ class WriteSplit(_WriteOp):
             code.append(f"npy_intp shape{i}[] = {{{', '.join(lengths) or '1'}}};")
             code += [
                 f"if (shape{i}[{d}] < 0) {{"
-                f' PyErr_SetString(PyExc_ValueError, "{NEGATIVE}"); {fail} }}'
+                # What PyTensor's C code for Alloc raises.
+                f' PyErr_SetString(PyExc_MemoryError, "{NEGATIVE}"); {fail} }}'
                 for d, (source, n) in enumerate(shape)
                 if source != STATIC and n == VALUE
             ]
