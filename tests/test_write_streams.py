@@ -823,3 +823,20 @@ def test_equal_kernels_are_made_once():
     assert report.eliminated
     ops = [id(node.op) for node in fgraph.toposort() if isinstance(node.op, WriteElemwise)]
     assert (len(ops), len(set(ops))) == (3, 2)
+
+
+class Failing(Refusing):
+    """Raises what is no refusal."""
+
+    def _refuse(self, node):
+        if isinstance(node.op, WriteJoin):
+            raise RuntimeError("a bug of a feature")
+
+
+def test_a_failure_leaves_the_graph_as_it_was():
+    fgraph = graph_of_joins(3, Failing(None, at_once=False))
+    before = [node.op for node in fgraph.toposort()]
+    with pytest.raises(RuntimeError, match="a bug of a feature"):
+        eliminate_joins(fgraph, Target.C)
+    assert [node.op for node in fgraph.toposort()] == before
+    fgraph.check_integrity()

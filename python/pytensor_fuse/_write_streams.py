@@ -1,7 +1,7 @@
-"""The pass `join_buffer_elimination`: kernels of joined streams write into the result itself.
+"""What the pass `join_buffer_elimination` does: kernels of joined streams write into the result.
 
-`_joins` decides, `_write_ops` has the ops; here the graph is changed, one join at a time, each
-wholly or not at all.
+`_joins` decides, `_write_ops` has the ops; here the graph is changed, each join wholly or not at
+all.
 """
 
 from __future__ import annotations
@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
-from weakref import WeakKeyDictionary, WeakSet
+from weakref import WeakKeyDictionary
 
 from pytensor.compile.executor import Function
-from pytensor.graph.destroyhandler import DestroyHandler
-from pytensor.graph.rewriting.basic import GraphRewriter, copy_stack_trace
+from pytensor.graph.rewriting.basic import copy_stack_trace
 from pytensor.graph.utils import InconsistencyError
 from pytensor.scalar.basic import Composite, get_scalar_type
 from pytensor.scalar.basic import add as scalar_add
@@ -32,7 +31,6 @@ from pytensor_fuse._joins import (
     plan_assignment,
     plan_join,
 )
-from pytensor_fuse._targets import Target, resolve_target
 from pytensor_fuse._write_ops import STATIC, Length, WriteElemwise, WriteFill, WriteJoin, WriteSplit
 
 if TYPE_CHECKING:
@@ -40,6 +38,8 @@ if TYPE_CHECKING:
 
     from pytensor.graph.basic import Apply, Variable
     from pytensor.graph.fg import FrozenFunctionGraph, FunctionGraph
+
+    from pytensor_fuse._targets import Target
 
 _NAME = "join_buffer_elimination"
 
@@ -105,73 +105,25 @@ def explain_joins(compiled: Function | FunctionGraph) -> tuple[JoinReport, ...]:
     return _reports.get(fgraph, ())
 
 
-_known_targets: WeakKeyDictionary[FunctionGraph, Target] = WeakKeyDictionary()
-
-
-class TargetKnown(GraphRewriter):
-    """Says which target a graph is being compiled for, to the passes that come after it.
-
-    PyTensor 3.0 does not say; but what its linkers ask the databases for differs, so a pass that
-    is listed under the right tags runs for one target alone.
-    """
-
-    def __init__(self, target: Target) -> None:
-        self.target = target
-
-    def apply(self, fgraph: FunctionGraph) -> None:
-        """Note the target."""
-        _known_targets[fgraph] = self.target
-
-
-_reusing: WeakSet[FunctionGraph] = WeakSet()
-
-
-class ReuseAsked(GraphRewriter):
-    """Says that the memory of joins may be kept from call to call, where C code makes it."""
-
-    def apply(self, fgraph: FunctionGraph) -> None:
-        """Note that."""
-        _reusing.add(fgraph)
-
-
-class JoinsKept(GraphRewriter):
-    """What is registered while the package is off: it leaves every graph alone."""
-
-    def apply(self, fgraph: FunctionGraph) -> None:
-        """Do nothing."""
-
-
-class JoinBufferElimination(JoinsKept):
-    """Replaces joins whose streams kernels can write by `WriteSplit` and `WriteJoin`."""
-
-    def add_requirements(self, fgraph: FunctionGraph) -> None:
-        """Attach PyTensor's destroy handler, unless ``fgraph`` has one."""
-        if not hasattr(fgraph, "destroy_handler"):
-            fgraph.attach_feature(DestroyHandler())
-
-    def apply(self, fgraph: FunctionGraph) -> None:
-        """Eliminate the joins of ``fgraph`` that are worth it."""
-        target = resolve_target(None, fgraph)
-        if target is Target.STRICT:
-            target = _known_targets.get(fgraph, Target.PYTHON)
-        eliminate_joins(fgraph, target)
-
-
-def eliminate_joins(fgraph: FunctionGraph, target: Target) -> tuple[JoinReport, ...]:
+def eliminate_joins(
+    fgraph: FunctionGraph, target: Target, *, reuse: bool = False
+) -> tuple[JoinReport, ...]:
     """Let kernels write into the results of joins, and return a report on each join.
 
     The outermost of nested joins comes first and takes the others in. A join that a feature of
     ``fgraph`` refuses to have changed stays as it is. A graph of m joins and n nodes takes time
     O(m + n) as long as all changes together are accepted, which is asked once, and O(mn) otherwise,
-    when it is asked for each join.
+    when it is asked for each join. With ``reuse`` C code keeps the results' memory.
     """
     start = fgraph.checkpoint()
     try:
-        reports = _eliminate_each(fgraph, target, fgraph.replace_all)
+        reports = _eliminate_each(fgraph, target, _Writers(reuse), fgraph.replace_all)
         fgraph.validate()
-    except InconsistencyError:
+    except BaseException as error:
         fgraph.revert(start)
-        reports = _eliminate_each(fgraph, target, _replacing_if_valid(fgraph))
+        if not isinstance(error, InconsistencyError):
+            raise
+        reports = _eliminate_each(fgraph, target, _Writers(reuse), _replacing_if_valid(fgraph))
     for node in fgraph.toposort():
         if isinstance(node.op, WriteElemwise):
             _overwrite_inputs(fgraph, node)
@@ -180,11 +132,13 @@ def eliminate_joins(fgraph: FunctionGraph, target: Target) -> tuple[JoinReport, 
 
 
 def _eliminate_each(
-    fgraph: FunctionGraph, target: Target, replace: Callable[..., bool | None]
+    fgraph: FunctionGraph,
+    target: Target,
+    writers: _Writers,
+    replace: Callable[..., bool | None],
 ) -> tuple[JoinReport, ...]:
     """Eliminate joins by ``replace``, which may return False if it leaves the graph as it was."""
     reports = []
-    writers = _Writers()
     for node in reversed(fgraph.toposort()):
         if node not in fgraph.apply_nodes:
             continue
@@ -197,10 +151,8 @@ def _eliminate_each(
         else:
             continue
         reason = plan.reason
-        if plan.eliminated:
-            changes = writers.changes(plan, reuse=fgraph in _reusing)
-            if replace(changes, reason=_NAME) is False:
-                reason = JoinReason.REFUSED
+        if plan.eliminated and replace(writers.changes(plan), reason=_NAME) is False:
+            reason = JoinReason.REFUSED
         reports.append(
             JoinReport(str(node), plan.axis, reason, tuple(s.reason for s in plan.streams))
         )
@@ -266,18 +218,17 @@ def _copy_traces(old: Apply[Any], new: Apply[Any]) -> None:
 class _Writers:
     """Makes the nodes that write the streams of joins; equal kernels get one op."""
 
-    def __init__(self) -> None:
+    def __init__(self, reuse: bool) -> None:
+        self._reuse = reuse
         self._n_splits: Counter[tuple[WriteSplit, tuple[Variable[Any, Any], ...]]] = Counter()
         self._ops: dict[Any, WriteElemwise] = {}
 
-    def changes(
-        self, plan: JoinPlan, *, reuse: bool
-    ) -> list[tuple[Variable[Any, Any], Variable[Any, Any]]]:
+    def changes(self, plan: JoinPlan) -> list[tuple[Variable[Any, Any], Variable[Any, Any]]]:
         """Return what to replace by what, so that kernels write the streams of a join."""
         joined = plan.node.outputs[0]
         dtype = joined.type.dtype
         written = tuple(stream.written for stream in plan.streams)
-        memory, *parts = self._split(plan, written, reuse=reuse).outputs
+        memory, *parts = self._split(plan, written).outputs
 
         targets: dict[Apply[Any], list[tuple[Stream, Variable[Any, Any]]]] = {}
         for stream, part in zip([s for s in plan.streams if s.written], parts, strict=True):
@@ -299,7 +250,7 @@ class _Writers:
         copy_stack_trace(joined, join.outputs[0])
         return changes
 
-    def _split(self, plan: JoinPlan, written: tuple[bool, ...], *, reuse: bool) -> Apply[Any]:
+    def _split(self, plan: JoinPlan, written: tuple[bool, ...]) -> Apply[Any]:
         joined = plan.node.outputs[0].type
         sources, shapes, total = _lengths(plan)
         slots = () if total is None else tuple(stream.slot for stream in plan.streams)
@@ -307,9 +258,8 @@ class _Writers:
         # Merging two that allocate the same would make one of them.
         number = self._n_splits[first, sources]
         self._n_splits[first, sources] += 1
-        split = WriteSplit(
-            plan.axis, joined.ndim, joined.dtype, shapes, written, slots, total, number, reuse
-        )
+        kind = (plan.axis, joined.ndim, joined.dtype)
+        split = WriteSplit(*kind, shapes, written, slots, total, number, self._reuse)
         return split.make_node(*sources)
 
     def _writing(
