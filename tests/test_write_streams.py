@@ -498,6 +498,7 @@ def test_a_stream_alone_is_written_where_that_gains():
     assert nodes(f, WriteJoin)
 
 
+@pytest.mark.usefixtures("_always_worth_it")
 @pytest.mark.parametrize("mode", MODES)
 def test_other_outputs_of_kernels_still_overwrite_inputs(mode):
     # The kernel of the gradients also gives what is summed up later, over what nothing needs.
@@ -840,3 +841,19 @@ def test_a_failure_leaves_the_graph_as_it_was():
         eliminate_joins(fgraph, Target.C)
     assert [node.op for node in fgraph.toposort()] == before
     fgraph.check_integrity()
+
+
+def test_what_is_in_place_already_saves_no_array_in_numba():
+    # The kernel of the first stream would overwrite the sums.
+    def stream_of(length):
+        v = pt.vector(shape=(length,))
+        return v, pt.concatenate([pt.cumsum(v) * 2 + 1, v * 3])
+
+    v, joined = stream_of(None)
+    f = check([v], joined, "NUMBA", (rand(7),))
+    [report] = explain_joins(f)
+    assert report.reason is JoinReason.FEW
+    v, joined = stream_of(5000)
+    f = check([v], joined, "NUMBA", (rand(5000),))
+    [report] = explain_joins(f)
+    assert report.eliminated

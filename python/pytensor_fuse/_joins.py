@@ -218,7 +218,7 @@ def plan_join(fgraph: FunctionGraph, node: Apply[Any], target: Target) -> JoinPl
     n_written = sum(stream.written for stream in streams)
     if n_written == 0:
         reason = JoinReason.NO_STREAMS
-    elif _n_written(streams) < _least(streams, joined.ndim, target):
+    elif _n_written(streams) < _least(fgraph, streams, joined.ndim, target):
         reason = JoinReason.FEW
     else:
         reason = JoinReason.WRITTEN
@@ -278,7 +278,7 @@ def plan_assignment(fgraph: FunctionGraph, node: Apply[Any], target: Target) -> 
     copied_sum = any(stream.added is not None and not stream.written for stream in streams)
     if copied_sum or not any(stream.written for stream in streams):
         reason = JoinReason.NO_STREAMS
-    elif _n_written(streams) < max(MIN_WRITTEN, _least(streams, kind.ndim, target)):
+    elif _n_written(streams) < max(MIN_WRITTEN, _least(fgraph, streams, kind.ndim, target)):
         reason = JoinReason.FEW
     elif _overwrites(fgraph, tensor, streams):
         reason = JoinReason.OVERWRITES
@@ -491,17 +491,35 @@ def _stream(
     return Stream(operand, JoinReason.WRITTEN, kernel, output, shape)
 
 
-def _least(streams: Sequence[Stream], ndim: int, target: Target) -> int:
+def _least(fgraph: FunctionGraph, streams: Sequence[Stream], ndim: int, target: Target) -> int:
     """Return how many elements kernels have to be known to write, for what they save."""
     if target is Target.PYTHON:
         return MIN_WRITTEN_IN_PYTHON
     if target is not Target.NUMBA:
         return 0
-    n_written = sum(stream.written for stream in streams)
-    is_few = n_written < (2 if ndim == 1 else 3) or 2 * n_written < len(streams)
+    kernels = dict.fromkeys(stream.kernel for stream in streams if stream.kernel is not None)
+    n_in_place = sum(_can_overwrite(fgraph, kernel) for kernel in kernels)
+    n_saved = sum(stream.written for stream in streams) - n_in_place
+    is_few = n_saved < (2 if ndim == 1 else 3) or 2 * n_saved < len(streams)
     # Numba's Join takes single elements as scalars, for which nothing is allocated.
     has_scalars = any(_n_elements(s.variable.type.shape) == 1 for s in streams if not s.written)
     return MIN_WRITTEN if is_few or has_scalars else 0
+
+
+def _can_overwrite(fgraph: FunctionGraph, kernel: Apply[Any]) -> bool:
+    """Whether PyTensor can let a kernel overwrite an input, and so allocate an output less."""
+    if not isinstance(kernel.op, Elemwise):
+        return False
+    kinds = [(v.type.dtype, v.type.broadcastable) for v in kernel.outputs]
+    taken = kernel.op.inplace_pattern.values()
+    return any(
+        v.owner is not None
+        and i not in taken
+        and not v.owner.op.view_map
+        and len(fgraph.clients[v]) == 1
+        and (v.type.dtype, v.type.broadcastable) in kinds
+        for i, v in enumerate(kernel.inputs)
+    )
 
 
 def _interleaves(stream: Stream, axis: int, target: Target) -> bool:
