@@ -857,3 +857,22 @@ def test_what_is_in_place_already_saves_no_array_in_numba():
     f = check([v], joined, "NUMBA", (rand(5000),))
     [report] = explain_joins(f)
     assert report.eliminated
+
+
+@pytest.mark.usefixtures("_always_worth_it")
+def test_a_kernel_of_which_python_writes_one_output():
+    squares = x * x
+    out = [pt.concatenate([squares, y * 2 + 1]), (squares > 0.2) & (squares < 2)]
+    f = check([x, y], out, PYTHON, (rand(5), rand(4)))
+    [kernel] = [node for node in nodes(f, WriteElemwise) if len(node.outputs) == 2]
+    assert list(kernel.op.inplace_pattern) == [0]
+
+
+@pytest.mark.usefixtures("_always_worth_it")
+def test_small_integers_overflow_in_python_as_in_numpy():
+    small = pt.vector("small", dtype="int8")
+    values = np.array([1, 16, -128], "int8")
+    f = check([small, x], pt.concatenate([small * small, x * 2]), PYTHON, (values, rand(4)))
+    assert reasons(f) == (JoinReason.DTYPE, WRITTEN)
+    out = pt.zeros(9, dtype="int8")[2:5].inc(pt.specify_shape(small, 3) * 2)
+    check([small], out, PYTHON, (values,))

@@ -263,6 +263,8 @@ def plan_assignment(fgraph: FunctionGraph, node: Apply[Any], target: Target) -> 
         added = None if step.op.set_instead_of_inc else _piece(tensor, start, stop)
         if not _fits(value.type, kind, adds=added is not None):
             return JoinPlan(node, 0, (stream,), JoinReason.BROADCAST)
+        if added is not None and target is Target.PYTHON:
+            return JoinPlan(node, 0, (stream,), JoinReason.NO_KERNEL)
         if added is not None and (not stream.written or stream.shape != _own(value, stream)):
             return JoinPlan(node, 0, (stream,), stream.reason)
         streams.append(replace(stream, slot=(start, stop), added=added))
@@ -486,7 +488,10 @@ def _stream(
         return _copied(operand, JoinReason.IN_PLACE)
     if not _compiles(kernel, target):
         return _copied(operand, JoinReason.NOT_COMPILED)
-    if not _casts(variable.type.dtype, dtype):
+    # Inside a kernel Python computes with its own numbers, not as NumPy's function for an op does.
+    if variable.type.dtype != dtype and (
+        target is Target.PYTHON or not _casts(variable.type.dtype, dtype)
+    ):
         return _copied(operand, JoinReason.DTYPE)
     return Stream(operand, JoinReason.WRITTEN, kernel, output, shape)
 

@@ -580,10 +580,12 @@ class WriteElemwise(Elemwise):
         super().prepare_node(node, storage_map, compute_map, impl)  # type: ignore[no-untyped-call]
 
     def _alone(self, node: Apply[Any]) -> Apply[Any] | None:
-        """Return the node that computes what is written, if that is one scalar op."""
-        if not isinstance(self.scalar_op, Composite) or self.inplace_pattern != {
-            0: len(node.inputs) - 1
-        }:
+        """Return the node that computes what is written, if that is all and is one scalar op."""
+        if (
+            not isinstance(self.scalar_op, Composite)
+            or len(node.outputs) != 1
+            or self.inplace_pattern != {0: len(node.inputs) - 1}
+        ):
             return None
         inner: Any = self.scalar_op.fgraph
         scalar_node = inner.outputs[0].owner
