@@ -1,5 +1,7 @@
 """`join_buffer_elimination`: what it writes in place, what it leaves, and that results stay."""
 
+from importlib import import_module
+
 import numpy as np
 import pytensor
 import pytensor.tensor as pt
@@ -10,6 +12,8 @@ from pytensor.graph.features import Feature, ReplaceValidate
 from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.utils import InconsistencyError
 from pytensor.link.vm import VMLinker
+from pytensor.raise_op import Assert
+from pytensor.scalar.basic import UnaryScalarOp, upgrade_to_float
 from pytensor.tensor.basic import Alloc, AllocEmpty, Join
 from pytensor.tensor.blas import Gemv
 from pytensor.tensor.elemwise import Elemwise
@@ -876,3 +880,70 @@ def test_small_integers_overflow_in_python_as_in_numpy():
     assert reasons(f) == (JoinReason.DTYPE, WRITTEN)
     out = pt.zeros(9, dtype="int8")[2:5].inc(pt.specify_shape(small, 3) * 2)
     check([small], out, PYTHON, (values,))
+
+
+def ifelse(*operands):
+    module = "pytensor.conditional.op"
+    try:
+        found = import_module(module)
+    except ModuleNotFoundError:
+        found = import_module("pytensor.ifelse")
+    return found.ifelse(*operands)
+
+
+def test_a_branch_that_is_not_taken_is_not_computed():
+    # One kernel makes a stream of the one branch and the whole of the other.
+    taken, checked = pt.iscalar("taken"), Assert("the branch that is not taken")(z, z.sum() > 0)
+    both = pt.sin(x)
+    filtered = checked[(checked > 0).nonzero()[0]]
+    out = ifelse(taken, pt.concatenate([both * 3, filtered]), both * 2)
+    f = pytensor.function([x, z, taken], out, mode="CVM")
+    np.testing.assert_array_equal(f(rand(4), -rand(3), 0), np.sin(rand(4)) * 2)
+    [report] = explain_joins(f)
+    assert report.streams[0] is JoinReason.WAITS
+    with pytest.raises(AssertionError, match="not taken"):
+        f(rand(4), -rand(3), 1)
+
+
+class Scaled(UnaryScalarOp):
+    """Calls a function of its own support code."""
+
+    def impl(self, a):
+        return a * 2.5
+
+    def c_support_code_apply(self, node, name):
+        return f"static double {name}_scaled(double a) {{ return a * 2.5; }}"
+
+    def c_code(self, node, name, inputs, outputs, sub):
+        return f"{outputs[0]} = {name}_scaled({inputs[0]});"
+
+    def c_code_cache_version(self):
+        return (1,)
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_scalar_ops_with_support_code(more):
+    scaled = Elemwise(Scaled(upgrade_to_float, name="scaled"))
+    f = check([x, y], pt.concatenate([scaled(x) + more, scaled(y)]), "CVM", (rand(20), rand(30)))
+    assert reasons(f) == (WRITTEN, WRITTEN)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_assignments_to_the_whole_tensor_still_compare_the_other_lengths(mode):
+    a = pt.tensor("a", shape=(1000, None))
+    b, c = pt.tensor("b", shape=(500, 5)), pt.tensor("c", shape=(500, 5))
+    out = a[:500].set(pt.sin(b))[500:].set(pt.cos(c))
+    f = check([a, b, c], out, mode, (rand(1000, 5), rand(500, 5), rand(500, 5)))
+    with pytest.raises(ValueError, match=r"shape|broadcast|dimension"):
+        f(rand(1000, 7), rand(500, 5), rand(500, 5))
+
+
+def test_equal_joins_are_one_function_to_numbas_cache():
+    dispatch = import_module("pytensor.link.numba.dispatch.basic")
+    out = [pt.concatenate([pt.exp(x), pt.sin(y)]), pt.concatenate([pt.cos(x), pt.tan(y)])]
+    f = check([x, y], out, "NUMBA", (rand(6), rand(7)))
+    keys = [
+        dispatch.numba_funcify_and_cache_key(node.op, node=node)[1] for node in nodes(f, WriteSplit)
+    ]
+    assert len(keys) == 2
+    assert len(set(keys)) == 1

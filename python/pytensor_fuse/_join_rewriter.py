@@ -67,5 +67,7 @@ class JoinBufferElimination(JoinsKept):
 
         target = resolve_target(None, fgraph)
         if target is Target.STRICT:
-            target = _known_targets.get(fgraph, Target.PYTHON)
-        eliminate_joins(fgraph, target, reuse=fgraph in _reusing)
+            target = _known_targets.pop(fgraph, Target.PYTHON)
+        reuse = fgraph in _reusing
+        _reusing.discard(fgraph)
+        eliminate_joins(fgraph, target, reuse=reuse)

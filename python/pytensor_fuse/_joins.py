@@ -105,6 +105,7 @@ class JoinReason(enum.Enum):
     SMALL = "it is too small to gain"
     FEW = "kernels would write few of its streams, which may be too small to gain"
     LENGTH = "its length depends on what another kernel of the join computes"
+    WAITS = "other results of its kernel would have to wait for lengths that they do not need"
     INTERLEAVED = "its rows lie apart in the result, which is slower than to copy it there"
     NO_STREAMS = "no stream of it can be written"
     AXIS = "its axis is not known when the graph is compiled"
@@ -214,7 +215,7 @@ def plan_join(fgraph: FunctionGraph, node: Apply[Any], target: Target) -> JoinPl
             else stream
             for stream in streams
         ]
-    streams = _independent(_within_operands(streams, target))
+    streams = _independent(fgraph, _within_operands(streams, target))
     n_written = sum(stream.written for stream in streams)
     if n_written == 0:
         reason = JoinReason.NO_STREAMS
@@ -276,10 +277,14 @@ def plan_assignment(fgraph: FunctionGraph, node: Apply[Any], target: Target) -> 
             piece = _piece(tensor, place, None)
             streams.append(_filled(piece, piece, kind.dtype))
     total = _length(tensor, 0)
-    streams = _independent(_within_operands(streams, target), (total,))
+    streams = _independent(fgraph, _within_operands(streams, target), (total,))
     copied_sum = any(stream.added is not None and not stream.written for stream in streams)
+    # Pieces and sums are compared with the tensor, streams alone are not.
+    compared = any(stream.slot is None or stream.added is not None for stream in streams)
     if copied_sum or not any(stream.written for stream in streams):
         reason = JoinReason.NO_STREAMS
+    elif not compared and None in kind.shape[1:]:
+        reason = JoinReason.BROADCAST
     elif _n_written(streams) < max(MIN_WRITTEN, _least(fgraph, streams, kind.ndim, target)):
         reason = JoinReason.FEW
     elif _overwrites(fgraph, tensor, streams):
@@ -631,6 +636,8 @@ def _length(variable: Variable[Any, Any], dim: int) -> Source:
             break
         if isinstance(node.op, Elemwise):
             operands = [v for v in node.inputs if not v.type.broadcastable[dim]]
+            if not operands:
+                break
             variable = min(operands, key=_rank)
         elif isinstance(node.op, DimShuffle):
             [variable] = node.inputs
@@ -697,22 +704,45 @@ def _within_operands(streams: list[Stream], target: Target) -> list[Stream]:
     return result
 
 
-def _independent(streams: list[Stream], others: tuple[Source, ...] = ()) -> list[Stream]:
-    """Copy streams of kernels that some length depends on: the result is made before they run."""
+def _independent(
+    fgraph: FunctionGraph, streams: list[Stream], others: tuple[Source, ...] = ()
+) -> list[Stream]:
+    """Copy streams of kernels that cannot wait until all lengths of the join are known.
+
+    The result is made before kernels write there: no length may depend on them, and what else they
+    compute, which may be all that is asked for, must not come to depend on a length.
+    """
     while True:
-        kernels = {stream.kernel for stream in streams if stream.kernel is not None}
         lengths = chain(others, *(stream.shape for stream in streams))
-        needed = _ancestors(source for source, _ in lengths if source is not None)
-        if not kernels & needed:
+        sources = [source for source, _ in lengths if source is not None]
+        needed = _ancestors(sources)
+        made = {source.owner for source in sources if source.owner is not None}
+        outputs: dict[Apply[Any], set[int]] = {}
+        for stream in streams:
+            if stream.kernel is not None:
+                outputs.setdefault(stream.kernel, set()).add(stream.output)
+        refused = {
+            kernel: JoinReason.LENGTH if kernel in needed else JoinReason.WAITS
+            for kernel, written in outputs.items()
+            if kernel in needed
+            or (_is_read_elsewhere(fgraph, kernel, written) and made - _ancestors(kernel.inputs))
+        }
+        if not refused:
             return streams
         streams = [
             replace(
-                _copied(stream.variable, JoinReason.LENGTH), slot=stream.slot, added=stream.added
+                _copied(stream.variable, refused[stream.kernel]),
+                slot=stream.slot,
+                added=stream.added,
             )
-            if stream.kernel in needed
+            if stream.kernel in refused
             else stream
             for stream in streams
         ]
+
+
+def _is_read_elsewhere(fgraph: FunctionGraph, kernel: Apply[Any], written: set[int]) -> bool:
+    return any(fgraph.clients[v] for i, v in enumerate(kernel.outputs) if i not in written)
 
 
 def _ancestors(variables: Iterable[Variable[Any, Any]]) -> set[Apply[Any]]:

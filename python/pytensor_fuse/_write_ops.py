@@ -60,7 +60,7 @@ Slot = tuple[int, int | None]
 
 SLOT_MISMATCH = "shape mismatch: what is assigned to a slice must be as long as the slice"
 NEGATIVE = "the length of a joined tensor is negative"
-_MISMATCH = "all dimensions of joined tensors other than the axis must match"
+MISMATCH = "all dimensions of joined tensors other than the axis must match"
 
 
 @cache
@@ -239,7 +239,7 @@ class WriteSplit(_WriteOp):
                     f"shape{i}[{d}] != dims[{d}]" for d in range(self.ndim) if d != self.axis
                 )
                 code.append(
-                    f'if ({test}) {{ PyErr_SetString(PyExc_ValueError, "{_MISMATCH}"); {fail} }}'
+                    f'if ({test}) {{ PyErr_SetString(PyExc_ValueError, "{MISMATCH}"); {fail} }}'
                 )
         if self.total is not None:
             code.append(f"npy_intp total = {_c_length(inputs, *self.total)};")
@@ -422,7 +422,7 @@ class WriteJoin(_WriteOp):
             lengths = f"""
                 for (int d = 0; d < {ndim}; d++) {{
                     if (d != {axis} && PyArray_DIMS(streams[i])[d] != dims[d]) {{
-                        PyErr_SetString(PyExc_ValueError, "{_MISMATCH}"); {fail}
+                        PyErr_SetString(PyExc_ValueError, "{MISMATCH}"); {fail}
                     }}
                 }}
                 lengths[i] = PyArray_DIMS(streams[i])[{axis}];
@@ -660,7 +660,8 @@ class WriteElemwise(Elemwise):
                 inside.append(f"dtype_{operand} &{operand}_i = {operand}_p[i];")
         code = self.scalar_op.c_code(
             node.tag.fake_node,
-            f"{name}_contiguous_",
+            # The name that the support code of the op is made with.
+            f"{name}_scalar_",
             [f"{operand}_i" for operand in inputs],
             [f"{operand}_i" for operand in outputs],
             sub,
@@ -715,7 +716,7 @@ class WriteElemwise(Elemwise):
 
     def c_code_cache_version_apply(self, node: Apply[Any]) -> tuple[Any, ...]:
         version = super().c_code_cache_version_apply(node)  # type: ignore[no-untyped-call]
-        return (*version, "contiguous", 3) if version else ()
+        return (*version, "contiguous", 4) if version else ()
 
 
 def _length(inputs: Sequence[Any], source: int, n: int) -> int:
@@ -747,7 +748,7 @@ def _joined(
     first = shapes[0]
     for shape in shapes:
         if shape[:axis] != first[:axis] or shape[axis + 1 :] != first[axis + 1 :]:
-            raise ValueError(f"{_MISMATCH}: {first} and {shape} along axis {axis}")
+            raise ValueError(f"{MISMATCH}: {first} and {shape} along axis {axis}")
     lengths = [shape[axis] for shape in shapes]
     return lengths, (*first[:axis], sum(lengths), *first[axis + 1 :])
 
