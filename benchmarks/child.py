@@ -155,6 +155,30 @@ def table(n_nodes: str) -> dict[str, Any]:
     }
 
 
+def peak_of_call(name: str, linker: str, size: str) -> dict[str, Any]:
+    """How much a call adds to the memory of the process at most, the result included."""
+    import joins
+    import pytensor_fuse
+    from graphs import reference
+
+    graph = reference(name)
+    function = joins.function_of(graph, linker, ours=pytensor_fuse.is_enabled())
+    function(*graph.values(10))
+    values = graph.values(int(size))
+    _reset_peak()
+    before = _resident_bytes()
+    results = function(*values)
+    return {
+        "peak_bytes": _peak_bytes() - before,
+        "result_bytes": sum(result.nbytes for result in results),
+    }
+
+
+def _reset_peak() -> None:
+    """Let the peak start anew; Linux only."""
+    Path("/proc/self/clear_refs").write_text("5")
+
+
 def _resident_bytes() -> int:
     """Bytes in memory now, where the platform tells (Linux), else 0."""
     return _of_status("VmRSS:") or 0
@@ -186,6 +210,7 @@ COMMANDS = {
     "import": import_time,
     "core": core,
     "table": table,
+    "peak-of-call": peak_of_call,
 }
 
 if __name__ == "__main__":

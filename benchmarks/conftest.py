@@ -6,7 +6,7 @@ import gc
 import platform
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pytensor
@@ -15,6 +15,8 @@ from pytest_benchmark.fixture import BenchmarkFixture
 
 import measure
 from rows import Row, format_rows, with_means
+
+T = TypeVar("T")
 
 ROWS = pytest.StashKey[list[Row]]()
 
@@ -63,9 +65,9 @@ class Pair:
         self._benchmark.pedantic(lambda: our_results.append(run(True)), setup=setup, rounds=rounds)
         return list(zip(stock_results, our_results, strict=True))
 
-    def alone(self, run: Callable[[], dict[str, Any]], *, rounds: int) -> list[dict[str, Any]]:
-        """Call ``run``, which starts a process, for our side only."""
-        results: list[dict[str, Any]] = []
+    def alone(self, run: Callable[[], T], *, rounds: int) -> list[T]:
+        """Call ``run``, which measures for itself, for our side only."""
+        results: list[T] = []
         self._benchmark.pedantic(lambda: results.append(run()), rounds=rounds)
         return results
 
@@ -107,6 +109,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         "test_core",
         "test_freeze",
         "test_compiled",
+        "test_joins",
         "test_import",
     ]
     items.sort(key=lambda item: order.index(item.path.stem) if item.path.stem in order else -1)

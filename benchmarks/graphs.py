@@ -187,6 +187,129 @@ def pymc_values(n_counties: int = 85) -> list[np.ndarray]:
     return [*scalars, *vectors, np.array(-0.3), np.array(1.5)]
 
 
+def affine(x: Variable) -> Variable:
+    """A stream that costs no more than the memory it moves."""
+    return x * 2 + 1
+
+
+def polynomial(x: Variable) -> Variable:
+    """A stream of a dozen cheap operations per element."""
+    return reduce(lambda out, c: out * x + c, (0.5, -1.5, 0.25, 2.0, -0.125, 1.0), x)
+
+
+def rational(x: Variable) -> Variable:
+    """A stream whose divisions take longer than its memory."""
+    return (x + 2) / (1 + x * x)
+
+
+# From the cheapest producer of a stream to the dearest.
+PRODUCERS: dict[str, Callable[[Variable], Variable]] = {
+    "affine": affine,
+    "polynomial": polynomial,
+    "rational": rational,
+    "exp": pt.exp,
+    "tanh": pt.tanh,
+}
+
+
+def joined_streams(producer: str, n_streams: int, length: int | None = None) -> GraphIO:
+    """Streams of vectors, joined; ``length`` is the static one of each vector, if known."""
+    vectors = [pt.tensor(f"x{i}", dtype="float64", shape=(length,)) for i in range(n_streams)]
+    return list(vectors), [pt.concatenate([PRODUCERS[producer](x) for x in vectors])]
+
+
+def joined_few(producer: str, n_streams: int, length: int | None = None) -> GraphIO:
+    """One stream that a kernel computes, joined with arguments as they are."""
+    vectors = [pt.tensor(f"x{i}", dtype="float64", shape=(length,)) for i in range(n_streams)]
+    middle = n_streams // 2
+    computed = PRODUCERS[producer](vectors[middle])
+    return list(vectors), [pt.concatenate([*vectors[:middle], computed, *vectors[middle + 1 :]])]
+
+
+def joined_columns(producer: str, n_streams: int, width: int | None) -> GraphIO:
+    """Streams of matrices of that many columns joined along axis 1; stacked vectors if None."""
+    make = PRODUCERS[producer]
+    if width is None:
+        vectors = [pt.vector(f"x{i}", dtype="float64") for i in range(n_streams)]
+        return list(vectors), [pt.stack([make(x) for x in vectors], axis=1)]
+    matrices = [pt.matrix(f"x{i}", dtype="float64") for i in range(n_streams)]
+    return list(matrices), [pt.concatenate([make(x) for x in matrices], axis=1)]
+
+
+def stacked_rows(producer: str, n_streams: int) -> GraphIO:
+    """Streams of vectors stacked along axis 0."""
+    vectors = [pt.vector(f"x{i}", dtype="float64") for i in range(n_streams)]
+    return list(vectors), [pt.stack([PRODUCERS[producer](x) for x in vectors])]
+
+
+def stream_values(n_streams: int, size: int) -> list[np.ndarray]:
+    """``size`` is the length of each stream."""
+    rng = _rng()
+    return [rng.normal(size=size) for _ in range(n_streams)]
+
+
+def padded(producer: str = "affine", length: int | None = None) -> GraphIO:
+    """A kernel's result written into a vector, between two zeros."""
+    x = pt.tensor("x", dtype="float64", shape=(length,))
+    end = -1 if length is None else 1 + length
+    return [x], [pt.zeros(x.shape[0] + 2)[1:end].set(PRODUCERS[producer](x))]
+
+
+def packed_gradient(n_rows: int) -> GraphIO:
+    """Log-density and packed gradient of a hierarchical regression with 7 parameter blocks.
+
+    The parameters come as one vector and their gradients leave as one, as samplers want it. The
+    blocks are an intercept, coefficients, the log-scales of intercepts and slopes per group, these
+    as a matrix (not centred), an effect per row, its log-scale and that of the noise.
+    """
+    n_groups, n_coefficients = _packed_sizes(n_rows)
+    shapes = [(), (n_coefficients,), (2,), (n_groups, 2), (n_rows,), (), ()]
+    lengths = [int(np.prod(shape)) for shape in shapes]
+    theta = pt.tensor("theta", dtype="float64", shape=(sum(lengths),))
+    x = pt.tensor("x", dtype="float64", shape=(n_rows, n_coefficients))
+    group = pt.tensor("group", dtype="int64", shape=(n_rows,))
+    y = pt.tensor("y", dtype="float64", shape=(n_rows,))
+
+    ends = np.cumsum(lengths)
+    parameters = [
+        theta[end - length : end].reshape(shape)
+        for length, end, shape in zip(lengths, ends.tolist(), shapes, strict=True)
+    ]
+    intercept, beta, log_tau, z, effect, log_omega, log_sigma = parameters
+    tau, omega, sigma = pt.exp(log_tau), pt.exp(log_omega), pt.exp(log_sigma)
+    of_group = (z * tau)[group]
+    mu = intercept + x @ beta + of_group[:, 0] + of_group[:, 1] * x[:, 0] + omega * effect
+    terms = [
+        _normal_logp(intercept, 0.0, 10.0),
+        _normal_logp(beta, 0.0, 2.5),
+        _half_normal_logp(tau, 5.0) + log_tau,
+        _normal_logp(z, 0.0, 1.0),
+        _normal_logp(effect, 0.0, 1.0),
+        _half_normal_logp(omega, 1.0) + log_omega,
+        _half_cauchy_logp(sigma, 5.0) + log_sigma,
+        _normal_logp(y, mu, sigma),
+    ]
+    logp, *gradients = _logp_and_gradient(terms, parameters)
+    return [theta, x, group, y], [logp, pt.concatenate([g.ravel() for g in gradients])]
+
+
+def packed_values(n_rows: int) -> list[np.ndarray]:
+    rng = _rng()
+    n_groups, n_coefficients = _packed_sizes(n_rows)
+    n_parameters = 1 + n_coefficients + 2 + 2 * n_groups + n_rows + 2
+    return [
+        rng.normal(scale=0.3, size=n_parameters),
+        rng.normal(size=(n_rows, n_coefficients)),
+        rng.integers(n_groups, size=n_rows),
+        rng.normal(1.3, 0.8, size=n_rows),
+    ]
+
+
+def _packed_sizes(n_rows: int) -> tuple[int, int]:
+    """The numbers of groups and of coefficients."""
+    return max(2, n_rows // 10), 5
+
+
 def has_pymc() -> bool:
     return find_spec("pymc") is not None
 
@@ -198,6 +321,67 @@ def deep(n: int) -> Reference:
 def large(n: int) -> Reference:
     return Reference(
         f"large({n})", lambda: large_fuseable_graph(n), lambda size: large_values(n, size)
+    )
+
+
+def streams(producer: str, n_streams: int, length: int | None = None) -> Reference:
+    """Streams joined; with a static ``length``, the size of the values must be the same."""
+    known = "" if length is None else ", static"
+    return Reference(
+        f"{n_streams} x {producer}{known}",
+        lambda: joined_streams(producer, n_streams, length),
+        lambda size: stream_values(n_streams, size),
+    )
+
+
+def few_written(producer: str, n_streams: int, length: int | None = None) -> Reference:
+    """One computed stream among arguments."""
+    known = "" if length is None else ", static"
+    return Reference(
+        f"{producer} among {n_streams}{known}",
+        lambda: joined_few(producer, n_streams, length),
+        lambda size: stream_values(n_streams, size),
+    )
+
+
+def columns(producer: str, n_streams: int, width: int | None) -> Reference:
+    """Streams side by side; the size is the number of rows."""
+    if width is None:
+        return Reference(
+            f"{n_streams} x {producer} stacked, axis 1",
+            lambda: joined_columns(producer, n_streams, None),
+            lambda size: stream_values(n_streams, size),
+        )
+    return Reference(
+        f"{n_streams} x {producer} of {width} columns, axis 1",
+        lambda: joined_columns(producer, n_streams, width),
+        lambda size: [_rng().normal(size=(size, width)) for _ in range(n_streams)],
+    )
+
+
+def rows_stacked(producer: str, n_streams: int) -> Reference:
+    return Reference(
+        f"{n_streams} x {producer} stacked, axis 0",
+        lambda: stacked_rows(producer, n_streams),
+        lambda size: stream_values(n_streams, size),
+    )
+
+
+def packed(n_rows: int) -> Reference:
+    """The packed gradient; its size is its number of rows."""
+    return Reference(
+        f"packed gradient, {n_rows} rows",
+        lambda: packed_gradient(n_rows),
+        lambda size: packed_values(n_rows),
+    )
+
+
+def padded_affine(length: int | None) -> Reference:
+    known = "" if length is None else ", static"
+    return Reference(
+        f"padded affine{known}",
+        lambda: padded("affine", length),
+        lambda size: stream_values(1, size),
     )
 
 
@@ -216,13 +400,17 @@ def demo_references() -> list[Reference]:
 
 
 def reference(name: str) -> Reference:
-    """The reference graph that is called ``name``; any ``n`` for ``deep(n)`` and ``large(n)``."""
+    """The reference graph that is called ``name``, for any ``n`` in those that have one."""
     for prefix, make in (("deep(", deep), ("large(", large)):
         if name.startswith(prefix) and name.endswith(")"):
             return make(int(name[len(prefix) : -1]))
+    n_streams, _, producer = name.partition(" x ")
+    if producer in PRODUCERS:
+        return streams(producer, int(n_streams))
     known = {r.name: r for r in [*demo_references(), STUDENT_T]}
     if name not in known:
-        raise ValueError(f"no reference graph {name!r}; known: deep(n), large(n), {[*known]}")
+        shapes = f"deep(n), large(n), n x one of {[*PRODUCERS]}"
+        raise ValueError(f"no reference graph {name!r}; known: {shapes}, {[*known]}")
     return known[name]
 
 

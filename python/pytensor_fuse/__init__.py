@@ -26,8 +26,10 @@ from pytensor_fuse._errors import (
 if TYPE_CHECKING:
     from pytensor_fuse import graph
     from pytensor_fuse._freeze import FrozenGraph, FrozenNode, FrozenVariable, freeze, same_graph
+    from pytensor_fuse._joins import JoinReason
     from pytensor_fuse._plan import FusionPlan, Kernel, PlanStats, Reason, WhyNot, plan_fusion
     from pytensor_fuse._registration import disable, enable, enabled, is_enabled
+    from pytensor_fuse._write_streams import JoinReport, explain_joins
 
 __all__ = [
     "DigestError",
@@ -37,6 +39,8 @@ __all__ = [
     "FrozenVariable",
     "FusionError",
     "FusionPlan",
+    "JoinReason",
+    "JoinReport",
     "Kernel",
     "PlanStats",
     "Reason",
@@ -47,6 +51,7 @@ __all__ = [
     "disable",
     "enable",
     "enabled",
+    "explain_joins",
     "freeze",
     "graph",
     "is_enabled",
@@ -64,6 +69,8 @@ _HOMES = {
     **dict.fromkeys(
         ("FusionPlan", "Kernel", "PlanStats", "Reason", "WhyNot", "plan_fusion"), "_plan"
     ),
+    "JoinReason": "_joins",
+    **dict.fromkeys(("JoinReport", "explain_joins"), "_write_streams"),
     **dict.fromkeys(("disable", "enable", "enabled", "is_enabled"), "_registration"),
 }
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, cast
 
 from pytensor.graph import features
-from pytensor.graph.basic import FrozenApply
+from pytensor.graph.basic import Constant, FrozenApply
 from pytensor.graph.fg import FrozenFunctionGraph, Output
+from pytensor.tensor.basic import Join
+from pytensor.tensor.subtensor import AdvancedIncSubtensor, AdvancedSubtensor, IncSubtensor
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pytensor.compile.mode import Mode
-    from pytensor.graph.basic import Variable
+    from pytensor.graph.basic import Apply, Variable
     from pytensor.graph.fg import FunctionGraph
 
 # Features of PyTensor that refuse nodes for what they write over; 3.3 has one more.
@@ -42,6 +44,54 @@ def frozen_graph(
         return cast("FrozenFunctionGraph", make(inputs, outputs))
     output_nodes = tuple(FrozenApply(Output(i), (out,), ()) for i, out in enumerate(outputs))
     return cast("FrozenFunctionGraph", make(inputs, nodes, output_nodes))
+
+
+def is_join(node: Apply[Any]) -> bool:
+    """Whether ``node`` is a Join, of PyTensor's own class."""
+    return type(node.op) is Join
+
+
+def join_operands(node: Apply[Any]) -> tuple[int | None, list[Variable[Any, Any]]]:
+    """Return the axis of a Join, or None if that is computed, and what it joins.
+
+    The axis is a property of the op in 3.3, an input in 3.0.
+    """
+    axis = getattr(node.op, "axis", None)
+    if axis is not None:
+        return int(axis), list(node.inputs)
+    first, *operands = node.inputs
+    if not isinstance(first, Constant):
+        return None, operands
+    return int(first.data) % node.outputs[0].type.ndim, operands
+
+
+def joins_all_dims(node: Apply[Any]) -> bool:
+    """Whether ``node`` makes a vector of all dimensions of its input, as an op of 3.3 can."""
+    return (
+        type(node.op).__name__ == "JoinDims"
+        and node.outputs[0].type.ndim == 1
+        and node.inputs[0].type.ndim >= 1
+    )
+
+
+def takes_along_first(op: object) -> bool:
+    """Whether ``op`` indexes the first dimension with an array, in 3.0 by an op of its own."""
+    if type(op).__name__ == "AdvancedSubtensor1":
+        return True
+    return isinstance(op, AdvancedSubtensor) and getattr(op, "idx_list", None) == (0,)
+
+
+def assigns(op: object) -> bool:
+    """Whether ``op`` assigns to elements of its first input, in 3.0 also by an op of its own."""
+    return (
+        isinstance(op, IncSubtensor | AdvancedIncSubtensor)
+        or type(op).__name__ == "AdvancedIncSubtensor1"
+    )
+
+
+def is_debugged(fgraph: FunctionGraph) -> bool:
+    """Whether DebugMode is compiling ``fgraph``."""
+    return hasattr(fgraph, "equivalence_tracker")
 
 
 # For each way in which PyTensor's own classes compare themselves, other than by ``__props__``, the

@@ -35,12 +35,16 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 from pytensor.compile.mode import optdb
 from pytensor.graph.rewriting.basic import MergeOptimizer
 from pytensor.graph.rewriting.db import RewriteDatabase
+from pytensor.misc.ordered_set import OrderedSet
 from pytensor.tensor.rewriting.elemwise import FusionOptimizer
 
 from pytensor_fuse import _startup
 from pytensor_fuse._errors import RegistrationError
+from pytensor_fuse._join_rewriter import JoinBufferElimination, JoinsKept, ReuseAsked, TargetKnown
 from pytensor_fuse._rewriter import attach_merging, fuse_profiled, merge_profiled
 from pytensor_fuse._signatures import compare_exactly
+from pytensor_fuse._targets import Target
+from pytensor_fuse._write_targets import keep_write_targets
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,6 +53,9 @@ if TYPE_CHECKING:
 
 _SEQUENCE = "elemwise_fusion"
 _ENTRY = "composite_elemwise_fusion"
+_JOINS = "join_buffer_elimination"
+# After the destroy handler is attached, before any op is made to work in place.
+_JOINS_POSITION = 49.7
 
 
 class FusionRewriter(FusionOptimizer):
@@ -156,6 +163,24 @@ class _Setting:
 _lock = threading.RLock()
 # The setting outside any `with enabled(...)`, then those of the open blocks. The last one decides.
 _settings = [_Setting(on=False)]
+# The pass over joins, one for the process.
+_joins: JoinsKept = JoinsKept()
+_joins.name = _JOINS
+_in_c = TargetKnown(Target.C)
+_in_c.name = f"{_JOINS}_in_c"
+_in_numba = TargetKnown(Target.NUMBA)
+_in_numba.name = f"{_JOINS}_in_numba"
+_reuse = ReuseAsked()
+_reuse.name = "join_buffer_reuse"
+# What is registered, in the order of their positions, and under which tags beside its name.
+_LISTED: tuple[tuple[Any, float, tuple[str, ...]], ...] = (
+    # Linkers that do not run C exclude the tag that says so, and Numba's asks for its own.
+    (_in_c, _JOINS_POSITION - 0.02, (TargetKnown.__name__, "fast_run", "cxx_only")),
+    (_in_numba, _JOINS_POSITION - 0.01, (TargetKnown.__name__, "numba")),
+    # Nothing asks for it but a mode that includes its name.
+    (_reuse, _JOINS_POSITION - 0.03, (ReuseAsked.__name__,)),
+    (_joins, _JOINS_POSITION, (JoinBufferElimination.__name__, "fast_run", "inplace")),
+)
 # The rewriters that were registered when the passes were switched on.
 _switched: list[FusionOptimizer | MergeOptimizer] = []
 
@@ -272,7 +297,36 @@ def _switch() -> None:
             rewriter.__class__ = FusionRewriter if on else FusionOptimizer
         else:
             rewriter.__class__ = MergeRewriter if on else MergeOptimizer
+    _list_joins(on)
     compare_exactly(on)
+    keep_write_targets(on)
+
+
+def _list_joins(on: bool) -> None:
+    """Register the pass over joins and what it needs, or remove every trace of them.
+
+    PyTensor has no such passes, so there is no entry to change the class of. Its own `register`
+    fails if a query has named the pass before, and nothing of it removes an entry. Sets and dicts
+    are replaced, not changed, as another thread may be in the middle of a query. What keeps the
+    pass from a query while it was on finds its class changed.
+    """
+    if on == (_JOINS in optdb._names):
+        return
+    _joins.__class__ = JoinBufferElimination if on else JoinsKept
+    tags = vars(optdb)["__db__"]
+    for rewriter, position, listed in _LISTED:
+        name = rewriter.name
+        others = {key: place for key, place in optdb.__position__.items() if key != name}
+        optdb.__position__ = {**others, name: position} if on else others
+        optdb._names = optdb._names | {name} if on else optdb._names - {name}
+        for key in (name, *listed):
+            rewriters = OrderedSet(other for other in tags.get(key, ()) if other is not rewriter)
+            if on:
+                rewriters.add(rewriter)
+            if rewriters:
+                tags[key] = rewriters
+            else:
+                del tags[key]
 
 
 settle(_startup.wanted())

@@ -40,8 +40,8 @@ def start() -> None:
     """Register the pass, unless the environment says no, now or when PyTensor is imported."""
     global _wanted
     _wanted = on_by_environment()
-    _after_import("pytensor", _register)
-    _after_import("multiprocessing.process", _tell_workers)
+    after_import("pytensor", _register)
+    after_import("multiprocessing.process", _tell_workers)
 
 
 def wanted() -> bool:
@@ -115,7 +115,7 @@ def _tell_workers() -> None:
     process._config["pytensor_fuse"] = WorkerState()
 
 
-def _after_import(name: str, callback: Callable[[], None]) -> None:
+def after_import(name: str, callback: Callable[[], object]) -> None:
     if name in sys.modules:
         callback()
     else:
@@ -125,7 +125,7 @@ def _after_import(name: str, callback: Callable[[], None]) -> None:
 class _ImportHook(MetaPathFinder):
     """Finds one module as the other finders do, and calls back once it has been imported."""
 
-    def __init__(self, name: str, callback: Callable[[], None]) -> None:
+    def __init__(self, name: str, callback: Callable[[], object]) -> None:
         self._name = name
         self._callback = callback
 

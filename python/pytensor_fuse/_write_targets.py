@@ -1,0 +1,78 @@
+"""Makes PyTensor keep the inputs of a kernel that are there to be written over.
+
+`local_useless_composite_outputs` removes the inputs that the scalar graph of a Composite does not
+read, and makes the Elemwise anew without its in-place pattern. An input that the pattern names is
+not useless though nothing reads it: the output is written there. While the package is on, the
+rewriter keeps such inputs, and patterns, of the outputs that stay.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+from pytensor.scalar.basic import Composite
+from pytensor.tensor.elemwise import Elemwise
+from pytensor.tensor.rewriting.elemwise import local_useless_composite_outputs
+
+if TYPE_CHECKING:
+    from pytensor.graph.basic import Apply, Variable
+    from pytensor.graph.fg import FrozenFunctionGraph, FunctionGraph
+
+# The object that every database of PyTensor's holds, whatever it is wrapped in.
+_REWRITER: Any = local_useless_composite_outputs
+_STOCK: Any = type(_REWRITER)
+
+
+class _KeepingTargets(_STOCK):  # type: ignore[misc]
+    """PyTensor's rewriter but for kernels that work in place; without state of its own."""
+
+    def transform(self, fgraph: FunctionGraph, node: Apply[Any], *args: Any, **kwargs: Any) -> Any:
+        if not getattr(node.op, "inplace_pattern", None):
+            return super().transform(fgraph, node, *args, **kwargs)
+        return _remove_useless(fgraph, node)
+
+
+# Summaries of rewriters print them.
+_KeepingTargets.__name__ = _STOCK.__name__
+_KeepingTargets.__qualname__ = _STOCK.__qualname__
+_KeepingTargets.transform.__qualname__ = _STOCK.transform.__qualname__
+
+
+def keep_write_targets(on: bool) -> None:
+    """Let PyTensor's rewriter keep write targets, or do as it came."""
+    _REWRITER.__class__ = _KeepingTargets if on else _STOCK
+
+
+def _remove_useless(fgraph: FunctionGraph, node: Apply[Any]) -> Any:
+    """Remove what nobody reads, other than the targets of the outputs that stay."""
+    op = node.op
+    if not (isinstance(op, Elemwise) and isinstance(op.scalar_op, Composite)):
+        return None
+    scalars = cast("FrozenFunctionGraph", op.scalar_op.fgraph).unfreeze()
+    outputs = [i for i, output in enumerate(node.outputs) if fgraph.clients[output]]
+    targets = {i: op.inplace_pattern[i] for i in outputs if i in op.inplace_pattern}
+    read = _read([scalars.outputs[i] for i in outputs])
+    inputs = [
+        i for i, scalar in enumerate(scalars.inputs) if scalar in read or i in targets.values()
+    ]
+    if len(inputs) == len(node.inputs) and len(outputs) == len(node.outputs):
+        return None
+    kernel = type(op)(
+        Composite([scalars.inputs[i] for i in inputs], [scalars.outputs[i] for i in outputs]),
+        {outputs.index(i): inputs.index(target) for i, target in targets.items()},
+        openmp=op.openmp,
+    ).make_node(*(node.inputs[i] for i in inputs))
+    return {node.outputs[i]: new for i, new in zip(outputs, kernel.outputs, strict=True)}
+
+
+def _read(outputs: list[Variable[Any, Any]]) -> set[Variable[Any, Any]]:
+    """Return the variables that scalar outputs are computed from, and themselves."""
+    found: set[Variable[Any, Any]] = set()
+    pending = list(outputs)
+    while pending:
+        variable = pending.pop()
+        if variable not in found:
+            found.add(variable)
+            if variable.owner is not None:
+                pending.extend(variable.owner.inputs)
+    return found
