@@ -947,3 +947,52 @@ def test_equal_joins_are_one_function_to_numbas_cache():
     ]
     assert len(keys) == 2
     assert len(set(keys)) == 1
+
+
+@pytest.mark.parametrize("huge", [False, True])
+def test_large_results_in_huge_pages_or_not(huge, monkeypatch):
+    write_numba = import_module("pytensor_fuse._write_numba")
+    if huge and not write_numba._USES_HUGE_PAGES:
+        pytest.skip("this system has none, or they are switched off")
+    monkeypatch.setattr(write_numba, "_USES_HUGE_PAGES", huge)
+    asked = "madvise" in "".join(
+        library.get_llvm_str()
+        for node in nodes(
+            check(
+                [x, y],
+                pt.concatenate([x * 2, y + 1]),
+                "NUMBA",
+                (rand(300_000), rand(300_001)),
+                (rand(3), rand(4)),
+            ),
+            WriteSplit,
+        )
+        for library in _libraries_of(write_numba, node)
+    )
+    assert asked is huge
+
+
+def _libraries_of(write_numba, node):
+    numba = import_module("numba")
+    function, _ = write_numba._write_split(node.op, node)
+    function.compile(tuple(numba.typeof(rand(3)) for _ in node.inputs))
+    return [result.library for result in function.overloads.values()]
+
+
+def test_parts_keep_their_memory_in_numba():
+    numba = import_module("numba")
+    write_numba = import_module("pytensor_fuse._write_numba")
+    op = WriteSplit(0, 1, "float64", (((0, 0),), ((0, 0),)), (True, True))
+    split, _ = write_numba._write_split(op, op.make_node(x))
+
+    @numba.njit
+    def write_after_the_memory_is_dropped(a):
+        _, first, second = split(a)
+        other = np.full(2 * a.size, 7.0)
+        first[:] = 1.0
+        second[:] = 2.0
+        return other.sum(), first.ctypes.data == other.ctypes.data
+
+    for n in (100, 5000, 100_000):
+        for _ in range(3):
+            assert write_after_the_memory_is_dropped(rand(n)) == (14.0 * n, False)
