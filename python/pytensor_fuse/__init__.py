@@ -25,6 +25,7 @@ from pytensor_fuse._errors import (
 
 if TYPE_CHECKING:
     from pytensor_fuse import graph
+    from pytensor_fuse._audit import Audit, audit
     from pytensor_fuse._freeze import FrozenGraph, FrozenNode, FrozenVariable, freeze, same_graph
     from pytensor_fuse._joins import JoinReason
     from pytensor_fuse._plan import FusionPlan, Kernel, PlanStats, Reason, WhyNot, plan_fusion
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from pytensor_fuse._write_streams import JoinReport, explain_joins
 
 __all__ = [
+    "Audit",
     "DigestError",
     "FreezeError",
     "FrozenGraph",
@@ -48,6 +50,7 @@ __all__ = [
     "StalePlanError",
     "WhyNot",
     "__version__",
+    "audit",
     "disable",
     "enable",
     "enabled",
@@ -63,6 +66,7 @@ __all__ = [
 
 # The modules below import PyTensor, which the package must not do by itself: see `_startup`.
 _HOMES = {
+    **dict.fromkeys(("Audit", "audit"), "_audit"),
     **dict.fromkeys(
         ("FrozenGraph", "FrozenNode", "FrozenVariable", "freeze", "same_graph"), "_freeze"
     ),

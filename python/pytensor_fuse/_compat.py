@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
+from pytensor.compile.executor import Function
 from pytensor.graph import features
+from pytensor.graph import op as graph_op
 from pytensor.graph.basic import Constant, FrozenApply
 from pytensor.graph.fg import FrozenFunctionGraph, Output
+from pytensor.graph.op import HasInnerGraph
+from pytensor.scalar.basic import ScalarOp
 from pytensor.tensor.basic import Join
 from pytensor.tensor.subtensor import AdvancedIncSubtensor, AdvancedSubtensor, IncSubtensor
 
@@ -23,6 +27,8 @@ INPLACE_VALIDATORS: tuple[type, ...] = tuple(
     for name in ("NoOutputFromInplace", "NoOutputInplaceOnInput")
     if hasattr(features, name)
 )
+
+_HAS_INNER_GRAPHS: Any = getattr(graph_op, "HasMultipleInnerGraph", HasInnerGraph)
 
 
 def compile_mode(fgraph: FunctionGraph) -> Mode | None:
@@ -87,6 +93,22 @@ def assigns(op: object) -> bool:
         isinstance(op, IncSubtensor | AdvancedIncSubtensor)
         or type(op).__name__ == "AdvancedIncSubtensor1"
     )
+
+
+def inner_graphs(op: Any) -> list[tuple[str, Any, Any]]:
+    """Return the inner graphs of an op on arrays: name, graph, and the function that runs it.
+
+    The graph is the one that runs: PyTensor 3.0 rewrites it when its function is made. The function
+    is None where there is none yet, or where the outer one runs the graph. 3.3 has ops with several
+    inner graphs.
+    """
+    if isinstance(op, ScalarOp) or not isinstance(op, _HAS_INNER_GRAPHS):
+        return []
+    function = getattr(op, "_fn", None)
+    if isinstance(function, Function):
+        return [("", function.maker.fgraph, function)]
+    graphs: dict[str, Any] = op.inner_graphs if hasattr(op, "inner_graphs") else {"": op.fgraph}
+    return [(name, graph, None) for name, graph in graphs.items()]
 
 
 def is_debugged(fgraph: FunctionGraph) -> bool:
