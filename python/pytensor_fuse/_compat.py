@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, cast
 
 from pytensor.compile.builders import OpFromGraph
@@ -30,6 +32,11 @@ INPLACE_VALIDATORS: tuple[type, ...] = tuple(
     for name in ("NoOutputFromInplace", "NoOutputInplaceOnInput")
     if hasattr(features, name)
 )
+
+# Ops that are made of graphs; 3.3 has branches that are.
+GRAPH_OPS: tuple[type, ...] = (OpFromGraph, Scan)
+if find_spec("pytensor.conditional"):
+    GRAPH_OPS = (*GRAPH_OPS, import_module("pytensor.conditional.op").LazyIfElse)
 
 _HAS_INNER_GRAPHS: Any = getattr(graph_op, "HasMultipleInnerGraph", HasInnerGraph)
 
@@ -119,14 +126,14 @@ def inner_graphs(op: Any) -> list[tuple[str, Any, Any]]:
 def passed_inside(node: Apply[Any], graph: Any) -> dict[Variable[Any, Any], Variable[Any, Any]]:
     """Return the inputs of an inner graph that are inputs of its node, with these.
 
-    Each time that the graph runs within a call they are the same. 3.3 has branches that are graphs.
+    Each time that the graph runs within a call they are the same.
     """
     op, inside = node.op, list(graph.inputs)
     if isinstance(op, Scan):
         own, outside = op.inner_non_seqs(inside), op.outer_non_seqs(node.inputs)
     elif isinstance(op, OpFromGraph):
         own, outside = inside, node.inputs
-    elif type(op).__name__ == "LazyIfElse":
+    elif isinstance(op, GRAPH_OPS):
         own, outside = inside, node.inputs[1:]
     else:
         return {}
@@ -134,8 +141,8 @@ def passed_inside(node: Apply[Any], graph: Any) -> dict[Variable[Any, Any], Vari
 
 
 def runs_once(op: object) -> bool:
-    """Whether an op with inner graphs runs one of them, once; 3.3 has branches that are graphs."""
-    return isinstance(op, OpFromGraph) or type(op).__name__ == "LazyIfElse"
+    """Whether an op with inner graphs runs one of them, once."""
+    return isinstance(op, GRAPH_OPS) and not isinstance(op, Scan)
 
 
 def is_debugged(fgraph: FunctionGraph) -> bool:
