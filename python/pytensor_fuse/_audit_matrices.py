@@ -238,7 +238,7 @@ class MatricesSection:
     factorisations
         Which nodes could share one.
     repeated
-        Nodes that compute the same values as each other.
+        Nodes that compute the same values as each other, or multiply the same matrices.
     inverse_products
         Products with an inverse.
     unknown
@@ -604,9 +604,17 @@ def _one_for(matrix: SharedMatrix, kind: str, members: Sequence[_Found]) -> Iter
 
 
 def _repeated(found: Sequence[_Found]) -> tuple[tuple[MatrixWork, ...], ...]:
-    groups: dict[Term, list[MatrixWork]] = defaultdict(list)
+    groups: dict[Term | frozenset[tuple[Matrix, Matrix]], list[MatrixWork]] = defaultdict(list)
     for one in found:
-        groups[one.values.of(one.work.node.outputs[0])].append(one.work)
+        node = one.work.node
+        if one.kind is _PRODUCT:
+            left, right = (
+                one.values.matrix(node.inputs[at]) for at in _FACTORS[type(_core(node.op))]
+            )
+            # The transpose of a product is that of the transposes, the other way round.
+            groups[frozenset({(left, right), (right.flipped(), left.flipped())})].append(one.work)
+        else:
+            groups[one.values.of(node.outputs[0])].append(one.work)
     return tuple(tuple(group) for group in groups.values() if len(group) > 1)
 
 

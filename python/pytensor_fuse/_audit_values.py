@@ -72,6 +72,10 @@ class Matrix(NamedTuple):
     values: Term
     transposed: bool
 
+    def flipped(self) -> Matrix:
+        """Return the transposes of these."""
+        return Matrix(self.values, not self.transposed)
+
 
 @dataclass
 class _Known:
