@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import TYPE_CHECKING, Any, cast
 
 from pytensor.compile.executor import Function
@@ -12,6 +13,7 @@ from pytensor.graph.fg import FrozenFunctionGraph, Output
 from pytensor.graph.op import HasInnerGraph
 from pytensor.scalar.basic import ScalarOp
 from pytensor.tensor.basic import Join
+from pytensor.tensor.shape import Shape_i
 from pytensor.tensor.subtensor import AdvancedIncSubtensor, AdvancedSubtensor, IncSubtensor
 
 if TYPE_CHECKING:
@@ -29,6 +31,9 @@ INPLACE_VALIDATORS: tuple[type, ...] = tuple(
 )
 
 _HAS_INNER_GRAPHS: Any = getattr(graph_op, "HasMultipleInnerGraph", HasInnerGraph)
+
+
+_GIVES_GRAPH = "fgraph" in inspect.signature(Shape_i.infer_shape).parameters
 
 
 def compile_mode(fgraph: FunctionGraph) -> Mode | None:
@@ -109,6 +114,17 @@ def inner_graphs(op: Any) -> list[tuple[str, Any, Any]]:
         return [("", function.maker.fgraph, function)]
     graphs: dict[str, Any] = op.inner_graphs if hasattr(op, "inner_graphs") else {"": op.fgraph}
     return [(name, graph, None) for name, graph in graphs.items()]
+
+
+def infer_shape(node: Apply[Any], shapes: list[Any]) -> Any:
+    """Ask the op of ``node`` for the shapes of its outputs; None if it cannot say.
+
+    The op of 3.0 is given a graph as well, in which it may look up more; here there is none.
+    """
+    ask = getattr(node.op, "infer_shape", None)
+    if ask is None:
+        return None
+    return ask(None, node, shapes) if _GIVES_GRAPH else ask(node, shapes)
 
 
 def is_debugged(fgraph: FunctionGraph) -> bool:
