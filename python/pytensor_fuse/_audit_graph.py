@@ -14,7 +14,7 @@ from pytensor.link.vm import Loop, Stack
 from pytensor.scan.op import Scan
 from pytensor.tensor.type import TensorType
 
-from pytensor_fuse import _compat
+from pytensor_fuse import _compat, _core
 from pytensor_fuse._audit_shapes import Known, given_lengths, infer
 from pytensor_fuse._targets import Target, resolve_target
 
@@ -97,6 +97,24 @@ class GraphContext:
             for i, variable in enumerate(node.inputs):
                 clients.setdefault(variable, []).append((node, i))
         return clients
+
+    @cached_property
+    def dependencies(self) -> _core.Graph:
+        """Which nodes must run before which, by their places in the order."""
+        edges = {
+            (self.positions[v.owner], i)
+            for i, node in enumerate(self.order)
+            for v in node.inputs
+            if v.owner is not None
+        }
+        if isinstance(self.fgraph, FunctionGraph):
+            edges |= {
+                (self.positions[earlier], self.positions[node])
+                for node, prerequisites in self.fgraph.orderings().items()
+                for earlier in prerequisites
+            }
+        sources, targets = zip(*sorted(edges), strict=True) if edges else ((), ())
+        return _core.Graph(len(self.order), sources, targets)
 
     def name(self, node: Apply[Any]) -> str:
         """Return a name by which a reader can find a node: its place in the order and its op."""

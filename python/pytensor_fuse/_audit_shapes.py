@@ -273,8 +273,8 @@ def _joint(node: Apply[Any], known: Known) -> Lengths:
     return tuple(lengths)
 
 
-def _parts(node: Apply[Any], known: Known) -> list[Lengths | None]:
-    """Return the shapes of what a `WriteSplit` hands out; the first output has no elements."""
+def stream_shapes(node: Apply[Any], known: Known) -> list[Lengths]:
+    """Return the shapes of the streams for which a `WriteSplit` makes memory."""
 
     def length(source: int, n: int) -> int | None:
         if source == STATIC:
@@ -285,12 +285,13 @@ def _parts(node: Apply[Any], known: Known) -> list[Lengths | None]:
         shape = known.shape(node.inputs[source])
         return None if shape is None else shape[n]
 
-    parts = [
-        tuple(itertools.starmap(length, shape))
-        for shape, written in zip(node.op.shapes, node.op.written, strict=True)
-        if written
-    ]
-    return [(0,), *parts]
+    return [tuple(itertools.starmap(length, shape)) for shape in node.op.shapes]
+
+
+def _parts(node: Apply[Any], known: Known) -> list[Lengths | None]:
+    """Return the shapes of what a `WriteSplit` hands out; the first output has no elements."""
+    streams = zip(stream_shapes(node, known), node.op.written, strict=True)
+    return [(0,), *(shape for shape, written in streams if written)]
 
 
 def _joined(node: Apply[Any], known: Known) -> list[Lengths | None]:

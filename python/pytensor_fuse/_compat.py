@@ -116,6 +116,16 @@ def inner_graphs(op: Any) -> list[tuple[str, Any, Any]]:
     return [(name, graph, None) for name, graph in graphs.items()]
 
 
+def is_fused_elemwise(op: object) -> bool:
+    """Whether ``op`` is an Elemwise that indexes and reduces in its loop, as Numba has in 3.3."""
+    return type(op).__name__ == "FusedElemwise"
+
+
+def reshapes(op: object) -> bool:
+    """Whether ``op`` joins or splits dimensions, as ops of 3.3 do, by a view where it can."""
+    return type(op).__name__ in ("JoinDims", "SplitDims")
+
+
 def infer_shape(node: Apply[Any], shapes: list[Any]) -> Any:
     """Ask the op of ``node`` for the shapes of its outputs; None if it cannot say.
 
