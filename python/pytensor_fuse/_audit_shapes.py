@@ -257,7 +257,7 @@ def _joint(node: Apply[Any], known: Known) -> Lengths:
     lengths: list[int | None] = []
     shapes = [known.shape(variable) or () for variable in node.inputs]
     patterns = [variable.type.broadcastable for variable in node.inputs]
-    for axis, stretched in enumerate(node.outputs[0].type.broadcastable):
+    for axis in range(node.outputs[0].type.ndim):
         along = {
             shape[axis]: i
             for i, (shape, pattern) in enumerate(zip(shapes, patterns, strict=True))
@@ -269,7 +269,9 @@ def _joint(node: Apply[Any], known: Known) -> Lengths:
                 f"{node} cannot run on inputs of these shapes: the lengths along axis {axis} "
                 f"differ ({pairs})"
             )
-        lengths.append(next(iter(along), 1 if stretched else None))
+        # The type of the output may say less than those of the inputs.
+        one = all(pattern[axis] for pattern in patterns)
+        lengths.append(next(iter(along), 1 if one else None))
     return tuple(lengths)
 
 
