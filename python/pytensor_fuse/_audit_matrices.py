@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytensor.compile.ops import FromFunctionOp
-from pytensor.graph.basic import Constant
 from pytensor.scan.op import Scan
 from pytensor.tensor.blas import BatchedDot, Dot22, Dot22Scalar, Gemm, Gemv
 from pytensor.tensor.blockwise import Blockwise
@@ -28,7 +28,7 @@ from pytensor.tensor.linalg.summary import Det, SLogDet
 from pytensor.tensor.math import Dot
 from pytensor.tensor.random.basic import MvNormalRV
 
-from pytensor_fuse import _compat, _page
+from pytensor_fuse import _page
 from pytensor_fuse._audit_values import Values, is_pytensors
 
 if TYPE_CHECKING:
@@ -37,7 +37,8 @@ if TYPE_CHECKING:
     from pytensor.graph.basic import Apply, Variable
     from pytensor.graph.op import Op
 
-    from pytensor_fuse._audit_graph import GraphContext, Lengths
+    from pytensor_fuse._audit_graph import GraphContext
+    from pytensor_fuse._audit_shapes import Lengths
     from pytensor_fuse._audit_values import Matrix
     from pytensor_fuse._core import Term
 
@@ -68,8 +69,7 @@ class MatrixWork:
     batch
         How many matrices it works on in turn; None if not known.
     runs
-        How often it runs in a call of the function, or at most: by a Scan that may end early, in a
-        branch. None if not known.
+        How often it runs in a call of the function, in a branch at most; None if not known.
     invariant
         Whether it is in a loop, and computes the same at each step.
     """
@@ -468,28 +468,25 @@ class _Found(NamedTuple):
     matrix: Matrix | None
 
 
-def _find(values: Values, runs: int | None = 1, *, in_loop: bool = False) -> Iterator[_Found]:
-    """Iterate over the work in a graph that runs so often, and in the graphs in it."""
+def _find(values: Values, *, in_loop: bool = False) -> Iterator[_Found]:
+    """Iterate over the work in a graph, and in the graphs in it."""
     inner = defaultdict(list)
     for node, graph in values.inner:
         inner[node].append(graph)
     for node in values.context.order:
         kind = _kind(node)
         if kind is not None:
-            work = _describe(node, kind, values, runs, in_loop=in_loop)
+            work = _describe(node, kind, values, in_loop=in_loop)
             if work is not None:
                 at = kind.matrix
                 yield _Found(
                     work, kind, values, None if at is None else values.matrix(node.inputs[at])
                 )
         for graph in inner[node]:
-            again = in_loop or isinstance(node.op, Scan)
-            yield from _find(graph, _times(runs, _runs(node, values.context)), in_loop=again)
+            yield from _find(graph, in_loop=in_loop or isinstance(node.op, Scan))
 
 
-def _describe(
-    node: Apply[Any], kind: _Kind, values: Values, runs: int | None, *, in_loop: bool
-) -> MatrixWork | None:
+def _describe(node: Apply[Any], kind: _Kind, values: Values, *, in_loop: bool) -> MatrixWork | None:
     """Return the work that ``node`` does; None if it is less than named here."""
     context = values.context
     lengths = _lengths(node, context)
@@ -510,7 +507,7 @@ def _describe(
         order=order,
         lengths=lengths,
         batch=_batch(node, context),
-        runs=runs,
+        runs=context.times,
         invariant=in_loop and not values.varies(node),
     )
 
@@ -540,23 +537,7 @@ def _batch(node: Apply[Any], context: GraphContext) -> int | None:
         batch = ()
     if isinstance(node.op, Blockwise):
         batch += (context.shape(node.outputs[0]) or ())[: node.op.batch_ndim(node)]
-    size: int | None = 1
-    for n in batch:
-        size = _times(size, n)
-    return size
-
-
-def _runs(node: Apply[Any], context: GraphContext) -> int | None:
-    """Return how often the inner graphs of ``node`` run each time that it does, at most."""
-    if isinstance(node.op, Scan):
-        steps = node.inputs[0]
-        return int(steps.data) if isinstance(steps, Constant) else None
-    # Others, such as minimisers, run theirs until something is reached.
-    return _batch(node, context) if _compat.runs_once(_core(node.op)) else None
-
-
-def _times(a: int | None, b: int | None) -> int | None:
-    return None if a is None or b is None else a * b
+    return None if None in batch else math.prod(n for n in batch if n is not None)
 
 
 # What could be saved ----------------------------------------------------------------------
@@ -648,21 +629,11 @@ def _first_holders(values: Values, wanted: set[Term]) -> dict[Term, tuple[str, V
         for variable in (*context.fgraph.inputs, *computed, *read):
             value = graph.of(variable)
             if value in wanted and value not in holders:
-                holders[value] = _variable_name(variable, context), variable
+                holders[value] = (
+                    " / ".join((*context.path, context.variable_name(variable))),
+                    variable,
+                )
     return holders
-
-
-def _variable_name(variable: Variable[Any, Any], context: GraphContext) -> str:
-    where = "".join(f"{step} / " for step in context.path)
-    if variable.name:
-        return where + variable.name
-    node = variable.owner
-    if node is None:
-        if variable in context.fgraph.inputs:
-            return f"{where}input {context.fgraph.inputs.index(variable)}"
-        return f"{where}a constant {variable.type}"
-    which = f".{node.outputs.index(variable)}" if len(node.outputs) > 1 else ""
-    return f"{where}{context.name(node)}{which}"
 
 
 # Texts ------------------------------------------------------------------------------------

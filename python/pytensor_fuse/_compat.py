@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, cast
@@ -17,6 +18,7 @@ from pytensor.scalar.basic import ScalarOp
 from pytensor.scan.op import Scan
 from pytensor.tensor.basic import Join
 from pytensor.tensor.blockwise import Blockwise
+from pytensor.tensor.shape import Shape_i
 from pytensor.tensor.subtensor import AdvancedIncSubtensor, AdvancedSubtensor, IncSubtensor
 
 if TYPE_CHECKING:
@@ -39,6 +41,9 @@ if find_spec("pytensor.conditional"):
     GRAPH_OPS = (*GRAPH_OPS, import_module("pytensor.conditional.op").LazyIfElse)
 
 _HAS_INNER_GRAPHS: Any = getattr(graph_op, "HasMultipleInnerGraph", HasInnerGraph)
+
+
+_GIVES_GRAPH = "fgraph" in inspect.signature(Shape_i.infer_shape).parameters
 
 
 def compile_mode(fgraph: FunctionGraph) -> Mode | None:
@@ -143,6 +148,27 @@ def passed_inside(node: Apply[Any], graph: Any) -> dict[Variable[Any, Any], Vari
 def runs_once(op: object) -> bool:
     """Whether an op with inner graphs runs one of them, once."""
     return isinstance(op, GRAPH_OPS) and not isinstance(op, Scan)
+
+
+def is_fused_elemwise(op: object) -> bool:
+    """Whether ``op`` is an Elemwise that indexes and reduces in its loop, as Numba has in 3.3."""
+    return type(op).__name__ == "FusedElemwise"
+
+
+def reshapes(op: object) -> bool:
+    """Whether ``op`` joins or splits dimensions, as ops of 3.3 do, by a view where it can."""
+    return type(op).__name__ in ("JoinDims", "SplitDims")
+
+
+def infer_shape(node: Apply[Any], shapes: list[Any]) -> Any:
+    """Ask the op of ``node`` for the shapes of its outputs; None if it cannot say.
+
+    The op of 3.0 is given a graph as well, in which it may look up more; here there is none.
+    """
+    ask = getattr(node.op, "infer_shape", None)
+    if ask is None:
+        return None
+    return ask(None, node, shapes) if _GIVES_GRAPH else ask(node, shapes)
 
 
 def is_debugged(fgraph: FunctionGraph) -> bool:

@@ -183,9 +183,12 @@ def _leaf(variable: Variable[Any, Any]) -> _core.Term:
 
 
 def _broadcast_axes(variable: Variable[Any, Any]) -> int:
-    """Return the axes of static length 1 as bits; those beyond the last are set."""
+    """Return the axes of static length 1 as bits; those beyond the last are set.
+
+    What is no tensor has none.
+    """
     mask = _ALL_AXES
-    for axis, length in enumerate(variable.type.shape):
+    for axis, length in enumerate(getattr(variable.type, "shape", ())):
         if length != 1:
             mask &= ~(1 << axis)
     return mask
