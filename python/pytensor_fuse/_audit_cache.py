@@ -18,7 +18,8 @@ from pytensor.configdefaults import config
 from pytensor.graph.basic import Constant
 from pytensor.link.numba.linker import NumbaLinker
 
-from pytensor_fuse import _compat, _page
+from pytensor_fuse import _compat
+from pytensor_fuse._audit_text import bounded, paragraphs, table
 from pytensor_fuse._identity import term
 
 if TYPE_CHECKING:
@@ -30,8 +31,8 @@ if TYPE_CHECKING:
     from pytensor_fuse._audit_graph import GraphContext
     from pytensor_fuse._core import Term
 
-# The text lists no more culprits.
-_SHOWN = 20
+# Between a node and the node in its inner graph.
+_IN = " > "
 
 # The bytes of an array that Numba makes part of the code: `size_limit` in `make_constant_array`.
 _LONGEST = 10**6
@@ -67,7 +68,7 @@ class CacheCulprit:
         return {"name": self.name, "path": list(self.path), "why": self.why}
 
     def __str__(self) -> str:
-        return f"{' / '.join((*self.path, self.name))}: {self.why}"
+        return f"{_IN.join((*self.path, self.name))}: {self.why}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,16 +116,14 @@ class CachingSection:
 
     def lines(self) -> list[str]:
         """Return the lines of the text; their number is bounded."""
-        lines = [self._summary(), *(f"  {culprit}" for culprit in self.culprits[:_SHOWN])]
-        if len(self.culprits) > _SHOWN:
-            lines.append(f"  ... and {len(self.culprits) - _SHOWN} more")
-        return lines
+        culprits = bounded(self.culprits, str, "of these")
+        return [self._summary(), *(f"  {line}" for line in culprits)]
 
     def html(self) -> str:
         """Return the body of the section."""
-        items = "".join(f"<li>{_page.escape(culprit)}</li>" for culprit in self.culprits)
-        summary = f"<p>{_page.escape(self._summary())}</p>"
-        return f"{summary}<ul>{items}</ul>" if items else summary
+        rows = [(_IN.join((*c.path, c.name)), c.why) for c in self.culprits]
+        listed = table(("node", "why"), rows) if rows else ""
+        return paragraphs([self._summary()]) + listed
 
     def _summary(self) -> str:
         if not self.numba:

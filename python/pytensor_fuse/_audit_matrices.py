@@ -28,7 +28,7 @@ from pytensor.tensor.linalg.summary import Det, SLogDet
 from pytensor.tensor.math import Dot
 from pytensor.tensor.random.basic import MvNormalRV
 
-from pytensor_fuse import _page
+from pytensor_fuse._audit_text import SHOWN_LINES, bounded, count, paragraphs, table
 from pytensor_fuse._audit_values import Values, is_pytensors
 
 if TYPE_CHECKING:
@@ -42,8 +42,10 @@ if TYPE_CHECKING:
     from pytensor_fuse._audit_values import Matrix
     from pytensor_fuse._core import Term
 
-# The text lists no more of a kind.
-_SHOWN = 10
+# Between a node and the node in its inner graph.
+_IN = " > "
+
+_ALL_WORK = "all work on matrices"
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,14 +92,17 @@ class MatrixWork:
         found = {name: getattr(self, name) for name in names}
         return {**found, "path": list(self.path), "lengths": list(self.lengths)}
 
+    @property
+    def size(self) -> str:
+        """The lengths, in words."""
+        return " x ".join("?" if n is None else str(n) for n in self.lengths)
+
     def __str__(self) -> str:
-        where = "".join(f"{step} / " for step in self.path)
-        lengths = " x ".join("?" if n is None else str(n) for n in self.lengths)
-        text = f"{where}{self.name} ({lengths})"
+        text = f"{_name(self)} ({self.size})"
         if self.batch != 1:
-            text += f", batch of {_number(self.batch)}"
+            text += f", batch: {_number(self.batch)}"
         if self.runs != 1:
-            text += f", run {_number(self.runs)} times"
+            text += f", runs: {_number(self.runs)}"
         if self.invariant:
             text += ", the same each time"
         return text
@@ -188,7 +193,7 @@ class InverseProduct:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain types that JSON can hold."""
-        where = " / ".join((*self.path, self.name))
+        where = _IN.join((*self.path, self.name))
         return {"inverse": _name(self.inverse), "product": where}
 
     def __str__(self) -> str:
@@ -196,7 +201,7 @@ class InverseProduct:
 
 
 @dataclass(frozen=True, eq=False)
-class UnknownOp:
+class UnknownWork:
     """A node of which it is not known whether it works on matrices.
 
     Attributes
@@ -250,7 +255,7 @@ class MatricesSection:
     factorisations: tuple[Factorisation, ...]
     repeated: tuple[tuple[MatrixWork, ...], ...]
     inverse_products: tuple[InverseProduct, ...]
-    unknown: tuple[UnknownOp, ...]
+    unknown: tuple[UnknownWork, ...]
 
     @property
     def counts(self) -> dict[str, int]:
@@ -272,45 +277,43 @@ class MatricesSection:
     def lines(self) -> list[str]:
         """Return the lines of the text, of each kind so many at most."""
         lines = [self._summary()]
-        for title, found in self._parts():
+        for title, found in self._findings():
             if found:
                 lines.append(f"{title}:")
-                lines += [f"  {text}" for text in found[:_SHOWN]]
-                if len(found) > _SHOWN:
-                    lines.append(f"  ... and {len(found) - _SHOWN} more")
+                lines += [f"  {line}" for line in bounded(found, str, "of these")]
         return lines
 
     def html(self) -> str:
         """Return the body of the section."""
-        parts = [f"<p>{_page.escape(self._summary())}</p>"]
-        for title, found in self._parts():
+        parts = [paragraphs([self._summary()])]
+        for title, found in self._findings()[:-1]:
             if found:
-                items = "".join(f"<li>{_page.escape(text)}</li>" for text in found)
-                parts.append(
-                    f"<details open><summary>{_page.escape(title)} ({len(found)})</summary>"
-                    f"<ul>{items}</ul></details>"
-                )
+                parts += [f"<h3>{title.capitalize()}</h3>", paragraphs([str(one) for one in found])]
+        if self.work:
+            rows = [
+                (_name(one), one.size, _number(one.batch), _number(one.runs)) for one in self.work
+            ]
+            parts.append(f"<h3>{_ALL_WORK.capitalize()}</h3>")
+            parts.append(table(("node", "size", "batch", "runs"), rows, numbers=(1, 2, 3)))
         return "".join(parts)
 
     def _summary(self) -> str:
         counts = self.counts
-        by_op = ", ".join(f"{op} {n}" for op, n in counts.items())
+        by_op = ", ".join(f"{n:,} {op}" for op, n in counts.items())
+        text = count(sum(counts.values()), "cubic operation") + (f": {by_op}" if by_op else "")
         n_solves = sum(work.order < 3 for work in self.work)
-        text = f"{sum(counts.values())} cubic operations" + (f": {by_op}" if by_op else "")
-        return f"{text}; {n_solves} solves of one right-hand side" if n_solves else text
+        solves = count(n_solves, "solve", "solves")
+        return f"{text}; {solves} of a single right-hand side" if n_solves else text
 
-    def _parts(self) -> list[tuple[str, list[str]]]:
+    def _findings(self) -> list[tuple[str, Sequence[object]]]:
         return [
-            ("could share", [str(shared) for shared in self.factorisations]),
+            ("could share", self.factorisations),
             ("computed more than once", [_list(group) for group in self.repeated]),
-            ("could be a solve", [str(product) for product in self.inverse_products]),
-            (
-                "the same at each step of a loop",
-                [str(work) for work in self.work if work.invariant],
-            ),
-            ("the same matrix", [str(matrix) for matrix in self.matrices]),
-            ("all work", [str(work) for work in self.work]),
-            ("unknown", [str(op) for op in self.unknown]),
+            ("could be a solve", self.inverse_products),
+            ("the same at each step of a loop", [work for work in self.work if work.invariant]),
+            ("may be work on matrices or not", self.unknown),
+            ("the same matrix", self.matrices),
+            (_ALL_WORK, self.work),
         ]
 
 
@@ -428,14 +431,14 @@ def _kind(node: Apply[Any]) -> _Kind | None:
     return _KINDS.get(kind)
 
 
-def _unknown(context: GraphContext) -> tuple[UnknownOp, ...]:
+def _unknown(context: GraphContext) -> tuple[UnknownWork, ...]:
     found = []
     for graph in context.walk():
         with_graphs = {node for node, _ in graph.inner}
         for node in graph.order:
             why = _why_unknown(_core(node.op), has_graph=node in with_graphs)
             if why:
-                found.append(UnknownOp(node, graph.name(node), graph.path, why))
+                found.append(UnknownWork(node, graph.name(node), graph.path, why))
     return tuple(found)
 
 
@@ -630,7 +633,7 @@ def _first_holders(values: Values, wanted: set[Term]) -> dict[Term, tuple[str, V
             value = graph.of(variable)
             if value in wanted and value not in holders:
                 holders[value] = (
-                    " / ".join((*context.path, context.variable_name(variable))),
+                    _IN.join((*context.path, context.variable_name(variable))),
                     variable,
                 )
     return holders
@@ -640,11 +643,11 @@ def _first_holders(values: Values, wanted: set[Term]) -> dict[Term, tuple[str, V
 
 
 def _number(n: int | None) -> str:
-    return "an unknown number" if n is None else str(n)
+    return "unknown" if n is None else f"{n:,}"
 
 
 def _name(work: MatrixWork) -> str:
-    return " / ".join((*work.path, work.name))
+    return _IN.join((*work.path, work.name))
 
 
 def _names(work: Iterable[MatrixWork]) -> list[str]:
@@ -652,5 +655,5 @@ def _names(work: Iterable[MatrixWork]) -> list[str]:
 
 
 def _list(work: Sequence[MatrixWork]) -> str:
-    shown = ", ".join(_names(work[:_SHOWN]))
-    return f"{shown} and {len(work) - _SHOWN} more" if len(work) > _SHOWN else shown
+    shown = ", ".join(_names(work[:SHOWN_LINES]))
+    return f"{shown} and {len(work) - SHOWN_LINES:,} more" if len(work) > SHOWN_LINES else shown
