@@ -60,17 +60,12 @@ impl FusedClusters {
         self.with_lone(self.plan.after)
     }
 
-    /// Why two nodes do not share a cluster: a verdict, the nodes that show it, and a count.
+    /// Why the two nodes of each pair do not share a cluster: a verdict, the nodes that show it, and
+    /// a count.
     ///
     /// The verdict is one of "together", "no group" (of the node given), "other group", "not
     /// connected", "cycle" (with the path), "operand limit" (with the operands that the two
     /// clusters would have together) and "possible".
-    fn explain(&self, py: Python<'_>, a: u32, b: u32) -> PyResult<Explanation> {
-        let mut answers = self.explain_pairs(py, vec![(a, b)])?;
-        answers.pop().ok_or_else(|| to_py(Error::Inconsistent("no answer".into())))
-    }
-
-    /// The answers of ``explain`` for many pairs.
     fn explain_pairs(&self, py: Python<'_>, pairs: Vec<(u32, u32)>) -> PyResult<Vec<Explanation>> {
         let limit = self.problem.n_nodes();
         let mut ids = pairs.iter().flat_map(|&(a, b)| [a, b]);

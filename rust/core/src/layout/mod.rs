@@ -140,7 +140,7 @@ impl Skeleton {
         let n_nodes = layers.len();
         let span = |(&a, &b): (&u32, &u32)| layers[a as usize] - layers[b as usize];
         let spans: Vec<u32> = sources.iter().zip(targets).map(span).collect();
-        let longest = longest_bent(&spans, 1000 + 2 * n_nodes);
+        let longest = longest_bent(&spans, 1000 + n_nodes);
         let mut bends = vec![n_nodes as u32];
         let mut links = Vec::with_capacity(sources.len());
         for ((&source, &target), &span) in sources.iter().zip(targets).zip(&spans) {
