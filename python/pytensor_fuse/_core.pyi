@@ -273,7 +273,6 @@ def layered_layout(
     NDArray[np.uint32],
     float,
 ]: ...
-
 def extract(
     outputs: Iterable[Variable[Any, Any]],
     typed_op: type,

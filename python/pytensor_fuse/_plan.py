@@ -11,13 +11,19 @@ from typing import TYPE_CHECKING, Any
 from pytensor.graph.fg import FunctionGraph
 
 from pytensor_fuse._apply import apply_clusters
+from pytensor_fuse._drawing import Drawing, draw
 from pytensor_fuse._errors import StalePlanError
 from pytensor_fuse._extract import extract, plan
+from pytensor_fuse._page import write
+from pytensor_fuse._picture import Picture, picture
+from pytensor_fuse._plan_page import plan_page
 from pytensor_fuse._targets import Target, resolve_target
 from pytensor_fuse._targets import max_operands as default_limit
-from pytensor_fuse._why_not import Reason, WhyNot, why_not
+from pytensor_fuse._why_not import WhyNot, why_not
 
 if TYPE_CHECKING:
+    import os
+
     from pytensor.compile.mode import Mode
     from pytensor.graph.basic import Apply, Variable
     from pytensor.link.basic import Linker
@@ -182,6 +188,34 @@ class FusionPlan:
             )
         apply_clusters(self._fgraph, self._graph, self._clusters, reason="pytensor_fuse")
 
+    def to_html(self, path: str | os.PathLike[str] | None = None) -> str | None:
+        """Make a page that shows the plan, for a browser.
+
+        The graph is drawn from left to right, kernels as coloured boxes that open and close, nodes
+        that cannot be fused in grey. Hovering over a node tells its op, dtype, static shape and the
+        line that made it; a click on an edge tells why its ends do not share a kernel.
+
+        Parameters
+        ----------
+        path
+            The file to write. It holds all that it needs, and asks nothing of a network.
+
+        Returns
+        -------
+        str or None
+            The page if no path is given.
+
+        Raises
+        ------
+        OSError
+            If the file cannot be written. One that was there is then as it was.
+        """
+        text = plan_page(self._drawing, f"Fusion plan for target {self._target.value!r}")
+        if path is None:
+            return text
+        write(path, text)
+        return None
+
     def __repr__(self) -> str:
         stats = self.stats
         return (
@@ -202,6 +236,14 @@ class FusionPlan:
         if len(kernels) > _SHOWN_KERNELS:
             lines.append(f"  ... and {len(kernels) - _SHOWN_KERNELS} more kernels")
         return "\n".join(lines)
+
+    @cached_property
+    def _picture(self) -> Picture:
+        return picture(self._graph, self._clusters, self._target, self._max_operands)
+
+    @cached_property
+    def _drawing(self) -> Drawing:
+        return draw(self._picture)
 
     @cached_property
     def _nodes(self) -> list[Apply[Any]]:
