@@ -205,7 +205,7 @@ def picture(
             kind=_kind(unfusable, i, kernels[box_of[i]]),
             op=texts.op(apply.op),
             label=_short(texts.op(apply.op)),
-            names=tuple(variables[v].name for v in makes[i] if variables[v].name),
+            names=tuple(str(variables[v].name) for v in makes[i] if variables[v].name),
             types=tuple(texts.type(variables[v].type) for v in makes[i]),
             constants=tuple(
                 texts.constant(variables[v]) for v in reads[i] if isinstance(variables[v], Constant)
@@ -310,7 +310,7 @@ class _Texts:
     def constant(self, variable: Variable[Any, Any]) -> str:
         if variable.name:
             return str(variable.name)
-        data = getattr(variable, "data", None)
+        data: Any = getattr(variable, "data", None)
         if getattr(data, "size", None) == 1:
             value = data.item()
             return f"{value:.6g}" if isinstance(value, float) else str(value)

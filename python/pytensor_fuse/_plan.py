@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any
 from pytensor.graph.fg import FunctionGraph
 
 from pytensor_fuse._apply import apply_clusters
+from pytensor_fuse._dot import dot
 from pytensor_fuse._drawing import Drawing, draw
 from pytensor_fuse._errors import StalePlanError
 from pytensor_fuse._extract import extract, plan
-from pytensor_fuse._page import write
+from pytensor_fuse._page import escape, write
 from pytensor_fuse._picture import Picture, picture
-from pytensor_fuse._plan_page import plan_page
+from pytensor_fuse._plan_page import figures_table, plan_page
+from pytensor_fuse._svg import svg
 from pytensor_fuse._targets import Target, resolve_target
 from pytensor_fuse._targets import max_operands as default_limit
 from pytensor_fuse._why_not import WhyNot, why_not
@@ -36,6 +38,9 @@ _MAX_OPERANDS = 2**32 - 1
 
 # How many kernels the text of a plan lists.
 _SHOWN_KERNELS = 20
+
+# A notebook keeps what it shows: about 130 bytes per node.
+_NOTEBOOK_NODES = 2000
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,6 +220,33 @@ class FusionPlan:
             return text
         write(path, text)
         return None
+
+    def to_svg(self) -> str:
+        """Return the plan as a still picture, an SVG document.
+
+        Kernels are open in pictures of up to 250 nodes, and drawn as one box in larger ones. Edges
+        that would hide the rest, of what very many read, are drawn at their ends only.
+        """
+        return svg(self._drawing)
+
+    def to_dot(self) -> str:
+        """Return the plan as text for Graphviz, each kernel a cluster."""
+        return dot(self._picture)
+
+    def _repr_html_(self) -> str:
+        """Return what Jupyter shows: the figures, and the page in a frame if it is not large."""
+        table = figures_table(self._picture)
+        if len(self._picture.nodes) > _NOTEBOOK_NODES:
+            return (
+                f"{table}<p>{len(self._nodes):,} nodes: too many to be shown here; "
+                "<code>to_html(path)</code> writes a page.</p>"
+            )
+        # The frame has no origin: its script can reach neither the notebook nor a network.
+        return (
+            f'{table}<iframe title="Fusion plan" sandbox="allow-scripts" '
+            'style="width:100%;height:560px;border:1px solid #8888;border-radius:6px" '
+            f'srcdoc="{escape(self.to_html())}"></iframe>'
+        )
 
     def __repr__(self) -> str:
         stats = self.stats

@@ -7,7 +7,9 @@
   const { strings, nodes, boxes, edges, gaps } = DATA;
   const nNodes = nodes.box.length;
   const nBoxes = boxes.kernel.length;
-  const BEND_HEIGHT = 4;
+  // As in rust/core/src/layout: nodes carry the rest of their gap with them.
+  const [BEND_HEIGHT, BEND_GAP] = [4, 4];
+  const spaced = (vertex) => height[vertex] + (vertex < nBoxes ? gaps[1] - BEND_GAP : 0);
   const [FUSED, ALONE, UNFUSABLE, INPUT] = [0, 1, 2, 3];
   const byId = (id) => document.getElementById(id);
   const canvas = byId("picture");
@@ -96,12 +98,12 @@
       let [x, highest, lowest] = [0, Infinity, -Infinity];
       const tops = columns.map((column) => {
         column.sort((a, b) => base.y[a] - base.y[b] || a - b);
-        const heights = column.map((vertex) => height[vertex]);
-        const centres = settle(column.map((vertex) => base.y[vertex]), heights, gaps[1]);
+        const heights = column.map(spaced);
+        const centres = settle(column.map((vertex) => base.y[vertex]), heights, BEND_GAP);
         return centres.map((y, i) => {
           highest = Math.min(highest, y - heights[i] / 2);
           lowest = Math.max(lowest, y + heights[i] / 2);
-          return y - heights[i] / 2;
+          return y - height[column[i]] / 2;
         });
       });
       const widths = columns.map((column) =>
@@ -154,7 +156,20 @@
       if (open[box]) edgesInside[box].forEach((edge) => lines.push(line([edge], [], false)));
     }
     allLines = new Path2D();
-    for (const each of lines) if (!each.hidden) allLines.addPath(each.path);
+    for (const each of lines) allLines.addPath(each.hidden ? each.stubs : each.path);
+  }
+
+  // Of an edge that is drawn whole only when it is chosen, its two ends.
+  const STUB = 12;
+
+  function stubs(points) {
+    const path = new Path2D();
+    const [[x0, y0], [x1, y1]] = [points[0], points[points.length - 1]];
+    path.moveTo(x0, y0);
+    path.lineTo(x0 + STUB, y0);
+    path.moveTo(x1 - STUB, y1);
+    path.lineTo(x1, y1);
+    return path;
   }
 
   function addLines(from, to, bends, hidden) {
@@ -195,8 +210,9 @@
     });
     const middle = points[Math.floor(points.length / 2)];
     const before = points[Math.floor(points.length / 2) - 1];
-    return { edges: group, from, to, hidden, path, bounds, points,
-      middle: [(middle[0] + before[0]) / 2, (middle[1] + before[1]) / 2] };
+    return { edges: group, from, to, hidden, path, stubs: hidden ? stubs(points) : null, bounds, points,
+      middle: [(middle[0] + before[0]) / 2, (middle[1] + before[1]) / 2],
+      stubEnd: [points[points.length - 1][0] - STUB / 2, points[points.length - 1][1]] };
   }
 
   // What is chosen ----------------------------------------------------------------------------
@@ -260,8 +276,9 @@
   const view = { scale: 1, x: 0, y: 0 };
   const SMALLEST = 0.01;
   const LARGEST = 4;
-  // Below this many pixels per pixel texts are not written: they could not be read.
+  // Below this scale only one text is written on a box, as large as fits; then none.
   const TEXT = 0.45;
+  const BIG_TEXT = 0.16;
 
   function fit() {
     const [w, h] = [canvas.clientWidth, canvas.clientHeight - 36];
@@ -357,11 +374,11 @@
     const thin = Math.max(1, 0.55 / view.scale);
     context.lineWidth = thin;
     context.strokeStyle = colours.edge;
-    context.globalAlpha = chosen ? 0.16 : view.scale < TEXT ? 0.5 : 0.75;
+    context.globalAlpha = chosen ? 0.16 : view.scale < TEXT ? 0.6 : 0.75;
     if (view.scale < 0.3) context.stroke(allLines);
     else {
       for (const each of lines) {
-        if (!each.hidden && isSeen(...each.bounds)) context.stroke(each.path);
+        if (isSeen(...each.bounds)) context.stroke(each.hidden ? each.stubs : each.path);
       }
     }
     context.globalAlpha = 1;
@@ -375,7 +392,7 @@
     }
     if (view.scale >= TEXT && !chosen) {
       context.globalAlpha = 0.75;
-      for (const each of lines) if (!each.hidden && isSeen(...each.bounds)) paintHead(each);
+      for (const each of lines) if (isSeen(...each.bounds)) paintHead(each);
       context.globalAlpha = 1;
     }
   }
@@ -399,7 +416,7 @@
   function frame(x, y, w, h, radius, fill, stroke, ring) {
     context.fillStyle = fill;
     context.strokeStyle = stroke;
-    if (view.scale < 0.2) {
+    if (view.scale < BIG_TEXT) {
       // Too small for a border: its colour is what is seen from afar.
       context.fillStyle = stroke;
       context.fillRect(x, y, w, h);
@@ -424,6 +441,11 @@
     context.fillStyle = colour;
     context.font = `${weight} ${size}px system-ui, sans-serif`;
     context.fillText(text, x, y);
+  }
+
+  function writeBig(text, x, y, w, h, colour) {
+    const size = Math.min(19, h * 0.7, 1.6 * (w - 6) / Math.max(text.length, 1));
+    write(text, x + 5, y + h / 2 + size * 0.36, size, colour);
   }
 
   function ringOf(node, box) {
@@ -467,6 +489,8 @@
       write(strings[boxes.label[box]], x + 9, y + 16, 12, colours.text, "600");
       write(strings[boxes.caption[box]], x + 9, y + 31, 11, colours.faint);
       paintToggle(box, stroke);
+    } else if (view.scale >= BIG_TEXT) {
+      writeBig(`${boxes.kernel[box]}: ${members[box].length} nodes`, x, y, w, h, colours.text);
     }
     if (boxes.results[box]) paintResult(x, y, w, h);
     context.globalAlpha = 1;
@@ -501,6 +525,8 @@
     if (view.scale >= TEXT) {
       write(label(node), x + 9, y + 16, 12, colours.text);
       write(strings[nodes.caption[node]], x + 9, y + 31, 11, colours.faint);
+    } else if (view.scale >= BIG_TEXT) {
+      writeBig(label(node).replace(/\{.*/, ""), x, y, w, h, colours.text);
     }
     if (nodes.results[node].length) paintResult(x, y, w, h);
     context.globalAlpha = 1;
@@ -534,10 +560,10 @@
     context.setTransform(1, 0, 0, 1, 0, 0);
     context.lineWidth = 2 * reach;
     for (const each of [...(chosen ? chosen.lines : []), ...lines]) {
-      if (each.hidden && !(chosen && chosen.lines.has(each))) continue;
       const [x0, y0, x1, y1] = each.bounds;
       if (x < x0 - 25 - reach || x > x1 + 25 + reach || y < y0 - reach || y > y1 + reach) continue;
-      if (context.isPointInStroke(each.path, x, y)) return { line: each };
+      const isWhole = !each.hidden || (chosen && chosen.lines.has(each));
+      if (context.isPointInStroke(isWhole ? each.path : each.stubs, x, y)) return { line: each };
     }
     return ground;
   }
@@ -830,7 +856,7 @@
     toggleAt: (box) => onScreen([...toggleSquare(box), 12]),
     lineAt: (edge) => {
       const each = lines.find((one) => one.edges.includes(edge));
-      return each && onScreen([...each.middle, 0, 0]);
+      return each && onScreen([...(each.hidden ? each.stubEnd : each.middle), 0, 0]);
     },
     places: () => ({ left: [...left], top: [...top], width: [...width], height: [...height] }),
     state: () => ({ open: [...open], node: chosen?.node, box: chosen?.box, line: chosen?.line?.edges,

@@ -47,6 +47,9 @@ const EXCHANGE_LIMIT: usize = 500;
 /// Height of a bend.
 const BEND_HEIGHT: f64 = 4.0;
 
+/// What is left free beside a bend; less than between nodes, so that edges run side by side.
+const BEND_GAP: f64 = 4.0;
+
 /// Width of the whole drawing over its height, as far as rows can make it.
 const ASPECT: f64 = 1.7;
 
@@ -105,16 +108,18 @@ pub fn layered_layout(
     let graph = Graph::new(widths.len(), sources, targets)?;
     let layers = layers(&graph)?;
     let skeleton = Skeleton::new(layers, (sources, targets));
-    let mut vertex_heights = heights.to_vec();
-    vertex_heights.resize(skeleton.layers.len(), BEND_HEIGHT);
+    // Nodes carry the rest of their gap with them.
+    let mut spaced: Vec<f64> =
+        heights.iter().map(|height| height + (gaps.nodes - BEND_GAP).max(0.0)).collect();
+    spaced.resize(skeleton.layers.len(), BEND_HEIGHT);
     let mut components: Vec<Component> = skeleton
         .components()
         .into_iter()
-        .map(|vertices| Component::new(&skeleton, vertices, &vertex_heights, gaps, vertex_limit))
+        .map(|vertices| Component::new(&skeleton, vertices, &spaced, vertex_limit))
         .collect();
     // The large ones first; the sort is stable.
     components.sort_by_key(|component| std::cmp::Reverse(component.n_vertices()));
-    Ok(arrange(&skeleton, &components, (widths, &vertex_heights), gaps))
+    Ok(arrange(&skeleton, &components, (widths, &spaced), gaps))
 }
 
 /// For each node the length of the longest path to a sink.
@@ -210,13 +215,7 @@ struct Component {
 }
 
 impl Component {
-    fn new(
-        skeleton: &Skeleton,
-        vertices: Vec<u32>,
-        heights: &[f64],
-        gaps: Gaps,
-        vertex_limit: usize,
-    ) -> Self {
+    fn new(skeleton: &Skeleton, vertices: Vec<u32>, heights: &[f64], vertex_limit: usize) -> Self {
         let layer = |vertex: u32| skeleton.layers[vertex as usize];
         let n_layers = 1 + vertices.iter().map(|&vertex| layer(vertex)).max().unwrap_or(0);
         let column = |vertex: u32| (n_layers - 1 - layer(vertex)) as usize;
@@ -232,7 +231,7 @@ impl Component {
         for &(source, _) in &links {
             n_links[column(source)] += 1;
         }
-        let local = Local { vertices: &vertices, links: &links, heights, gap: gaps.nodes };
+        let local = Local { vertices: &vertices, links: &links, heights };
         let wanted = (links.len() > 1 && vertices.len() <= vertex_limit)
             .then(|| local.by_library())
             .flatten()
@@ -247,7 +246,7 @@ impl Component {
             .map(|mut column| {
                 column.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
                 let (wanted, column): (Vec<f64>, Vec<u32>) = column.into_iter().unzip();
-                ys.push(settle(&wanted, &local.heights_of(&column), gaps.nodes));
+                ys.push(settle(&wanted, &local.heights_of(&column), BEND_GAP));
                 column
             })
             .collect();
@@ -264,9 +263,8 @@ struct Local<'a> {
     /// Ascending.
     vertices: &'a [u32],
     links: &'a [(u32, u32)],
-    /// Of all vertices.
+    /// Of all vertices, with what is to be left free.
     heights: &'a [f64],
-    gap: f64,
 }
 
 impl Local<'_> {
@@ -288,7 +286,7 @@ impl Local<'_> {
             (0u32..).zip(self.heights_of(self.vertices).into_iter().map(|h| (h, 1.0))).collect();
         let config = Config {
             minimum_length: 1,
-            vertex_spacing: self.gap,
+            vertex_spacing: BEND_GAP,
             dummy_vertices: true,
             dummy_size: 1.0,
             ranking_type: RankingType::Up,
@@ -335,7 +333,7 @@ impl Local<'_> {
                 wanted.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
                 let (wanted, sorted): (Vec<f64>, Vec<usize>) = wanted.into_iter().unzip();
                 let vertices: Vec<u32> = sorted.iter().map(|&p| self.vertices[p]).collect();
-                let settled = settle(&wanted, &self.heights_of(&vertices), self.gap);
+                let settled = settle(&wanted, &self.heights_of(&vertices), BEND_GAP);
                 for (&position, y) in sorted.iter().zip(settled) {
                     ys[position] = y;
                 }

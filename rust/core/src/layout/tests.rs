@@ -86,7 +86,7 @@ proptest! {
                 .filter(|(source, _)| vertices.binary_search(source).is_ok())
                 .copied()
                 .collect();
-            let local = Local { vertices, links: &links, heights: &heights, gap: 10.0 };
+            let local = Local { vertices, links: &links, heights: &heights };
             prop_assert!(local.by_library().is_some());
         }
     }
