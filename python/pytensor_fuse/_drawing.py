@@ -40,10 +40,12 @@ _HUB = 20
 GAPS = (44.0, 14.0, 40.0)
 _INNER_GAPS = (28.0, 8.0, 16.0)
 
-# A label is set in 12 px, a caption in 11 px: characters of a common sans serif font are
-# narrower on average.
-_LABEL_CHARACTER = 7.2
-_CAPTION_CHARACTER = 6.2
+# A label is set in 12 px, a caption in 11 px. Most characters of common sans serif fonts are
+# narrower than these; capitals and a few others are wider.
+_LABEL_CHARACTER = 6.9
+_CAPTION_CHARACTER = 6.1
+_WIDE = frozenset("mwMWNOQGDHU@%=_\u00d7\u2026+<>~")
+_WIDE_BY = 3.0
 _LINE = 15.0
 
 
@@ -180,8 +182,14 @@ def _places(sizes: list[tuple[float, float]], edges: list[tuple[int, int]]) -> P
 
 def _text_size(item: Box | Node) -> tuple[float, float]:
     """Return width and height of what shows a label and maybe a caption."""
-    width = max(len(item.label) * _LABEL_CHARACTER, len(item.caption) * _CAPTION_CHARACTER)
-    return round(max(width, 26.0) + 18), _LINE * (2 if item.caption else 1) + 9
+    width = max(
+        len(text) * character + sum(each in _WIDE for each in text) * _WIDE_BY
+        for text, character in (
+            (item.label, _LABEL_CHARACTER),
+            (item.caption, _CAPTION_CHARACTER),
+        )
+    )
+    return float(round(max(width, 26.0) + 18)), _LINE * (2 if item.caption else 1) + 9
 
 
 def _unzip(pairs: Sequence[tuple[_T, _T]]) -> tuple[list[_T], list[_T]]:

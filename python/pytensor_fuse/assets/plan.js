@@ -260,6 +260,7 @@
     // What was clicked stays under the pointer.
     view.x += (x - left[box]) * view.scale;
     view.y += (y - top[box]) * view.scale;
+    view.isFitted = false;
     choose({ box });
   }
 
@@ -273,7 +274,9 @@
 
   // View --------------------------------------------------------------------------------------
 
-  const view = { scale: 1, x: 0, y: 0 };
+  // `isFitted` until somebody moves: then the picture follows the size of the window, which a frame
+  // may not have when this runs.
+  const view = { scale: 1, x: 0, y: 0, isFitted: true };
   const SMALLEST = 0.01;
   const LARGEST = 4;
   // Below this scale only one text is written on a box, as large as fits; then none.
@@ -286,6 +289,7 @@
     view.scale = Math.max(scale, SMALLEST);
     view.x = (w - extent[0] * view.scale) / 2;
     view.y = (h - extent[1] * view.scale) / 2;
+    view.isFitted = true;
     repaint();
   }
 
@@ -294,6 +298,7 @@
     view.x = x - (x - view.x) * scale / view.scale;
     view.y = y - (y - view.y) * scale / view.scale;
     view.scale = scale;
+    view.isFitted = false;
     repaint();
   }
 
@@ -301,6 +306,7 @@
     view.scale = Math.max(view.scale, 0.8);
     view.x = canvas.clientWidth / 2 - (x + w / 2) * view.scale;
     view.y = canvas.clientHeight / 2 - (y + h / 2) * view.scale;
+    view.isFitted = false;
     repaint();
   }
 
@@ -735,11 +741,9 @@
     if (drag) {
       const [dx, dy] = [event.clientX - drag.x, event.clientY - drag.y];
       if (drag.moved || Math.hypot(dx, dy) > 3) {
-        view.x += dx;
-        view.y += dy;
+        pan(dx, dy);
         drag = { x: event.clientX, y: event.clientY, moved: true };
         tip.hidden = true;
-        repaint();
       }
       return;
     }
@@ -800,6 +804,7 @@
   function pan(dx, dy) {
     view.x += dx;
     view.y += dy;
+    view.isFitted = false;
     repaint();
   }
 
@@ -840,7 +845,7 @@
   byId("in").addEventListener("click", () => zoom(1.4));
   byId("out").addEventListener("click", () => zoom(1 / 1.4));
   dark.addEventListener("change", () => { readColours(); repaint(); });
-  new ResizeObserver(repaint).observe(canvas);
+  new ResizeObserver(() => (view.isFitted ? fit() : repaint())).observe(canvas);
 
   readColours();
   if (DATA.startsOpen) setAll(true);
