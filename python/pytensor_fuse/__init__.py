@@ -28,8 +28,9 @@ if TYPE_CHECKING:
     from pytensor_fuse._audit import Audit, audit
     from pytensor_fuse._freeze import FrozenGraph, FrozenNode, FrozenVariable, freeze, same_graph
     from pytensor_fuse._joins import JoinReason
-    from pytensor_fuse._plan import FusionPlan, Kernel, PlanStats, Reason, WhyNot, plan_fusion
+    from pytensor_fuse._plan import FusionPlan, Kernel, PlanStats, plan_fusion
     from pytensor_fuse._registration import disable, enable, enabled, is_enabled
+    from pytensor_fuse._why_not import Reason, WhyNot
     from pytensor_fuse._write_streams import JoinReport, explain_joins
 
 __all__ = [
@@ -70,9 +71,8 @@ _HOMES = {
     **dict.fromkeys(
         ("FrozenGraph", "FrozenNode", "FrozenVariable", "freeze", "same_graph"), "_freeze"
     ),
-    **dict.fromkeys(
-        ("FusionPlan", "Kernel", "PlanStats", "Reason", "WhyNot", "plan_fusion"), "_plan"
-    ),
+    **dict.fromkeys(("FusionPlan", "Kernel", "PlanStats", "plan_fusion"), "_plan"),
+    **dict.fromkeys(("Reason", "WhyNot"), "_why_not"),
     "JoinReason": "_joins",
     **dict.fromkeys(("JoinReport", "explain_joins"), "_write_streams"),
     **dict.fromkeys(("disable", "enable", "enabled", "is_enabled"), "_registration"),
