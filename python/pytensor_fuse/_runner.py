@@ -26,11 +26,17 @@ if TYPE_CHECKING:
 USAGE = f"""\
 usage: python -m pytensor_fuse script.py [argument ...]
        python -m pytensor_fuse -m module [argument ...]
+       python -m pytensor_fuse audit FILE.py:NAME [option ...]
+       python -m pytensor_fuse plan FILE.py:NAME [option ...]
 
 Run a Python program, unchanged, with the fusion pass of pytensor_fuse on.
 
   -m module   run a module, as python -m does
+  audit       say what a compiled function or a graph costs; see audit --help
+  plan        show what of a graph would be fused, and why not more; see plan --help
   -h, --help  show this text
+
+If there is a script called audit or plan in the current directory, that is run.
 
 {_startup.VARIABLE}=0 in the environment keeps the pass off here, too: the same command line then
 runs the program with PyTensor's own fusion.
@@ -51,6 +57,11 @@ def main(arguments: list[str]) -> None:
             _run_module(name, rest)
         case [option, *_] if option.startswith("-"):
             _fail(f"unknown option {option}; see python -m pytensor_fuse --help", code=2)
+        case ["audit" | "plan" as command, *rest] if not os.path.isfile(command):
+            _say_if_off()
+            from pytensor_fuse import _cli
+
+            _cli.run(command, rest)
         case [path, *rest]:
             _say_if_off()
             _run_script(path, rest)
