@@ -430,8 +430,9 @@ def _is_picked(node: Apply[Any]) -> bool:
 def _missed(
     graph: GraphContext, aliases: Aliases, node: Apply[Any], output: int
 ) -> Iterator[Missed]:
-    for position, variable in enumerate(node.inputs):
-        if variable not in node.inputs[:position] and fits(graph, node, output, position):
+    first = {variable: i for i, variable in reversed(list(enumerate(node.inputs)))}
+    for variable, position in sorted(first.items(), key=lambda item: item[1]):
+        if fits(graph, node, output, position):
             yield Missed(
                 position,
                 graph.variable_name(variable),
