@@ -80,9 +80,14 @@ class Aliases:
         return self._roots.get(variable, variable)
 
     def dies(self, variable: Variable[Any, Any], node: Apply[Any]) -> bool:
-        """Whether nothing reads the memory of ``variable`` after ``node`` has run."""
+        """Whether nothing reads the memory of ``variable`` after ``node`` has run.
+
+        Constants live on, for the next call.
+        """
         root = self.root(variable)
-        return root not in self._returned and self._readers[root][-1] is node
+        if root in self._returned or isinstance(root, Constant):
+            return False
+        return self._readers[root][-1] is node
 
     def why_not(self, node: Apply[Any], output: int, position: int) -> NotInPlace:
         """Say why ``node`` does not write an output over an input that would fit."""

@@ -280,11 +280,12 @@ class MemorySection:
                 f"{count(self.joins_eliminated, 'join')} eliminated: kernels write into it"
             )
         for reason, pairs in self._by_reason():
-            total = sum(r.nbytes or 0 for r, _ in pairs)
+            known = [r.nbytes for r, _ in pairs if r.nbytes is not None]
+            total = f" of {size(sum(known))}" if known else ""
             named = ", ".join(f"{r} over {m.variable}" for r, m in pairs[:2])
             more = f", ... and {len(pairs) - 2:,} more" if len(pairs) > 2 else ""
             lines.append(
-                f"not in place, {count(len(pairs), 'result')} of {size(total)}: {reason.value} "
+                f"not in place, {count(len(pairs), 'result')}{total}: {reason.value} "
                 f"({named}{more})"
             )
         lines.append(self._summary())
