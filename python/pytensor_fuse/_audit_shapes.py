@@ -76,11 +76,12 @@ class Known:
         ValueError
             If the node cannot run on inputs of the shapes that they have.
         """
+        # An op may answer with the shape of its own output.
+        self._learned.add(node)
         shapes = _output_shapes(node, self)
         for variable, inferred in zip(node.outputs, shapes, strict=True):
             if isinstance(variable.type, TensorType):
                 self._lengths[variable] = _both(node, variable.type.shape, inferred)
-        self._learned.add(node)
         if all(map(_holds_integers, node.outputs)):
             self._values.update(zip(node.outputs, _values(node, self), strict=False))
 
