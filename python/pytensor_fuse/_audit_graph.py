@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
@@ -268,8 +269,14 @@ def _context(
 
 
 def _times(node: Apply[Any], outer: int | None, known: Known) -> int | None:
+    if isinstance(node.op, Blockwise):
+        batch = (known.shape(node.outputs[0]) or ())[: node.op.batch_ndim(node)]
+        if outer is None or None in batch or not _compat.runs_once(node.op.core_op):
+            return None
+        return math.prod((outer, *(n or 0 for n in batch)))
     if not isinstance(node.op, Scan):
-        return outer
+        # Others, such as minimisers, run their graph until something is reached.
+        return outer if _compat.runs_once(node.op) else None
     steps = known.value(node.inputs[0])
     if outer is None or steps is None or node.op.info.as_while:
         return None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pytensor.graph.basic import Constant
 from pytensor.graph.fg import FunctionGraph
 from pytensor.scalar.basic import Composite, get_scalar_type
-from pytensor.tensor.elemwise import CAReduce, Elemwise
+from pytensor.tensor.elemwise import CAReduce, DimShuffle, Elemwise
 
 from pytensor_fuse import _compat
 from pytensor_fuse._audit_graph import op_name
@@ -51,7 +51,8 @@ class KernelCost:
     scalar_ops
         Operations per element: their names, and how often each is there.
     reads
-        The names of the arrays read, or of the nodes that compute them.
+        The names of the arrays read, or of the nodes that compute them, seen through changes of
+        their dimensions.
     arrays_read
         Distinct inputs, but for constants of one element.
     arrays_written
@@ -317,7 +318,7 @@ def _cost(graph: GraphContext, node: Apply[Any]) -> KernelCost | None:
         path=graph.path,
         kind=kind,
         scalar_ops=dict(sorted(_scalar_ops(scalar_op).items())),
-        reads=tuple([graph.variable_name(v) for v in arrays]),
+        reads=tuple(dict.fromkeys(graph.variable_name(_unshuffled(v)) for v in arrays)),
         arrays_read=len(arrays),
         arrays_written=len(node.outputs),
         bytes_read=bytes_read,
@@ -326,6 +327,12 @@ def _cost(graph: GraphContext, node: Apply[Any]) -> KernelCost | None:
         limited_by=(),
         times=graph.times,
     )
+
+
+def _unshuffled(variable: Variable[Any, Any]) -> Variable[Any, Any]:
+    while variable.owner is not None and isinstance(variable.owner.op, DimShuffle):
+        variable = variable.owner.inputs[0]
+    return variable
 
 
 def _is_number(variable: Variable[Any, Any]) -> bool:
