@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+import time
 import tracemalloc
 from typing import Any
 
@@ -429,3 +430,29 @@ def test_lists_are_bounded() -> None:
     section = memory_of(FunctionGraph(xs, outputs, clone=False), {f"x{i}": (9,) for i in range(60)})
     assert len(section.lines()) < 30
     assert any("... and 52 more copies" in line for line in section.lines())
+
+
+@given(any_programs(max_steps=14), st.booleans())
+def test_many_readers_are_judged_as_few(program: Program, no_sets: bool) -> None:
+    case = build(program)
+    fgraph = case.fgraph
+    expected = memory_of(fgraph).to_dict()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("pytensor_fuse._audit_aliases._FEW", 0)
+        if no_sets:
+            patch.setattr("pytensor_fuse._audit_aliases.Aliases._ancestors", None)
+        assert memory_of(fgraph).to_dict() == expected
+        patch.setattr("pytensor_fuse._audit_aliases._FEW", 100)
+        assert memory_of(fgraph).to_dict() == expected
+
+
+def test_many_readers_do_not_take_long() -> None:
+    """As many pairs as nodes squared."""
+    x = pt.vector("x")
+    middle = pt.exp(x)
+    outputs = [pt.sin(middle + i) for i in range(4000)]
+    fgraph = FunctionGraph([x], [pt.add(*outputs)], clone=False)
+    start = time.perf_counter()
+    section = memory_of(fgraph, {"x": (3,)})
+    assert time.perf_counter() - start < 30
+    assert len(section.results) > 8000

@@ -9,10 +9,12 @@ import pytensor
 import pytensor.tensor as pt
 import pytest
 from hypothesis import given
+from pytensor.compile.builders import OpFromGraph
 from pytensor.compile.mode import Mode
 from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.op import Op
+from pytensor.raise_op import assert_op
 from pytensor.tensor.type import TensorType
 from tests.strategies import Case, Program, any_programs, build
 
@@ -85,6 +87,30 @@ def test_shapes_that_follow_from_values() -> None:
     assert [context.shape(v) for v in outputs] == [arrays[v].shape for v in outputs]
     assert [context.nbytes(v) for v in unknown] == [None] * 3
     assert context.shape(unknown[0]) == (None, 6)
+
+
+def test_shapes_of_what_inner_graphs_compute() -> None:
+    n, x = pt.lscalar("n"), pt.vector("x")
+    rows, columns, half = pt.lscalar(), pt.lscalar(), pt.vector()
+    frame = OpFromGraph(
+        [rows, columns, half], [pt.zeros((rows, columns)), pt.concatenate([half, half])]
+    )
+    outputs = frame(x.shape[0], x.shape[0] // 2, x[:3])
+    context = graph_context(FunctionGraph([x], outputs, clone=False), {"x": (9,)})
+    assert [context.shape(v) for v in outputs] == [(9, 4), (6,)]
+    outputs = frame(x.shape[0], n, x)
+    context = graph_context(FunctionGraph([x, n], outputs, clone=False), {"x": (9,)})
+    assert [context.shape(v) for v in outputs] == [(9, None), (18,)]
+
+
+def test_lengths_that_are_checked() -> None:
+    x, y = pt.vectors("xy")
+    length = assert_op(x.shape[0], pt.eq(x.shape[0], y.shape[0]))
+    low, high = divmod(x.shape[0], 2)
+    outputs = [pt.zeros(length), pt.zeros(low + high), pt.zeros(pt.switch(low > 2, low, high))]
+    fgraph = FunctionGraph([x, y], outputs, clone=False)
+    context = graph_context(fgraph, {"x": (7,)})
+    assert [context.shape(v) for v in outputs] == [(7,), (4,), (3,)]
 
 
 def test_what_is_not_given_is_not_known() -> None:

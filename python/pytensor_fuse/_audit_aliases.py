@@ -7,9 +7,11 @@ about a graph as it stands, all nodes at once, so that an answer has a reason.
 from __future__ import annotations
 
 import enum
+from collections import Counter
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from pytensor.compile.aliasing import Supervisor
 from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Constant
@@ -21,12 +23,14 @@ from pytensor.tensor.type import TensorType
 from pytensor_fuse import _core
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
+    from numpy.typing import NDArray
     from pytensor.graph.basic import Apply, Variable
     from pytensor.graph.op import Op
 
     from pytensor_fuse._audit_graph import GraphContext
+
+# Of more readers than this, each is not asked about each.
+_FEW = 16
 
 
 class NotInPlace(enum.Enum):
@@ -66,6 +70,8 @@ class Aliases:
                     self._destroyers[self.root(node.inputs[position])] = node
             for i, positions in node.op.view_map.items():
                 self._roots[node.outputs[i]] = self.root(node.inputs[positions[0]])
+        self._last_reads: tuple[Apply[Any], Counter[Variable[Any, Any]]] | None = None
+        self._needed: dict[Variable[Any, Any], NDArray[np.bool_]] = {}
         self._returned = {self.root(v) for v in graph.fgraph.outputs}
         self._protected = {self.root(v) for v in _protected(graph.fgraph)}
 
@@ -74,9 +80,14 @@ class Aliases:
         return self._roots.get(variable, variable)
 
     def dies(self, variable: Variable[Any, Any], node: Apply[Any]) -> bool:
-        """Whether nothing reads the memory of ``variable`` after ``node`` has run."""
+        """Whether nothing reads the memory of ``variable`` after ``node`` has run.
+
+        Constants live on, for the next call.
+        """
         root = self.root(variable)
-        return root not in self._returned and self._readers[root][-1] is node
+        if root in self._returned or isinstance(root, Constant):
+            return False
+        return self._readers[root][-1] is node
 
     def why_not(self, node: Apply[Any], output: int, position: int) -> NotInPlace:
         """Say why ``node`` does not write an output over an input that would fit."""
@@ -95,33 +106,53 @@ class Aliases:
             return NotInPlace.OUTPUT
         if taken is not None:
             return NotInPlace.TAKEN
-        if sum(self.root(v) is root for v in node.inputs) > 1:
+        if self._reads(node)[root] > 1:
             return NotInPlace.READ_TWICE
-        if any(self._needs(reader, node) for reader in self._later(root, node)):
+        if self._is_needed_by_readers(node, root):
             return NotInPlace.SEVERAL_CLIENTS
         if isinstance(node.op, Elemwise) and variable.type != node.outputs[output].type:
             return NotInPlace.OTHER_TYPE
         return NotInPlace.POSSIBLE
 
-    def _later(self, root: Variable[Any, Any], node: Apply[Any]) -> Iterator[Apply[Any]]:
-        """Iterate over the readers of some memory that run after ``node``."""
-        positions = self._graph.positions
-        return (r for r in self._readers[root] if positions[r] > positions[node])
+    def _reads(self, node: Apply[Any]) -> Counter[Variable[Any, Any]]:
+        """Return how many inputs of ``node`` are in each memory."""
+        if self._last_reads is None or self._last_reads[0] is not node:
+            self._last_reads = node, Counter(map(self.root, node.inputs))
+        return self._last_reads[1]
+
+    def _is_needed_by_readers(self, node: Apply[Any], root: Variable[Any, Any]) -> bool:
+        """Whether another node that reads some memory cannot run before ``node``."""
+        readers, positions = self._readers[root], self._graph.positions
+        if len(readers) <= _FEW:
+            place = positions[node]
+            return any(positions[r] > place and self._needs(r, node) for r in readers)
+        needed = self._needed.get(root)
+        if needed is None:
+            # Each is among its own ancestors, so what is counted twice is needed by another.
+            counts = np.zeros(len(positions), dtype=np.int64)
+            for reader in readers:
+                counts[self._ancestors_of(reader)] += 1
+            needed = self._needed[root] = counts > 1
+        return bool(needed[positions[node]])
 
     def _needs(self, later: Apply[Any], node: Apply[Any]) -> bool:
         """Whether ``later`` cannot run before ``node``."""
+        if self._ancestors is None:
+            return self._graph.positions[node] in set(self._ancestors_of(later).tolist())
         ancestor, last = self._graph.positions[node], self._graph.positions[later]
+        return self._ancestors.is_ancestor(ancestor, last)
+
+    def _ancestors_of(self, node: Apply[Any]) -> NDArray[np.uint32]:
+        place = self._graph.positions[node]
         if self._ancestors is not None:
-            return self._ancestors.is_ancestor(ancestor, last)
-        reached, stack = {ancestor}, [ancestor]
+            return self._ancestors.ancestors(place)
+        reached, stack = {place}, [place]
         while stack:
-            for n in self._graph.dependencies.successors(stack.pop()).tolist():
-                if n == last:
-                    return True
-                if n < last and n not in reached:
+            for n in self._graph.dependencies.predecessors(stack.pop()).tolist():
+                if n not in reached:
                     reached.add(n)
                     stack.append(n)
-        return False
+        return np.fromiter(reached, np.uint32)
 
     @cached_property
     def _ancestors(self) -> _core.AncestorSets | None:

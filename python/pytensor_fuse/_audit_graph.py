@@ -12,12 +12,13 @@ from pytensor.compile.executor import Function
 from pytensor.graph.basic import Constant, Variable
 from pytensor.graph.fg import FrozenFunctionGraph, FunctionGraph
 from pytensor.link.vm import Loop, Stack
+from pytensor.scalar.basic import ScalarType
 from pytensor.scan.op import Scan
 from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.type import TensorType
 
 from pytensor_fuse import _compat, _core
-from pytensor_fuse._audit_shapes import Known, given_lengths, infer
+from pytensor_fuse._audit_shapes import Known, given_lengths, handed_in, infer
 from pytensor_fuse._targets import Target, resolve_target
 
 if TYPE_CHECKING:
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
     from pytensor.link.basic import Linker
 
     from pytensor_fuse._audit_shapes import Lengths
+
+# What an op prints is shown up to this length.
+_LONGEST_NAME = 40
 
 
 class Section(Protocol):
@@ -119,7 +123,10 @@ class GraphContext:
         return _core.Graph(len(self.order), sources, targets)
 
     def name(self, node: Apply[Any]) -> str:
-        """Return a name by which a reader can find a node: its place in the order and its op."""
+        """Return a name by which a reader can find a node.
+
+        That is its place in the order, its op, and what its result is called, if it has a name.
+        """
         return _node_name(self.positions[node], node)
 
     def variable_name(self, variable: Variable[Any, Any]) -> str:
@@ -146,8 +153,8 @@ class GraphContext:
         return self.known.shape(variable)
 
     def nbytes(self, variable: Variable[Any, Any]) -> int | None:
-        """Return the size of a tensor in bytes, if all its lengths are known."""
-        shape = self.shape(variable)
+        """Return the size of a tensor or number in bytes, if all its lengths are known."""
+        shape = () if isinstance(variable.type, ScalarType) else self.shape(variable)
         if shape is None or None in shape:
             return None
         size = int(np.dtype(variable.type.dtype).itemsize)
@@ -205,7 +212,18 @@ def short(value: object, limit: int = 60) -> str:
 
 
 def _node_name(position: int, node: Apply[Any]) -> str:
-    return f"{position}: {short(node.op)}"
+    named = next((v.name for v in node.outputs if v.name is not None), None)
+    return f"{position}: {op_name(node.op)}" + ("" if named is None else f" [{short(named)}]")
+
+
+def op_name(op: Any) -> str:
+    """Return what an op prints, if that is short, or else its class."""
+    text = short(op)
+    if len(text) <= _LONGEST_NAME:
+        return text
+    if isinstance(op, Blockwise):
+        return f"Blockwise{{{op_name(op.core_op)}}}"
+    return type(op).__name__
 
 
 def _context(
@@ -233,7 +251,7 @@ def _context(
                 function if runs is None else runs,
                 linker if runs is None else runs.maker.linker,
                 target,
-                infer(graph.inputs, nodes, _inner_lengths(node, name, graph, known)),
+                infer(graph.inputs, nodes, *_inner_inputs(node, name, graph, known)),
             )
             inner.append((node, context))
     return GraphContext(
@@ -265,28 +283,31 @@ def _times(node: Apply[Any], outer: int | None, known: Known) -> int | None:
     return outer * int(steps)
 
 
-def _inner_lengths(
+def _inner_inputs(
     node: Apply[Any], name: str, graph: Any, known: Known
-) -> dict[Variable[Any, Any], Lengths]:
-    """Return the lengths of the inputs of an inner graph that those of the node give."""
-    if name:
-        return {}
-    outer: Mapping[int, int]
+) -> tuple[dict[Variable[Any, Any], Lengths], dict[Variable[Any, Any], np.ndarray]]:
+    """Return what the inputs of a node say about those of an inner graph."""
     if isinstance(node.op, Scan):
-        outer = node.op.get_oinp_iinp_iout_oout_mappings()["outer_inp_from_inner_inp"]
-    elif len(graph.inputs) == len(node.inputs):
-        outer = dict(enumerate(range(len(node.inputs))))
-    else:
-        return {}
+        return _handed_to_steps(node, graph, known), {}
+    if name or len(graph.inputs) != len(node.inputs):
+        return {}, {}
+    return handed_in(node, graph, known)
+
+
+def _handed_to_steps(
+    node: Apply[Any], graph: Any, known: Known
+) -> dict[Variable[Any, Any], Lengths]:
+    """Return the lengths of what a scan hands to its steps."""
+    outer = node.op.get_oinp_iinp_iout_oout_mappings()["outer_inp_from_inner_inp"]
     lengths: dict[Variable[Any, Any], Lengths] = {}
     for i, variable in enumerate(graph.inputs):
         shape = known.shape(node.inputs[outer[i]]) if i in outer else None
         if shape is None or not isinstance(variable.type, TensorType):
             continue
-        # A scan hands out its sequences and states step by step.
-        steps = len(shape) - variable.type.ndim
-        if steps in ((0, 1) if isinstance(node.op, Scan) else (0,)):
-            lengths[variable] = shape[steps:]
+        # Of sequences and states, a step gets an element along the first dimension.
+        n_dropped = len(shape) - variable.type.ndim
+        if n_dropped in (0, 1):
+            lengths[variable] = shape[n_dropped:]
     return lengths
 
 

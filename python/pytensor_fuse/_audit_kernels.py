@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import enum
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pytensor.graph.basic import Constant
 from pytensor.graph.fg import FunctionGraph
 from pytensor.scalar.basic import Composite, get_scalar_type
-from pytensor.tensor.elemwise import CAReduce, Elemwise
+from pytensor.tensor.elemwise import CAReduce, DimShuffle, Elemwise
 
 from pytensor_fuse import _compat
+from pytensor_fuse._audit_graph import op_name
 from pytensor_fuse._audit_text import bounded, count, paragraphs, size, table
 from pytensor_fuse._identity import intern_graph, term
 from pytensor_fuse._plan import plan_fusion
@@ -47,8 +48,11 @@ class KernelCost:
         The names of the nodes that it is inside of.
     kind
         What it is.
-    scalar_nodes
-        Operations per element.
+    scalar_ops
+        Operations per element: their names, and how often each is there.
+    reads
+        The names of the arrays read, or of the nodes that compute them, seen through changes of
+        their dimensions.
     arrays_read
         Distinct inputs, but for constants of one element.
     arrays_written
@@ -67,7 +71,8 @@ class KernelCost:
     name: str
     path: tuple[str, ...]
     kind: KernelKind
-    scalar_nodes: int
+    scalar_ops: dict[str, int]
+    reads: tuple[str, ...]
     arrays_read: int
     arrays_written: int
     bytes_read: int | None
@@ -75,6 +80,11 @@ class KernelCost:
     operands: int
     limited_by: tuple[str, ...]
     times: int | None
+
+    @property
+    def scalar_nodes(self) -> int:
+        """How many operations it does per element."""
+        return sum(self.scalar_ops.values())
 
     @property
     def nbytes(self) -> int | None:
@@ -85,9 +95,10 @@ class KernelCost:
 
     def __str__(self) -> str:
         place = " > ".join((*self.path, self.name))
+        ops = [f"{name} x{n}" if n > 1 else name for name, n in self.scalar_ops.items()]
         text = (
-            f"{place}: {count(self.scalar_nodes, 'scalar op')}, "
-            f"{self.arrays_read} in, {self.arrays_written} out"
+            f"{place}: {count(self.scalar_nodes, 'scalar op')} ({_some(ops, 6)}), "
+            f"{self.arrays_read} in ({_some(self.reads, 4)}), {self.arrays_written} out"
         )
         if self.nbytes is not None:
             text += f", {size(self.bytes_read)} read, {size(self.bytes_written)} written"
@@ -132,8 +143,14 @@ class KernelsSection:
         """Return plain types that JSON can hold."""
         return {
             "kernels": [
-                {**asdict(kernel), "kind": kernel.kind.value, "path": list(kernel.path)}
-                | {"limited_by": list(kernel.limited_by)}
+                asdict(kernel)
+                | {
+                    "kind": kernel.kind.name,
+                    "path": list(kernel.path),
+                    "scalar_nodes": kernel.scalar_nodes,
+                    "reads": list(kernel.reads),
+                    "limited_by": list(kernel.limited_by),
+                }
                 for kernel in self.kernels
             ],
             "equal": [list(group) for group in self.equal],
@@ -184,6 +201,8 @@ class KernelsSection:
                 (
                     " > ".join((*k.path, k.name)),
                     k.scalar_nodes,
+                    _some([f"{op} x{n}" if n > 1 else op for op, n in k.scalar_ops.items()], 6),
+                    _some(k.reads, 4),
                     k.arrays_read,
                     k.arrays_written,
                     size(k.bytes_read),
@@ -193,12 +212,15 @@ class KernelsSection:
                     ", ".join(k.limited_by[:3]),
                 )
             )
-        head = ("kernel", "scalar ops", "in", "out", "read", "written", "times", "equal", "limit")
+        head = (
+            *("kernel", "scalar ops", "which", "reads", "in", "out"),
+            *("read", "written", "times", "equal", "limit"),
+        )
         return paragraphs(self._notes()) + (
             table(
                 head,
                 rows,
-                numbers=(1, 2, 3, 4, 5, 6),
+                numbers=(1, 4, 5, 6, 7, 8),
                 bars=[(self.kernels[i].nbytes or 0) / (most or 1) for i in ranked],
             )
             if rows
@@ -228,6 +250,12 @@ class KernelsSection:
             if len(known) < len(kernels) - inner:
                 text += f" in the {len(known):,} whose sizes are known"
         return text
+
+
+def _some(names: Sequence[str], n: int) -> str:
+    """Return the first of some names."""
+    more = f", ... and {len(names) - n} more" if len(names) > n else ""
+    return ", ".join(names[:n]) + more
 
 
 def audit_kernels(context: GraphContext) -> KernelsSection:
@@ -269,36 +297,42 @@ def _graphs(context: GraphContext) -> Iterable[GraphContext]:
 
 def _cost(graph: GraphContext, node: Apply[Any]) -> KernelCost | None:
     op = node.op
-    read: list[Variable[Any, Any]]
     if isinstance(op, Elemwise):
-        kind, scalar_op, read = KernelKind.ELEMWISE, op.scalar_op, node.inputs
+        kind, scalar_op = KernelKind.ELEMWISE, op.scalar_op
     elif _compat.is_fused_elemwise(op):
-        kind, read = KernelKind.INDEXED, node.inputs
-        inside = _elemwise_inside(node)
-        if inside is None:
-            return None
-        scalar_op = inside.op.scalar_op
+        scalar_op = _elemwise_inside(op.fgraph.toposort()).op.scalar_op
+        plain = not any(n.op.view_map or isinstance(n.op, CAReduce) for n in op.fgraph.apply_nodes)
+        kind = KernelKind.ELEMWISE if plain else KernelKind.INDEXED
     elif isinstance(op, CAReduce) and isinstance(op.scalar_op, Composite):
-        kind, scalar_op, read = KernelKind.REDUCTION, op.scalar_op, node.inputs
+        kind, scalar_op = KernelKind.REDUCTION, op.scalar_op
     else:
         return None
-    arrays = [v for v in dict.fromkeys(read) if not _is_number(v)]
-    bytes_read = _sum(graph.nbytes(v) for v in arrays)
-    if kind is KernelKind.INDEXED:
-        bytes_read = _bytes_picked(graph, node)
+    arrays = [v for v in dict.fromkeys(node.inputs) if not _is_number(v)]
+    if _compat.is_fused_elemwise(op):
+        bytes_read, bytes_written = _bytes_touched(graph, node)
+    else:
+        bytes_read = _sum(graph.nbytes(v) for v in arrays)
+        bytes_written = _sum(graph.nbytes(v) for v in node.outputs)
     return KernelCost(
         name=graph.name(node),
         path=graph.path,
         kind=kind,
-        scalar_nodes=_n_scalar_nodes(scalar_op),
+        scalar_ops=dict(sorted(_scalar_ops(scalar_op).items())),
+        reads=tuple(dict.fromkeys(graph.variable_name(_unshuffled(v)) for v in arrays)),
         arrays_read=len(arrays),
         arrays_written=len(node.outputs),
         bytes_read=bytes_read,
-        bytes_written=_sum(graph.nbytes(v) for v in node.outputs),
+        bytes_written=bytes_written,
         operands=len(set(node.inputs)) + len(node.outputs),
         limited_by=(),
         times=graph.times,
     )
+
+
+def _unshuffled(variable: Variable[Any, Any]) -> Variable[Any, Any]:
+    while variable.owner is not None and isinstance(variable.owner.op, DimShuffle):
+        variable = variable.owner.inputs[0]
+    return variable
 
 
 def _is_number(variable: Variable[Any, Any]) -> bool:
@@ -314,32 +348,47 @@ def _sum(sizes: Iterable[int | None]) -> int | None:
     return total
 
 
-def _n_scalar_nodes(scalar_op: Any) -> int:
+def _scalar_ops(scalar_op: Any) -> Counter[str]:
+    """Count the scalar ops of a kernel, those of nested ones among them."""
     if not isinstance(scalar_op, Composite):
-        return 1
-    return sum(_n_scalar_nodes(node.op) for node in scalar_op.fgraph.apply_nodes)
+        return Counter([op_name(scalar_op).lower()])
+    ops: Counter[str] = Counter()
+    for node in scalar_op.fgraph.apply_nodes:
+        ops += _scalar_ops(node.op)
+    return ops
 
 
-def _elemwise_inside(node: Apply[Any]) -> Apply[Any] | None:
-    """Return the Elemwise that an op which indexes and reduces in one loop is made of."""
-    if not _compat.is_fused_elemwise(node.op):
-        return None
-    return next((n for n in node.op.fgraph.toposort() if isinstance(n.op, Elemwise)), None)
+def _elemwise_inside(nodes: Sequence[Apply[Any]]) -> Apply[Any]:
+    """Return the Elemwise that an op which wraps one is made of."""
+    return next(node for node in nodes if isinstance(node.op, Elemwise))
 
 
-def _bytes_picked(graph: GraphContext, node: Apply[Any]) -> int | None:
-    """Return what a loop that indexes its inputs reads: what it picks, and the indices."""
+def _bytes_touched(graph: GraphContext, node: Apply[Any]) -> tuple[int | None, int | None]:
+    """Return what a loop reads and writes that may index its inputs and outputs.
+
+    Of what it indexes, it reads what it picks, and the indices; where it assigns, it writes what it
+    computes, and where it adds to what is there, it reads as much.
+    """
     inner = next(inner for outer, inner in graph.inner if outer is node)
-    elemwise = next(n for n in inner.order if isinstance(n.op, Elemwise))
+    elemwise = _elemwise_inside(inner.order)
     picked = [v for v in dict.fromkeys(elemwise.inputs) if not _is_number(v)]
     indices = dict.fromkeys(
         index
         for v in picked
-        if v.owner is not None
+        if v.owner is not None and v.owner.inputs[0] in inner.fgraph.inputs
         for index in v.owner.inputs[1:]
-        if index.owner is None
     )
-    return _sum(inner.nbytes(v) for v in (*picked, *indices))
+    read = [inner.nbytes(v) for v in (*picked, *indices)]
+    written = []
+    modes = _compat.indexed_outputs(node.op)
+    for i, variable in enumerate(node.outputs):
+        mode = modes.get(i)
+        assigned = inner.nbytes(elemwise.outputs[i]) if mode is not None else None
+        if mode == "inc":
+            read.append(assigned)
+        in_place = i in node.op.destroy_map
+        written.append(assigned if mode is not None and in_place else graph.nbytes(variable))
+    return _sum(read), _sum(written)
 
 
 # Equal kernels
@@ -358,7 +407,7 @@ class _Expressions:
         to right, whatever their order was. So kernels have the same key exactly if one becomes the
         other by permuting its inputs.
         """
-        patterns = [(v.type.dtype, v.type.broadcastable) for v in node.inputs]
+        patterns = [(v.type.dtype, getattr(v.type, "broadcastable", "number")) for v in node.inputs]
         dtypes = tuple([dtype for dtype, _ in patterns])
         expression = node.op.scalar_op if isinstance(node.op, Elemwise) else node.op
         found = (term(expression), dtypes)

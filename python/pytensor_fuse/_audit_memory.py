@@ -280,11 +280,12 @@ class MemorySection:
                 f"{count(self.joins_eliminated, 'join')} eliminated: kernels write into it"
             )
         for reason, pairs in self._by_reason():
-            total = sum(r.nbytes or 0 for r, _ in pairs)
+            known = [r.nbytes for r, _ in pairs if r.nbytes is not None]
+            total = f" of {size(sum(known))}" if known else ""
             named = ", ".join(f"{r} over {m.variable}" for r, m in pairs[:2])
             more = f", ... and {len(pairs) - 2:,} more" if len(pairs) > 2 else ""
             lines.append(
-                f"not in place, {count(len(pairs), 'result')} of {size(total)}: {reason.value} "
+                f"not in place, {count(len(pairs), 'result')}{total}: {reason.value} "
                 f"({named}{more})"
             )
         lines.append(self._summary())
@@ -430,8 +431,9 @@ def _is_picked(node: Apply[Any]) -> bool:
 def _missed(
     graph: GraphContext, aliases: Aliases, node: Apply[Any], output: int
 ) -> Iterator[Missed]:
-    for position, variable in enumerate(node.inputs):
-        if variable not in node.inputs[:position] and fits(graph, node, output, position):
+    first = {variable: i for i, variable in reversed(list(enumerate(node.inputs)))}
+    for variable, position in sorted(first.items(), key=lambda item: item[1]):
+        if fits(graph, node, output, position):
             yield Missed(
                 position,
                 graph.variable_name(variable),

@@ -15,8 +15,10 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from pytensor.compile.builders import OpFromGraph
 from pytensor.configdefaults import config
 from pytensor.graph.basic import Constant, Variable
+from pytensor.raise_op import CheckAndRaise
 from pytensor.scalar.basic import ScalarOp, ScalarType
 from pytensor.tensor.basic import Join, MakeVector, ScalarFromTensor, TensorFromScalar, constant
 from pytensor.tensor.elemwise import CAReduce, DimShuffle, Elemwise
@@ -80,10 +82,13 @@ class Known:
         for variable, inferred in zip(node.outputs, shapes, strict=True):
             if isinstance(variable.type, TensorType):
                 self._lengths[variable] = _both(node, variable.type.shape, inferred)
-        if len(node.outputs) == 1 and _holds_integers(node.outputs[0]):
-            value = _value(node, self)
-            if value is not None:
-                self._values[node.outputs[0]] = value
+        if all(map(_holds_integers, node.outputs)):
+            self._values.update(zip(node.outputs, _values(node, self), strict=False))
+
+    def know(self, variable: Variable[Any, Any], value: np.ndarray | None) -> None:
+        """Note what an input will be, if that is known."""
+        if value is not None and _holds_integers(variable):
+            self._values[variable] = value
 
     def has_learned(self, node: Apply[Any]) -> bool:
         """Whether `learn` has been called for ``node``."""
@@ -94,8 +99,20 @@ def infer(
     inputs: Iterable[Variable[Any, Any]],
     order: Sequence[Apply[Any]],
     given: Mapping[Variable[Any, Any], Lengths],
+    values: Mapping[Variable[Any, Any], np.ndarray] | None = None,
 ) -> Known:
     """Return what is known of a graph whose inputs have these lengths; O(nodes + edges).
+
+    Parameters
+    ----------
+    inputs
+        The inputs.
+    order
+        The nodes, each after those that it reads.
+    given
+        Lengths of inputs.
+    values
+        What inputs of integers will be.
 
     Raises
     ------
@@ -105,6 +122,8 @@ def infer(
     known = Known(
         {variable: _refined(variable, given[variable]) for variable in inputs if variable in given}
     )
+    for variable, value in (values or {}).items():
+        known.know(variable, value)
     # Nobody will see the variables that are made, so where they were made is not noted.
     with config.change_flags(traceback__limit=0):
         for node in order:
@@ -243,7 +262,33 @@ def _output_shapes(node: Apply[Any], known: Known) -> Sequence[Lengths | None]:
         return _joined(node, known)
     if all(_is_static(variable) for variable in node.outputs):
         return [None] * len(node.outputs)
+    if isinstance(op, OpFromGraph) and len(op.fgraph.inputs) == len(node.inputs):
+        return _through(node, known)
     return _asked(node, known)
+
+
+def _through(node: Apply[Any], known: Known) -> list[Lengths | None]:
+    """Work out the shapes of what an inner graph computes."""
+    graph = node.op.fgraph
+    inner = infer(graph.inputs, graph.toposort(), *handed_in(node, graph, known))
+    return [inner.shape(variable) for variable in graph.outputs]
+
+
+def handed_in(
+    node: Apply[Any], graph: Any, known: Known
+) -> tuple[dict[Variable[Any, Any], Lengths], dict[Variable[Any, Any], np.ndarray]]:
+    """Return the lengths and values that the inputs of an inner graph get from those of its node.
+
+    The inner graph has an input for each of the node's.
+    """
+    lengths, values = {}, {}
+    for inside, outside in zip(graph.inputs, node.inputs, strict=True):
+        shape, value = known.shape(outside), known.value(outside)
+        if shape is not None and isinstance(inside.type, TensorType):
+            lengths[inside] = shape
+        if value is not None:
+            values[inside] = value
+    return lengths, values
 
 
 def _is_static(variable: Variable[Any, Any]) -> bool:
@@ -414,38 +459,45 @@ def _holds_integers(variable: Variable[Any, Any]) -> bool:
 _PURE = (ScalarFromTensor, TensorFromScalar, MakeVector, Subtensor, Join, DimShuffle, Reshape)
 
 
-def _value(node: Apply[Any], known: Known) -> np.ndarray | None:
-    """Return the integers that a node of one output computes, if that is known."""
+def _values(node: Apply[Any], known: Known) -> list[np.ndarray]:
+    """Return the integers that a node computes, or nothing if they are not known."""
     op = node.op
     if isinstance(op, Shape_i | Shape):
         shape = known.shape(node.inputs[0])
-        if shape is None:
-            return None
-        lengths = (shape[op.i],) if isinstance(op, Shape_i) else shape
-        if None in lengths:
-            return None
-        return np.asarray(lengths[0] if isinstance(op, Shape_i) else lengths, dtype="int64")
+        lengths = shape if isinstance(op, Shape) or shape is None else (shape[op.i],)
+        if lengths is None or None in lengths:
+            return []
+        return [np.asarray(lengths if isinstance(op, Shape) else lengths[0], dtype="int64")]
     inputs = [known.value(variable) for variable in node.inputs]
+    if isinstance(op, CheckAndRaise):
+        # Where it does not hold, nothing runs.
+        return [value for value in inputs[:1] if value is not None]
     if any(value is None or value.size > _MOST_VALUES for value in inputs):
-        return None
+        return []
     try:
-        return np.asarray(_computed(node, inputs), dtype=node.outputs[0].type.dtype)
+        computed = _computed(node, inputs)
     except Exception:  # What fails now will fail then, and has no value.
-        return None
+        return []
+    return [
+        np.asarray(value, dtype=variable.type.dtype)
+        for variable, value in zip(node.outputs, computed, strict=True)
+    ]
 
 
-def _computed(node: Apply[Any], inputs: Sequence[Any]) -> Any:
+def _computed(node: Apply[Any], inputs: Sequence[Any]) -> Sequence[Any]:
     op: Any = node.op
     if isinstance(op, ScalarOp):
-        return op.impl(*[value[()] for value in inputs])
+        computed: Any = op.impl(*[value[()] for value in inputs])
+        return computed if len(node.outputs) > 1 else [computed]
     if isinstance(op, Elemwise):
         arrays = np.broadcast_arrays(*inputs)
         elements = zip(*(array.flat for array in arrays), strict=True)
         computed = [op.scalar_op.impl(*operands) for operands in elements]
-        return np.reshape(computed, arrays[0].shape)
+        results = zip(*computed, strict=True) if len(node.outputs) > 1 else [computed]
+        return [np.reshape(result, arrays[0].shape) for result in results]
     if isinstance(op, _PURE):
         storage: list[list[Any]] = [[None]]
         perform: Any = op.perform
         perform(node, [value if value.ndim else value[()] for value in inputs], storage)
-        return storage[0][0]
+        return storage[0]
     raise TypeError

@@ -151,8 +151,17 @@ def runs_once(op: object) -> bool:
 
 
 def is_fused_elemwise(op: object) -> bool:
-    """Whether ``op`` is an Elemwise that indexes and reduces in its loop, as Numba has in 3.3."""
-    return type(op).__name__ == "FusedElemwise"
+    """Whether ``op`` is an Elemwise wrapped into an inner graph, as Numba has them in 3.3.
+
+    It may index and reduce in its loop, or take and give numbers that are no arrays.
+    """
+    return type(op).__name__ in ("FusedElemwise", "ScalarizedElemwise")
+
+
+def indexed_outputs(op: Any) -> dict[int, str]:
+    """Return how such an Elemwise assigns, by output: ``"inc"`` or ``"set"``."""
+    entries = getattr(op, "indexed_outputs", ())
+    return {i: mode for sources, _, mode in filter(None, entries) for i in sources}
 
 
 def reshapes(op: object) -> bool:
