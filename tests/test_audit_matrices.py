@@ -24,7 +24,7 @@ from pytensor.graph.basic import Apply
 from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.op import HasInnerGraph, Op
 from pytensor.graph.traversal import graph_inputs
-from pytensor.raise_op import Assert
+from pytensor.raise_op import Assert, CheckAndRaise
 from pytensor.scalar.basic import Composite
 from pytensor.tensor import linalg
 from pytensor.tensor.blas import Dot22Scalar, gemm_inplace, gemv_inplace
@@ -543,6 +543,23 @@ def test_unknown_ops(op, why):
         assert why in unknown.why
         assert "may be work on matrices or not:" in section.lines()
         assert any(str(unknown) in line for line in section.lines())
+
+
+class Checked(CheckAndRaise):
+    """As PyMC has one."""
+
+
+class Replaced(CheckAndRaise):
+    def perform(self, node, inputs, outputs):
+        outputs[0][0] = inputs[0].T
+
+
+def test_a_kind_of_check_passes_its_value_unless_it_does_something_else():
+    for kind, passes in ((Checked, True), (Replaced, False)):
+        checked = kind(ValueError, "")(A, pt.gt(A[0, 0], 0))
+        section = found(pt.linalg.det(A), pt.linalg.inv(checked))
+        assert bool(section.matrices) == passes
+        assert bool(section.unknown) != passes
 
 
 def test_each_op_of_linear_algebra_is_known():

@@ -29,7 +29,7 @@ from pytensor.tensor.math import Dot
 from pytensor.tensor.random.basic import MvNormalRV
 
 from pytensor_fuse._audit_text import SHOWN_LINES, bounded, count, paragraphs, table
-from pytensor_fuse._audit_values import Values, is_pytensors
+from pytensor_fuse._audit_values import Values, is_pytensors, passes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -454,7 +454,7 @@ def _why_unknown(core: Op, *, has_graph: bool) -> str | None:
         return f"{kind.__qualname__} is a kind of {base.__name__} that is not known"
     if kind.__module__.startswith(_LINEAR_ALGEBRA):
         return None if kind.__name__ in _CHEAP else f"{kind.__qualname__} is not known"
-    if is_pytensors(core):
+    if is_pytensors(core) or passes(core):
         return None
     return f"{kind.__qualname__} of {kind.__module__} is not known"
 

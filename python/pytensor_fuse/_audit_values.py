@@ -171,7 +171,7 @@ class Values:
 
     def _number(self, node: Apply[Any], inner: list[Values]) -> None:
         op = node.op
-        if _passes(op):
+        if passes(op):
             self._numbering.give(node.outputs[0], self.of(node.inputs[0]))
         elif isinstance(op, Elemwise):
             for variable in node.inputs:
@@ -243,11 +243,12 @@ class Values:
         return known
 
 
-def _passes(op: Op) -> bool:
+def passes(op: Op) -> bool:
     """Whether the output holds what the first input does."""
     if isinstance(op, Elemwise):
         return isinstance(op.scalar_op, Identity)
-    return isinstance(op, _PASS) and is_pytensors(op)
+    # PyMC has checks of its own that leave it to PyTensor to do them.
+    return any(isinstance(op, kind) and type(op).perform is kind.perform for kind in _PASS)
 
 
 def is_pytensors(op: Op) -> bool:

@@ -365,18 +365,20 @@ def _compiled_model(model: Any) -> Function:
 
 
 def _rewritten_model(model: Any) -> tuple[FunctionGraph, Any]:
-    """Return the graph that the default mode would fuse, with that mode."""
+    """Return the graph that the default mode would come to fuse, with that mode."""
     from pytensor.compile.mode import get_default_mode
     from pytensor.compile.sharedvalue import SharedVariable
     from pytensor.graph.fg import FunctionGraph
     from pytensor.graph.traversal import graph_inputs
+
+    from pytensor_fuse._registration import rewriters_before_fusion
 
     with _step("rewriting the log-density and its gradient"), _no_report("cannot be rewritten"):
         outputs = [model.logp(), model.dlogp()]
         shared = [v for v in graph_inputs(outputs) if isinstance(v, SharedVariable)]
         fgraph = FunctionGraph([*model.value_vars, *shared], outputs, clone=True)
         mode = get_default_mode()
-        mode.excluding("fusion", "inplace").optimizer.rewrite(fgraph)
+        rewriters_before_fusion(mode).rewrite(fgraph)
     return fgraph, mode
 
 
