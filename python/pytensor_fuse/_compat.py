@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
+from pytensor.compile import mode as mode_module
 from pytensor.graph import features
 from pytensor.graph.basic import Constant, FrozenApply
 from pytensor.graph.fg import FrozenFunctionGraph, Output
@@ -22,6 +23,13 @@ INPLACE_VALIDATORS: tuple[type, ...] = tuple(
     getattr(features, name)
     for name in ("NoOutputFromInplace", "NoOutputInplaceOnInput")
     if hasattr(features, name)
+)
+
+# Rewriters that only hand on to another, and say for which mode: 3.3 wraps the optimizer of a mode.
+WRAPPERS: tuple[type, ...] = tuple(
+    getattr(mode_module, name)
+    for name in ("_ActiveModeGraphRewriter",)
+    if hasattr(mode_module, name)
 )
 
 
