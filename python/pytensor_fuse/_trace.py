@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from contextlib import contextmanager
+from dataclasses import replace
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -117,6 +118,9 @@ class Trace:
     def slowest(self, n: int = 10) -> tuple[PassTotal | RewriterTotal, ...]:
         """Return what took longest by itself: node rewriters, and passes without these.
 
+        A group of node rewriters is without its members. The times of all there are add up to that
+        of all passes.
+
         Raises
         ------
         ValueError
@@ -124,22 +128,25 @@ class Trace:
         """
         if n < 0:
             raise ValueError(f"cannot list {n} of them")
-        rewriters = self.rewriters
-        # What a pass spends in its node rewriters is theirs.
-        spent: dict[str, float] = {}
+        # What a pass or a group spends in node rewriters is theirs.
+        of_passes: dict[str, float] = {}
+        of_groups: dict[str, float] = {}
         for each in self.all_passes():
-            own = sum(r.own or 0.0 for r in each.rewriters if r.group is None)
-            spent[each.name] = spent.get(each.name, 0.0) + own
-        rest = [
-            PassTotal(p.name, p.runs, p.seconds, max(0.0, p.own - spent[p.name]), *_nodes(p))
-            for p in self.passes
+            for rewriter in each.rewriters:
+                spent, name = (
+                    (of_passes, each.name)
+                    if rewriter.group is None
+                    else (of_groups, rewriter.group)
+                )
+                spent[name] = spent.get(name, 0.0) + (rewriter.own or 0.0)
+        totals: list[PassTotal | RewriterTotal] = [
+            *(
+                replace(each, own=each.own - of_groups.get(each.name, 0.0))
+                for each in self.rewriters
+            ),
+            *(replace(each, own=each.own - of_passes.get(each.name, 0.0)) for each in self.passes),
         ]
-        members = {r.group for each in self.all_passes() for r in each.rewriters}
-        either: list[PassTotal | RewriterTotal] = [
-            *(total for total in rewriters if total.name not in members),
-            *rest,
-        ]
-        return tuple(sorted(either, key=lambda total: (-total.own, total.name))[:n])
+        return tuple(sorted(totals, key=lambda total: (-total.own, total.name))[:n])
 
     def all_passes(self) -> Iterator[TracedPass]:
         """Yield all passes, those inside others after these."""
@@ -296,7 +303,7 @@ def trace_rewrites() -> Iterator[Trace]:
     ...     f = pytensor.function([x], pt.exp(x) * 1 + pt.log(pt.exp(x)))
     >>> [call] = trace.calls
     >>> call.nodes_before, call.nodes_after
-    (5, 1)
+    (6, 1)
     >>> fired = [total.name for total in trace.rewriters if total.fired]
     >>> "local_mul_canonizer" in fired
     True
@@ -447,10 +454,6 @@ def _name(rewriter: Rewriter) -> str:
     if type(rewriter).__str__ is object.__str__ or isinstance(rewriter, SequentialGraphRewriter):
         return type(rewriter).__name__
     return re.sub(r" at 0x[0-9a-fA-F]+", "", str(rewriter))
-
-
-def _nodes(total: PassTotal) -> tuple[int, int]:
-    return total.created, total.removed
 
 
 def _paired(before: Iterable[Any], after: Iterable[Any]) -> tuple[tuple[str, Any, Any], ...]:

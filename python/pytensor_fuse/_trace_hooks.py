@@ -420,16 +420,18 @@ def _hook() -> None:
         for kind in _kinds_of(GraphRewriter):
             _hook_pass(kind)
         for kind in _kinds_of(FunctionMaker):
-            for name, traced in (("__init__", _traced_init), ("create", _traced_create)):
-                if name in vars(kind):
-                    _replace(kind, name, traced(vars(kind)[name]))
+            _hook_maker(kind)
         _replace(GraphRewriter, "rewrite", _traced_rewrite(GraphRewriter.rewrite))
         for kind in _kinds_of(NodeRewriter):
             _hook_node_rewriter(kind)
         # Trackers have an attribute of that name each, over which a property prevails.
         _replace(OpToRewriterTracker, "get_trackers", property(_get_trackers, _set_trackers))
-        _replace(GraphRewriter, "__init_subclass__", classmethod(_hook_new_pass))
-        _replace(NodeRewriter, "__init_subclass__", classmethod(_hook_new_node_rewriter))
+        for base, hook in (
+            (FunctionMaker, _hook_maker),
+            (GraphRewriter, _hook_pass),
+            (NodeRewriter, _hook_node_rewriter),
+        ):
+            _replace(base, "__init_subclass__", classmethod(_hook_new(base, hook)))
     except BaseException:
         _unhook()
         raise
@@ -487,18 +489,22 @@ def _hook_node_rewriter(kind: type) -> None:
         _replace(kind, "transform", _traced_transform(transform))
 
 
-def _hook_new_pass(kind: type[GraphRewriter], /, **options: Any) -> None:
-    super(GraphRewriter, kind).__init_subclass__(**options)
-    with _lock:
-        if _listeners:
-            _hook_pass(kind)
+def _hook_maker(kind: type) -> None:
+    for name, traced in (("__init__", _traced_init), ("create", _traced_create)):
+        if name in vars(kind):
+            _replace(kind, name, traced(vars(kind)[name]))
 
 
-def _hook_new_node_rewriter(kind: type[NodeRewriter], /, **options: Any) -> None:
-    super(NodeRewriter, kind).__init_subclass__(**options)
-    with _lock:
-        if _listeners:
-            _hook_node_rewriter(kind)
+def _hook_new(base: type[Any], hook: Callable[[type], None]) -> Callable[..., None]:
+    """Return what hooks the subclasses of ``base`` that are made while a trace is open."""
+
+    def hook_new(kind: type[Any], /, **options: Any) -> None:
+        super(base, kind).__init_subclass__(**options)
+        with _lock:
+            if _listeners:
+                hook(kind)
+
+    return hook_new
 
 
 def _traced_apply(apply: Method) -> Method:
