@@ -44,11 +44,6 @@ class Trace:
 
     Attributes
     ----------
-    calls
-        The calls of `pytensor.function`, in the order in which they ended. What calls and rewriters
-        started themselves is within them.
-    outside
-        The passes that ran outside any such call, as `rewrite_graph` runs them.
     seconds
         How long the trace was open.
     versions
@@ -58,24 +53,42 @@ class Trace:
     def __init__(self) -> None:
         self.serial = _trace_hooks.serial()
         self._began = perf_counter()
-        self._frames: list[Frame] | None = []
-        self.calls: tuple[TracedCall, ...] = ()
-        self.outside: tuple[TracedPass, ...] = ()
+        self._frames: list[Frame] = []
+        self._is_open = True
+        self._read: tuple[TracedPass | TracedCall, ...] = ()
         self.seconds = 0.0
         self.versions = {"pytensor": pytensor.__version__, "pytensor_fuse": __version__}
 
     def hear(self, frame: Frame) -> None:
         """Take what ended in the body; not for others to call."""
-        frames = self._frames
-        if frames is not None:
-            frames.append(frame)
+        if self._is_open:
+            self._frames.append(frame)
 
     def _close(self) -> None:
+        self._is_open = False
         self.seconds = perf_counter() - self._began
-        frames, self._frames = self._frames or [], None
-        found = [_public(frame, self._began) for frame in frames]
-        self.calls = tuple(each for each in found if isinstance(each, TracedCall))
-        self.outside = tuple(each for each in found if isinstance(each, TracedPass))
+
+    @property
+    def calls(self) -> tuple[TracedCall, ...]:
+        """The calls of `pytensor.function`, in the order in which they ended.
+
+        What calls and rewriters started themselves is within them.
+        """
+        return tuple(each for each in self._outermost() if isinstance(each, TracedCall))
+
+    @property
+    def outside(self) -> tuple[TracedPass, ...]:
+        """The passes that ran outside any such call, as `rewrite_graph` runs them."""
+        return tuple(each for each in self._outermost() if isinstance(each, TracedPass))
+
+    def _outermost(self) -> tuple[TracedPass | TracedCall, ...]:
+        """Make the records once somebody reads them: that is no part of the compile."""
+        if self._is_open:
+            # A call has ended that may yet link.
+            return tuple(_public(frame, self._began) for frame in list(self._frames))
+        frames, self._frames = self._frames, []
+        self._read += tuple(_public(frame, self._began) for frame in frames)
+        return self._read
 
     @property
     def rewriters(self) -> tuple[RewriterTotal, ...]:
@@ -194,12 +207,12 @@ class Trace:
         if found != _FORMAT:
             raise ValueError(f"this is not a trace of format {_FORMAT}: its format is {found!r}")
         trace = cls()
-        trace._frames = None
+        trace._is_open = False
         try:
             trace.seconds = float(data["seconds"])
             trace.versions = dict(data["versions"])
-            trace.calls = tuple(_call_of(each) for each in data["calls"])
-            trace.outside = tuple(_pass_of(each) for each in data["outside"])
+            calls = [_call_of(each) for each in data["calls"]]
+            trace._read = (*calls, *(_pass_of(each) for each in data["outside"]))
         except (KeyError, TypeError) as error:
             raise ValueError(
                 f"this is not a whole trace: {type(error).__name__} {error}"
@@ -227,9 +240,8 @@ class Trace:
         return trace_text(self)
 
     def __repr__(self) -> str:
-        state = "open, " if self._frames is not None else ""
-        n = len(self._frames or self.calls)
-        return f"<Trace: {state}{n} calls, {self.seconds:.3f} s>"
+        state = "open, " if self._is_open else ""
+        return f"<Trace: {state}{len(self.calls)} calls, {self.seconds:.3f} s>"
 
 
 class TraceDiff:
@@ -378,7 +390,7 @@ def _public_rewriter(tally: Tally, is_lost: bool) -> TracedRewriter:
     is_lost = is_lost and tally.group is None
     return TracedRewriter(
         name=_name(tally.rewriter),
-        group=None if tally.group is None else _name(tally.group),
+        group=None if tally.group is None else _name(tally.group.rewriter),
         tried=tally.tried,
         fired=None if is_lost else tally.fired,
         seconds=None if is_lost else tally.seconds,

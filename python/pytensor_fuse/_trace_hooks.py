@@ -91,8 +91,9 @@ class Tally:
         "tried",
     )
 
-    def __init__(self, rewriter: NodeRewriter, group: NodeRewriter | None) -> None:
+    def __init__(self, rewriter: NodeRewriter, group: Tally | None) -> None:
         self.rewriter = rewriter
+        # Of the group that it is a member of.
         self.group = group
         self.tried = 0
         self.fired = 0
@@ -154,11 +155,13 @@ class Frame:
         "fired",
         "frames",
         "group",
+        "groups",
         "inside",
         "is_busy",
         "n_after",
         "n_before",
-        "offered",
+        "n_offered",
+        "n_walked",
         "parent",
         "passes",
         "removed",
@@ -186,13 +189,14 @@ class Frame:
         # The node rewriter of the parent that started this, and the one that runs in this.
         self.within: Tally | None = None if parent is None else parent.current
         self.current: Tally | None = None
-        self.group: _Group | None = None
-        # The node rewriter of a pass that has one, its record, whether it is at work, and how often
-        # it had something to put in a node's place.
+        self.group: Group | None = None
+        self.groups: dict[int, Group] = {}
+        # The node rewriter of a pass that has one, its record, whether it is at work, how often it
+        # has seen a node, and how often it had something to put in the node's place.
         self.walked: NodeRewriter | None = None
         self.walk: Tally | None = None
         self.is_busy = False
-        self.offered = 0
+        self.n_walked = self.n_offered = 0
         # What tells a pass which node rewriters to try, and the passes that it runs beside these.
         self.tracker: OpToRewriterTracker | None = None
         self.passes: tuple[GraphRewriter, ...] = ()
@@ -212,7 +216,7 @@ class Frame:
         self.created = self.removed = 0
         self.began = perf_counter()
 
-    def tally(self, rewriter: NodeRewriter, group: NodeRewriter | None = None) -> Tally:
+    def tally(self, rewriter: NodeRewriter, group: Tally | None = None) -> Tally:
         """Return the record of a node rewriter, or of a member of a group."""
         # The record keeps the rewriter, and thus its address.
         key = id(rewriter) if group is None else (id(rewriter), id(group))
@@ -246,6 +250,21 @@ class Frame:
                 tally.fired = sum(counts.get(rewriter, 0) for counts in self.fired)
         self.times, self.fired = {}, []
 
+    def _add_within(self, seconds: float) -> None:
+        tally = self.within
+        while tally is not None:
+            tally.inside += seconds
+            tally = tally.group
+
+    def add_linking(self, seconds: float) -> None:
+        """Add to a call what came after its frame ended."""
+        assert self.call is not None
+        self.call.linking = seconds
+        self.seconds += seconds
+        if self.parent is not None:
+            self.parent.inside += seconds
+            self._add_within(seconds)
+
     def end(self, error: BaseException | None) -> None:
         """Stop the clock, and hand the frame to what it is part of."""
         elapsed = perf_counter() - self.began
@@ -257,8 +276,7 @@ class Frame:
         if parent is not None:
             parent.inside += whole
             parent.frames.append(self)
-            if self.within is not None:
-                self.within.inside += whole
+            self._add_within(whole)
         if parent is None or parent.serial < _latest:
             for listener in _listeners:
                 if listener.serial < self.serial and (
@@ -279,50 +297,60 @@ class CallInfo:
         self.linking = 0.0
 
 
-class _Group:
-    """A run of a group of node rewriters on one node, while it runs."""
+class Group:
+    """A group of node rewriters in a pass: what it tries on one node after the other."""
 
-    __slots__ = ("frame", "is_open", "rewriter", "running", "start", "tracker")
+    __slots__ = ("_known", "frame", "is_open", "rewriter", "running", "start", "tally", "tracker")
 
-    def __init__(self, frame: Frame, rewriter: SequentialNodeRewriter) -> None:
+    def __init__(self, frame: Frame, rewriter: SequentialNodeRewriter, tally: Tally) -> None:
         self.frame = frame
         self.rewriter = rewriter
+        self.tally = tally
         self.tracker = rewriter.tracker
-        self.is_open = True
+        self.is_open = False
+        # The member that is at work, and since when.
         self.running: Tally | None = None
         self.start = 0.0
+        self._known: dict[int, tuple[list[NodeRewriter], list[Tally]]] = {}
 
-    def members(self, op: Op) -> Iterator[Any]:
+    def members(self, op: Op) -> Iterator[NodeRewriter]:
         """Yield the members that track ``op``, until one has something to put in the node's place.
 
         The group stops asking for members when one has, and drops this iterator.
         """
+        rewriters = vars(self.tracker)["get_trackers"](op)
+        # The tracker keeps one list for each op; so do we, for its address.
+        known = self._known.get(id(rewriters))
+        if known is None:
+            known = rewriters, [self.frame.tally(member, self.tally) for member in rewriters]
+            self._known[id(rewriters)] = known
         frame = self.frame
-        for member in vars(self.tracker)["get_trackers"](op):
-            self.running = tally = frame.tally(member, self.rewriter)
-            tally.tried += 1
-            outer, frame.current = frame.current, tally
-            inside = tally.inside
-            self.start = perf_counter()
-            try:
-                yield member
-            except GeneratorExit:
-                # After the group is done, it is dropped by what handled an exception.
-                tally.fired += self.is_open
-                raise
-            finally:
-                if self.is_open:
-                    tally.seconds += perf_counter() - self.start
-                    self.running = None
-                    frame.current = outer
-                    if outer is not None:
-                        outer.inside += tally.inside - inside
+        tally = None
+        self.start = perf_counter()
+        try:
+            for tally in known[1]:
+                tally.tried += 1
+                self.running = frame.current = tally
+                yield tally.rewriter
+                now = perf_counter()
+                tally.seconds += now - self.start
+                self.start = now
+        except GeneratorExit:
+            # After the group is done, it is dropped by what handled an exception.
+            if self.is_open and tally is not None:
+                tally.fired += 1
+                tally.seconds += perf_counter() - self.start
+            raise
+        finally:
+            if self.is_open:
+                self.running = None
 
     def close(self) -> None:
         """Note the time of a member that raised."""
         self.is_open = False
         if self.running is not None:
             self.running.seconds += perf_counter() - self.start
+            self.running = None
 
 
 class Counter(Feature):
@@ -568,14 +596,17 @@ def _traced_apply(apply: Method) -> Method:
             # A trace does not keep graphs.
             frame.fgraph = frame.counter = frame.current = None
             frame.asked.clear()
+            frame.groups.clear()
             if is_outermost:
                 fgraph.remove_feature(counter)
                 fgraph.execute_callbacks_times.pop(counter, None)
             frame.end(error)
             error = None
             walk = frame.walk
+            if walk is not None:
+                walk.tried = frame.n_walked
             if walk is not None and not frame.told:
-                walk.seconds, walk.fired = frame.seconds, frame.offered
+                walk.seconds, walk.fired = frame.seconds, frame.n_offered
 
     return traced
 
@@ -624,7 +655,15 @@ def _traced_transform(transform: Method) -> Method:
             return transform(self, fgraph, node, *args, **options)
         if not _tracks_of(self).has(node.op):
             return transform(self, fgraph, node, *args, **options)
-        return _walk(frame, transform, self, fgraph, node, *args, **options)
+        frame.n_walked += 1
+        frame.is_busy = True
+        try:
+            found = transform(self, fgraph, node, *args, **options)
+        finally:
+            frame.is_busy = False
+        if found:
+            frame.n_offered += 1
+        return found
 
     return traced
 
@@ -638,31 +677,28 @@ def _watch(rewriter: NodeRewriter) -> None:
         return
     own: Method = rewriter.fn
 
+    state = _state
+
     @wraps(own)
     def watched(fgraph: FunctionGraph, node: Apply[Any]) -> Any:
-        frame = _state.frame
+        frame = state.frame
         if frame is None or frame.walked is not rewriter or frame.is_busy:
             return own(fgraph, node)
-        return _walk(frame, own, fgraph, node)
+        frame.n_walked += 1
+        # What it calls by itself is no try of the pass's.
+        frame.is_busy = True
+        try:
+            found = own(fgraph, node)
+        finally:
+            frame.is_busy = False
+        if found:
+            frame.n_offered += 1
+        return found
 
     with _lock:
         if _listeners and id(rewriter) not in _watched:
             _watched[id(rewriter)] = rewriter, own, watched
             rewriter.fn = watched
-
-
-def _walk(frame: Frame, run: Method, *args: Any, **options: Any) -> Any:
-    """Let the one node rewriter of a pass see a node of an op that it does not refuse."""
-    assert frame.walk is not None
-    frame.walk.tried += 1
-    # What it calls by itself is no try of the pass's.
-    frame.is_busy = True
-    try:
-        found = run(*args, **options)
-        frame.offered += bool(found)
-        return found
-    finally:
-        frame.is_busy = False
 
 
 def _tracks_of(rewriter: NodeRewriter) -> Tracks:
@@ -673,6 +709,8 @@ def _tracks_of(rewriter: NodeRewriter) -> Tracks:
 
 
 def _traced_group(transform: Method) -> Method:
+    state = _state
+
     @wraps(transform)
     def traced(
         self: SequentialNodeRewriter,
@@ -681,21 +719,30 @@ def _traced_group(transform: Method) -> Method:
         *args: Any,
         **options: Any,
     ) -> Any:
-        frame = _state.frame
-        if frame is None or frame.current is None or frame.current.rewriter is not self:
+        frame = state.frame
+        current = None if frame is None else frame.current
+        if frame is None or current is None or current.rewriter is not self:
             return transform(self, fgraph, node, *args, **options)
-        outer, current = frame.group, frame.current
-        if outer is not None and outer.rewriter is self:
+        outer = frame.group
+        if outer is not None and outer.tally is current:
+            # A class's method that calls that of its base class.
             return transform(self, fgraph, node, *args, **options)
-        group = frame.group = _Group(frame, self)
+        group = frame.groups.get(id(current))
+        if group is None:
+            group = frame.groups[id(current)] = Group(frame, self, current)
+        frame.group = group
+        group.is_open = True
         try:
-            if outer is None and frame.walked is self:
-                return _walk(frame, transform, self, fgraph, node, *args, **options)
-            return transform(self, fgraph, node, *args, **options)
+            found = transform(self, fgraph, node, *args, **options)
         finally:
             group.close()
             frame.group = outer
             frame.current = current
+            if current is frame.walk:
+                frame.n_walked += 1
+        if found and current is frame.walk:
+            frame.n_offered += 1
+        return found
 
     return traced
 
@@ -756,13 +803,7 @@ def _traced_create(create: Method) -> Method:
             raise
         finally:
             state.frame = outer
-            elapsed = perf_counter() - start
-            frame.call.linking = elapsed
-            frame.seconds += elapsed
-            if frame.parent is not None:
-                frame.parent.inside += elapsed
-                if frame.within is not None:
-                    frame.within.inside += elapsed
+            frame.add_linking(perf_counter() - start)
 
     return traced
 
