@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from pytensor_fuse._joins import JoinReason
     from pytensor_fuse._plan import FusionPlan, Kernel, PlanStats, plan_fusion
     from pytensor_fuse._registration import disable, enable, enabled, is_enabled
+    from pytensor_fuse._trace import Trace, TraceDiff, trace_rewrites
     from pytensor_fuse._why_not import Reason, WhyNot
     from pytensor_fuse._write_streams import JoinReport, explain_joins
 
@@ -49,6 +50,8 @@ __all__ = [
     "Reason",
     "RegistrationError",
     "StalePlanError",
+    "Trace",
+    "TraceDiff",
     "WhyNot",
     "__version__",
     "audit",
@@ -62,6 +65,7 @@ __all__ = [
     "load_ipython_extension",
     "plan_fusion",
     "same_graph",
+    "trace_rewrites",
     "unload_ipython_extension",
 ]
 
@@ -75,6 +79,7 @@ _HOMES = {
     **dict.fromkeys(("Reason", "WhyNot"), "_why_not"),
     "JoinReason": "_joins",
     **dict.fromkeys(("JoinReport", "explain_joins"), "_write_streams"),
+    **dict.fromkeys(("Trace", "TraceDiff", "trace_rewrites"), "_trace"),
     **dict.fromkeys(("disable", "enable", "enabled", "is_enabled"), "_registration"),
 }
 

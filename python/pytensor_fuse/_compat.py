@@ -7,6 +7,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, cast
 
+from pytensor.compile import mode as mode_module
 from pytensor.compile.builders import OpFromGraph
 from pytensor.compile.executor import Function
 from pytensor.graph import features
@@ -42,8 +43,14 @@ if find_spec("pytensor.conditional"):
 
 _HAS_INNER_GRAPHS: Any = getattr(graph_op, "HasMultipleInnerGraph", HasInnerGraph)
 
-
 _GIVES_GRAPH = "fgraph" in inspect.signature(Shape_i.infer_shape).parameters
+
+# Rewriters that only hand on to another, and say for which mode: 3.3 wraps the optimizer of a mode.
+WRAPPERS: tuple[type, ...] = tuple(
+    getattr(mode_module, name)
+    for name in ("_ActiveModeGraphRewriter",)
+    if hasattr(mode_module, name)
+)
 
 
 def compile_mode(fgraph: FunctionGraph) -> Mode | None:
