@@ -323,8 +323,7 @@ def test_an_interrupt(place):
     running = subprocess.Popen(
         command, cwd=place, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
-    while running.stderr.readline() != "waiting\n":
-        pass
+    assert running.stderr.readline() == "waiting\n"
     # It takes long, so that it is named.
     assert running.stderr.readline() == "pytensor_fuse: importing slow.py ...\n"
     running.send_signal(signal.SIGINT)
