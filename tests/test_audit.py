@@ -161,6 +161,7 @@ def test_kinds() -> None:
         OpKind.MATRIX: m @ m,
         OpKind.INDEXING: x[::2],
         OpKind.SHAPE: m.T,
+        OpKind.MAKING: pt.zeros(x.shape),
         OpKind.RANDOM: pt.random.normal(rng=rng, return_next_rng=True)[1],
         OpKind.OTHER: pt.cumsum(x),
     }

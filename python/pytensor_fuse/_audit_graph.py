@@ -219,7 +219,7 @@ def _node_name(position: int, node: Apply[Any]) -> str:
 def op_name(op: Any) -> str:
     """Return what an op prints, if that is short, or else its class."""
     text = short(op)
-    if len(text) <= _LONGEST_NAME:
+    if len(text) <= _LONGEST_NAME and "{...}" not in text:
         return text
     if isinstance(op, Blockwise):
         return f"Blockwise{{{op_name(op.core_op)}}}"

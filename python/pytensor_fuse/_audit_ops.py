@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from pytensor.compile.ops import FromFunctionOp
+from pytensor.tensor.basic import ScalarFromTensor, TensorFromScalar
 from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.elemwise import CAReduce, Elemwise
 from pytensor.tensor.type import TensorType
@@ -29,6 +30,7 @@ class OpKind(enum.Enum):
     REDUCTION = "reduction"
     MATRIX = "matrix product, solver or decomposition"
     INDEXING = "indexing or assignment"
+    MAKING = "making or joining arrays"
     SHAPE = "shape or other view"
     RANDOM = "random numbers"
     SPARSE = "sparse"
@@ -160,6 +162,7 @@ _MODULES = (
         for name in ("linalg", "blas", "slinalg", "nlinalg", "_linalg")
     ),
     ("pytensor.tensor.subtensor", OpKind.INDEXING),
+    ("pytensor.tensor.basic", OpKind.MAKING),
     ("pytensor.tensor.shape", OpKind.SHAPE),
     ("pytensor.tensor.reshape", OpKind.SHAPE),
     ("pytensor.", OpKind.OTHER),
@@ -179,6 +182,8 @@ def kind_of(op: Op) -> OpKind:
         return OpKind.REDUCTION
     if isinstance(op, FromFunctionOp):
         return OpKind.UNKNOWN
+    if isinstance(op, ScalarFromTensor | TensorFromScalar):
+        return OpKind.SCALAR
     if type(op).__name__ == "Dot":
         return OpKind.MATRIX
     for base in type(op).__mro__:
@@ -186,7 +191,7 @@ def kind_of(op: Op) -> OpKind:
             return OpKind.UNKNOWN
         for prefix, kind in _MODULES:
             if f"{base.__module__}.".startswith(prefix):
-                of_views = kind is OpKind.OTHER and bool(op.view_map)
+                of_views = kind in (OpKind.OTHER, OpKind.MAKING) and bool(op.view_map)
                 return OpKind.SHAPE if of_views else kind
     return OpKind.UNKNOWN
 
