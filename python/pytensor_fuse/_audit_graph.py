@@ -189,13 +189,14 @@ def graph_context(
                 lengths.setdefault(variable, tuple(container.storage[0].shape))
         target = resolve_target(linker, fgraph)
         order, exact = _run_order(compiled)
-        known = infer(fgraph.inputs, order, lengths)
+        known = infer(fgraph.inputs, order, lengths, strict=bool(shapes))
         return _context(fgraph, order, exact, (), 1, compiled, linker, target, known)
     if isinstance(compiled, FunctionGraph):
         known = infer(
             compiled.inputs,
             order := tuple(compiled.toposort()),
             given_lengths(compiled, {}, shapes),
+            strict=bool(shapes),
         )
         target = resolve_target(None, compiled)
         return _context(compiled, order, True, (), 1, None, None, target, known)

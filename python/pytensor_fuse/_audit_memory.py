@@ -167,6 +167,8 @@ class Peak:
     n_may_copy
         How many results that are views, other than of a number, or in place may be copies, which
         are not counted.
+    n_inner_graphs
+        How many inner graphs run node by node, whose own results are not counted.
     order_is_exact
         Whether the nodes surely run in the order that was followed.
     allow_gc
@@ -182,6 +184,7 @@ class Peak:
     holders: tuple[tuple[str, int], ...]
     n_unknown: int
     n_may_copy: int
+    n_inner_graphs: int
     order_is_exact: bool
     allow_gc: bool
     live: tuple[int, ...]
@@ -191,7 +194,8 @@ class Peak:
     @property
     def is_exact(self) -> bool:
         """Whether nothing is left out, and the order is sure."""
-        return self.order_is_exact and not self.n_unknown and not self.n_may_copy
+        left_out = self.n_unknown or self.n_may_copy or self.n_inner_graphs
+        return self.order_is_exact and not left_out
 
     def __str__(self) -> str:
         at_least = "" if self.is_exact else "at least "
@@ -205,6 +209,8 @@ class Peak:
             reasons.append(
                 f"{count(self.n_may_copy, 'view')} or in-place results that may be copies"
             )
+        if self.n_inner_graphs:
+            reasons.append(f"and what {count(self.n_inner_graphs, 'inner graph')} may hold")
         if not self.order_is_exact:
             reasons.append("what runs depends on values")
         if not self.allow_gc:
@@ -567,6 +573,7 @@ def _peak(graph: GraphContext) -> Peak:
         holders=tuple(held[:_HOLDERS]),
         n_unknown=n_unknown,
         n_may_copy=n_may_copy,
+        n_inner_graphs=sum(1 for _ in _graphs(graph)) - 1,
         order_is_exact=graph.order_is_exact,
         allow_gc=allow_gc,
         live=tuple(live),
