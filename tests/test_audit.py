@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -221,6 +222,19 @@ def test_odd_graphs(name: str, mode: str) -> None:
         assert "what runs depends on values" in str(result)
     if name == "update" and mode == "CVM":
         assert [r for r in result.memory.results if r.use.value == "in place"]
+
+
+@pytest.mark.parametrize("mode", ["DebugMode", "NanGuardMode", "JAX", "FAST_RUN"])
+def test_other_modes(mode: str) -> None:
+    if mode == "JAX":
+        pytest.importorskip("jax")
+    x = pt.vector("x")
+    function = pytensor.function([x], [pt.exp(x).sum(), x], mode=mode)
+    for compiled in (function, pickle.loads(pickle.dumps(function)), function.copy()):
+        result = audit(compiled, shapes={"x": (3,)})
+        nodes = result.ops.nodes - result.ops.inner_nodes
+        assert nodes == len(compiled.maker.fgraph.apply_nodes)
+        assert str(result)
 
 
 def test_shapes_that_cannot_be_are_an_error_only_if_they_are_given() -> None:

@@ -127,7 +127,11 @@ class GraphContext:
 
         That is its place in the order, its op, and what its result is called, if it has a name.
         """
-        return _node_name(self.positions[node], node)
+        return self._names[self.positions[node]]
+
+    @cached_property
+    def _names(self) -> list[str]:
+        return [_node_name(i, node) for i, node in enumerate(self.order)]
 
     def variable_name(self, variable: Variable[Any, Any]) -> str:
         """Return the name of a variable, or the node that computes it, or its value."""

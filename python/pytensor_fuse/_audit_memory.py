@@ -19,6 +19,7 @@ from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.shape import Reshape
 from pytensor.tensor.subtensor import Subtensor
 from pytensor.tensor.type import TensorType
+from pytensor.tensor.type_other import NoneTypeT
 
 from pytensor_fuse import _compat
 from pytensor_fuse._audit_aliases import Aliases, NotInPlace, fits
@@ -206,9 +207,7 @@ class Peak:
         if self.n_unknown:
             reasons.append(f"{count(self.n_unknown, 'result')} of unknown size; give shapes=")
         if self.n_may_copy:
-            reasons.append(
-                f"{count(self.n_may_copy, 'view')} or in-place results that may be copies"
-            )
+            reasons.append(f"{count(self.n_may_copy, 'view')} or work in place that may copy")
         if self.n_inner_graphs:
             reasons.append(f"and what {count(self.n_inner_graphs, 'inner graph')} may hold")
         if not self.order_is_exact:
@@ -361,7 +360,12 @@ def audit_memory(context: GraphContext) -> MemorySection:
     aliases = Aliases(context)
     results = [r for graph in _graphs(context) for r in _results(graph, aliases)]
     reports = explain_joins(context.fgraph) if isinstance(context.fgraph, FunctionGraph) else ()
-    why_joins = {report.join: report.reason.value for report in reports if not report.eliminated}
+    whys: defaultdict[str, set[str]] = defaultdict(set)
+    for report in reports:
+        if not report.eliminated:
+            whys[report.join].add(report.reason.value)
+    # Reports name joins by what they print, which several may share.
+    why_joins = {join: next(iter(found)) for join, found in whys.items() if len(found) == 1}
     copies = [c for graph in _graphs(context) for c in _copies(graph, why_joins)]
     return MemorySection(
         tuple(results),
@@ -386,7 +390,9 @@ def _results(graph: GraphContext, aliases: Aliases) -> Iterator[Result]:
                 continue
             use, source = _use(node, output)
             missed: tuple[Missed, ...] = ()
-            if use is Use.ALLOCATED and not graph.path:
+            # A copy is made to be one.
+            copies = isinstance(node.op, DeepCopyOp)
+            if use is Use.ALLOCATED and not graph.path and not copies:
                 missed = tuple(_missed(graph, aliases, node, output))
             yield Result(
                 node=graph.name(node),
@@ -526,8 +532,10 @@ def _peak(graph: GraphContext) -> Peak:
         own: int | None = None
         for output, variable in enumerate(node.outputs):
             use, source = _use(node, output)
-            if _is_picked(node) and graph.target is not Target.C:
-                # A number by itself, which does not hold the array.
+            # A number by itself does not hold the array, and None holds nothing: the ops that write
+            # joins stand for what they take over by that.
+            picked = _is_picked(node) and graph.target is not Target.C
+            if picked or isinstance(variable.type, NoneTypeT):
                 continue
             if source is not None:
                 number = memory.get(node.inputs[source])
