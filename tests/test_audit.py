@@ -230,7 +230,10 @@ def test_other_modes(mode: str) -> None:
         pytest.importorskip("jax")
     x = pt.vector("x")
     function = pytensor.function([x], [pt.exp(x).sum(), x], mode=mode)
-    for compiled in (function, pickle.loads(pickle.dumps(function)), function.copy()):
+    functions = [function, function.copy()]
+    if mode != "NanGuardMode":  # PyTensor cannot pickle its own.
+        functions.append(pickle.loads(pickle.dumps(function)))
+    for compiled in functions:
         result = audit(compiled, shapes={"x": (3,)})
         nodes = result.ops.nodes - result.ops.inner_nodes
         assert nodes == len(compiled.maker.fgraph.apply_nodes)

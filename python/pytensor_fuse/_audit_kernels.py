@@ -313,8 +313,7 @@ def _cost(graph: GraphContext, node: Apply[Any]) -> KernelCost | None:
         kind, scalar_op = KernelKind.ELEMWISE, op.scalar_op
     elif _compat.is_fused_elemwise(op):
         scalar_op = _elemwise_inside(op.fgraph.toposort()).op.scalar_op
-        plain = not any(n.op.view_map or isinstance(n.op, CAReduce) for n in op.fgraph.apply_nodes)
-        kind = KernelKind.ELEMWISE if plain else KernelKind.INDEXED
+        kind = KernelKind.INDEXED if _compat.indexes(op) else KernelKind.ELEMWISE
     elif isinstance(op, CAReduce) and isinstance(op.scalar_op, Composite):
         kind, scalar_op = KernelKind.REDUCTION, op.scalar_op
     else:
@@ -384,13 +383,8 @@ def _bytes_touched(graph: GraphContext, node: Apply[Any]) -> tuple[int | None, i
     inner = next(inner for outer, inner in graph.inner if outer is node)
     elemwise = _elemwise_inside(inner.order)
     picked = [v for v in dict.fromkeys(elemwise.inputs) if not _is_number(v)]
-    indices = dict.fromkeys(
-        index
-        for v in picked
-        if v.owner is not None and v.owner.inputs[0] in inner.fgraph.inputs
-        for index in v.owner.inputs[1:]
-    )
-    read = [inner.nbytes(v) for v in (*picked, *indices)]
+    indices = dict.fromkeys(_compat.index_inputs(node))
+    read = [inner.nbytes(v) for v in picked] + [graph.nbytes(v) for v in indices]
     written = []
     modes = _compat.indexed_outputs(node.op)
     for i, variable in enumerate(node.outputs):
