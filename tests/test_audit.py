@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytensor
+import pytensor.sparse
 import pytensor.tensor as pt
 import pytest
 from hypothesis import given
@@ -19,7 +21,10 @@ from pytensor.compile.ops import FromFunctionOp
 from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.op import Op
+from pytensor.scalar.basic import UnaryScalarOp
+from pytensor.scan.utils import until
 from pytensor.tensor.blockwise import Blockwise
+from pytensor.tensor.elemwise import Elemwise
 from tests.graphs import picture
 from tests.strategies import Program, any_programs, build
 from tests.test_audit_shapes import shapes_of
@@ -27,6 +32,11 @@ from tests.test_audit_shapes import shapes_of
 import pytensor_fuse
 from pytensor_fuse import Audit, audit
 from pytensor_fuse._audit_ops import OpKind, kind_of
+
+try:
+    from pytensor.conditional.op import ifelse
+except ImportError:  # Before PyTensor 3.3.
+    from pytensor.ifelse import ifelse
 
 MODES = ["CVM", "NUMBA", "FAST_COMPILE"]
 
@@ -152,6 +162,94 @@ def test_python_functions_as_ops_are_unknown() -> None:
     assert "by_hand" in unknown.name
 
 
+def test_unknown_scalar_ops_in_kernels() -> None:
+    class Bump(UnaryScalarOp):
+        def impl(self, x: Any) -> Any:
+            return x + 1
+
+    x = pt.vector("x")
+    bump = Bump(pytensor.scalar.upgrade_to_float, name="bump")
+    out = Elemwise(bump)(x) + Elemwise(bump)(pt.exp(x))
+    result = audit(FunctionGraph([x], [out, Elemwise(pytensor.scalar.exp)(x)], clone=False))
+    [unknown] = result.ops.unknown
+    assert unknown.name.endswith("Bump (scalar)")
+    assert unknown.nodes == 2
+    assert OpKind.UNKNOWN not in result.ops.kinds
+
+
+def odd_graphs() -> dict[str, Any]:
+    x, m, n = pt.vector("x"), pt.matrix("m"), pt.lscalar("n")
+    matrix = pytensor.sparse.csr_matrix("matrix")
+    rng = pytensor.shared(np.random.default_rng(1))
+    state, draw = pt.random.normal(size=(3,), rng=rng, return_next_rng=True)
+    halves = pytensor.scan(
+        lambda v: (v / 2, until(v.max() < 1)), outputs_info=[x], n_steps=10, return_updates=False
+    )
+    total = pytensor.shared(np.zeros(3))
+    return {
+        "sparse": ([matrix, x], [pytensor.sparse.structured_dot(matrix, m_of(x))]),
+        "random": ([], [draw], {rng: state}),
+        "choice": ([x, n], [ifelse(n > 0, pt.exp(x), pt.sin(x))]),
+        "while": ([x], [halves]),
+        "einsum": ([m], [pt.einsum("ij,jk->ik", m, m)]),
+        "batched": ([m], [pt.linalg.cholesky(pt.stack([m, m]) + pt.eye(2))]),
+        "update": ([x], [x.sum()], {total: total + x}),
+        "nothing": ([], [pt.constant(np.ones(3))]),
+        "no outputs": ([x], []),
+    }
+
+
+def m_of(x: Variable) -> Variable:
+    return x[:, None]
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("name", list(odd_graphs()))
+def test_odd_graphs(name: str, mode: str) -> None:
+    inputs, outputs, *updates = odd_graphs()[name]
+    if name == "sparse" and mode == "NUMBA":
+        pytest.skip("PyTensor has no Numba code for it")
+    function = pytensor.function(
+        inputs, outputs, updates=dict(*updates), mode=get_mode(mode), on_unused_input="ignore"
+    )
+    result = audit(function)
+    assert str(result)
+    assert result.to_html()
+    json.dumps(result.to_dict())
+    assert not result.ops.unknown
+    if name == "choice" and mode == "CVM":
+        assert not result.memory.peak.order_is_exact
+        assert "what runs depends on values" in str(result)
+    if name == "update" and mode == "CVM":
+        assert [r for r in result.memory.results if r.use.value == "in place"]
+
+
+@pytest.mark.parametrize("mode", ["DebugMode", "NanGuardMode", "JAX", "FAST_RUN"])
+def test_other_modes(mode: str) -> None:
+    if mode == "JAX":
+        pytest.importorskip("jax")
+    x = pt.vector("x")
+    function = pytensor.function([x], [pt.exp(x).sum(), x], mode=mode)
+    functions = [function, function.copy()]
+    if mode != "NanGuardMode":  # PyTensor cannot pickle its own.
+        functions.append(pickle.loads(pickle.dumps(function)))
+    for compiled in functions:
+        result = audit(compiled, shapes={"x": (3,)})
+        nodes = result.ops.nodes - result.ops.inner_nodes
+        assert nodes == len(compiled.maker.fgraph.apply_nodes)
+        assert str(result)
+
+
+def test_shapes_that_cannot_be_are_an_error_only_if_they_are_given() -> None:
+    """Data may be exchanged before the next call."""
+    data = pytensor.shared(np.ones(3), name="data")
+    x = pt.vector("x")
+    function = pytensor.function([x], x + data + pt.constant(np.ones(4)), mode="FAST_COMPILE")
+    assert audit(function).ops.nodes == 2
+    with pytest.raises(ValueError, match="cannot run on inputs of these shapes"):
+        audit(function, shapes={"x": (3,)})
+
+
 def test_kinds() -> None:
     x, m = pt.vector("x"), pt.matrix("m")
     rng = pytensor.shared(np.random.default_rng(1))
@@ -161,6 +259,7 @@ def test_kinds() -> None:
         OpKind.MATRIX: m @ m,
         OpKind.INDEXING: x[::2],
         OpKind.SHAPE: m.T,
+        OpKind.MAKING: pt.zeros(x.shape),
         OpKind.RANDOM: pt.random.normal(rng=rng, return_next_rng=True)[1],
         OpKind.OTHER: pt.cumsum(x),
     }

@@ -12,11 +12,13 @@ import pytensor.tensor as pt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pytensor.compile.io import In
 from pytensor.compile.mode import Mode, get_mode
 from pytensor.graph.basic import Variable
 from pytensor.graph.fg import FunctionGraph
 from pytensor.scalar.basic import Composite, add, exp, float64, mul, sub
 from pytensor.tensor.elemwise import Elemwise
+from pytensor.tensor.subtensor import inc_subtensor, set_subtensor
 from tests.checker import count_kernels
 from tests.strategies import Program, any_programs, build, build_fused_and_not
 from tests.test_audit_shapes import computed, shapes_of
@@ -125,6 +127,22 @@ def test_a_loop_that_indexes_reads_what_it_picks() -> None:
     assert kernel.kind is KernelKind.INDEXED
     assert kernel.scalar_nodes == 2
     assert (kernel.bytes_read, kernel.bytes_written) == (3 * 400, 8)
+
+
+@pytest.mark.skipif(
+    not hasattr(pytensor.tensor.rewriting, "fused_elemwise"), reason="since PyTensor 3.3"
+)
+@pytest.mark.parametrize("inc", [True, False])
+def test_a_loop_that_assigns_writes_what_it_computes(inc: bool) -> None:
+    x, y, i = pt.vector("x"), pt.vector("y"), pt.lvector("i")
+    assign = inc_subtensor if inc else set_subtensor
+    function = pytensor.function([In(x, mutable=True), y, i], assign(x[i], pt.exp(y)), mode="NUMBA")
+    section = kernels_of(function, {x: (1000,), y: (50,), i: (50,)})
+    [kernel] = section.kernels
+    assert kernel.kind is KernelKind.INDEXED
+    # The numbers and the indices; where it adds, also what is there.
+    assert kernel.bytes_read == (3 if inc else 2) * 400
+    assert kernel.bytes_written == 400
 
 
 def test_kernels_of_inner_graphs() -> None:

@@ -127,7 +127,11 @@ class GraphContext:
 
         That is its place in the order, its op, and what its result is called, if it has a name.
         """
-        return _node_name(self.positions[node], node)
+        return self._names[self.positions[node]]
+
+    @cached_property
+    def _names(self) -> list[str]:
+        return [_node_name(i, node) for i, node in enumerate(self.order)]
 
     def variable_name(self, variable: Variable[Any, Any]) -> str:
         """Return the name of a variable, or the node that computes it, or its value."""
@@ -189,13 +193,14 @@ def graph_context(
                 lengths.setdefault(variable, tuple(container.storage[0].shape))
         target = resolve_target(linker, fgraph)
         order, exact = _run_order(compiled)
-        known = infer(fgraph.inputs, order, lengths)
+        known = infer(fgraph.inputs, order, lengths, strict=bool(shapes))
         return _context(fgraph, order, exact, (), 1, compiled, linker, target, known)
     if isinstance(compiled, FunctionGraph):
         known = infer(
             compiled.inputs,
             order := tuple(compiled.toposort()),
             given_lengths(compiled, {}, shapes),
+            strict=bool(shapes),
         )
         target = resolve_target(None, compiled)
         return _context(compiled, order, True, (), 1, None, None, target, known)
@@ -219,7 +224,7 @@ def _node_name(position: int, node: Apply[Any]) -> str:
 def op_name(op: Any) -> str:
     """Return what an op prints, if that is short, or else its class."""
     text = short(op)
-    if len(text) <= _LONGEST_NAME:
+    if len(text) <= _LONGEST_NAME and "{...}" not in text:
         return text
     if isinstance(op, Blockwise):
         return f"Blockwise{{{op_name(op.core_op)}}}"

@@ -93,6 +93,13 @@ class KernelCost:
             return None
         return self.bytes_read + self.bytes_written
 
+    @property
+    def bytes_per_call(self) -> int | None:
+        """Those of all its runs in a call of the function, if that is known."""
+        if self.nbytes is None or self.times is None:
+            return None
+        return self.nbytes * self.times
+
     def __str__(self) -> str:
         place = " > ".join((*self.path, self.name))
         ops = [f"{name} x{n}" if n > 1 else name for name, n in self.scalar_ops.items()]
@@ -118,7 +125,8 @@ class KernelsSection:
     equal
         Groups of two or more kernels that are equal up to a renaming of their inputs: the same
         expression on operands of the same dtypes and broadcast patterns. Positions in ``kernels``.
-        Which input a kernel overwrites does not matter.
+        Which input a kernel overwrites does not matter. Those that compute the most together come
+        first.
     max_operands
         The most operands that the target takes.
     after_fusion
@@ -132,12 +140,12 @@ class KernelsSection:
 
     @property
     def largest(self) -> KernelCost | None:
-        """The kernel that moves the most bytes; where none are known, that computes the most."""
+        """The kernel that moves the most bytes in a call, or of unknown ones computes the most."""
         return next(iter(self._by_size), None)
 
     @property
     def _by_size(self) -> list[KernelCost]:
-        return sorted(self.kernels, key=lambda k: (-(k.nbytes or 0), -k.scalar_nodes))
+        return sorted(self.kernels, key=_rank)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain types that JSON can hold."""
@@ -188,12 +196,9 @@ class KernelsSection:
 
     def html(self) -> str:
         """Return the body of the section."""
-        most = max((k.nbytes or 0 for k in self.kernels), default=0)
+        most = max((k.bytes_per_call or 0 for k in self.kernels), default=0)
         group_of = {i: number for number, group in enumerate(self.equal) for i in group}
-        ranked = sorted(
-            range(len(self.kernels)),
-            key=lambda i: (-(self.kernels[i].nbytes or 0), -self.kernels[i].scalar_nodes),
-        )
+        ranked = sorted(range(len(self.kernels)), key=lambda i: _rank(self.kernels[i]))
         rows = []
         for i in ranked:
             k = self.kernels[i]
@@ -221,7 +226,7 @@ class KernelsSection:
                 head,
                 rows,
                 numbers=(1, 4, 5, 6, 7, 8),
-                bars=[(self.kernels[i].nbytes or 0) / (most or 1) for i in ranked],
+                bars=[(self.kernels[i].bytes_per_call or 0) / (most or 1) for i in ranked],
             )
             if rows
             else ""
@@ -238,18 +243,20 @@ class KernelsSection:
     def _summary(self) -> str:
         kernels = self.kernels
         inner = sum(bool(kernel.path) for kernel in kernels)
-        known = [
-            kernel.nbytes for kernel in kernels if kernel.nbytes is not None and not kernel.path
-        ]
+        known = [k.bytes_per_call for k in kernels if k.bytes_per_call is not None]
         scalar_nodes = sum(kernel.scalar_nodes for kernel in kernels)
         text = f"{count(len(kernels), 'kernel')} of {count(scalar_nodes, 'scalar op')}"
         if inner:
             text += f", {inner:,} of them in inner graphs"
         if known:
             text += f"; a call reads and writes {size(sum(known))}"
-            if len(known) < len(kernels) - inner:
+            if len(known) < len(kernels):
                 text += f" in the {len(known):,} whose sizes are known"
         return text
+
+
+def _rank(kernel: KernelCost) -> tuple[int, int]:
+    return -(kernel.bytes_per_call or kernel.nbytes or 0), -kernel.scalar_nodes
 
 
 def _some(names: Sequence[str], n: int) -> str:
@@ -281,7 +288,12 @@ def audit_kernels(context: GraphContext) -> KernelsSection:
             ]
     return KernelsSection(
         tuple(costs),
-        tuple(tuple(group) for group in groups.values() if len(group) > 1),
+        tuple(
+            sorted(
+                (tuple(group) for group in groups.values() if len(group) > 1),
+                key=lambda group: -len(group) * costs[group[0]].scalar_nodes,
+            )
+        ),
         limit,
         _after_fusion(context),
     )
@@ -301,8 +313,7 @@ def _cost(graph: GraphContext, node: Apply[Any]) -> KernelCost | None:
         kind, scalar_op = KernelKind.ELEMWISE, op.scalar_op
     elif _compat.is_fused_elemwise(op):
         scalar_op = _elemwise_inside(op.fgraph.toposort()).op.scalar_op
-        plain = not any(n.op.view_map or isinstance(n.op, CAReduce) for n in op.fgraph.apply_nodes)
-        kind = KernelKind.ELEMWISE if plain else KernelKind.INDEXED
+        kind = KernelKind.INDEXED if _compat.indexes(op) else KernelKind.ELEMWISE
     elif isinstance(op, CAReduce) and isinstance(op.scalar_op, Composite):
         kind, scalar_op = KernelKind.REDUCTION, op.scalar_op
     else:
@@ -372,13 +383,8 @@ def _bytes_touched(graph: GraphContext, node: Apply[Any]) -> tuple[int | None, i
     inner = next(inner for outer, inner in graph.inner if outer is node)
     elemwise = _elemwise_inside(inner.order)
     picked = [v for v in dict.fromkeys(elemwise.inputs) if not _is_number(v)]
-    indices = dict.fromkeys(
-        index
-        for v in picked
-        if v.owner is not None and v.owner.inputs[0] in inner.fgraph.inputs
-        for index in v.owner.inputs[1:]
-    )
-    read = [inner.nbytes(v) for v in (*picked, *indices)]
+    indices = dict.fromkeys(_compat.index_inputs(node))
+    read = [inner.nbytes(v) for v in picked] + [graph.nbytes(v) for v in indices]
     written = []
     modes = _compat.indexed_outputs(node.op)
     for i, variable in enumerate(node.outputs):

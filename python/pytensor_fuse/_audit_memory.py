@@ -19,6 +19,7 @@ from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.shape import Reshape
 from pytensor.tensor.subtensor import Subtensor
 from pytensor.tensor.type import TensorType
+from pytensor.tensor.type_other import NoneTypeT
 
 from pytensor_fuse import _compat
 from pytensor_fuse._audit_aliases import Aliases, NotInPlace, fits
@@ -167,6 +168,8 @@ class Peak:
     n_may_copy
         How many results that are views, other than of a number, or in place may be copies, which
         are not counted.
+    n_inner_graphs
+        How many inner graphs run node by node, whose own results are not counted.
     order_is_exact
         Whether the nodes surely run in the order that was followed.
     allow_gc
@@ -182,6 +185,7 @@ class Peak:
     holders: tuple[tuple[str, int], ...]
     n_unknown: int
     n_may_copy: int
+    n_inner_graphs: int
     order_is_exact: bool
     allow_gc: bool
     live: tuple[int, ...]
@@ -191,7 +195,8 @@ class Peak:
     @property
     def is_exact(self) -> bool:
         """Whether nothing is left out, and the order is sure."""
-        return self.order_is_exact and not self.n_unknown and not self.n_may_copy
+        left_out = self.n_unknown or self.n_may_copy or self.n_inner_graphs
+        return self.order_is_exact and not left_out
 
     def __str__(self) -> str:
         at_least = "" if self.is_exact else "at least "
@@ -202,9 +207,9 @@ class Peak:
         if self.n_unknown:
             reasons.append(f"{count(self.n_unknown, 'result')} of unknown size; give shapes=")
         if self.n_may_copy:
-            reasons.append(
-                f"{count(self.n_may_copy, 'view')} or in-place results that may be copies"
-            )
+            reasons.append(f"{count(self.n_may_copy, 'view')} or work in place that may copy")
+        if self.n_inner_graphs:
+            reasons.append(f"and what {count(self.n_inner_graphs, 'inner graph')} may hold")
         if not self.order_is_exact:
             reasons.append("what runs depends on values")
         if not self.allow_gc:
@@ -355,7 +360,12 @@ def audit_memory(context: GraphContext) -> MemorySection:
     aliases = Aliases(context)
     results = [r for graph in _graphs(context) for r in _results(graph, aliases)]
     reports = explain_joins(context.fgraph) if isinstance(context.fgraph, FunctionGraph) else ()
-    why_joins = {report.join: report.reason.value for report in reports if not report.eliminated}
+    whys: defaultdict[str, set[str]] = defaultdict(set)
+    for report in reports:
+        if not report.eliminated:
+            whys[report.join].add(report.reason.value)
+    # Reports name joins by what they print, which several may share.
+    why_joins = {join: next(iter(found)) for join, found in whys.items() if len(found) == 1}
     copies = [c for graph in _graphs(context) for c in _copies(graph, why_joins)]
     return MemorySection(
         tuple(results),
@@ -380,7 +390,9 @@ def _results(graph: GraphContext, aliases: Aliases) -> Iterator[Result]:
                 continue
             use, source = _use(node, output)
             missed: tuple[Missed, ...] = ()
-            if use is Use.ALLOCATED and not graph.path:
+            # A copy is made to be one.
+            copies = isinstance(node.op, DeepCopyOp)
+            if use is Use.ALLOCATED and not graph.path and not copies:
                 missed = tuple(_missed(graph, aliases, node, output))
             yield Result(
                 node=graph.name(node),
@@ -520,8 +532,10 @@ def _peak(graph: GraphContext) -> Peak:
         own: int | None = None
         for output, variable in enumerate(node.outputs):
             use, source = _use(node, output)
-            if _is_picked(node) and graph.target is not Target.C:
-                # A number by itself, which does not hold the array.
+            # A number by itself does not hold the array, and None holds nothing: the ops that write
+            # joins stand for what they take over by that.
+            picked = _is_picked(node) and graph.target is not Target.C
+            if picked or isinstance(variable.type, NoneTypeT):
                 continue
             if source is not None:
                 number = memory.get(node.inputs[source])
@@ -567,6 +581,7 @@ def _peak(graph: GraphContext) -> Peak:
         holders=tuple(held[:_HOLDERS]),
         n_unknown=n_unknown,
         n_may_copy=n_may_copy,
+        n_inner_graphs=sum(1 for _ in _graphs(graph)) - 1,
         order_is_exact=graph.order_is_exact,
         allow_gc=allow_gc,
         live=tuple(live),

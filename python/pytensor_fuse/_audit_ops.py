@@ -8,6 +8,8 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from pytensor.compile.ops import FromFunctionOp
+from pytensor.scalar.basic import BinaryScalarOp, Composite, ScalarOp, UnaryScalarOp
+from pytensor.tensor.basic import ScalarFromTensor, TensorFromScalar
 from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.elemwise import CAReduce, Elemwise
 from pytensor.tensor.type import TensorType
@@ -16,6 +18,8 @@ from pytensor_fuse import _compat
 from pytensor_fuse._audit_text import bounded, count, paragraphs, table
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pytensor.graph.basic import Apply
     from pytensor.graph.op import Op
 
@@ -29,6 +33,7 @@ class OpKind(enum.Enum):
     REDUCTION = "reduction"
     MATRIX = "matrix product, solver or decomposition"
     INDEXING = "indexing or assignment"
+    MAKING = "making or joining arrays"
     SHAPE = "shape or other view"
     RANDOM = "random numbers"
     SPARSE = "sparse"
@@ -49,7 +54,7 @@ class UnknownOp:
     Attributes
     ----------
     name
-        The class of the op, with its module.
+        The class of the op, with its module. A scalar op is one that kernels compute with.
     nodes
         How many nodes apply it.
     first
@@ -125,14 +130,17 @@ def audit_ops(context: GraphContext) -> OpsSection:
     """Count the nodes of a graph and its inner graphs by kind; O(nodes)."""
     kinds: Counter[OpKind] = Counter()
     unknown: dict[str, tuple[int, tuple[str, ...], bool]] = {}
+    scalars = _UnknownScalars()
     total = 0
     for graph in context.walk():
         for node in graph.order:
             total += 1
             kind = kind_of(node.op)
             kinds[kind] += 1
+            names = scalars.of(node.op)
             if kind is OpKind.UNKNOWN:
-                name = _class_name(node.op)
+                names = (_class_name(node.op),)
+            for name in names:
                 n, first, sizes_known = unknown.get(name, (0, (), True))
                 first = first or (*graph.path, graph.name(node))
                 unknown[name] = (n + 1, first, sizes_known and _sizes_are_known(graph, node))
@@ -160,10 +168,13 @@ _MODULES = (
         for name in ("linalg", "blas", "slinalg", "nlinalg", "_linalg")
     ),
     ("pytensor.tensor.subtensor", OpKind.INDEXING),
+    ("pytensor.tensor.basic", OpKind.MAKING),
     ("pytensor.tensor.shape", OpKind.SHAPE),
     ("pytensor.tensor.reshape", OpKind.SHAPE),
     ("pytensor.", OpKind.OTHER),
 )
+
+_SCALAR_BASES = (UnaryScalarOp, BinaryScalarOp)
 
 # What an op of somebody else is derived from says nothing about it.
 _BASES = ("pytensor.graph.", "pytensor.link.")
@@ -179,6 +190,8 @@ def kind_of(op: Op) -> OpKind:
         return OpKind.REDUCTION
     if isinstance(op, FromFunctionOp):
         return OpKind.UNKNOWN
+    if isinstance(op, ScalarFromTensor | TensorFromScalar):
+        return OpKind.SCALAR
     if type(op).__name__ == "Dot":
         return OpKind.MATRIX
     for base in type(op).__mro__:
@@ -186,9 +199,38 @@ def kind_of(op: Op) -> OpKind:
             return OpKind.UNKNOWN
         for prefix, kind in _MODULES:
             if f"{base.__module__}.".startswith(prefix):
-                of_views = kind is OpKind.OTHER and bool(op.view_map)
+                of_views = kind in (OpKind.OTHER, OpKind.MAKING) and bool(op.view_map)
                 return OpKind.SHAPE if of_views else kind
     return OpKind.UNKNOWN
+
+
+class _UnknownScalars:
+    """The scalar ops inside of kernels and reductions that are neither PyTensor's nor ours."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[Any, tuple[str, ...]]] = {}
+
+    def of(self, op: Any) -> tuple[str, ...]:
+        """Return the names of those in an op."""
+        scalar_op = getattr(op, "scalar_op", None)
+        if not isinstance(scalar_op, ScalarOp):
+            return ()
+        number = id(scalar_op)
+        if number not in self._known:
+            self._known[number] = scalar_op, tuple(dict.fromkeys(_unknown_scalars(scalar_op)))
+        return self._known[number][1]
+
+
+def _unknown_scalars(scalar_op: Any) -> Iterator[str]:
+    if isinstance(scalar_op, Composite):
+        for node in scalar_op.fgraph.apply_nodes:
+            yield from _unknown_scalars(node.op)
+    elif not any(
+        f"{base.__module__}.".startswith("pytensor.")
+        for base in type(scalar_op).__mro__
+        if base not in ScalarOp.__mro__ and base not in _SCALAR_BASES
+    ):
+        yield f"{_class_name(scalar_op)} (scalar)"
 
 
 def _class_name(op: Any) -> str:

@@ -42,11 +42,16 @@ Lengths = tuple[int | None, ...]
 _MOST_VALUES = 64
 
 
+class ShapesDifferError(ValueError):
+    """A graph cannot run on inputs of the shapes that they have."""
+
+
 class Known:
     """What is known of the variables of a graph before it runs."""
 
-    def __init__(self, lengths: Mapping[Variable[Any, Any], Lengths]) -> None:
+    def __init__(self, lengths: Mapping[Variable[Any, Any], Lengths], *, strict: bool) -> None:
         self._lengths = dict(lengths)
+        self._strict = strict
         self._values: dict[Variable[Any, Any], np.ndarray] = {}
         self._learned: set[Apply[Any]] = set()
 
@@ -74,14 +79,17 @@ class Known:
         Raises
         ------
         ValueError
-            If the node cannot run on inputs of the shapes that they have.
+            If this is strict, and the node cannot run on inputs of the shapes that they have.
         """
         # An op may answer with the shape of its own output.
         self._learned.add(node)
-        shapes = _output_shapes(node, self)
-        for variable, inferred in zip(node.outputs, shapes, strict=True):
-            if isinstance(variable.type, TensorType):
-                self._lengths[variable] = _both(node, variable.type.shape, inferred)
+        try:
+            for variable, inferred in zip(node.outputs, _output_shapes(node, self), strict=True):
+                if isinstance(variable.type, TensorType):
+                    self._lengths[variable] = _both(node, variable.type.shape, inferred)
+        except ShapesDifferError:
+            if self._strict:
+                raise
         if all(map(_holds_integers, node.outputs)):
             self._values.update(zip(node.outputs, _values(node, self), strict=False))
 
@@ -100,6 +108,8 @@ def infer(
     order: Sequence[Apply[Any]],
     given: Mapping[Variable[Any, Any], Lengths],
     values: Mapping[Variable[Any, Any], np.ndarray] | None = None,
+    *,
+    strict: bool = False,
 ) -> Known:
     """Return what is known of a graph whose inputs have these lengths; O(nodes + edges).
 
@@ -113,15 +123,17 @@ def infer(
         Lengths of inputs.
     values
         What inputs of integers will be.
+    strict
+        Whether to refuse a graph that cannot run on such inputs. Otherwise what does not agree is
+        not known.
 
     Raises
     ------
     ValueError
-        If the graph cannot run on such inputs.
+        If this is strict, and the graph cannot run.
     """
-    known = Known(
-        {variable: _refined(variable, given[variable]) for variable in inputs if variable in given}
-    )
+    lengths = {v: _refined(v, given[v]) for v in inputs if v in given}
+    known = Known(lengths, strict=strict)
     for variable, value in (values or {}).items():
         known.know(variable, value)
     # Nobody will see the variables that are made, so where they were made is not noted.
@@ -234,7 +246,7 @@ def _both(node: Apply[Any], static: Lengths, inferred: Lengths | None) -> Length
     lengths = []
     for axis, (s, n) in enumerate(zip(static, inferred, strict=True)):
         if None not in (s, n) and s != n:
-            raise ValueError(
+            raise ShapesDifferError(
                 f"{node} cannot run on inputs of these shapes: its result would have the length "
                 f"{n} along axis {axis}, where its type says {s}"
             )
@@ -311,7 +323,7 @@ def _joint(node: Apply[Any], known: Known) -> Lengths:
         }
         if len(along) > 1:
             pairs = ", ".join(f"{n} in input {i}" for n, i in along.items())
-            raise ValueError(
+            raise ShapesDifferError(
                 f"{node} cannot run on inputs of these shapes: the lengths along axis {axis} "
                 f"differ ({pairs})"
             )
@@ -413,7 +425,7 @@ def _length(answer: Any, known: Known) -> int | None:
         try:
             for node in _unlearned(answer, known):
                 known.learn(node)
-        except ValueError:
+        except ShapesDifferError:
             return None
         value = known.value(answer)
     else:

@@ -165,6 +165,23 @@ def is_fused_elemwise(op: object) -> bool:
     return type(op).__name__ in ("FusedElemwise", "ScalarizedElemwise")
 
 
+def indexes(op: object) -> bool:
+    """Whether such an Elemwise indexes or reduces."""
+    return type(op).__name__ == "FusedElemwise"
+
+
+def index_inputs(node: Apply[Any]) -> list[Variable[Any, Any]]:
+    """Return the arrays of indices that such an Elemwise reads.
+
+    Its inputs are those of the Elemwise, the indices, and what it assigns to.
+    """
+    op: Any = node.op
+    n_indices = len(getattr(op, "indexed_inputs", ()))
+    n_targets = sum(entry is not None for entry in getattr(op, "indexed_outputs", ()))
+    first = len(node.inputs) - n_indices - n_targets
+    return list(node.inputs[first : first + n_indices])
+
+
 def indexed_outputs(op: Any) -> dict[int, str]:
     """Return how such an Elemwise assigns, by output: ``"inc"`` or ``"set"``."""
     entries = getattr(op, "indexed_outputs", ())
