@@ -167,7 +167,9 @@
     const [[x0, y0], [x1, y1]] = [points[0], points[points.length - 1]];
     path.moveTo(x0, y0);
     path.lineTo(x0 + STUB, y0);
+    path.arc(x0 + STUB, y0, 1, 0, 7);
     path.moveTo(x1 - STUB, y1);
+    path.arc(x1 - STUB, y1, 1, 0, 7);
     path.lineTo(x1, y1);
     return path;
   }
@@ -235,8 +237,16 @@
     const addNode = (node) => { thing.nodes.add(node); thing.boxes.add(nodes.box[node]); };
     if (thing.line) {
       thing.lines.add(thing.line);
+      // The steps of the path that makes it a cycle.
+      const steps = new Set();
       for (const edge of thing.line.edges) {
-        [edges.source[edge], edges.target[edge], ...(edges.path[edge] ?? [])].forEach(addNode);
+        const path = edges.path[edge] ?? [];
+        [edges.source[edge], edges.target[edge], ...path].forEach(addNode);
+        path.slice(1).forEach((node, i) => steps.add(path[i] * nNodes + node));
+      }
+      for (const each of lines) {
+        const isStep = (edge) => steps.has(edges.source[edge] * nNodes + edges.target[edge]);
+        if (steps.size && each.edges.some(isStep)) thing.lines.add(each);
       }
       return;
     }
@@ -376,6 +386,8 @@
     }
   }
 
+  const MANY = 60;
+
   function paintLines(isSeen) {
     const thin = Math.max(1, 0.55 / view.scale);
     context.lineWidth = thin;
@@ -390,12 +402,15 @@
     context.globalAlpha = 1;
     const bright = new Set(chosen ? chosen.lines : []);
     if (hovered && hovered.line) bright.add(hovered.line);
-    context.lineWidth = Math.max(2, 1.6 / view.scale);
+    // Very many would hide what they lead to.
+    context.lineWidth = bright.size > MANY ? thin : Math.max(2, 1.6 / view.scale);
+    if (bright.size > MANY) context.globalAlpha = 0.45;
     for (const each of bright) {
       context.strokeStyle = each.edges.some((edge) => edges.why[edge] >= 0) ? colours.bad : colours.accent;
       context.stroke(each.path);
       if (view.scale >= 0.25) paintHead(each);
     }
+    context.globalAlpha = 1;
     if (view.scale >= TEXT && !chosen) {
       context.globalAlpha = 0.75;
       for (const each of lines) if (isSeen(...each.bounds)) paintHead(each);
@@ -434,6 +449,7 @@
       context.stroke();
     }
     if (ring) {
+      context.globalAlpha = 1;
       context.strokeStyle = ring;
       context.lineWidth = Math.max(3, 2.5 / view.scale);
       context.beginPath();
@@ -653,24 +669,28 @@
     } else if (chosen.node !== undefined) {
       const box = nodes.box[chosen.node];
       if (isKernel(box)) {
-        parts.push(element("h3", "In"), entry(strings[boxes.label[box]], () => visit({ box })));
+        parts.push(...list("In", [box], () => entry(strings[boxes.label[box]], () => visit({ box }))));
       }
       parts.push(...edgeList("Reads", readsOf[chosen.node], edges.source));
       parts.push(...edgeList("Read by", readersOf[chosen.node], edges.target));
     } else {
       const box = chosen.box;
-      parts.push(entry(open[box] ? "Collapse" : "Expand", () => toggle(box)));
+      parts.push(button(open[box] ? "Collapse" : "Expand", () => toggle(box)));
       parts.push(...nodeList("Nodes", members[box]));
     }
     panel.replaceChildren(...parts);
     panel.scrollTop = 0;
   }
 
+  function button(text, act) {
+    const made = element("button", text);
+    made.addEventListener("click", act);
+    return made;
+  }
+
   function entry(text, act) {
     const item = element("li");
-    const button = element("button", text);
-    button.addEventListener("click", act);
-    item.append(button);
+    item.append(button(text, act));
     return item;
   }
 
@@ -680,7 +700,7 @@
     entries.append(...items.slice(0, SHOWN_ENTRIES).map(make));
     const rest = items.length - SHOWN_ENTRIES;
     if (rest > 0) entries.append(element("li", `and ${rest} more`, "faint"));
-    return [element("h3", `${title} (${items.length})`), entries];
+    return [element("h3", items.length > 1 ? `${title} (${items.length})` : title), entries];
   }
 
   const nodeName = (node) =>
