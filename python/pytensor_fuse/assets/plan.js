@@ -31,10 +31,10 @@
     if (from === to) edgesInside[from].push(edge);
     else append(edgesBetween, from * nBoxes + to, edge);
   });
-  const isKernel = (box) => boxes.kernel[box] >= 0;
+  // A box of several nodes: a kernel, or nodes that are alike and have the same neighbours.
+  const isGroup = (box) => members[box].length > 1;
   const op = (node) => strings[nodes.op[node]];
   const label = (node) => strings[nodes.label[node]];
-  const kindOf = (box) => nodes.kind[members[box][0]];
   const texts = Array.from({ length: nNodes }, (_, node) =>
     [op(node), label(node), ...listed(nodes.names[node]), ...listed(nodes.types[node])]
       .join("\n").toLowerCase());
@@ -129,7 +129,7 @@
   // The rectangle of a node: its own in an open kernel, else that of its box.
   function nodeRectangle(node) {
     const box = nodes.box[node];
-    if (!isKernel(box) || !open[box]) return [left[box], top[box], width[box], height[box]];
+    if (!isGroup(box) || !open[box]) return [left[box], top[box], width[box], height[box]];
     const [x, y, w, h] = nodes.inner.slice(4 * node, 4 * node + 4);
     return [left[box] + x, top[box] + y, w, h];
   }
@@ -275,7 +275,7 @@
   }
 
   function setAll(state) {
-    for (let box = 0; box < nBoxes; box++) open[box] = state && isKernel(box);
+    for (let box = 0; box < nBoxes; box++) open[box] = state && isGroup(box);
     base = state ? DATA.expanded : DATA.collapsed;
     arrange();
     fit();
@@ -333,7 +333,8 @@
   }
 
   // Neighbours in the plan get hues that are far apart.
-  function kernelColours(box) {
+  function boxColours(box) {
+    if (boxes.kernel[box] < 0) return [colours.ground, ...nodeColours(members[box][0])];
     const hue = (boxes.kernel[box] * 137.508 + 205) % 360;
     return dark.matches
       ? [`hsl(${hue} 32% 17%)`, `hsl(${hue} 34% 30%)`, `hsl(${hue} 50% 62%)`]
@@ -343,7 +344,7 @@
   function nodeColours(node) {
     const kind = nodes.kind[node];
     if (kind === FUSED) {
-      const [, fill, stroke] = kernelColours(nodes.box[node]);
+      const [, fill, stroke] = boxColours(nodes.box[node]);
       return [fill, stroke];
     }
     const name = kind === ALONE ? "alone" : kind === INPUT ? "input" : "unfusable";
@@ -381,7 +382,7 @@
     paintLines(isSeen);
     for (const box of inSight) {
       if (open[box]) members[box].forEach(paintNode);
-      else if (isKernel(box)) paintKernel(box);
+      else if (isGroup(box)) paintClosed(box);
       else paintNode(members[box][0]);
     }
   }
@@ -472,13 +473,13 @@
 
   function ringOf(node, box) {
     if (chosen && (node !== undefined ? chosen.node === node : chosen.box === box)) return colours.accent;
-    const isFound = node !== undefined && (open[box] || !isKernel(box))
+    const isFound = node !== undefined && (open[box] || !isGroup(box))
       ? foundNodes.has(node) : members[box].some((member) => foundNodes.has(member));
     return foundNodes.size && isFound ? colours.found : null;
   }
 
   function paintGround(box) {
-    const [fill, , stroke] = kernelColours(box);
+    const [fill, , stroke] = boxColours(box);
     context.globalAlpha = isDim(box) ? 0.35 : 1;
     const ring = chosen && chosen.box === box && chosen.node === undefined ? colours.accent : null;
     context.fillStyle = fill;
@@ -502,8 +503,8 @@
     context.stroke();
   }
 
-  function paintKernel(box) {
-    const [, fill, stroke] = kernelColours(box);
+  function paintClosed(box) {
+    const [, fill, stroke] = boxColours(box);
     context.globalAlpha = isDim(box) ? 0.3 : 1;
     const [x, y, w, h] = [left[box], top[box], width[box], height[box]];
     frame(x, y, w, h, 7, fill, stroke, ringOf(undefined, box));
@@ -512,7 +513,7 @@
       write(strings[boxes.caption[box]], x + 9, y + 31, 11, colours.faint);
       paintToggle(box, stroke);
     } else if (view.scale >= BIG_TEXT) {
-      writeBig(`${boxes.kernel[box]}: ${members[box].length} nodes`, x, y, w, h, colours.text);
+      writeBig(strings[boxes.label[box]].replace(/^kernel |\{.*/g, ""), x, y, w, h, colours.text);
     }
     if (boxes.results[box]) paintResult(x, y, w, h);
     context.globalAlpha = 1;
@@ -570,7 +571,7 @@
     let ground = null;
     for (let box = 0; box < nBoxes; box++) {
       if (!isIn([left[box], top[box], width[box], height[box]])) continue;
-      if (!isKernel(box)) return { node: members[box][0] };
+      if (!isGroup(box)) return { node: members[box][0] };
       const [tx, ty, side] = toggleSquare(box);
       if (view.scale >= TEXT && isIn([tx - 2, ty - 2, side + 4, side + 4])) return { box, toggle: true };
       if (!open[box]) return { box };
@@ -644,7 +645,7 @@
   // For a line of one edge its ends and the reason; for one of several each reason with its number.
   function lineTexts(each) {
     const name = (box, node) =>
-      isKernel(box) && !open[box] ? `kernel ${boxes.kernel[box]}` : op(node) || label(node);
+      isGroup(box) && !open[box] ? strings[boxes.label[box]].replace(/(kernel .*):.*/, "$1") : op(node) || label(node);
     const first = each.edges[0];
     const head = `${name(each.from, edges.source[first])} \u2192 ${name(each.to, edges.target[first])}`;
     const counts = new Map();
@@ -668,7 +669,7 @@
       if (path) parts.push(...nodeList("The path between", path));
     } else if (chosen.node !== undefined) {
       const box = nodes.box[chosen.node];
-      if (isKernel(box)) {
+      if (isGroup(box)) {
         parts.push(...list("In", [box], () => entry(strings[boxes.label[box]], () => visit({ box }))));
       }
       parts.push(...edgeList("Reads", readsOf[chosen.node], edges.source));
@@ -744,7 +745,7 @@
     byId("found").textContent = `${current + 1} of ${found.length}`;
     const node = found[current];
     const box = nodes.box[node];
-    if (isKernel(box) && !open[box] && members[box].length <= OPENED) toggle(box);
+    if (isGroup(box) && !open[box] && members[box].length <= OPENED) toggle(box);
     visit({ node });
   }
 
