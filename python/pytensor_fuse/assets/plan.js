@@ -393,7 +393,9 @@
     const thin = Math.max(1, 0.55 / view.scale);
     context.lineWidth = thin;
     context.strokeStyle = colours.edge;
-    context.globalAlpha = chosen ? 0.16 : view.scale < TEXT ? 0.6 : 0.75;
+    // From afar thousands of lines would hide the boxes.
+    const afar = Math.min(0.6, 2000 / Math.max(lines.length, 1));
+    context.globalAlpha = chosen ? 0.16 : view.scale < TEXT ? afar : 0.75;
     if (view.scale < 0.3) context.stroke(allLines);
     else {
       for (const each of lines) {
@@ -886,6 +888,7 @@
     },
     places: () => ({ left: [...left], top: [...top], width: [...width], height: [...height] }),
     state: () => ({ open: [...open], node: chosen?.node, box: chosen?.box, line: chosen?.line?.edges,
+      lit: [...(chosen?.lines ?? [])].flatMap((each) => each.edges),
       found, current, scale: view.scale, nLines: lines.length }),
     fit, zoom, paint,
   };
