@@ -38,7 +38,8 @@ use crate::toposort::toposort;
 /// Nodes and bends of a component up to which the library lays it out.
 pub const VERTEX_LIMIT: usize = 12_000;
 
-/// Bytes of stack that the library may take per vertex; it takes half of that in debug builds.
+/// Bytes of stack that the library may take per vertex: four times what it took at most, in debug
+/// builds.
 const STACK_PER_VERTEX: usize = 2048;
 
 /// Vertices up to which neighbours are also exchanged one by one to reduce crossings.
