@@ -236,8 +236,8 @@ def picture(
             Node(
                 kind=Kind.INPUT,
                 op="",
-                label=_cut(leaf.name or texts.type(leaf.type)),
-                names=(leaf.name,) if leaf.name else (),
+                label=_cut(str(leaf.name or texts.type(leaf.type))),
+                names=(str(leaf.name),) if leaf.name else (),
                 types=(texts.type(leaf.type),),
                 constants=(),
                 results=tuple(results.get(i, ())),

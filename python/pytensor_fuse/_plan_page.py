@@ -46,8 +46,8 @@ made; click a node, a kernel or an edge.</p>
 
 _STUBS = """
 <h3>Short ends</h3>
-<p>Edges of what very many read are drawn at their ends only. Click an end, or the box, to see them
-whole.</p>
+<p>Edges of boxes that have very many are drawn at their ends only. Click an end, or the box, to see
+them whole.</p>
 """
 
 

@@ -54,6 +54,9 @@ const BEND_GAP: f64 = 4.0;
 /// Width of the whole drawing over its height, as far as rows can make it.
 const ASPECT: f64 = 1.7;
 
+/// Columns up to which a component is never cut.
+const COLUMNS_UNCUT: usize = 24;
+
 /// Edges that may connect one row of a component with the next.
 const EDGES_BETWEEN_ROWS: usize = 3;
 
@@ -462,7 +465,7 @@ fn cut(
     gaps: Gaps,
 ) -> Vec<std::ops::Range<usize>> {
     let n_columns = widths.len();
-    if total_width(widths, gaps) <= 2.0 * row_width {
+    if n_columns <= COLUMNS_UNCUT || total_width(widths, gaps) <= 2.0 * row_width {
         return std::iter::once(0..n_columns).collect();
     }
     let mut ranges = Vec::new();
