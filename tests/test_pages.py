@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Callable
 from pathlib import Path
 
 import pytensor.tensor as pt
@@ -83,6 +85,16 @@ def model(n_nodes: int) -> FusionPlan:
     return plan
 
 
+def chain(n_nodes: int) -> FusionPlan:
+    """A plan of small kernels in a row, each kept from the next by a transpose."""
+    out = x = pt.matrix("x")
+    for _ in range(n_nodes // 4):
+        out = pt.sin(out.T) + pt.cos(out)
+    plan = pytensor_fuse.plan_fusion(FunctionGraph([x], [out], clone=False))
+    assert plan.stats.nodes == n_nodes
+    return plan
+
+
 def open_plan(browser: Browser, directory: Path, plan: FusionPlan) -> float:
     path = directory / "plan.html"
     plan.to_html(path)
@@ -137,12 +149,18 @@ def search(browser: Browser, text: str) -> None:
 
 
 @pytest.mark.parametrize(("n_nodes", "megabytes"), [(20, 0.1), (500, 0.3), (10_000, 5.0)])
+@pytest.mark.parametrize("make", [model, chain])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_plans_of_three_sizes_open_soon(
-    browser: Browser, tmp_path: Path, n_nodes: int, megabytes: float, scheme: str
+    browser: Browser,
+    tmp_path: Path,
+    n_nodes: int,
+    megabytes: float,
+    make: Callable[[int], FusionPlan],
+    scheme: str,
 ) -> None:
     with browser.scheme(scheme):
-        assert open_plan(browser, tmp_path, model(n_nodes)) < 3
+        assert open_plan(browser, tmp_path, make(n_nodes)) < 3
         assert (tmp_path / "plan.html").stat().st_size < megabytes * 1e6
         before = state(browser)
         assert not any(before["open"]) or n_nodes == 20
@@ -224,6 +242,43 @@ def test_an_edge_between_collapsed_kernels_tells_of_all(browser: Browser, tmp_pa
         assert f"not fused: {reason}" in shown(browser, "panel")
 
 
+def test_the_path_of_a_cycle_is_lit(browser: Browser, tmp_path: Path) -> None:
+    x = pt.vector("x")
+    a = pt.sin(x)
+    plan = pytensor_fuse.plan_fusion(FunctionGraph([x], [a + reverse(a)], clone=False))
+    open_plan(browser, tmp_path, plan)
+    ((edge, path),) = plan._picture.paths.items()
+    move_to(browser, browser.run("return plan.lineAt(arguments[0])", edge), click=1)
+    steps = {
+        i
+        for i, e in enumerate(plan._picture.edges)
+        if (e.source, e.target) in set(itertools.pairwise(path))
+    }
+    assert set(state(browser)["lit"]) == steps | {edge}
+
+
+def test_ends_of_edges_lead_to_whole_ones(browser: Browser, tmp_path: Path) -> None:
+    x = pt.vector("x")
+    outputs = [reverse(pt.cumsum(x * i)) for i in range(210)]
+    plan = pytensor_fuse.plan_fusion(FunctionGraph([x], outputs, clone=False))
+    open_plan(browser, tmp_path, plan)
+    assert "Short ends" in shown(browser, "panel")
+    drawing, picture = plan._drawing, plan._picture
+    assert len(drawing.hidden) == 210
+    (edge,) = picture.box_edges()[drawing.hidden[100]]
+    target = picture.edges[edge].target
+    browser.run(
+        "const [x, y] = plan.nodeAt(arguments[0]); plan.zoom(1 / plan.state().scale, x, y);", target
+    )
+    move_to(browser, browser.run("return plan.lineAt(arguments[0])", edge), click=1)
+    assert state(browser)["line"] == [edge]
+    assert f"not fused: {picture.edges[edge].why}" in shown(browser, "panel")
+    source = picture.nodes[picture.edges[edge].source].box
+    move_to(browser, browser.run("return plan.nodeAt(arguments[0])", target), click=1)
+    assert edge in state(browser)["lit"]
+    assert picture.boxes[source].kernel is not None
+
+
 def test_searching_jumps_and_highlights(browser: Browser, tmp_path: Path) -> None:
     plan = model(500)
     open_plan(browser, tmp_path, plan)
@@ -294,8 +349,7 @@ def test_the_keyboard_is_enough(browser: Browser, tmp_path: Path) -> None:
     plan = model(500)
     open_plan(browser, tmp_path, plan)
     press(browser, "e")
-    n_kernels = len(plan.kernels)
-    assert sum(state(browser)["open"]) == n_kernels
+    assert state(browser)["open"] == [len(box.nodes) > 1 for box in plan._picture.boxes]
     press(browser, "c")
     assert sum(state(browser)["open"]) == 0
     scale = state(browser)["scale"]

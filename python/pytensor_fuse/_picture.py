@@ -17,7 +17,7 @@ from pytensor_fuse import _core
 from pytensor_fuse._why_not import Unfusable, WhyNot, why_not
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Hashable, Iterator
 
     from pytensor.graph.basic import Variable
 
@@ -29,6 +29,9 @@ _LABEL = 22
 
 # How many kinds of op the second line of a kernel names.
 _SHOWN_OPS = 3
+
+# So many nodes that are alike and have the same neighbours share a box.
+_BUNDLE = 5
 
 
 class Kind(enum.Enum):
@@ -93,7 +96,7 @@ class Node:
 
 @dataclass(frozen=True)
 class Box:
-    """A kernel, or one node that is in none.
+    """A kernel, a node that is in none, or several that are alike and have the same neighbours.
 
     Attributes
     ----------
@@ -195,16 +198,26 @@ def picture(
         )
     )
     members = [nodes for nodes, _, _ in clusters.clusters()]
-    box_nodes, kernels = _boxes(len(applies) + len(leaves), members, pairs)
-    box_of = {node: i for i, nodes in enumerate(box_nodes) for node in nodes}
-
+    fused = {node for nodes in members for node in nodes}
     unfusable = Unfusable(graph, target)
     texts = _Texts()
+    ops = [texts.op(apply.op) for apply in applies]
+    kinds = [
+        Kind.FUSED if i in fused else Kind.UNFUSABLE if unfusable.reason(i) else Kind.ALONE
+        for i in range(len(applies))
+    ]
+    likenesses = [
+        (kind, op, i in results) for i, (kind, op) in enumerate(zip(kinds, ops, strict=True))
+    ]
+    likenesses += [(Kind.INPUT, "", node_of[variable] in results) for variable in leaves]
+    box_nodes, kernels = _boxes(likenesses, members, pairs)
+    box_of = {node: i for i, nodes in enumerate(box_nodes) for node in nodes}
+
     nodes = [
         Node(
-            kind=_kind(unfusable, i, kernels[box_of[i]]),
-            op=texts.op(apply.op),
-            label=_short(texts.op(apply.op)),
+            kind=kinds[i],
+            op=ops[i],
+            label=_short(ops[i]),
             names=tuple(str(variables[v].name) for v in makes[i] if variables[v].name),
             types=tuple(texts.type(variables[v].type) for v in makes[i]),
             constants=tuple(
@@ -214,7 +227,7 @@ def picture(
             trace=_trace(variables[v] for v in makes[i]),
             box=box_of[i],
         )
-        for i, apply in enumerate(applies)
+        for i in range(len(applies))
     ]
     for variable in leaves:
         leaf = variables[variable]
@@ -223,8 +236,8 @@ def picture(
             Node(
                 kind=Kind.INPUT,
                 op="",
-                label=_cut(leaf.name or texts.type(leaf.type)),
-                names=(leaf.name,) if leaf.name else (),
+                label=_cut(str(leaf.name or texts.type(leaf.type))),
+                names=(str(leaf.name),) if leaf.name else (),
                 types=(texts.type(leaf.type),),
                 constants=(),
                 results=tuple(results.get(i, ())),
@@ -244,49 +257,71 @@ def picture(
         for i, edge in enumerate(edges)
         if edge.why is not None and edge.why.path
     }
-    n_fused = sum(map(len, members))
     figures = (
         ("kernels", clusters.before[0], clusters.after[0]),
         ("arrays read and written", clusters.before[1], clusters.after[1]),
-        ("nodes", len(applies), len(applies) - n_fused + len(members)),
+        ("nodes", len(applies), len(applies) - len(fused) + len(members)),
     )
     boxes = tuple(_box(box, kernel, nodes) for box, kernel in zip(box_nodes, kernels, strict=True))
     return Picture(tuple(nodes), boxes, edges, figures, paths)
 
 
 def _boxes(
-    n_nodes: int, members: list[list[int]], pairs: list[tuple[int, int]]
+    likenesses: list[tuple[Kind, str, bool]],
+    members: list[list[int]],
+    pairs: list[tuple[int, int]],
 ) -> tuple[list[list[int]], list[int | None]]:
     """Return the nodes of each box, the boxes in a topological order, and their kernels."""
     kernel_of = {node: k for k, nodes in enumerate(members) for node in nodes}
-    boxes: list[list[int]] = []
-    kernels: list[int | None] = []
-    for node in range(n_nodes):
-        kernel = kernel_of.get(node)
-        if kernel is None or members[kernel][0] == node:
-            boxes.append([node] if kernel is None else members[kernel])
-            kernels.append(kernel)
+    alone = [[node] for node in range(len(likenesses)) if node not in kernel_of]
+    boxes = [*members, *_bundles(alone, likenesses, [*members, *alone], pairs)]
+    boxes.sort(key=min)
     box_of = {node: i for i, nodes in enumerate(boxes) for node in nodes}
     between = dict.fromkeys((box_of[a], box_of[b]) for a, b in pairs if box_of[a] != box_of[b])
     sources, targets = [a for a, _ in between], [b for _, b in between]
     order = _core.Graph(len(boxes), sources, targets).toposort().tolist()
-    return [boxes[i] for i in order], [kernels[i] for i in order]
+    return [boxes[i] for i in order], [kernel_of.get(boxes[i][0]) for i in order]
 
 
-def _kind(unfusable: Unfusable, node: int, kernel: int | None) -> Kind:
-    if kernel is not None:
-        return Kind.FUSED
-    return Kind.ALONE if unfusable.reason(node) is None else Kind.UNFUSABLE
+def _bundles(
+    alone: list[list[int]],
+    likenesses: list[tuple[Kind, str, bool]],
+    boxes: list[list[int]],
+    pairs: list[tuple[int, int]],
+) -> list[list[int]]:
+    """Put nodes that are alike, and have the same neighbours, together where they are many.
+
+    None of them leads to another, or a neighbour would lead to itself: no cycle comes of it.
+    """
+    box_of = {node: i for i, nodes in enumerate(boxes) for node in nodes}
+    neighbours: list[tuple[set[int], set[int]]] = [(set(), set()) for _ in likenesses]
+    for source, target in pairs:
+        neighbours[source][1].add(box_of[target])
+        neighbours[target][0].add(box_of[source])
+    alike: dict[Hashable, list[int]] = {}
+    for (node,) in alone:
+        before, after = map(frozenset, neighbours[node])
+        alike.setdefault((likenesses[node], before, after), []).append(node)
+    bundles: list[list[int]] = []
+    for nodes in alike.values():
+        bundles += [nodes] if len(nodes) >= _BUNDLE else [[node] for node in nodes]
+    return bundles
 
 
 def _box(members: list[int], kernel: int | None, nodes: list[Node]) -> Box:
-    if kernel is None:
-        node = nodes[members[0]]
-        return Box(tuple(members), None, node.label, node.caption)
-    ops = Counter(nodes[i].label for i in members).most_common()
-    shown = [f"{op} \u00d7{n}" if n > 1 else op for op, n in ops[:_SHOWN_OPS]]
-    caption = ", ".join(shown) + (", \u2026" if len(ops) > _SHOWN_OPS else "")
-    return Box(tuple(members), kernel, f"kernel {kernel}: {len(members)} nodes", caption)
+    first = nodes[members[0]]
+    if len(members) == 1:
+        return Box(tuple(members), None, first.label, first.caption)
+    counts = Counter(nodes[i].label for i in members).most_common()
+    shown = [f"{label} \u00d7{n}" if n > 1 else label for label, n in counts[:_SHOWN_OPS]]
+    caption = ", ".join(shown) + (", \u2026" if len(counts) > _SHOWN_OPS else "")
+    if kernel is not None:
+        label = f"kernel {kernel}: {len(members)} nodes"
+    elif first.kind is Kind.INPUT:
+        label = f"{len(members)} inputs"
+    else:
+        label, caption = f"{len(members)} \u00d7 {first.label}", first.kind.value
+    return Box(tuple(members), kernel, label, caption)
 
 
 class _Texts:

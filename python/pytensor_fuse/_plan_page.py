@@ -44,6 +44,12 @@ made; click a node, a kernel or an edge.</p>
 <kbd>Enter</kbd> open or close the chosen kernel</p>
 """
 
+_STUBS = """
+<h3>Short ends</h3>
+<p>Edges of boxes that have very many are drawn at their ends only. Click an end, or the box, to see
+them whole.</p>
+"""
+
 
 def plan_page(drawing: Drawing, title: str) -> str:
     """Return the page; ``title`` is plain text."""
@@ -60,7 +66,7 @@ def plan_page(drawing: Drawing, title: str) -> str:
         '<main id="stage"><canvas id="picture" tabindex="0" role="img" aria-label="Graph of the '
         'plan; the panel describes what is chosen"></canvas>'
         f'<div id="legend">{_legend()}</div><div id="tip" hidden></div></main>'
-        f'<aside id="panel" aria-live="polite">{_HELP}</aside>'
+        f'<aside id="panel" aria-live="polite">{_HELP}{_STUBS if drawing.hidden else ""}</aside>'
     )
     return _page.page(
         title,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from pytensor_fuse._drawing import Drawing, Places
 from pytensor_fuse._page import escape
-from pytensor_fuse._picture import Kind, Node
+from pytensor_fuse._picture import Box, Kind, Node
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,12 +49,12 @@ def svg(drawing: Drawing) -> str:
     height = 2 * _MARGIN + max(bottoms, default=0.0)
     grounds, kernels = [], []
     for box, rectangle in zip(picture.boxes, boxes, strict=True):
-        if box.kernel is not None and is_open:
-            pale, _, line = _kernel_colours(box.kernel)
+        if len(box.nodes) > 1 and is_open:
+            pale, _, line = _box_colours(drawing, box)
             grounds.append(_frame(rectangle, pale, line, 8.0))
             grounds.append(_text(rectangle, (10.0, 15.0), box.label, line, 11.5, bold=True))
-        elif box.kernel is not None:
-            _, fill, line = _kernel_colours(box.kernel)
+        elif len(box.nodes) > 1:
+            _, fill, line = _box_colours(drawing, box)
             shapes = (
                 _frame(rectangle, fill, line, 7.0)
                 + _text(rectangle, (9.0, 16.0), box.label, _TEXT, 12.0, bold=True)
@@ -64,7 +64,7 @@ def svg(drawing: Drawing) -> str:
     shown = [
         _node(node, rectangle, picture.boxes[node.box].kernel)
         for node, rectangle in zip(picture.nodes, nodes, strict=True)
-        if is_open or picture.boxes[node.box].kernel is None
+        if is_open or len(picture.boxes[node.box].nodes) == 1
     ]
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" '
@@ -85,7 +85,7 @@ def _node_rectangle(
     drawing: Drawing, boxes: list[_Rectangle], node: int, is_open: bool
 ) -> _Rectangle:
     box = drawing.picture.nodes[node].box
-    if not is_open or drawing.picture.boxes[box].kernel is None:
+    if not is_open or len(drawing.picture.boxes[box].nodes) == 1:
         return boxes[box]
     x, y, w, h = drawing.inner[node]
     return boxes[box][0] + x, boxes[box][1] + y, w, h
@@ -183,6 +183,13 @@ def _text(
         f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size:g}" fill="{colour}"{weight}>'
         f"{_escape(text)}</text>"
     )
+
+
+def _box_colours(drawing: Drawing, box: Box) -> tuple[str, str, str]:
+    """Return the ground, fill and border of a box of several nodes."""
+    if box.kernel is not None:
+        return _kernel_colours(box.kernel)
+    return _BACKGROUND, *_COLOURS[drawing.picture.nodes[box.nodes[0]].kind]
 
 
 def _kernel_colours(kernel: int) -> tuple[str, str, str]:

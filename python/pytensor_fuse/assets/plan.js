@@ -31,10 +31,10 @@
     if (from === to) edgesInside[from].push(edge);
     else append(edgesBetween, from * nBoxes + to, edge);
   });
-  const isKernel = (box) => boxes.kernel[box] >= 0;
+  // A box of several nodes: a kernel, or nodes that are alike and have the same neighbours.
+  const isGroup = (box) => members[box].length > 1;
   const op = (node) => strings[nodes.op[node]];
   const label = (node) => strings[nodes.label[node]];
-  const kindOf = (box) => nodes.kind[members[box][0]];
   const texts = Array.from({ length: nNodes }, (_, node) =>
     [op(node), label(node), ...listed(nodes.names[node]), ...listed(nodes.types[node])]
       .join("\n").toLowerCase());
@@ -129,7 +129,7 @@
   // The rectangle of a node: its own in an open kernel, else that of its box.
   function nodeRectangle(node) {
     const box = nodes.box[node];
-    if (!isKernel(box) || !open[box]) return [left[box], top[box], width[box], height[box]];
+    if (!isGroup(box) || !open[box]) return [left[box], top[box], width[box], height[box]];
     const [x, y, w, h] = nodes.inner.slice(4 * node, 4 * node + 4);
     return [left[box] + x, top[box] + y, w, h];
   }
@@ -167,7 +167,9 @@
     const [[x0, y0], [x1, y1]] = [points[0], points[points.length - 1]];
     path.moveTo(x0, y0);
     path.lineTo(x0 + STUB, y0);
+    path.arc(x0 + STUB, y0, 1, 0, 7);
     path.moveTo(x1 - STUB, y1);
+    path.arc(x1 - STUB, y1, 1, 0, 7);
     path.lineTo(x1, y1);
     return path;
   }
@@ -235,8 +237,16 @@
     const addNode = (node) => { thing.nodes.add(node); thing.boxes.add(nodes.box[node]); };
     if (thing.line) {
       thing.lines.add(thing.line);
+      // The steps of the path that makes it a cycle.
+      const steps = new Set();
       for (const edge of thing.line.edges) {
-        [edges.source[edge], edges.target[edge], ...(edges.path[edge] ?? [])].forEach(addNode);
+        const path = edges.path[edge] ?? [];
+        [edges.source[edge], edges.target[edge], ...path].forEach(addNode);
+        path.slice(1).forEach((node, i) => steps.add(path[i] * nNodes + node));
+      }
+      for (const each of lines) {
+        const isStep = (edge) => steps.has(edges.source[edge] * nNodes + edges.target[edge]);
+        if (steps.size && each.edges.some(isStep)) thing.lines.add(each);
       }
       return;
     }
@@ -265,7 +275,7 @@
   }
 
   function setAll(state) {
-    for (let box = 0; box < nBoxes; box++) open[box] = state && isKernel(box);
+    for (let box = 0; box < nBoxes; box++) open[box] = state && isGroup(box);
     base = state ? DATA.expanded : DATA.collapsed;
     arrange();
     fit();
@@ -323,7 +333,8 @@
   }
 
   // Neighbours in the plan get hues that are far apart.
-  function kernelColours(box) {
+  function boxColours(box) {
+    if (boxes.kernel[box] < 0) return [colours.ground, ...nodeColours(members[box][0])];
     const hue = (boxes.kernel[box] * 137.508 + 205) % 360;
     return dark.matches
       ? [`hsl(${hue} 32% 17%)`, `hsl(${hue} 34% 30%)`, `hsl(${hue} 50% 62%)`]
@@ -333,7 +344,7 @@
   function nodeColours(node) {
     const kind = nodes.kind[node];
     if (kind === FUSED) {
-      const [, fill, stroke] = kernelColours(nodes.box[node]);
+      const [, fill, stroke] = boxColours(nodes.box[node]);
       return [fill, stroke];
     }
     const name = kind === ALONE ? "alone" : kind === INPUT ? "input" : "unfusable";
@@ -371,16 +382,20 @@
     paintLines(isSeen);
     for (const box of inSight) {
       if (open[box]) members[box].forEach(paintNode);
-      else if (isKernel(box)) paintKernel(box);
+      else if (isGroup(box)) paintClosed(box);
       else paintNode(members[box][0]);
     }
   }
+
+  const MANY = 60;
 
   function paintLines(isSeen) {
     const thin = Math.max(1, 0.55 / view.scale);
     context.lineWidth = thin;
     context.strokeStyle = colours.edge;
-    context.globalAlpha = chosen ? 0.16 : view.scale < TEXT ? 0.6 : 0.75;
+    // From afar thousands of lines would hide the boxes.
+    const afar = Math.min(0.6, 2000 / Math.max(lines.length, 1));
+    context.globalAlpha = chosen ? 0.16 : view.scale < TEXT ? afar : 0.75;
     if (view.scale < 0.3) context.stroke(allLines);
     else {
       for (const each of lines) {
@@ -390,12 +405,15 @@
     context.globalAlpha = 1;
     const bright = new Set(chosen ? chosen.lines : []);
     if (hovered && hovered.line) bright.add(hovered.line);
-    context.lineWidth = Math.max(2, 1.6 / view.scale);
+    // Very many would hide what they lead to.
+    context.lineWidth = bright.size > MANY ? thin : Math.max(2, 1.6 / view.scale);
+    if (bright.size > MANY) context.globalAlpha = 0.45;
     for (const each of bright) {
       context.strokeStyle = each.edges.some((edge) => edges.why[edge] >= 0) ? colours.bad : colours.accent;
       context.stroke(each.path);
       if (view.scale >= 0.25) paintHead(each);
     }
+    context.globalAlpha = 1;
     if (view.scale >= TEXT && !chosen) {
       context.globalAlpha = 0.75;
       for (const each of lines) if (isSeen(...each.bounds)) paintHead(each);
@@ -434,6 +452,7 @@
       context.stroke();
     }
     if (ring) {
+      context.globalAlpha = 1;
       context.strokeStyle = ring;
       context.lineWidth = Math.max(3, 2.5 / view.scale);
       context.beginPath();
@@ -456,13 +475,13 @@
 
   function ringOf(node, box) {
     if (chosen && (node !== undefined ? chosen.node === node : chosen.box === box)) return colours.accent;
-    const isFound = node !== undefined && (open[box] || !isKernel(box))
+    const isFound = node !== undefined && (open[box] || !isGroup(box))
       ? foundNodes.has(node) : members[box].some((member) => foundNodes.has(member));
     return foundNodes.size && isFound ? colours.found : null;
   }
 
   function paintGround(box) {
-    const [fill, , stroke] = kernelColours(box);
+    const [fill, , stroke] = boxColours(box);
     context.globalAlpha = isDim(box) ? 0.35 : 1;
     const ring = chosen && chosen.box === box && chosen.node === undefined ? colours.accent : null;
     context.fillStyle = fill;
@@ -486,8 +505,8 @@
     context.stroke();
   }
 
-  function paintKernel(box) {
-    const [, fill, stroke] = kernelColours(box);
+  function paintClosed(box) {
+    const [, fill, stroke] = boxColours(box);
     context.globalAlpha = isDim(box) ? 0.3 : 1;
     const [x, y, w, h] = [left[box], top[box], width[box], height[box]];
     frame(x, y, w, h, 7, fill, stroke, ringOf(undefined, box));
@@ -496,7 +515,7 @@
       write(strings[boxes.caption[box]], x + 9, y + 31, 11, colours.faint);
       paintToggle(box, stroke);
     } else if (view.scale >= BIG_TEXT) {
-      writeBig(`${boxes.kernel[box]}: ${members[box].length} nodes`, x, y, w, h, colours.text);
+      writeBig(strings[boxes.label[box]].replace(/^kernel |\{.*/g, ""), x, y, w, h, colours.text);
     }
     if (boxes.results[box]) paintResult(x, y, w, h);
     context.globalAlpha = 1;
@@ -554,7 +573,7 @@
     let ground = null;
     for (let box = 0; box < nBoxes; box++) {
       if (!isIn([left[box], top[box], width[box], height[box]])) continue;
-      if (!isKernel(box)) return { node: members[box][0] };
+      if (!isGroup(box)) return { node: members[box][0] };
       const [tx, ty, side] = toggleSquare(box);
       if (view.scale >= TEXT && isIn([tx - 2, ty - 2, side + 4, side + 4])) return { box, toggle: true };
       if (!open[box]) return { box };
@@ -628,7 +647,7 @@
   // For a line of one edge its ends and the reason; for one of several each reason with its number.
   function lineTexts(each) {
     const name = (box, node) =>
-      isKernel(box) && !open[box] ? `kernel ${boxes.kernel[box]}` : op(node) || label(node);
+      isGroup(box) && !open[box] ? strings[boxes.label[box]].replace(/(kernel .*):.*/, "$1") : op(node) || label(node);
     const first = each.edges[0];
     const head = `${name(each.from, edges.source[first])} \u2192 ${name(each.to, edges.target[first])}`;
     const counts = new Map();
@@ -652,25 +671,29 @@
       if (path) parts.push(...nodeList("The path between", path));
     } else if (chosen.node !== undefined) {
       const box = nodes.box[chosen.node];
-      if (isKernel(box)) {
-        parts.push(element("h3", "In"), entry(strings[boxes.label[box]], () => visit({ box })));
+      if (isGroup(box)) {
+        parts.push(...list("In", [box], () => entry(strings[boxes.label[box]], () => visit({ box }))));
       }
       parts.push(...edgeList("Reads", readsOf[chosen.node], edges.source));
       parts.push(...edgeList("Read by", readersOf[chosen.node], edges.target));
     } else {
       const box = chosen.box;
-      parts.push(entry(open[box] ? "Collapse" : "Expand", () => toggle(box)));
+      parts.push(button(open[box] ? "Collapse" : "Expand", () => toggle(box)));
       parts.push(...nodeList("Nodes", members[box]));
     }
     panel.replaceChildren(...parts);
     panel.scrollTop = 0;
   }
 
+  function button(text, act) {
+    const made = element("button", text);
+    made.addEventListener("click", act);
+    return made;
+  }
+
   function entry(text, act) {
     const item = element("li");
-    const button = element("button", text);
-    button.addEventListener("click", act);
-    item.append(button);
+    item.append(button(text, act));
     return item;
   }
 
@@ -680,7 +703,7 @@
     entries.append(...items.slice(0, SHOWN_ENTRIES).map(make));
     const rest = items.length - SHOWN_ENTRIES;
     if (rest > 0) entries.append(element("li", `and ${rest} more`, "faint"));
-    return [element("h3", `${title} (${items.length})`), entries];
+    return [element("h3", items.length > 1 ? `${title} (${items.length})` : title), entries];
   }
 
   const nodeName = (node) =>
@@ -724,7 +747,7 @@
     byId("found").textContent = `${current + 1} of ${found.length}`;
     const node = found[current];
     const box = nodes.box[node];
-    if (isKernel(box) && !open[box] && members[box].length <= OPENED) toggle(box);
+    if (isGroup(box) && !open[box] && members[box].length <= OPENED) toggle(box);
     visit({ node });
   }
 
@@ -865,6 +888,7 @@
     },
     places: () => ({ left: [...left], top: [...top], width: [...width], height: [...height] }),
     state: () => ({ open: [...open], node: chosen?.node, box: chosen?.box, line: chosen?.line?.edges,
+      lit: [...(chosen?.lines ?? [])].flatMap((each) => each.edges),
       found, current, scale: view.scale, nLines: lines.length }),
     fit, zoom, paint,
   };

@@ -12,15 +12,15 @@
 //!   two columns that few edges connect, and goes on in the next row.
 //!
 //! # Choice of the library
-//! Measured at 10,000 nodes with 20,000 edges, from operands among the last 20 nodes and from
-//! operands anywhere before:
+//! Measured at 10,000 nodes with 20,000 edges, whose sources are among the 20 nodes before the
+//! target ("near") or any nodes before it ("far"), on two shared cores:
 //!
-//! - `rust-sugiyama` 0.4 takes 0.5 s and 3 s, gives the same drawing in every process, and failed on
-//!   no graph but for its stack: it recurses along paths, and 100,000 nodes in a row overflow 8 MiB.
-//!   So it runs on a thread of its own whose stack is large enough for [`VERTEX_LIMIT`]. Its network
-//!   simplex for the columns takes 13 s (and minutes on less local graphs), its search for
-//!   components 35 s for isolated nodes, and it does not say where long edges go: hence columns,
-//!   components and bends are our own.
+//! - `rust-sugiyama` 0.4 takes 0.3 s (near) and 4 s (far), bends included, gives the same drawing in
+//!   every process, and failed on no graph but for its stack: it recurses along paths, and 100,000
+//!   nodes in a row overflow 8 MiB. So it runs on a thread of its own whose stack is large enough
+//!   for [`VERTEX_LIMIT`], up to which the far graphs took 0.7 s. Its network simplex for the columns
+//!   takes 13 s (near), its search for components 35 s for isolated nodes, and it does not say where
+//!   long edges go: hence columns, components and bends are our own.
 //! - `dagre` 0.1 (a port of dagre.js) takes 2 s for 500 nodes with 1,000 edges.
 //!
 //! Components above the limit, or on which the library fails, are ordered by two barycentre sweeps
@@ -36,9 +36,10 @@ use crate::quotient::find;
 use crate::toposort::toposort;
 
 /// Nodes and bends of a component up to which the library lays it out.
-pub const VERTEX_LIMIT: usize = 30_000;
+pub const VERTEX_LIMIT: usize = 12_000;
 
-/// Bytes of stack that the library may take per vertex; it takes half of that in debug builds.
+/// Bytes of stack that the library may take per vertex: four times what it took at most, in debug
+/// builds.
 const STACK_PER_VERTEX: usize = 2048;
 
 /// Vertices up to which neighbours are also exchanged one by one to reduce crossings.
@@ -52,6 +53,9 @@ const BEND_GAP: f64 = 4.0;
 
 /// Width of the whole drawing over its height, as far as rows can make it.
 const ASPECT: f64 = 1.7;
+
+/// Columns up to which a component is never cut.
+const COLUMNS_UNCUT: usize = 24;
 
 /// Edges that may connect one row of a component with the next.
 const EDGES_BETWEEN_ROWS: usize = 3;
@@ -461,7 +465,7 @@ fn cut(
     gaps: Gaps,
 ) -> Vec<std::ops::Range<usize>> {
     let n_columns = widths.len();
-    if total_width(widths, gaps) <= 2.0 * row_width {
+    if n_columns <= COLUMNS_UNCUT || total_width(widths, gaps) <= 2.0 * row_width {
         return std::iter::once(0..n_columns).collect();
     }
     let mut ranges = Vec::new();

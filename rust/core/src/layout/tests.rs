@@ -69,6 +69,26 @@ proptest! {
     }
 
     #[test]
+    fn long_graphs_go_on_in_the_next_row(
+        n_nodes in 25u32..90,
+        skips in proptest::collection::vec((any::<proptest::sample::Index>(), 2u32..5), 0..12),
+    ) {
+        let (mut sources, mut targets): (Vec<u32>, Vec<u32>) =
+            (1..n_nodes).map(|node| (node - 1, node)).unzip();
+        for (start, length) in skips {
+            let start = start.index(n_nodes as usize) as u32;
+            if start + length < n_nodes {
+                sources.push(start);
+                targets.push(start + length);
+            }
+        }
+        let graph = Graph::new(n_nodes as usize, &sources, &targets).expect("edges are in range");
+        let layout = lay_out(&graph, VERTEX_LIMIT);
+        check(&graph, &layout);
+        prop_assert!(layout.pieces.iter().any(|&piece| piece > 0));
+    }
+
+    #[test]
     fn the_same_without_the_library(graph in dags(40)) {
         check(&graph, &lay_out(&graph, 0));
     }
@@ -138,7 +158,18 @@ fn a_path_as_long_as_the_library_takes_does_not_overflow_the_stack() {
     let graph = chain(VERTEX_LIMIT as u32);
     let layout = lay_out(&graph, VERTEX_LIMIT);
     let n_rows = 1 + layout.pieces.iter().max().expect("there are nodes");
-    assert!(n_rows > 50, "{n_rows} rows");
+    assert!(n_rows > 20, "{n_rows} rows");
+}
+
+#[test]
+fn short_paths_stay_in_one_row() {
+    for n_nodes in [2, 10, 24] {
+        assert!(lay_out(&chain(n_nodes), VERTEX_LIMIT).pieces.iter().all(|&piece| piece == 0));
+    }
+    let layout = lay_out(&chain(400), VERTEX_LIMIT);
+    let height = layout.y.iter().copied().fold(0.0, f64::max);
+    let width = layout.x.iter().copied().fold(0.0, f64::max);
+    assert!((0.8..4.0).contains(&(width / height)), "{width} by {height}");
 }
 
 #[test]
