@@ -56,7 +56,7 @@ from pytensor.graph.rewriting.basic import (
 from pytensor_fuse._compat import WRAPPERS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from types import FrameType
 
     from pytensor.graph.basic import Apply
@@ -140,6 +140,14 @@ def _tracker_of(rewriter: NodeRewriter) -> OpToRewriterTracker | None:
     return None if tracker.untracked_rewrites else tracker
 
 
+# What passes without node rewriters have in the place of a dictionary of their own.
+_NOTHING: dict[Any, Any] = {}
+
+
+def _nothing_tracked(op: Op) -> list[NodeRewriter]:
+    return []
+
+
 class Frame:
     """A pass that runs or has run, or a call of a function's maker."""
 
@@ -173,6 +181,7 @@ class Frame:
         "tallies",
         "times",
         "told",
+        "tracked_by",
         "tracker",
         "walk",
         "walked",
@@ -199,12 +208,13 @@ class Frame:
         self.n_walked = self.n_offered = 0
         # What tells a pass which node rewriters to try, and the passes that it runs beside these.
         self.tracker: OpToRewriterTracker | None = None
+        self.tracked_by: Callable[[Op], list[NodeRewriter]] = _nothing_tracked
         self.passes: tuple[GraphRewriter, ...] = ()
         self.asked: dict[int, tuple[list[NodeRewriter], list[Tally]]] = {}
         # Whether the pass's own profile is known, and what it says of each rewriter.
         self.told = False
-        self.times: dict[Any, float] = {}
-        self.fired: list[dict[Any, int]] = []
+        self.times: dict[Any, float] = _NOTHING
+        self.fired: Sequence[dict[Any, int]] = ()
         self.frames: list[Frame] = []
         self.tallies: dict[object, Tally] = {}
         self.rounds: tuple[Any, ...] | None = None
@@ -227,7 +237,7 @@ class Frame:
 
     def tries(self, op: Op) -> Iterator[NodeRewriter]:
         """Yield the node rewriters that track ``op``, for as long as the pass goes on with them."""
-        rewriters = vars(self.tracker)["get_trackers"](op)
+        rewriters = self.tracked_by(op)
         # The tracker keeps one list for each op; so do we, for its address.
         known = self.asked.get(id(rewriters))
         if known is None:
@@ -248,7 +258,7 @@ class Frame:
                 tally = self.tally(rewriter)
                 tally.seconds = seconds
                 tally.fired = sum(counts.get(rewriter, 0) for counts in self.fired)
-        self.times, self.fired = {}, []
+        self.times, self.fired = _NOTHING, ()
 
     def _add_within(self, seconds: float) -> None:
         tally = self.within
@@ -504,7 +514,7 @@ def _hook_pass(kind: type) -> None:
     if not callable(method) or getattr(method, "__isabstractmethod__", False):
         return
     if not issubclass(kind, WRAPPERS):
-        _replace(kind, "apply", _traced_apply(method))
+        _replace(kind, "apply", _traced_apply(kind, method))
 
 
 def _hook_node_rewriter(kind: type) -> None:
@@ -535,10 +545,13 @@ def _hook_new(base: type[Any], hook: Callable[[type], None]) -> Callable[..., No
     return hook_new
 
 
-def _traced_apply(apply: Method) -> Method:
+def _traced_apply(kind: type, apply: Method) -> Method:
+    state = _state
+    is_walk = issubclass(kind, WalkingGraphRewriter)
+    is_equilibrium = issubclass(kind, EquilibriumGraphRewriter)
+
     @wraps(apply)
-    def traced(self: GraphRewriter, fgraph: FunctionGraph, *args: Any, **kwargs: Any) -> Any:
-        state = _state
+    def traced(self: Any, fgraph: FunctionGraph, *args: Any, **kwargs: Any) -> Any:
         parent = state.frame
         if not _listeners and parent is None:
             return apply(self, fgraph, *args, **kwargs)
@@ -562,18 +575,19 @@ def _traced_apply(apply: Method) -> Method:
             assert parent.counter is not None
             counter = parent.counter
         frame.counter = counter
-        if isinstance(self, WalkingGraphRewriter) and self.node_rewriter is not None:
+        if is_walk and self.node_rewriter is not None:
             frame.walked = self.node_rewriter
             frame.walk = frame.current = frame.tally(self.node_rewriter)
             _watch(self.node_rewriter)
-        elif isinstance(self, EquilibriumGraphRewriter):
+        elif is_equilibrium:
             frame.tracker = self.node_tracker
+            frame.tracked_by = vars(self.node_tracker)["get_trackers"]
             frame.passes = (
                 *self.global_rewriters,
                 *self.final_rewriters,
                 *self.cleanup_rewriters,
             )
-        if parent is not None and self in parent.passes:
+        if parent is not None and frame.within is not None and self in parent.passes:
             frame.within = None
         outer, counter.frame = counter.frame, frame
         created, removed = counter.created, counter.removed
@@ -582,7 +596,8 @@ def _traced_apply(apply: Method) -> Method:
         error: BaseException | None = None
         try:
             result = apply(self, fgraph, *args, **kwargs)
-            _take_profile(frame, result)
+            if is_walk or is_equilibrium:
+                _take_profile(frame, result)
             return result
         except BaseException as raised:
             error = raised

@@ -217,7 +217,7 @@ def _call_details(call: TracedCall) -> str:
 
 
 def _details(each: TracedPass) -> str:
-    lines = [f"{each.kind}; by itself {seconds_text(each.own)}"]
+    lines = [f"{each.kind}; without passes inside {seconds_text(each.own)}"]
     if each.runs > 1:
         lines[0] += f"; {each.runs} runs, added up"
     else:

@@ -135,7 +135,11 @@
     wanted = search.value.trim().toLowerCase();
     chart.classList.toggle("searching", wanted !== "");
     const matching = boxes.filter((box) => wanted && box.lower.includes(wanted));
-    const sum = matching.reduce((total, box) => total + box.width, 0);
+    // What is within another that matches is not counted again.
+    const outer = matching.filter((box) => !matching.some((other) =>
+      other.depth < box.depth && other.start <= box.start + 1e-9
+      && other.start + other.width >= box.start + box.width - 1e-9));
+    const sum = outer.reduce((total, box) => total + box.width, 0);
     found.textContent = wanted ? `${matching.length} boxes, ${duration(sum)}` : "";
     for (const row of rows) {
       row.hidden = wanted !== "" && !row.cells[0].textContent.toLowerCase().includes(wanted);
