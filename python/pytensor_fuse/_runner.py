@@ -80,9 +80,7 @@ def main(arguments: list[str]) -> None:
             _fail(f"unknown option {option}; see python -m pytensor_fuse --help", code=2)
         case ["audit" | "plan" as command, *rest] if not os.path.isfile(command):
             _say_if_off()
-            from pytensor_fuse import _cli
-
-            _cli.run(command, rest)
+            _run_tool(command, rest)
         case [path, *rest]:
             _say_if_off()
             _run_script(path, rest)
@@ -172,6 +170,14 @@ def _report(trace: Trace, wanted: _Tracing) -> None:
             _page.write(wanted.json, json.dumps(trace.to_dict(), allow_nan=False))
     except OSError as error:
         _say(f"can't write the trace: {error}")
+
+
+def _run_tool(command: str, arguments: list[str]) -> NoReturn:
+    global _began
+    from pytensor_fuse import _cli
+
+    _began = True
+    _cli.run(command, arguments)
 
 
 def _run_script(path: str, arguments: list[str]) -> None:
