@@ -110,6 +110,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         "test_freeze",
         "test_compiled",
         "test_joins",
+        "test_trace",
         "test_import",
     ]
     items.sort(key=lambda item: order.index(item.path.stem) if item.path.stem in order else -1)

@@ -4,8 +4,12 @@ import atexit
 import os
 import shutil
 import tempfile
+from collections.abc import Iterator
 
+import pytest
 from hypothesis import HealthCheck, settings
+
+from browser import Browser, start_browser
 
 
 def _use_own_compiledir() -> None:
@@ -40,3 +44,11 @@ settings.register_profile(
 )
 settings.register_profile("deep", max_examples=2000, print_blob=True, **_common)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """One headless Chromium for the session; where there is none, the test is skipped."""
+    started = start_browser()
+    yield started
+    started.driver.quit()

@@ -1,6 +1,7 @@
 """``python -m pytensor_fuse`` runs a program as Python does, with the pass on."""
 
 import multiprocessing
+import os
 import signal
 import subprocess
 import sys
@@ -247,7 +248,9 @@ if __name__ == "__main__":
 @pytest.mark.parametrize("option", ["-h", "--help"])
 def test_help(option):
     done = run_process(*MAIN, option)
-    assert done.stdout.startswith("usage: python -m pytensor_fuse script.py [argument ...]\n")
+    assert done.stdout.startswith(
+        "usage: python -m pytensor_fuse [option ...] script.py [argument ...]\n"
+    )
     assert "PYTENSOR_FUSE=0" in done.stdout
     assert done.stderr == ""
 
@@ -258,6 +261,14 @@ def test_help(option):
         ([], 2, "no program to run"),
         (["-m"], 2, "-m needs the name of a module"),
         (["--fast", "x.py"], 2, "unknown option --fast; see python -m pytensor_fuse --help"),
+        (["--trace"], 2, "no program to run"),
+        (["--trace", "--fast", "x.py"], 2, "unknown option --fast; see"),
+        (["--trace=yes", "x.py"], 2, "unknown option --trace=yes; see"),
+        (["--trace-html"], 2, "--trace-html needs the name of a file"),
+        (["--trace-html", "folder", "program.py"], 2, "--trace-html: 'folder' is not the name"),
+        (["--trace-html=", "program.py"], 2, "--trace-html: '' is not the name of a file"),
+        (["--trace-json", "nowhere/t.json", "program.py"], 2, "--trace-json: can't write 'nowhere"),
+        (["--trace", "-m", "nowhere"], 1, "no module named nowhere"),
         (["nowhere.py"], 2, "can't open 'nowhere.py': No such file or directory"),
         (["folder"], 2, "can't open 'folder': Is a directory"),
         (["-m", "nowhere"], 1, "no module named nowhere"),
@@ -275,10 +286,98 @@ def test_wrong_arguments(arguments, code, line, programs):
     assert done.returncode == code
     assert done.stderr.splitlines()[0].startswith(f"pytensor_fuse: {line}")
     assert "Traceback" not in done.stderr
-    if arguments:
+    if "no program" not in line:
         assert len(done.stderr.splitlines()) == 1
 
 
 def test_importing_the_main_module_runs_nothing():
     done = run_process("-c", "import pytensor_fuse.__main__, pytensor_fuse._runner")
     assert (done.stdout, done.stderr) == ("", "")
+
+
+COMPILES = """
+import sys
+import pytensor, pytensor.tensor as pt
+x = pt.vector("x")
+f = pytensor.function([x], pt.exp(x) * 1, mode="FAST_COMPILE", name="the function")
+print(f([0.0]), sys.argv)
+"""
+
+
+@pytest.mark.parametrize(
+    ("ending", "code"),
+    [("", 0), ("sys.exit(3)", 3), ("sys.exit('why')", 1), ("1 / 0", 1), ("raise SystemExit", 0)],
+)
+@pytest.mark.parametrize("arguments", [["compiles.py"], ["-m", "compiles"]])
+def test_trace(arguments, ending, code, programs):
+    (programs / "compiles.py").write_text(COMPILES + ending)
+    plain = run_process(*arguments, "a", "--trace", cwd=programs, check=False)
+    done = run_process(*MAIN, "--trace", *arguments, "a", "--trace", cwd=programs, check=False)
+    assert done.stdout == plain.stdout
+    assert done.returncode == plain.returncode == code
+    # The trace comes last, after what Python says of the end.
+    said, _, trace = done.stderr.partition("1 call of pytensor.function in ")
+    assert said == plain.stderr or "Traceback" in said
+    assert "the function at compiles.py:5" in trace
+    assert "canonicalize" in trace
+
+
+def test_trace_to_files(programs):
+    (programs / "compiles.py").write_text(COMPILES + "import os\nos.chdir('/')")
+    done = run_process(
+        *MAIN, "--trace-html=t.html", "--trace-json", "t.json", "compiles.py", cwd=programs
+    )
+    assert done.stderr == ""
+    assert (programs / "t.html").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+    run_process(
+        "-c",
+        "import json, pytensor_fuse as p\n"
+        "trace = p.Trace.from_dict(json.load(open('t.json')))\n"
+        "assert trace.calls[0].name == 'the function'",
+        cwd=programs,
+    )
+
+
+def test_a_traced_program_sets_flags_and_compiles_as_it_ends(programs):
+    (programs / "flags.py").write_text(
+        """
+import os, sys, atexit
+assert "numpy" not in sys.modules
+os.environ["PYTENSOR_FLAGS"] = "exception_verbosity=high"
+import pytensor, pytensor.tensor as pt
+print(pytensor.config.exception_verbosity)
+def compile_one():
+    x = pt.vector("x")
+    pytensor.function([x], x + 1, mode="FAST_COMPILE", name="at the end")
+atexit.register(compile_one)
+"""
+    )
+    done = run_process(*MAIN, "--trace", "flags.py", cwd=programs)
+    assert done.stdout == "high\n"
+    assert "at the end" in done.stderr
+
+
+def test_trace_of_a_program_without_pytensor(programs):
+    done = run_process(*MAIN, "--trace", "program.py", cwd=programs)
+    assert "function" in done.stdout
+    assert done.stderr == ("pytensor_fuse: nothing to trace: the program did not import PyTensor\n")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_children_do_not_report(programs):
+    (programs / "forks.py").write_text(
+        COMPILES + "import os\npid = os.fork()\nif pid:\n    os.waitpid(pid, 0)\n"
+    )
+    done = run_process("-W", "ignore", *MAIN, "--trace", "forks.py", cwd=programs)
+    assert done.stderr.count("1 call of pytensor.function") == 1
+
+
+def test_a_trace_that_cannot_be_written_in_the_end(programs):
+    (programs / "gone").mkdir()
+    (programs / "removes.py").write_text(COMPILES + "import os\nos.rmdir('gone')\nsys.exit(5)")
+    done = run_process(
+        *MAIN, "--trace-json", "gone/t.json", "removes.py", cwd=programs, check=False
+    )
+    assert done.returncode == 5
+    assert done.stderr.startswith("pytensor_fuse: can't write the trace: ")
+    assert len(done.stderr.splitlines()) == 1

@@ -108,7 +108,7 @@ def not_tried() -> tuple[WhyNot, Apply | None]:
     a = pt.sin(x)
     b = pt.cos(a)
     plan = pytensor_fuse.plan_fusion(FunctionGraph([x], [b], clone=False))
-    plan._clusters = SimpleNamespace(explain=lambda *ids: ("possible", [], 0))
+    plan._clusters = SimpleNamespace(explain_pairs=lambda pairs: [("possible", [], 0)])
     return plan.why_not(a.owner, b.owner), None
 
 

@@ -25,13 +25,17 @@ from pytensor_fuse._errors import (
 
 if TYPE_CHECKING:
     from pytensor_fuse import graph
+    from pytensor_fuse._audit import Audit, audit
     from pytensor_fuse._freeze import FrozenGraph, FrozenNode, FrozenVariable, freeze, same_graph
     from pytensor_fuse._joins import JoinReason
-    from pytensor_fuse._plan import FusionPlan, Kernel, PlanStats, Reason, WhyNot, plan_fusion
+    from pytensor_fuse._plan import FusionPlan, Kernel, PlanStats, plan_fusion
     from pytensor_fuse._registration import disable, enable, enabled, is_enabled
+    from pytensor_fuse._trace import Trace, TraceDiff, trace_rewrites
+    from pytensor_fuse._why_not import Reason, WhyNot
     from pytensor_fuse._write_streams import JoinReport, explain_joins
 
 __all__ = [
+    "Audit",
     "DigestError",
     "FreezeError",
     "FrozenGraph",
@@ -46,8 +50,11 @@ __all__ = [
     "Reason",
     "RegistrationError",
     "StalePlanError",
+    "Trace",
+    "TraceDiff",
     "WhyNot",
     "__version__",
+    "audit",
     "disable",
     "enable",
     "enabled",
@@ -58,19 +65,21 @@ __all__ = [
     "load_ipython_extension",
     "plan_fusion",
     "same_graph",
+    "trace_rewrites",
     "unload_ipython_extension",
 ]
 
 # The modules below import PyTensor, which the package must not do by itself: see `_startup`.
 _HOMES = {
+    **dict.fromkeys(("Audit", "audit"), "_audit"),
     **dict.fromkeys(
         ("FrozenGraph", "FrozenNode", "FrozenVariable", "freeze", "same_graph"), "_freeze"
     ),
-    **dict.fromkeys(
-        ("FusionPlan", "Kernel", "PlanStats", "Reason", "WhyNot", "plan_fusion"), "_plan"
-    ),
+    **dict.fromkeys(("FusionPlan", "Kernel", "PlanStats", "plan_fusion"), "_plan"),
+    **dict.fromkeys(("Reason", "WhyNot"), "_why_not"),
     "JoinReason": "_joins",
     **dict.fromkeys(("JoinReport", "explain_joins"), "_write_streams"),
+    **dict.fromkeys(("Trace", "TraceDiff", "trace_rewrites"), "_trace"),
     **dict.fromkeys(("disable", "enable", "enabled", "is_enabled"), "_registration"),
 }
 

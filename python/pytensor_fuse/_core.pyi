@@ -32,6 +32,7 @@ __all__ = [
     "__version__",
     "extract",
     "in_order",
+    "layered_layout",
     "plan_arrays",
     "plan_extraction",
     "walk",
@@ -227,6 +228,8 @@ class Extraction:
     def dtypes(self) -> list[str]: ...
     @property
     def signatures(self) -> list[int]: ...
+    @property
+    def results(self) -> list[int]: ...
     def inputs(self, node: int) -> list[int]: ...
     def outputs(self, node: int) -> list[int]: ...
     def dtype(self, variable: int) -> int: ...
@@ -252,8 +255,24 @@ class FusedClusters:
         ops: Sequence[Term | None],
         types: Sequence[Term],
     ) -> list[tuple[Term, list[int], list[int], list[int]]]: ...
-    def explain(self, a: int, b: int) -> tuple[str, list[int], int]: ...
+    def explain_pairs(
+        self, pairs: Sequence[tuple[int, int]]
+    ) -> list[tuple[str, list[int], int]]: ...
 
+def layered_layout(
+    widths: Sequence[float],
+    heights: Sequence[float],
+    sources: _Ids,
+    targets: _Ids,
+    gaps: tuple[float, float, float],
+) -> tuple[
+    NDArray[np.float64],
+    NDArray[np.float64],
+    NDArray[np.uint32],
+    NDArray[np.uint32],
+    NDArray[np.uint32],
+    float,
+]: ...
 def extract(
     outputs: Iterable[Variable[Any, Any]],
     typed_op: type,

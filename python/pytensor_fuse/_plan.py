@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
-import enum
 import operator
 from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from pytensor.graph.fg import FunctionGraph
-from pytensor.tensor.elemwise import Elemwise
 
 from pytensor_fuse._apply import apply_clusters
+from pytensor_fuse._dot import dot
+from pytensor_fuse._drawing import Drawing, draw
 from pytensor_fuse._errors import StalePlanError
 from pytensor_fuse._extract import extract, plan
+from pytensor_fuse._page import escape, write
+from pytensor_fuse._picture import Picture, picture
+from pytensor_fuse._plan_page import figures_table, plan_page
+from pytensor_fuse._svg import svg
 from pytensor_fuse._targets import Target, resolve_target
 from pytensor_fuse._targets import max_operands as default_limit
+from pytensor_fuse._why_not import WhyNot, why_not
 
 if TYPE_CHECKING:
+    import os
+
     from pytensor.compile.mode import Mode
     from pytensor.graph.basic import Apply, Variable
     from pytensor.link.basic import Linker
@@ -31,6 +38,9 @@ _MAX_OPERANDS = 2**32 - 1
 
 # How many kernels the text of a plan lists.
 _SHOWN_KERNELS = 20
+
+# A notebook keeps what it shows: about 130 bytes per node.
+_NOTEBOOK_NODES = 2000
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,47 +91,6 @@ class PlanStats:
     kernels_after: int
     arrays_before: int
     arrays_after: int
-
-
-class Reason(enum.Enum):
-    """Why two nodes do not share a kernel."""
-
-    SAME_KERNEL = "they share a kernel"
-    NOT_ELEMWISE = "not an Elemwise node"
-    SEVERAL_OUTPUTS = "several outputs"
-    CANNOT_COMPILE = "the target cannot compile it inside a kernel"
-    OTHER_BROADCAST_PATTERN = "other broadcast pattern"
-    NOT_CONNECTED = "not connected: neither kernel reads the other, and they share no input"
-    CYCLE = "would make a cycle"
-    OPERAND_LIMIT = "operand limit"
-    NOT_TRIED = "could share a kernel; the search did not come to it"
-
-
-@dataclass(frozen=True, eq=False)
-class WhyNot:
-    """Why two nodes do not share a kernel.
-
-    Attributes
-    ----------
-    reason
-        The first reason found, in the order of `Reason`.
-    culprit
-        The node to blame: for a cycle the first node of the path that is in neither kernel, for
-        other reasons the one of the two that is concerned, or None if it is the pair.
-    path
-        For a cycle the nodes from one kernel to the other; neighbours in it are a node and a
-        client, or two nodes of one kernel. Empty otherwise.
-    detail
-        The particulars, in words.
-    """
-
-    reason: Reason
-    culprit: Apply[Any] | None
-    path: tuple[Apply[Any], ...]
-    detail: str
-
-    def __str__(self) -> str:
-        return f"{self.reason.value}: {self.detail}" if self.detail else self.reason.value
 
 
 class FusionPlan:
@@ -199,31 +168,9 @@ class FusionPlan:
         -----
         O(nodes + edges).
         """
-        ids = [self._node_id(node) for node in (node_a, node_b)]
-        if node_a is not node_b:
-            for i, node in zip(ids, (node_a, node_b), strict=True):
-                if (reason := self._unfusable(i, node)) is not None:
-                    return WhyNot(reason, node, (), f"{node}")
-        verdict, path_ids, operands = self._clusters.explain(*ids)
-        path = tuple(self._nodes[i] for i in path_ids)
-        match verdict:
-            case "together":
-                return WhyNot(Reason.SAME_KERNEL, None, (), "")
-            case "no group" | "other group":
-                culprit = path[0] if path else None
-                patterns = [node.outputs[0].type.broadcastable for node in (node_a, node_b)]
-                detail = f"{patterns[0]} and {patterns[1]}"
-                return WhyNot(Reason.OTHER_BROADCAST_PATTERN, culprit, (), detail)
-            case "not connected":
-                return WhyNot(Reason.NOT_CONNECTED, None, (), "")
-            case "cycle":
-                detail = " -> ".join(str(node.op) for node in path)
-                return WhyNot(Reason.CYCLE, path[1], path, detail)
-            case "operand limit":
-                detail = f"{operands} operands together, more than {self._max_operands}"
-                return WhyNot(Reason.OPERAND_LIMIT, None, (), detail)
-            case _:
-                return WhyNot(Reason.NOT_TRIED, None, (), "")
+        pair = (self._node_id(node_a), self._node_id(node_b))
+        (answer,) = why_not(self._graph, self._clusters, self._target, self._max_operands, [pair])
+        return answer
 
     def apply(self) -> None:
         """Replace the planned nodes by kernels, in the graph that the plan was made from.
@@ -245,6 +192,72 @@ class FusionPlan:
                 "the graph has changed since the plan was made; make a new one with plan_fusion()"
             )
         apply_clusters(self._fgraph, self._graph, self._clusters, reason="pytensor_fuse")
+
+    @overload
+    def to_html(self, path: None = None) -> str: ...
+
+    @overload
+    def to_html(self, path: str | os.PathLike[str]) -> None: ...
+
+    def to_html(self, path: str | os.PathLike[str] | None = None) -> str | None:
+        """Make a page that shows the plan, for a browser.
+
+        The graph is drawn from left to right, kernels as coloured boxes that open and close, nodes
+        that cannot be fused in grey. Hovering over a node tells its op, dtype, static shape and the
+        line that made it; a click on an edge tells why its ends do not share a kernel. Five nodes
+        or more that are alike and have the same neighbours share a box that opens and closes too.
+
+        Parameters
+        ----------
+        path
+            The file to write. It holds all that it needs, and asks nothing of a network.
+
+        Returns
+        -------
+        str or None
+            The page if no path is given.
+
+        Raises
+        ------
+        OSError
+            If the file cannot be written. One that was there is then as it was.
+
+        Notes
+        -----
+        Near-linear: about a second for 10,000 nodes, whose page has one to two megabytes.
+        """
+        text = plan_page(self._drawing, f"Fusion plan for target {self._target.value!r}")
+        if path is None:
+            return text
+        write(path, text)
+        return None
+
+    def to_svg(self) -> str:
+        """Return the plan as a still picture, an SVG document.
+
+        Kernels are open in pictures of up to 250 nodes, and drawn as one box in larger ones. Edges
+        that would hide the rest, of what very many read, are drawn at their ends only.
+        """
+        return svg(self._drawing)
+
+    def to_dot(self) -> str:
+        """Return the plan as text for Graphviz, each kernel a cluster."""
+        return dot(self._picture)
+
+    def _repr_html_(self) -> str:
+        """Return what Jupyter shows: the figures, and the page in a frame if it is not large."""
+        table = figures_table(self._picture)
+        if len(self._picture.nodes) > _NOTEBOOK_NODES:
+            return (
+                f"{table}<p>{len(self._nodes):,} nodes: too many to be shown here; "
+                "<code>to_html(path)</code> writes a page.</p>"
+            )
+        # The frame has no origin: its script can reach neither the notebook nor a network.
+        return (
+            f'{table}<iframe title="Fusion plan" sandbox="allow-scripts" '
+            'style="width:100%;height:560px;border:1px solid #8888;border-radius:6px" '
+            f'srcdoc="{escape(self.to_html())}"></iframe>'
+        )
 
     def __repr__(self) -> str:
         stats = self.stats
@@ -268,6 +281,14 @@ class FusionPlan:
         return "\n".join(lines)
 
     @cached_property
+    def _picture(self) -> Picture:
+        return picture(self._graph, self._clusters, self._target, self._max_operands)
+
+    @cached_property
+    def _drawing(self) -> Drawing:
+        return draw(self._picture)
+
+    @cached_property
     def _nodes(self) -> list[Apply[Any]]:
         return self._graph.arrays.nodes
 
@@ -280,16 +301,6 @@ class FusionPlan:
             return self._ids[node]
         except (KeyError, TypeError):
             raise ValueError(f"{node} is not an apply node of the planned graph") from None
-
-    def _unfusable(self, node_id: int, node: Apply[Any]) -> Reason | None:
-        if not isinstance(node.op, Elemwise):
-            return Reason.NOT_ELEMWISE
-        if len(node.outputs) != 1:
-            return Reason.SEVERAL_OUTPUTS
-        kind = self._graph.kinds[self._graph.arrays.signatures[node_id]]
-        if kind is None or not kind.compiles(self._target):
-            return Reason.CANNOT_COMPILE
-        return None
 
 
 def plan_fusion(

@@ -25,6 +25,7 @@ also across threads: the latest block that is still open decides, and within a b
 
 from __future__ import annotations
 
+import copy
 import os
 import threading
 import warnings
@@ -49,7 +50,9 @@ from pytensor_fuse._write_targets import keep_write_targets
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from pytensor.compile.mode import Mode
     from pytensor.graph.fg import FunctionGraph
+    from pytensor.graph.rewriting.basic import GraphRewriter
 
 _SEQUENCE = "elemwise_fusion"
 _ENTRY = "composite_elemwise_fusion"
@@ -121,6 +124,14 @@ def registered_rewriter() -> object | None:
     if _SEQUENCE not in optdb or _ENTRY not in optdb[_SEQUENCE]:
         return None
     rewriter: object = optdb[_SEQUENCE][_ENTRY]
+    return rewriter
+
+
+def rewriters_before_fusion(mode: Mode) -> GraphRewriter:
+    """Return what ``mode`` does to a graph before it comes to the fusion pass."""
+    query = copy.copy(mode._optimizer)
+    query.position_cutoff = optdb.__position__[_SEQUENCE]
+    rewriter: GraphRewriter = optdb.query(query)
     return rewriter
 
 

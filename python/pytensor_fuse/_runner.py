@@ -8,11 +8,15 @@ it prepares a spawned worker.
 
 from __future__ import annotations
 
+import atexit
 import builtins
+import contextlib
 import importlib.util
 import io
+import json
 import os
 import sys
+from dataclasses import dataclass
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from types import ModuleType, TracebackType
 from typing import TYPE_CHECKING, NoReturn
@@ -23,22 +27,45 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import CodeType
 
+    from pytensor_fuse import Trace
+
 USAGE = f"""\
-usage: python -m pytensor_fuse script.py [argument ...]
-       python -m pytensor_fuse -m module [argument ...]
+usage: python -m pytensor_fuse [option ...] script.py [argument ...]
+       python -m pytensor_fuse [option ...] -m module [argument ...]
+       python -m pytensor_fuse audit FILE.py:NAME [option ...]
+       python -m pytensor_fuse plan FILE.py:NAME [option ...]
 
 Run a Python program, unchanged, with the fusion pass of pytensor_fuse on.
 
-  -m module   run a module, as python -m does
-  -h, --help  show this text
+  -m module          run a module, as python -m does
+  --trace            at the end, say on stderr which rewrites ran for each
+                     pytensor.function, what they did and how long they took
+  --trace-html FILE  write that as a page with a flame chart
+  --trace-json FILE  write that as JSON, for pytensor_fuse.Trace.from_dict
+  audit              say what a compiled function or a graph costs;
+                     see audit --help
+  plan               show what of a graph would be fused, and why not more;
+                     see plan --help
+  -h, --help         show this text
+
+The exit code is that of the program; 2 if the command line is wrong or a file
+cannot be read or written, 1 if there is no such module.
+
+If there is a script called audit or plan in the current directory, that is run.
 
 {_startup.VARIABLE}=0 in the environment keeps the pass off here, too: the same command line then
 runs the program with PyTensor's own fusion.
 """
 
+# Whether the program has been found, and runs or has run.
+_began = False
+
 
 def main(arguments: list[str]) -> None:
     """Run the program that ``arguments`` names, with the arguments that follow it."""
+    wanted, arguments = _tracing_options(arguments)
+    if wanted is not None and arguments[:1] not in (["-h"], ["--help"], []):
+        _trace_later(wanted)
     match arguments:
         case []:
             _fail(f"no program to run\n\n{USAGE.rstrip()}", code=2)
@@ -51,9 +78,106 @@ def main(arguments: list[str]) -> None:
             _run_module(name, rest)
         case [option, *_] if option.startswith("-"):
             _fail(f"unknown option {option}; see python -m pytensor_fuse --help", code=2)
+        case ["audit" | "plan" as command, *rest] if not os.path.isfile(command):
+            _say_if_off()
+            _run_tool(command, rest)
         case [path, *rest]:
             _say_if_off()
             _run_script(path, rest)
+
+
+@dataclass
+class _Tracing:
+    """What is to be made of the rewriting of a program."""
+
+    text: bool = False
+    html: str | None = None
+    json: str | None = None
+
+
+def _tracing_options(arguments: list[str]) -> tuple[_Tracing | None, list[str]]:
+    """Take the options that ask for a trace off the front of ``arguments``."""
+    wanted = _Tracing()
+    while arguments:
+        option, is_joined, value = arguments[0].partition("=")
+        if option == "--trace" and not is_joined:
+            wanted.text = True
+            arguments = arguments[1:]
+            continue
+        if option not in ("--trace-html", "--trace-json"):
+            break
+        if not is_joined:
+            if len(arguments) < 2:
+                _fail(f"{option} needs the name of a file", code=2)
+            value = arguments[1]
+        _require_place_for(value, option)
+        setattr(wanted, option.removeprefix("--trace-"), os.path.abspath(value))
+        arguments = arguments[1:] if is_joined else arguments[2:]
+    return (wanted if wanted != _Tracing() else None), arguments
+
+
+def _require_place_for(path: str, option: str) -> None:
+    """End the process if a file cannot be written: better now than once the program is done."""
+    directory = os.path.dirname(os.path.abspath(path))
+    if not path or os.path.isdir(path):
+        _fail(f"{option}: {path!r} is not the name of a file", code=2)
+    if not os.path.isdir(directory):
+        _fail(f"{option}: can't write {path!r}: {directory} is no directory", code=2)
+    if not os.access(directory, os.W_OK):
+        _fail(f"{option}: can't write {path!r}: {directory} is read-only", code=2)
+
+
+def _trace_later(wanted: _Tracing) -> None:
+    """Trace from when the program has imported PyTensor, and report when the process ends.
+
+    An exit function is called whichever way the program ends, after its traceback has been shown
+    and its threads have finished, and leaves the exit code as it is. It is called last: what the
+    program compiles in exit functions of its own is in the trace.
+    """
+    opened = contextlib.ExitStack()
+    traces: list[Trace] = []
+    process = os.getpid()
+
+    def start() -> None:
+        from pytensor_fuse import trace_rewrites
+
+        traces.append(opened.enter_context(trace_rewrites()))
+
+    def report() -> None:
+        # A child that was forked ends as its parent would.
+        if os.getpid() != process or not _began:
+            return
+        opened.close()
+        if not traces:
+            _say("nothing to trace: the program did not import PyTensor")
+            return
+        _report(traces[0], wanted)
+
+    atexit.register(report)
+    # It is imported as soon as PyTensor is: see `_startup`.
+    _startup.after_import("pytensor_fuse._registration", start)
+
+
+def _report(trace: Trace, wanted: _Tracing) -> None:
+    if wanted.text:
+        sys.stderr.write(f"{trace}\n")
+    try:
+        if wanted.html is not None:
+            trace.to_html(wanted.html)
+        if wanted.json is not None:
+            from pytensor_fuse import _page
+
+            _page.write(wanted.json, json.dumps(trace.to_dict(), allow_nan=False))
+    except OSError as error:
+        _say(f"can't write the trace: {error}")
+
+
+def _run_tool(command: str, arguments: list[str]) -> NoReturn:
+    global _began
+    from pytensor_fuse import _cli
+
+    _began = True
+    _cli.run(command, arguments)
 
 
 def _run_script(path: str, arguments: list[str]) -> None:
@@ -123,10 +247,13 @@ def _code_of(spec: ModuleSpec) -> CodeType:
 
 
 def _run(program: ModuleType, compiled: Callable[[], CodeType]) -> None:
+    global _began
     # For good, not for the time of the call: exit functions and threads may outlive it.
     sys.modules["__main__"] = program
     try:
-        exec(compiled(), vars(program))
+        code = compiled()
+        _began = True
+        exec(code, vars(program))
     except BaseException:
         _show_frames_of(program)
         raise

@@ -55,7 +55,7 @@ def equal_outputs(
         least as specific. The node of the first comes no later, so that reading it in the place of
         the other, for all of the pairs, makes no cycle.
     """
-    numbering = _Numbering()
+    numbering = Numbering()
     first: dict[_core.Term, Variable[Any, Any]] = {}
     pairs = []
     for node in nodes:
@@ -68,7 +68,7 @@ def equal_outputs(
     return pairs
 
 
-class _Numbering:
+class Numbering:
     """Terms of the values of variables."""
 
     def __init__(self) -> None:
@@ -78,6 +78,10 @@ class _Numbering:
     def term(self, variable: Variable[Any, Any]) -> _core.Term:
         """Return the term of ``variable``; nothing is known of it if it was not numbered."""
         return self._of(variable)[0]
+
+    def give(self, variable: Variable[Any, Any], value: _core.Term) -> None:
+        """Say what is known of the values of ``variable``."""
+        self._known[variable] = value, _broadcast_axes(variable)
 
     def _of(self, variable: Variable[Any, Any]) -> tuple[_core.Term, int]:
         known = self._known.get(variable)
@@ -179,9 +183,12 @@ def _leaf(variable: Variable[Any, Any]) -> _core.Term:
 
 
 def _broadcast_axes(variable: Variable[Any, Any]) -> int:
-    """Return the axes of static length 1 as bits; those beyond the last are set."""
+    """Return the axes of static length 1 as bits; those beyond the last are set.
+
+    What is no tensor has none.
+    """
     mask = _ALL_AXES
-    for axis, length in enumerate(variable.type.shape):
+    for axis, length in enumerate(getattr(variable.type, "shape", ())):
         if length != 1:
             mask &= ~(1 << axis)
     return mask

@@ -188,6 +188,12 @@ pub(crate) fn extract(
 #[pymethods]
 impl Extraction {
     /// Apply nodes, by node id.
+    /// The variables that are results of the whole graph, in its order.
+    #[getter]
+    fn results(&self) -> Vec<u32> {
+        self.results.clone()
+    }
+
     #[getter]
     fn nodes(&self, py: Python<'_>) -> Vec<Py<PyAny>> {
         self.nodes.iter().map(|node| node.clone_ref(py)).collect()

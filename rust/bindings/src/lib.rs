@@ -6,6 +6,7 @@ mod flat;
 mod graph;
 mod hashcons;
 mod ids;
+mod layout;
 mod merge;
 mod ops;
 mod plan;
@@ -25,6 +26,8 @@ mod _core {
     use crate::graph::{AncestorSets, Graph};
     #[pymodule_export]
     use crate::hashcons::{HashConsTable, Term};
+    #[pymodule_export]
+    use crate::layout::layered_layout;
     #[pymodule_export]
     use crate::merge::{MergePlan, MergeTable};
     #[pymodule_export]

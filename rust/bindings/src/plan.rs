@@ -4,10 +4,9 @@ use numpy::{PyReadonlyArray1, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 use pytensor_fuse_core::hashcons::{Duplicates, TermsOf};
 use pytensor_fuse_core::plan::{
-    self, Cluster, Cost, FusionProblem, NONE, Plan, ProblemArrays, Verdict,
+    self, Cluster, Cost, Explainer, FusionProblem, NONE, Plan, ProblemArrays, Verdict,
     canonical::canonical_form,
     cost::lone_cost,
-    explain,
     patterns::{GroupsAndLinks, Pattern, PatternArrays, groups_and_links},
 };
 use pytensor_fuse_core::{Error, Rows};
@@ -27,6 +26,7 @@ pub(crate) struct FusedClusters {
 type ClusterIds = (Vec<u32>, Vec<u32>, Vec<u32>);
 type KernelIds = (Term, Vec<u32>, Vec<u32>, Vec<u32>);
 type CostPair = (u64, u64);
+type Explanation = (&'static str, Vec<u32>, usize);
 
 #[pymethods]
 impl FusedClusters {
@@ -60,25 +60,23 @@ impl FusedClusters {
         self.with_lone(self.plan.after)
     }
 
-    /// Why two nodes do not share a cluster: a verdict, the nodes that show it, and a count.
+    /// Why the two nodes of each pair do not share a cluster: a verdict, the nodes that show it, and
+    /// a count.
     ///
     /// The verdict is one of "together", "no group" (of the node given), "other group", "not
     /// connected", "cycle" (with the path), "operand limit" (with the operands that the two
     /// clusters would have together) and "possible".
-    fn explain(&self, a: u32, b: u32) -> PyResult<(&'static str, Vec<u32>, usize)> {
+    fn explain_pairs(&self, py: Python<'_>, pairs: Vec<(u32, u32)>) -> PyResult<Vec<Explanation>> {
         let limit = self.problem.n_nodes();
-        if let Some(&node) = [a, b].iter().find(|&&node| node as usize >= limit) {
+        let mut ids = pairs.iter().flat_map(|&(a, b)| [a, b]);
+        if let Some(node) = ids.find(|&node| node as usize >= limit) {
             return Err(to_py(Error::OutOfRange { what: "node", id: node.into(), limit }));
         }
-        Ok(match explain(&self.problem, &self.plan.partition, a, b) {
-            Verdict::Together => ("together", Vec::new(), 0),
-            Verdict::NoGroup(node) => ("no group", vec![node], 0),
-            Verdict::OtherGroup => ("other group", Vec::new(), 0),
-            Verdict::NotConnected => ("not connected", Vec::new(), 0),
-            Verdict::Cycle(path) => ("cycle", path, 0),
-            Verdict::OperandLimit(operands) => ("operand limit", Vec::new(), operands),
-            Verdict::Possible => ("possible", Vec::new(), 0),
+        py.detach(|| {
+            let mut explainer = Explainer::new(&self.problem, &self.plan.partition)?;
+            Ok(pairs.iter().map(|&(a, b)| explanation(explainer.explain(a, b))).collect())
         })
+        .map_err(to_py)
     }
 
     /// Nodes that may be fused.
@@ -129,6 +127,18 @@ impl FusedClusters {
             kernels.push((term, form.nodes, form.inputs, outputs));
         }
         Ok(kernels)
+    }
+}
+
+fn explanation(verdict: Verdict) -> Explanation {
+    match verdict {
+        Verdict::Together => ("together", Vec::new(), 0),
+        Verdict::NoGroup(node) => ("no group", vec![node], 0),
+        Verdict::OtherGroup => ("other group", Vec::new(), 0),
+        Verdict::NotConnected => ("not connected", Vec::new(), 0),
+        Verdict::Cycle(path) => ("cycle", path, 0),
+        Verdict::OperandLimit(operands) => ("operand limit", Vec::new(), operands),
+        Verdict::Possible => ("possible", Vec::new(), 0),
     }
 }
 

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use super::cost::Interfaces;
 use super::partition::Partition;
 use super::problem::{FusionProblem, NONE};
+use crate::error::Result;
 use crate::graph::NodeId;
 
 /// What keeps two nodes apart in a plan, or that nothing does.
@@ -31,31 +32,126 @@ pub enum Verdict {
 ///
 /// # Complexity
 /// O(n + m).
-#[must_use]
-pub fn explain(problem: &FusionProblem, partition: &Partition, a: NodeId, b: NodeId) -> Verdict {
-    let (block_a, block_b) = (partition.block(a), partition.block(b));
-    if block_a == block_b {
-        return Verdict::Together;
+///
+/// # Errors
+/// That of [`Explainer::new`].
+pub fn explain(
+    problem: &FusionProblem,
+    partition: &Partition,
+    a: NodeId,
+    b: NodeId,
+) -> Result<Verdict> {
+    Ok(Explainer::new(problem, partition)?.explain(a, b))
+}
+
+/// Answers many questions about one partition.
+pub struct Explainer<'a> {
+    problem: &'a FusionProblem,
+    partition: &'a Partition,
+    interfaces: Interfaces<'a>,
+    /// For each block, at its name, its place in a topological order of the quotient graph.
+    places: Vec<u32>,
+    parents: Vec<NodeId>,
+    /// The blocks that the search `n_searches` has entered are marked with that number.
+    entered: Vec<u32>,
+    n_searches: u32,
+}
+
+impl<'a> Explainer<'a> {
+    /// Prepares for questions; O(n + m).
+    ///
+    /// # Errors
+    /// [`crate::Error::Cycle`] if the quotient graph has one.
+    pub fn new(problem: &'a FusionProblem, partition: &'a Partition) -> Result<Self> {
+        let mut places = vec![0; problem.n_nodes()];
+        for (place, block) in (0u32..).zip(partition.quotient_order(problem)?) {
+            places[block as usize] = place;
+        }
+        Ok(Self {
+            problem,
+            partition,
+            interfaces: Interfaces::new(problem),
+            places,
+            parents: vec![NONE; problem.n_nodes()],
+            entered: vec![0; problem.n_nodes()],
+            n_searches: 0,
+        })
     }
-    if let Some(node) = [a, b].into_iter().find(|&node| problem.group(node).is_none()) {
-        return Verdict::NoGroup(node);
+
+    /// Why `a` and `b` do not share a block.
+    ///
+    /// # Complexity
+    /// Linear in the edges of the two blocks and of those that stand between them in a topological
+    /// order.
+    pub fn explain(&mut self, a: NodeId, b: NodeId) -> Verdict {
+        let (problem, partition) = (self.problem, self.partition);
+        let (block_a, block_b) = (partition.block(a), partition.block(b));
+        if block_a == block_b {
+            return Verdict::Together;
+        }
+        if let Some(node) = [a, b].into_iter().find(|&node| problem.group(node).is_none()) {
+            return Verdict::NoGroup(node);
+        }
+        if problem.group(a) != problem.group(b) {
+            return Verdict::OtherGroup;
+        }
+        let (members_a, members_b) = (partition.members(block_a), partition.members(block_b));
+        if !connected(problem, partition, members_a, members_b) {
+            return Verdict::NotConnected;
+        }
+        let path =
+            self.path_through(block_a, block_b).or_else(|| self.path_through(block_b, block_a));
+        if let Some(path) = path {
+            return Verdict::Cycle(path);
+        }
+        let together: Vec<NodeId> = members_a.iter().chain(members_b).copied().collect();
+        match self.interfaces.of(&together).operands() {
+            operands if operands > problem.max_operands() => Verdict::OperandLimit(operands),
+            _ => Verdict::Possible,
+        }
     }
-    if problem.group(a) != problem.group(b) {
-        return Verdict::OtherGroup;
-    }
-    let (members_a, members_b) = (partition.members(block_a), partition.members(block_b));
-    if !connected(problem, partition, members_a, members_b) {
-        return Verdict::NotConnected;
-    }
-    let path = path_through(problem, partition, block_a, block_b)
-        .or_else(|| path_through(problem, partition, block_b, block_a));
-    if let Some(path) = path {
-        return Verdict::Cycle(path);
-    }
-    let together: Vec<NodeId> = members_a.iter().chain(members_b).copied().collect();
-    match Interfaces::new(problem).of(&together).operands() {
-        operands if operands > problem.max_operands() => Verdict::OperandLimit(operands),
-        _ => Verdict::Possible,
+
+    /// The shortest path from a member of `from` to a member of `to` that leaves both, if there is
+    /// one. Blocks after `to` in the topological order are on no such path.
+    fn path_through(&mut self, from: NodeId, to: NodeId) -> Option<Vec<NodeId>> {
+        let (problem, partition) = (self.problem, self.partition);
+        let last = self.places[to as usize];
+        if self.places[from as usize] > last {
+            return None;
+        }
+        self.n_searches += 1;
+        let mut queue: VecDeque<NodeId> = partition.members(from).iter().copied().collect();
+        for &member in partition.members(from) {
+            self.parents[member as usize] = NONE;
+        }
+        while let Some(node) = queue.pop_front() {
+            for &next in problem.graph().successors(node) {
+                let block = partition.block(next);
+                if block == to && partition.block(node) != from {
+                    let mut path = vec![next];
+                    let mut step = node;
+                    while step != NONE {
+                        path.push(step);
+                        step = self.parents[step as usize];
+                    }
+                    path.reverse();
+                    return Some(path);
+                }
+                let is_known = block == from || self.entered[block as usize] == self.n_searches;
+                if is_known || self.places[block as usize] >= last {
+                    continue;
+                }
+                self.entered[block as usize] = self.n_searches;
+                self.parents[next as usize] = node;
+                for &member in partition.members(block) {
+                    if member != next {
+                        self.parents[member as usize] = next;
+                    }
+                    queue.push_back(member);
+                }
+            }
+        }
+        None
     }
 }
 
@@ -71,52 +167,15 @@ fn connected(
             owner != NONE && partition.block(owner) == block
         })
     };
+    if reads(members_a, partition.block(members_b[0]))
+        || reads(members_b, partition.block(members_a[0]))
+    {
+        return true;
+    }
     let group = problem.group(members_a[0]);
     let may_link = |&&variable: &&u32| problem.link(variable) == group;
     let operands_a: rustc_hash::FxHashSet<u32> =
         members_a.iter().flat_map(|&node| problem.inputs(node)).filter(may_link).copied().collect();
     let mut operands_b = members_b.iter().flat_map(|&node| problem.inputs(node));
-    reads(members_a, partition.block(members_b[0]))
-        || reads(members_b, partition.block(members_a[0]))
-        || operands_b.any(|variable| operands_a.contains(variable))
-}
-
-/// The shortest path from a member of `from` to a member of `to` that leaves both, if there is
-/// one.
-fn path_through(
-    problem: &FusionProblem,
-    partition: &Partition,
-    from: NodeId,
-    to: NodeId,
-) -> Option<Vec<NodeId>> {
-    let mut parent = vec![NONE; problem.n_nodes()];
-    let mut entered = vec![false; problem.n_nodes()];
-    let mut queue: VecDeque<NodeId> = partition.members(from).iter().copied().collect();
-    while let Some(node) = queue.pop_front() {
-        for &next in problem.graph().successors(node) {
-            let block = partition.block(next);
-            if block == to && partition.block(node) != from {
-                let mut path = vec![next];
-                let mut step = node;
-                while step != NONE {
-                    path.push(step);
-                    step = parent[step as usize];
-                }
-                path.reverse();
-                return Some(path);
-            }
-            if block == from || block == to || entered[block as usize] {
-                continue;
-            }
-            entered[block as usize] = true;
-            parent[next as usize] = node;
-            for &member in partition.members(block) {
-                if member != next {
-                    parent[member as usize] = next;
-                }
-                queue.push_back(member);
-            }
-        }
-    }
-    None
+    operands_b.any(|variable| operands_a.contains(variable))
 }

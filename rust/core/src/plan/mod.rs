@@ -44,7 +44,7 @@ pub mod split;
 pub mod typed;
 
 pub use cost::{Cost, Interface, Interfaces};
-pub use explain::{Verdict, explain};
+pub use explain::{Explainer, Verdict, explain};
 pub use partition::Partition;
 pub use problem::{FusionProblem, NONE, ProblemArrays, VarId};
 

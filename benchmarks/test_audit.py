@@ -1,0 +1,41 @@
+"""Auditing a function, beside compiling it."""
+
+from __future__ import annotations
+
+import pytensor
+import pytest
+from pytensor.compile.executor import Function
+
+from conftest import Pair
+from graphs import Reference, deep, large
+from pytensor_fuse import Audit, audit
+from rows import Row
+
+
+@pytest.mark.parametrize(
+    ("reference", "mode", "n_nodes"),
+    [
+        (deep(2_500), "FAST_COMPILE", 10_000),
+        (large(400), "FAST_COMPILE", 6_000),
+        (deep(1_000), "CVM", 2_000),
+    ],
+    ids=["deep-2500-unfused", "large-400-unfused", "deep-1000"],
+)
+def test_audit(pair: Pair, reference: Reference, mode: str, n_nodes: int) -> None:
+    inputs, outputs = reference.build()
+    shapes = {v: (10,) * v.type.ndim for v in inputs}
+
+    def compiled() -> Function:
+        return pytensor.function(inputs, outputs, mode=mode)
+
+    function = compiled()
+    assert len(function.maker.fgraph.apply_nodes) >= n_nodes
+
+    def audited() -> Audit:
+        return audit(function, shapes=shapes)
+
+    found = audited()
+    assert found.ops.nodes == len(function.maker.fgraph.apply_nodes)
+    assert not found.memory.peak.n_unknown
+    timings = pair.in_process(compiled, audited, rounds=3)
+    pair.report(Row("audit, compile / audit", reference.name, timings.ratio, "x", floor=1))

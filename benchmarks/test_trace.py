@@ -1,0 +1,43 @@
+"""What a trace adds to the time of a compile."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytensor
+import pytest
+from pytensor.compile.mode import Mode, get_mode
+
+from conftest import Pair
+from graphs import RADON, STUDENT_T, Reference, deep, large
+from pytensor_fuse import trace_rewrites
+from rows import Row
+
+# Rewriting alone: the Python linker compiles nothing.
+MODES = {"py": Mode("py", "fast_run"), "numba": Mode("py", get_mode("NUMBA")._optimizer)}
+
+
+def ops(function: Any) -> list[str]:
+    return [str(node) for node in function.maker.fgraph.toposort()]
+
+
+@pytest.mark.parametrize("reference", [deep(20), large(25), RADON, STUDENT_T], ids=lambda r: r.name)
+@pytest.mark.parametrize("mode", MODES)
+def test_trace(pair: Pair, reference: Reference, mode: str) -> None:
+    small = reference.name in ("deep(20)", "radon")
+
+    def plain(inputs: Any, outputs: Any) -> Any:
+        return pytensor.function(list(inputs), list(outputs), mode=MODES[mode])
+
+    def traced(inputs: Any, outputs: Any) -> Any:
+        with trace_rewrites():
+            return plain(inputs, outputs)
+
+    with trace_rewrites() as trace:
+        function = plain(*reference.build())
+    assert trace.calls[0].removed > 0
+    assert ops(function) == ops(plain(*reference.build()))
+    # A hundredth is to be told of what takes hundredths of a second.
+    timings = pair.in_process(plain, traced, reference.build, rounds=41 if small else 11)
+    what = f"compile while traced, {mode} rewrites"
+    pair.report(Row(what, reference.name, 1 / timings.ratio, "x", ceiling=1.1))

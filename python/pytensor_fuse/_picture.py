@@ -1,0 +1,381 @@
+"""What a picture of a plan shows, as plain data: nodes, boxes and edges, each with its texts.
+
+How it looks is for `_drawing` (sizes and places), `_svg`, `_dot` and `_plan_page` to say.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pytensor.graph.basic import Constant
+from pytensor.tensor.type import TensorType
+
+from pytensor_fuse import _core
+from pytensor_fuse._why_not import Unfusable, WhyNot, why_not
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterator
+
+    from pytensor.graph.basic import Variable
+
+    from pytensor_fuse._extract import ExtractedGraph
+    from pytensor_fuse._targets import Target
+
+# Most characters of a label; what is longer ends in an ellipsis.
+_LABEL = 22
+
+# How many kinds of op the second line of a kernel names.
+_SHOWN_OPS = 3
+
+# So many nodes that are alike and have the same neighbours share a box.
+_BUNDLE = 5
+
+
+class Kind(enum.Enum):
+    """What a node is to the plan."""
+
+    FUSED = "fused"
+    ALONE = "may be fused, stays alone"
+    UNFUSABLE = "cannot be fused"
+    INPUT = "input"
+
+
+@dataclass(frozen=True)
+class Trace:
+    """The line of the user's program that made a variable."""
+
+    file: str
+    line: int
+    code: str
+
+
+@dataclass(frozen=True)
+class Node:
+    """An apply node, or an input of the graph.
+
+    Attributes
+    ----------
+    kind
+        What it is to the plan.
+    op
+        The op as it prints; empty for an input.
+    label
+        What is written on it, short.
+    names
+        Names of its results that have one.
+    types
+        Dtype and static shape of each result.
+    constants
+        The constants that it reads, as texts.
+    results
+        Which results of the whole graph it computes, from 0.
+    trace
+        Where it was made, if that is known.
+    box
+        The position of its box.
+    """
+
+    kind: Kind
+    op: str
+    label: str
+    names: tuple[str, ...]
+    types: tuple[str, ...]
+    constants: tuple[str, ...]
+    results: tuple[int, ...]
+    trace: Trace | None
+    box: int
+
+    @property
+    def caption(self) -> str:
+        """A second line: the names of its results, else its constants."""
+        return _cut(", ".join(self.names or self.constants)) if self.kind is not Kind.INPUT else ""
+
+
+@dataclass(frozen=True)
+class Box:
+    """A kernel, a node that is in none, or several that are alike and have the same neighbours.
+
+    Attributes
+    ----------
+    nodes
+        Positions of the nodes in it, in topological order.
+    kernel
+        The position of the kernel in the plan, or None.
+    label, caption
+        What is written on it while it is collapsed.
+    """
+
+    nodes: tuple[int, ...]
+    kernel: int | None
+    label: str
+    caption: str
+
+
+@dataclass(frozen=True)
+class Edge:
+    """A node that reads another.
+
+    Attributes
+    ----------
+    source, target
+        Positions of the nodes.
+    why
+        Why the two do not share a kernel; None if they do, or if the source is an input.
+    """
+
+    source: int
+    target: int
+    why: WhyNot | None
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A plan as people see it.
+
+    Attributes
+    ----------
+    nodes
+        The apply nodes in the order of the plan, then the inputs.
+    boxes
+        Each holds some of the nodes; every node is in one. A topological order.
+    edges
+        What nodes read, each pair once, in the order of their targets.
+    figures
+        Name, value before and value after fusion.
+    paths
+        For each edge whose reason is a cycle, by position, the nodes of the path.
+    """
+
+    nodes: tuple[Node, ...]
+    boxes: tuple[Box, ...]
+    edges: tuple[Edge, ...]
+    figures: tuple[tuple[str, int, int], ...]
+    paths: dict[int, tuple[int, ...]]
+
+    def box_edges(self) -> dict[tuple[int, int], list[int]]:
+        """Return the edges between different boxes, as positions, by the pair of boxes."""
+        edges: dict[tuple[int, int], list[int]] = {}
+        for i, edge in enumerate(self.edges):
+            pair = (self.nodes[edge.source].box, self.nodes[edge.target].box)
+            if pair[0] != pair[1]:
+                edges.setdefault(pair, []).append(i)
+        return edges
+
+
+def picture(
+    graph: ExtractedGraph,
+    clusters: _core.FusedClusters,
+    target: Target,
+    max_operands: int,
+) -> Picture:
+    """Describe a plan; O(nodes + edges), and what `why_not` takes for each edge."""
+    arrays = graph.arrays
+    applies, variables = arrays.nodes, arrays.variables
+    reads = [arrays.inputs(i) for i in range(len(applies))]
+    makes = [arrays.outputs(i) for i in range(len(applies))]
+    owner = {variable: i for i, row in enumerate(makes) for variable in row}
+    leaves = dict.fromkeys(
+        variable
+        for row in (*reads, arrays.results)
+        for variable in row
+        if variable not in owner and not isinstance(variables[variable], Constant)
+    )
+    node_of = owner | {variable: len(applies) + i for i, variable in enumerate(leaves)}
+    results: dict[int, list[int]] = {}
+    for i, variable in enumerate(arrays.results):
+        if variable in node_of:
+            results.setdefault(node_of[variable], []).append(i)
+
+    pairs = list(
+        dict.fromkeys(
+            (node_of[variable], i)
+            for i, row in enumerate(reads)
+            for variable in row
+            if variable in node_of
+        )
+    )
+    members = [nodes for nodes, _, _ in clusters.clusters()]
+    fused = {node for nodes in members for node in nodes}
+    unfusable = Unfusable(graph, target)
+    texts = _Texts()
+    ops = [texts.op(apply.op) for apply in applies]
+    kinds = [
+        Kind.FUSED if i in fused else Kind.UNFUSABLE if unfusable.reason(i) else Kind.ALONE
+        for i in range(len(applies))
+    ]
+    likenesses = [
+        (kind, op, i in results) for i, (kind, op) in enumerate(zip(kinds, ops, strict=True))
+    ]
+    likenesses += [(Kind.INPUT, "", node_of[variable] in results) for variable in leaves]
+    box_nodes, kernels = _boxes(likenesses, members, pairs)
+    box_of = {node: i for i, nodes in enumerate(box_nodes) for node in nodes}
+
+    nodes = [
+        Node(
+            kind=kinds[i],
+            op=ops[i],
+            label=_short(ops[i]),
+            names=tuple(str(variables[v].name) for v in makes[i] if variables[v].name),
+            types=tuple(texts.type(variables[v].type) for v in makes[i]),
+            constants=tuple(
+                texts.constant(variables[v]) for v in reads[i] if isinstance(variables[v], Constant)
+            ),
+            results=tuple(results.get(i, ())),
+            trace=_trace(variables[v] for v in makes[i]),
+            box=box_of[i],
+        )
+        for i in range(len(applies))
+    ]
+    for variable in leaves:
+        leaf = variables[variable]
+        i = node_of[variable]
+        nodes.append(
+            Node(
+                kind=Kind.INPUT,
+                op="",
+                label=_cut(str(leaf.name or texts.type(leaf.type))),
+                names=(str(leaf.name),) if leaf.name else (),
+                types=(texts.type(leaf.type),),
+                constants=(),
+                results=tuple(results.get(i, ())),
+                trace=_trace([leaf]),
+                box=box_of[i],
+            )
+        )
+
+    between = [(a, b) for a, b in pairs if a < len(applies) and box_of[a] != box_of[b]]
+    reasons = dict(
+        zip(between, why_not(graph, clusters, target, max_operands, between), strict=True)
+    )
+    position = {apply: i for i, apply in enumerate(applies)}
+    edges = tuple(Edge(*pair, reasons.get(pair)) for pair in pairs)
+    paths = {
+        i: tuple(position[node] for node in edge.why.path)
+        for i, edge in enumerate(edges)
+        if edge.why is not None and edge.why.path
+    }
+    figures = (
+        ("kernels", clusters.before[0], clusters.after[0]),
+        ("arrays read and written", clusters.before[1], clusters.after[1]),
+        ("nodes", len(applies), len(applies) - len(fused) + len(members)),
+    )
+    boxes = tuple(_box(box, kernel, nodes) for box, kernel in zip(box_nodes, kernels, strict=True))
+    return Picture(tuple(nodes), boxes, edges, figures, paths)
+
+
+def _boxes(
+    likenesses: list[tuple[Kind, str, bool]],
+    members: list[list[int]],
+    pairs: list[tuple[int, int]],
+) -> tuple[list[list[int]], list[int | None]]:
+    """Return the nodes of each box, the boxes in a topological order, and their kernels."""
+    kernel_of = {node: k for k, nodes in enumerate(members) for node in nodes}
+    alone = [[node] for node in range(len(likenesses)) if node not in kernel_of]
+    boxes = [*members, *_bundles(alone, likenesses, [*members, *alone], pairs)]
+    boxes.sort(key=min)
+    box_of = {node: i for i, nodes in enumerate(boxes) for node in nodes}
+    between = dict.fromkeys((box_of[a], box_of[b]) for a, b in pairs if box_of[a] != box_of[b])
+    sources, targets = [a for a, _ in between], [b for _, b in between]
+    order = _core.Graph(len(boxes), sources, targets).toposort().tolist()
+    return [boxes[i] for i in order], [kernel_of.get(boxes[i][0]) for i in order]
+
+
+def _bundles(
+    alone: list[list[int]],
+    likenesses: list[tuple[Kind, str, bool]],
+    boxes: list[list[int]],
+    pairs: list[tuple[int, int]],
+) -> list[list[int]]:
+    """Put nodes that are alike, and have the same neighbours, together where they are many.
+
+    None of them leads to another, or a neighbour would lead to itself: no cycle comes of it.
+    """
+    box_of = {node: i for i, nodes in enumerate(boxes) for node in nodes}
+    neighbours: list[tuple[set[int], set[int]]] = [(set(), set()) for _ in likenesses]
+    for source, target in pairs:
+        neighbours[source][1].add(box_of[target])
+        neighbours[target][0].add(box_of[source])
+    alike: dict[Hashable, list[int]] = {}
+    for (node,) in alone:
+        before, after = map(frozenset, neighbours[node])
+        alike.setdefault((likenesses[node], before, after), []).append(node)
+    bundles: list[list[int]] = []
+    for nodes in alike.values():
+        bundles += [nodes] if len(nodes) >= _BUNDLE else [[node] for node in nodes]
+    return bundles
+
+
+def _box(members: list[int], kernel: int | None, nodes: list[Node]) -> Box:
+    first = nodes[members[0]]
+    if len(members) == 1:
+        return Box(tuple(members), None, first.label, first.caption)
+    counts = Counter(nodes[i].label for i in members).most_common()
+    shown = [f"{label} \u00d7{n}" if n > 1 else label for label, n in counts[:_SHOWN_OPS]]
+    caption = ", ".join(shown) + (", \u2026" if len(counts) > _SHOWN_OPS else "")
+    if kernel is not None:
+        label = f"kernel {kernel}: {len(members)} nodes"
+    elif first.kind is Kind.INPUT:
+        label = f"{len(members)} inputs"
+    else:
+        label, caption = f"{len(members)} \u00d7 {first.label}", first.kind.value
+    return Box(tuple(members), kernel, label, caption)
+
+
+class _Texts:
+    """Texts of ops, types and constants; many nodes share one."""
+
+    def __init__(self) -> None:
+        self._ops: dict[int, tuple[object, str]] = {}
+        self._types: dict[Any, str] = {}
+
+    def op(self, op: object) -> str:
+        # By identity, which needs the op to be kept: not all that print can be hashed.
+        if id(op) not in self._ops:
+            self._ops[id(op)] = (op, str(op))
+        return self._ops[id(op)][1]
+
+    def type(self, kind: Any) -> str:
+        if kind not in self._types:
+            self._types[kind] = _type_text(kind)
+        return self._types[kind]
+
+    def constant(self, variable: Variable[Any, Any]) -> str:
+        if variable.name:
+            return str(variable.name)
+        data: Any = getattr(variable, "data", None)
+        if getattr(data, "size", None) == 1:
+            value = data.item()
+            return f"{value:.6g}" if isinstance(value, float) else str(value)
+        return self.type(variable.type)
+
+
+def _type_text(kind: Any) -> str:
+    if not isinstance(kind, TensorType):
+        return str(kind)
+    lengths = ["?" if length is None else str(length) for length in kind.shape]
+    if len(lengths) == 1:
+        lengths.append("")
+    return f"{kind.dtype} ({', '.join(lengths).rstrip()})"
+
+
+def _trace(variables: Iterator[Variable[Any, Any]] | list[Variable[Any, Any]]) -> Trace | None:
+    """Return the innermost line that PyTensor noted, which is the user's."""
+    for variable in variables:
+        for stack in getattr(variable.tag, "trace", None) or ():
+            if stack:
+                file, line, _, code = stack[-1]
+                return Trace(str(file), int(line or 0), str(code or ""))
+    return None
+
+
+def _short(op: str) -> str:
+    """Shorten the text of an op: its properties are what can be missed first."""
+    head, brace, _ = op.partition("{")
+    return op if len(op) <= _LABEL or not brace else _cut(f"{head}{{\u2026}}")
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LABEL else text[: _LABEL - 1] + "\u2026"

@@ -1,0 +1,68 @@
+//! Layered drawings for Python.
+
+use numpy::PyArray1;
+use pyo3::prelude::*;
+use pytensor_fuse_core::layout::{self, Gaps, Layout, VERTEX_LIMIT};
+
+use crate::errors::to_py;
+use crate::ids::Ids;
+
+type Floats<'py> = Bound<'py, PyArray1<f64>>;
+type IdArray<'py> = Bound<'py, PyArray1<u32>>;
+type Places<'py> = (Floats<'py>, Floats<'py>, IdArray<'py>, IdArray<'py>, IdArray<'py>, f64);
+
+/// Lays out an acyclic graph from left to right.
+///
+/// Vertices are the nodes, then the bends of edges over several columns.
+///
+/// Parameters
+/// ----------
+/// widths, heights : sequence of float
+///     Of each node.
+/// sources, targets : array_like of int
+///     The edges ``sources[i] -> targets[i]``.
+/// gaps : tuple of float
+///     Between columns, between the nodes of one, and between rows.
+///
+/// Returns
+/// -------
+/// x, y : array of float64
+///     The centre of each vertex; y grows downwards.
+/// pieces, columns : array of uint32
+///     For each vertex the piece of the graph that is laid in one row, and its column in that.
+/// bends : array of uint32
+///     Edge ``i`` has the bends ``bends[i]`` to ``bends[i + 1]``, in its direction.
+/// row_width : float
+///     A row ends where the next piece would exceed it.
+///
+/// Raises
+/// ------
+/// GraphError
+///     A size is negative or not finite, the arrays do not fit together or have a cycle.
+#[pyfunction]
+pub(crate) fn layered_layout<'py>(
+    py: Python<'py>,
+    widths: Vec<f64>,
+    heights: Vec<f64>,
+    sources: &Bound<'py, PyAny>,
+    targets: &Bound<'py, PyAny>,
+    gaps: (f64, f64, f64),
+) -> PyResult<Places<'py>> {
+    let sources = Ids::new("sources", sources)?.to_u32("source")?;
+    let targets = Ids::new("targets", targets)?.to_u32("target")?;
+    let gaps = Gaps { columns: gaps.0, nodes: gaps.1, rows: gaps.2 };
+    let Layout { x, y, pieces, columns, bends, row_width } = py
+        .detach(|| {
+            let edges = (sources.as_slice(), targets.as_slice());
+            layout::layered_layout((&widths, &heights), edges, gaps, VERTEX_LIMIT)
+        })
+        .map_err(to_py)?;
+    Ok((
+        PyArray1::from_vec(py, x),
+        PyArray1::from_vec(py, y),
+        PyArray1::from_vec(py, pieces),
+        PyArray1::from_vec(py, columns),
+        PyArray1::from_vec(py, bends),
+        row_width,
+    ))
+}

@@ -1,0 +1,454 @@
+"""Pictures of plans: what they show is what the plan says, and they hold any text."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+import shutil
+import subprocess
+from collections import Counter
+from html.parser import HTMLParser
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import numpy as np
+import pytensor.tensor as pt
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pytensor.graph.basic import Constant
+from pytensor.graph.fg import FunctionGraph
+
+import pytensor_fuse
+from checker import is_elemwise
+from graphs import reverse
+from processes import run_python
+from pytensor_fuse import FusionPlan, Reason, _core
+from pytensor_fuse._drawing import Drawing, Places
+from pytensor_fuse._picture import Box, Kind, Picture
+from strategies import Program, any_programs, build
+
+EVIL = "</script><b>&amp;\"'\\N\n\u2028{|}<!--"
+
+
+def small_graph() -> FunctionGraph:
+    x, y = pt.vectors("x", "y")
+    a = pt.exp(x) + y
+    a.name = "a"
+    return FunctionGraph([x, y], [pt.sin(a) * a, reverse(a)], clone=False)
+
+
+def node_of(plan: FusionPlan, op: str) -> int:
+    (found,) = [i for i, node in enumerate(plan._picture.nodes) if node.op == op]
+    return found
+
+
+# The data ---------------------------------------------------------------------------------
+
+
+def assert_is_the_plan(plan: FusionPlan, fgraph: FunctionGraph) -> None:
+    """Compare a picture with the graph and the plan, by their definitions."""
+    picture, applies = plan._picture, plan._nodes
+    kernels = {box.kernel: box.nodes for box in picture.boxes if box.kernel is not None}
+    assert sorted(kernels) == list(range(len(plan.kernels)))
+    for number, kernel in enumerate(plan.kernels):
+        assert [applies[i] for i in kernels[number]] == list(kernel.nodes)
+    in_boxes = [node for box in picture.boxes for node in box.nodes]
+    assert sorted(in_boxes) == list(range(len(picture.nodes)))
+    assert all(i in picture.boxes[node.box].nodes for i, node in enumerate(picture.nodes))
+    for box in picture.boxes:
+        if box.kernel is None and len(box.nodes) > 1:
+            assert_are_alike(picture, box)
+    fused = {node for kernel in plan.kernels for node in kernel.nodes}
+    for apply, node in zip(applies, picture.nodes, strict=False):
+        assert (node.kind is Kind.FUSED) == (apply in fused)
+        if node.kind is Kind.ALONE:
+            assert is_elemwise(apply)
+        assert node.op == str(apply.op)
+        assert node.results == tuple(i for i, v in enumerate(fgraph.outputs) if v.owner is apply)
+    assert all(node.kind is Kind.INPUT for node in picture.nodes[len(applies) :])
+
+    position = {apply: i for i, apply in enumerate(applies)}
+    expected = {
+        (position[v.owner], position[apply]) for apply in applies for v in apply.inputs if v.owner
+    }
+    drawn = [(edge.source, edge.target) for edge in picture.edges]
+    assert len(set(drawn)) == len(drawn)
+    assert {pair for pair in drawn if pair[0] < len(applies)} == expected
+    leaves = {v for apply in applies for v in apply.inputs if v.owner is None}
+    leaves |= {v for v in fgraph.outputs if v.owner is None}
+    n_leaves = sum(not isinstance(v, Constant) for v in leaves)
+    assert len(picture.nodes) == len(applies) + n_leaves
+    places = [picture.nodes[a].box - picture.nodes[b].box for a, b in drawn]
+    assert max(places, default=0) <= 0, "boxes are in topological order"
+
+
+def assert_are_alike(picture: Picture, box: Box) -> None:
+    neighbours = set()
+    for node in box.nodes:
+        read = {picture.nodes[e.source].box for e in picture.edges if e.target == node}
+        readers = {picture.nodes[e.target].box for e in picture.edges if e.source == node}
+        first = picture.nodes[node]
+        likeness = (first.kind, first.op, bool(first.results))
+        neighbours.add((frozenset(read), frozenset(readers), likeness))
+    assert len(neighbours) == 1
+    assert len(box.nodes) >= 5
+
+
+def assert_reasons_are_true(plan: FusionPlan) -> None:
+    picture, applies = plan._picture, plan._nodes
+    for i, edge in enumerate(picture.edges):
+        if edge.source >= len(applies):
+            assert edge.why is None
+            continue
+        truth = plan.why_not(applies[edge.source], applies[edge.target])
+        if edge.why is None:
+            assert truth.reason is Reason.SAME_KERNEL
+            continue
+        assert truth.reason is not Reason.SAME_KERNEL
+        fields = ("reason", "culprit", "path", "detail")
+        for field in fields:
+            assert getattr(edge.why, field) == getattr(truth, field)
+        assert tuple(applies[n] for n in picture.paths.get(i, ())) == truth.path
+
+
+@given(any_programs(12), st.one_of(st.none(), st.integers(2, 6)))
+def test_the_picture_is_the_plan(program: Program, max_operands: int | None) -> None:
+    fgraph = build(program).fgraph
+    plan = pytensor_fuse.plan_fusion(fgraph, max_operands=max_operands)
+    assert_is_the_plan(plan, fgraph)
+    assert_reasons_are_true(plan)
+    assert_is_laid_out(plan._drawing)
+    ET.fromstring(plan.to_svg())
+
+
+def test_a_cycle_names_its_path() -> None:
+    plan = pytensor_fuse.plan_fusion(
+        FunctionGraph([x := pt.vector("x")], [(a := pt.sin(x)) + reverse(a)], clone=False)
+    )
+    picture = plan._picture
+    ((edge, path),) = picture.paths.items()
+    assert [picture.nodes[i].op for i in path] == ["Sin", str(reverse(x).owner.op), "Add"]
+    assert picture.edges[edge].why.reason is Reason.CYCLE
+
+
+def test_nodes_that_are_alike_share_a_box() -> None:
+    x, y = pt.vectors("x", "y")
+    outputs = [reverse(x), *(pt.add(*(reverse(x) for _ in range(6)), y) for _ in range(2))]
+    inputs = pt.vectors(*"abcdef")
+    plan = pytensor_fuse.plan_fusion(
+        FunctionGraph([x, y, *inputs], [*outputs, pt.concatenate(inputs)], clone=False)
+    )
+    assert_is_the_plan(plan, plan._fgraph)
+    picture = plan._picture
+    bundles = [box for box in picture.boxes if len(box.nodes) > 1 and box.kernel is None]
+    label = picture.nodes[bundles[-1].nodes[0]].label
+    assert sorted(box.label for box in bundles) == [f"12 \u00d7 {label}", "6 inputs"]
+
+
+def test_figures_are_those_of_the_plan_and_of_the_graph_after_it() -> None:
+    fgraph = small_graph()
+    plan = pytensor_fuse.plan_fusion(fgraph)
+    stats = plan.stats
+    figures = {name: (before, after) for name, before, after in plan._picture.figures}
+    assert figures["kernels"] == (stats.kernels_before, stats.kernels_after)
+    assert figures["arrays read and written"] == (stats.arrays_before, stats.arrays_after)
+    before = len(fgraph.apply_nodes)
+    plan.apply()
+    assert figures["nodes"] == (before, len(fgraph.apply_nodes))
+
+
+def test_a_picture_after_the_plan_was_applied_is_the_same() -> None:
+    plans = [pytensor_fuse.plan_fusion(small_graph()) for _ in range(2)]
+    plans[1].apply()
+    for text in ("to_svg", "to_dot"):
+        assert getattr(plans[0], text)() == getattr(plans[1], text)()
+
+
+def test_what_a_node_says() -> None:
+    x = pt.tensor("x", dtype="float32", shape=(None, 3))
+    made = pt.exp(x)  # the line that the picture names
+    made.name = "made"
+    plan = pytensor_fuse.plan_fusion(FunctionGraph([x], [made, made * 2.5], clone=False))
+    exp, mul = (plan._picture.nodes[node_of(plan, op)] for op in ("Exp", "Mul"))
+    assert exp.types == ("float32 (?, 3)",)
+    assert exp.names == ("made",)
+    assert exp.caption == "made"
+    assert exp.results == (0,)
+    assert exp.trace is not None
+    assert Path(exp.trace.file).name == Path(__file__).name
+    assert exp.trace.code == "made = pt.exp(x)  # the line that the picture names"
+    assert Path(__file__).read_text(encoding="utf-8").splitlines()[exp.trace.line - 1].strip() == (
+        exp.trace.code
+    )
+    assert mul.results == (1,)
+
+
+def test_types_and_constants() -> None:
+    x = pt.tensor("x", dtype="int64", shape=(4,))
+    scalar = pt.scalar("s", dtype="bool")
+    big = pt.constant(np.arange(4.0))
+    fgraph = FunctionGraph(
+        [x, scalar], [pt.mul(x, big), pt.add(x, pt.constant(np.float64(0.25)))], clone=False
+    )
+    plan = pytensor_fuse.plan_fusion(fgraph)
+    nodes = plan._picture.nodes
+    assert nodes[node_of(plan, "Mul")].constants == ("float64 (4,)",)
+    shown = [text for node in nodes for text in node.constants]
+    assert "0.25" in shown
+    inputs = [node for node in nodes if node.kind is Kind.INPUT]
+    assert [(node.label, node.types) for node in inputs] == [("x", ("int64 (4,)",))]
+
+
+def test_graphs_without_nodes() -> None:
+    x = pt.vector("x")
+    for outputs in ([], [x], [x, x]):
+        plan = pytensor_fuse.plan_fusion(FunctionGraph([x], outputs, clone=False))
+        assert "<canvas" in plan.to_html()
+        ET.fromstring(plan.to_svg())
+        assert plan.to_dot().startswith("digraph")
+        assert plan._repr_html_()
+
+
+def test_a_node_without_a_trace_and_ops_with_long_texts() -> None:
+    x = pt.vector("x")
+    y = pt.exp(x)
+    del y.tag.trace
+    plan = pytensor_fuse.plan_fusion(FunctionGraph([x], [y.sum(axis=0)], clone=False))
+    assert plan._picture.nodes[node_of(plan, "Exp")].trace is None
+    assert all(len(node.label) <= 22 for node in plan._picture.nodes)
+
+
+# Places -----------------------------------------------------------------------------------
+
+
+def assert_is_laid_out(drawing: Drawing) -> None:
+    for places in (drawing.collapsed, drawing.expanded):
+        rectangles = [
+            (x - w / 2, y - h / 2, x + w / 2, y + h / 2)
+            for x, y, w, h in zip(places.x, places.y, places.widths, places.heights, strict=False)
+        ]
+        assert_apart(rectangles)
+    for box in drawing.picture.boxes:
+        inner = [drawing.inner[node] for node in box.nodes]
+        if len(box.nodes) > 1:
+            assert_apart([(x, y, x + w, y + h) for x, y, w, h in inner])
+    for i, box in enumerate(drawing.picture.boxes):
+        for node in box.nodes:
+            x, y, w, h = drawing.inner[node]
+            assert x >= 0
+            assert y >= 0
+            assert x + w <= drawing.expanded.widths[i] + 1e-9
+            assert y + h <= drawing.expanded.heights[i] + 1e-9
+    between = set(drawing.edges) | set(drawing.hidden)
+    assert between == set(drawing.picture.box_edges())
+    assert not set(drawing.edges) & set(drawing.hidden)
+    assert len(drawing.collapsed.bends) == len(drawing.edges)
+
+
+def assert_apart(rectangles: list[tuple[float, float, float, float]]) -> None:
+    for a, b in itertools.combinations(rectangles, 2):
+        assert a[2] <= b[0] or b[2] <= a[0] or a[3] <= b[1] or b[3] <= a[1], (a, b)
+
+
+def goes_right(places: Places, edges: list[tuple[int, int]]) -> bool:
+    return all(
+        places.pieces[a] != places.pieces[b] or places.columns[a] < places.columns[b]
+        for a, b in edges
+    )
+
+
+@given(any_programs(25))
+def test_edges_go_to_the_right(program: Program) -> None:
+    drawing = pytensor_fuse.plan_fusion(build(program).fgraph)._drawing
+    assert goes_right(drawing.collapsed, drawing.edges)
+    assert goes_right(drawing.expanded, drawing.edges)
+
+
+def test_edges_of_what_very_many_read_are_set_apart() -> None:
+    x = pt.vector("x")
+    outputs = [reverse(pt.cumsum(x * i)) for i in range(300)]
+    drawing = pytensor_fuse.plan_fusion(FunctionGraph([x], outputs, clone=False))._drawing
+    pairs = list(drawing.picture.box_edges())
+    readers, reads = (Counter(pair[end] for pair in pairs) for end in (0, 1))
+    assert drawing.hidden == [(a, b) for a, b in pairs if max(readers[a], reads[b]) > 20]
+    assert len(drawing.hidden) >= 300
+
+
+def test_the_layout_refuses_what_is_no_graph() -> None:
+    gaps = (1.0, 1.0, 1.0)
+    with pytest.raises(_core.CycleError):
+        _core.layered_layout([1.0, 1.0], [1.0, 1.0], [0, 1], [1, 0], gaps)
+    with pytest.raises(_core.GraphError, match="widths has 1"):
+        _core.layered_layout([1.0], [1.0, 1.0], [], [], gaps)
+    with pytest.raises(_core.GraphError, match="no size"):
+        _core.layered_layout([float("nan")], [1.0], [], [], gaps)
+    with pytest.raises(_core.EdgeError):
+        _core.layered_layout([1.0], [1.0], [0], [1], gaps)
+    with pytest.raises(_core.IdError):
+        _core.layered_layout([1.0], [1.0], [-1], [0], gaps)
+    x, y, pieces, columns, bends, width = _core.layered_layout([], [], [], [], gaps)
+    assert [a.tolist() for a in (x, y, pieces, columns, bends)] == [[], [], [], [], [0]]
+    assert width == 0
+
+
+# Texts ------------------------------------------------------------------------------------
+
+
+def evil_plan() -> FusionPlan:
+    x = pt.vector(EVIL)
+    a = pt.exp(x)
+    a.name = EVIL
+    a.tag.trace = [[(EVIL, 7, "f", EVIL)]]
+    return pytensor_fuse.plan_fusion(FunctionGraph([x], [reverse(a), pt.sin(a)], clone=False))
+
+
+class Tags(HTMLParser):
+    """Counts the tags of a page, and keeps the texts of its scripts."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[str] = []
+        self.attributes: dict[str, str | None] = {}
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.seen.append(tag)
+        if tag == "iframe":
+            self.attributes = dict(attrs)
+
+
+def tags(text: str) -> Tags:
+    parser = Tags()
+    parser.feed(text)
+    return parser
+
+
+def page_data(text: str) -> dict:
+    (literal,) = re.findall(r"<script>const DATA = (.*?);</script>", text, re.DOTALL)
+    return json.loads(literal)
+
+
+def test_a_page_holds_any_text() -> None:
+    plain = pytensor_fuse.plan_fusion(small_graph()).to_html()
+    evil = evil_plan().to_html()
+    assert tags(plain).seen == tags(evil).seen
+    assert EVIL in page_data(evil)["strings"]
+
+
+def test_an_svg_holds_any_text() -> None:
+    root = ET.fromstring(evil_plan().to_svg())
+    titles = [title.text for title in root.iter("{http://www.w3.org/2000/svg}title")]
+    assert any(EVIL in title for title in titles)
+    assert {element.tag.rpartition("}")[2] for element in root.iter()} <= {
+        *("svg", "rect", "text", "g", "title", "path"),
+    }
+
+
+def test_control_characters_and_lone_surrogates() -> None:
+    x = pt.vector("a\x00b\ud800c\x1b")
+    plan = pytensor_fuse.plan_fusion(FunctionGraph([x], [pt.exp(x)], clone=False))
+    for text in (plan.to_html(), plan.to_svg(), plan.to_dot(), plan._repr_html_()):
+        text.encode()
+    ET.fromstring(plan.to_svg())
+    assert "a\ufffdb\ufffdc\ufffd" in plan.to_dot()
+
+
+def run_dot(text: str) -> dict:
+    if shutil.which("dot") is None:
+        pytest.skip("Graphviz is not installed: apt-get install graphviz")
+    done = subprocess.run(
+        ["dot", "-Tjson"], input=text.encode(), capture_output=True, check=True, timeout=60
+    )
+    assert done.stderr == b""
+    return json.loads(done.stdout)
+
+
+def test_graphviz_reads_what_is_written() -> None:
+    plan = pytensor_fuse.plan_fusion(small_graph())
+    read = run_dot(plan.to_dot())
+    picture = plan._picture
+    clusters = [o for o in read["objects"] if o["name"].startswith("cluster_")]
+    assert len(clusters) == len(plan.kernels)
+    names = {o["_gvid"]: o["name"] for o in read["objects"]}
+    for cluster, kernel in zip(clusters, plan.kernels, strict=True):
+        assert len(cluster["nodes"]) == len(kernel.nodes)
+    edges = {(names[e["tail"]], names[e["head"]]) for e in read["edges"]}
+    assert edges == {(f"n{edge.source}", f"n{edge.target}") for edge in picture.edges}
+
+
+def test_graphviz_reads_any_text() -> None:
+    read = run_dot(evil_plan().to_dot())
+    tips = [o.get("tooltip", "") for o in read["objects"]]
+    # Its own escapes are still in what it gives back: undone, the text is what it was.
+    shown = [tip.replace("\\n", "\n").replace("\\\\", "\\").replace("&amp;", "&") for tip in tips]
+    assert any(EVIL in text for text in shown)
+
+
+# In a notebook ----------------------------------------------------------------------------
+
+
+def test_a_notebook_gets_a_frame_without_rights() -> None:
+    for plan in (pytensor_fuse.plan_fusion(small_graph()), evil_plan()):
+        text = plan._repr_html_()
+        shown = tags(text)
+        assert set(shown.seen) == {"table", "thead", "tr", "th", "td", "iframe"}
+        assert shown.attributes["sandbox"] == "allow-scripts"
+        assert shown.attributes["srcdoc"] == plan.to_html()
+        assert "<style" not in text
+        assert "<script" not in text
+
+
+def test_a_notebook_gets_figures_alone_of_a_large_plan() -> None:
+    x = pt.vector("x")
+    outputs = [reverse(x * i) for i in range(1001)]
+    text = pytensor_fuse.plan_fusion(FunctionGraph([x], outputs, clone=False))._repr_html_()
+    assert "to_html" in text
+    assert len(text) < 2000
+
+
+# Files ------------------------------------------------------------------------------------
+
+
+def test_a_file_is_the_page(tmp_path: Path) -> None:
+    plan = pytensor_fuse.plan_fusion(small_graph())
+    path = tmp_path / "plan.html"
+    assert plan.to_html(path) is None
+    assert path.read_text(encoding="utf-8") == plan.to_html()
+    assert plan.to_html(str(path)) is None
+    assert [p.name for p in tmp_path.iterdir()] == ["plan.html"]
+
+
+@pytest.mark.parametrize("bad", ["missing/plan.html", "."])
+def test_bad_paths_are_named(tmp_path: Path, bad: str) -> None:
+    with pytest.raises(OSError, match=re.escape(str((tmp_path / bad).name or tmp_path.name))):
+        pytensor_fuse.plan_fusion(small_graph()).to_html(tmp_path / bad)
+    assert list(tmp_path.iterdir()) == []
+
+
+# The same everywhere ----------------------------------------------------------------------
+
+DIGESTS = """
+    import hashlib
+    import pytensor.tensor as pt
+    import pytensor_fuse
+    from pytensor.graph.fg import FunctionGraph
+
+    x, y = pt.vectors("x", "y")
+    out = x
+    for i in range(30):
+        out = pt.sin(out[::-1]) * y + pt.cos(out) / (i + 1)
+    fgraph = FunctionGraph([x, y], [out, pt.exp(x).sum()])
+    plan = pytensor_fuse.plan_fusion(fgraph)
+    for text in (plan.to_html(), plan.to_svg(), plan.to_dot(), plan._repr_html_()):
+        print(hashlib.sha256(text.encode()).hexdigest())
+"""
+
+
+def test_pictures_are_the_same_in_every_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    digests = set()
+    for seed in ("0", "1", "4711"):
+        monkeypatch.setenv("PYTHONHASHSEED", seed)
+        digests.add(run_python(DIGESTS).stdout)
+    assert len(digests) == 1, digests
+    assert len(next(iter(digests)).split()) == 4
