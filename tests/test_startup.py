@@ -181,9 +181,10 @@ def test_importing_the_package_anew_keeps_the_switch_working():
 def test_import_is_quick():
     code = """
         import time, pytensor
-        start = time.perf_counter()
+        # Of the processor, for others may be using it.
+        start = time.process_time()
         import pytensor_fuse
-        print(time.perf_counter() - start)
+        print(time.process_time() - start)
         """
     assert min(float(run_python(code).stdout) for _ in range(3)) < 0.05
 
