@@ -432,6 +432,8 @@ def _may_copy(graph: GraphContext, node: Apply[Any], use: Use) -> bool:
     if use is Use.IN_PLACE:
         if isinstance(node.op, Elemwise | Scan | WriteJoin) or _compat.assigns(node.op):
             return False
+        if _compat.is_fused_elemwise(node.op):
+            return False
         # What others declare is that they may write there: LAPACK needs an array in Fortran's
         # order, and what Python hands to BLAS is copied if that is not as it wants it.
         compiled = graph.target in (Target.C, Target.NUMBA)
