@@ -90,6 +90,7 @@ class Audit:
             (f"{len(self.kernels.kernels):,}", "kernels"),
             (("" if peak.is_exact else "≥ ") + size(peak.nbytes), "live at the peak"),
             (f"{len(self.memory.copies):,}", "copies"),
+            (f"{sum(self.matrices.counts.values()):,}", "cubic operations"),
             (f"{len(self.ops.unknown):,}", "unknown ops"),
         ]
         tiles = "".join(
