@@ -1,11 +1,19 @@
 """`join_buffer_elimination`: what it writes in place, what it leaves, and that results stay."""
 
+from importlib import import_module
+
 import numpy as np
 import pytensor
 import pytensor.tensor as pt
 import pytest
 from pytensor.compile.mode import Mode, get_mode
+from pytensor.graph.destroyhandler import DestroyHandler
+from pytensor.graph.features import Feature, ReplaceValidate
+from pytensor.graph.fg import FunctionGraph
+from pytensor.graph.utils import InconsistencyError
 from pytensor.link.vm import VMLinker
+from pytensor.raise_op import Assert
+from pytensor.scalar.basic import UnaryScalarOp, upgrade_to_float
 from pytensor.tensor.basic import Alloc, AllocEmpty, Join
 from pytensor.tensor.blas import Gemv
 from pytensor.tensor.elemwise import Elemwise
@@ -14,8 +22,9 @@ from pytensor.tensor.subtensor import IncSubtensor
 import pytensor_fuse
 from pytensor_fuse import _joins
 from pytensor_fuse._joins import JoinReason
+from pytensor_fuse._targets import Target
 from pytensor_fuse._write_ops import WriteElemwise, WriteFill, WriteJoin, WriteSplit
-from pytensor_fuse._write_streams import explain_joins
+from pytensor_fuse._write_streams import eliminate_joins, explain_joins
 
 MODES = ["NUMBA", "CVM"]
 WRITTEN = JoinReason.WRITTEN
@@ -493,6 +502,7 @@ def test_a_stream_alone_is_written_where_that_gains():
     assert nodes(f, WriteJoin)
 
 
+@pytest.mark.usefixtures("_always_worth_it")
 @pytest.mark.parametrize("mode", MODES)
 def test_other_outputs_of_kernels_still_overwrite_inputs(mode):
     # The kernel of the gradients also gives what is summed up later, over what nothing needs.
@@ -602,8 +612,14 @@ def test_streams_that_are_filled_with_a_number(mode):
     assert reasons(f) == (WRITTEN,) * 4
     assert not nodes(f, Alloc)
     assert len(nodes(f, WriteFill)) == 3
-    with pytest.raises(ValueError, match="negative"):
-        f(rand(5), -1, 0.0, np.int32(1))
+    without = pytensor.function(
+        [x, n, a, k], out, mode=get_mode(mode).excluding("join_buffer_elimination")
+    )
+    negative = (rand(5), -1, 0.0, np.int32(1))
+    with pytest.raises((ValueError, MemoryError)) as expected:
+        without(*negative)
+    with pytest.raises(expected.type, match="negative"):
+        f(*negative)
 
 
 @pytest.mark.usefixtures("_always_worth_it")
@@ -753,3 +769,230 @@ def test_vectors_of_numbers_are_reported(mode):
     a, b = pt.scalars("ab")
     f = pytensor.function([a, b], pt.stack([pt.exp(a) * 2, pt.tanh(b)]), mode=mode)
     assert [report.reason for report in explain_joins(f)] == [JoinReason.SCALARS]
+
+
+class Refusing(Feature):
+    """Counts validations; refuses graphs in which joins of one dtype are eliminated."""
+
+    def __init__(self, dtype, at_once):
+        self.dtype = dtype
+        self.at_once = at_once
+        self.validations = 0
+
+    def _refuse(self, node):
+        if node is not None and isinstance(node.op, WriteJoin) and node.op.dtype == self.dtype:
+            raise InconsistencyError(f"no {self.dtype}")
+
+    def on_change_input(self, fgraph, node, i, old, new, reason):
+        if self.at_once:
+            self._refuse(new.owner)
+
+    def on_validate(self, fgraph):
+        self.validations += 1
+        for node in fgraph.apply_nodes:
+            self._refuse(node)
+
+
+def graph_of_joins(n, *features):
+    u, v = (pt.tensor(dtype=dtype, shape=(1000,)) for dtype in ("float64", "float32"))
+    joins = [pt.concatenate([w * np.int8(i), w + np.int8(i)]) for i in range(n) for w in (u, v)]
+    fgraph = FunctionGraph([u, v], joins)
+    for feature in (ReplaceValidate(), DestroyHandler(), *features):
+        fgraph.attach_feature(feature)
+    return fgraph
+
+
+def test_joins_are_validated_together():
+    feature = Refusing(None, at_once=False)
+    reports = eliminate_joins(graph_of_joins(20, feature), Target.C)
+    assert [report.reason for report in reports] == [WRITTEN] * 40
+    assert feature.validations == 1
+
+
+@pytest.mark.parametrize("at_once", [False, True])
+def test_a_join_that_a_feature_refuses_stays(at_once):
+    fgraph = graph_of_joins(3, Refusing("float32", at_once))
+    reports = eliminate_joins(fgraph, Target.C)
+    assert sorted(r.reason.name for r in reports) == ["REFUSED"] * 3 + ["WRITTEN"] * 3
+    kinds = [(output.owner.op.__class__, output.type.dtype) for output in fgraph.outputs]
+    assert kinds == [(WriteJoin, "float64"), (Join, "float32")] * 3
+    fgraph.check_integrity()
+
+
+def test_equal_kernels_are_made_once():
+    u = pt.vector("u", shape=(1000,))
+    fgraph = FunctionGraph([u], [pt.concatenate([u * 2, (u + 1) * 2, u + 2])])
+    fgraph.attach_feature(ReplaceValidate())
+    fgraph.attach_feature(DestroyHandler())
+    [report] = eliminate_joins(fgraph, Target.C)
+    assert report.eliminated
+    ops = [id(node.op) for node in fgraph.toposort() if isinstance(node.op, WriteElemwise)]
+    assert (len(ops), len(set(ops))) == (3, 2)
+
+
+class Failing(Refusing):
+    """Raises what is no refusal."""
+
+    def _refuse(self, node):
+        if isinstance(node.op, WriteJoin):
+            raise RuntimeError("a bug of a feature")
+
+
+def test_a_failure_leaves_the_graph_as_it_was():
+    fgraph = graph_of_joins(3, Failing(None, at_once=False))
+    before = [node.op for node in fgraph.toposort()]
+    with pytest.raises(RuntimeError, match="a bug of a feature"):
+        eliminate_joins(fgraph, Target.C)
+    assert [node.op for node in fgraph.toposort()] == before
+    fgraph.check_integrity()
+
+
+def test_what_is_in_place_already_saves_no_array_in_numba():
+    # The kernel of the first stream would overwrite the sums.
+    def stream_of(length):
+        v = pt.vector(shape=(length,))
+        return v, pt.concatenate([pt.cumsum(v) * 2 + 1, v * 3])
+
+    v, joined = stream_of(None)
+    f = check([v], joined, "NUMBA", (rand(7),))
+    [report] = explain_joins(f)
+    assert report.reason is JoinReason.FEW
+    v, joined = stream_of(5000)
+    f = check([v], joined, "NUMBA", (rand(5000),))
+    [report] = explain_joins(f)
+    assert report.eliminated
+
+
+@pytest.mark.usefixtures("_always_worth_it")
+def test_a_kernel_of_which_python_writes_one_output():
+    squares = x * x
+    out = [pt.concatenate([squares, y * 2 + 1]), (squares > 0.2) & (squares < 2)]
+    f = check([x, y], out, PYTHON, (rand(5), rand(4)))
+    [kernel] = [node for node in nodes(f, WriteElemwise) if len(node.outputs) == 2]
+    assert list(kernel.op.inplace_pattern) == [0]
+
+
+@pytest.mark.usefixtures("_always_worth_it")
+def test_small_integers_overflow_in_python_as_in_numpy():
+    small = pt.vector("small", dtype="int8")
+    values = np.array([1, 16, -128], "int8")
+    f = check([small, x], pt.concatenate([small * small, x * 2]), PYTHON, (values, rand(4)))
+    assert reasons(f) == (JoinReason.DTYPE, WRITTEN)
+    out = pt.zeros(9, dtype="int8")[2:5].inc(pt.specify_shape(small, 3) * 2)
+    check([small], out, PYTHON, (values,))
+
+
+def ifelse(*operands):
+    module = "pytensor.conditional.op"
+    try:
+        found = import_module(module)
+    except ModuleNotFoundError:
+        found = import_module("pytensor.ifelse")
+    return found.ifelse(*operands)
+
+
+def test_a_branch_that_is_not_taken_is_not_computed():
+    # One kernel makes a stream of the one branch and the whole of the other.
+    taken, checked = pt.iscalar("taken"), Assert("the branch that is not taken")(z, z.sum() > 0)
+    both = pt.sin(x)
+    filtered = checked[(checked > 0).nonzero()[0]]
+    out = ifelse(taken, pt.concatenate([both * 3, filtered]), both * 2)
+    f = pytensor.function([x, z, taken], out, mode="CVM")
+    np.testing.assert_array_equal(f(rand(4), -rand(3), 0), np.sin(rand(4)) * 2)
+    [report] = explain_joins(f)
+    assert report.streams[0] is JoinReason.WAITS
+    with pytest.raises(AssertionError, match="not taken"):
+        f(rand(4), -rand(3), 1)
+
+
+class Scaled(UnaryScalarOp):
+    """Calls a function of its own support code."""
+
+    def impl(self, a):
+        return a * 2.5
+
+    def c_support_code_apply(self, node, name):
+        return f"static double {name}_scaled(double a) {{ return a * 2.5; }}"
+
+    def c_code(self, node, name, inputs, outputs, sub):
+        return f"{outputs[0]} = {name}_scaled({inputs[0]});"
+
+    def c_code_cache_version(self):
+        return (1,)
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_scalar_ops_with_support_code(more):
+    scaled = Elemwise(Scaled(upgrade_to_float, name="scaled"))
+    f = check([x, y], pt.concatenate([scaled(x) + more, scaled(y)]), "CVM", (rand(20), rand(30)))
+    assert reasons(f) == (WRITTEN, WRITTEN)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_assignments_to_the_whole_tensor_still_compare_the_other_lengths(mode):
+    a = pt.tensor("a", shape=(1000, None))
+    b, c = pt.tensor("b", shape=(500, 5)), pt.tensor("c", shape=(500, 5))
+    out = a[:500].set(pt.sin(b))[500:].set(pt.cos(c))
+    f = check([a, b, c], out, mode, (rand(1000, 5), rand(500, 5), rand(500, 5)))
+    with pytest.raises(ValueError, match=r"shape|broadcast|dimension"):
+        f(rand(1000, 7), rand(500, 5), rand(500, 5))
+
+
+def test_equal_joins_are_one_function_to_numbas_cache():
+    dispatch = import_module("pytensor.link.numba.dispatch.basic")
+    out = [pt.concatenate([pt.exp(x), pt.sin(y)]), pt.concatenate([pt.cos(x), pt.tan(y)])]
+    f = check([x, y], out, "NUMBA", (rand(6), rand(7)))
+    keys = [
+        dispatch.numba_funcify_and_cache_key(node.op, node=node)[1] for node in nodes(f, WriteSplit)
+    ]
+    assert len(keys) == 2
+    assert len(set(keys)) == 1
+
+
+@pytest.mark.parametrize("huge", [False, True])
+def test_large_results_in_huge_pages_or_not(huge, monkeypatch):
+    write_numba = import_module("pytensor_fuse._write_numba")
+    if huge and not write_numba._USES_HUGE_PAGES:
+        pytest.skip("this system has none, or they are switched off")
+    monkeypatch.setattr(write_numba, "_USES_HUGE_PAGES", huge)
+    asked = "madvise" in "".join(
+        library.get_llvm_str()
+        for node in nodes(
+            check(
+                [x, y],
+                pt.concatenate([x * 2, y + 1]),
+                "NUMBA",
+                (rand(300_000), rand(300_001)),
+                (rand(3), rand(4)),
+            ),
+            WriteSplit,
+        )
+        for library in _libraries_of(write_numba, node)
+    )
+    assert asked is huge
+
+
+def _libraries_of(write_numba, node):
+    numba = import_module("numba")
+    function, _ = write_numba._write_split(node.op, node)
+    function.compile(tuple(numba.typeof(rand(3)) for _ in node.inputs))
+    return [result.library for result in function.overloads.values()]
+
+
+def test_parts_keep_their_memory_in_numba():
+    numba = import_module("numba")
+    write_numba = import_module("pytensor_fuse._write_numba")
+    op = WriteSplit(0, 1, "float64", (((0, 0),), ((0, 0),)), (True, True))
+    split, _ = write_numba._write_split(op, op.make_node(x))
+
+    @numba.njit
+    def write_after_the_memory_is_dropped(a):
+        _, first, second = split(a)
+        other = np.full(2 * a.size, 7.0)
+        first[:] = 1.0
+        second[:] = 2.0
+        return other.sum(), first.ctypes.data == other.ctypes.data
+
+    for n in (100, 5000, 100_000):
+        for _ in range(3):
+            assert write_after_the_memory_is_dropped(rand(n)) == (14.0 * n, False)

@@ -14,7 +14,7 @@ from pytensor_fuse._audit_kernels import KernelsSection, audit_kernels
 from pytensor_fuse._audit_matrices import MatricesSection, audit_matrices
 from pytensor_fuse._audit_memory import MemorySection, audit_memory
 from pytensor_fuse._audit_ops import OpsSection, audit_ops
-from pytensor_fuse._audit_text import count, size
+from pytensor_fuse._audit_text import count
 from pytensor_fuse._targets import Target
 
 if TYPE_CHECKING:
@@ -84,11 +84,10 @@ class Audit:
         OSError
             If the file cannot be written.
         """
-        peak = self.memory.peak
         figures = [
             (f"{self.ops.nodes:,}", "nodes"),
             (f"{len(self.kernels.kernels):,}", "kernels"),
-            (("" if peak.is_exact else "≥ ") + size(peak.nbytes), "live at the peak"),
+            (self.memory.peak.figure, "live at the peak"),
             (f"{len(self.memory.copies):,}", "copies"),
             (f"{sum(self.matrices.counts.values()):,}", "cubic operations"),
             (f"{len(self.ops.unknown):,}", "unknown ops"),

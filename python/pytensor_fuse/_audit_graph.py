@@ -122,6 +122,11 @@ class GraphContext:
         sources, targets = zip(*sorted(edges), strict=True) if edges else ((), ())
         return _core.Graph(len(self.order), sources, targets)
 
+    @cached_property
+    def inner_graph(self) -> dict[Apply[Any], GraphContext]:
+        """The inner graph of each node that has one, the first where there are several."""
+        return dict(reversed(self.inner))
+
     def name(self, node: Apply[Any]) -> str:
         """Return a name by which a reader can find a node.
 

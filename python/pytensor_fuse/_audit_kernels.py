@@ -380,7 +380,7 @@ def _bytes_touched(graph: GraphContext, node: Apply[Any]) -> tuple[int | None, i
     Of what it indexes, it reads what it picks, and the indices; where it assigns, it writes what it
     computes, and where it adds to what is there, it reads as much.
     """
-    inner = next(inner for outer, inner in graph.inner if outer is node)
+    inner = graph.inner_graph[node]
     elemwise = _elemwise_inside(inner.order)
     picked = [v for v in dict.fromkeys(elemwise.inputs) if not _is_number(v)]
     indices = dict.fromkeys(_compat.index_inputs(node))

@@ -150,10 +150,11 @@ class Peak:
     """The most memory that the results of a call have together.
 
     What counts are the arrays of more than one element that nodes allocate, from when the node runs
-    until nothing holds them: PyTensor's linkers, and Numba, let go of a variable when the last node
-    that reads it has run, and of what is returned, or read by nothing, at the end; without
-    ``allow_gc`` all stay. Memory lives as long as a view of it is held. Inputs, constants, what
-    nodes use while they run, and what their inner graphs hold, are not part of it.
+    until nothing holds them: PyTensor's linkers let go of a variable when the last node that reads
+    it has run, and of what is returned, or read by nothing, at the end; without ``allow_gc`` all
+    stay. Other compilers, such as Numba, may let go of it later. Memory lives as long as a view of
+    it is held. Inputs, constants, what nodes use while they run, and what their inner graphs hold,
+    are not part of it.
 
     Attributes
     ----------
@@ -172,6 +173,8 @@ class Peak:
         How many inner graphs run node by node, whose own results are not counted.
     order_is_exact
         Whether the nodes surely run in the order that was followed.
+    release_is_sure
+        Whether variables are surely let go of when it is assumed: by PyTensor's own linkers.
     allow_gc
         Whether variables are let go of.
     live
@@ -187,6 +190,7 @@ class Peak:
     n_may_copy: int
     n_inner_graphs: int
     order_is_exact: bool
+    release_is_sure: bool
     allow_gc: bool
     live: tuple[int, ...]
     inputs: int
@@ -196,11 +200,17 @@ class Peak:
     def is_exact(self) -> bool:
         """Whether nothing is left out, and the order is sure."""
         left_out = self.n_unknown or self.n_may_copy or self.n_inner_graphs
-        return self.order_is_exact and not left_out
+        return self.order_is_exact and self.release_is_sure and not left_out
+
+    @property
+    def figure(self) -> str:
+        """The sum in words, and how sure it is."""
+        if self.is_exact:
+            return size(self.nbytes)
+        return f"{'at least' if self.order_is_exact else 'about'} {size(self.nbytes)}"
 
     def __str__(self) -> str:
-        at_least = "" if self.is_exact else "at least "
-        text = f"live at the peak: {at_least}{size(self.nbytes)}"
+        text = f"live at the peak: {self.figure}"
         if self.node is not None:
             text += f", while {self.node} runs"
         reasons = []
@@ -212,6 +222,8 @@ class Peak:
             reasons.append(f"and what {count(self.n_inner_graphs, 'inner graph')} may hold")
         if not self.order_is_exact:
             reasons.append("what runs depends on values")
+        if not self.release_is_sure:
+            reasons.append("the compiler may let go of arrays later")
         if not self.allow_gc:
             reasons.append("allow_gc is off, so nothing is let go of")
         return f"{text} ({'; '.join(reasons)})" if reasons else text
@@ -420,6 +432,8 @@ def _may_copy(graph: GraphContext, node: Apply[Any], use: Use) -> bool:
     if use is Use.IN_PLACE:
         if isinstance(node.op, Elemwise | Scan | WriteJoin) or _compat.assigns(node.op):
             return False
+        if _compat.is_fused_elemwise(node.op):
+            return False
         # What others declare is that they may write there: LAPACK needs an array in Fortran's
         # order, and what Python hands to BLAS is copied if that is not as it wants it.
         compiled = graph.target in (Target.C, Target.NUMBA)
@@ -583,6 +597,7 @@ def _peak(graph: GraphContext) -> Peak:
         n_may_copy=n_may_copy,
         n_inner_graphs=sum(1 for _ in _graphs(graph)) - 1,
         order_is_exact=graph.order_is_exact,
+        release_is_sure=graph.function is None or graph.target in (Target.C, Target.PYTHON),
         allow_gc=allow_gc,
         live=tuple(live),
         inputs=sum(graph.nbytes(v) or 0 for v in inputs),

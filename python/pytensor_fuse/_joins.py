@@ -105,6 +105,7 @@ class JoinReason(enum.Enum):
     SMALL = "it is too small to gain"
     FEW = "kernels would write few of its streams, which may be too small to gain"
     LENGTH = "its length depends on what another kernel of the join computes"
+    WAITS = "other results of its kernel would have to wait for lengths that they do not need"
     INTERLEAVED = "its rows lie apart in the result, which is slower than to copy it there"
     NO_STREAMS = "no stream of it can be written"
     AXIS = "its axis is not known when the graph is compiled"
@@ -214,11 +215,11 @@ def plan_join(fgraph: FunctionGraph, node: Apply[Any], target: Target) -> JoinPl
             else stream
             for stream in streams
         ]
-    streams = _independent(_within_operands(streams, target))
+    streams = _independent(fgraph, _within_operands(streams, target))
     n_written = sum(stream.written for stream in streams)
     if n_written == 0:
         reason = JoinReason.NO_STREAMS
-    elif _n_written(streams) < _least(streams, joined.ndim, target):
+    elif _n_written(streams) < _least(fgraph, streams, joined.ndim, target):
         reason = JoinReason.FEW
     else:
         reason = JoinReason.WRITTEN
@@ -263,6 +264,8 @@ def plan_assignment(fgraph: FunctionGraph, node: Apply[Any], target: Target) -> 
         added = None if step.op.set_instead_of_inc else _piece(tensor, start, stop)
         if not _fits(value.type, kind, adds=added is not None):
             return JoinPlan(node, 0, (stream,), JoinReason.BROADCAST)
+        if added is not None and target is Target.PYTHON:
+            return JoinPlan(node, 0, (stream,), JoinReason.NO_KERNEL)
         if added is not None and (not stream.written or stream.shape != _own(value, stream)):
             return JoinPlan(node, 0, (stream,), stream.reason)
         streams.append(replace(stream, slot=(start, stop), added=added))
@@ -274,11 +277,15 @@ def plan_assignment(fgraph: FunctionGraph, node: Apply[Any], target: Target) -> 
             piece = _piece(tensor, place, None)
             streams.append(_filled(piece, piece, kind.dtype))
     total = _length(tensor, 0)
-    streams = _independent(_within_operands(streams, target), (total,))
+    streams = _independent(fgraph, _within_operands(streams, target), (total,))
     copied_sum = any(stream.added is not None and not stream.written for stream in streams)
+    # Pieces and sums are compared with the tensor, streams alone are not.
+    compared = any(stream.slot is None or stream.added is not None for stream in streams)
     if copied_sum or not any(stream.written for stream in streams):
         reason = JoinReason.NO_STREAMS
-    elif _n_written(streams) < max(MIN_WRITTEN, _least(streams, kind.ndim, target)):
+    elif not compared and None in kind.shape[1:]:
+        reason = JoinReason.BROADCAST
+    elif _n_written(streams) < max(MIN_WRITTEN, _least(fgraph, streams, kind.ndim, target)):
         reason = JoinReason.FEW
     elif _overwrites(fgraph, tensor, streams):
         reason = JoinReason.OVERWRITES
@@ -486,22 +493,43 @@ def _stream(
         return _copied(operand, JoinReason.IN_PLACE)
     if not _compiles(kernel, target):
         return _copied(operand, JoinReason.NOT_COMPILED)
-    if not _casts(variable.type.dtype, dtype):
+    # Inside a kernel Python computes with its own numbers, not as NumPy's function for an op does.
+    if variable.type.dtype != dtype and (
+        target is Target.PYTHON or not _casts(variable.type.dtype, dtype)
+    ):
         return _copied(operand, JoinReason.DTYPE)
     return Stream(operand, JoinReason.WRITTEN, kernel, output, shape)
 
 
-def _least(streams: Sequence[Stream], ndim: int, target: Target) -> int:
+def _least(fgraph: FunctionGraph, streams: Sequence[Stream], ndim: int, target: Target) -> int:
     """Return how many elements kernels have to be known to write, for what they save."""
     if target is Target.PYTHON:
         return MIN_WRITTEN_IN_PYTHON
     if target is not Target.NUMBA:
         return 0
-    n_written = sum(stream.written for stream in streams)
-    is_few = n_written < (2 if ndim == 1 else 3) or 2 * n_written < len(streams)
+    kernels = dict.fromkeys(stream.kernel for stream in streams if stream.kernel is not None)
+    n_in_place = sum(_can_overwrite(fgraph, kernel) for kernel in kernels)
+    n_saved = sum(stream.written for stream in streams) - n_in_place
+    is_few = n_saved < (2 if ndim == 1 else 3) or 2 * n_saved < len(streams)
     # Numba's Join takes single elements as scalars, for which nothing is allocated.
     has_scalars = any(_n_elements(s.variable.type.shape) == 1 for s in streams if not s.written)
     return MIN_WRITTEN if is_few or has_scalars else 0
+
+
+def _can_overwrite(fgraph: FunctionGraph, kernel: Apply[Any]) -> bool:
+    """Whether PyTensor can let a kernel overwrite an input, and so allocate an output less."""
+    if not isinstance(kernel.op, Elemwise):
+        return False
+    kinds = [(v.type.dtype, v.type.broadcastable) for v in kernel.outputs]
+    taken = kernel.op.inplace_pattern.values()
+    return any(
+        v.owner is not None
+        and i not in taken
+        and not v.owner.op.view_map
+        and len(fgraph.clients[v]) == 1
+        and (v.type.dtype, v.type.broadcastable) in kinds
+        for i, v in enumerate(kernel.inputs)
+    )
 
 
 def _interleaves(stream: Stream, axis: int, target: Target) -> bool:
@@ -608,6 +636,8 @@ def _length(variable: Variable[Any, Any], dim: int) -> Source:
             break
         if isinstance(node.op, Elemwise):
             operands = [v for v in node.inputs if not v.type.broadcastable[dim]]
+            if not operands:
+                break
             variable = min(operands, key=_rank)
         elif isinstance(node.op, DimShuffle):
             [variable] = node.inputs
@@ -674,22 +704,45 @@ def _within_operands(streams: list[Stream], target: Target) -> list[Stream]:
     return result
 
 
-def _independent(streams: list[Stream], others: tuple[Source, ...] = ()) -> list[Stream]:
-    """Copy streams of kernels that some length depends on: the result is made before they run."""
+def _independent(
+    fgraph: FunctionGraph, streams: list[Stream], others: tuple[Source, ...] = ()
+) -> list[Stream]:
+    """Copy streams of kernels that cannot wait until all lengths of the join are known.
+
+    The result is made before kernels write there: no length may depend on them, and what else they
+    compute, which may be all that is asked for, must not come to depend on a length.
+    """
     while True:
-        kernels = {stream.kernel for stream in streams if stream.kernel is not None}
         lengths = chain(others, *(stream.shape for stream in streams))
-        needed = _ancestors(source for source, _ in lengths if source is not None)
-        if not kernels & needed:
+        sources = [source for source, _ in lengths if source is not None]
+        needed = _ancestors(sources)
+        made = {source.owner for source in sources if source.owner is not None}
+        outputs: dict[Apply[Any], set[int]] = {}
+        for stream in streams:
+            if stream.kernel is not None:
+                outputs.setdefault(stream.kernel, set()).add(stream.output)
+        refused = {
+            kernel: JoinReason.LENGTH if kernel in needed else JoinReason.WAITS
+            for kernel, written in outputs.items()
+            if kernel in needed
+            or (_is_read_elsewhere(fgraph, kernel, written) and made - _ancestors(kernel.inputs))
+        }
+        if not refused:
             return streams
         streams = [
             replace(
-                _copied(stream.variable, JoinReason.LENGTH), slot=stream.slot, added=stream.added
+                _copied(stream.variable, refused[stream.kernel]),
+                slot=stream.slot,
+                added=stream.added,
             )
-            if stream.kernel in needed
+            if stream.kernel in refused
             else stream
             for stream in streams
         ]
+
+
+def _is_read_elsewhere(fgraph: FunctionGraph, kernel: Apply[Any], written: set[int]) -> bool:
+    return any(fgraph.clients[v] for i, v in enumerate(kernel.outputs) if i not in written)
 
 
 def _ancestors(variables: Iterable[Variable[Any, Any]]) -> set[Apply[Any]]:

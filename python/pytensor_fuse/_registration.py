@@ -41,10 +41,10 @@ from pytensor.tensor.rewriting.elemwise import FusionOptimizer
 
 from pytensor_fuse import _startup
 from pytensor_fuse._errors import RegistrationError
+from pytensor_fuse._join_rewriter import JoinBufferElimination, JoinsKept, ReuseAsked, TargetKnown
 from pytensor_fuse._rewriter import attach_merging, fuse_profiled, merge_profiled
 from pytensor_fuse._signatures import compare_exactly
 from pytensor_fuse._targets import Target
-from pytensor_fuse._write_streams import JoinBufferElimination, JoinsKept, ReuseAsked, TargetKnown
 from pytensor_fuse._write_targets import keep_write_targets
 
 if TYPE_CHECKING:

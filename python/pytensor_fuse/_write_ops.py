@@ -60,7 +60,7 @@ Slot = tuple[int, int | None]
 
 SLOT_MISMATCH = "shape mismatch: what is assigned to a slice must be as long as the slice"
 NEGATIVE = "the length of a joined tensor is negative"
-_MISMATCH = "all dimensions of joined tensors other than the axis must match"
+MISMATCH = "all dimensions of joined tensors other than the axis must match"
 
 
 @cache
@@ -194,7 +194,7 @@ class WriteSplit(_WriteOp):
             storage[0].fill(True if self.dtype == "bool" else 123)
 
     def c_code_cache_version(self) -> tuple[int, ...]:
-        return (3,)
+        return (4,)
 
     def c_support_code_struct(self, node: Apply[Any], name: str) -> str:
         return f"PyArrayObject *kept_{name};" if self.reuse else ""
@@ -221,7 +221,8 @@ class WriteSplit(_WriteOp):
             code.append(f"npy_intp shape{i}[] = {{{', '.join(lengths) or '1'}}};")
             code += [
                 f"if (shape{i}[{d}] < 0) {{"
-                f' PyErr_SetString(PyExc_ValueError, "{NEGATIVE}"); {fail} }}'
+                # What PyTensor's C code for Alloc raises.
+                f' PyErr_SetString(PyExc_MemoryError, "{NEGATIVE}"); {fail} }}'
                 for d, (source, n) in enumerate(shape)
                 if source != STATIC and n == VALUE
             ]
@@ -238,7 +239,7 @@ class WriteSplit(_WriteOp):
                     f"shape{i}[{d}] != dims[{d}]" for d in range(self.ndim) if d != self.axis
                 )
                 code.append(
-                    f'if ({test}) {{ PyErr_SetString(PyExc_ValueError, "{_MISMATCH}"); {fail} }}'
+                    f'if ({test}) {{ PyErr_SetString(PyExc_ValueError, "{MISMATCH}"); {fail} }}'
                 )
         if self.total is not None:
             code.append(f"npy_intp total = {_c_length(inputs, *self.total)};")
@@ -421,7 +422,7 @@ class WriteJoin(_WriteOp):
             lengths = f"""
                 for (int d = 0; d < {ndim}; d++) {{
                     if (d != {axis} && PyArray_DIMS(streams[i])[d] != dims[d]) {{
-                        PyErr_SetString(PyExc_ValueError, "{_MISMATCH}"); {fail}
+                        PyErr_SetString(PyExc_ValueError, "{MISMATCH}"); {fail}
                     }}
                 }}
                 lengths[i] = PyArray_DIMS(streams[i])[{axis}];
@@ -579,10 +580,12 @@ class WriteElemwise(Elemwise):
         super().prepare_node(node, storage_map, compute_map, impl)  # type: ignore[no-untyped-call]
 
     def _alone(self, node: Apply[Any]) -> Apply[Any] | None:
-        """Return the node that computes what is written, if that is one scalar op."""
-        if not isinstance(self.scalar_op, Composite) or self.inplace_pattern != {
-            0: len(node.inputs) - 1
-        }:
+        """Return the node that computes what is written, if that is all and is one scalar op."""
+        if (
+            not isinstance(self.scalar_op, Composite)
+            or len(node.outputs) != 1
+            or self.inplace_pattern != {0: len(node.inputs) - 1}
+        ):
             return None
         inner: Any = self.scalar_op.fgraph
         scalar_node = inner.outputs[0].owner
@@ -657,7 +660,8 @@ class WriteElemwise(Elemwise):
                 inside.append(f"dtype_{operand} &{operand}_i = {operand}_p[i];")
         code = self.scalar_op.c_code(
             node.tag.fake_node,
-            f"{name}_contiguous_",
+            # The name that the support code of the op is made with.
+            f"{name}_scalar_",
             [f"{operand}_i" for operand in inputs],
             [f"{operand}_i" for operand in outputs],
             sub,
@@ -712,7 +716,7 @@ class WriteElemwise(Elemwise):
 
     def c_code_cache_version_apply(self, node: Apply[Any]) -> tuple[Any, ...]:
         version = super().c_code_cache_version_apply(node)  # type: ignore[no-untyped-call]
-        return (*version, "contiguous", 3) if version else ()
+        return (*version, "contiguous", 4) if version else ()
 
 
 def _length(inputs: Sequence[Any], source: int, n: int) -> int:
@@ -744,7 +748,7 @@ def _joined(
     first = shapes[0]
     for shape in shapes:
         if shape[:axis] != first[:axis] or shape[axis + 1 :] != first[axis + 1 :]:
-            raise ValueError(f"{_MISMATCH}: {first} and {shape} along axis {axis}")
+            raise ValueError(f"{MISMATCH}: {first} and {shape} along axis {axis}")
     lengths = [shape[axis] for shape in shapes]
     return lengths, (*first[:axis], sum(lengths), *first[axis + 1 :])
 

@@ -1,7 +1,7 @@
-"""The pass `join_buffer_elimination`: kernels of joined streams write into the result itself.
+"""What the pass `join_buffer_elimination` does: kernels of joined streams write into the result.
 
-`_joins` decides, `_write_ops` has the ops; here the graph is changed, one join at a time, each
-wholly or not at all.
+`_joins` decides, `_write_ops` has the ops; here the graph is changed, each join wholly or not at
+all.
 """
 
 from __future__ import annotations
@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
-from weakref import WeakKeyDictionary, WeakSet
+from weakref import WeakKeyDictionary
 
 from pytensor.compile.executor import Function
-from pytensor.graph.destroyhandler import DestroyHandler
-from pytensor.graph.rewriting.basic import GraphRewriter, copy_stack_trace
+from pytensor.graph.rewriting.basic import copy_stack_trace
 from pytensor.graph.utils import InconsistencyError
 from pytensor.scalar.basic import Composite, get_scalar_type
 from pytensor.scalar.basic import add as scalar_add
@@ -32,12 +31,15 @@ from pytensor_fuse._joins import (
     plan_assignment,
     plan_join,
 )
-from pytensor_fuse._targets import Target, resolve_target
 from pytensor_fuse._write_ops import STATIC, Length, WriteElemwise, WriteFill, WriteJoin, WriteSplit
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pytensor.graph.basic import Apply, Variable
     from pytensor.graph.fg import FrozenFunctionGraph, FunctionGraph
+
+    from pytensor_fuse._targets import Target
 
 _NAME = "join_buffer_elimination"
 
@@ -103,67 +105,40 @@ def explain_joins(compiled: Function | FunctionGraph) -> tuple[JoinReport, ...]:
     return _reports.get(fgraph, ())
 
 
-_known_targets: WeakKeyDictionary[FunctionGraph, Target] = WeakKeyDictionary()
-
-
-class TargetKnown(GraphRewriter):
-    """Says which target a graph is being compiled for, to the passes that come after it.
-
-    PyTensor 3.0 does not say; but what its linkers ask the databases for differs, so a pass that
-    is listed under the right tags runs for one target alone.
-    """
-
-    def __init__(self, target: Target) -> None:
-        self.target = target
-
-    def apply(self, fgraph: FunctionGraph) -> None:
-        """Note the target."""
-        _known_targets[fgraph] = self.target
-
-
-_reusing: WeakSet[FunctionGraph] = WeakSet()
-
-
-class ReuseAsked(GraphRewriter):
-    """Says that the memory of joins may be kept from call to call, where C code makes it."""
-
-    def apply(self, fgraph: FunctionGraph) -> None:
-        """Note that."""
-        _reusing.add(fgraph)
-
-
-class JoinsKept(GraphRewriter):
-    """What is registered while the package is off: it leaves every graph alone."""
-
-    def apply(self, fgraph: FunctionGraph) -> None:
-        """Do nothing."""
-
-
-class JoinBufferElimination(JoinsKept):
-    """Replaces joins whose streams kernels can write by `WriteSplit` and `WriteJoin`."""
-
-    def add_requirements(self, fgraph: FunctionGraph) -> None:
-        """Attach PyTensor's destroy handler, unless ``fgraph`` has one."""
-        if not hasattr(fgraph, "destroy_handler"):
-            fgraph.attach_feature(DestroyHandler())
-
-    def apply(self, fgraph: FunctionGraph) -> None:
-        """Eliminate the joins of ``fgraph`` that are worth it."""
-        target = resolve_target(None, fgraph)
-        if target is Target.STRICT:
-            target = _known_targets.get(fgraph, Target.PYTHON)
-        eliminate_joins(fgraph, target)
-
-
-def eliminate_joins(fgraph: FunctionGraph, target: Target) -> tuple[JoinReport, ...]:
+def eliminate_joins(
+    fgraph: FunctionGraph, target: Target, *, reuse: bool = False
+) -> tuple[JoinReport, ...]:
     """Let kernels write into the results of joins, and return a report on each join.
 
     The outermost of nested joins comes first and takes the others in. A join that a feature of
     ``fgraph`` refuses to have changed stays as it is. A graph of m joins and n nodes takes time
-    O(mn) at worst.
+    O(m + n) as long as all changes together are accepted, which is asked once, and O(mn) otherwise,
+    when it is asked for each join. With ``reuse`` C code keeps the results' memory.
     """
+    start = fgraph.checkpoint()
+    try:
+        reports = _eliminate_each(fgraph, target, _Writers(reuse), fgraph.replace_all)
+        fgraph.validate()
+    except BaseException as error:
+        fgraph.revert(start)
+        if not isinstance(error, InconsistencyError):
+            raise
+        reports = _eliminate_each(fgraph, target, _Writers(reuse), _replacing_if_valid(fgraph))
+    for node in fgraph.toposort():
+        if isinstance(node.op, WriteElemwise):
+            _overwrite_inputs(fgraph, node)
+    _reports[fgraph] = reports
+    return reports
+
+
+def _eliminate_each(
+    fgraph: FunctionGraph,
+    target: Target,
+    writers: _Writers,
+    replace: Callable[..., bool | None],
+) -> tuple[JoinReport, ...]:
+    """Eliminate joins by ``replace``, which may return False if it leaves the graph as it was."""
     reports = []
-    splits: Counter[tuple[WriteSplit, tuple[Variable[Any, Any], ...]]] = Counter()
     for node in reversed(fgraph.toposort()):
         if node not in fgraph.apply_nodes:
             continue
@@ -176,16 +151,23 @@ def eliminate_joins(fgraph: FunctionGraph, target: Target) -> tuple[JoinReport, 
         else:
             continue
         reason = plan.reason
-        if plan.eliminated and not _eliminate(fgraph, plan, splits):
+        if plan.eliminated and replace(writers.changes(plan), reason=_NAME) is False:
             reason = JoinReason.REFUSED
         reports.append(
             JoinReport(str(node), plan.axis, reason, tuple(s.reason for s in plan.streams))
         )
-    for node in fgraph.toposort():
-        if isinstance(node.op, WriteElemwise):
-            _overwrite_inputs(fgraph, node)
-    _reports[fgraph] = tuple(reports)
-    return _reports[fgraph]
+    return tuple(reports)
+
+
+def _replacing_if_valid(fgraph: FunctionGraph) -> Callable[..., bool]:
+    def replace(changes: Any, reason: str) -> bool:
+        try:
+            fgraph.replace_all_validate(changes, reason=reason)
+        except InconsistencyError:
+            return False
+        return True
+
+    return replace
 
 
 def _overwrite_inputs(fgraph: FunctionGraph, node: Apply[Any]) -> None:
@@ -194,6 +176,8 @@ def _overwrite_inputs(fgraph: FunctionGraph, node: Apply[Any]) -> None:
     PyTensor's pass that does this leaves nodes alone that destroy something already. The first
     choice for an output is the shared variable that it updates.
     """
+    if len(node.op.inplace_pattern) == len(node.outputs):
+        return
     stock = InplaceElemwiseOptimizer()
     protected = stock._get_protected_inputs(fgraph)
     updated = {
@@ -231,47 +215,79 @@ def _copy_traces(old: Apply[Any], new: Apply[Any]) -> None:
         copy_stack_trace(before, after)
 
 
-def _eliminate(
-    fgraph: FunctionGraph,
-    plan: JoinPlan,
-    splits: Counter[tuple[WriteSplit, tuple[Variable[Any, Any], ...]]],
-) -> bool:
-    joined = plan.node.outputs[0]
-    dtype = joined.type.dtype
-    written = tuple(stream.written for stream in plan.streams)
-    sources, shapes, total = _lengths(plan)
-    slots = () if total is None else tuple(stream.slot for stream in plan.streams)
-    first = WriteSplit(plan.axis, joined.type.ndim, dtype, shapes, written, slots, total)
-    # Merging two that allocate the same would make one of them.
-    number = splits[first, sources]
-    reuse = fgraph in _reusing
-    split = WriteSplit(
-        plan.axis, joined.type.ndim, dtype, shapes, written, slots, total, number, reuse
-    )
-    memory, *parts = split.make_node(*sources).outputs
+class _Writers:
+    """Makes the nodes that write the streams of joins; equal kernels get one op."""
 
-    targets: dict[Apply[Any], list[tuple[Stream, Variable[Any, Any]]]] = {}
-    for stream, part in zip([s for s in plan.streams if s.written], parts, strict=True):
-        targets.setdefault(cast("Apply[Any]", stream.kernel), []).append((stream, part))
-    kernels = {kernel: _writing(kernel, outputs) for kernel, outputs in targets.items()}
+    def __init__(self, reuse: bool) -> None:
+        self._reuse = reuse
+        self._n_splits: Counter[tuple[WriteSplit, tuple[Variable[Any, Any], ...]]] = Counter()
+        self._ops: dict[Any, WriteElemwise] = {}
 
-    operands = [
-        stream.variable if stream.kernel is None else kernels[stream.kernel].outputs[stream.output]
-        for stream in plan.streams
-    ]
-    join = WriteJoin(plan.axis, dtype, joined.type.shape, written).make_node(memory, *operands)
-    changes = [(joined, join.outputs[0])]
-    for kernel, new in kernels.items():
-        done = {stream.output for stream, _ in targets[kernel]}
-        changes += [(old, new.outputs[i]) for i, old in enumerate(kernel.outputs) if i not in done]
-        _copy_traces(kernel, new)
-    copy_stack_trace(joined, join.outputs[0])
-    try:
-        fgraph.replace_all_validate(changes, reason=_NAME)
-    except InconsistencyError:
-        return False
-    splits[first, sources] += 1
-    return True
+    def changes(self, plan: JoinPlan) -> list[tuple[Variable[Any, Any], Variable[Any, Any]]]:
+        """Return what to replace by what, so that kernels write the streams of a join."""
+        joined = plan.node.outputs[0]
+        dtype = joined.type.dtype
+        written = tuple(stream.written for stream in plan.streams)
+        memory, *parts = self._split(plan, written).outputs
+
+        targets: dict[Apply[Any], list[tuple[Stream, Variable[Any, Any]]]] = {}
+        for stream, part in zip([s for s in plan.streams if s.written], parts, strict=True):
+            targets.setdefault(cast("Apply[Any]", stream.kernel), []).append((stream, part))
+        kernels = {kernel: self._writing(kernel, streams) for kernel, streams in targets.items()}
+
+        operands = [
+            s.variable if s.kernel is None else kernels[s.kernel].outputs[s.output]
+            for s in plan.streams
+        ]
+        join = WriteJoin(plan.axis, dtype, joined.type.shape, written).make_node(memory, *operands)
+        changes = [(joined, join.outputs[0])]
+        for kernel, new in kernels.items():
+            done = {stream.output for stream, _ in targets[kernel]}
+            changes += [
+                (old, new.outputs[i]) for i, old in enumerate(kernel.outputs) if i not in done
+            ]
+            _copy_traces(kernel, new)
+        copy_stack_trace(joined, join.outputs[0])
+        return changes
+
+    def _split(self, plan: JoinPlan, written: tuple[bool, ...]) -> Apply[Any]:
+        joined = plan.node.outputs[0].type
+        sources, shapes, total = _lengths(plan)
+        slots = () if total is None else tuple(stream.slot for stream in plan.streams)
+        first = WriteSplit(plan.axis, joined.ndim, joined.dtype, shapes, written, slots, total)
+        # Merging two that allocate the same would make one of them.
+        number = self._n_splits[first, sources]
+        self._n_splits[first, sources] += 1
+        kind = (plan.axis, joined.ndim, joined.dtype)
+        split = WriteSplit(*kind, shapes, written, slots, total, number, self._reuse)
+        return split.make_node(*sources)
+
+    def _writing(
+        self, kernel: Apply[Any], streams: list[tuple[Stream, Variable[Any, Any]]]
+    ) -> Apply[Any]:
+        """Return the node that computes what ``kernel`` does, and writes streams over parts."""
+        if isinstance(kernel.op, Alloc):
+            [(_, part)] = streams
+            number = cast("Any", kernel.inputs[0]).dimshuffle([])
+            return WriteFill().make_node(number, part)
+        if isinstance(kernel.op, Gemv):
+            [(_, part)] = streams
+            in_place: Any = type(kernel.op)(inplace=True)
+            product: Apply[Any] = in_place.make_node(part, *kernel.inputs[1:])
+            return product
+        operands = list(kernel.inputs)
+        for stream, part in streams:
+            operands += [part] if stream.added is None else [stream.added, part]
+        written = tuple(
+            (stream.output, None if stream.added is None else stream.added.type.dtype)
+            for stream, _ in streams
+        )
+        # All that `_writing_op` reads.
+        key = (kernel.op, written, tuple(operand.type.dtype for operand in operands))
+        if key not in self._ops:
+            self._ops[key] = _writing_op(kernel, streams)
+        node: Apply[Any] = cast("Any", self._ops[key]).make_node(*operands)
+        return node
 
 
 def _lengths(
@@ -289,17 +305,10 @@ def _lengths(
     return tuple(positions), shapes, total
 
 
-def _writing(kernel: Apply[Any], streams: list[tuple[Stream, Variable[Any, Any]]]) -> Apply[Any]:
-    """Return the kernel that computes what ``kernel`` does, and writes streams over parts."""
-    if isinstance(kernel.op, Alloc):
-        [(_, part)] = streams
-        number = cast("Any", kernel.inputs[0]).dimshuffle([])
-        return WriteFill().make_node(number, part)
-    if isinstance(kernel.op, Gemv):
-        [(_, part)] = streams
-        in_place: Any = type(kernel.op)(inplace=True)
-        product: Apply[Any] = in_place.make_node(part, *kernel.inputs[1:])
-        return product
+def _writing_op(
+    kernel: Apply[Any], streams: list[tuple[Stream, Variable[Any, Any]]]
+) -> WriteElemwise:
+    """Return the op of ``kernel`` with what streams are added to and written over as inputs."""
     scalar_op = kernel.op.scalar_op
     if isinstance(scalar_op, Composite):
         inner = cast("FrozenFunctionGraph", scalar_op.fgraph).unfreeze()
@@ -307,21 +316,17 @@ def _writing(kernel: Apply[Any], streams: list[tuple[Stream, Variable[Any, Any]]
     else:
         inputs = [get_scalar_type(v.type.dtype).make_variable() for v in kernel.inputs]
         outputs = list(scalar_op.make_node(*inputs).outputs)
-    operands = list(kernel.inputs)
     pattern = dict(kernel.op.inplace_pattern)
     for stream, part in streams:
         computed = outputs[stream.output]
         if stream.added is not None:
             inputs.append(get_scalar_type(stream.added.type.dtype).make_variable())
-            operands.append(stream.added)
             computed = cast("Any", scalar_add)(inputs[-1], computed)
         if computed.type.dtype != part.type.dtype:
             computed = scalar_cast(computed, part.type.dtype)
         outputs[stream.output] = computed
         pattern[stream.output] = len(inputs)
         inputs.append(get_scalar_type(part.type.dtype).make_variable())
-        operands.append(part)
     make: Any = WriteElemwise
-    op = make(Composite(inputs, outputs), pattern, openmp=kernel.op.openmp)
-    node: Apply[Any] = op.make_node(*operands)
-    return node
+    op: WriteElemwise = make(Composite(inputs, outputs), pattern, openmp=kernel.op.openmp)
+    return op

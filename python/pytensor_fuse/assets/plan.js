@@ -491,18 +491,16 @@
     context.roundRect(left[box], top[box], width[box], height[box], 8);
     context.fill();
     context.stroke();
-    if (ring) frameRing(box, ring);
+    if (ring) {
+      context.strokeStyle = ring;
+      context.lineWidth = Math.max(3, 2.5 / view.scale);
+      context.stroke();
+    }
     if (view.scale >= TEXT) {
       write(strings[boxes.label[box]], left[box] + 10, top[box] + 15, 11.5, stroke, "600");
       paintToggle(box, stroke);
     }
     context.globalAlpha = 1;
-  }
-
-  function frameRing(box, ring) {
-    context.strokeStyle = ring;
-    context.lineWidth = Math.max(3, 2.5 / view.scale);
-    context.stroke();
   }
 
   function paintClosed(box) {
@@ -647,9 +645,11 @@
   // For a line of one edge its ends and the reason; for one of several each reason with its number.
   function lineTexts(each) {
     const name = (box, node) =>
-      isGroup(box) && !open[box] ? strings[boxes.label[box]].replace(/(kernel .*):.*/, "$1") : op(node) || label(node);
+      isGroup(box) && !open[box]
+        ? strings[boxes.label[box]].replace(/(kernel .*):.*/, "$1") : op(node) || label(node);
     const first = each.edges[0];
-    const head = `${name(each.from, edges.source[first])} \u2192 ${name(each.to, edges.target[first])}`;
+    const [from, to] = [name(each.from, edges.source[first]), name(each.to, edges.target[first])];
+    const head = `${from} \u2192 ${to}`;
     const counts = new Map();
     for (const edge of each.edges) counts.set(reason(edge), (counts.get(reason(edge)) ?? 0) + 1);
     const texts = [...counts].map(([text, n]) => (n > 1 ? `${text} (${n} edges)` : text));
@@ -833,7 +833,9 @@
 
   // From the chosen node to the first that it reads, or that reads it; at first to the first node.
   function walk(from, ends) {
-    if (!chosen || chosen.node === undefined) return visit({ node: chosen?.box === undefined ? 0 : members[chosen.box][0] });
+    if (!chosen || chosen.node === undefined) {
+      return visit({ node: chosen?.box === undefined ? 0 : members[chosen.box][0] });
+    }
     if (from[chosen.node].length) visit({ node: ends[from[chosen.node][0]] });
   }
 

@@ -98,6 +98,20 @@ pub struct Layout {
 ///
 /// # Complexity
 /// O(n + m) beside the library's sweeps, which take O(m log m) each; see the module for times.
+///
+/// # Examples
+/// ```
+/// use pytensor_fuse_core::layout::{Gaps, VERTEX_LIMIT, layered_layout};
+///
+/// // 0 -> 1 -> 2 and 0 -> 2: the long edge has one bend, beside 1.
+/// let sizes = [10.0, 10.0, 10.0];
+/// let gaps = Gaps { columns: 20.0, nodes: 5.0, rows: 30.0 };
+/// let edges = (&[0, 1, 0][..], &[1, 2, 2][..]);
+/// let layout = layered_layout((&sizes, &sizes), edges, gaps, VERTEX_LIMIT)?;
+/// assert_eq!(layout.x, [5.0, 35.0, 65.0, 35.0]);
+/// assert_eq!(layout.bends, [3, 3, 3, 4]);
+/// # Ok::<(), pytensor_fuse_core::Error>(())
+/// ```
 pub fn layered_layout(
     (widths, heights): (&[f64], &[f64]),
     (sources, targets): (&[NodeId], &[NodeId]),
