@@ -13,6 +13,7 @@ import numpy as np
 import pytensor
 import pytensor.tensor as pt
 import pytest
+from hypothesis import given
 from pytensor.compile import maker
 from pytensor.compile.maker import FunctionMaker
 from pytensor.compile.mode import OPT_FAST_RUN, Mode, get_mode
@@ -39,6 +40,7 @@ from browser import Browser
 from pytensor_fuse import Trace, _trace_hooks, trace_rewrites
 from pytensor_fuse._trace_page import flame_chart
 from pytensor_fuse._trace_records import TracedCall, TracedPass
+from strategies import Program, any_programs, build
 
 PYTHON = Mode("py", "fast_run")
 
@@ -129,6 +131,27 @@ def test_the_graph_is_the_same(name: str, mode: str, on: bool) -> None:
     values = [np.full((2,) * variable.ndim, 0.5) for variable in plain.maker.fgraph.inputs]
     for ours, theirs in zip(traced(*values), plain(*values), strict=True):
         np.testing.assert_array_equal(ours, theirs)
+
+
+@given(any_programs(widen=False))
+def test_any_graph_is_the_same(program: Program) -> None:
+    def rewritten() -> tuple[list[str], FunctionGraph]:
+        fgraph = build(program).fgraph
+        # A logged failure of a rewriter of PyTensor's is the same either way.
+        PYTHON.excluding("inplace").optimizer.rewrite(fgraph)
+        return picture(fgraph), fgraph
+
+    plain, _ = rewritten()
+    before = methods()
+    with trace_rewrites() as trace:
+        traced, fgraph = rewritten()
+    assert traced == plain
+    assert methods() == before
+    (whole,) = trace.outside
+    assert whole.nodes_after == len(fgraph.apply_nodes)
+    for each in trace.all_passes():
+        if each.runs == 1:
+            assert each.nodes_after - each.nodes_before == each.created - each.removed
 
 
 def methods() -> dict[tuple[type, str], object]:
@@ -539,6 +562,76 @@ def test_a_function_within_a_rewrite() -> None:
     assert "compiles" in call.where or __file__ in call.where
 
 
+@pytest.mark.parametrize("kind", ["in2out", "equilibrium", "group"])
+def test_a_pass_within_itself(kind: str) -> None:
+    counting = Counting()
+    passes: list[GraphRewriter] = []
+
+    @node_rewriter([pt.neg])
+    def recurs(fgraph: FunctionGraph, node: Any) -> None:
+        if len(fgraph.apply_nodes) > 2:
+            passes[0].rewrite(chain(len(fgraph.apply_nodes) // 2 - 1))
+
+    members = [counting.rewriter("ours", [pt.exp]), recurs]
+    group = SequentialNodeRewriter(*members)
+    passes.append(
+        EquilibriumGraphRewriter(members, max_use_ratio=10)
+        if kind == "equilibrium"
+        else EquilibriumGraphRewriter([group], max_use_ratio=10)
+        if kind == "group"
+        else in2out(group)
+    )
+    with trace_rewrites() as trace:
+        passes[0].rewrite(chain(4))
+    total = rewriter_of(trace, "ours")
+    assert (total.tried, total.fired) == (counting.tried, counting.offered)
+    assert total.fired > 4
+    (outermost,) = trace.outside
+    assert outermost.created == 4
+    assert outermost.inner
+    assert {inner.within for inner in outermost.inner} == {"recurs"}
+    assert sum(inner.runs for inner in outermost.inner) >= 4
+    whole = outermost.seconds + outermost.requirements
+    assert own_times(outermost) == pytest.approx(whole)
+    (owner,) = [r for r in outermost.rewriters if r.name == "recurs"]
+    assert owner.own < owner.seconds
+
+
+def test_one_pass_in_two_threads() -> None:
+    counts = [Counting(), Counting()]
+    by_thread = threading.local()
+
+    @node_rewriter([pt.exp])
+    def either(fgraph: FunctionGraph, node: Any) -> Any:
+        return by_thread.counting(fgraph, node)
+
+    shared = [
+        EquilibriumGraphRewriter([either], max_use_ratio=10),
+        in2out(either),
+        EquilibriumGraphRewriter([SequentialNodeRewriter(either)], max_use_ratio=10),
+    ]
+    start = threading.Barrier(2)
+
+    def run(counting: Counting) -> None:
+        by_thread.counting = counting
+        start.wait()
+        for n in range(20):
+            shared[n % len(shared)].rewrite(chain(10))
+
+    with trace_rewrites() as trace:
+        threads = [threading.Thread(target=run, args=[counting]) for counting in counts]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    total = rewriter_of(trace, "either")
+    assert total.tried == sum(counting.tried for counting in counts)
+    assert total.fired == sum(counting.offered for counting in counts) == 400
+    # What it returns as a member of a group is the group's.
+    assert total.created == total.removed == 280
+    assert rewriter_of(trace, "SequentialNodeRewriter(either)").created == 120
+
+
 def test_the_inner_graph_of_a_scan() -> None:
     with trace_rewrites() as trace:
         compiled(accumulation())
@@ -924,6 +1017,14 @@ def test_boxes(trace: Trace) -> None:
         row.sort(key=lambda box: box.start)
         for first, second in pairwise(row):
             assert first.start + first.width <= second.start + 1e-4, (first, second)
+
+
+def test_a_page_of_many_calls_is_of_a_size_to_open(trace: Trace) -> None:
+    plain = trace.to_dict()
+    calls = [{**call, "began": call["began"] + n} for n in range(300) for call in plain["calls"]]
+    page = Trace.from_dict({**plain, "calls": calls}).to_html()
+    assert "600" in page
+    assert len(page) < 5e6
 
 
 def test_a_file_that_cannot_be_written(trace: Trace, tmp_path: Any) -> None:

@@ -304,7 +304,8 @@ def trace_rewrites() -> Iterator[Trace]:
     function within a rewrite or the rewriting of an inner graph, is within the call or pass that
     started it.
 
-    Nothing about the compiled functions changes. A compile takes less than a tenth longer.
+    Nothing about the compiled functions changes. A compile takes less than a tenth longer. The
+    records of a call take some 100 kB.
 
     Examples
     --------
