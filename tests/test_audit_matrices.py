@@ -403,6 +403,10 @@ def slogdet(a):
             lambda: [pt.linalg.solve(A, V), pt.linalg.solve(A.T, B), pt.linalg.det(A)],
             {("LU", ("Det", "Solve", "Solve"), False)},
         ),
+        (
+            lambda: [pt.linalg.solve(A, V, assume_a="sym"), pt.linalg.det(A)],
+            {("LU", ("Det", "Solve"), True)},
+        ),
         # An LU factorisation does not follow from a Cholesky factorisation.
         (
             lambda: [pt.linalg.cholesky(A), pt.linalg.lu_factor(A)[0], pt.linalg.lu(A)[1]],
@@ -433,6 +437,16 @@ def test_factorisations(outputs, expected):
     for one in section.factorisations:
         assert one.work[0].name in str(one)
         assert ("takes it to be" in str(one)) == (one.supposes is not None)
+
+
+def test_who_takes_a_matrix_to_be_positive_definite():
+    section = found(pt.linalg.solve(A, V, assume_a="sym"), pt.linalg.cholesky(A))
+    [one] = section.factorisations
+    assert one.supposes.op == "Cholesky"
+    assert "if it is positive definite, as" in str(one)
+    section = found(pt.linalg.solve(A, V, assume_a="sym"), pt.linalg.det(A))
+    [one] = section.factorisations
+    assert "if it is symmetric, as" in str(one)
 
 
 def test_repeated_work():

@@ -89,6 +89,7 @@ class Audit:
             (f"{len(self.kernels.kernels):,}", "kernels"),
             (self.memory.peak.figure, "live at the peak"),
             (f"{len(self.memory.copies):,}", "copies"),
+            (f"{sum(self.matrices.counts.values()):,}", "cubic operations"),
             (f"{len(self.ops.unknown):,}", "unknown ops"),
         ]
         tiles = "".join(

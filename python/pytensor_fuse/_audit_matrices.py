@@ -419,7 +419,8 @@ def _kind(node: Apply[Any]) -> _Kind | None:
         if core.assume_a == "tridiagonal":
             # The work is in proportion to the length.
             return None
-        return {"pos": _CHOLESKY, "banded": _OTHER}.get(core.assume_a, _CHOLESKY_OR_LU)
+        kinds = {"pos": _CHOLESKY, "banded": _OTHER, "gen": _CHOLESKY_OR_LU}
+        return kinds.get(core.assume_a, _CHOLESKY_OR_LU._replace(supposes=True))
     if kind is MatrixPinv:
         return _SYMMETRIC if core.hermitian else _SVD
     if kind in (Eigh, Eigvalsh):
@@ -583,7 +584,9 @@ def _shareable(matrix: SharedMatrix, group: Sequence[_Found]) -> Iterator[Factor
 
 def _one_for(matrix: SharedMatrix, kind: str, members: Sequence[_Found]) -> Iterator[Factorisation]:
     if len(members) > 1:
-        supposes = next((one.work for one in members if one.kind.supposes), None)
+        # Who takes a matrix to be symmetric does not take it to be positive definite.
+        able = [m for m in members if kind != "Cholesky" or m.kind.factorisation == kind]
+        supposes = next((one.work for one in able if one.kind.supposes), None)
         yield Factorisation(kind, matrix, tuple(one.work for one in members), supposes)
 
 

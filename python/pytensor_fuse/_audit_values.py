@@ -6,6 +6,7 @@ Each variable gets a term in the hash-cons table, as freezing gives it, but abou
 - an op that overwrites an input computes what it would compute elsewhere;
 - Elemwise nodes are read as scalar expressions, as in `_value_numbering`, so that the boundaries of
   kernels do not count;
+- memory that nothing has been written to is like no other;
 - static shapes do not count, other than where Elemwise nodes broadcast;
 - what goes into an inner graph as it is keeps its term there, and what comes out of the inner graph
   of an OpFromGraph has the term that it has inside.
@@ -26,6 +27,7 @@ from pytensor.compile.ops import DeepCopyOp, TypeCastingOp
 from pytensor.graph.basic import Constant
 from pytensor.raise_op import CheckAndRaise
 from pytensor.scalar.basic import Identity
+from pytensor.tensor.basic import AllocEmpty
 from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.elemwise import DimShuffle, Elemwise
 from pytensor.tensor.shape import SpecifyShape
@@ -184,7 +186,7 @@ class Values:
         elif isinstance(op, OpFromGraph) and len(inner) == 1:
             for output, inside in zip(node.outputs, inner[0].context.fgraph.outputs, strict=True):
                 self._numbering.give(output, inner[0].of(inside))
-        else:
+        elif not isinstance(op, AllocEmpty):
             self._number_apply(node)
 
     def _number_dim_shuffle(self, node: Apply[Any], op: DimShuffle) -> None:

@@ -65,6 +65,9 @@ if TYPE_CHECKING:
 
     Method = Callable[..., Any]
 
+# Of the text of an error.
+_MOST_LETTERS = 300
+
 _serials = count()
 
 
@@ -280,7 +283,7 @@ class Frame:
         elapsed = perf_counter() - self.began
         self.seconds += elapsed
         if error is not None:
-            self.error = f"{type(error).__name__}: {error}"
+            self.error = _said(error)
         whole = elapsed + self.requirements
         parent = self.parent
         if parent is not None:
@@ -288,11 +291,22 @@ class Frame:
             parent.frames.append(self)
             self._add_within(whole)
         if parent is None or parent.serial < _latest:
-            for listener in _listeners:
+            # Another thread may open or close a trace.
+            for listener in tuple(_listeners):
                 if listener.serial < self.serial and (
                     parent is None or parent.serial < listener.serial
                 ):
                     listener.hear(self)
+
+
+def _said(error: BaseException) -> str:
+    """Return the kind of an error and how its text begins."""
+    try:
+        text = str(error)
+    except Exception:
+        text = "(its text cannot be made)"
+    first = (text.splitlines() or [""])[0]
+    return f"{type(error).__name__}: {first[:_MOST_LETTERS]}"
 
 
 class CallInfo:
@@ -443,7 +457,6 @@ def ignore(listener: Listener) -> None:
     """Let ``listener`` hear no more; undo what the first one brought about."""
     global _latest
     with _lock:
-        # In place would disturb a thread that hands out a frame.
         remaining = [other for other in _listeners if other is not listener]
         _listeners[:] = remaining
         _latest = max((other.serial for other in remaining), default=-1)
@@ -814,7 +827,7 @@ def _traced_create(create: Method) -> Method:
         try:
             return create(self, *args, **kwargs)
         except BaseException as raised:
-            frame.error = f"{type(raised).__name__}: {raised}"
+            frame.error = _said(raised)
             raise
         finally:
             state.frame = outer

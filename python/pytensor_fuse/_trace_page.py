@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 # What takes less than this part of the whole is left out: a fortieth of a pixel before any zoom.
 _DRAWN = 2e-5
+# The most that a page draws: some megabytes.
+_MOST_BOXES = 15_000
 # A wait between calls takes up no more than this part of what the calls take.
 _GAP = 0.02
 # Of longer names, those of groups, the page shows the rest when it is pointed at.
@@ -48,7 +50,9 @@ class Box:
 def trace_page(trace: Trace) -> str:
     """Return the page of a trace."""
     boxes, width = flame_chart([*trace.calls, *trace.outside])
-    drawn = [box for box in boxes if box.width >= _DRAWN * width]
+    widths = sorted((box.width for box in boxes), reverse=True)
+    least = widths[_MOST_BOXES] if len(widths) > _MOST_BOXES else 0.0
+    drawn = [box for box in boxes if box.width >= _DRAWN * width and box.width > least]
     n_left_out = len(boxes) - len(drawn)
     data = {
         "width": width,

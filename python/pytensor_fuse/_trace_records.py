@@ -26,8 +26,8 @@ class TracedRewriter:
     own
         The seconds without the passes and calls that it started.
     created, removed
-        Nodes that entered and left the graph by it. Zero for the member of a group: they are the
-        group's.
+        Nodes that entered and left the graph by it. What the member of a group returned is put into
+        the graph for the group, and counts there.
     """
 
     name: str
@@ -165,7 +165,16 @@ class TracedCall:
 
 @dataclass
 class RewriterTotal:
-    """What a node rewriter did in all passes of a trace; see `TracedRewriter`."""
+    """What a node rewriter did in all passes of a trace; see `TracedRewriter`.
+
+    Attributes
+    ----------
+    is_whole
+        False if a pass raised before it could say how often the rewriter fired, and how long it
+        took; that is then missing here.
+    passes
+        The names of the passes, in the order in which they came to it.
+    """
 
     name: str
     tried: int = 0
@@ -174,6 +183,7 @@ class RewriterTotal:
     own: float = 0.0
     created: int = 0
     removed: int = 0
+    is_whole: bool = True
     passes: list[str] = field(default_factory=list)
 
 
