@@ -16,6 +16,9 @@ from rows import Row
 # Rewriting alone: the Python linker compiles nothing.
 MODES = {"py": Mode("py", "fast_run"), "numba": Mode("py", get_mode("NUMBA")._optimizer)}
 
+# Hundredths are to be told, of what takes hundredths of a second to seconds.
+ROUNDS = {"deep(20)": 41, "large(25)": 25, "radon": 41, STUDENT_T.name: 11}
+
 
 def ops(function: Any) -> list[str]:
     return [str(node) for node in function.maker.fgraph.toposort()]
@@ -24,8 +27,6 @@ def ops(function: Any) -> list[str]:
 @pytest.mark.parametrize("reference", [deep(20), large(25), RADON, STUDENT_T], ids=lambda r: r.name)
 @pytest.mark.parametrize("mode", MODES)
 def test_trace(pair: Pair, reference: Reference, mode: str) -> None:
-    small = reference.name in ("deep(20)", "radon")
-
     def plain(inputs: Any, outputs: Any) -> Any:
         return pytensor.function(list(inputs), list(outputs), mode=MODES[mode])
 
@@ -37,7 +38,6 @@ def test_trace(pair: Pair, reference: Reference, mode: str) -> None:
         function = plain(*reference.build())
     assert trace.calls[0].removed > 0
     assert ops(function) == ops(plain(*reference.build()))
-    # A hundredth is to be told of what takes hundredths of a second.
-    timings = pair.in_process(plain, traced, reference.build, rounds=41 if small else 11)
+    timings = pair.in_process(plain, traced, reference.build, rounds=ROUNDS[reference.name])
     what = f"compile while traced, {mode} rewrites"
     pair.report(Row(what, reference.name, 1 / timings.ratio, "x", ceiling=1.1))
