@@ -184,8 +184,10 @@ class Values:
         elif isinstance(op, DimShuffle):
             self._number_dim_shuffle(node, op)
         elif isinstance(op, OpFromGraph) and len(inner) == 1:
-            for output, inside in zip(node.outputs, inner[0].context.fgraph.outputs, strict=True):
-                self._numbering.give(output, inner[0].of(inside))
+            [inside] = inner
+            results = inside.context.fgraph.outputs
+            for output, result in zip(node.outputs, results, strict=True):
+                self._numbering.give(output, inside.of(result))
         elif not isinstance(op, AllocEmpty):
             self._number_apply(node)
 

@@ -283,7 +283,8 @@ def _import(path: str) -> ModuleType:
     assert spec is not None, "there is a loader"
     module = importlib.util.module_from_spec(spec)
     # As for a script, what is beside the file can be imported.
-    sys.path.insert(0, os.path.dirname(os.path.realpath(path)))
+    if not sys.flags.safe_path:
+        sys.path.insert(0, os.path.dirname(os.path.realpath(path)))
     sys.modules[spec.name] = module
     with _blaming(path, f"{path} fails"):
         loader.exec_module(module)
