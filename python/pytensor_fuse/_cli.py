@@ -1,8 +1,8 @@
 """``python -m pytensor_fuse audit`` and ``plan``: reports about what a file holds.
 
 The commands end the process, with one line on the error stream and an exit code of its own for each
-way in which they can fail. What the file prints goes to the error stream too, so that the output is
-the report alone.
+way in which they can fail. What else the process prints, the file's code for one, goes to the error
+stream too, so that the output is the report alone.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import argparse
 import contextlib
 import difflib
 import importlib.util
-import io
 import json
 import os
 import sys
@@ -20,7 +19,7 @@ import traceback
 from dataclasses import asdict
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import IO, TYPE_CHECKING, Any, NoReturn
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -76,20 +75,16 @@ class _ReportError(Exception):
 
 def run(command: str, arguments: Sequence[str]) -> NoReturn:
     """Do what a command line asks for, and end the process."""
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        # Names in a graph may hold what a terminal cannot show.
-        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         options = _parser(command).parse_args(arguments)
-        _REPORTS[command](options)
+        output = _take_output()
+        report = _REPORTS[command](options)
+        if report is not None:
+            _print(output, report)
     except _ReportError as failure:
         _end(failure.code, str(failure))
     except KeyboardInterrupt:
         _end(INTERRUPTED, "interrupted")
-    except BrokenPipeError:
-        # Who read the output has seen enough. Python would try to write the rest at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
     except Exception as error:
         where = traceback.extract_tb(error.__traceback__)[-1]
         _end(
@@ -100,8 +95,8 @@ def run(command: str, arguments: Sequence[str]) -> NoReturn:
     sys.exit(0)
 
 
-def _audit(options: argparse.Namespace) -> None:
-    _check_places(options.html)
+def _audit(options: argparse.Namespace) -> str | None:
+    places = _Places(options.html)
     value = _load(options.target)
     from pytensor_fuse._audit import audit
 
@@ -111,15 +106,14 @@ def _audit(options: argparse.Namespace) -> None:
             found: Audit = audit(compiled, shapes=options.shape)
     except ValueError as error:
         raise _ReportError(CANNOT_REPORT, _one_line(error)) from error
-    _write(options.html, found.to_html)
+    places.write(options.html, found.to_html)
     if options.json:
-        _print_json(found.to_dict())
-    elif options.html is None:
-        _print(str(found))
+        return _json(found.to_dict())
+    return str(found) if options.html is None else None
 
 
-def _plan(options: argparse.Namespace) -> None:
-    _check_places(options.html, options.svg, options.dot)
+def _plan(options: argparse.Namespace) -> str | None:
+    places = _Places(options.html, options.svg, options.dot)
     value = _load(options.target)
     from pytensor.compile.executor import Function
 
@@ -137,13 +131,12 @@ def _plan(options: argparse.Namespace) -> None:
         fgraph = value
     with _step("planning"):
         plan: FusionPlan = plan_fusion(fgraph, target=target)
-    _write(options.html, plan.to_html)
-    _write(options.svg, lambda path: _page.write(path, plan.to_svg()))
-    _write(options.dot, lambda path: _page.write(path, plan.to_dot()))
+    places.write(options.html, plan.to_html)
+    places.write(options.svg, lambda path: _page.write(path, plan.to_svg()))
+    places.write(options.dot, lambda path: _page.write(path, plan.to_dot()))
     if options.json:
-        _print_json(_plan_dict(plan))
-    elif not (options.html or options.svg or options.dot):
-        _print(str(plan))
+        return _json(_plan_dict(plan))
+    return None if options.html or options.svg or options.dot else str(plan)
 
 
 _REPORTS = {"audit": _audit, "plan": _plan}
@@ -230,7 +223,9 @@ class _Shape(argparse.Action):
         name, equals, lengths = values.rpartition("=")
         shapes = getattr(namespace, self.dest) or {}
         try:
-            parts = [part.strip() for part in lengths.split(",") if part.strip()]
+            parts = [part.strip() for part in lengths.split(",")]
+            if not parts[-1]:
+                parts.pop()
             shapes[name] = tuple(None if part == "?" else int(part) for part in parts)
         except ValueError:
             name = ""
@@ -245,7 +240,7 @@ class _Shape(argparse.Action):
 def _load(target: tuple[str, str]) -> Any:
     """Return the function, graph or model that a file has under a name."""
     path, name = target
-    with _step(f"importing {path}"), contextlib.redirect_stdout(sys.stderr):
+    with _step(f"importing {path}"):
         module = _import(path)
     value = _find(module, path, name)
     if _is_reportable(value):
@@ -254,11 +249,7 @@ def _load(target: tuple[str, str]) -> Any:
         raise _ReportError(
             WRONG_KIND, f"{name} in {path} is {_article(value)}; {_what_is_reported(module)}"
         )
-    with (
-        _step(f"calling {name}"),
-        contextlib.redirect_stdout(sys.stderr),
-        _blaming(path, f"{name} in {path} fails"),
-    ):
+    with _step(f"calling {name}"), _blaming(path, f"{name} in {path} fails"):
         returned = value()
     if not _is_reportable(returned):
         raise _ReportError(
@@ -292,11 +283,13 @@ def _import(path: str) -> ModuleType:
 
 
 @contextlib.contextmanager
-def _blaming(path: str, what: str) -> Iterator[None]:
+def _blaming(
+    path: str, what: str, *, but: type[BaseException] = KeyboardInterrupt
+) -> Iterator[None]:
     """Turn what somebody's code raises into one line, with the line of their file."""
     try:
         yield
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, but):
         raise
     except BaseException as error:
         where = _line_of(error, path)
@@ -321,7 +314,8 @@ def _find(module: ModuleType, path: str, name: str) -> Any:
     value: Any = module
     for part in name.split("."):
         try:
-            value = getattr(value, part)
+            with _blaming(path, f"{name} in {path} fails", but=AttributeError):
+                value = getattr(value, part)
         except AttributeError:
             names = [known for known in dir(value) if not known.startswith("__")]
             close = difflib.get_close_matches(part, names)
@@ -394,43 +388,83 @@ def _no_report(what: str) -> Iterator[None]:
 # Output -----------------------------------------------------------------------------------
 
 
-def _check_places(*paths: str | None) -> None:
-    """Refuse, before the work, what is sure not to be written after it."""
-    for path in paths:
+class _Places:
+    """Output files, as they are called where the command was given."""
+
+    def __init__(self, *paths: str | None) -> None:
+        """Refuse, before the work, what is sure not to be written after it."""
+        # The file may change the directory.
+        self._start = os.getcwd()
+        for path in paths:
+            if path is not None:
+                with self._writing(path):
+                    self._check(path)
+
+    def write(self, path: str | None, write: Callable[[str], object]) -> None:
+        """Write a file, if it is asked for."""
         if path is not None:
-            place = Path(path)
-            if place.is_dir():
-                raise _ReportError(CANNOT_WRITE, f"{path} cannot be written: it is a directory")
-            if not place.parent.is_dir():
-                raise _ReportError(
-                    CANNOT_WRITE, f"{path} cannot be written: there is no {place.parent}"
-                )
+            with self._writing(path), _step(f"writing {path}"):
+                write(os.path.join(self._start, path))
+
+    def _check(self, path: str) -> None:
+        place = Path(path)
+        if not path:
+            raise OSError("it has no name")
+        if place.is_dir():
+            raise OSError("it is a directory")
+        if not place.parent.is_dir():
+            raise OSError(f"there is no {place.parent}")
+
+    @contextlib.contextmanager
+    def _writing(self, path: str) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            why = error.strerror or str(error)
+            raise _ReportError(
+                CANNOT_WRITE, f"{path or repr(path)} cannot be written: {why}"
+            ) from error
 
 
-def _write(path: str | None, write: Callable[[str], object]) -> None:
-    if path is None:
-        return
-    try:
-        with _step(f"writing {path}"):
-            write(path)
-    except OSError as error:
-        why = error.strerror or _one_line(error)
-        raise _ReportError(CANNOT_WRITE, f"{path} cannot be written: {why}") from error
+def _take_output() -> IO[str]:
+    """Return the output stream, and let all that is printed from now on go to the error stream.
 
-
-def _print_json(found: dict[str, Any]) -> None:
-    _print(json.dumps(found, indent=2))
-
-
-def _print(text: str) -> None:
-    sys.stdout.write(f"{text}\n")
+    That includes what programs and libraries write that know nothing of ``sys.stdout``.
+    """
+    if sys.stdout is None:
+        raise _ReportError(CANNOT_WRITE, "there is no standard output")
     sys.stdout.flush()
+    # Names in a graph may hold what a terminal cannot show.
+    output = os.fdopen(
+        os.dup(sys.stdout.fileno()), "w", encoding=sys.stdout.encoding, errors="backslashreplace"
+    )
+    if sys.stderr is None:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    else:
+        os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    return output
+
+
+def _json(found: dict[str, Any]) -> str:
+    return json.dumps(found, indent=2)
+
+
+def _print(output: IO[str], text: str) -> None:
+    try:
+        with output:
+            output.write(f"{text}\n")
+    except BrokenPipeError:
+        # Who read it has seen enough.
+        pass
+    except OSError as error:
+        why = f"the report cannot be written: {error.strerror}"
+        raise _ReportError(CANNOT_WRITE, why) from error
 
 
 @contextlib.contextmanager
 def _step(what: str) -> Iterator[None]:
     """Say what is being done, on a terminal at once, otherwise only if it takes long."""
-    if sys.stderr.isatty():
+    if sys.stderr is not None and sys.stderr.isatty():
         _say(f"{what} ...")
         yield
         return
@@ -445,8 +479,11 @@ def _step(what: str) -> Iterator[None]:
 
 def _one_line(error: BaseException) -> str:
     """Return the kind of an error and the first line of what it says."""
-    lines = [line for line in str(error).splitlines() if line.strip()]
     name = type(error).__name__
+    try:
+        lines = [line for line in str(error).splitlines() if line.strip()]
+    except Exception:
+        lines = []
     return f"{name}: {lines[0].strip()}" if lines else name
 
 
@@ -456,5 +493,7 @@ def _end(code: int, message: str) -> NoReturn:
 
 
 def _say(message: str) -> None:
+    if sys.stderr is None:
+        return
     sys.stderr.write(f"pytensor_fuse: {message}\n")
     sys.stderr.flush()
