@@ -996,3 +996,14 @@ def test_parts_keep_their_memory_in_numba():
     for n in (100, 5000, 100_000):
         for _ in range(3):
             assert write_after_the_memory_is_dropped(rand(n)) == (14.0 * n, False)
+
+
+def test_parts_are_borrowed_where_their_kernel_goes_with_the_join():
+    both = pt.exp(x)
+    out = [pt.concatenate([both * y, pt.sin(z)]), both + y]
+    f = check([x, y, z], out, "NUMBA", (rand(6), rand(6), rand(2)))
+    [split] = nodes(f, WriteSplit)
+    [join] = nodes(f, WriteJoin)
+    n_outputs = [len(stream.owner.outputs) for stream in join.inputs[1:]]
+    assert n_outputs == [2, 1]
+    assert split.op.borrowed == tuple(n == 1 for n in n_outputs)

@@ -725,7 +725,7 @@ def _independent(
             kernel: JoinReason.LENGTH if kernel in needed else JoinReason.WAITS
             for kernel, written in outputs.items()
             if kernel in needed
-            or (_is_read_elsewhere(fgraph, kernel, written) and made - _ancestors(kernel.inputs))
+            or (is_read_elsewhere(fgraph, kernel, written) and made - _ancestors(kernel.inputs))
         }
         if not refused:
             return streams
@@ -741,7 +741,8 @@ def _independent(
         ]
 
 
-def _is_read_elsewhere(fgraph: FunctionGraph, kernel: Apply[Any], written: set[int]) -> bool:
+def is_read_elsewhere(fgraph: FunctionGraph, kernel: Apply[Any], written: set[int]) -> bool:
+    """Whether anything reads outputs of a kernel other than those that it writes into a join."""
     return any(fgraph.clients[v] for i, v in enumerate(kernel.outputs) if i not in written)
 
 

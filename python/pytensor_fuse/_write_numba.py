@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from pytensor.graph.basic import Apply
 
 # Part of the cache keys: raise it when the code that is made changes.
-_VERSION = 4
+_VERSION = 5
 
 # As NumPy does for its own arrays, and unless it is told not to: the first touch of memory that the
 # system gives out in small pages takes longer than all else that a cheap kernel does there.
@@ -69,11 +69,34 @@ def _end_of_memory(typingctx: Any, array: Any) -> Any:
 
 @intrinsic
 def _keeping(typingctx: Any, array: Any, address: Any, shape: Any) -> Any:
-    """Return the contiguous array at an address in the memory of ``array``, which it keeps.
+    """Return the contiguous array at an address in the memory of ``array``, which it keeps."""
+    return _contiguous(array, address, shape, keeps=True)
 
-    Counting references is atomic and costs as much as small kernels do. But a part that did not
-    keep the memory would outlive it where the join is removed and its kernel has other outputs.
+
+@intrinsic
+def _borrowing(typingctx: Any, array: Any, address: Any, shape: Any) -> Any:
+    """Return the contiguous array at an address in the memory of ``array``, not kept by it.
+
+    Counting references is atomic, and costs as much as small kernels do.
     """
+    return _contiguous(array, address, shape, keeps=False)
+
+
+@intrinsic
+def _disowned(typingctx: Any, array: Any) -> Any:
+    """Return an array without what keeps its memory; see `_borrowing`."""
+    signature = array(array)
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        part = make_array(array)(context, builder, args[0])
+        part.meminfo = cgutils.get_null_value(part.meminfo.type)
+        part.parent = cgutils.get_null_value(part.parent.type)
+        return part._getvalue()
+
+    return signature, codegen
+
+
+def _contiguous(array: Any, address: Any, shape: Any, *, keeps: bool) -> Any:
     kind = types.Array(array.dtype, len(shape), "C")
     signature = kind(array, address, shape)
 
@@ -93,9 +116,10 @@ def _keeping(typingctx: Any, array: Any, address: Any, shape: Any) -> Any:
             shape=args[2],
             strides=cgutils.pack_array(builder, strides[::-1], ty=word),
             itemsize=item,
-            meminfo=whole.meminfo,
+            meminfo=whole.meminfo if keeps else None,
         )
-        context.nrt.incref(builder, kind, part._getvalue())
+        if keeps:
+            context.nrt.incref(builder, kind, part._getvalue())
         return part._getvalue()
 
     return signature, codegen
@@ -145,14 +169,18 @@ def _write_split(op: WriteSplit, node: Apply[Any], **kwargs: Any) -> Any:
     step = "*".join([*dims[op.axis + 1 :], str(np.dtype(op.dtype).itemsize)])
     lines.append(f"step = {step}")
     parts = ["keeping(whole, at, (0,))"]
+    borrowed = iter(op.borrowed or (False,) * sum(op.written))
     for i, (shape, written) in enumerate(zip(shapes, op.written, strict=True)):
         if not written:
             continue
+        borrows = next(borrowed)
         if op.axis == 0:
             lengths = ", ".join(shape) + "," * (len(shape) == 1)
-            parts.append(f"keeping(whole, at + {starts[i]} * step, ({lengths}))")
+            made = "borrowing" if borrows else "keeping"
+            parts.append(f"{made}(whole, at + {starts[i]} * step, ({lengths}))")
         else:
-            parts.append(f"whole[{':, ' * op.axis}{starts[i]}:e{i}]")
+            part = f"whole[{':, ' * op.axis}{starts[i]}:e{i}]"
+            parts.append(f"disowned({part})" if borrows else part)
     lines.append(f"return ({', '.join(parts)})")
     function = _compiled(
         "write_split",
@@ -160,10 +188,21 @@ def _write_split(op: WriteSplit, node: Apply[Any], **kwargs: Any) -> Any:
         lines,
         dtype=np.dtype(op.dtype),
         keeping=_keeping,
+        borrowing=_borrowing,
+        disowned=_disowned,
         advise=_advise,
     )
     # What tells nodes of one graph apart makes no other code.
-    alike = WriteSplit(op.axis, op.ndim, op.dtype, op.shapes, op.written, op.slots, op.total)
+    alike = WriteSplit(
+        op.axis,
+        op.ndim,
+        op.dtype,
+        op.shapes,
+        op.written,
+        op.slots,
+        op.total,
+        borrowed=op.borrowed,
+    )
     version = f"{_VERSION}, huge pages: {_USES_HUGE_PAGES}"
     return function, default_hash_key_from_props(alike, cache_version=version)
 

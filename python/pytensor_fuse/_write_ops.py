@@ -108,9 +108,24 @@ class WriteSplit(_WriteOp):
         Whether C code keeps the result, to write the next one over it if nothing else holds it by
         then. Run by Python or Numba, the op allocates for each call all the same: from there it
         cannot be seen who holds what.
+    borrowed
+        For each part, whether nothing but the join is for the sake of what is written there: with
+        the join goes what writes, so that in Numba the part need not keep the memory. Or nothing
+        at all: all parts keep it.
     """
 
-    __props__ = ("axis", "ndim", "dtype", "shapes", "written", "slots", "total", "number", "reuse")
+    __props__ = (
+        "axis",
+        "ndim",
+        "dtype",
+        "shapes",
+        "written",
+        "slots",
+        "total",
+        "number",
+        "reuse",
+        "borrowed",
+    )
     check_input = False
 
     def __init__(
@@ -124,6 +139,7 @@ class WriteSplit(_WriteOp):
         total: Length | None = None,
         number: int = 0,
         reuse: bool = False,
+        borrowed: tuple[bool, ...] = (),
     ) -> None:
         self.axis = axis
         self.ndim = ndim
@@ -134,6 +150,7 @@ class WriteSplit(_WriteOp):
         self.total = total
         self.number = number
         self.reuse = reuse
+        self.borrowed = borrowed
 
     def __str__(self) -> str:
         return f"WriteSplit{{axis={self.axis}, parts={sum(self.written)}/{len(self.written)}}}"

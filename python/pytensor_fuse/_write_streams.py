@@ -27,6 +27,7 @@ from pytensor_fuse._joins import (
     JoinReason,
     Source,
     Stream,
+    is_read_elsewhere,
     is_vector_of_kernels,
     plan_assignment,
     plan_join,
@@ -117,13 +118,15 @@ def eliminate_joins(
     """
     start = fgraph.checkpoint()
     try:
-        reports = _eliminate_each(fgraph, target, _Writers(reuse), fgraph.replace_all)
+        reports = _eliminate_each(fgraph, target, _Writers(fgraph, reuse), fgraph.replace_all)
         fgraph.validate()
     except BaseException as error:
         fgraph.revert(start)
         if not isinstance(error, InconsistencyError):
             raise
-        reports = _eliminate_each(fgraph, target, _Writers(reuse), _replacing_if_valid(fgraph))
+        reports = _eliminate_each(
+            fgraph, target, _Writers(fgraph, reuse), _replacing_if_valid(fgraph)
+        )
     for node in fgraph.toposort():
         if isinstance(node.op, WriteElemwise):
             _overwrite_inputs(fgraph, node)
@@ -218,7 +221,8 @@ def _copy_traces(old: Apply[Any], new: Apply[Any]) -> None:
 class _Writers:
     """Makes the nodes that write the streams of joins; equal kernels get one op."""
 
-    def __init__(self, reuse: bool) -> None:
+    def __init__(self, fgraph: FunctionGraph, reuse: bool) -> None:
+        self._fgraph = fgraph
         self._reuse = reuse
         self._n_splits: Counter[tuple[WriteSplit, tuple[Variable[Any, Any], ...]]] = Counter()
         self._ops: dict[Any, WriteElemwise] = {}
@@ -258,8 +262,17 @@ class _Writers:
         # Merging two that allocate the same would make one of them.
         number = self._n_splits[first, sources]
         self._n_splits[first, sources] += 1
+        outputs: dict[Apply[Any], set[int]] = {}
+        for stream in plan.streams:
+            if stream.kernel is not None:
+                outputs.setdefault(stream.kernel, set()).add(stream.output)
+        borrowed = tuple(
+            not is_read_elsewhere(self._fgraph, stream.kernel, outputs[stream.kernel])
+            for stream in plan.streams
+            if stream.kernel is not None
+        )
         kind = (plan.axis, joined.ndim, joined.dtype)
-        split = WriteSplit(*kind, shapes, written, slots, total, number, self._reuse)
+        split = WriteSplit(*kind, shapes, written, slots, total, number, self._reuse, borrowed)
         return split.make_node(*sources)
 
     def _writing(
