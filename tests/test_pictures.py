@@ -10,15 +10,19 @@ import subprocess
 from collections import Counter
 from html.parser import HTMLParser
 from pathlib import Path
+from types import SimpleNamespace
 from xml.etree import ElementTree as ET
 
 import numpy as np
 import pytensor.tensor as pt
 import pytest
+import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
-from pytensor.graph.basic import Constant
+from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.fg import FunctionGraph
+from pytensor.graph.op import Op
+from pytensor.graph.type import Type
 
 import pytensor_fuse
 from checker import is_elemwise
@@ -199,6 +203,47 @@ def test_types_and_constants() -> None:
     assert "0.25" in shown
     inputs = [node for node in nodes if node.kind is Kind.INPUT]
     assert [(node.label, node.types) for node in inputs] == [("x", ("int64 (4,)",))]
+
+
+class ReadsAnything(Op):
+    """Takes whatever there is."""
+
+    __props__ = ()
+
+    def make_node(self, *inputs: Variable) -> Apply:
+        return Apply(self, inputs, [pt.vector()])
+
+    def perform(self, node: Apply, inputs: list, outputs: list) -> None:
+        raise NotImplementedError
+
+
+class AnyType(Type):
+    """Holds whatever there is."""
+
+    def filter(self, data: object, strict: bool = False, allow_downcast: object = None) -> object:
+        return data
+
+    def __str__(self) -> str:
+        return "AnyType"
+
+
+@pytest.mark.parametrize(
+    ("data", "shown"),
+    [
+        (np.array([2.5]), "2.5"),
+        (np.float32(2.5), "2.5"),
+        # Its size is the number of values that it stores.
+        (scipy.sparse.csr_matrix(([2.0], ([0], [1])), shape=(3, 3)), "AnyType"),
+        (SimpleNamespace(size=1), "AnyType"),
+        (SimpleNamespace(size=np.array([1, 2])), "AnyType"),
+        (np.array([10**5000], dtype=object), "AnyType"),
+        (np.array(["ab" * 5000]), "ab" * 149 + "a\u2026"),
+    ],
+)
+def test_constants_of_any_kind(data: object, shown: str) -> None:
+    made = ReadsAnything()(Constant(AnyType(), data))
+    plan = pytensor_fuse.plan_fusion(FunctionGraph([], [made], clone=False))
+    assert plan._picture.nodes[0].constants == (shown,)
 
 
 def test_graphs_without_nodes() -> None:

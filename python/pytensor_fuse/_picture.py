@@ -10,6 +10,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from pytensor.graph.basic import Constant
 from pytensor.tensor.type import TensorType
 
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
 
 # Most characters of a label; what is longer ends in an ellipsis.
 _LABEL = 22
+
+# Most characters of a text that could be of any length, such as a Composite or a constant.
+LONGEST = 300
 
 # How many kinds of op the second line of a kernel names.
 _SHOWN_OPS = 3
@@ -91,7 +95,9 @@ class Node:
     @property
     def caption(self) -> str:
         """A second line: the names of its results, else its constants."""
-        return _cut(", ".join(self.names or self.constants)) if self.kind is not Kind.INPUT else ""
+        if self.kind is Kind.INPUT:
+            return ""
+        return cut(", ".join(self.names or self.constants), _LABEL)
 
 
 @dataclass(frozen=True)
@@ -236,7 +242,7 @@ def picture(
             Node(
                 kind=Kind.INPUT,
                 op="",
-                label=_cut(str(leaf.name or texts.type(leaf.type))),
+                label=cut(str(leaf.name or texts.type(leaf.type)), _LABEL),
                 names=(str(leaf.name),) if leaf.name else (),
                 types=(texts.type(leaf.type),),
                 constants=(),
@@ -346,9 +352,13 @@ class _Texts:
         if variable.name:
             return str(variable.name)
         data: Any = getattr(variable, "data", None)
-        if getattr(data, "size", None) == 1:
-            value = data.item()
-            return f"{value:.6g}" if isinstance(value, float) else str(value)
+        # Sparse matrices have a size too: how many values they store.
+        if isinstance(data, (np.ndarray, np.generic)) and data.size == 1:
+            try:
+                value = data.item()
+                return cut(f"{value:.6g}" if isinstance(value, float) else str(value))
+            except ValueError:  # An integer of more digits than Python writes.
+                pass
         return self.type(variable.type)
 
 
@@ -374,8 +384,9 @@ def _trace(variables: Iterator[Variable[Any, Any]] | list[Variable[Any, Any]]) -
 def _short(op: str) -> str:
     """Shorten the text of an op: its properties are what can be missed first."""
     head, brace, _ = op.partition("{")
-    return op if len(op) <= _LABEL or not brace else _cut(f"{head}{{\u2026}}")
+    return op if len(op) <= _LABEL or not brace else cut(f"{head}{{\u2026}}", _LABEL)
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= _LABEL else text[: _LABEL - 1] + "\u2026"
+def cut(text: str, longest: int = LONGEST) -> str:
+    """Return a text of at most that many characters; what is left out shows as an ellipsis."""
+    return text if len(text) <= longest else text[: longest - 1] + "\u2026"

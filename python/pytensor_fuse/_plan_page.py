@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytensor_fuse import _page
 from pytensor_fuse._drawing import GAPS, Drawing, Places
-from pytensor_fuse._picture import Kind
+from pytensor_fuse._picture import Kind, cut
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -18,9 +18,6 @@ _KINDS = (Kind.FUSED, Kind.ALONE, Kind.UNFUSABLE, Kind.INPUT)
 
 # Up to this many nodes kernels are open at first.
 _STARTS_OPEN = 60
-
-# Most characters of a text that could be of any length, such as a node with all its inputs.
-_LONGEST = 300
 
 _LEGEND = (
     ("hsl(205 62% 86%)", "hsl(205 48% 42%)", "kernel"),
@@ -112,9 +109,7 @@ class _Strings:
         self._positions: dict[str, int] = {}
 
     def __call__(self, text: str) -> int:
-        if len(text) > _LONGEST:
-            text = text[: _LONGEST - 1] + "\u2026"
-        return self._positions.setdefault(text, len(self._positions))
+        return self._positions.setdefault(cut(text), len(self._positions))
 
     def all(self, texts: Iterable[str]) -> list[int]:
         return [self(text) for text in texts]
