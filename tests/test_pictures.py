@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 from collections import Counter
+from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
 from types import SimpleNamespace
@@ -163,11 +164,42 @@ def test_figures_are_those_of_the_plan_and_of_the_graph_after_it() -> None:
     assert figures["nodes"] == (before, len(fgraph.apply_nodes))
 
 
-def test_a_picture_after_the_plan_was_applied_is_the_same() -> None:
-    plans = [pytensor_fuse.plan_fusion(small_graph()) for _ in range(2)]
-    plans[1].apply()
+def unnamed_graph() -> FunctionGraph:
+    """A graph whose unfusable nodes read what has no name: it prints as the nodes before it."""
+    x = pt.vector("x")
+    a = pt.cos(pt.exp(x))
+    return FunctionGraph([x], [pt.sin(a) * reverse(a), pt.cumsum(a)], clone=False)
+
+
+def apply_it(plan: FusionPlan) -> None:
+    plan.apply()
+
+
+def replace_what_is_read(plan: FusionPlan) -> None:
+    (a,) = (node.outputs[0] for node in plan._fgraph.apply_nodes if str(node.op) == "Cos")
+    plan._fgraph.replace(a, pt.tanh(plan._fgraph.inputs[0]))
+
+
+@pytest.mark.parametrize("change", [apply_it, replace_what_is_read])
+def test_a_picture_is_of_the_graph_as_it_was(change: Callable[[FusionPlan], None]) -> None:
+    plans = [pytensor_fuse.plan_fusion(unnamed_graph()) for _ in range(2)]
+    change(plans[1])
     for text in ("to_svg", "to_dot"):
         assert getattr(plans[0], text)() == getattr(plans[1], text)()
+    # The line of `unnamed_graph` is the same for both.
+    assert plans[0].to_html() == plans[1].to_html()
+    first, second = ([str(edge.why) for edge in plan._picture.edges] for plan in plans)
+    assert first == second
+    assert any("not an Elemwise node" in why for why in first)
+
+
+def test_a_node_of_very_many_inputs_is_named_once() -> None:
+    scalars = pt.scalars(1500)
+    stacked = pt.stack([pt.exp(scalar) for scalar in scalars])
+    plan = pytensor_fuse.plan_fusion(FunctionGraph(scalars, [stacked], clone=False))
+    reasons = {id(edge.why): edge.why for edge in plan._picture.edges if edge.why is not None}
+    assert sum(len(why.detail) for why in reasons.values()) < 50 * len(scalars)
+    assert len(plan.to_dot()) < 1000 * len(scalars)
 
 
 def test_what_a_node_says() -> None:

@@ -207,7 +207,7 @@ def picture(
     fused = {node for nodes in members for node in nodes}
     unfusable = Unfusable(graph, target)
     texts = _Texts()
-    ops = [texts.op(apply.op) for apply in applies]
+    ops = [unfusable.texts(apply.op) for apply in applies]
     kinds = [
         Kind.FUSED if i in fused else Kind.UNFUSABLE if unfusable.reason(i) else Kind.ALONE
         for i in range(len(applies))
@@ -331,17 +331,10 @@ def _box(members: list[int], kernel: int | None, nodes: list[Node]) -> Box:
 
 
 class _Texts:
-    """Texts of ops, types and constants; many nodes share one."""
+    """Texts of types and constants; many nodes share one."""
 
     def __init__(self) -> None:
-        self._ops: dict[int, tuple[object, str]] = {}
         self._types: dict[Any, str] = {}
-
-    def op(self, op: object) -> str:
-        # By identity, which needs the op to be kept: not all that print can be hashed.
-        if id(op) not in self._ops:
-            self._ops[id(op)] = (op, str(op))
-        return self._ops[id(op)][1]
 
     def type(self, kind: Any) -> str:
         if kind not in self._types:
