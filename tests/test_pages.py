@@ -247,7 +247,7 @@ def test_the_path_of_a_cycle_is_lit(browser: Browser, tmp_path: Path) -> None:
     a = pt.sin(x)
     plan = pytensor_fuse.plan_fusion(FunctionGraph([x], [a + reverse(a)], clone=False))
     open_plan(browser, tmp_path, plan)
-    ((edge, path),) = plan._picture.paths.items()
+    ((edge, (path, _)),) = plan._picture.paths.items()
     move_to(browser, browser.run("return plan.lineAt(arguments[0])", edge), click=1)
     steps = {
         i
@@ -255,6 +255,26 @@ def test_the_path_of_a_cycle_is_lit(browser: Browser, tmp_path: Path) -> None:
         if (e.source, e.target) in set(itertools.pairwise(path))
     }
     assert set(state(browser)["lit"]) == steps | {edge}
+
+
+def test_a_long_path_is_cut_where_it_is_told(browser: Browser, tmp_path: Path) -> None:
+    x = pt.vector("x")
+    out = first = pt.exp(x)
+    for _ in range(40):
+        out = reverse(pt.cumsum(out))
+    plan = pytensor_fuse.plan_fusion(FunctionGraph([x], [first * out], clone=False))
+    open_plan(browser, tmp_path, plan)
+    ((edge, (path, left_out)),) = plan._picture.paths.items()
+    assert left_out == 52
+    browser.run(
+        "const [x, y] = plan.lineAt(arguments[0]); plan.zoom(1 / plan.state().scale, x, y);", edge
+    )
+    move_to(browser, browser.run("return plan.lineAt(arguments[0])", edge), click=1)
+    text = shown(browser, "panel")
+    assert f"not fused: {plan._picture.edges[edge].why}" in text.splitlines()
+    assert "... (52 more)" in text
+    assert len(state(browser)["lit"]) == len(path) - 1
+    browser.assert_clean()
 
 
 def test_ends_of_edges_lead_to_whole_ones(browser: Browser, tmp_path: Path) -> None:

@@ -115,7 +115,12 @@ def assert_reasons_are_true(plan: FusionPlan) -> None:
         fields = ("reason", "culprit", "path", "detail")
         for field in fields:
             assert getattr(edge.why, field) == getattr(truth, field)
-        assert tuple(applies[n] for n in picture.paths.get(i, ())) == truth.path
+        if i in picture.paths:
+            steps, left_out = picture.paths[i]
+            assert tuple(applies[n] for n in steps) == truth.path
+            assert left_out == 0
+        else:
+            assert truth.path == ()
 
 
 @given(any_programs(12), st.one_of(st.none(), st.integers(2, 6)))
@@ -133,9 +138,32 @@ def test_a_cycle_names_its_path() -> None:
         FunctionGraph([x := pt.vector("x")], [(a := pt.sin(x)) + reverse(a)], clone=False)
     )
     picture = plan._picture
-    ((edge, path),) = picture.paths.items()
+    ((edge, (path, _)),) = picture.paths.items()
     assert [picture.nodes[i].op for i in path] == ["Sin", str(reverse(x).owner.op), "Add"]
     assert picture.edges[edge].why.reason is Reason.CYCLE
+
+
+def test_long_paths_show_their_ends_and_how_much_is_between() -> None:
+    x = pt.vector("x")
+    taps, out, n = [], x, 300
+    for _ in range(n):
+        taps.append(pt.exp(out))
+        out = pt.cumsum(taps[-1])
+    outputs = [pt.cumsum(taps[i] * taps[n - 1 - i]) for i in range(n // 2)]
+    plan = pytensor_fuse.plan_fusion(FunctionGraph([x], outputs, clone=False), max_operands=3)
+    picture = plan._picture
+    edge = max(picture.paths, key=lambda i: len(picture.edges[i].why.path))
+    why = picture.edges[edge].why
+    assert len(why.path) == 599
+    steps, left_out = picture.paths[edge]
+    shown = [plan._nodes[node] for node in steps]
+    assert (shown[:-1], shown[-1]) == (list(why.path[: len(steps) - 1]), why.path[-1])
+    assert len(shown) + left_out == len(why.path)
+    assert why.detail.count(" -> ") == 30
+    assert why.detail.endswith(f"-> ... ({left_out} more) -> Exp")
+    assert plan.why_not(why.path[0], why.path[-1]).path == why.path
+    assert len(plan.to_html()) < 400 * len(picture.nodes)
+    assert len(plan.to_dot()) < 600 * len(picture.nodes)
 
 
 def test_nodes_that_are_alike_share_a_box() -> None:

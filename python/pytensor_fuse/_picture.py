@@ -15,7 +15,7 @@ from pytensor.graph.basic import Constant
 from pytensor.tensor.type import TensorType
 
 from pytensor_fuse import _core
-from pytensor_fuse._why_not import Unfusable, WhyNot, why_not
+from pytensor_fuse._why_not import Unfusable, WhyNot, shown_steps, why_not
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator
@@ -152,14 +152,15 @@ class Picture:
     figures
         Name, value before and value after fusion.
     paths
-        For each edge whose reason is a cycle, by position, the nodes of the path.
+        For each edge whose reason is a cycle, by position, the nodes of the path, and how many
+        are left out before the last of them.
     """
 
     nodes: tuple[Node, ...]
     boxes: tuple[Box, ...]
     edges: tuple[Edge, ...]
     figures: tuple[tuple[str, int, int], ...]
-    paths: dict[int, tuple[int, ...]]
+    paths: dict[int, tuple[tuple[int, ...], int]]
 
     def box_edges(self) -> dict[tuple[int, int], list[int]]:
         """Return the edges between different boxes, as positions, by the pair of boxes."""
@@ -258,11 +259,12 @@ def picture(
     )
     position = {apply: i for i, apply in enumerate(applies)}
     edges = tuple(Edge(*pair, reasons.get(pair)) for pair in pairs)
-    paths = {
-        i: tuple(position[node] for node in edge.why.path)
-        for i, edge in enumerate(edges)
-        if edge.why is not None and edge.why.path
-    }
+    paths = {}
+    for i, edge in enumerate(edges):
+        if edge.why is not None and edge.why.path:
+            # All of all paths would be quadratic in the graph.
+            shown, left_out = shown_steps(edge.why.path)
+            paths[i] = (tuple(position[node] for node in shown), left_out)
     figures = (
         ("kernels", clusters.before[0], clusters.after[0]),
         ("arrays read and written", clusters.before[1], clusters.after[1]),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pytensor.tensor.elemwise import Elemwise
 
@@ -16,6 +16,11 @@ if TYPE_CHECKING:
     from pytensor_fuse import _core
     from pytensor_fuse._extract import ExtractedGraph
     from pytensor_fuse._targets import Target
+
+_T = TypeVar("_T")
+
+# Most steps of a path that a text names.
+_SHOWN_STEPS = 30
 
 
 class Reason(enum.Enum):
@@ -79,6 +84,12 @@ def why_not(
         unfusable.either(pair) or _answer(nodes, texts, pair, answer, max_operands)
         for pair, answer in zip(pairs, answers, strict=True)
     ]
+
+
+def shown_steps(path: tuple[_T, ...]) -> tuple[tuple[_T, ...], int]:
+    """Return what is shown of a path, and how many steps are left out before its last."""
+    left_out = len(path) - _SHOWN_STEPS
+    return (path, 0) if left_out <= 0 else (path[: _SHOWN_STEPS - 1] + path[-1:], left_out)
 
 
 class OpTexts:
@@ -146,7 +157,11 @@ def _answer(
         case "not connected":
             return WhyNot(Reason.NOT_CONNECTED, None, (), "")
         case "cycle":
-            detail = " -> ".join(texts(node.op) for node in path)
+            shown, left_out = shown_steps(path)
+            steps = [texts(node.op) for node in shown]
+            if left_out:
+                steps.insert(-1, f"... ({left_out} more)")
+            detail = " -> ".join(steps)
             return WhyNot(Reason.CYCLE, path[1], path, detail)
         case "operand limit":
             detail = f"{operands} operands together, more than {max_operands}"

@@ -628,18 +628,15 @@
     return lines;
   }
 
-  const SHOWN_STEPS = 30;
-
   function reason(edge) {
     const why = edges.why[edge];
     if (why < 0) return nodes.kind[edges.source[edge]] === INPUT ? "reads an input" : "in the same kernel";
     const path = edges.path[edge];
     if (!path) return `not fused: ${strings[why]}`;
     const steps = path.map((node) => op(node) || label(node));
-    const shown = steps.length > SHOWN_STEPS
-      ? [...steps.slice(0, SHOWN_STEPS - 1), `... (${steps.length - SHOWN_STEPS} more)`, steps[steps.length - 1]]
-      : steps;
-    return `not fused: ${strings[why]}: ${shown.join(" -> ")}`;
+    // Of a long path its last step follows on those that were left out.
+    if (edges.leftOut[edge]) steps.splice(-1, 0, `... (${edges.leftOut[edge]} more)`);
+    return `not fused: ${strings[why]}: ${steps.join(" -> ")}`;
   }
 
   // For a line of one edge its ends and the reason; for one of several each reason with its number.
