@@ -7,6 +7,7 @@ import json
 import re
 import shutil
 import subprocess
+import sysconfig
 from collections import Counter
 from collections.abc import Callable
 from html.parser import HTMLParser
@@ -228,6 +229,43 @@ def test_a_node_of_very_many_inputs_is_named_once() -> None:
     reasons = {id(edge.why): edge.why for edge in plan._picture.edges if edge.why is not None}
     assert sum(len(why.detail) for why in reasons.values()) < 50 * len(scalars)
     assert len(plan.to_dot()) < 1000 * len(scalars)
+
+
+LIBRARY = f"{sysconfig.get_path('purelib')}/pymc/model.py"
+STDLIB = f"{sysconfig.get_path('stdlib')}/functools.py"
+
+
+@pytest.mark.parametrize(
+    ("stacks", "expected"),
+    [
+        (
+            [[("mine.py", 1, "f", "a"), (LIBRARY, 2, "g", "b"), (STDLIB, 3, "h", "c")]],
+            ("mine.py", 1),
+        ),
+        (
+            [[("mine.py", 1, "f", "a"), ("<ipython-input-7>", 5, "g", "b")]],
+            ("<ipython-input-7>", 5),
+        ),
+        ([[(LIBRARY, 2, "g", "b")], [("mine.py", 1, "f", "a")]], ("mine.py", 1)),
+        (
+            [[("/usr/lib/python3/dist-packages/x.py", 1, "f", "a"), (LIBRARY, 2, "g", "b")]],
+            (LIBRARY, 2),
+        ),
+        ([[(pt.__file__, 9, "f", "a"), ("<frozen runpy>", 4, "f", None)]], ("<frozen runpy>", 4)),
+        ([[("mine.py", None, None, None)]], ("mine.py", 0)),
+        ([[(STDLIB, 1, "f", "a"), (LIBRARY, 2, "g", "b")], [(LIBRARY, 3, "g", "b")]], (LIBRARY, 2)),
+        (["foo"], None),
+        ([("a",), None, 3], None),
+        (7, None),
+    ],
+)
+def test_the_line_of_the_user_is_named(stacks: object, expected: tuple[str, int] | None) -> None:
+    x = pt.vector("x")
+    y = pt.exp(x)
+    y.tag.trace = stacks
+    plan = pytensor_fuse.plan_fusion(FunctionGraph([x], [y], clone=False))
+    trace = plan._picture.nodes[0].trace
+    assert (trace and (trace.file, trace.line)) == expected
 
 
 def test_what_a_node_says() -> None:
@@ -480,6 +518,38 @@ def test_graphviz_reads_what_is_written() -> None:
         assert len(cluster["nodes"]) == len(kernel.nodes)
     edges = {(names[e["tail"]], names[e["head"]]) for e in read["edges"]}
     assert edges == {(f"n{edge.source}", f"n{edge.target}") for edge in picture.edges}
+
+
+def test_graphviz_reads_texts_of_any_length() -> None:
+    # It refuses strings of more than 16,384 bytes.
+    x = pt.vector("&" * 40_000)
+    a = pt.exp(x)
+    a.name = "\u2028" * 40_000
+    a.tag.trace = [[("f" * 40_000, 7, "f", '"' * 40_000)]]
+    many = ManyResults(3000)(a, return_list=True)
+    fgraph = FunctionGraph([x], [*many, LongText()(a)], clone=False)
+    plan = pytensor_fuse.plan_fusion(fgraph)
+    longest = max(map(len, re.findall(r'"(?:[^"\\]|\\.)*"', plan.to_dot())))
+    assert longest < 16_000
+    titles = re.findall(r"<title>(.*?)</title>", plan.to_svg(), re.DOTALL)
+    assert max(map(len, titles)) < 16_000
+    tips = [o.get("tooltip", "") for o in run_dot(plan.to_dot())["objects"]]
+    assert any(tip.startswith("Exp") for tip in tips)
+
+
+class LongText(ReadsAnything):
+    def __str__(self) -> str:
+        return "op{" * 20_000
+
+
+class ManyResults(ReadsAnything):
+    __props__ = ("n",)
+
+    def __init__(self, n: int) -> None:
+        self.n = n
+
+    def make_node(self, *inputs: Variable) -> Apply:
+        return Apply(self, inputs, [pt.tensor(dtype="float64", shape=(i,)) for i in range(self.n)])
 
 
 def test_graphviz_reads_any_text() -> None:

@@ -6,11 +6,16 @@ How it looks is for `_drawing` (sizes and places), `_svg`, `_dot` and `_plan_pag
 from __future__ import annotations
 
 import enum
+import functools
+import os
+import sysconfig
 from collections import Counter
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pytensor
 from pytensor.graph.basic import Constant
 from pytensor.tensor.type import TensorType
 
@@ -18,7 +23,7 @@ from pytensor_fuse import _core
 from pytensor_fuse._why_not import Unfusable, WhyNot, shown_steps, why_not
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterator
+    from collections.abc import Hashable, Iterable, Sequence
 
     from pytensor.graph.basic import Variable
 
@@ -31,11 +36,29 @@ _LABEL = 22
 # Most characters of a text that could be of any length, such as a Composite or a constant.
 LONGEST = 300
 
+# Most characters of several texts together. Graphviz refuses strings of more than 16,384 bytes,
+# and a character becomes up to five.
+_LONGEST_TIP = 2000
+
 # How many kinds of op the second line of a kernel names.
 _SHOWN_OPS = 3
 
 # So many nodes that are alike and have the same neighbours share a box.
 _BUNDLE = 5
+
+# What the names of files begin with that no user writes.
+_LIBRARIES = (
+    "<frozen ",
+    *(
+        os.path.join(directory, "")
+        for directory in (
+            sysconfig.get_path("stdlib"),
+            sysconfig.get_path("platstdlib"),
+            os.path.dirname(pytensor.__file__),
+            os.path.dirname(__file__),
+        )
+    ),
+)
 
 
 class Kind(enum.Enum):
@@ -49,7 +72,7 @@ class Kind(enum.Enum):
 
 @dataclass(frozen=True)
 class Trace:
-    """The line of the user's program that made a variable."""
+    """A line that made a variable: the user's, or a library's if no other is known."""
 
     file: str
     line: int
@@ -98,6 +121,13 @@ class Node:
         if self.kind is Kind.INPUT:
             return ""
         return cut(", ".join(self.names or self.constants), _LABEL)
+
+    @property
+    def tip(self) -> str:
+        """What a viewer shows over it, a line for each thing."""
+        where = [f"{self.trace.file}:{self.trace.line}", self.trace.code] if self.trace else []
+        lines = [self.op or self.label, *self.names, *self.types, *where]
+        return cut("\n".join(cut(line) for line in lines), _LONGEST_TIP)
 
 
 @dataclass(frozen=True)
@@ -366,14 +396,38 @@ def _type_text(kind: Any) -> str:
     return f"{kind.dtype} ({', '.join(lengths).rstrip()})"
 
 
-def _trace(variables: Iterator[Variable[Any, Any]] | list[Variable[Any, Any]]) -> Trace | None:
-    """Return the innermost line that PyTensor noted, which is the user's."""
+def _trace(variables: Iterable[Variable[Any, Any]]) -> Trace | None:
+    """Return the innermost line that PyTensor noted outside libraries, else the innermost.
+
+    PyTensor notes a few calls only: of a variable that a library made, all may be its own.
+    """
+    innermost = None
     for variable in variables:
-        for stack in getattr(variable.tag, "trace", None) or ():
-            if stack:
-                file, line, _, code = stack[-1]
-                return Trace(str(file), int(line or 0), str(code or ""))
-    return None
+        for stack in _rows(getattr(variable.tag, "trace", None)):
+            for frame in reversed(_rows(stack)):
+                if len(_rows(frame)) != 4:
+                    continue
+                if not _is_library(str(frame[0])):
+                    return _line(frame)
+                innermost = innermost or frame
+    return innermost and _line(innermost)
+
+
+def _line(frame: Sequence[Any]) -> Trace:
+    file, line, _, code = frame
+    return Trace(str(file), line if isinstance(line, int) else 0, str(code or ""))
+
+
+def _rows(value: object) -> Sequence[Any]:
+    """Return a list or tuple as it is: anybody may write into tags, and anything."""
+    return value if isinstance(value, (list, tuple)) else ()
+
+
+@functools.cache
+def _is_library(file: str) -> bool:
+    """Whether a file is the standard library's, an installed package's, PyTensor's or ours."""
+    is_installed = not {"site-packages", "dist-packages"}.isdisjoint(Path(file).parts)
+    return is_installed or file.startswith(_LIBRARIES)
 
 
 def _short(op: str) -> str:

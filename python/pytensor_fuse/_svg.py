@@ -152,8 +152,7 @@ def _node(node: Node, rectangle: _Rectangle, kernel: int | None) -> str:
     if node.results:
         x, y, w, h = rectangle
         shapes += f'<rect x="{x + w - 3:.1f}" y="{y + 3:.1f}" width="4" height="{h - 6:.1f}"/>'
-    where = [] if node.trace is None else [f"{node.trace.file}:{node.trace.line}", node.trace.code]
-    return _titled(shapes, "\n".join([node.op or node.label, *node.names, *node.types, *where]))
+    return _titled(shapes, node.tip)
 
 
 def _titled(shapes: str, title: str) -> str:
