@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 import re
 import shutil
+import stat
 import subprocess
 import sysconfig
 from collections import Counter
@@ -30,7 +32,7 @@ import pytensor_fuse
 from checker import is_elemwise
 from graphs import reverse
 from processes import run_python
-from pytensor_fuse import FusionPlan, Reason, _core
+from pytensor_fuse import FusionPlan, Reason, _core, _page
 from pytensor_fuse._drawing import Drawing, Places
 from pytensor_fuse._picture import Box, Kind, Picture
 from strategies import Program, any_programs, build
@@ -599,6 +601,72 @@ def test_bad_paths_are_named(tmp_path: Path, bad: str) -> None:
     with pytest.raises(OSError, match=re.escape(str((tmp_path / bad).name or tmp_path.name))):
         pytensor_fuse.plan_fusion(small_graph()).to_html(tmp_path / bad)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_no_path_is_named() -> None:
+    with pytest.raises(FileNotFoundError, match="path is empty"):
+        pytensor_fuse.plan_fusion(small_graph()).to_html("")
+
+
+def test_the_file_is_named_that_cannot_be_written() -> None:
+    if not Path("/proc/self").is_dir():
+        pytest.skip("needs a place where none may write")
+    with pytest.raises(OSError, match="/proc/plan.html"):
+        _page.write("/proc/plan.html", "new")
+
+
+def test_long_names(tmp_path: Path) -> None:
+    path = tmp_path / ("a" * 250)
+    _page.write(path, "new")
+    assert path.read_text(encoding="utf-8") == "new"
+
+
+def test_a_link_stays_and_what_it_leads_to_is_written(tmp_path: Path) -> None:
+    (tmp_path / "pages").mkdir()
+    for name in ("old", "missing"):
+        target, link = tmp_path / "pages" / name, tmp_path / name
+        link.symlink_to(target)
+        if name == "old":
+            target.write_text("old", encoding="utf-8")
+        _page.write(link, "new")
+        assert link.is_symlink()
+        assert target.read_text(encoding="utf-8") == "new"
+    assert {path.name for path in (tmp_path / "pages").iterdir()} == {"old", "missing"}
+    loop = tmp_path / "loop"
+    loop.symlink_to(loop)
+    with pytest.raises(OSError, match="loop"):
+        _page.write(loop, "new")
+
+
+def test_what_is_no_file_is_written_to(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    # Open for reading too, or opening it for writing would wait.
+    reader = os.open(pipe, os.O_RDWR)
+    try:
+        _page.write(pipe, "new")
+        assert os.read(reader, 10) == b"new"
+    finally:
+        os.close(reader)
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+
+
+def test_a_file_is_for_those_whom_the_umask_lets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = os.umask(0o027)
+    # It holds for all threads: it is not to be changed, not even for a moment.
+    umask = os.umask
+    monkeypatch.setattr(os, "umask", lambda mask: pytest.fail("the umask was changed"))
+    try:
+        _page.write(tmp_path / "new", "new")
+        (tmp_path / "old").write_text("old", encoding="utf-8")
+        (tmp_path / "old").chmod(0o604)
+        _page.write(tmp_path / "old", "new")
+    finally:
+        umask(before)
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}
+    assert modes == {"new": 0o640, "old": 0o604}
 
 
 # The same everywhere ----------------------------------------------------------------------
