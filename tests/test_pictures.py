@@ -317,6 +317,32 @@ class ReadsAnything(Op):
         raise NotImplementedError
 
 
+class UnhashableType(Type):
+    """A type that cannot be a key."""
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    __hash__ = None
+
+    def filter(self, data: object, strict: bool = False, allow_downcast: object = None) -> object:
+        return data
+
+
+def test_types_that_cannot_be_hashed_and_names_that_are_no_texts() -> None:
+    x = pt.vector()
+    x.name = ("a", 1)
+    made = ReadsAnything()(UnhashableType()("odd"), x)
+    made.name = ("b", 2)
+    plan = pytensor_fuse.plan_fusion(FunctionGraph(outputs=[made], clone=False))
+    nodes = plan._picture.nodes
+    assert nodes[0].names == ("('b', 2)",)
+    assert [node.label for node in nodes[1:]] == ["odd", "('a', 1)"]
+    assert plan.to_dot()
+    assert plan.to_svg()
+    assert plan.to_html()
+
+
 class AnyType(Type):
     """Holds whatever there is."""
 
@@ -539,9 +565,22 @@ def test_graphviz_reads_texts_of_any_length() -> None:
     assert any(tip.startswith("Exp") for tip in tips)
 
 
+def test_labels_are_short() -> None:
+    x = pt.vector("x" * 100)
+    y = LongText("op{")(LongText("(")(pt.exp(x)))
+    y.name = "y" * 100
+    plan = pytensor_fuse.plan_fusion(FunctionGraph([x], [y, y.sum()], clone=False))
+    texts = [text for node in plan._picture.nodes for text in (node.label, node.caption)]
+    texts += [text for box in plan._picture.boxes for text in (box.label, box.caption)]
+    assert max(map(len, texts)) == 22
+
+
 class LongText(ReadsAnything):
+    def __init__(self, part: str = "op{") -> None:
+        self.part = part
+
     def __str__(self) -> str:
-        return "op{" * 20_000
+        return self.part * 20_000
 
 
 class ManyResults(ReadsAnything):
@@ -611,7 +650,7 @@ def test_no_path_is_named() -> None:
 def test_the_file_is_named_that_cannot_be_written() -> None:
     if not Path("/proc/self").is_dir():
         pytest.skip("needs a place where none may write")
-    with pytest.raises(OSError, match="/proc/plan.html"):
+    with pytest.raises(OSError, match=r"/proc/plan\.html"):
         _page.write("/proc/plan.html", "new")
 
 

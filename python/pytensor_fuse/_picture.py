@@ -369,9 +369,12 @@ class _Texts:
         self._types: dict[Any, str] = {}
 
     def type(self, kind: Any) -> str:
-        if kind not in self._types:
-            self._types[kind] = _type_text(kind)
-        return self._types[kind]
+        try:
+            if kind not in self._types:
+                self._types[kind] = _type_text(kind)
+            return self._types[kind]
+        except TypeError:  # Equality without a hash.
+            return _type_text(kind)
 
     def constant(self, variable: Variable[Any, Any]) -> str:
         if variable.name:
@@ -433,7 +436,7 @@ def _is_library(file: str) -> bool:
 def _short(op: str) -> str:
     """Shorten the text of an op: its properties are what can be missed first."""
     head, brace, _ = op.partition("{")
-    return op if len(op) <= _LABEL or not brace else cut(f"{head}{{\u2026}}", _LABEL)
+    return cut(f"{head}{{\u2026}}" if brace and len(op) > _LABEL else op, _LABEL)
 
 
 def cut(text: str, longest: int = LONGEST) -> str:

@@ -39,7 +39,7 @@ _MAX_OPERANDS = 2**32 - 1
 # How many kernels the text of a plan lists.
 _SHOWN_KERNELS = 20
 
-# A notebook keeps what it shows: about 130 bytes per node.
+# A notebook keeps what it shows: 200 to 250 bytes per node.
 _NOTEBOOK_NODES = 2000
 
 

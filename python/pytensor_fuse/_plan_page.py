@@ -20,7 +20,7 @@ _KINDS = (Kind.FUSED, Kind.ALONE, Kind.UNFUSABLE, Kind.INPUT)
 _STARTS_OPEN = 60
 
 _LEGEND = (
-    ("hsl(205 62% 86%)", "hsl(205 48% 42%)", "kernel"),
+    ("var(--kernel)", "var(--kernel-line)", "kernel"),
     ("var(--unfusable)", "var(--unfusable-line)", "cannot be fused"),
     ("var(--alone)", "var(--alone-line)", "may be fused, stays alone"),
     ("var(--input)", "var(--input-line)", "input"),

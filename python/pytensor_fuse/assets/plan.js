@@ -287,16 +287,22 @@
   // `isFitted` until somebody moves: then the picture follows the size of the window, which a frame
   // may not have when this runs.
   const view = { scale: 1, x: 0, y: 0, isFitted: true };
+  // What does not fit at that scale is shown as a whole nevertheless, and no smaller.
   const SMALLEST = 0.01;
   const LARGEST = 4;
   // Below this scale only one text is written on a box, as large as fits; then none.
   const TEXT = 0.45;
   const BIG_TEXT = 0.16;
 
+  // The scale at which all is seen; a frame that has no size yet counts as a small one.
+  function fitting() {
+    const [w, h] = [Math.max(canvas.clientWidth - 48, 20), Math.max(canvas.clientHeight - 84, 20)];
+    return Math.min(w / Math.max(extent[0], 1), h / Math.max(extent[1], 1), 1.25);
+  }
+
   function fit() {
     const [w, h] = [canvas.clientWidth, canvas.clientHeight - 36];
-    const scale = Math.min((w - 48) / Math.max(extent[0], 1), (h - 48) / Math.max(extent[1], 1), 1.25);
-    view.scale = Math.max(scale, SMALLEST);
+    view.scale = fitting();
     view.x = (w - extent[0] * view.scale) / 2;
     view.y = (h - extent[1] * view.scale) / 2;
     view.isFitted = true;
@@ -304,7 +310,8 @@
   }
 
   function zoom(factor, x = canvas.clientWidth / 2, y = canvas.clientHeight / 2) {
-    const scale = Math.min(Math.max(view.scale * factor, SMALLEST), LARGEST);
+    const smallest = Math.min(SMALLEST, fitting());
+    const scale = Math.min(Math.max(view.scale * factor, smallest), LARGEST);
     view.x = x - (x - view.x) * scale / view.scale;
     view.y = y - (y - view.y) * scale / view.scale;
     view.scale = scale;
@@ -777,6 +784,7 @@
     if (thing && thing.toggle) toggle(thing.box);
     else choose(thing);
   });
+  canvas.addEventListener("pointercancel", () => { drag = null; });
   canvas.addEventListener("dblclick", (event) => {
     const thing = thingAt(event.clientX, event.clientY);
     if (thing && thing.node === undefined && thing.box !== undefined && !thing.toggle) toggle(thing.box);
@@ -830,6 +838,7 @@
 
   // From the chosen node to the first that it reads, or that reads it; at first to the first node.
   function walk(from, ends) {
+    if (!nNodes) return;
     if (!chosen || chosen.node === undefined) {
       return visit({ node: chosen?.box === undefined ? 0 : members[chosen.box][0] });
     }
@@ -852,7 +861,9 @@
       }
       return;
     }
-    if (event.target !== canvas && event.target !== document.body) return;
+    // A button of the toolbar keeps the focus after a click; Enter and the space bar are its own.
+    const inTools = event.target.closest?.(".tools") && event.key !== "Enter";
+    if (event.target !== canvas && event.target !== document.body && !inTools) return;
     const act = keys[event.key];
     if (act) {
       event.preventDefault();
