@@ -212,6 +212,17 @@ def test_hovering_tells_what_a_node_is(browser: Browser, tmp_path: Path) -> None
     assert browser.run("return document.getElementById('tip').hidden")
 
 
+def test_hovering_tells_what_a_constant_is(browser: Browser, tmp_path: Path) -> None:
+    x = pt.vector("x")
+    fgraph = FunctionGraph([x], [pt.exp(x), pt.constant(3.0)], clone=False)
+    plan = pytensor_fuse.plan_fusion(fgraph)
+    open_plan(browser, tmp_path, plan)
+    move_to(browser, browser.run("return plan.nodeAt(arguments[0])", 2))
+    lines = shown(browser, "tip").splitlines()
+    assert lines[:4] == ["3", "constant", "float32 ()", "result 1 of the graph"]
+    browser.assert_clean()
+
+
 def test_clicking_an_edge_tells_why_it_was_not_fused(browser: Browser, tmp_path: Path) -> None:
     x = pt.vector("x")
     a = pt.sin(x)

@@ -75,7 +75,9 @@ def assert_is_the_plan(plan: FusionPlan, fgraph: FunctionGraph) -> None:
             assert is_elemwise(apply)
         assert node.op == str(apply.op)
         assert node.results == tuple(i for i, v in enumerate(fgraph.outputs) if v.owner is apply)
-    assert all(node.kind is Kind.INPUT for node in picture.nodes[len(applies) :])
+    assert all(node.kind in (Kind.INPUT, Kind.CONSTANT) for node in picture.nodes[len(applies) :])
+    n_constants = sum(node.kind is Kind.CONSTANT for node in picture.nodes)
+    assert n_constants == len({v for v in fgraph.outputs if isinstance(v, Constant)})
 
     position = {apply: i for i, apply in enumerate(applies)}
     expected = {
@@ -87,7 +89,7 @@ def assert_is_the_plan(plan: FusionPlan, fgraph: FunctionGraph) -> None:
     leaves = {v for apply in applies for v in apply.inputs if v.owner is None}
     leaves |= {v for v in fgraph.outputs if v.owner is None}
     n_leaves = sum(not isinstance(v, Constant) for v in leaves)
-    assert len(picture.nodes) == len(applies) + n_leaves
+    assert len(picture.nodes) == len(applies) + n_leaves + n_constants
     places = [picture.nodes[a].box - picture.nodes[b].box for a, b in drawn]
     assert max(places, default=0) <= 0, "boxes are in topological order"
 
@@ -303,6 +305,25 @@ def test_types_and_constants() -> None:
     assert "0.25" in shown
     inputs = [node for node in nodes if node.kind is Kind.INPUT]
     assert [(node.label, node.types) for node in inputs] == [("x", ("int64 (4,)",))]
+
+
+def test_a_constant_that_is_a_result_is_drawn() -> None:
+    x = pt.vector("x")
+    three = pt.constant(3.0)
+    plan = pytensor_fuse.plan_fusion(
+        FunctionGraph([x], [three, x * three, three], clone=False), target="c"
+    )
+    nodes = plan._picture.nodes
+    (node,) = [node for node in nodes if node.kind is Kind.CONSTANT]
+    assert (node.label, node.results, node.op) == ("3", (0, 2), "")
+    assert sorted(i for node in nodes for i in node.results) == [0, 1, 2]
+    position = nodes.index(node)
+    assert all(position not in (edge.source, edge.target) for edge in plan._picture.edges)
+    titles = ET.fromstring(plan.to_svg()).iter("{http://www.w3.org/2000/svg}title")
+    assert [title.text for title in titles].count(node.tip) == 1
+    assert "peripheries" in next(
+        line for line in plan.to_dot().splitlines() if f"n{position} [" in line
+    )
 
 
 class ReadsAnything(Op):

@@ -15,6 +15,7 @@ _STYLES = {
     Kind.ALONE: 'style="rounded"',
     Kind.UNFUSABLE: 'style="filled,rounded", fillcolor="gray88", color="gray55"',
     Kind.INPUT: 'style="filled,rounded", fillcolor="#fff3d6", color="#b98a1b"',
+    Kind.CONSTANT: 'style="filled,rounded", fillcolor="#fff3d6", color="#b98a1b"',
 }
 _UNSEEN = re.compile("[\x00-\x09\x0b-\x1f\x7f\ud800-\udfff]")
 

@@ -68,6 +68,7 @@ class Kind(enum.Enum):
     ALONE = "may be fused, stays alone"
     UNFUSABLE = "cannot be fused"
     INPUT = "input"
+    CONSTANT = "constant"
 
 
 @dataclass(frozen=True)
@@ -81,14 +82,14 @@ class Trace:
 
 @dataclass(frozen=True)
 class Node:
-    """An apply node, or an input of the graph.
+    """An apply node, an input of the graph, or a constant that is a result of it.
 
     Attributes
     ----------
     kind
         What it is to the plan.
     op
-        The op as it prints; empty for an input.
+        The op as it prints; empty for an input or a constant.
     label
         What is written on it, short.
     names
@@ -118,7 +119,7 @@ class Node:
     @property
     def caption(self) -> str:
         """A second line: the names of its results, else its constants."""
-        if self.kind is Kind.INPUT:
+        if self.kind in (Kind.INPUT, Kind.CONSTANT):
             return ""
         return cut(", ".join(self.names or self.constants), _LABEL)
 
@@ -174,7 +175,7 @@ class Picture:
     Attributes
     ----------
     nodes
-        The apply nodes in the order of the plan, then the inputs.
+        The apply nodes in the order of the plan, then the inputs, then constants that are results.
     boxes
         Each holds some of the nodes; every node is in one. A topological order.
     edges
@@ -220,6 +221,11 @@ def picture(
         for variable in row
         if variable not in owner and not isinstance(variables[variable], Constant)
     )
+    # Nodes tell of the constants that they read: these are results by themselves.
+    constants = dict.fromkeys(
+        variable for variable in arrays.results if isinstance(variables[variable], Constant)
+    )
+    leaves |= constants
     node_of = owner | {variable: len(applies) + i for i, variable in enumerate(leaves)}
     results: dict[int, list[int]] = {}
     for i, variable in enumerate(arrays.results):
@@ -231,7 +237,7 @@ def picture(
             (node_of[variable], i)
             for i, row in enumerate(reads)
             for variable in row
-            if variable in node_of
+            if variable in node_of and variable not in constants
         )
     )
     members = [nodes for nodes, _, _ in clusters.clusters()]
@@ -246,7 +252,11 @@ def picture(
     likenesses = [
         (kind, op, i in results) for i, (kind, op) in enumerate(zip(kinds, ops, strict=True))
     ]
-    likenesses += [(Kind.INPUT, "", node_of[variable] in results) for variable in leaves]
+    leaf_kinds = [Kind.CONSTANT if v in constants else Kind.INPUT for v in leaves]
+    likenesses += [
+        (kind, "", node_of[variable] in results)
+        for kind, variable in zip(leaf_kinds, leaves, strict=True)
+    ]
     box_nodes, kernels = _boxes(likenesses, members, pairs)
     box_of = {node: i for i, nodes in enumerate(box_nodes) for node in nodes}
 
@@ -266,14 +276,17 @@ def picture(
         )
         for i in range(len(applies))
     ]
-    for variable in leaves:
+    for kind, variable in zip(leaf_kinds, leaves, strict=True):
         leaf = variables[variable]
         i = node_of[variable]
+        label = (
+            texts.constant(leaf) if kind is Kind.CONSTANT else leaf.name or texts.type(leaf.type)
+        )
         nodes.append(
             Node(
-                kind=Kind.INPUT,
+                kind=kind,
                 op="",
-                label=cut(str(leaf.name or texts.type(leaf.type)), _LABEL),
+                label=cut(str(label), _LABEL),
                 names=(str(leaf.name),) if leaf.name else (),
                 types=(texts.type(leaf.type),),
                 constants=(),
@@ -357,6 +370,8 @@ def _box(members: list[int], kernel: int | None, nodes: list[Node]) -> Box:
         label = f"kernel {kernel}: {len(members)} nodes"
     elif first.kind is Kind.INPUT:
         label = f"{len(members)} inputs"
+    elif first.kind is Kind.CONSTANT:
+        label = f"{len(members)} constants"
     else:
         label, caption = f"{len(members)} \u00d7 {first.label}", first.kind.value
     return Box(tuple(members), kernel, label, caption)

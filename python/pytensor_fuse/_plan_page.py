@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pytensor_fuse._picture import Picture
 
 # The order in which plan.js numbers them.
-_KINDS = (Kind.FUSED, Kind.ALONE, Kind.UNFUSABLE, Kind.INPUT)
+_KINDS = (Kind.FUSED, Kind.ALONE, Kind.UNFUSABLE, Kind.INPUT, Kind.CONSTANT)
 
 # Up to this many nodes kernels are open at first.
 _STARTS_OPEN = 60
@@ -23,7 +23,7 @@ _LEGEND = (
     ("var(--kernel)", "var(--kernel-line)", "kernel"),
     ("var(--unfusable)", "var(--unfusable-line)", "cannot be fused"),
     ("var(--alone)", "var(--alone-line)", "may be fused, stays alone"),
-    ("var(--input)", "var(--input-line)", "input"),
+    ("var(--input)", "var(--input-line)", "input or constant"),
 )
 
 _HELP = """

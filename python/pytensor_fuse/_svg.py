@@ -25,6 +25,7 @@ _COLOURS = {
     Kind.ALONE: ("#ffffff", "#55606c"),
     Kind.UNFUSABLE: ("#e3e6ea", "#9aa3ae"),
     Kind.INPUT: ("#fff3d6", "#b98a1b"),
+    Kind.CONSTANT: ("#fff3d6", "#b98a1b"),
 }
 
 # Length of what is drawn of an edge that would hide the rest, at both of its ends.

@@ -10,7 +10,7 @@
   // As in rust/core/src/layout: nodes carry the rest of their gap with them.
   const [BEND_HEIGHT, BEND_GAP] = [4, 4];
   const spaced = (vertex) => height[vertex] + (vertex < nBoxes ? gaps[1] - BEND_GAP : 0);
-  const [FUSED, ALONE, UNFUSABLE, INPUT] = [0, 1, 2, 3];
+  const [FUSED, ALONE, UNFUSABLE, INPUT, CONSTANT] = [0, 1, 2, 3, 4];
   const byId = (id) => document.getElementById(id);
   const canvas = byId("picture");
   const context = canvas.getContext("2d");
@@ -354,7 +354,7 @@
       const [, fill, stroke] = boxColours(nodes.box[node]);
       return [fill, stroke];
     }
-    const name = kind === ALONE ? "alone" : kind === INPUT ? "input" : "unfusable";
+    const name = kind === ALONE ? "alone" : kind >= INPUT ? "input" : "unfusable";
     return [colours[name], colours[`${name}-line`]];
   }
 
@@ -617,6 +617,7 @@
     const node = thing.node;
     const lines = [element("div", op(node) || label(node), "head")];
     if (nodes.kind[node] === INPUT) lines.push(element("div", "input of the graph", "faint"));
+    if (nodes.kind[node] === CONSTANT) lines.push(element("div", "constant", "faint"));
     const names = listed(nodes.names[node]);
     if (names.length && op(node)) lines.push(element("div", `name: ${names.join(", ")}`));
     for (const type of listed(nodes.types[node])) lines.push(element("div", type, "mono"));
