@@ -212,6 +212,17 @@ def test_hovering_tells_what_a_node_is(browser: Browser, tmp_path: Path) -> None
     assert browser.run("return document.getElementById('tip').hidden")
 
 
+def test_hovering_tells_what_a_constant_is(browser: Browser, tmp_path: Path) -> None:
+    x = pt.vector("x")
+    fgraph = FunctionGraph([x], [pt.exp(x), pt.constant(3.0)], clone=False)
+    plan = pytensor_fuse.plan_fusion(fgraph)
+    open_plan(browser, tmp_path, plan)
+    move_to(browser, browser.run("return plan.nodeAt(arguments[0])", 2))
+    lines = shown(browser, "tip").splitlines()
+    assert lines[:4] == ["3", "constant", "float32 ()", "result 1 of the graph"]
+    browser.assert_clean()
+
+
 def test_clicking_an_edge_tells_why_it_was_not_fused(browser: Browser, tmp_path: Path) -> None:
     x = pt.vector("x")
     a = pt.sin(x)
@@ -247,7 +258,7 @@ def test_the_path_of_a_cycle_is_lit(browser: Browser, tmp_path: Path) -> None:
     a = pt.sin(x)
     plan = pytensor_fuse.plan_fusion(FunctionGraph([x], [a + reverse(a)], clone=False))
     open_plan(browser, tmp_path, plan)
-    ((edge, path),) = plan._picture.paths.items()
+    ((edge, (path, _)),) = plan._picture.paths.items()
     move_to(browser, browser.run("return plan.lineAt(arguments[0])", edge), click=1)
     steps = {
         i
@@ -255,6 +266,26 @@ def test_the_path_of_a_cycle_is_lit(browser: Browser, tmp_path: Path) -> None:
         if (e.source, e.target) in set(itertools.pairwise(path))
     }
     assert set(state(browser)["lit"]) == steps | {edge}
+
+
+def test_a_long_path_is_cut_where_it_is_told(browser: Browser, tmp_path: Path) -> None:
+    x = pt.vector("x")
+    out = first = pt.exp(x)
+    for _ in range(40):
+        out = reverse(pt.cumsum(out))
+    plan = pytensor_fuse.plan_fusion(FunctionGraph([x], [first * out], clone=False))
+    open_plan(browser, tmp_path, plan)
+    ((edge, (path, left_out)),) = plan._picture.paths.items()
+    assert left_out == 52
+    browser.run(
+        "const [x, y] = plan.lineAt(arguments[0]); plan.zoom(1 / plan.state().scale, x, y);", edge
+    )
+    move_to(browser, browser.run("return plan.lineAt(arguments[0])", edge), click=1)
+    text = shown(browser, "panel")
+    assert f"not fused: {plan._picture.edges[edge].why}" in text.splitlines()
+    assert "... (52 more)" in text
+    assert len(state(browser)["lit"]) == len(path) - 1
+    browser.assert_clean()
 
 
 def test_ends_of_edges_lead_to_whole_ones(browser: Browser, tmp_path: Path) -> None:
@@ -373,6 +404,89 @@ def test_the_keyboard_is_enough(browser: Browser, tmp_path: Path) -> None:
     press(browser, "Escape")
     assert state(browser)["node"] is None
     browser.assert_clean()
+
+
+KEYS = (*"][ecf+-", "Enter", "Escape", "ArrowLeft", "ArrowUp")
+
+
+def test_keys_of_a_graph_of_nothing(browser: Browser, tmp_path: Path) -> None:
+    open_plan(browser, tmp_path, pytensor_fuse.plan_fusion(FunctionGraph([], [], clone=False)))
+    for key in KEYS:
+        press(browser, key)
+    assert state(browser)["node"] is None
+    browser.assert_clean()
+
+
+def test_keys_work_after_a_button_of_the_toolbar(browser: Browser, tmp_path: Path) -> None:
+    plan = model(500)
+    open_plan(browser, tmp_path, plan)
+    browser.driver.find_element("id", "expand").click()
+    assert browser.run("return document.activeElement.id") == "expand"
+    press(browser, "c")
+    assert not any(state(browser)["open"])
+    # But this is the button's.
+    press(browser, "]")
+    press(browser, "Enter")
+    assert state(browser)["node"] is not None
+
+
+def test_a_drag_that_is_taken_away_is_over(browser: Browser, tmp_path: Path) -> None:
+    open_plan(browser, tmp_path, model(20))
+    before = browser.run(
+        """
+        const canvas = document.getElementById("picture");
+        const bounds = canvas.getBoundingClientRect();
+        canvas.setPointerCapture = () => {};
+        const send = (kind, x, y) => {
+          const at = { clientX: bounds.left + x, clientY: bounds.top + y, pointerId: 1 };
+          canvas.dispatchEvent(new PointerEvent(kind, at));
+        };
+        send("pointerdown", 5, 5);
+        send("pointermove", 50, 50);
+        send("pointercancel", 50, 50);
+        const before = plan.nodeAt(0);
+        send("pointermove", 300, 300);
+        return before;
+        """
+    )
+    assert browser.run("return plan.nodeAt(0)") == before
+
+
+def test_all_of_a_tall_picture_fits(browser: Browser, tmp_path: Path) -> None:
+    # The leaves of a tree stand in one column.
+    leaves = nodes = pt.vectors(4096)
+    while len(nodes) > 1:
+        nodes = [reverse(a * b) for a, b in zip(nodes[::2], nodes[1::2], strict=True)]
+    plan = pytensor_fuse.plan_fusion(FunctionGraph(leaves, nodes, clone=False))
+    open_plan(browser, tmp_path, plan)
+    for name in ("fit", "expand"):
+        click_button(browser, name)
+        places = browser.run("return plan.places()")
+        bottom = max(map(sum, zip(places["top"], places["height"], strict=True)))
+        n_boxes = len(plan._picture.boxes)
+        lowest = max(range(n_boxes), key=lambda box: places["top"][box] + places["height"][box])
+        scale = state(browser)["scale"]
+        _, y = browser.run("return plan.boxAt(arguments[0])", lowest)
+        assert bottom * scale < 800
+        assert 0 < y < 800
+        browser.run("plan.zoom(0.5)")
+        assert state(browser)["scale"] <= scale
+    browser.assert_clean()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_legend_has_the_colours_of_the_picture(
+    browser: Browser, tmp_path: Path, scheme: str
+) -> None:
+    with browser.scheme(scheme):
+        open_plan(browser, tmp_path, model(20))
+        colours = browser.run(
+            "return [...document.querySelectorAll('#legend i')]"
+            ".map((each) => getComputedStyle(each).backgroundColor)"
+        )
+    for colour in colours:
+        brightness = sum(int(part) for part in colour.strip("rgb()").split(","))
+        assert (brightness > 380) == (scheme == "light"), colour
 
 
 def test_the_wheel_zooms_where_the_pointer_is(browser: Browser, tmp_path: Path) -> None:

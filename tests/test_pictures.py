@@ -4,27 +4,35 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 import re
 import shutil
+import stat
 import subprocess
+import sysconfig
 from collections import Counter
+from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
+from types import SimpleNamespace
 from xml.etree import ElementTree as ET
 
 import numpy as np
 import pytensor.tensor as pt
 import pytest
+import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
-from pytensor.graph.basic import Constant
+from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.fg import FunctionGraph
+from pytensor.graph.op import Op
+from pytensor.graph.type import Type
 
 import pytensor_fuse
 from checker import is_elemwise
 from graphs import reverse
 from processes import run_python
-from pytensor_fuse import FusionPlan, Reason, _core
+from pytensor_fuse import FusionPlan, Reason, _core, _page
 from pytensor_fuse._drawing import Drawing, Places
 from pytensor_fuse._picture import Box, Kind, Picture
 from strategies import Program, any_programs, build
@@ -67,7 +75,9 @@ def assert_is_the_plan(plan: FusionPlan, fgraph: FunctionGraph) -> None:
             assert is_elemwise(apply)
         assert node.op == str(apply.op)
         assert node.results == tuple(i for i, v in enumerate(fgraph.outputs) if v.owner is apply)
-    assert all(node.kind is Kind.INPUT for node in picture.nodes[len(applies) :])
+    assert all(node.kind in (Kind.INPUT, Kind.CONSTANT) for node in picture.nodes[len(applies) :])
+    n_constants = sum(node.kind is Kind.CONSTANT for node in picture.nodes)
+    assert n_constants == len({v for v in fgraph.outputs if isinstance(v, Constant)})
 
     position = {apply: i for i, apply in enumerate(applies)}
     expected = {
@@ -79,7 +89,7 @@ def assert_is_the_plan(plan: FusionPlan, fgraph: FunctionGraph) -> None:
     leaves = {v for apply in applies for v in apply.inputs if v.owner is None}
     leaves |= {v for v in fgraph.outputs if v.owner is None}
     n_leaves = sum(not isinstance(v, Constant) for v in leaves)
-    assert len(picture.nodes) == len(applies) + n_leaves
+    assert len(picture.nodes) == len(applies) + n_leaves + n_constants
     places = [picture.nodes[a].box - picture.nodes[b].box for a, b in drawn]
     assert max(places, default=0) <= 0, "boxes are in topological order"
 
@@ -110,7 +120,12 @@ def assert_reasons_are_true(plan: FusionPlan) -> None:
         fields = ("reason", "culprit", "path", "detail")
         for field in fields:
             assert getattr(edge.why, field) == getattr(truth, field)
-        assert tuple(applies[n] for n in picture.paths.get(i, ())) == truth.path
+        if i in picture.paths:
+            steps, left_out = picture.paths[i]
+            assert tuple(applies[n] for n in steps) == truth.path
+            assert left_out == 0
+        else:
+            assert truth.path == ()
 
 
 @given(any_programs(12), st.one_of(st.none(), st.integers(2, 6)))
@@ -128,9 +143,32 @@ def test_a_cycle_names_its_path() -> None:
         FunctionGraph([x := pt.vector("x")], [(a := pt.sin(x)) + reverse(a)], clone=False)
     )
     picture = plan._picture
-    ((edge, path),) = picture.paths.items()
+    ((edge, (path, _)),) = picture.paths.items()
     assert [picture.nodes[i].op for i in path] == ["Sin", str(reverse(x).owner.op), "Add"]
     assert picture.edges[edge].why.reason is Reason.CYCLE
+
+
+def test_long_paths_show_their_ends_and_how_much_is_between() -> None:
+    x = pt.vector("x")
+    taps, out, n = [], x, 300
+    for _ in range(n):
+        taps.append(pt.exp(out))
+        out = pt.cumsum(taps[-1])
+    outputs = [pt.cumsum(taps[i] * taps[n - 1 - i]) for i in range(n // 2)]
+    plan = pytensor_fuse.plan_fusion(FunctionGraph([x], outputs, clone=False), max_operands=3)
+    picture = plan._picture
+    edge = max(picture.paths, key=lambda i: len(picture.edges[i].why.path))
+    why = picture.edges[edge].why
+    assert len(why.path) == 599
+    steps, left_out = picture.paths[edge]
+    shown = [plan._nodes[node] for node in steps]
+    assert (shown[:-1], shown[-1]) == (list(why.path[: len(steps) - 1]), why.path[-1])
+    assert len(shown) + left_out == len(why.path)
+    assert why.detail.count(" -> ") == 30
+    assert why.detail.endswith(f"-> ... ({left_out} more) -> Exp")
+    assert plan.why_not(why.path[0], why.path[-1]).path == why.path
+    assert len(plan.to_html()) < 400 * len(picture.nodes)
+    assert len(plan.to_dot()) < 600 * len(picture.nodes)
 
 
 def test_nodes_that_are_alike_share_a_box() -> None:
@@ -159,11 +197,79 @@ def test_figures_are_those_of_the_plan_and_of_the_graph_after_it() -> None:
     assert figures["nodes"] == (before, len(fgraph.apply_nodes))
 
 
-def test_a_picture_after_the_plan_was_applied_is_the_same() -> None:
-    plans = [pytensor_fuse.plan_fusion(small_graph()) for _ in range(2)]
-    plans[1].apply()
+def unnamed_graph() -> FunctionGraph:
+    """A graph whose unfusable nodes read what has no name: it prints as the nodes before it."""
+    x = pt.vector("x")
+    a = pt.cos(pt.exp(x))
+    return FunctionGraph([x], [pt.sin(a) * reverse(a), pt.cumsum(a)], clone=False)
+
+
+def apply_it(plan: FusionPlan) -> None:
+    plan.apply()
+
+
+def replace_what_is_read(plan: FusionPlan) -> None:
+    (a,) = (node.outputs[0] for node in plan._fgraph.apply_nodes if str(node.op) == "Cos")
+    plan._fgraph.replace(a, pt.tanh(plan._fgraph.inputs[0]))
+
+
+@pytest.mark.parametrize("change", [apply_it, replace_what_is_read])
+def test_a_picture_is_of_the_graph_as_it_was(change: Callable[[FusionPlan], None]) -> None:
+    plans = [pytensor_fuse.plan_fusion(unnamed_graph()) for _ in range(2)]
+    change(plans[1])
     for text in ("to_svg", "to_dot"):
         assert getattr(plans[0], text)() == getattr(plans[1], text)()
+    # The line of `unnamed_graph` is the same for both.
+    assert plans[0].to_html() == plans[1].to_html()
+    first, second = ([str(edge.why) for edge in plan._picture.edges] for plan in plans)
+    assert first == second
+    assert any("not an Elemwise node" in why for why in first)
+
+
+def test_a_node_of_very_many_inputs_is_named_once() -> None:
+    scalars = pt.scalars(1500)
+    stacked = pt.stack([pt.exp(scalar) for scalar in scalars])
+    plan = pytensor_fuse.plan_fusion(FunctionGraph(scalars, [stacked], clone=False))
+    reasons = {id(edge.why): edge.why for edge in plan._picture.edges if edge.why is not None}
+    assert sum(len(why.detail) for why in reasons.values()) < 50 * len(scalars)
+    assert len(plan.to_dot()) < 1000 * len(scalars)
+
+
+LIBRARY = f"{sysconfig.get_path('purelib')}/pymc/model.py"
+STDLIB = f"{sysconfig.get_path('stdlib')}/functools.py"
+
+
+@pytest.mark.parametrize(
+    ("stacks", "expected"),
+    [
+        (
+            [[("mine.py", 1, "f", "a"), (LIBRARY, 2, "g", "b"), (STDLIB, 3, "h", "c")]],
+            ("mine.py", 1),
+        ),
+        (
+            [[("mine.py", 1, "f", "a"), ("<ipython-input-7>", 5, "g", "b")]],
+            ("<ipython-input-7>", 5),
+        ),
+        ([[(LIBRARY, 2, "g", "b")], [("mine.py", 1, "f", "a")]], ("mine.py", 1)),
+        (
+            [[("/usr/lib/python3/dist-packages/x.py", 1, "f", "a"), (LIBRARY, 2, "g", "b")]],
+            (LIBRARY, 2),
+        ),
+        ([[(pt.__file__, 9, "f", "a"), ("<frozen runpy>", 4, "f", None)]], ("<frozen runpy>", 4)),
+        ([[("mine.py", None, None, None)]], ("mine.py", 0)),
+        ([[(STDLIB, 1, "f", "a"), (LIBRARY, 2, "g", "b")], [(LIBRARY, 3, "g", "b")]], (LIBRARY, 2)),
+        (["foo"], None),
+        ([("a",), None, 3], None),
+        (7, None),
+    ],
+)
+def test_the_line_of_the_user_is_named(stacks: object, expected: tuple[str, int] | None) -> None:
+    x = pt.vector("x")
+    y = pt.exp(x)
+    y.tag.trace = stacks
+    plan = pytensor_fuse.plan_fusion(FunctionGraph([x], [y], clone=False))
+    trace = plan._picture.nodes[0].trace
+    assert (trace and (trace.file, trace.line)) == expected
 
 
 def test_what_a_node_says() -> None:
@@ -199,6 +305,92 @@ def test_types_and_constants() -> None:
     assert "0.25" in shown
     inputs = [node for node in nodes if node.kind is Kind.INPUT]
     assert [(node.label, node.types) for node in inputs] == [("x", ("int64 (4,)",))]
+
+
+def test_a_constant_that_is_a_result_is_drawn() -> None:
+    x = pt.vector("x")
+    three = pt.constant(3.0)
+    plan = pytensor_fuse.plan_fusion(
+        FunctionGraph([x], [three, x * three, three], clone=False), target="c"
+    )
+    nodes = plan._picture.nodes
+    (node,) = [node for node in nodes if node.kind is Kind.CONSTANT]
+    assert (node.label, node.results, node.op) == ("3", (0, 2), "")
+    assert sorted(i for node in nodes for i in node.results) == [0, 1, 2]
+    position = nodes.index(node)
+    assert all(position not in (edge.source, edge.target) for edge in plan._picture.edges)
+    titles = ET.fromstring(plan.to_svg()).iter("{http://www.w3.org/2000/svg}title")
+    assert [title.text for title in titles].count(node.tip) == 1
+    assert "peripheries" in next(
+        line for line in plan.to_dot().splitlines() if f"n{position} [" in line
+    )
+
+
+class ReadsAnything(Op):
+    """Takes whatever there is."""
+
+    __props__ = ()
+
+    def make_node(self, *inputs: Variable) -> Apply:
+        return Apply(self, inputs, [pt.vector()])
+
+    def perform(self, node: Apply, inputs: list, outputs: list) -> None:
+        raise NotImplementedError
+
+
+class UnhashableType(Type):
+    """A type that cannot be a key."""
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    __hash__ = None
+
+    def filter(self, data: object, strict: bool = False, allow_downcast: object = None) -> object:
+        return data
+
+
+def test_types_that_cannot_be_hashed_and_names_that_are_no_texts() -> None:
+    x = pt.vector()
+    x.name = ("a", 1)
+    made = ReadsAnything()(UnhashableType()("odd"), x)
+    made.name = ("b", 2)
+    plan = pytensor_fuse.plan_fusion(FunctionGraph(outputs=[made], clone=False))
+    nodes = plan._picture.nodes
+    assert nodes[0].names == ("('b', 2)",)
+    assert [node.label for node in nodes[1:]] == ["odd", "('a', 1)"]
+    assert plan.to_dot()
+    assert plan.to_svg()
+    assert plan.to_html()
+
+
+class AnyType(Type):
+    """Holds whatever there is."""
+
+    def filter(self, data: object, strict: bool = False, allow_downcast: object = None) -> object:
+        return data
+
+    def __str__(self) -> str:
+        return "AnyType"
+
+
+@pytest.mark.parametrize(
+    ("data", "shown"),
+    [
+        (np.array([2.5]), "2.5"),
+        (np.float32(2.5), "2.5"),
+        # Its size is the number of values that it stores.
+        (scipy.sparse.csr_matrix(([2.0], ([0], [1])), shape=(3, 3)), "AnyType"),
+        (SimpleNamespace(size=1), "AnyType"),
+        (SimpleNamespace(size=np.array([1, 2])), "AnyType"),
+        (np.array([10**5000], dtype=object), "AnyType"),
+        (np.array(["ab" * 5000]), "ab" * 149 + "a\u2026"),
+    ],
+)
+def test_constants_of_any_kind(data: object, shown: str) -> None:
+    made = ReadsAnything()(Constant(AnyType(), data))
+    plan = pytensor_fuse.plan_fusion(FunctionGraph([], [made], clone=False))
+    assert plan._picture.nodes[0].constants == (shown,)
 
 
 def test_graphs_without_nodes() -> None:
@@ -377,6 +569,51 @@ def test_graphviz_reads_what_is_written() -> None:
     assert edges == {(f"n{edge.source}", f"n{edge.target}") for edge in picture.edges}
 
 
+def test_graphviz_reads_texts_of_any_length() -> None:
+    # It refuses strings of more than 16,384 bytes.
+    x = pt.vector("&" * 40_000)
+    a = pt.exp(x)
+    a.name = "\u2028" * 40_000
+    a.tag.trace = [[("f" * 40_000, 7, "f", '"' * 40_000)]]
+    many = ManyResults(3000)(a, return_list=True)
+    fgraph = FunctionGraph([x], [*many, LongText()(a)], clone=False)
+    plan = pytensor_fuse.plan_fusion(fgraph)
+    longest = max(map(len, re.findall(r'"(?:[^"\\]|\\.)*"', plan.to_dot())))
+    assert longest < 16_000
+    titles = re.findall(r"<title>(.*?)</title>", plan.to_svg(), re.DOTALL)
+    assert max(map(len, titles)) < 16_000
+    tips = [o.get("tooltip", "") for o in run_dot(plan.to_dot())["objects"]]
+    assert any(tip.startswith("Exp") for tip in tips)
+
+
+def test_labels_are_short() -> None:
+    x = pt.vector("x" * 100)
+    y = LongText("op{")(LongText("(")(pt.exp(x)))
+    y.name = "y" * 100
+    plan = pytensor_fuse.plan_fusion(FunctionGraph([x], [y, y.sum()], clone=False))
+    texts = [text for node in plan._picture.nodes for text in (node.label, node.caption)]
+    texts += [text for box in plan._picture.boxes for text in (box.label, box.caption)]
+    assert max(map(len, texts)) == 22
+
+
+class LongText(ReadsAnything):
+    def __init__(self, part: str = "op{") -> None:
+        self.part = part
+
+    def __str__(self) -> str:
+        return self.part * 20_000
+
+
+class ManyResults(ReadsAnything):
+    __props__ = ("n",)
+
+    def __init__(self, n: int) -> None:
+        self.n = n
+
+    def make_node(self, *inputs: Variable) -> Apply:
+        return Apply(self, inputs, [pt.tensor(dtype="float64", shape=(i,)) for i in range(self.n)])
+
+
 def test_graphviz_reads_any_text() -> None:
     read = run_dot(evil_plan().to_dot())
     tips = [o.get("tooltip", "") for o in read["objects"]]
@@ -424,6 +661,72 @@ def test_bad_paths_are_named(tmp_path: Path, bad: str) -> None:
     with pytest.raises(OSError, match=re.escape(str((tmp_path / bad).name or tmp_path.name))):
         pytensor_fuse.plan_fusion(small_graph()).to_html(tmp_path / bad)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_no_path_is_named() -> None:
+    with pytest.raises(FileNotFoundError, match="path is empty"):
+        pytensor_fuse.plan_fusion(small_graph()).to_html("")
+
+
+def test_the_file_is_named_that_cannot_be_written() -> None:
+    if not Path("/proc/self").is_dir():
+        pytest.skip("needs a place where none may write")
+    with pytest.raises(OSError, match=r"/proc/plan\.html"):
+        _page.write("/proc/plan.html", "new")
+
+
+def test_long_names(tmp_path: Path) -> None:
+    path = tmp_path / ("a" * 250)
+    _page.write(path, "new")
+    assert path.read_text(encoding="utf-8") == "new"
+
+
+def test_a_link_stays_and_what_it_leads_to_is_written(tmp_path: Path) -> None:
+    (tmp_path / "pages").mkdir()
+    for name in ("old", "missing"):
+        target, link = tmp_path / "pages" / name, tmp_path / name
+        link.symlink_to(target)
+        if name == "old":
+            target.write_text("old", encoding="utf-8")
+        _page.write(link, "new")
+        assert link.is_symlink()
+        assert target.read_text(encoding="utf-8") == "new"
+    assert {path.name for path in (tmp_path / "pages").iterdir()} == {"old", "missing"}
+    loop = tmp_path / "loop"
+    loop.symlink_to(loop)
+    with pytest.raises(OSError, match="loop"):
+        _page.write(loop, "new")
+
+
+def test_what_is_no_file_is_written_to(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    # Open for reading too, or opening it for writing would wait.
+    reader = os.open(pipe, os.O_RDWR)
+    try:
+        _page.write(pipe, "new")
+        assert os.read(reader, 10) == b"new"
+    finally:
+        os.close(reader)
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+
+
+def test_a_file_is_for_those_whom_the_umask_lets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = os.umask(0o027)
+    # It holds for all threads: it is not to be changed, not even for a moment.
+    umask = os.umask
+    monkeypatch.setattr(os, "umask", lambda mask: pytest.fail("the umask was changed"))
+    try:
+        _page.write(tmp_path / "new", "new")
+        (tmp_path / "old").write_text("old", encoding="utf-8")
+        (tmp_path / "old").chmod(0o604)
+        _page.write(tmp_path / "old", "new")
+    finally:
+        umask(before)
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}
+    assert modes == {"new": 0o640, "old": 0o604}
 
 
 # The same everywhere ----------------------------------------------------------------------

@@ -170,6 +170,17 @@ def test_nodes_of_other_graphs_are_refused() -> None:
         plan.why_not(x, a.owner)
 
 
+def test_an_unfusable_node_is_named_by_its_op() -> None:
+    x = pt.vector("x")
+    a = pt.cos(pt.exp(x))
+    b = reverse(a)
+    plan = pytensor_fuse.plan_fusion(FunctionGraph([x], [b], clone=False))
+    before = plan.why_not(a.owner, b.owner)
+    assert before.detail == str(b.owner.op)
+    plan.apply()
+    assert str(plan.why_not(a.owner, b.owner)) == str(before)
+
+
 def test_why_not_of_a_plan_that_was_applied() -> None:
     x = pt.vector("x")
     a = pt.sin(x)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from pytensor_fuse._picture import Kind
+from pytensor_fuse._picture import Kind, cut
 
 if TYPE_CHECKING:
     from pytensor_fuse._picture import Node, Picture
@@ -15,6 +15,7 @@ _STYLES = {
     Kind.ALONE: 'style="rounded"',
     Kind.UNFUSABLE: 'style="filled,rounded", fillcolor="gray88", color="gray55"',
     Kind.INPUT: 'style="filled,rounded", fillcolor="#fff3d6", color="#b98a1b"',
+    Kind.CONSTANT: 'style="filled,rounded", fillcolor="#fff3d6", color="#b98a1b"',
 }
 _UNSEEN = re.compile("[\x00-\x09\x0b-\x1f\x7f\ud800-\udfff]")
 
@@ -42,18 +43,18 @@ def dot(picture: Picture) -> str:
             "  }",
         ]
     for edge in picture.edges:
-        why = "" if edge.why is None else f" [edgetooltip={_quoted(f'not fused: {edge.why}')}]"
+        why = ""
+        if edge.why is not None:
+            why = f" [edgetooltip={_quoted(cut(f'not fused: {edge.why}'))}]"
         lines.append(f"  n{edge.source} -> n{edge.target}{why};")
     return "\n".join([*lines, "}", ""])
 
 
 def _node(position: int, node: Node) -> str:
     label = f"{node.label}\n{node.caption}" if node.caption else node.label
-    where = [] if node.trace is None else [f"{node.trace.file}:{node.trace.line}", node.trace.code]
-    tip = "\n".join([node.op or node.label, *node.names, *node.types, *where])
     result = ', peripheries="2"' if node.results else ""
     return (
-        f"n{position} [label={_quoted(label)}, tooltip={_quoted(tip)}, {_STYLES[node.kind]}"
+        f"n{position} [label={_quoted(label)}, tooltip={_quoted(node.tip)}, {_STYLES[node.kind]}"
         f"{result}];"
     )
 

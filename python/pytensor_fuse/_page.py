@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import json
 import os
-import tempfile
+import stat
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -60,34 +60,55 @@ def asset(name: str) -> str:
 def write(path: str | os.PathLike[str], text: str) -> None:
     """Write a file, wholly or not at all.
 
+    A link stays, and what it leads to is written; what is no file, such as a pipe or a terminal, is
+    written to as it stands.
+
     Raises
     ------
     OSError
         If the file cannot be written; a file that was there is then as it was.
     """
-    target = Path(path)
-    if target.is_dir():
-        raise IsADirectoryError(f"{target} is a directory; name a file in it")
+    if not os.fspath(path):
+        raise FileNotFoundError("the path is empty; name a file")
+    try:
+        mode = os.stat(path).st_mode
+    except FileNotFoundError:
+        mode = None
+    if mode is not None and stat.S_ISDIR(mode):
+        raise IsADirectoryError(f"{path!s} is a directory; name a file in it")
+    if mode is not None and not stat.S_ISREG(mode):
+        with open(path, "w", encoding="utf-8", newline="\n") as device:
+            device.write(text)
+        return
+    target = Path(os.path.realpath(path))
     if not target.parent.is_dir():
         raise FileNotFoundError(
             f"{target.parent} is no directory, so {target.name} cannot be there"
         )
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    handle, temporary = _new_file(target)
     try:
         with open(handle, "w", encoding="utf-8", newline="\n") as file:
             file.write(text)
-        # A temporary file is for its owner alone.
-        os.chmod(temporary, target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask())
+        if mode is not None:
+            os.chmod(temporary, stat.S_IMODE(mode) & 0o777)
         os.replace(temporary, target)
     except BaseException:
         os.unlink(temporary)
         raise
 
 
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+def _new_file(target: Path) -> tuple[int, Path]:
+    """Open a new file beside another, for those whom the umask lets: `tempfile` asks for less."""
+    flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0)
+    while True:
+        path = target.parent / f".{os.urandom(6).hex()}.tmp"
+        try:
+            return os.open(path, flags, 0o666), path
+        except FileExistsError:
+            continue
+        except OSError as error:
+            error.filename = str(target)
+            raise
 
 
 def _literal(data: Any) -> str:

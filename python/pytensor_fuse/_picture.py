@@ -6,18 +6,24 @@ How it looks is for `_drawing` (sizes and places), `_svg`, `_dot` and `_plan_pag
 from __future__ import annotations
 
 import enum
+import functools
+import os
+import sysconfig
 from collections import Counter
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pytensor
 from pytensor.graph.basic import Constant
 from pytensor.tensor.type import TensorType
 
 from pytensor_fuse import _core
-from pytensor_fuse._why_not import Unfusable, WhyNot, why_not
+from pytensor_fuse._why_not import Unfusable, WhyNot, shown_steps, why_not
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterator
+    from collections.abc import Hashable, Iterable, Sequence
 
     from pytensor.graph.basic import Variable
 
@@ -27,11 +33,32 @@ if TYPE_CHECKING:
 # Most characters of a label; what is longer ends in an ellipsis.
 _LABEL = 22
 
+# Most characters of a text that could be of any length, such as a Composite or a constant.
+LONGEST = 300
+
+# Most characters of several texts together. Graphviz refuses strings of more than 16,384 bytes,
+# and a character becomes up to five.
+_LONGEST_TIP = 2000
+
 # How many kinds of op the second line of a kernel names.
 _SHOWN_OPS = 3
 
 # So many nodes that are alike and have the same neighbours share a box.
 _BUNDLE = 5
+
+# What the names of files begin with that no user writes.
+_LIBRARIES = (
+    "<frozen ",
+    *(
+        os.path.join(directory, "")
+        for directory in (
+            sysconfig.get_path("stdlib"),
+            sysconfig.get_path("platstdlib"),
+            os.path.dirname(pytensor.__file__),
+            os.path.dirname(__file__),
+        )
+    ),
+)
 
 
 class Kind(enum.Enum):
@@ -41,11 +68,12 @@ class Kind(enum.Enum):
     ALONE = "may be fused, stays alone"
     UNFUSABLE = "cannot be fused"
     INPUT = "input"
+    CONSTANT = "constant"
 
 
 @dataclass(frozen=True)
 class Trace:
-    """The line of the user's program that made a variable."""
+    """A line that made a variable: the user's, or a library's if no other is known."""
 
     file: str
     line: int
@@ -54,14 +82,14 @@ class Trace:
 
 @dataclass(frozen=True)
 class Node:
-    """An apply node, or an input of the graph.
+    """An apply node, an input of the graph, or a constant that is a result of it.
 
     Attributes
     ----------
     kind
         What it is to the plan.
     op
-        The op as it prints; empty for an input.
+        The op as it prints; empty for an input or a constant.
     label
         What is written on it, short.
     names
@@ -91,7 +119,16 @@ class Node:
     @property
     def caption(self) -> str:
         """A second line: the names of its results, else its constants."""
-        return _cut(", ".join(self.names or self.constants)) if self.kind is not Kind.INPUT else ""
+        if self.kind in (Kind.INPUT, Kind.CONSTANT):
+            return ""
+        return cut(", ".join(self.names or self.constants), _LABEL)
+
+    @property
+    def tip(self) -> str:
+        """What a viewer shows over it, a line for each thing."""
+        where = [f"{self.trace.file}:{self.trace.line}", self.trace.code] if self.trace else []
+        lines = [self.op or self.label, *self.names, *self.types, *where]
+        return cut("\n".join(cut(line) for line in lines), _LONGEST_TIP)
 
 
 @dataclass(frozen=True)
@@ -138,7 +175,7 @@ class Picture:
     Attributes
     ----------
     nodes
-        The apply nodes in the order of the plan, then the inputs.
+        The apply nodes in the order of the plan, then the inputs, then constants that are results.
     boxes
         Each holds some of the nodes; every node is in one. A topological order.
     edges
@@ -146,14 +183,15 @@ class Picture:
     figures
         Name, value before and value after fusion.
     paths
-        For each edge whose reason is a cycle, by position, the nodes of the path.
+        For each edge whose reason is a cycle, by position, the nodes of the path, and how many
+        are left out before the last of them.
     """
 
     nodes: tuple[Node, ...]
     boxes: tuple[Box, ...]
     edges: tuple[Edge, ...]
     figures: tuple[tuple[str, int, int], ...]
-    paths: dict[int, tuple[int, ...]]
+    paths: dict[int, tuple[tuple[int, ...], int]]
 
     def box_edges(self) -> dict[tuple[int, int], list[int]]:
         """Return the edges between different boxes, as positions, by the pair of boxes."""
@@ -183,6 +221,11 @@ def picture(
         for variable in row
         if variable not in owner and not isinstance(variables[variable], Constant)
     )
+    # Nodes tell of the constants that they read: these are results by themselves.
+    constants = dict.fromkeys(
+        variable for variable in arrays.results if isinstance(variables[variable], Constant)
+    )
+    leaves |= constants
     node_of = owner | {variable: len(applies) + i for i, variable in enumerate(leaves)}
     results: dict[int, list[int]] = {}
     for i, variable in enumerate(arrays.results):
@@ -194,14 +237,14 @@ def picture(
             (node_of[variable], i)
             for i, row in enumerate(reads)
             for variable in row
-            if variable in node_of
+            if variable in node_of and variable not in constants
         )
     )
     members = [nodes for nodes, _, _ in clusters.clusters()]
     fused = {node for nodes in members for node in nodes}
     unfusable = Unfusable(graph, target)
     texts = _Texts()
-    ops = [texts.op(apply.op) for apply in applies]
+    ops = [unfusable.texts(apply.op) for apply in applies]
     kinds = [
         Kind.FUSED if i in fused else Kind.UNFUSABLE if unfusable.reason(i) else Kind.ALONE
         for i in range(len(applies))
@@ -209,7 +252,11 @@ def picture(
     likenesses = [
         (kind, op, i in results) for i, (kind, op) in enumerate(zip(kinds, ops, strict=True))
     ]
-    likenesses += [(Kind.INPUT, "", node_of[variable] in results) for variable in leaves]
+    leaf_kinds = [Kind.CONSTANT if v in constants else Kind.INPUT for v in leaves]
+    likenesses += [
+        (kind, "", node_of[variable] in results)
+        for kind, variable in zip(leaf_kinds, leaves, strict=True)
+    ]
     box_nodes, kernels = _boxes(likenesses, members, pairs)
     box_of = {node: i for i, nodes in enumerate(box_nodes) for node in nodes}
 
@@ -229,14 +276,17 @@ def picture(
         )
         for i in range(len(applies))
     ]
-    for variable in leaves:
+    for kind, variable in zip(leaf_kinds, leaves, strict=True):
         leaf = variables[variable]
         i = node_of[variable]
+        label = (
+            texts.constant(leaf) if kind is Kind.CONSTANT else leaf.name or texts.type(leaf.type)
+        )
         nodes.append(
             Node(
-                kind=Kind.INPUT,
+                kind=kind,
                 op="",
-                label=_cut(str(leaf.name or texts.type(leaf.type))),
+                label=cut(str(label), _LABEL),
                 names=(str(leaf.name),) if leaf.name else (),
                 types=(texts.type(leaf.type),),
                 constants=(),
@@ -252,11 +302,12 @@ def picture(
     )
     position = {apply: i for i, apply in enumerate(applies)}
     edges = tuple(Edge(*pair, reasons.get(pair)) for pair in pairs)
-    paths = {
-        i: tuple(position[node] for node in edge.why.path)
-        for i, edge in enumerate(edges)
-        if edge.why is not None and edge.why.path
-    }
+    paths = {}
+    for i, edge in enumerate(edges):
+        if edge.why is not None and edge.why.path:
+            # All of all paths would be quadratic in the graph.
+            shown, left_out = shown_steps(edge.why.path)
+            paths[i] = (tuple(position[node] for node in shown), left_out)
     figures = (
         ("kernels", clusters.before[0], clusters.after[0]),
         ("arrays read and written", clusters.before[1], clusters.after[1]),
@@ -319,36 +370,38 @@ def _box(members: list[int], kernel: int | None, nodes: list[Node]) -> Box:
         label = f"kernel {kernel}: {len(members)} nodes"
     elif first.kind is Kind.INPUT:
         label = f"{len(members)} inputs"
+    elif first.kind is Kind.CONSTANT:
+        label = f"{len(members)} constants"
     else:
         label, caption = f"{len(members)} \u00d7 {first.label}", first.kind.value
     return Box(tuple(members), kernel, label, caption)
 
 
 class _Texts:
-    """Texts of ops, types and constants; many nodes share one."""
+    """Texts of types and constants; many nodes share one."""
 
     def __init__(self) -> None:
-        self._ops: dict[int, tuple[object, str]] = {}
         self._types: dict[Any, str] = {}
 
-    def op(self, op: object) -> str:
-        # By identity, which needs the op to be kept: not all that print can be hashed.
-        if id(op) not in self._ops:
-            self._ops[id(op)] = (op, str(op))
-        return self._ops[id(op)][1]
-
     def type(self, kind: Any) -> str:
-        if kind not in self._types:
-            self._types[kind] = _type_text(kind)
-        return self._types[kind]
+        try:
+            if kind not in self._types:
+                self._types[kind] = _type_text(kind)
+            return self._types[kind]
+        except TypeError:  # Equality without a hash.
+            return _type_text(kind)
 
     def constant(self, variable: Variable[Any, Any]) -> str:
         if variable.name:
             return str(variable.name)
         data: Any = getattr(variable, "data", None)
-        if getattr(data, "size", None) == 1:
-            value = data.item()
-            return f"{value:.6g}" if isinstance(value, float) else str(value)
+        # Sparse matrices have a size too: how many values they store.
+        if isinstance(data, (np.ndarray, np.generic)) and data.size == 1:
+            try:
+                value = data.item()
+                return cut(f"{value:.6g}" if isinstance(value, float) else str(value))
+            except ValueError:  # An integer of more digits than Python writes.
+                pass
         return self.type(variable.type)
 
 
@@ -361,21 +414,46 @@ def _type_text(kind: Any) -> str:
     return f"{kind.dtype} ({', '.join(lengths).rstrip()})"
 
 
-def _trace(variables: Iterator[Variable[Any, Any]] | list[Variable[Any, Any]]) -> Trace | None:
-    """Return the innermost line that PyTensor noted, which is the user's."""
+def _trace(variables: Iterable[Variable[Any, Any]]) -> Trace | None:
+    """Return the innermost line that PyTensor noted outside libraries, else the innermost.
+
+    PyTensor notes a few calls only: of a variable that a library made, all may be its own.
+    """
+    innermost = None
     for variable in variables:
-        for stack in getattr(variable.tag, "trace", None) or ():
-            if stack:
-                file, line, _, code = stack[-1]
-                return Trace(str(file), int(line or 0), str(code or ""))
-    return None
+        for stack in _rows(getattr(variable.tag, "trace", None)):
+            for frame in reversed(_rows(stack)):
+                if len(_rows(frame)) != 4:
+                    continue
+                if not _is_library(str(frame[0])):
+                    return _line(frame)
+                innermost = innermost or frame
+    return innermost and _line(innermost)
+
+
+def _line(frame: Sequence[Any]) -> Trace:
+    file, line, _, code = frame
+    return Trace(str(file), line if isinstance(line, int) else 0, str(code or ""))
+
+
+def _rows(value: object) -> Sequence[Any]:
+    """Return a list or tuple as it is: anybody may write into tags, and anything."""
+    return value if isinstance(value, (list, tuple)) else ()
+
+
+@functools.cache
+def _is_library(file: str) -> bool:
+    """Whether a file is the standard library's, an installed package's, PyTensor's or ours."""
+    is_installed = not {"site-packages", "dist-packages"}.isdisjoint(Path(file).parts)
+    return is_installed or file.startswith(_LIBRARIES)
 
 
 def _short(op: str) -> str:
     """Shorten the text of an op: its properties are what can be missed first."""
     head, brace, _ = op.partition("{")
-    return op if len(op) <= _LABEL or not brace else _cut(f"{head}{{\u2026}}")
+    return cut(f"{head}{{\u2026}}" if brace and len(op) > _LABEL else op, _LABEL)
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= _LABEL else text[: _LABEL - 1] + "\u2026"
+def cut(text: str, longest: int = LONGEST) -> str:
+    """Return a text of at most that many characters; what is left out shows as an ellipsis."""
+    return text if len(text) <= longest else text[: longest - 1] + "\u2026"

@@ -39,7 +39,7 @@ _MAX_OPERANDS = 2**32 - 1
 # How many kernels the text of a plan lists.
 _SHOWN_KERNELS = 20
 
-# A notebook keeps what it shows: about 130 bytes per node.
+# A notebook keeps what it shows: 200 to 250 bytes per node.
 _NOTEBOOK_NODES = 2000
 
 
@@ -204,8 +204,9 @@ class FusionPlan:
 
         The graph is drawn from left to right, kernels as coloured boxes that open and close, nodes
         that cannot be fused in grey. Hovering over a node tells its op, dtype, static shape and the
-        line that made it; a click on an edge tells why its ends do not share a kernel. Five nodes
-        or more that are alike and have the same neighbours share a box that opens and closes too.
+        line that made it: one of yours if PyTensor noted any, else a library's. A click on an edge
+        tells why its ends do not share a kernel. Five nodes or more that are alike and have the
+        same neighbours share a box that opens and closes too.
 
         Parameters
         ----------

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytensor_fuse import _page
 from pytensor_fuse._drawing import GAPS, Drawing, Places
-from pytensor_fuse._picture import Kind
+from pytensor_fuse._picture import Kind, cut
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -14,19 +14,16 @@ if TYPE_CHECKING:
     from pytensor_fuse._picture import Picture
 
 # The order in which plan.js numbers them.
-_KINDS = (Kind.FUSED, Kind.ALONE, Kind.UNFUSABLE, Kind.INPUT)
+_KINDS = (Kind.FUSED, Kind.ALONE, Kind.UNFUSABLE, Kind.INPUT, Kind.CONSTANT)
 
 # Up to this many nodes kernels are open at first.
 _STARTS_OPEN = 60
 
-# Most characters of a text that could be of any length, such as a node with all its inputs.
-_LONGEST = 300
-
 _LEGEND = (
-    ("hsl(205 62% 86%)", "hsl(205 48% 42%)", "kernel"),
+    ("var(--kernel)", "var(--kernel-line)", "kernel"),
     ("var(--unfusable)", "var(--unfusable-line)", "cannot be fused"),
     ("var(--alone)", "var(--alone-line)", "may be fused, stays alone"),
-    ("var(--input)", "var(--input-line)", "input"),
+    ("var(--input)", "var(--input-line)", "input or constant"),
 )
 
 _HELP = """
@@ -112,9 +109,7 @@ class _Strings:
         self._positions: dict[str, int] = {}
 
     def __call__(self, text: str) -> int:
-        if len(text) > _LONGEST:
-            text = text[: _LONGEST - 1] + "\u2026"
-        return self._positions.setdefault(text, len(self._positions))
+        return self._positions.setdefault(cut(text), len(self._positions))
 
     def all(self, texts: Iterable[str]) -> list[int]:
         return [self(text) for text in texts]
@@ -162,7 +157,8 @@ def _data(drawing: Drawing) -> dict[str, Any]:
             "source": [edge.source for edge in picture.edges],
             "target": [edge.target for edge in picture.edges],
             "why": why,
-            "path": picture.paths,
+            "path": {edge: path for edge, (path, _) in picture.paths.items()},
+            "leftOut": {edge: n for edge, (_, n) in picture.paths.items() if n},
         },
         "lines": drawing.edges,
         "hidden": drawing.hidden,

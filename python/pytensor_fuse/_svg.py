@@ -25,6 +25,7 @@ _COLOURS = {
     Kind.ALONE: ("#ffffff", "#55606c"),
     Kind.UNFUSABLE: ("#e3e6ea", "#9aa3ae"),
     Kind.INPUT: ("#fff3d6", "#b98a1b"),
+    Kind.CONSTANT: ("#fff3d6", "#b98a1b"),
 }
 
 # Length of what is drawn of an edge that would hide the rest, at both of its ends.
@@ -152,8 +153,7 @@ def _node(node: Node, rectangle: _Rectangle, kernel: int | None) -> str:
     if node.results:
         x, y, w, h = rectangle
         shapes += f'<rect x="{x + w - 3:.1f}" y="{y + 3:.1f}" width="4" height="{h - 6:.1f}"/>'
-    where = [] if node.trace is None else [f"{node.trace.file}:{node.trace.line}", node.trace.code]
-    return _titled(shapes, "\n".join([node.op or node.label, *node.names, *node.types, *where]))
+    return _titled(shapes, node.tip)
 
 
 def _titled(shapes: str, title: str) -> str:

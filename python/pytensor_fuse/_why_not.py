@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pytensor.tensor.elemwise import Elemwise
 
@@ -16,6 +16,11 @@ if TYPE_CHECKING:
     from pytensor_fuse import _core
     from pytensor_fuse._extract import ExtractedGraph
     from pytensor_fuse._targets import Target
+
+_T = TypeVar("_T")
+
+# Most steps of a path that a text names.
+_SHOWN_STEPS = 30
 
 
 class Reason(enum.Enum):
@@ -47,7 +52,7 @@ class WhyNot:
         For a cycle the nodes from one kernel to the other; neighbours in it are a node and a
         client, or two nodes of one kernel. Empty otherwise.
     detail
-        The particulars, in words.
+        The particulars, in words; nodes are named by their ops.
     """
 
     reason: Reason
@@ -73,12 +78,31 @@ def why_not(
     O(nodes + edges), and for each pair what stands between its kernels in topological order.
     """
     unfusable = Unfusable(graph, target)
-    nodes = unfusable.nodes
+    nodes, texts = unfusable.nodes, unfusable.texts
     answers = clusters.explain_pairs(pairs)
     return [
-        unfusable.either(pair) or _answer(nodes, pair, answer, max_operands)
+        unfusable.either(pair) or _answer(nodes, texts, pair, answer, max_operands)
         for pair, answer in zip(pairs, answers, strict=True)
     ]
+
+
+def shown_steps(path: tuple[_T, ...]) -> tuple[tuple[_T, ...], int]:
+    """Return what is shown of a path, and how many steps are left out before its last."""
+    left_out = len(path) - _SHOWN_STEPS
+    return (path, 0) if left_out <= 0 else (path[: _SHOWN_STEPS - 1] + path[-1:], left_out)
+
+
+class OpTexts:
+    """What ops print, each op once: many nodes share one."""
+
+    def __init__(self) -> None:
+        self._texts: dict[int, tuple[object, str]] = {}
+
+    def __call__(self, op: object) -> str:
+        # By identity, which needs the op to be kept: not all that print can be hashed.
+        if id(op) not in self._texts:
+            self._texts[id(op)] = (op, str(op))
+        return self._texts[id(op)][1]
 
 
 class Unfusable:
@@ -86,6 +110,7 @@ class Unfusable:
 
     def __init__(self, graph: ExtractedGraph, target: Target) -> None:
         self.nodes = graph.arrays.nodes
+        self.texts = OpTexts()
         self._signatures = graph.arrays.signatures
         self._compiles = [kind is not None and kind.compiles(target) for kind in graph.kinds]
 
@@ -105,12 +130,16 @@ class Unfusable:
         if pair[0] != pair[1]:
             for i in pair:
                 if (reason := self.reason(i)) is not None:
-                    return WhyNot(reason, self.nodes[i], (), f"{self.nodes[i]}")
+                    # Not as the node prints: that is with its operands, which may be thousands,
+                    # and other ones once the graph is changed.
+                    node = self.nodes[i]
+                    return WhyNot(reason, node, (), self.texts(node.op))
         return None
 
 
 def _answer(
     nodes: list[Apply[Any]],
+    texts: OpTexts,
     pair: tuple[int, int],
     answer: tuple[str, list[int], int],
     max_operands: int,
@@ -128,7 +157,11 @@ def _answer(
         case "not connected":
             return WhyNot(Reason.NOT_CONNECTED, None, (), "")
         case "cycle":
-            detail = " -> ".join(str(node.op) for node in path)
+            shown, left_out = shown_steps(path)
+            steps = [texts(node.op) for node in shown]
+            if left_out:
+                steps.insert(-1, f"... ({left_out} more)")
+            detail = " -> ".join(steps)
             return WhyNot(Reason.CYCLE, path[1], path, detail)
         case "operand limit":
             detail = f"{operands} operands together, more than {max_operands}"

@@ -10,7 +10,7 @@
   // As in rust/core/src/layout: nodes carry the rest of their gap with them.
   const [BEND_HEIGHT, BEND_GAP] = [4, 4];
   const spaced = (vertex) => height[vertex] + (vertex < nBoxes ? gaps[1] - BEND_GAP : 0);
-  const [FUSED, ALONE, UNFUSABLE, INPUT] = [0, 1, 2, 3];
+  const [FUSED, ALONE, UNFUSABLE, INPUT, CONSTANT] = [0, 1, 2, 3, 4];
   const byId = (id) => document.getElementById(id);
   const canvas = byId("picture");
   const context = canvas.getContext("2d");
@@ -287,16 +287,22 @@
   // `isFitted` until somebody moves: then the picture follows the size of the window, which a frame
   // may not have when this runs.
   const view = { scale: 1, x: 0, y: 0, isFitted: true };
+  // What does not fit at that scale is shown as a whole nevertheless, and no smaller.
   const SMALLEST = 0.01;
   const LARGEST = 4;
   // Below this scale only one text is written on a box, as large as fits; then none.
   const TEXT = 0.45;
   const BIG_TEXT = 0.16;
 
+  // The scale at which all is seen; a frame that has no size yet counts as a small one.
+  function fitting() {
+    const [w, h] = [Math.max(canvas.clientWidth - 48, 20), Math.max(canvas.clientHeight - 84, 20)];
+    return Math.min(w / Math.max(extent[0], 1), h / Math.max(extent[1], 1), 1.25);
+  }
+
   function fit() {
     const [w, h] = [canvas.clientWidth, canvas.clientHeight - 36];
-    const scale = Math.min((w - 48) / Math.max(extent[0], 1), (h - 48) / Math.max(extent[1], 1), 1.25);
-    view.scale = Math.max(scale, SMALLEST);
+    view.scale = fitting();
     view.x = (w - extent[0] * view.scale) / 2;
     view.y = (h - extent[1] * view.scale) / 2;
     view.isFitted = true;
@@ -304,7 +310,8 @@
   }
 
   function zoom(factor, x = canvas.clientWidth / 2, y = canvas.clientHeight / 2) {
-    const scale = Math.min(Math.max(view.scale * factor, SMALLEST), LARGEST);
+    const smallest = Math.min(SMALLEST, fitting());
+    const scale = Math.min(Math.max(view.scale * factor, smallest), LARGEST);
     view.x = x - (x - view.x) * scale / view.scale;
     view.y = y - (y - view.y) * scale / view.scale;
     view.scale = scale;
@@ -347,7 +354,7 @@
       const [, fill, stroke] = boxColours(nodes.box[node]);
       return [fill, stroke];
     }
-    const name = kind === ALONE ? "alone" : kind === INPUT ? "input" : "unfusable";
+    const name = kind === ALONE ? "alone" : kind >= INPUT ? "input" : "unfusable";
     return [colours[name], colours[`${name}-line`]];
   }
 
@@ -610,6 +617,7 @@
     const node = thing.node;
     const lines = [element("div", op(node) || label(node), "head")];
     if (nodes.kind[node] === INPUT) lines.push(element("div", "input of the graph", "faint"));
+    if (nodes.kind[node] === CONSTANT) lines.push(element("div", "constant", "faint"));
     const names = listed(nodes.names[node]);
     if (names.length && op(node)) lines.push(element("div", `name: ${names.join(", ")}`));
     for (const type of listed(nodes.types[node])) lines.push(element("div", type, "mono"));
@@ -628,18 +636,15 @@
     return lines;
   }
 
-  const SHOWN_STEPS = 30;
-
   function reason(edge) {
     const why = edges.why[edge];
     if (why < 0) return nodes.kind[edges.source[edge]] === INPUT ? "reads an input" : "in the same kernel";
     const path = edges.path[edge];
     if (!path) return `not fused: ${strings[why]}`;
     const steps = path.map((node) => op(node) || label(node));
-    const shown = steps.length > SHOWN_STEPS
-      ? [...steps.slice(0, SHOWN_STEPS - 1), `... (${steps.length - SHOWN_STEPS} more)`, steps[steps.length - 1]]
-      : steps;
-    return `not fused: ${strings[why]}: ${shown.join(" -> ")}`;
+    // Of a long path its last step follows on those that were left out.
+    if (edges.leftOut[edge]) steps.splice(-1, 0, `... (${edges.leftOut[edge]} more)`);
+    return `not fused: ${strings[why]}: ${steps.join(" -> ")}`;
   }
 
   // For a line of one edge its ends and the reason; for one of several each reason with its number.
@@ -780,6 +785,7 @@
     if (thing && thing.toggle) toggle(thing.box);
     else choose(thing);
   });
+  canvas.addEventListener("pointercancel", () => { drag = null; });
   canvas.addEventListener("dblclick", (event) => {
     const thing = thingAt(event.clientX, event.clientY);
     if (thing && thing.node === undefined && thing.box !== undefined && !thing.toggle) toggle(thing.box);
@@ -833,6 +839,7 @@
 
   // From the chosen node to the first that it reads, or that reads it; at first to the first node.
   function walk(from, ends) {
+    if (!nNodes) return;
     if (!chosen || chosen.node === undefined) {
       return visit({ node: chosen?.box === undefined ? 0 : members[chosen.box][0] });
     }
@@ -855,7 +862,9 @@
       }
       return;
     }
-    if (event.target !== canvas && event.target !== document.body) return;
+    // A button of the toolbar keeps the focus after a click; Enter and the space bar are its own.
+    const inTools = event.target.closest?.(".tools") && event.key !== "Enter";
+    if (event.target !== canvas && event.target !== document.body && !inTools) return;
     const act = keys[event.key];
     if (act) {
       event.preventDefault();
