@@ -18,7 +18,7 @@ from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.type import TensorType
 
 from pytensor_fuse import _compat, _core
-from pytensor_fuse._audit_shapes import Known, given_lengths, handed_in, infer
+from pytensor_fuse._audit_shapes import Known, given_lengths, handed_in, infer, is_sparse
 from pytensor_fuse._targets import Target, resolve_target
 
 if TYPE_CHECKING:
@@ -162,7 +162,12 @@ class GraphContext:
         return self.known.shape(variable)
 
     def nbytes(self, variable: Variable[Any, Any]) -> int | None:
-        """Return the size of a tensor or number in bytes, if all its lengths are known."""
+        """Return the size of a tensor or number in bytes, if all its lengths are known.
+
+        That of a sparse matrix depends on how many elements it stores.
+        """
+        if is_sparse(variable.type):
+            return self.known.stored(variable)
         shape = () if isinstance(variable.type, ScalarType) else self.shape(variable)
         if shape is None or None in shape:
             return None
@@ -199,6 +204,11 @@ def graph_context(
         target = resolve_target(linker, fgraph)
         order, exact = _run_order(compiled)
         known = infer(fgraph.inputs, order, lengths, strict=bool(shapes))
+        for spec, variable, container in zip(
+            maker.inputs, fgraph.inputs, compiled.input_storage, strict=True
+        ):
+            if spec.shared and spec.update is None and is_sparse(variable.type):
+                known.know_stored(variable, container.storage[0])
         return _context(fgraph, order, exact, (), 1, compiled, linker, target, known)
     if isinstance(compiled, FunctionGraph):
         known = infer(

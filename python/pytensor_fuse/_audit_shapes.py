@@ -54,6 +54,7 @@ class Known:
         self._strict = strict
         self._values: dict[Variable[Any, Any], np.ndarray] = {}
         self._learned: set[Apply[Any]] = set()
+        self._stored: dict[Variable[Any, Any], int] = {}
 
     def shape(self, variable: Variable[Any, Any]) -> Lengths | None:
         """Return the lengths that are known of a tensor; None for what is no tensor."""
@@ -97,6 +98,19 @@ class Known:
         """Note what an input will be, if that is known."""
         if value is not None and _holds_integers(variable):
             self._values[variable] = value
+
+    def know_stored(self, variable: Variable[Any, Any], matrix: Any) -> None:
+        """Note which sparse matrix an input holds."""
+        self._stored[variable] = sum(part.nbytes for part in sparse_parts(matrix))
+
+    def stored(self, variable: Variable[Any, Any]) -> int | None:
+        """Return the bytes of the stored elements of a sparse matrix, and of where they are.
+
+        That is known of constants and of what has been noted.
+        """
+        if isinstance(variable, Constant):
+            return sum(part.nbytes for part in sparse_parts(variable.data))
+        return self._stored.get(variable)
 
     def has_learned(self, node: Apply[Any]) -> bool:
         """Whether `learn` has been called for ``node``."""
@@ -252,6 +266,24 @@ def _both(node: Apply[Any], static: Lengths, inferred: Lengths | None) -> Length
             )
         lengths.append(n if s is None else s)
     return tuple(lengths)
+
+
+# Sparse matrices
+
+
+def is_sparse(kind: Any) -> bool:
+    """Whether a type is of sparse matrices, which is a kind of `TensorType`.
+
+    The class itself is not asked for, as few graphs need its module and SciPy's.
+    """
+    return isinstance(kind, TensorType) and hasattr(kind, "format")
+
+
+def sparse_parts(data: Any) -> list[np.ndarray]:
+    """Return the arrays of a sparse matrix; none of anything else."""
+    parts = [getattr(data, name, None) for name in ("data", "indices", "indptr")]
+    arrays = [part for part in parts if isinstance(part, np.ndarray)]
+    return arrays if len(arrays) == len(parts) else []
 
 
 # Shapes
