@@ -94,7 +94,8 @@ class Result:
     may_copy
         Whether a result that is declared a view or in place may have memory of its own all the
         same: a reshaped array whose elements do not lie one after another cannot be a view, a
-        number that is picked need not be, what a scan has computed is none, and LAPACK works on copies of what is not in its order.
+        number that is picked need not be, what a scan has computed is none, and LAPACK works on
+        copies of what is not in its order.
     nbytes
         Its size, if it is known.
     missed
