@@ -148,8 +148,12 @@ class GraphContext:
             return f"{name}.{number}" if len(variable.owner.outputs) > 1 else name
         if isinstance(variable, Constant):
             return short(variable)
-        inputs = list(self.fgraph.inputs)
-        return f"input {inputs.index(variable)}" if variable in inputs else short(variable)
+        place = self._input_places.get(variable)
+        return short(variable) if place is None else f"input {place}"
+
+    @cached_property
+    def _input_places(self) -> dict[Variable[Any, Any], int]:
+        return {variable: i for i, variable in enumerate(self.fgraph.inputs)}
 
     def walk(self) -> Iterator[GraphContext]:
         """Iterate over this graph and all that are in it, each before those in it."""
@@ -337,12 +341,12 @@ def _handed_to_steps(
 def _run_order(function: Function) -> tuple[tuple[Apply[Any], ...], bool]:
     """Return the nodes of a function as they will run, and whether that is sure."""
     vm, maker = function.vm, function.maker
-    nodes = getattr(vm, "nodes", None)
-    if nodes is None:
+    nodes, thunks = getattr(vm, "nodes", None), getattr(vm, "thunks", None)
+    if nodes is None or thunks is None:
         return tuple(maker.linker.schedule(maker.fgraph)), True
     if isinstance(vm, Loop):
         return tuple(nodes), True
-    lazy = any(getattr(thunk, "lazy", False) for thunk in vm.thunks)
+    lazy = any(getattr(thunk, "lazy", False) for thunk in thunks)
     if isinstance(vm, Stack):
         return tuple(nodes), False
     return tuple(_on_demand(maker.fgraph, nodes)), not lazy

@@ -12,6 +12,7 @@ import numpy as np
 from pytensor.compile.ops import DeepCopyOp
 from pytensor.graph.basic import Constant
 from pytensor.graph.fg import FunctionGraph
+from pytensor.link.c.basic import CLinker
 from pytensor.scalar.basic import ScalarType
 from pytensor.scan.op import Scan
 from pytensor.tensor.basic import Alloc
@@ -490,6 +491,7 @@ def _missed(
 
 
 def _copies(graph: GraphContext, why_joins: dict[str, str]) -> Iterator[Copy]:
+    sharing = _sharing(graph)
     for node in graph.order:
         op = node.op
         why = ""
@@ -502,13 +504,24 @@ def _copies(graph: GraphContext, why_joins: dict[str, str]) -> Iterator[Copy]:
             kind = CopyKind.FILL
         elif isinstance(op, DeepCopyOp):
             kind = CopyKind.BOUNDARY
-            why = _why_copied(graph, node)
+            why = _why_copied(graph, node, sharing)
         else:
             continue
         yield Copy(graph.name(node), graph.path, kind, graph.nbytes(node.outputs[0]), why)
 
 
-def _why_copied(graph: GraphContext, node: Apply[Any]) -> str:
+def _sharing(graph: GraphContext) -> dict[Variable[Any, Any], list[int]]:
+    """Return which outputs have, or are copied from, the memory of each variable."""
+    sharing: defaultdict[Variable[Any, Any], list[int]] = defaultdict(list)
+    if any(isinstance(node.op, DeepCopyOp) for node in graph.order):
+        for i, output in enumerate(graph.fgraph.outputs):
+            sharing[_memory_of(_uncopied(output))].append(i)
+    return sharing
+
+
+def _why_copied(
+    graph: GraphContext, node: Apply[Any], sharing: dict[Variable[Any, Any], list[int]]
+) -> str:
     """Say what a result that is copied at the boundary shares memory with."""
     copied = node.inputs[0]
     root = _memory_of(copied)
@@ -520,14 +533,9 @@ def _why_copied(graph: GraphContext, node: Apply[Any]) -> str:
             f"it is {view}the input {graph.variable_name(root)}; "
             "In(..., borrow=True) and Out(..., borrow=True) leave that to you"
         )
-    others = [
-        i
-        for i, output in enumerate(graph.fgraph.outputs)
-        if output.owner is not node and _memory_of(_uncopied(output)) is root
-    ]
-    if others:
-        return f"it shares memory with output {others[0]}"
-    return ""
+    outputs = graph.fgraph.outputs
+    other = next((i for i in sharing.get(root, ()) if outputs[i].owner is not node), None)
+    return "" if other is None else f"it shares memory with output {other}"
 
 
 def _uncopied(variable: Variable[Any, Any]) -> Variable[Any, Any]:
@@ -648,6 +656,9 @@ def _allocated(graph: GraphContext, node: Apply[Any], variable: Variable[Any, An
 def _allows_gc(graph: GraphContext) -> bool:
     if graph.target is Target.NUMBA or graph.function is None:
         return True
+    if isinstance(graph.linker, CLinker):
+        # One piece of C code, which lets go of its variables when it ends, or later.
+        return False
     return bool(getattr(graph.function.vm, "allow_gc", True))
 
 

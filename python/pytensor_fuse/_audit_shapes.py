@@ -202,7 +202,13 @@ def _input(
         variable = aliases.get(key, key)
         if variable in fgraph.inputs:
             return variable
-        raise ValueError(f"shapes names {_label(key)}, which is not an input of the graph")
+        text = f"shapes names {_label(key)}, which is not an input of the graph"
+        if key.name is not None and any(v.name == key.name for v in fgraph.inputs):
+            text += (
+                "; an input of that name is: the graph holds copies, so use the name, or make it "
+                "by FunctionGraph(..., clone=False)"
+            )
+        raise ValueError(text)
     if not isinstance(key, str):
         raise TypeError(
             f"the keys of shapes must be variables or names, not {type(key).__name__}: {key!r}"
@@ -256,7 +262,7 @@ def _refined(variable: Variable[Any, Any], lengths: Lengths) -> Lengths:
 
 def _both(node: Apply[Any], static: Lengths, inferred: Lengths | None) -> Lengths:
     if inferred is None:
-        return static
+        inferred = (None,) * len(static)
     lengths = []
     for axis, (s, n) in enumerate(zip(static, inferred, strict=True)):
         if None not in (s, n) and s != n:
@@ -264,7 +270,9 @@ def _both(node: Apply[Any], static: Lengths, inferred: Lengths | None) -> Length
                 f"{node} cannot run on inputs of these shapes: its result would have the length "
                 f"{n} along axis {axis}, where its type says {s}"
             )
-        lengths.append(n if s is None else s)
+        length = n if s is None else s
+        # A constant may ask for what cannot be, where it is never run.
+        lengths.append(length if length is None or length >= 0 else None)
     return tuple(lengths)
 
 
@@ -519,7 +527,8 @@ def _values(node: Apply[Any], known: Known) -> list[np.ndarray]:
     if any(value is None or value.size > _MOST_VALUES for value in inputs):
         return []
     try:
-        computed = _computed(node, inputs)
+        with np.errstate(all="ignore"):
+            computed = _computed(node, inputs)
     except Exception:  # What fails now will fail then, and has no value.
         return []
     return [
