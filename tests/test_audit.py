@@ -6,6 +6,8 @@ import json
 import pickle
 import subprocess
 import sys
+import time
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -238,6 +240,65 @@ def test_other_modes(mode: str) -> None:
         nodes = result.ops.nodes - result.ops.inner_nodes
         assert nodes == len(compiled.maker.fgraph.apply_nodes)
         assert str(result)
+
+
+def test_one_piece_of_c_code() -> None:
+    x = pt.vector("x")
+    function = pytensor.function([x], pt.exp(pt.sin(x)), mode=Mode("c", optimizer=None))
+    result = audit(function, shapes={"x": (4,)})
+    assert result.ops.nodes == len(function.maker.fgraph.apply_nodes)
+    assert not result.memory.peak.allow_gc
+
+
+def test_inputs_that_were_cloned_are_known_by_name() -> None:
+    x = pt.vector("x")
+    cloned = FunctionGraph([x], [pt.exp(x)], clone=True)
+    with pytest.raises(ValueError, match=r"an input of that name is: .* clone=False"):
+        audit(cloned, shapes={x: (3,)})
+    assert audit(cloned, shapes={"x": (3,)}).memory.peak.nbytes == 24
+
+
+def test_many_inputs_without_names() -> None:
+    """Their places are looked up, not searched for."""
+    inputs = [pt.vector() for _ in range(6000)]
+    fgraph = FunctionGraph(inputs, [pt.exp(v) for v in inputs], clone=False)
+    begin = time.perf_counter()
+    result = audit(fgraph)
+    assert time.perf_counter() - begin < 5
+    missed = {m.variable for r in result.memory.results for m in r.missed}
+    assert missed == {f"input {i}" for i in range(6000)}
+
+
+def test_many_copies_of_one_result() -> None:
+    x = pt.vector("x")
+    out = pt.exp(x)
+    function = pytensor.function([x], [out[i:] for i in range(300)], mode=Mode("py", None))
+    copies = audit(function).memory.copies
+    whys = [copy.why for copy in copies]
+    assert len(whys) >= 299
+    assert set(whys) <= {f"it shares memory with output {i}" for i in (0, 1, 299)}
+
+
+def test_constants_that_cannot_be() -> None:
+    n = pt.lscalar("n")
+    lengths = [pt.constant(5) // pt.constant(0), n // pt.constant(0)]
+    fgraph = FunctionGraph([n], [pt.alloc(0.0, m) for m in (*lengths, pt.constant(-3))])
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        peak = audit(fgraph).memory.peak
+    assert not said
+    assert peak.nbytes == 0
+    assert peak.n_unknown >= 2
+
+
+def test_a_kernel_is_counted_once() -> None:
+    """Also where it is a node around a graph of its own."""
+    x, i = pt.vector("x"), pt.lvector("i")
+    function = pytensor.function([x, i], [pt.exp(x[i]) * 2, (pt.sin(x) + 1).sum()], mode="NUMBA")
+    result = audit(function)
+    assert result.ops.kinds[OpKind.KERNEL] == len(result.kernels.kernels)
+    assert result.ops.nodes == len(function.maker.fgraph.apply_nodes)
+    assert result.ops.inner_nodes == 0
 
 
 def test_shapes_that_cannot_be_are_an_error_only_if_they_are_given() -> None:

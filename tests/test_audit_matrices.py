@@ -422,6 +422,18 @@ def slogdet(a):
             {("symmetric eigenvalue", ("Eigh", "MatrixPinv"), True)},
         ),
         (lambda: [pt.linalg.qr(A)[0], pt.linalg.qr(A, mode="r")], {("QR", ("QR", "QR"), False)}),
+        # As are those with pivoting, with another order, or of another form.
+        (lambda: [pt.linalg.qr(A)[0], pt.linalg.qr(A, pivoting=True)[0]], set()),
+        (lambda: [pt.linalg.qr(A)[0], pt.linalg.qr(A, mode="raw")[0]], set()),
+        (
+            lambda: [
+                *(pt.linalg.qr(A, pivoting=True)[0], pt.linalg.qr(A)[0]),
+                pt.linalg.qr(A, mode="r", pivoting=True)[0],
+            ],
+            {("QR", ("QR", "QR"), False)},
+        ),
+        (lambda: [pt.linalg.schur(A)[0], pt.linalg.schur(A, output="complex")[0]], set()),
+        (lambda: [pt.linalg.schur(A)[0], pt.linalg.schur(A, sort="lhp")[0]], set()),
         # Those of a transpose are others.
         (lambda: [pt.linalg.qr(A)[0], pt.linalg.qr(A.T)[0]], set()),
         (lambda: [pt.linalg.eig(A)[0], pt.linalg.eig(A.T)[0]], set()),
@@ -437,6 +449,27 @@ def test_factorisations(outputs, expected):
     for one in section.factorisations:
         assert one.work[0].name in str(one)
         assert ("takes it to be" in str(one)) == (one.supposes is not None)
+
+
+def test_triangles_are_matrices_of_their_own():
+    solve = pt.linalg.solve_triangular
+    section = found(solve(A, B, lower=True), solve(A, B, lower=False))
+    assert section.matrices == ()
+    section = found(solve(A, B, lower=True, unit_diagonal=True), solve(A, B, lower=True))
+    assert section.matrices == ()
+    section = found(solve(A, B, lower=True), solve(A.T, B, lower=False), pt.linalg.det(A))
+    [matrix] = section.matrices
+    assert matrix.to_dict()["part"] == "lower triangle"
+    assert str(matrix).startswith("A, lower triangle: ")
+    assert [one.op for one in matrix.work] == ["SolveTriangular"] * 2
+    lu, _ = pt.linalg.lu_factor(A)
+    halfway = solve(lu, B, lower=True, unit_diagonal=True)
+    assert found(solve(lu, halfway, lower=False)).matrices == ()
+
+
+def test_work_on_bands_is_not_cubic():
+    for assume_a in ("banded", "tridiagonal"):
+        assert found(pt.linalg.solve(A, V, assume_a=assume_a)).counts == {}
 
 
 def test_who_takes_a_matrix_to_be_positive_definite():

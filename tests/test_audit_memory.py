@@ -26,6 +26,7 @@ from pytensor.graph.rewriting.db import RewriteDatabaseQuery
 from pytensor.graph.utils import InconsistencyError
 from pytensor.link.basic import PerformLinker
 from pytensor.link.vm import VMLinker
+from pytensor.scan.op import Scan
 from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.linalg import cholesky, solve_triangular
 from pytensor.tensor.rewriting.elemwise import InplaceElemwiseOptimizer
@@ -402,7 +403,7 @@ def test_copies_at_the_boundary(mode: Any) -> None:
     )
     text = "; ".join(whys)
     assert "it is the input x" in text
-    assert "it is a view of the input x" in text
+    assert "it is declared a view of the input x" in text
     assert "shares memory with output" in text
     assert "it is a constant" in text
     borrowed = pytensor.function([In(x, borrow=True)], Out(x[::-1], borrow=True), mode=mode)
@@ -425,6 +426,72 @@ def test_joins_are_explained() -> None:
     [copy] = section.copies
     assert copy.nbytes == 16_000
     assert copy.why
+
+
+# What is not a dense array ----------------------------------------------------------------
+
+
+def parts_nbytes(matrix: Any) -> int:
+    return matrix.data.nbytes + matrix.indices.nbytes + matrix.indptr.nbytes
+
+
+def test_the_size_of_a_sparse_matrix_is_that_of_what_it_stores() -> None:
+    scipy_sparse = pytest.importorskip("scipy.sparse")
+    sparse = pytest.importorskip("pytensor.sparse")
+    eye = scipy_sparse.eye(500, format="csr")
+    twice = sparse.shared(2 * eye, name="twice")
+    b = sparse.csr_matrix("b")
+    constant = sparse.as_sparse_variable(eye)
+    out = sparse.add(sparse.add(b, constant), twice)
+    function = pytensor.function([b], [out, sparse.transpose(b)], mode=Mode("py", FAST_RUN))
+    section = memory_of(function, {"b": (500, 500)})
+    assert section.peak.constants == parts_nbytes(eye)
+    assert section.peak.inputs == parts_nbytes(twice.get_value())
+    assert [r.nbytes for r in section.results] == [None] * len(section.results)
+    assert not [m for r in section.results for m in r.missed]
+    assert section.peak.n_unknown == section.peak.n_stored > 0
+    assert not section.peak.is_exact
+    assert "depends on the elements that are stored" in str(section.peak)
+    assert "give shapes=" not in str(section.peak)
+
+
+def test_lists_hold_arrays() -> None:
+    typed_list = pytest.importorskip("pytensor.typed_list")
+    z = pt.tensor("z", shape=(100, 100))
+    out = typed_list.make_list([pt.exp(z), pt.sin(z)])[0].sum()
+    peak = memory_of(pytensor.function([z], out, mode=Mode("py", FAST_RUN))).peak
+    assert peak.n_stored
+    assert not peak.is_exact
+
+
+def test_generators_of_random_numbers_are_not_copied() -> None:
+    rng = pytensor.shared(np.random.default_rng(0))
+    next_rng, draws = pt.random.normal.make_node(rng, (100,), 0.0, 1.0).outputs
+    function = pytensor.function([], draws, updates={rng: next_rng}, mode=Mode("py", FAST_RUN))
+    peak = memory_of(function).peak
+    assert any(node.op.destroy_map for node in function.maker.fgraph.apply_nodes)
+    assert peak.n_may_copy == 0
+    assert peak.is_exact
+    assert peak.nbytes == function().nbytes
+    assert "what nodes use while they run is left out" in str(peak)
+
+
+@pytest.mark.parametrize("mode", ["NUMBA", "FAST_RUN"])
+def test_what_a_scan_declares_a_view_may_be_none(mode: str) -> None:
+    """PyTensor 3.3 declares views of states of which only the last is kept."""
+    x = pt.matrix("x")
+    states = pytensor.scan(lambda a: a * 2.0, outputs_info=[x], n_steps=3, return_updates=False)
+    function = pytensor.function([In(x, borrow=True)], Out(states[-1], borrow=True), mode=mode)
+    value = np.ones((4, 4))
+    assert not np.shares_memory(function(value), value)
+    section = memory_of(function, {"x": (4, 4)})
+    scans = [n for n in function.maker.fgraph.apply_nodes if isinstance(n.op, Scan)]
+    views = [r for r in section.results if "can" in r.node and r.use is Use.VIEW and not r.path]
+    declared = sum(len(node.op.view_map) for node in scans)
+    assert sum(r.may_copy for r in views) >= declared
+    if declared:
+        assert section.peak.n_may_copy >= declared
+        assert not section.peak.is_exact
 
 
 # Report -----------------------------------------------------------------------------------

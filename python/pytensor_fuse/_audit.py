@@ -142,15 +142,17 @@ def audit(
     Returns
     -------
     Audit
-        The same for the same graph.
+        The same for the same graph, but for ``caching.stored``, which is about what earlier calls
+        of the function have left on disk.
 
     Raises
     ------
     TypeError
         If ``compiled`` is neither a function nor a graph, or ``shapes`` is of the wrong type.
     ValueError
-        If ``shapes`` names what is no input, contradicts the type of one, or the graph cannot run
-        on such shapes.
+        If ``shapes`` names what is no input, contradicts the type of one, or then the lengths that
+        an Elemwise node reads differ, or a result contradicts its type. Whether other nodes can
+        run on such shapes is not checked.
 
     Notes
     -----

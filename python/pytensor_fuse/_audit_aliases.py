@@ -21,6 +21,7 @@ from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.type import TensorType
 
 from pytensor_fuse import _core
+from pytensor_fuse._audit_shapes import is_sparse
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -169,6 +170,8 @@ def fits(graph: GraphContext, node: Apply[Any], output: int, position: int) -> b
     """
     variable, result = node.inputs[position], node.outputs[output]
     if not isinstance(variable.type, TensorType) or variable.type.dtype != result.type.dtype:
+        return False
+    if is_sparse(variable.type) or is_sparse(result.type):
         return False
     if isinstance(node.op, Elemwise):
         return bool(variable.type.broadcastable == result.type.broadcastable)

@@ -19,6 +19,7 @@ from pytensor.graph.basic import Constant
 from pytensor.link.numba.linker import NumbaLinker
 
 from pytensor_fuse import _compat
+from pytensor_fuse._audit_shapes import sparse_parts
 from pytensor_fuse._audit_text import bounded, paragraphs, table
 from pytensor_fuse._identity import term
 
@@ -211,19 +212,12 @@ def _why_dynamic(constant: Constant[Any]) -> str | None:
     # What Numba is given: some versions of PyTensor copy an array so that it is contiguous.
     data = numba_typify(constant.data, variable=constant)
     name = f"constant {constant.name}" if constant.name else "a constant"
-    for array in [data] if isinstance(data, np.ndarray) else _parts(data):
+    for array in [data] if isinstance(data, np.ndarray) else sparse_parts(data):
         if array.nbytes > _LONGEST:
             return f"{name} of {array.nbytes} bytes, more than the {_LONGEST} that Numba stores"
         if not (array.flags.c_contiguous or array.flags.f_contiguous):
             return f"{name} that is not contiguous in memory"
     return None
-
-
-def _parts(data: Any) -> list[np.ndarray]:
-    """Return the arrays of a sparse matrix; none of anything else."""
-    parts = [getattr(data, name, None) for name in ("data", "indices", "indptr")]
-    arrays = [part for part in parts if isinstance(part, np.ndarray)]
-    return arrays if len(arrays) == len(parts) else []
 
 
 def _without_key(

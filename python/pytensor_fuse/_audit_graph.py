@@ -18,7 +18,7 @@ from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.type import TensorType
 
 from pytensor_fuse import _compat, _core
-from pytensor_fuse._audit_shapes import Known, given_lengths, handed_in, infer
+from pytensor_fuse._audit_shapes import Known, given_lengths, handed_in, infer, is_sparse
 from pytensor_fuse._targets import Target, resolve_target
 
 if TYPE_CHECKING:
@@ -148,8 +148,12 @@ class GraphContext:
             return f"{name}.{number}" if len(variable.owner.outputs) > 1 else name
         if isinstance(variable, Constant):
             return short(variable)
-        inputs = list(self.fgraph.inputs)
-        return f"input {inputs.index(variable)}" if variable in inputs else short(variable)
+        place = self._input_places.get(variable)
+        return short(variable) if place is None else f"input {place}"
+
+    @cached_property
+    def _input_places(self) -> dict[Variable[Any, Any], int]:
+        return {variable: i for i, variable in enumerate(self.fgraph.inputs)}
 
     def walk(self) -> Iterator[GraphContext]:
         """Iterate over this graph and all that are in it, each before those in it."""
@@ -162,7 +166,12 @@ class GraphContext:
         return self.known.shape(variable)
 
     def nbytes(self, variable: Variable[Any, Any]) -> int | None:
-        """Return the size of a tensor or number in bytes, if all its lengths are known."""
+        """Return the size of a tensor or number in bytes, if all its lengths are known.
+
+        That of a sparse matrix depends on how many elements it stores.
+        """
+        if is_sparse(variable.type):
+            return self.known.stored(variable)
         shape = () if isinstance(variable.type, ScalarType) else self.shape(variable)
         if shape is None or None in shape:
             return None
@@ -199,6 +208,11 @@ def graph_context(
         target = resolve_target(linker, fgraph)
         order, exact = _run_order(compiled)
         known = infer(fgraph.inputs, order, lengths, strict=bool(shapes))
+        for spec, variable, container in zip(
+            maker.inputs, fgraph.inputs, compiled.input_storage, strict=True
+        ):
+            if spec.shared and spec.update is None and is_sparse(variable.type):
+                known.know_stored(variable, container.storage[0])
         return _context(fgraph, order, exact, (), 1, compiled, linker, target, known)
     if isinstance(compiled, FunctionGraph):
         known = infer(
@@ -327,12 +341,12 @@ def _handed_to_steps(
 def _run_order(function: Function) -> tuple[tuple[Apply[Any], ...], bool]:
     """Return the nodes of a function as they will run, and whether that is sure."""
     vm, maker = function.vm, function.maker
-    nodes = getattr(vm, "nodes", None)
-    if nodes is None:
+    nodes, thunks = getattr(vm, "nodes", None), getattr(vm, "thunks", None)
+    if nodes is None or thunks is None:
         return tuple(maker.linker.schedule(maker.fgraph)), True
     if isinstance(vm, Loop):
         return tuple(nodes), True
-    lazy = any(getattr(thunk, "lazy", False) for thunk in vm.thunks)
+    lazy = any(getattr(thunk, "lazy", False) for thunk in thunks)
     if isinstance(vm, Stack):
         return tuple(nodes), False
     return tuple(_on_demand(maker.fgraph, nodes)), not lazy

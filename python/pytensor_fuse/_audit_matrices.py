@@ -118,20 +118,23 @@ class SharedMatrix:
         The name of the variable, or of the node that computes it, where it is met first.
     variable
         That variable.
+    part
+        Which part of it counts: empty for all, or the triangle that is solved with.
     work
         The nodes that factorise the matrix or its transpose, or solve with it.
     """
 
     name: str
     variable: Variable[Any, Any]
+    part: str
     work: tuple[MatrixWork, ...]
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain types that JSON can hold."""
-        return {"name": self.name, "work": _names(self.work)}
+        return {"name": self.name, "part": self.part, "work": _names(self.work)}
 
     def __str__(self) -> str:
-        return f"{self.name}: {_list(self.work)}"
+        return f"{', '.join(filter(None, (self.name, self.part)))}: {_list(self.work)}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -239,7 +242,8 @@ class MatricesSection:
     matrices
         Those that more than one of the nodes factorises or solves with. The same values are the
         same matrix, wherever and however often they are computed; transposes are seen through, as
-        are copies, checks, kernels and work in place.
+        are copies, checks, kernels and work in place. Of a triangular solve it is a triangle, and
+        not the same as the other or as the whole.
     factorisations
         Which nodes could share one.
     repeated
@@ -416,10 +420,10 @@ def _kind(node: Apply[Any]) -> _Kind | None:
     core = _core(node.op)
     kind = type(core)
     if kind is Solve:
-        if core.assume_a == "tridiagonal":
-            # The work is in proportion to the length.
+        if core.assume_a in ("tridiagonal", "banded"):
+            # The work is in proportion to the length, and to the square of the width of the band.
             return None
-        kinds = {"pos": _CHOLESKY, "banded": _OTHER, "gen": _CHOLESKY_OR_LU}
+        kinds = {"pos": _CHOLESKY, "gen": _CHOLESKY_OR_LU}
         return kinds.get(core.assume_a, _CHOLESKY_OR_LU._replace(supposes=True))
     if kind is MatrixPinv:
         return _SYMMETRIC if core.hermitian else _SVD
@@ -550,20 +554,31 @@ def _batch(node: Apply[Any], context: GraphContext) -> int | None:
 def _by_matrix(
     found: Sequence[_Found], values: Values
 ) -> tuple[tuple[SharedMatrix, ...], tuple[Factorisation, ...]]:
-    groups: dict[Term, list[_Found]] = defaultdict(list)
+    groups: dict[tuple[Term, str], list[_Found]] = defaultdict(list)
     for one in found:
         if one.matrix is not None:
-            groups[one.matrix.values].append(one)
-    shared = {value: group for value, group in groups.items() if len(group) > 1}
-    holders = _first_holders(values, set(shared))
+            groups[one.matrix.values, _part(one.work.node, one.matrix)].append(one)
+    shared = {key: group for key, group in groups.items() if len(group) > 1}
+    holders = _first_holders(values, {value for value, _ in shared})
     matrices: list[SharedMatrix] = []
     factorisations: list[Factorisation] = []
-    for value, group in shared.items():
+    for (value, part), group in shared.items():
         name, variable = holders[value]
-        matrix = SharedMatrix(name, variable, tuple(one.work for one in group))
+        matrix = SharedMatrix(name, variable, part, tuple(one.work for one in group))
         matrices.append(matrix)
         factorisations += _shareable(matrix, group)
     return tuple(matrices), tuple(factorisations)
+
+
+def _part(node: Apply[Any], matrix: Matrix) -> str:
+    """Say which part of a matrix ``node`` reads, as it lies where it is not transposed."""
+    core = _core(node.op)
+    if type(core) not in _TRIANGULAR:
+        return ""
+    triangle = "lower triangle" if core.lower != matrix.transposed else "upper triangle"
+    # The factor of a Cholesky solve has a diagonal of its own.
+    unit = getattr(core, "unit_diagonal", False)
+    return f"{triangle} with ones on the diagonal" if unit else triangle
 
 
 def _shareable(matrix: SharedMatrix, group: Sequence[_Found]) -> Iterator[Factorisation]:
@@ -573,13 +588,26 @@ def _shareable(matrix: SharedMatrix, group: Sequence[_Found]) -> Iterator[Factor
         able = [one for one in rest if one.kind.from_cholesky]
         rest = [one for one in rest if not one.kind.from_cholesky]
         yield from _one_for(matrix, "Cholesky", able)
-    kinds: dict[tuple[str, bool], list[_Found]] = defaultdict(list)
+    kinds: dict[tuple[str, bool, tuple[object, ...]], list[_Found]] = defaultdict(list)
     for one in rest:
         kind = one.kind.factorisation
         assert one.matrix is not None
-        kinds[kind, kind in _ONE_WAY and one.matrix.transposed].append(one)
-    for (kind, _), members in kinds.items():
+        transposed = kind in _ONE_WAY and one.matrix.transposed
+        kinds[kind, transposed, _variant(one.work.node)].append(one)
+    for (kind, *_), members in kinds.items():
         yield from _one_for(matrix, kind, members)
+
+
+def _variant(node: Apply[Any]) -> tuple[object, ...]:
+    """Return what makes the factorisation of ``node`` another than others of its kind."""
+    core = _core(node.op)
+    if type(core) is QR:
+        # The triangle and the matrices of "economic" are parts of those of "full"; "raw" gives
+        # reflectors, which are not.
+        return core.pivoting, core.mode == "raw"
+    if type(core) is Schur:
+        return core.output, core.sort
+    return ()
 
 
 def _one_for(matrix: SharedMatrix, kind: str, members: Sequence[_Found]) -> Iterator[Factorisation]:

@@ -12,18 +12,21 @@ import numpy as np
 from pytensor.compile.ops import DeepCopyOp
 from pytensor.graph.basic import Constant
 from pytensor.graph.fg import FunctionGraph
+from pytensor.link.c.basic import CLinker
+from pytensor.scalar.basic import ScalarType
 from pytensor.scan.op import Scan
 from pytensor.tensor.basic import Alloc
 from pytensor.tensor.blas import Gemv
 from pytensor.tensor.elemwise import Elemwise
+from pytensor.tensor.random.type import RandomType
 from pytensor.tensor.shape import Reshape
 from pytensor.tensor.subtensor import Subtensor
 from pytensor.tensor.type import TensorType
-from pytensor.tensor.type_other import NoneTypeT
+from pytensor.tensor.type_other import NoneTypeT, SliceType
 
 from pytensor_fuse import _compat
 from pytensor_fuse._audit_aliases import Aliases, NotInPlace, fits
-from pytensor_fuse._audit_shapes import stream_shapes
+from pytensor_fuse._audit_shapes import is_sparse, stream_shapes
 from pytensor_fuse._audit_text import bounded, count, paragraphs, size, table
 from pytensor_fuse._page import escape
 from pytensor_fuse._targets import Target
@@ -39,6 +42,9 @@ if TYPE_CHECKING:
 
 # How many of what is live at the peak are named.
 _HOLDERS = 10
+
+# Types of what is not counted.
+_SMALL = (NoneTypeT, RandomType, ScalarType, SliceType)
 
 # Points of the curve of live memory on a page.
 _POINTS = 400
@@ -89,7 +95,8 @@ class Result:
     may_copy
         Whether a result that is declared a view or in place may have memory of its own all the
         same: a reshaped array whose elements do not lie one after another cannot be a view, a
-        number that is picked need not be, and LAPACK works on copies of what is not in its order.
+        number that is picked need not be, what a scan has computed is none, and LAPACK works on
+        copies of what is not in its order.
     nbytes
         Its size, if it is known.
     missed
@@ -166,6 +173,9 @@ class Peak:
         The largest of what is live then: names and sizes.
     n_unknown
         How many allocated results of unknown size are left out.
+    n_stored
+        How many of these are of a size that does not follow from shapes: that of a sparse matrix
+        depends on how many elements it stores, that of a list on what is in it.
     n_may_copy
         How many results that are views, other than of a number, or in place may be copies, which
         are not counted.
@@ -187,6 +197,7 @@ class Peak:
     node: str | None
     holders: tuple[tuple[str, int], ...]
     n_unknown: int
+    n_stored: int
     n_may_copy: int
     n_inner_graphs: int
     order_is_exact: bool
@@ -214,8 +225,12 @@ class Peak:
         if self.node is not None:
             text += f", while {self.node} runs"
         reasons = []
-        if self.n_unknown:
-            reasons.append(f"{count(self.n_unknown, 'result')} of unknown size; give shapes=")
+        if self.n_unknown > self.n_stored:
+            n_shapes = self.n_unknown - self.n_stored
+            reasons.append(f"{count(n_shapes, 'result')} of unknown size; give shapes=")
+        if self.n_stored:
+            stored = count(self.n_stored, "result")
+            reasons.append(f"{stored} whose size depends on the elements that are stored")
         if self.n_may_copy:
             reasons.append(f"{count(self.n_may_copy, 'view')} or work in place that may copy")
         if self.n_inner_graphs:
@@ -226,7 +241,8 @@ class Peak:
             reasons.append("the compiler may let go of arrays later")
         if not self.allow_gc:
             reasons.append("allow_gc is off, so nothing is let go of")
-        return f"{text} ({'; '.join(reasons)})" if reasons else text
+        reasons.append("what nodes use while they run is left out")
+        return f"{text} ({'; '.join(reasons)})"
 
 
 @dataclass(frozen=True)
@@ -441,6 +457,9 @@ def _may_copy(graph: GraphContext, node: Apply[Any], use: Use) -> bool:
     if _is_picked(node):
         # NumPy gives a number, C code a view of it.
         return True
+    if isinstance(node.op, Scan):
+        # A scan of no steps hands on the state that it was given; Numba copies it always.
+        return True
     # What is reshaped is copied where its elements are not in a row.
     if not (isinstance(node.op, Reshape) or _compat.reshapes(node.op)):
         return False
@@ -472,6 +491,7 @@ def _missed(
 
 
 def _copies(graph: GraphContext, why_joins: dict[str, str]) -> Iterator[Copy]:
+    sharing = _sharing(graph)
     for node in graph.order:
         op = node.op
         why = ""
@@ -484,17 +504,28 @@ def _copies(graph: GraphContext, why_joins: dict[str, str]) -> Iterator[Copy]:
             kind = CopyKind.FILL
         elif isinstance(op, DeepCopyOp):
             kind = CopyKind.BOUNDARY
-            why = _why_copied(graph, node)
+            why = _why_copied(graph, node, sharing)
         else:
             continue
         yield Copy(graph.name(node), graph.path, kind, graph.nbytes(node.outputs[0]), why)
 
 
-def _why_copied(graph: GraphContext, node: Apply[Any]) -> str:
+def _sharing(graph: GraphContext) -> dict[Variable[Any, Any], list[int]]:
+    """Return which outputs have, or are copied from, the memory of each variable."""
+    sharing: defaultdict[Variable[Any, Any], list[int]] = defaultdict(list)
+    if any(isinstance(node.op, DeepCopyOp) for node in graph.order):
+        for i, output in enumerate(graph.fgraph.outputs):
+            sharing[_memory_of(_uncopied(output))].append(i)
+    return sharing
+
+
+def _why_copied(
+    graph: GraphContext, node: Apply[Any], sharing: dict[Variable[Any, Any], list[int]]
+) -> str:
     """Say what a result that is copied at the boundary shares memory with."""
     copied = node.inputs[0]
     root = _memory_of(copied)
-    view = "" if root is copied else "a view of "
+    view = "" if root is copied else "declared a view of "
     if isinstance(root, Constant):
         return f"it is {view}a constant"
     if root.owner is None:
@@ -502,14 +533,9 @@ def _why_copied(graph: GraphContext, node: Apply[Any]) -> str:
             f"it is {view}the input {graph.variable_name(root)}; "
             "In(..., borrow=True) and Out(..., borrow=True) leave that to you"
         )
-    others = [
-        i
-        for i, output in enumerate(graph.fgraph.outputs)
-        if output.owner is not node and _memory_of(_uncopied(output)) is root
-    ]
-    if others:
-        return f"it shares memory with output {others[0]}"
-    return ""
+    outputs = graph.fgraph.outputs
+    other = next((i for i in sharing.get(root, ()) if outputs[i].owner is not node), None)
+    return "" if other is None else f"it shares memory with output {other}"
 
 
 def _uncopied(variable: Variable[Any, Any]) -> Variable[Any, Any]:
@@ -541,15 +567,16 @@ def _peak(graph: GraphContext) -> Peak:
     births: list[int] = []
     deaths: list[int] = []
     memory: dict[Variable[Any, Any], int] = {}
-    n_unknown = n_may_copy = 0
+    n_unknown = n_stored = n_may_copy = 0
     for i, node in enumerate(graph.order):
         own: int | None = None
         for output, variable in enumerate(node.outputs):
+            kind = variable.type
             use, source = _use(node, output)
             # A number by itself does not hold the array, and None holds nothing: the ops that write
             # joins stand for what they take over by that.
             picked = _is_picked(node) and graph.target is not Target.C
-            if picked or isinstance(variable.type, NoneTypeT):
+            if picked or isinstance(kind, _SMALL):
                 continue
             if source is not None:
                 number = memory.get(node.inputs[source])
@@ -560,6 +587,7 @@ def _peak(graph: GraphContext) -> Peak:
                 nbytes = _allocated(graph, node, variable)
                 if nbytes is None:
                     n_unknown += 1
+                    n_stored += is_sparse(kind) or not isinstance(kind, TensorType)
                 number = own = len(sizes)
                 sizes.append(nbytes or 0)
                 names.append(graph.variable_name(variable))
@@ -594,6 +622,7 @@ def _peak(graph: GraphContext) -> Peak:
         node=None if at is None else graph.name(graph.order[at]),
         holders=tuple(held[:_HOLDERS]),
         n_unknown=n_unknown,
+        n_stored=n_stored,
         n_may_copy=n_may_copy,
         n_inner_graphs=sum(1 for _ in _graphs(graph)) - 1,
         order_is_exact=graph.order_is_exact,
@@ -613,16 +642,23 @@ def _allocated(graph: GraphContext, node: Apply[Any], variable: Variable[Any, An
             return None
         item = np.dtype(node.op.dtype).itemsize
         return sum(math.prod(n or 0 for n in shape) for shape in shapes) * item
-    # Generators of random numbers, slices and the like are small.
-    if not getattr(variable.type, "ndim", 0):
-        return 0
+    if not isinstance(variable.type, TensorType):
+        # The elements of a list are arrays that live as long as it does.
+        return None
     nbytes = graph.nbytes(variable)
-    return 0 if nbytes == np.dtype(variable.type.dtype).itemsize else nbytes
+    return (
+        0
+        if not is_sparse(variable.type) and nbytes == np.dtype(variable.type.dtype).itemsize
+        else nbytes
+    )
 
 
 def _allows_gc(graph: GraphContext) -> bool:
     if graph.target is Target.NUMBA or graph.function is None:
         return True
+    if isinstance(graph.linker, CLinker):
+        # One piece of C code, which lets go of its variables when it ends, or later.
+        return False
     return bool(getattr(graph.function.vm, "allow_gc", True))
 
 

@@ -82,7 +82,7 @@ class OpsSection:
     Attributes
     ----------
     nodes
-        Apply nodes, those of inner graphs among them.
+        Apply nodes, those of inner graphs among them, but for those that a kernel wraps: it is one.
     inner_nodes
         Those of inner graphs.
     kinds
@@ -132,11 +132,12 @@ def audit_ops(context: GraphContext) -> OpsSection:
     unknown: dict[str, tuple[int, tuple[str, ...], bool]] = {}
     scalars = _UnknownScalars()
     total = 0
-    for graph in context.walk():
+    for graph, in_kernel in _walk(context):
         for node in graph.order:
-            total += 1
             kind = kind_of(node.op)
-            kinds[kind] += 1
+            if not in_kernel:
+                total += 1
+                kinds[kind] += 1
             names = scalars.of(node.op)
             if kind is OpKind.UNKNOWN:
                 names = (_class_name(node.op),)
@@ -151,6 +152,13 @@ def audit_ops(context: GraphContext) -> OpsSection:
         kinds=dict(sorted(kinds.items(), key=lambda item: -item[1])),
         unknown=tuple(sorted(ops, key=lambda op: -op.nodes)),
     )
+
+
+def _walk(graph: GraphContext, *, in_kernel: bool = False) -> Iterator[tuple[GraphContext, bool]]:
+    """Iterate over a graph and those in it, and whether a kernel wraps them."""
+    yield graph, in_kernel
+    for node, inner in graph.inner:
+        yield from _walk(inner, in_kernel=in_kernel or _compat.is_fused_elemwise(node.op))
 
 
 # By the module that defines an op, the first that fits.

@@ -54,6 +54,7 @@ class Known:
         self._strict = strict
         self._values: dict[Variable[Any, Any], np.ndarray] = {}
         self._learned: set[Apply[Any]] = set()
+        self._stored: dict[Variable[Any, Any], int] = {}
 
     def shape(self, variable: Variable[Any, Any]) -> Lengths | None:
         """Return the lengths that are known of a tensor; None for what is no tensor."""
@@ -97,6 +98,19 @@ class Known:
         """Note what an input will be, if that is known."""
         if value is not None and _holds_integers(variable):
             self._values[variable] = value
+
+    def know_stored(self, variable: Variable[Any, Any], matrix: Any) -> None:
+        """Note which sparse matrix an input holds."""
+        self._stored[variable] = sum(part.nbytes for part in sparse_parts(matrix))
+
+    def stored(self, variable: Variable[Any, Any]) -> int | None:
+        """Return the bytes of the stored elements of a sparse matrix, and of where they are.
+
+        That is known of constants and of what has been noted.
+        """
+        if isinstance(variable, Constant):
+            return sum(part.nbytes for part in sparse_parts(variable.data))
+        return self._stored.get(variable)
 
     def has_learned(self, node: Apply[Any]) -> bool:
         """Whether `learn` has been called for ``node``."""
@@ -188,7 +202,13 @@ def _input(
         variable = aliases.get(key, key)
         if variable in fgraph.inputs:
             return variable
-        raise ValueError(f"shapes names {_label(key)}, which is not an input of the graph")
+        text = f"shapes names {_label(key)}, which is not an input of the graph"
+        if key.name is not None and any(v.name == key.name for v in fgraph.inputs):
+            text += (
+                "; an input of that name is: the graph holds copies, so use the name, or make it "
+                "by FunctionGraph(..., clone=False)"
+            )
+        raise ValueError(text)
     if not isinstance(key, str):
         raise TypeError(
             f"the keys of shapes must be variables or names, not {type(key).__name__}: {key!r}"
@@ -242,7 +262,7 @@ def _refined(variable: Variable[Any, Any], lengths: Lengths) -> Lengths:
 
 def _both(node: Apply[Any], static: Lengths, inferred: Lengths | None) -> Lengths:
     if inferred is None:
-        return static
+        inferred = (None,) * len(static)
     lengths = []
     for axis, (s, n) in enumerate(zip(static, inferred, strict=True)):
         if None not in (s, n) and s != n:
@@ -250,8 +270,28 @@ def _both(node: Apply[Any], static: Lengths, inferred: Lengths | None) -> Length
                 f"{node} cannot run on inputs of these shapes: its result would have the length "
                 f"{n} along axis {axis}, where its type says {s}"
             )
-        lengths.append(n if s is None else s)
+        length = n if s is None else s
+        # A constant may ask for what cannot be, where it is never run.
+        lengths.append(length if length is None or length >= 0 else None)
     return tuple(lengths)
+
+
+# Sparse matrices
+
+
+def is_sparse(kind: Any) -> bool:
+    """Whether a type is of sparse matrices, which is a kind of `TensorType`.
+
+    The class itself is not asked for, as few graphs need its module and SciPy's.
+    """
+    return isinstance(kind, TensorType) and hasattr(kind, "format")
+
+
+def sparse_parts(data: Any) -> list[np.ndarray]:
+    """Return the arrays of a sparse matrix; none of anything else."""
+    parts = [getattr(data, name, None) for name in ("data", "indices", "indptr")]
+    arrays = [part for part in parts if isinstance(part, np.ndarray)]
+    return arrays if len(arrays) == len(parts) else []
 
 
 # Shapes
@@ -487,7 +527,8 @@ def _values(node: Apply[Any], known: Known) -> list[np.ndarray]:
     if any(value is None or value.size > _MOST_VALUES for value in inputs):
         return []
     try:
-        computed = _computed(node, inputs)
+        with np.errstate(all="ignore"):
+            computed = _computed(node, inputs)
     except Exception:  # What fails now will fail then, and has no value.
         return []
     return [
