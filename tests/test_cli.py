@@ -381,3 +381,39 @@ def test_a_trace_that_cannot_be_written_in_the_end(programs):
     assert done.returncode == 5
     assert done.stderr.startswith("pytensor_fuse: can't write the trace: ")
     assert len(done.stderr.splitlines()) == 1
+
+
+def test_an_interrupted_program_ends_as_interrupted(programs):
+    (programs / "interrupted.py").write_text(
+        COMPILES + "import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n"
+    )
+    plain = run_process("interrupted.py", cwd=programs, check=False)
+    done = run_process(
+        *MAIN,
+        "--trace-html=t.html",
+        "--trace-json=t.json",
+        "interrupted.py",
+        cwd=programs,
+        check=False,
+    )
+    assert done.returncode == plain.returncode
+    assert (programs / "t.html").exists()
+    assert (programs / "t.json").exists()
+
+
+@pytest.mark.parametrize("end", ["sys.stderr.close()", "sys.stderr = None"])
+def test_a_trace_is_written_without_an_error_stream(end, programs):
+    (programs / "quiet.py").write_text(COMPILES + f"import sys\n{end}\n")
+    plain = run_process("quiet.py", cwd=programs, check=False)
+    done = run_process(
+        *MAIN,
+        "--trace",
+        "--trace-html=t.html",
+        "--trace-json=t.json",
+        "quiet.py",
+        cwd=programs,
+        check=False,
+    )
+    assert done.returncode == plain.returncode
+    assert (programs / "t.html").exists()
+    assert (programs / "t.json").exists()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import json
+import pickle
 import threading
 from collections import Counter
 from itertools import pairwise
@@ -37,6 +39,7 @@ from pytensor.tensor.elemwise import Elemwise
 
 import pytensor_fuse
 from browser import Browser
+from processes import run_process
 from pytensor_fuse import Trace, _trace_hooks, trace_rewrites
 from pytensor_fuse._trace_page import flame_chart
 from pytensor_fuse._trace_records import TracedCall, TracedPass
@@ -1118,3 +1121,231 @@ def test_the_page(trace: Trace, browser: Browser, tmp_path: Any, scheme: str) ->
         )
         assert column == sorted(column, reverse=True)
         browser.assert_clean()
+
+
+# Code of others that goes its own way -------------------------------------------------------
+
+
+def test_classes_are_pickled_by_value_within_a_trace() -> None:
+    cloudpickle = pytest.importorskip("cloudpickle")
+    done = run_process("-c", PICKLES, check=False)
+    assert done.returncode == 0, done.stderr
+    assert cloudpickle
+
+
+PICKLES = """
+import cloudpickle, pickle
+import pytensor.tensor as pt
+from pytensor.compile.maker import FunctionMaker
+from pytensor.graph.fg import FunctionGraph
+from pytensor.graph.rewriting.basic import GraphRewriter, NodeRewriter, in2out, node_rewriter
+from pytensor.graph.rewriting.basic import SequentialNodeRewriter
+from pytensor_fuse import trace_rewrites
+
+class Pass(GraphRewriter):
+    def apply(self, fgraph):
+        return 7
+
+class Node(NodeRewriter):
+    def transform(self, fgraph, node, enforce_tracks=False):
+        return None
+
+class Group(SequentialNodeRewriter):
+    def transform(self, fgraph, node, enforce_tracks=False):
+        return super().transform(fgraph, node)
+
+class Maker(FunctionMaker):
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+
+@node_rewriter(None)
+def nothing(fgraph, node):
+    return None
+
+walk = in2out(nothing)
+with trace_rewrites() as trace:
+    x = pt.vector("x")
+    walk.apply(FunctionGraph([x], [pt.exp(x)], clone=True))
+    texts = [cloudpickle.dumps(each) for each in (Pass(), Node(), Group, Maker, walk)]
+copies = [pickle.loads(text) for text in texts]
+assert copies[0].apply(None) == 7
+assert len(trace.outside) == 1
+"""
+
+
+class AsksForLength(EquilibriumGraphRewriter):
+    name = "asks"
+
+    def apply(self, fgraph: FunctionGraph, start_from: Any = None) -> Any:
+        seen = 0
+        for node in fgraph.toposort():
+            rewriters = self.node_tracker.get_trackers(node.op)
+            seen += len(rewriters) + len([*rewriters, *rewriters])
+        return seen
+
+
+class AsksInGroup(SequentialNodeRewriter):
+    seen = 0
+
+    def transform(self, fgraph: Any, node: Any, enforce_tracks: bool = False) -> Any:
+        AsksInGroup.seen += len(self.tracker.get_trackers(node.op))
+        return super().transform(fgraph, node)
+
+
+def test_methods_of_others_get_lists_of_rewriters() -> None:
+    counting = Counting(0)
+    rewriter = counting.rewriter("ours", [Elemwise])
+    with trace_rewrites() as trace:
+        assert AsksForLength([rewriter], max_use_ratio=10).apply(chain(3)) > 0
+        rewrite(chain(3), in2out(AsksInGroup(rewriter)))
+    assert found(trace.outside, "asks").rewriters == ()
+    assert AsksInGroup.seen == counting.tried > 0
+    assert rewriter_of(trace, "ours").tried == counting.tried
+
+
+class TellsForItself(EquilibriumGraphRewriter):
+    name = "tells"
+
+    def apply(self, fgraph: FunctionGraph, start_from: Any = None) -> Any:
+        return EquilibriumGraphRewriter(self.get_node_rewriters(), max_use_ratio=10).apply(fgraph)
+
+
+def test_tries_that_nobody_watched() -> None:
+    counting = Counting()
+    with trace_rewrites() as trace:
+        TellsForItself([counting.rewriter("ours", [Elemwise])], max_use_ratio=10).apply(chain(3))
+    (inner,) = found(trace.outside, "tells").inner
+    assert isinstance(inner, TracedPass)
+    assert [each.tried for each in inner.rewriters] == [counting.tried]
+    (ours,) = found(trace.outside, "tells").rewriters
+    assert (ours.tried, ours.fired) == (None, counting.offered)
+    assert Trace.from_dict(json.loads(json.dumps(trace.to_dict()))).outside == trace.outside
+    assert "tried ? times" in str(trace.to_html())
+
+
+class Static(GraphRewriter):
+    @staticmethod
+    def apply(fgraph: Any) -> Any:
+        return 5
+
+
+class OtherName(GraphRewriter):
+    def apply(self, graph: Any) -> Any:
+        return 3
+
+
+class WalksAlone(basic.WalkingGraphRewriter):
+    def __init__(self) -> None:
+        pass
+
+    def apply(self, fgraph: Any, start_from: Any = None) -> Any:
+        return 1
+
+
+class EquilibriumAlone(EquilibriumGraphRewriter):
+    def __init__(self) -> None:
+        pass
+
+    def apply(self, fgraph: Any, start_from: Any = None) -> Any:
+        return 1
+
+
+def test_passes_that_are_written_otherwise() -> None:
+    fgraph = chain(2)
+    with trace_rewrites() as trace:
+        assert Static().apply(fgraph) == 5
+        assert OtherName().apply(graph=fgraph) == 3
+        assert WalksAlone().apply(fgraph) == 1
+        assert EquilibriumAlone().apply(fgraph) == 1
+    assert [each.kind for each in trace.outside] == ["OtherName", "WalksAlone", "EquilibriumAlone"]
+    assert not any(isinstance(f, _trace_hooks.Counter) for f in fgraph._features)
+
+
+class TwiceInEquilibrium(EquilibriumGraphRewriter):
+    name = "twice"
+
+    def apply(self, fgraph: FunctionGraph, start_from: Any = None) -> Any:
+        super().apply(fgraph)
+        fgraph.replace(fgraph.outputs[0], pt.exp(fgraph.outputs[0]), reason="more")
+        return super().apply(fgraph)
+
+
+class TwiceWalking(basic.WalkingGraphRewriter):
+    name = "twice"
+
+    def apply(self, fgraph: FunctionGraph, start_from: Any = None) -> Any:
+        super().apply(fgraph)
+        fgraph.replace(fgraph.outputs[0], pt.exp(fgraph.outputs[0]), reason="more")
+        return super().apply(fgraph)
+
+
+@pytest.mark.parametrize("kind", ["equilibrium", "walking"])
+def test_a_pass_that_runs_its_base_class_twice(kind: str) -> None:
+    counting = Counting()
+    rewriter = counting.rewriter("ours", [Elemwise])
+    with trace_rewrites() as trace:
+        if kind == "equilibrium":
+            TwiceInEquilibrium([rewriter], max_use_ratio=10).apply(chain(3))
+        else:
+            TwiceWalking(rewriter, order="in_to_out").apply(chain(3))
+    ours = rewriter_of(trace, "ours")
+    assert (ours.tried, ours.fired) == (counting.tried, counting.offered)
+    if kind == "equilibrium":
+        rounds = found(trace.outside, "twice").rounds
+        assert sum(each.fired for each in rounds) == counting.offered
+
+
+@pytest.mark.parametrize("way", [copy.deepcopy, lambda graph: pickle.loads(pickle.dumps(graph))])
+def test_deep_copies_take_no_counter_along(way: Any) -> None:
+    copies = []
+
+    @basic.graph_rewriter
+    def copies_it(fgraph: FunctionGraph) -> None:
+        copies.append(way(fgraph))
+
+    with trace_rewrites():
+        rewrite(chain(2), copies_it)
+    assert not any(isinstance(f, _trace_hooks.Counter) for f in copies[0]._features)
+
+
+class Unprintable(NodeRewriter):
+    def transform(self, fgraph: Any, node: Any, enforce_tracks: bool = False) -> Any:
+        return None
+
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+
+def test_a_rewriter_that_cannot_be_printed() -> None:
+    with trace_rewrites() as trace:
+        rewrite(chain(2), in2out(Unprintable()))
+    assert [total.name for total in trace.rewriters] == ["Unprintable"]
+
+
+def test_reading_that_fails_loses_nothing() -> None:
+    with trace_rewrites() as trace:
+        rewrite(chain(2), in2out(Unprintable()))
+    broken = mock.patch("pytensor_fuse._trace._name", side_effect=MemoryError)
+    with broken, pytest.raises(MemoryError):
+        str(trace)
+    assert len(trace.outside) == 1
+
+
+@pytest.mark.parametrize(("name", "text"), [(3, "3"), (None, None), ("a\ud800b", "a\ud800b")])
+def test_names_of_any_kind(name: Any, text: str | None, tmp_path: Any) -> None:
+    x = pt.vector("x")
+    with trace_rewrites() as trace:
+        pytensor.function([x], x + 1, mode=Mode("py", None), name=name)
+    assert trace.calls[0].name == text
+    assert str(trace)
+    trace.to_html(tmp_path / "trace.html")
+    if text is not None:
+        shown = text.replace("\ud800", "\\ud800")
+        assert shown in (tmp_path / "trace.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("key", ["calls", "outside"])
+@pytest.mark.parametrize("value", [["x"], [None], [{"is": "pass", "inner": ["x"]}]])
+def test_malformed_dicts(trace: Trace, key: str, value: Any) -> None:
+    with pytest.raises(ValueError, match="not a whole trace"):
+        Trace.from_dict({**trace.to_dict(), key: value})

@@ -48,8 +48,9 @@ Run a Python program, unchanged, with the fusion pass of pytensor_fuse on.
                      see plan --help
   -h, --help         show this text
 
-The exit code is that of the program; 2 if the command line is wrong or a file
-cannot be read or written, 1 if there is no such module.
+The exit code is that of the program, even if the trace cannot be written when
+it ends; before it starts, 2 if the command line is wrong or a file cannot be
+read or written, and 1 if there is no such module.
 
 If there is a script called audit or plan in the current directory, that is run.
 
@@ -139,7 +140,9 @@ def _trace_later(wanted: _Tracing) -> None:
     process = os.getpid()
 
     def start() -> None:
-        from pytensor_fuse import trace_rewrites
+        # At the exit of a program that was interrupted, no module may be imported that runs source
+        # text, as those do that define dataclasses: Python then forgets the interrupt.
+        from pytensor_fuse import _page, _trace_page, trace_rewrites  # noqa: F401
 
         traces.append(opened.enter_context(trace_rewrites()))
 
@@ -159,8 +162,6 @@ def _trace_later(wanted: _Tracing) -> None:
 
 
 def _report(trace: Trace, wanted: _Tracing) -> None:
-    if wanted.text:
-        sys.stderr.write(f"{trace}\n")
     try:
         if wanted.html is not None:
             trace.to_html(wanted.html)
@@ -170,6 +171,8 @@ def _report(trace: Trace, wanted: _Tracing) -> None:
             _page.write(wanted.json, json.dumps(trace.to_dict(), allow_nan=False))
     except OSError as error:
         _say(f"can't write the trace: {error}")
+    if wanted.text:
+        _write_error(f"{trace}\n")
 
 
 def _run_tool(command: str, arguments: list[str]) -> NoReturn:
@@ -285,4 +288,10 @@ def _fail(message: str, code: int) -> NoReturn:
 
 
 def _say(message: str) -> None:
-    sys.stderr.write(f"pytensor_fuse: {message}\n")
+    _write_error(f"pytensor_fuse: {message}\n")
+
+
+def _write_error(text: str) -> None:
+    # The program may have closed the stream, or put nothing in its place.
+    if sys.stderr is not None and not sys.stderr.closed:
+        sys.stderr.write(text)

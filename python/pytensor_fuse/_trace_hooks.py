@@ -37,12 +37,14 @@ from functools import wraps
 from itertools import count
 from pathlib import Path
 from time import perf_counter
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, Protocol
 from weakref import WeakKeyDictionary
 
 import pytensor
 from pytensor.compile.maker import FunctionMaker
 from pytensor.graph.features import AlreadyThere, Feature
+from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.rewriting.basic import (
     EquilibriumGraphRewriter,
     FromFunctionNodeRewriter,
@@ -60,7 +62,6 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from pytensor.graph.basic import Apply
-    from pytensor.graph.fg import FunctionGraph
     from pytensor.graph.op import Op
 
     Method = Callable[..., Any]
@@ -129,10 +130,13 @@ class Tracks:
         return known[0]
 
 
+def _is_stock(method: Method) -> bool:
+    return (method.__module__ or "").split(".")[0] == "pytensor"
+
+
 def _tracker_of(rewriter: NodeRewriter) -> OpToRewriterTracker | None:
     """Return what knows the ops that ``rewriter`` tracks, if its ``transform`` refuses others."""
-    is_stock = (type(rewriter).transform.__module__ or "").split(".")[0] == "pytensor"
-    if not is_stock or isinstance(rewriter, SequentialNodeRewriter):
+    if not _is_stock(type(rewriter).transform) or isinstance(rewriter, SequentialNodeRewriter):
         return None
     tracker = OpToRewriterTracker()
     try:
@@ -141,10 +145,6 @@ def _tracker_of(rewriter: NodeRewriter) -> OpToRewriterTracker | None:
         # It tracks a union of classes, which no pass but one that asks about each node can run.
         return None
     return None if tracker.untracked_rewrites else tracker
-
-
-# What passes without node rewriters have in the place of a dictionary of their own.
-_NOTHING: dict[Any, Any] = {}
 
 
 def _nothing_tracked(op: Op) -> list[NodeRewriter]:
@@ -163,18 +163,20 @@ class Frame:
         "current",
         "error",
         "fgraph",
-        "fired",
         "frames",
         "group",
         "groups",
+        "has_asked",
         "inside",
         "is_busy",
+        "is_equilibrium",
         "n_after",
         "n_before",
         "n_offered",
         "n_walked",
         "parent",
         "passes",
+        "profiles",
         "removed",
         "requirements",
         "rewriter",
@@ -182,7 +184,6 @@ class Frame:
         "seconds",
         "serial",
         "tallies",
-        "times",
         "told",
         "tracked_by",
         "tracker",
@@ -209,18 +210,19 @@ class Frame:
         self.walk: Tally | None = None
         self.is_busy = False
         self.n_walked = self.n_offered = 0
-        # What tells a pass which node rewriters to try, and the passes that it runs beside these.
+        # Whether PyTensor's own method has asked which node rewriters to try, what tells it while
+        # it runs, and the passes that it runs beside these. Methods of others may want a list.
+        self.is_equilibrium = self.has_asked = False
         self.tracker: OpToRewriterTracker | None = None
         self.tracked_by: Callable[[Op], list[NodeRewriter]] = _nothing_tracked
         self.passes: tuple[GraphRewriter, ...] = ()
         self.asked: dict[int, tuple[list[NodeRewriter], list[Tally]]] = {}
-        # Whether the pass's own profile is known, and what it says of each rewriter.
-        self.told = False
-        self.times: dict[Any, float] = _NOTHING
-        self.fired: Sequence[dict[Any, int]] = ()
+        # How many of the pass's own profiles are known, and what it says of each rewriter.
+        self.told = 0
+        self.profiles: tuple[tuple[dict[Any, float], Sequence[dict[Any, int]]], ...] = ()
         self.frames: list[Frame] = []
         self.tallies: dict[object, Tally] = {}
-        self.rounds: tuple[Any, ...] | None = None
+        self.rounds: tuple[Any, ...] = ()
         self.error: str | None = None
         self.requirements = 0.0
         self.seconds = 0.0
@@ -256,12 +258,13 @@ class Frame:
 
     def settle(self) -> None:
         """Give the records of node rewriters what the pass's own profile says of them."""
-        for rewriter, seconds in self.times.items():
-            if isinstance(rewriter, NodeRewriter):
-                tally = self.tally(rewriter)
-                tally.seconds = seconds
-                tally.fired = sum(counts.get(rewriter, 0) for counts in self.fired)
-        self.times, self.fired = _NOTHING, ()
+        profiles, self.profiles = self.profiles, ()
+        for times, fired in profiles:
+            for rewriter, seconds in times.items():
+                if isinstance(rewriter, NodeRewriter):
+                    tally = self.tally(rewriter)
+                    tally.seconds += seconds
+                    tally.fired += sum(counts.get(rewriter, 0) for counts in fired)
 
     def _add_within(self, seconds: float) -> None:
         tally = self.within
@@ -299,6 +302,14 @@ class Frame:
                     listener.hear(self)
 
 
+def _text_of(name: object) -> str | None:
+    """Return a function's name as text: PyTensor takes any object for one."""
+    try:
+        return None if name is None else str(name)
+    except Exception:
+        return type(name).__name__
+
+
 def _said(error: BaseException) -> str:
     """Return the kind of an error and how its text begins."""
     try:
@@ -330,7 +341,8 @@ class Group:
         self.frame = frame
         self.rewriter = rewriter
         self.tally = tally
-        self.tracker = rewriter.tracker
+        # While PyTensor's own method runs: those of others may want a list.
+        self.tracker: OpToRewriterTracker | None = None
         self.is_open = False
         # The member that is at work, and since when.
         self.running: Tally | None = None
@@ -342,7 +354,7 @@ class Group:
 
         The group stops asking for members when one has, and drops this iterator.
         """
-        rewriters = vars(self.tracker)["get_trackers"](op)
+        rewriters = vars(self.rewriter.tracker)["get_trackers"](op)
         # The tracker keeps one list for each op; so do we, for its address.
         known = self._known.get(id(rewriters))
         if known is None:
@@ -401,6 +413,12 @@ class Counter(Feature):
         """Return what a copy of the graph does not take."""
         return _Nothing()
 
+    def __deepcopy__(self, memo: object) -> Feature:
+        return _Nothing()
+
+    def __reduce__(self) -> tuple[type[Feature], tuple[()]]:
+        return _Nothing, ()
+
 
 # PyTensor asks the class which events it is told of, and takes the time of each.
 Counter._feature_callbacks = frozenset({"on_import", "on_prune"})
@@ -418,17 +436,31 @@ class _State(threading.local):
     # The graph for which a pass is about to run, and since when that is being prepared.
     asked: tuple[FunctionGraph, float] | None = None
 
+    def __reduce__(self) -> str:
+        return "_state"
 
+
+class _Listeners(list[Listener]):
+    def __reduce__(self) -> str:
+        return "_listeners"
+
+
+class _Makers(WeakKeyDictionary[FunctionMaker, Frame]):
+    def __reduce__(self) -> str:
+        return "_makers"
+
+
+# Classes that are pickled by value, methods and all, take what these use along: by name.
 _state = _State()
 # Guards what is below.
 _lock = threading.RLock()
-_listeners: list[Listener] = []
+_listeners = _Listeners()
 # The serial of the latest listener that is open.
 _latest = -1
 # What the classes had before, in the order in which it was replaced.
 _replaced: list[tuple[type, str, object, object]] = []
 # The frames of makers that may still link.
-_makers: WeakKeyDictionary[FunctionMaker, Frame] = WeakKeyDictionary()
+_makers = _Makers()
 # By the address of the rewriter, which the value keeps.
 _tracks: dict[int, Tracks] = {}
 
@@ -524,7 +556,7 @@ def _kinds_of(kind: type) -> Iterator[type]:
 
 def _hook_pass(kind: type) -> None:
     method = vars(kind).get("apply")
-    if not callable(method) or getattr(method, "__isabstractmethod__", False):
+    if not isinstance(method, FunctionType) or getattr(method, "__isabstractmethod__", False):
         return
     if not issubclass(kind, WRAPPERS):
         _replace(kind, "apply", _traced_apply(kind, method))
@@ -532,7 +564,7 @@ def _hook_pass(kind: type) -> None:
 
 def _hook_node_rewriter(kind: type) -> None:
     transform = vars(kind).get("transform")
-    if not callable(transform) or getattr(transform, "__isabstractmethod__", False):
+    if not isinstance(transform, FunctionType) or getattr(transform, "__isabstractmethod__", False):
         return
     if issubclass(kind, SequentialNodeRewriter):
         _replace(kind, "transform", _traced_group(transform))
@@ -542,8 +574,9 @@ def _hook_node_rewriter(kind: type) -> None:
 
 def _hook_maker(kind: type) -> None:
     for name, traced in (("__init__", _traced_init), ("create", _traced_create)):
-        if name in vars(kind):
-            _replace(kind, name, traced(vars(kind)[name]))
+        method = vars(kind).get(name)
+        if isinstance(method, FunctionType):
+            _replace(kind, name, traced(method))
 
 
 def _hook_new(base: type[Any], hook: Callable[[type], None]) -> Callable[..., None]:
@@ -562,43 +595,62 @@ def _traced_apply(kind: type, apply: Method) -> Method:
     state = _state
     is_walk = issubclass(kind, WalkingGraphRewriter)
     is_equilibrium = issubclass(kind, EquilibriumGraphRewriter)
+    asks_one_by_one = is_equilibrium and _is_stock(apply)
+
+    def run(frame: Frame, self: Any, args: Any, kwargs: Any) -> Any:
+        told = frame.told
+        outer = frame.tracker
+        frame.tracker = self.node_tracker if asks_one_by_one else None
+        if asks_one_by_one:
+            frame.has_asked = True
+            frame.tracked_by = vars(self.node_tracker)["get_trackers"]
+        try:
+            result = apply(self, *args, **kwargs)
+        finally:
+            frame.tracker = outer
+        # What a base class's method has told is not told again.
+        if (is_walk or is_equilibrium) and frame.told == told:
+            _take_profile(frame, result)
+        return result
 
     @wraps(apply)
-    def traced(self: Any, fgraph: FunctionGraph, *args: Any, **kwargs: Any) -> Any:
+    def traced(self: Any, /, *args: Any, **kwargs: Any) -> Any:
         parent = state.frame
         if not _listeners and parent is None:
-            return apply(self, fgraph, *args, **kwargs)
+            return apply(self, *args, **kwargs)
+        # The first parameter has any name that its author gave it.
+        fgraph = args[0] if args else next(iter(kwargs.values()), None)
+        if not isinstance(fgraph, FunctionGraph):
+            return apply(self, *args, **kwargs)
         if parent is not None and parent.rewriter is self and parent.fgraph is fgraph:
             # A class's method that calls that of its base class.
-            result = apply(self, fgraph, *args, **kwargs)
-            _take_profile(parent, result)
-            return result
+            return run(parent, self, args, kwargs)
         frame = Frame(parent)
         if state.asked is not None and state.asked[0] is fgraph:
             frame.requirements = frame.began - state.asked[1]
             state.asked = None
         frame.rewriter = self
         frame.fgraph = fgraph
+        frame.is_equilibrium = is_equilibrium
         is_outermost = parent is None or parent.fgraph is not fgraph or parent.counter is None
         if is_outermost:
             counter = Counter()
-            fgraph.attach_feature(counter)
         else:
             assert parent is not None
             assert parent.counter is not None
             counter = parent.counter
         frame.counter = counter
-        if is_walk and self.node_rewriter is not None:
-            frame.walked = self.node_rewriter
-            frame.walk = frame.current = frame.tally(self.node_rewriter)
-            _watch(self.node_rewriter)
+        # A subclass need not have what its base class's constructor sets.
+        walked = getattr(self, "node_rewriter", None) if is_walk else None
+        if walked is not None:
+            frame.walked = walked
+            frame.walk = frame.current = frame.tally(walked)
+            _watch(walked)
         elif is_equilibrium:
-            frame.tracker = self.node_tracker
-            frame.tracked_by = vars(self.node_tracker)["get_trackers"]
-            frame.passes = (
-                *self.global_rewriters,
-                *self.final_rewriters,
-                *self.cleanup_rewriters,
+            frame.passes = tuple(
+                each
+                for name in ("global_rewriters", "final_rewriters", "cleanup_rewriters")
+                for each in getattr(self, name, None) or ()
             )
         if parent is not None and frame.within is not None and self in parent.passes:
             frame.within = None
@@ -608,10 +660,9 @@ def _traced_apply(kind: type, apply: Method) -> Method:
         state.frame = frame
         error: BaseException | None = None
         try:
-            result = apply(self, fgraph, *args, **kwargs)
-            if is_walk or is_equilibrium:
-                _take_profile(frame, result)
-            return result
+            if is_outermost:
+                fgraph.attach_feature(counter)
+            return run(frame, self, args, kwargs)
         except BaseException as raised:
             error = raised
             raise
@@ -641,19 +692,21 @@ def _traced_apply(kind: type, apply: Method) -> Method:
 
 def _take_profile(frame: Frame, result: Any) -> None:
     """Keep what a pass says of its rounds and its node rewriters."""
-    if frame.told or not isinstance(result, tuple):
+    if not isinstance(result, tuple):
         return
     if frame.walk is not None and len(result) == 8:
-        _, frame.walk.fired, _, _, _, frame.walk.seconds, _, _ = result
-        frame.told = True
-    elif frame.tracker is not None and len(result) == 12:
-        _, seconds, fired, _, _, n_nodes, times, *_ = result
-        frame.rounds = tuple(
-            (taken, n, sum(counts.values()))
-            for taken, n, counts in zip(seconds, n_nodes, fired, strict=True)
+        _, fired, _, _, _, spent, _, _ = result
+        frame.walk.fired += fired
+        frame.walk.seconds += spent
+        frame.told += 1
+    elif frame.is_equilibrium and len(result) == 12:
+        _, seconds, counts, _, _, n_nodes, times, *_ = result
+        frame.rounds += tuple(
+            (taken, n, sum(count.values()))
+            for taken, n, count in zip(seconds, n_nodes, counts, strict=True)
         )
-        frame.times, frame.fired = times, fired
-        frame.told = True
+        frame.profiles = (*frame.profiles, (times, counts))
+        frame.told += 1
 
 
 def _traced_rewrite(rewrite: Method) -> Method:
@@ -738,6 +791,7 @@ def _tracks_of(rewriter: NodeRewriter) -> Tracks:
 
 def _traced_group(transform: Method) -> Method:
     state = _state
+    is_stock = _is_stock(transform)
 
     @wraps(transform)
     def traced(
@@ -754,11 +808,16 @@ def _traced_group(transform: Method) -> Method:
         outer = frame.group
         if outer is not None and outer.tally is current:
             # A class's method that calls that of its base class.
-            return transform(self, fgraph, node, *args, **options)
+            known, outer.tracker = outer.tracker, self.tracker if is_stock else None
+            try:
+                return transform(self, fgraph, node, *args, **options)
+            finally:
+                outer.tracker = known
         group = frame.groups.get(id(current))
         if group is None:
             group = frame.groups[id(current)] = Group(frame, self, current)
         frame.group = group
+        group.tracker = self.tracker if is_stock else None
         group.is_open = True
         try:
             found = transform(self, fgraph, node, *args, **options)
@@ -799,7 +858,7 @@ def _traced_init(init: Method) -> Method:
         if (not _listeners and parent is None) or self in _makers:
             init(self, *args, **kwargs)
             return
-        frame = Frame(parent, CallInfo(kwargs.get("name")))
+        frame = Frame(parent, CallInfo(_text_of(kwargs.get("name"))))
         _makers[self] = state.frame = frame
         error: BaseException | None = None
         try:

@@ -61,13 +61,15 @@ def trace_page(trace: Trace) -> str:
             for box in drawn
         ],
     }
-    return _page.page(
+    text = _page.page(
         "Trace of rewriting",
         _body(trace, n_left_out),
         style=_page.asset("trace.css"),
         script=_page.asset("trace.js"),
         data=data,
     )
+    # Names of functions, files and threads may hold halves of pairs, which no file can.
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def flame_chart(outermost: Sequence[TracedPass | TracedCall]) -> tuple[list[Box], float]:
@@ -233,10 +235,11 @@ def _details(each: TracedPass) -> str:
 
 
 def _rewriter_details(rewriter: TracedRewriter, owner: TracedPass) -> str:
+    tried = "?" if rewriter.tried is None else rewriter.tried
     fired = "?" if rewriter.fired is None else rewriter.fired
     where = f"in {owner.name}" if rewriter.group is None else f"in the group {rewriter.group}"
     return (
-        f"{where}: tried {rewriter.tried} times, fired {fired} times, added up\n"
+        f"{where}: tried {tried} times, fired {fired} times, added up\n"
         f"{rewriter.created} nodes created, {rewriter.removed} thrown away"
     )
 

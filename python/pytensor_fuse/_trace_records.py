@@ -16,7 +16,8 @@ class TracedRewriter:
     group
         The name of the group of node rewriters that it is tried by, or None if the pass tries it.
     tried
-        How often it was given a node; nodes of ops that it does not track are not counted.
+        How often it was given a node; nodes of ops that it does not track are not counted. None in
+        an equilibrium whose class has an ``apply`` of its own, which is not watched.
     fired
         How often the graph took what it returned; of a member of a group, how often it returned
         something. None if the pass raised before it could say.
@@ -32,7 +33,7 @@ class TracedRewriter:
 
     name: str
     group: str | None
-    tried: int
+    tried: int | None
     fired: int | None
     seconds: float | None
     own: float | None

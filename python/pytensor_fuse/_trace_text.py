@@ -180,7 +180,7 @@ def _pass_rows(
         quiet.append(each)
         return
     fired = [rewriter.fired for rewriter in each.rewriters if rewriter.group is None]
-    tried = sum(rewriter.tried for rewriter in each.rewriters if rewriter.group is None)
+    tried = [rewriter.tried for rewriter in each.rewriters if rewriter.group is None]
     rows.append(
         [
             f"{indent}{each.name}"
@@ -192,7 +192,7 @@ def _pass_rows(
             str(each.created),
             str(each.removed),
             str(len(each.rounds)) if each.rounds else "",
-            ("?" if None in fired else f"{sum(f or 0 for f in fired)}/{tried}") if fired else "",
+            f"{_sum_text(fired)}/{_sum_text(tried)}" if fired else "",
         ]
     )
     if each.error is not None:
@@ -238,3 +238,7 @@ def seconds_text(value: float) -> str:
     if value >= 1e-3:
         return f"{value * 1e3:.1f} ms"
     return f"{value * 1e6:.0f} us"
+
+
+def _sum_text(numbers: list[int | None]) -> str:
+    return "?" if None in numbers else str(sum(number or 0 for number in numbers))
