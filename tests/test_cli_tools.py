@@ -177,8 +177,11 @@ def test_an_audit_as_a_page(place):
 
 def test_unknown_ops_are_reported(place):
     done = tool(place, "audit", "model.py:strange")
-    assert done.returncode == 0
+    assert done.returncode == _cli.UNKNOWN_OPS
     assert "Strange" in done.stdout
+    [line] = [line for line in done.stderr.splitlines() if line.startswith("pytensor_fuse: the")]
+    assert "does not know these ops: " in line
+    assert "Strange" in line
 
 
 def test_a_plan(place):

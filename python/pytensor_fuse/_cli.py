@@ -39,6 +39,7 @@ NO_NAME = 5
 WRONG_KIND = 6
 CANNOT_WRITE = 7
 CANNOT_REPORT = 8
+UNKNOWN_OPS = 9
 INTERRUPTED = 130
 
 _TARGET = """\
@@ -50,7 +51,7 @@ What the file prints goes to the error stream. Code under if __name__ == "__main
 
 _CODES = f"""\
 exit codes:
-  0    the report is made; ops that it does not know are part of it
+  0    the report is made
   {OURS}    a mistake of pytensor_fuse's own; please report it
   {USAGE}    the command line is wrong
   {NO_FILE}    FILE.py cannot be read
@@ -59,8 +60,11 @@ exit codes:
   {WRONG_KIND}    NAME is nothing that can be reported on
   {CANNOT_WRITE}    an output file cannot be written
   {CANNOT_REPORT}    no report can be made: shapes that cannot be, a model that does not compile
+  {UNKNOWN_OPS}    the audit is made, and there are ops in it that it does not know
   {INTERRUPTED}  interrupted"""
 
+# So many unknown ops are named.
+_NAMED = 5
 # A step that takes longer is named, on a terminal each is.
 _LONG = 2.0
 
@@ -73,14 +77,20 @@ class _ReportError(Exception):
         self.code = code
 
 
+# What is to be printed, if anything, and what is to be said after it.
+_Report = tuple[str | None, _ReportError | None]
+
+
 def run(command: str, arguments: Sequence[str]) -> NoReturn:
     """Do what a command line asks for, and end the process."""
     try:
         options = _parser(command).parse_args(arguments)
         output = _take_output()
-        report = _REPORTS[command](options)
+        report, remark = _REPORTS[command](options)
         if report is not None:
             _print(output, report)
+        if remark is not None:
+            raise remark
     except _ReportError as failure:
         _end(failure.code, str(failure))
     except KeyboardInterrupt:
@@ -95,7 +105,7 @@ def run(command: str, arguments: Sequence[str]) -> NoReturn:
     sys.exit(0)
 
 
-def _audit(options: argparse.Namespace) -> str | None:
+def _audit(options: argparse.Namespace) -> _Report:
     places = _Places(options.html)
     value = _load(options.target)
     from pytensor_fuse._audit import audit
@@ -107,12 +117,17 @@ def _audit(options: argparse.Namespace) -> str | None:
     except ValueError as error:
         raise _ReportError(CANNOT_REPORT, _one_line(error)) from error
     places.write(options.html, found.to_html)
+    remark = None
+    if found.ops.unknown:
+        names = ", ".join(op.name for op in found.ops.unknown[:_NAMED])
+        more = ", ..." if len(found.ops.unknown) > _NAMED else ""
+        remark = _ReportError(UNKNOWN_OPS, f"the audit does not know these ops: {names}{more}")
     if options.json:
-        return _json(found.to_dict())
-    return str(found) if options.html is None else None
+        return _json(found.to_dict()), remark
+    return str(found) if options.html is None else None, remark
 
 
-def _plan(options: argparse.Namespace) -> str | None:
+def _plan(options: argparse.Namespace) -> _Report:
     places = _Places(options.html, options.svg, options.dot)
     value = _load(options.target)
     from pytensor.compile.executor import Function
@@ -135,8 +150,8 @@ def _plan(options: argparse.Namespace) -> str | None:
     places.write(options.svg, lambda path: _page.write(path, plan.to_svg()))
     places.write(options.dot, lambda path: _page.write(path, plan.to_dot()))
     if options.json:
-        return _json(_plan_dict(plan))
-    return None if options.html or options.svg or options.dot else str(plan)
+        return _json(_plan_dict(plan)), None
+    return None if options.html or options.svg or options.dot else str(plan), None
 
 
 _REPORTS = {"audit": _audit, "plan": _plan}
