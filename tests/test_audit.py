@@ -96,7 +96,7 @@ def test_nothing_is_changed_and_each_node_is_counted_once(program: Program) -> N
 def test_a_compiled_function_still_works(mode: str) -> None:
     x, w = pt.matrix("x"), pt.matrix("w")
     states = pytensor.scan(
-        lambda row, w: pt.tanh(w.dot(row)), [x], non_sequences=[w], return_updates=False
+        lambda row, w: pt.tanh((w * row).sum(axis=1)), [x], non_sequences=[w], return_updates=False
     )
     function = pytensor.function([x, w], states.sum(), mode=get_mode(mode), name="<net & co>")
     values = np.ones((5, 3)), np.eye(3)
