@@ -20,7 +20,7 @@ from pytensor.link.numba.linker import NumbaLinker
 
 from pytensor_fuse import _compat
 from pytensor_fuse._audit_shapes import sparse_parts
-from pytensor_fuse._audit_text import bounded, paragraphs, table
+from pytensor_fuse._audit_text import bounded, paragraphs, place, table
 from pytensor_fuse._identity import term
 
 if TYPE_CHECKING:
@@ -31,9 +31,6 @@ if TYPE_CHECKING:
 
     from pytensor_fuse._audit_graph import GraphContext
     from pytensor_fuse._core import Term
-
-# Between a node and the node in its inner graph.
-_IN = " > "
 
 # The bytes of an array that Numba makes part of the code: `size_limit` in `make_constant_array`.
 _LONGEST = 10**6
@@ -69,7 +66,7 @@ class CacheCulprit:
         return {"name": self.name, "path": list(self.path), "why": self.why}
 
     def __str__(self) -> str:
-        return f"{_IN.join((*self.path, self.name))}: {self.why}"
+        return f"{place(self.path, self.name)}: {self.why}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,7 +119,7 @@ class CachingSection:
 
     def html(self) -> str:
         """Return the body of the section."""
-        rows = [(_IN.join((*c.path, c.name)), c.why) for c in self.culprits]
+        rows = [(place(c.path, c.name), c.why) for c in self.culprits]
         listed = table(("node", "why"), rows) if rows else ""
         return paragraphs([self._summary()]) + listed
 

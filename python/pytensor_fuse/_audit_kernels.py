@@ -14,7 +14,7 @@ from pytensor.tensor.elemwise import CAReduce, DimShuffle, Elemwise
 
 from pytensor_fuse import _compat
 from pytensor_fuse._audit_graph import op_name
-from pytensor_fuse._audit_text import bounded, count, paragraphs, size, table
+from pytensor_fuse._audit_text import bounded, count, paragraphs, place, size, table
 from pytensor_fuse._identity import intern_graph, term
 from pytensor_fuse._plan import plan_fusion
 from pytensor_fuse._targets import Target, max_operands
@@ -101,10 +101,10 @@ class KernelCost:
         return self.nbytes * self.times
 
     def __str__(self) -> str:
-        place = " > ".join((*self.path, self.name))
         ops = [f"{name} x{n}" if n > 1 else name for name, n in self.scalar_ops.items()]
         text = (
-            f"{place}: {count(self.scalar_nodes, 'scalar op')} ({_some(ops, 6)}), "
+            f"{place(self.path, self.name)}: "
+            f"{count(self.scalar_nodes, 'scalar op')} ({_some(ops, 6)}), "
             f"{self.arrays_read} in ({_some(self.reads, 4)}), {self.arrays_written} out"
         )
         if self.nbytes is not None:
@@ -204,7 +204,7 @@ class KernelsSection:
             k = self.kernels[i]
             rows.append(
                 (
-                    " > ".join((*k.path, k.name)),
+                    place(k.path, k.name),
                     k.scalar_nodes,
                     _some([f"{op} x{n}" if n > 1 else op for op, n in k.scalar_ops.items()], 6),
                     _some(k.reads, 4),

@@ -28,7 +28,7 @@ from pytensor.tensor.linalg.summary import Det, SLogDet
 from pytensor.tensor.math import Dot
 from pytensor.tensor.random.basic import MvNormalRV
 
-from pytensor_fuse._audit_text import SHOWN_LINES, bounded, count, paragraphs, table
+from pytensor_fuse._audit_text import SHOWN_LINES, bounded, count, paragraphs, place, table
 from pytensor_fuse._audit_values import Values, is_pytensors, passes
 
 if TYPE_CHECKING:
@@ -41,9 +41,6 @@ if TYPE_CHECKING:
     from pytensor_fuse._audit_shapes import Lengths
     from pytensor_fuse._audit_values import Matrix
     from pytensor_fuse._core import Term
-
-# Between a node and the node in its inner graph.
-_IN = " > "
 
 _ALL_WORK = "all work on matrices"
 
@@ -196,11 +193,11 @@ class InverseProduct:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain types that JSON can hold."""
-        where = _IN.join((*self.path, self.name))
+        where = place(self.path, self.name)
         return {"inverse": _name(self.inverse), "product": where}
 
     def __str__(self) -> str:
-        return f"{' / '.join((*self.path, self.name))} multiplies by {_name(self.inverse)}"
+        return f"{place(self.path, self.name)} multiplies by {_name(self.inverse)}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,7 +222,7 @@ class UnknownWork:
         return {"name": self.name, "path": list(self.path), "why": self.why}
 
     def __str__(self) -> str:
-        return f"{' / '.join((*self.path, self.name))}: {self.why}"
+        return f"{place(self.path, self.name)}: {self.why}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -664,7 +661,7 @@ def _first_holders(values: Values, wanted: set[Term]) -> dict[Term, tuple[str, V
             value = graph.of(variable)
             if value in wanted and value not in holders:
                 holders[value] = (
-                    _IN.join((*context.path, context.variable_name(variable))),
+                    place(context.path, context.variable_name(variable)),
                     variable,
                 )
     return holders
@@ -678,7 +675,7 @@ def _number(n: int | None) -> str:
 
 
 def _name(work: MatrixWork) -> str:
-    return _IN.join((*work.path, work.name))
+    return place(work.path, work.name)
 
 
 def _names(work: Iterable[MatrixWork]) -> list[str]:

@@ -27,7 +27,7 @@ from pytensor.tensor.type_other import NoneTypeT, SliceType
 from pytensor_fuse import _compat
 from pytensor_fuse._audit_aliases import Aliases, NotInPlace, fits
 from pytensor_fuse._audit_shapes import is_sparse, stream_shapes
-from pytensor_fuse._audit_text import bounded, count, paragraphs, size, table
+from pytensor_fuse._audit_text import bounded, count, paragraphs, place, size, table
 from pytensor_fuse._page import escape
 from pytensor_fuse._targets import Target
 from pytensor_fuse._write_ops import WriteJoin, WriteSplit
@@ -346,7 +346,7 @@ class MemorySection:
                 table(
                     ("node", "what", "size", "why"),
                     [
-                        (" > ".join((*c.path, c.node)), c.kind.value, size(c.nbytes), c.why)
+                        (place(c.path, c.node), c.kind.value, size(c.nbytes), c.why)
                         for c in self.copies
                     ],
                     numbers=(2,),

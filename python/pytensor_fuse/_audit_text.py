@@ -37,6 +37,11 @@ def count(n: int, noun: str, plural: str | None = None) -> str:
     return f"{n:,} {noun if n == 1 else plural or noun + 's'}"
 
 
+def place(path: Sequence[str], name: str) -> str:
+    """Return where a node is: its name, after those of the nodes in whose inner graphs it is."""
+    return " > ".join((*path, name))
+
+
 def bounded(
     items: Sequence[T], line: Callable[[T], str], what: str, shown: int = SHOWN_LINES
 ) -> list[str]:

@@ -142,7 +142,7 @@ def _trace_later(wanted: _Tracing) -> None:
     def start() -> None:
         # At the exit of a program that was interrupted, no module may be imported that runs source
         # text, as those do that define dataclasses: Python then forgets the interrupt.
-        from pytensor_fuse import _page, _trace_page, trace_rewrites  # noqa: F401
+        from pytensor_fuse import _page, _trace_page, trace_rewrites  # noqa: F401  # Loaded early.
 
         traces.append(opened.enter_context(trace_rewrites()))
 
