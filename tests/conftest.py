@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
-from browser import Browser, start_browser
+from support.browser import Browser, start_browser
 
 
 def _use_own_compiledir() -> None:

@@ -16,7 +16,7 @@ from pytensor.link.vm import VMLinker
 from pytensor.tensor.rewriting.elemwise import elemwise_max_operands_fct
 
 import pytensor_fuse
-from graphs import deep_small_kernels, fingerprint, reverse
+from support.graphs import deep_small_kernels, fingerprint, reverse
 
 
 def graph_without_c_code() -> FunctionGraph:

@@ -13,7 +13,7 @@ does ``PYTENSOR_FUSE=0`` in the environment. `plan_fusion` shows what the pass w
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from pytensor_fuse import _startup
+from pytensor_fuse._activation import startup
 from pytensor_fuse._core import __version__
 from pytensor_fuse._errors import (
     DigestError,
@@ -25,14 +25,20 @@ from pytensor_fuse._errors import (
 
 if TYPE_CHECKING:
     from pytensor_fuse import graph
-    from pytensor_fuse._audit import Audit, audit
-    from pytensor_fuse._freeze import FrozenGraph, FrozenNode, FrozenVariable, freeze, same_graph
-    from pytensor_fuse._joins import JoinReason
+    from pytensor_fuse._activation.registration import disable, enable, enabled, is_enabled
+    from pytensor_fuse._audit.audit import Audit, audit
+    from pytensor_fuse._fusion.why_not import Reason, WhyNot
+    from pytensor_fuse._identity.frozen import (
+        FrozenGraph,
+        FrozenNode,
+        FrozenVariable,
+        freeze,
+        same_graph,
+    )
+    from pytensor_fuse._joins.eliminate import JoinReport, explain_joins
+    from pytensor_fuse._joins.planning import JoinReason
     from pytensor_fuse._plan import FusionPlan, Kernel, PlanStats, plan_fusion
-    from pytensor_fuse._registration import disable, enable, enabled, is_enabled
-    from pytensor_fuse._trace import Trace, TraceDiff, trace_rewrites
-    from pytensor_fuse._why_not import Reason, WhyNot
-    from pytensor_fuse._write_streams import JoinReport, explain_joins
+    from pytensor_fuse._trace.trace import Trace, TraceDiff, trace_rewrites
 
 __all__ = [
     "Audit",
@@ -71,16 +77,16 @@ __all__ = [
 
 # The modules below import PyTensor, which the package must not do by itself: see `_startup`.
 _HOMES = {
-    **dict.fromkeys(("Audit", "audit"), "_audit"),
+    **dict.fromkeys(("Audit", "audit"), "_audit.audit"),
     **dict.fromkeys(
-        ("FrozenGraph", "FrozenNode", "FrozenVariable", "freeze", "same_graph"), "_freeze"
+        ("FrozenGraph", "FrozenNode", "FrozenVariable", "freeze", "same_graph"), "_identity.frozen"
     ),
     **dict.fromkeys(("FusionPlan", "Kernel", "PlanStats", "plan_fusion"), "_plan"),
-    **dict.fromkeys(("Reason", "WhyNot"), "_why_not"),
-    "JoinReason": "_joins",
-    **dict.fromkeys(("JoinReport", "explain_joins"), "_write_streams"),
-    **dict.fromkeys(("Trace", "TraceDiff", "trace_rewrites"), "_trace"),
-    **dict.fromkeys(("disable", "enable", "enabled", "is_enabled"), "_registration"),
+    **dict.fromkeys(("Reason", "WhyNot"), "_fusion.why_not"),
+    "JoinReason": "_joins.planning",
+    **dict.fromkeys(("JoinReport", "explain_joins"), "_joins.eliminate"),
+    **dict.fromkeys(("Trace", "TraceDiff", "trace_rewrites"), "_trace.trace"),
+    **dict.fromkeys(("disable", "enable", "enabled", "is_enabled"), "_activation.registration"),
 }
 
 
@@ -100,16 +106,16 @@ def __dir__() -> list[str]:
 
 def load_ipython_extension(ipython: object) -> None:
     """Switch the pass on: what ``%load_ext pytensor_fuse`` calls."""
-    from pytensor_fuse._registration import enable
+    from pytensor_fuse._activation.registration import enable
 
     enable()
 
 
 def unload_ipython_extension(ipython: object) -> None:
     """Switch the pass off: what ``%unload_ext pytensor_fuse`` calls."""
-    from pytensor_fuse._registration import disable
+    from pytensor_fuse._activation.registration import disable
 
     disable()
 
 
-_startup.start()
+startup.start()

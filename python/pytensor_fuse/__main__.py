@@ -2,7 +2,7 @@
 
 import sys
 
-from pytensor_fuse._runner import main
+from pytensor_fuse._cli.runner import main
 
 if __name__ == "__main__":
     main(sys.argv[1:])

@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Any, overload
 
 from pytensor.graph.fg import FunctionGraph
 
-from pytensor_fuse._apply import apply_clusters
-from pytensor_fuse._dot import dot
-from pytensor_fuse._drawing import Drawing, draw
 from pytensor_fuse._errors import StalePlanError
-from pytensor_fuse._extract import extract, plan
-from pytensor_fuse._page import escape, write
-from pytensor_fuse._picture import Picture, picture
-from pytensor_fuse._plan_page import figures_table, plan_page
-from pytensor_fuse._svg import svg
-from pytensor_fuse._targets import Target, resolve_target
-from pytensor_fuse._targets import max_operands as default_limit
-from pytensor_fuse._why_not import WhyNot, why_not
+from pytensor_fuse._fusion.apply import apply_clusters
+from pytensor_fuse._fusion.extract import extract, plan
+from pytensor_fuse._fusion.why_not import WhyNot, why_not
+from pytensor_fuse._pictures.dot import dot
+from pytensor_fuse._pictures.drawing import Drawing, draw
+from pytensor_fuse._pictures.page import figures_table, plan_page
+from pytensor_fuse._pictures.picture import Picture, picture
+from pytensor_fuse._pictures.svg import svg
+from pytensor_fuse._pytensor.targets import Target, resolve_target
+from pytensor_fuse._pytensor.targets import max_operands as default_limit
+from pytensor_fuse._reports.page import escape, write
 
 if TYPE_CHECKING:
     import os
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pytensor.link.basic import Linker
 
     from pytensor_fuse import _core
-    from pytensor_fuse._extract import ExtractedGraph
+    from pytensor_fuse._fusion.extract import ExtractedGraph
 
 # Operand counts are 32-bit ids in the planner.
 _MAX_OPERANDS = 2**32 - 1

@@ -1,5 +1,5 @@
 //! What the planner needs of a graph, as integer arrays; their meaning is for
-//! `pytensor_fuse._extract` to say.
+//! `pytensor_fuse._fusion.extract` to say.
 
 use pyo3::intern;
 use pyo3::prelude::*;

@@ -1,4 +1,4 @@
-//! A graph as flat integer rows, to be interned; their meaning is for `pytensor_fuse._freeze` to
+//! A graph as flat integer rows, to be interned; their meaning is for `pytensor_fuse._identity.frozen` to
 //! say.
 
 use pyo3::intern;

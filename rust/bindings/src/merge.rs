@@ -1,5 +1,5 @@
 //! The graph that merging looks at: PyTensor's objects as ids that stay the same from one look-up to
-//! the next. What makes ops, constants and types the same is for `pytensor_fuse._merge` to say.
+//! the next. What makes ops, constants and types the same is for `pytensor_fuse._merging.feature` to say.
 
 use pyo3::exceptions::PyKeyError;
 use pyo3::gc::{PyTraverseError, PyVisit};

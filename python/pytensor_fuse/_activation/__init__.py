@@ -1,0 +1,1 @@
+"""What importing and enabling the package change in PyTensor, and when."""

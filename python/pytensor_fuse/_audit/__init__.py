@@ -1,0 +1,1 @@
+"""Audits: what a compiled function or a graph costs, and where it could cost less."""

@@ -1,0 +1,195 @@
+"""Audits: what a compiled function or a graph costs, and where it could cost less."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, overload
+
+from pytensor.compile.executor import Function
+
+from pytensor_fuse._audit.graph import graph_context, short
+from pytensor_fuse._audit.sections.cache import CachingSection, audit_cache
+from pytensor_fuse._audit.sections.kernels import KernelsSection, audit_kernels
+from pytensor_fuse._audit.sections.matrices import MatricesSection, audit_matrices
+from pytensor_fuse._audit.sections.memory import MemorySection, audit_memory
+from pytensor_fuse._audit.sections.ops import OpsSection, audit_ops
+from pytensor_fuse._pytensor.targets import Target
+from pytensor_fuse._reports import page
+from pytensor_fuse._reports.tables import count
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Mapping, Sequence
+
+    from pytensor.graph.basic import Variable
+    from pytensor.graph.fg import FunctionGraph
+
+    from pytensor_fuse._audit.graph import GraphContext, Section
+
+
+@dataclass(frozen=True, eq=False)
+class Audit:
+    """What `audit` found. Printed, it is a report of a screen or two, most telling parts first.
+
+    Nodes are named by their place in the order in which they run, and their op.
+
+    Attributes
+    ----------
+    title
+        What was audited.
+    matrices
+        Expensive work on matrices, and what of it could be shared.
+    memory
+        What is allocated, copied and done in place, and the most that is live at once.
+    kernels
+        The kernels: what each computes, reads and writes, and which are equal.
+    caching
+        Whether Numba's compilation can be kept for other processes.
+    ops
+        What the graph is made of, and the ops that the audit does not know.
+    """
+
+    title: str
+    matrices: MatricesSection
+    memory: MemorySection
+    kernels: KernelsSection
+    caching: CachingSection
+    ops: OpsSection
+
+    @property
+    def _sections(self) -> tuple[tuple[str, Section], ...]:
+        return (
+            ("matrices", self.matrices),
+            ("memory", self.memory),
+            ("kernels", self.kernels),
+            ("caching", self.caching),
+            ("ops", self.ops),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all of it as plain types, which JSON can hold."""
+        return {"title": self.title} | {name: section.to_dict() for name, section in self._sections}
+
+    @overload
+    def to_html(self) -> str: ...
+
+    @overload
+    def to_html(self, path: str | os.PathLike[str]) -> None: ...
+
+    def to_html(self, path: str | os.PathLike[str] | None = None) -> str | None:
+        """Write the audit as a page of its own, or return that page.
+
+        Raises
+        ------
+        OSError
+            If the file cannot be written.
+        """
+        figures = [
+            (f"{self.ops.nodes:,}", "nodes"),
+            (f"{len(self.kernels.kernels):,}", "kernels"),
+            (self.memory.peak.figure, "live at the peak"),
+            (f"{len(self.memory.copies):,}", "copies"),
+            (f"{sum(self.matrices.counts.values()):,}", "cubic operations"),
+            (f"{len(self.ops.unknown):,}", "unknown ops"),
+        ]
+        tiles = "".join(
+            f"<li><b>{page.escape(figure)}</b><span>{page.escape(what)}</span></li>"
+            for figure, what in figures
+        )
+        body = "".join(
+            f"<section><h2>{page.escape(name.capitalize())}</h2>{section.html()}</section>"
+            for name, section in self._sections
+        )
+        head = f'<h1>{page.escape(self.title)}</h1><ul class="figures">{tiles}</ul>'
+        text = page.page(
+            self.title, f"<main>{head}{body}</main>", style=page.asset(__package__, "audit.css")
+        )
+        if path is None:
+            return text
+        page.write(path, text)
+        return None
+
+    def __str__(self) -> str:
+        lines = [self.title]
+        for name, section in self._sections:
+            lines.append(name)
+            lines += [f"  {line}" for line in section.lines()]
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return f"<{self.title}>"
+
+    def _repr_html_(self) -> str:
+        """Return the report for a notebook."""
+        return f"<pre>{page.escape(self)}</pre>"
+
+
+def audit(
+    compiled: Function | FunctionGraph,
+    *,
+    shapes: Mapping[Variable[Any, Any] | str, Sequence[int | None]] | None = None,
+) -> Audit:
+    """Say what a compiled function or a graph costs. Nothing is changed, and nothing is run.
+
+    Parameters
+    ----------
+    compiled
+        What `pytensor.function` returns, or a graph.
+    shapes
+        Shapes of inputs, by variable or name; None in a shape stands for a length that is not
+        known. The shapes of all other arrays are worked out from these, and from static types and
+        constants, as far as that is sure; shared variables that are not updated count as they are
+        now. Sizes are in bytes, and those that do not follow are None.
+
+    Returns
+    -------
+    Audit
+        The same for the same graph, but for ``caching.stored``, which is about what earlier calls
+        of the function have left on disk.
+
+    Raises
+    ------
+    TypeError
+        If ``compiled`` is neither a function nor a graph, or ``shapes`` is of the wrong type.
+    ValueError
+        If ``shapes`` names what is no input, contradicts the type of one, or then the lengths that
+        an Elemwise node reads differ, or a result contradicts its type. Whether other nodes can
+        run on such shapes is not checked.
+
+    Notes
+    -----
+    O(nodes + edges), but for the reachability that work in place asks for, which is O(nodes^2)
+    bits. Inner graphs are part of it.
+
+    Examples
+    --------
+    >>> import pytensor.tensor as pt
+    >>> from pytensor.graph.fg import FunctionGraph
+    >>> from pytensor_fuse import audit
+    >>> x = pt.vector("x")
+    >>> found = audit(FunctionGraph([x], [pt.exp(pt.sin(x))]), shapes={"x": (1000,)})
+    >>> [(kernel.name, kernel.bytes_written) for kernel in found.kernels.kernels]
+    [('0: Sin', 8000), ('1: Exp', 8000)]
+    >>> found.memory.peak.nbytes
+    16000
+    """
+    context = graph_context(compiled, shapes)
+    return Audit(
+        title=_title(context),
+        matrices=audit_matrices(context),
+        memory=audit_memory(context),
+        kernels=audit_kernels(context),
+        caching=audit_cache(context),
+        ops=audit_ops(context),
+    )
+
+
+def _title(context: GraphContext) -> str:
+    if context.function is None:
+        what = "a graph"
+    else:
+        name = context.function.name
+        what = "a function" if name is None else f"the function {short(name)}"
+        if context.target is not Target.STRICT:
+            what += f", compiled for {context.target.value}"
+    return f"Audit of {what}: {count(len(context.order), 'node')}"

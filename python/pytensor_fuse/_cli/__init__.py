@@ -1,0 +1,1 @@
+"""``python -m pytensor_fuse``: a runner of programs, and reports about files."""

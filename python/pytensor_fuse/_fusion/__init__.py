@@ -1,0 +1,1 @@
+"""Elementwise fusion: extract -> plan -> apply."""

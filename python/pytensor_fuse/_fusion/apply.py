@@ -1,0 +1,106 @@
+"""From planned clusters to Composite kernels in the graph."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from pytensor.graph.basic import Apply
+from pytensor.scalar.basic import get_scalar_type
+
+from pytensor_fuse._fusion.kernels import kernel_cache
+from pytensor_fuse._identity import terms
+from pytensor_fuse._pytensor.composites import build_kernel
+from pytensor_fuse._pytensor.edits import replace_all, report
+
+if TYPE_CHECKING:
+    from pytensor.graph.basic import Variable
+    from pytensor.graph.fg import FunctionGraph
+    from pytensor.tensor.elemwise import Elemwise
+
+    from pytensor_fuse import _core
+    from pytensor_fuse._fusion.extract import ExtractedGraph
+
+
+def apply_clusters(
+    fgraph: FunctionGraph, graph: ExtractedGraph, clusters: _core.FusedClusters, reason: str
+) -> int:
+    """Replace each cluster by one Elemwise of a Composite; return the number of kernels made.
+
+    The graph is validated once, after all replacements; if it is refused, it is as it was before
+    and the error is raised.
+    """
+    new_nodes, replacements = make_nodes(graph, clusters)
+    nodes = graph.arrays.nodes
+    old_nodes = [nodes[i] for i in clusters.fused_nodes()]
+    replace_all(fgraph, new_nodes, replacements, old_nodes, reason)
+    report(replacements, reason)
+    return len(new_nodes)
+
+
+def make_nodes(
+    graph: ExtractedGraph, clusters: _core.FusedClusters
+) -> tuple[list[Apply[Any]], list[tuple[Variable[Any, Any], Variable[Any, Any]]]]:
+    """Make the kernels' apply nodes, which read each other's results and none of the old ones.
+
+    Returns
+    -------
+    nodes
+        In topological order.
+    replacements
+        Pairs of an old result and the new one that takes its place.
+    """
+    arrays = graph.arrays
+    variables = arrays.variables
+    ops = [None if kind is None else terms.term(kind.node.op) for kind in graph.kinds]
+    types = [terms.term(get_scalar_type(dtype)) for dtype in arrays.dtypes]
+    builder = _Builder(graph)
+    new_of: dict[int, Variable[Any, Any]] = {}
+    nodes, replacements = [], []
+    for structure, members, inputs, outputs in clusters.kernels(arrays, terms.table, ops, types):
+        op = kernel_cache.get(structure)
+        if op is None:
+            op = kernel_cache.add(structure, builder.build(members, inputs, outputs))
+        results = [_like(variables[i]) for i in outputs]
+        nodes.append(Apply(op, [new_of.get(i, variables[i]) for i in inputs], results))
+        for i, result in zip(outputs, results, strict=True):
+            new_of[i] = result
+            replacements.append((variables[i], result))
+    return nodes, replacements
+
+
+class _Builder:
+    """Builds the kernels of one graph that no earlier graph had."""
+
+    def __init__(self, graph: ExtractedGraph) -> None:
+        self._graph = graph
+
+    @cached_property
+    def _signatures(self) -> list[int]:
+        return self._graph.arrays.signatures
+
+    @cached_property
+    def _dtypes(self) -> list[str]:
+        return self._graph.arrays.dtypes
+
+    def build(self, members: list[int], inputs: list[int], outputs: list[int]) -> Elemwise:
+        """Build the kernel of these nodes, input variables and output variables."""
+        arrays = self._graph.arrays
+        operand = {variable: (False, position) for position, variable in enumerate(inputs)}
+        steps = []
+        for step, node in enumerate(members):
+            kind = self._graph.kinds[self._signatures[node]]
+            assert kind is not None, "a node without a kind is never fused"
+            steps.append((kind, [operand[variable] for variable in arrays.inputs(node)]))
+            operand[arrays.outputs(node)[0]] = (True, step)
+        dtypes = [self._dtypes[arrays.dtype(variable)] for variable in inputs]
+        return build_kernel(dtypes, steps, [operand[variable][1] for variable in outputs])
+
+
+def _like(old: Variable[Any, Any]) -> Variable[Any, Any]:
+    """Make a variable of the type, name and stack trace of ``old``."""
+    new: Variable[Any, Any] = old.type.make_variable(name=old.name)
+    trace = getattr(old.tag, "trace", None)
+    if trace is not None:
+        new.tag.trace = trace
+    return new

@@ -1,0 +1,30 @@
+"""The whole pass: extract -> plan -> apply."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pytensor_fuse._fusion.apply import apply_clusters
+from pytensor_fuse._fusion.extract import extract, plan
+from pytensor_fuse._pytensor.targets import max_operands, resolve_target
+
+if TYPE_CHECKING:
+    from pytensor.graph.fg import FunctionGraph
+
+
+def fuse(fgraph: FunctionGraph, reason: str) -> tuple[int, int]:
+    """Fuse the Elemwise nodes of ``fgraph`` for the mode that it is being compiled for.
+
+    Returns
+    -------
+    n_kernels
+        Kernels made.
+    n_replaced
+        Nodes that they replace.
+    """
+    n_before = len(fgraph.apply_nodes)
+    target = resolve_target(None, fgraph)
+    graph = extract(fgraph)
+    clusters = plan(graph, target, max_operands(target))
+    n_kernels = apply_clusters(fgraph, graph, clusters, reason)
+    return n_kernels, n_before - len(fgraph.apply_nodes) + n_kernels

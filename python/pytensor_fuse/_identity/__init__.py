@@ -1,0 +1,1 @@
+"""What makes things the same: contents, terms, interned and frozen graphs, value numbering."""

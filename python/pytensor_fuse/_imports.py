@@ -1,0 +1,74 @@
+"""Calling back once a module has been imported, without importing it."""
+
+from __future__ import annotations
+
+import sys
+from importlib.abc import Loader, MetaPathFinder
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
+
+
+def after_import(name: str, callback: Callable[[], object]) -> None:
+    """Call ``callback`` now if the module is imported already, else as soon as it has been."""
+    if name in sys.modules:
+        callback()
+    else:
+        sys.meta_path.insert(0, _ImportHook(name, callback))
+
+
+class _ImportHook(MetaPathFinder):
+    """Finds one module as the other finders do, and calls back once it has been imported."""
+
+    def __init__(self, name: str, callback: Callable[[], object]) -> None:
+        self._name = name
+        self._callback = callback
+
+    def find_spec(
+        self,
+        fullname: str,
+        path: Sequence[str] | None,
+        target: ModuleType | None = None,
+    ) -> ModuleSpec | None:
+        if fullname != self._name:
+            return None
+        for finder in sys.meta_path:
+            if finder is self or not hasattr(finder, "find_spec"):
+                continue
+            spec = finder.find_spec(fullname, path, target)
+            if spec is not None:
+                if spec.loader is not None:
+                    spec.loader = _HookedLoader(spec.loader, self._imported)
+                return spec
+        return None
+
+    def _imported(self) -> None:
+        # Not removed before: an import that fails may be tried again.
+        if self in sys.meta_path:
+            sys.meta_path.remove(self)
+            self._callback()
+
+
+class _HookedLoader(Loader):
+    """Does as another loader, then calls back."""
+
+    def __init__(self, loader: Loader, imported: Callable[[], None]) -> None:
+        self._loader = loader
+        self._imported = imported
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        return self._loader.create_module(spec)
+
+    def exec_module(self, module: ModuleType) -> None:
+        # The module keeps its own loader: those who look for its source or data ask that.
+        module.__loader__ = self._loader
+        if module.__spec__ is not None:
+            module.__spec__.loader = self._loader
+        self._loader.exec_module(module)
+        self._imported()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._loader, name)

@@ -1,0 +1,1 @@
+"""Joins whose streams are written straight into the result."""

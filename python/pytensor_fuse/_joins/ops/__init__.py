@@ -1,0 +1,1 @@
+"""The ops by which kernels write into the result of a join."""

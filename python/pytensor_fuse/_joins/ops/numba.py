@@ -1,0 +1,337 @@
+"""Numba's implementations of the ops of `_write_ops`. Imported only once Numba's dispatch is."""
+
+from __future__ import annotations
+
+import mmap
+import os
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numba.core import cgutils, types
+from numba.core.extending import intrinsic, overload
+from numba.core.runtime.nrtdynmod import _meminfo_struct_type
+from numba.np.arrayobj import make_array, populate_array
+from pytensor.link.numba.cache import compile_numba_function_src
+from pytensor.link.numba.dispatch.basic import (
+    default_hash_key_from_props,
+    numba_njit,
+    register_funcify_and_cache_key,
+    register_funcify_default_op_cache_key,
+)
+
+from pytensor_fuse._joins.ops.write import (
+    MISMATCH,
+    NEGATIVE,
+    SLOT_MISMATCH,
+    STATIC,
+    VALUE,
+    WriteFill,
+    WriteJoin,
+    WriteSplit,
+)
+
+if TYPE_CHECKING:
+    from pytensor.graph.basic import Apply
+
+# Part of the cache keys: raise it when the code that is made changes.
+_VERSION = 5
+
+# As NumPy does for its own arrays, and unless it is told not to: the first touch of memory that the
+# system gives out in small pages takes longer than all else that a cheap kernel does there.
+_USES_HUGE_PAGES = (
+    hasattr(mmap, "MADV_HUGEPAGE") and os.environ.get("NUMPY_MADVISE_HUGEPAGE", "1") != "0"
+)
+_MIN_HUGE_BYTES = 1 << 22
+_advise = types.ExternalFunction("madvise", types.intc(types.intp, types.intp, types.intc))
+
+
+@intrinsic
+def _end_of_memory(typingctx: Any, array: Any) -> Any:
+    """Return where the memory ends that an array keeps, or 0 if Numba did not allocate it."""
+    signature = types.intp(array)
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        memory = make_array(signature.args[0])(context, builder, args[0]).meminfo
+        word = context.get_value_type(types.intp)
+        end = cgutils.alloca_once_value(builder, word(0))
+        with builder.if_then(cgutils.is_not_null(builder, memory)):
+            record = builder.bitcast(memory, _meminfo_struct_type.as_pointer())
+            data = builder.load(cgutils.gep_inbounds(builder, record, 0, 3))
+            size = builder.load(cgutils.gep_inbounds(builder, record, 0, 4))
+            # Memory of Python's has a record without a size.
+            with builder.if_then(builder.icmp_unsigned("!=", size, word(0))):
+                builder.store(builder.add(builder.ptrtoint(data, word), size), end)
+        return builder.load(end)
+
+    return signature, codegen
+
+
+@intrinsic
+def _keeping(typingctx: Any, array: Any, address: Any, shape: Any) -> Any:
+    """Return the contiguous array at an address in the memory of ``array``, which it keeps."""
+    return _contiguous(array, address, shape, keeps=True)
+
+
+@intrinsic
+def _borrowing(typingctx: Any, array: Any, address: Any, shape: Any) -> Any:
+    """Return the contiguous array at an address in the memory of ``array``, not kept by it.
+
+    Counting references is atomic, and costs as much as small kernels do.
+    """
+    return _contiguous(array, address, shape, keeps=False)
+
+
+@intrinsic
+def _disowned(typingctx: Any, array: Any) -> Any:
+    """Return an array without what keeps its memory; see `_borrowing`."""
+    signature = array(array)
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        part = make_array(array)(context, builder, args[0])
+        part.meminfo = cgutils.get_null_value(part.meminfo.type)
+        part.parent = cgutils.get_null_value(part.parent.type)
+        return part._getvalue()
+
+    return signature, codegen
+
+
+def _contiguous(array: Any, address: Any, shape: Any, *, keeps: bool) -> Any:
+    kind = types.Array(array.dtype, len(shape), "C")
+    signature = kind(array, address, shape)
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        whole = make_array(signature.args[0])(context, builder, args[0])
+        part = make_array(kind)(context, builder)
+        word = context.get_value_type(types.intp)
+        item = word(context.get_abi_sizeof(context.get_data_type(kind.dtype)))
+        strides = []
+        stride: Any = item
+        for length in reversed(cgutils.unpack_tuple(builder, args[2])):
+            strides.append(stride)
+            stride = builder.mul(stride, length)
+        populate_array(
+            part,
+            data=builder.inttoptr(args[1], part.data.type),
+            shape=args[2],
+            strides=cgutils.pack_array(builder, strides[::-1], ty=word),
+            itemsize=item,
+            meminfo=whole.meminfo if keeps else None,
+        )
+        if keeps:
+            context.nrt.incref(builder, kind, part._getvalue())
+        return part._getvalue()
+
+    return signature, codegen
+
+
+@register_funcify_and_cache_key(WriteSplit)  # type: ignore[untyped-decorator]
+def _write_split(op: WriteSplit, node: Apply[Any], **kwargs: Any) -> Any:
+    names = [f"x{i}" for i in range(len(node.inputs))]
+    lines = []
+    shapes = [[_length(*length) for length in shape] for shape in op.shapes]
+    for source, n in dict.fromkeys(chain(*op.shapes)):
+        if source != STATIC and n == VALUE:
+            lines += [f"if {_length(source, n)} < 0:", "    raise ValueError(negative)"]
+    if op.ndim > 1:
+        for d in range(op.ndim):
+            if d == op.axis:
+                continue
+            tests = [f"{shape[d]} != {shapes[0][d]}" for shape in shapes[1:]]
+            tests = [test for test in tests if len({*test.split(" != ")}) > 1]
+            if tests:
+                lines += [f"if {' or '.join(tests)}:", "    raise ValueError(mismatch)"]
+    starts = []
+    end = "0"
+    for i, shape in enumerate(shapes):
+        starts.append(end)
+        length = "*".join(shape) or "1" if op.ndim == 1 else shape[op.axis]
+        lines.append(f"e{i} = {end} + {length}")
+        end = f"e{i}"
+    if op.total is not None:
+        lines.append(f"total = {_length(*op.total)}")
+        for i, slot in enumerate(op.slots):
+            if slot is not None:
+                start, stop = slot
+                to = "total" if stop is None else f"min(total, {stop})"
+                lines.append(f"if e{i} - {starts[i]} != {to} - min(total, {start}):")
+                lines.append("    raise ValueError(slot_mismatch)")
+    dims = [end if d == op.axis else shapes[0][d] for d in range(op.ndim)]
+    lines.append(f"whole = np.empty(({', '.join(dims)},), dtype)")
+    lines.append("at = whole.ctypes.data")
+    if _USES_HUGE_PAGES:
+        page = mmap.PAGESIZE
+        lines += [
+            f"if whole.nbytes >= {_MIN_HUGE_BYTES}:",
+            f"    first_page = (at + {page - 1}) // {page} * {page}",
+            f"    advise(first_page, at + whole.nbytes - first_page, {mmap.MADV_HUGEPAGE})",
+        ]
+    step = "*".join([*dims[op.axis + 1 :], str(np.dtype(op.dtype).itemsize)])
+    lines.append(f"step = {step}")
+    parts = ["keeping(whole, at, (0,))"]
+    borrowed = iter(op.borrowed or (False,) * sum(op.written))
+    for i, (shape, written) in enumerate(zip(shapes, op.written, strict=True)):
+        if not written:
+            continue
+        borrows = next(borrowed)
+        if op.axis == 0:
+            lengths = ", ".join(shape) + "," * (len(shape) == 1)
+            made = "borrowing" if borrows else "keeping"
+            parts.append(f"{made}(whole, at + {starts[i]} * step, ({lengths}))")
+        else:
+            part = f"whole[{':, ' * op.axis}{starts[i]}:e{i}]"
+            parts.append(f"disowned({part})" if borrows else part)
+    lines.append(f"return ({', '.join(parts)})")
+    function = _compiled(
+        "write_split",
+        names,
+        lines,
+        dtype=np.dtype(op.dtype),
+        keeping=_keeping,
+        borrowing=_borrowing,
+        disowned=_disowned,
+        advise=_advise,
+    )
+    # What tells nodes of one graph apart makes no other code.
+    alike = WriteSplit(
+        op.axis,
+        op.ndim,
+        op.dtype,
+        op.shapes,
+        op.written,
+        op.slots,
+        op.total,
+        borrowed=op.borrowed,
+    )
+    version = f"{_VERSION}, huge pages: {_USES_HUGE_PAGES}"
+    return function, default_hash_key_from_props(alike, cache_version=version)
+
+
+def _length(source: int, n: int) -> str:
+    if source == STATIC:
+        return str(n)
+    return f"x{source}.item()" if n == VALUE else f"x{source}.shape[{n}]"
+
+
+@register_funcify_default_op_cache_key(WriteFill)  # type: ignore[untyped-decorator]
+def _write_fill(op: WriteFill, node: Apply[Any], **kwargs: Any) -> Any:
+    lines = ["part[...] = number.item()", "return part"]
+    return _compiled("write_fill", ["number", "part"], lines), _VERSION
+
+
+@register_funcify_default_op_cache_key(WriteJoin)  # type: ignore[untyped-decorator]
+def _write_join(op: WriteJoin, node: Apply[Any], **kwargs: Any) -> Any:
+    # Made from properties alone, for those are the cache key.
+    n, ndim, axis = len(op.written), op.ndim, op.axis
+    names = ["memory", *(f"w{i}" for i in range(n))]
+    lines = []
+    starts = []
+    end = "0"
+    for i in range(n):
+        starts.append(end)
+        lines.append(f"e{i} = {end} + {f'w{i}.size' if ndim == 1 else f'w{i}.shape[{axis}]'}")
+        end = f"e{i}"
+    for d in range(ndim):
+        if d != axis and n > 1:
+            tests = [f"w{i}.shape[{d}] != w0.shape[{d}]" for i in range(1, n)]
+            lines += [f"if {' or '.join(tests)}:", "    raise ValueError(mismatch)"]
+    dims = [end if d == axis else f"w0.shape[{d}]" for d in range(ndim)]
+    shape = f"({', '.join(dims)},)"
+    step = "*".join([*dims[axis + 1 :], str(np.dtype(op.dtype).itemsize)])
+    written = [i for i, is_written in enumerate(op.written) if is_written]
+    lines += [
+        f"step = {step}",
+        "at = memory.ctypes.data",
+        f"size = {'*'.join([*dims[:axis], end])} * step",
+        "in_place = at + size <= end_of_memory(memory)",
+    ]
+    for i in written:
+        tests = [f"w{i}.ctypes.data == at + {starts[i]} * step"]
+        tests += _layout_tests(i, ndim, axis, dims, op.dtype)
+        lines.append(f"in_place = in_place and {' and '.join(tests)}")
+    lines += ["if in_place:", f"    whole = keeping(memory, at, {shape})", "else:"]
+    lines.append(f"    whole = np.empty({shape}, dtype)")
+    for i in written:
+        lines += [f"    {line}" for line in _copy(i, starts[i], axis, ndim)]
+    for i in range(n):
+        if i not in written:
+            lines += _copy(i, starts[i], axis, ndim)
+    lines.append("return whole" + ", None" * len(written))
+    return (
+        _compiled(
+            "write_join",
+            names,
+            lines,
+            dtype=np.dtype(op.dtype),
+            end_of_memory=_end_of_memory,
+            keeping=_keeping,
+            copy=_copy_raveled,
+        ),
+        _VERSION,
+    )
+
+
+def _layout_tests(i: int, ndim: int, axis: int, dims: list[str], dtype: str) -> list[str]:
+    """Return tests of whether the elements of a written stream follow each other as they should."""
+    if axis == 0:
+        return [f"w{i}.flags.c_contiguous"]
+    item = str(np.dtype(dtype).itemsize)
+    return [
+        f"(w{i}.shape[{d}] <= 1 or w{i}.strides[{d}] == {'*'.join([*dims[d + 1 :], item])})"
+        for d in range(ndim)
+    ]
+
+
+def _copy(i: int, start: str, axis: int, ndim: int) -> list[str]:
+    """Return the loops that copy a stream to its place.
+
+    Assignment to a slice would first look whether the two overlap, and is not vectorized. Nor is a
+    loop at an offset that may be negative.
+    """
+    if ndim == 1:
+        return [f"copy(whole, {start}, w{i})"]
+    indent = ""
+    lines = []
+    for d in range(ndim):
+        lines.append(f"{indent}for j{d} in range(w{i}.shape[{d}]):")
+        indent += "    "
+    place = [f"np.uint64(j{d}) + np.uint64({start})" if d == axis else f"j{d}" for d in range(ndim)]
+    element = ", ".join(f"j{d}" for d in range(ndim))
+    return [*lines, f"{indent}whole[{', '.join(place)}] = w{i}[{element}]"]
+
+
+def _copy_raveled(whole: Any, start: int, stream: Any) -> None:
+    raise NotImplementedError("Numba compiles calls of it, Python makes none")
+
+
+@overload(_copy_raveled)
+def _copy_any(whole: Any, start: Any, stream: Any) -> Any:
+    if stream.ndim == 1:
+
+        def copy_vector(whole: Any, start: Any, stream: Any) -> None:
+            first = np.uint64(start)
+            for j in range(stream.size):
+                whole[np.uint64(j) + first] = stream[j]
+
+        return copy_vector
+
+    def copy_elements(whole: Any, start: Any, stream: Any) -> None:
+        j = np.uint64(start)
+        for element in stream.flat:
+            whole[j] = element
+            j += np.uint64(1)
+
+    return copy_elements
+
+
+def _compiled(name: str, arguments: list[str], lines: list[str], **names: Any) -> Any:
+    body = "\n".join(f"    {line}" for line in lines)
+    source = f"def {name}({', '.join(arguments)}):\n{body}\n"
+    known = {
+        "np": np,
+        "mismatch": MISMATCH,
+        "slot_mismatch": SLOT_MISMATCH,
+        "negative": NEGATIVE,
+        **names,
+    }
+    return numba_njit(compile_numba_function_src(source, name, known), boundscheck=False)

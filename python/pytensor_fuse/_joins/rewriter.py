@@ -1,0 +1,73 @@
+"""The pass `join_buffer_elimination` as PyTensor's databases hold it.
+
+What it does is in `_write_streams`, which is loaded when a graph is first rewritten.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary, WeakSet
+
+from pytensor.graph.destroyhandler import DestroyHandler
+from pytensor.graph.rewriting.basic import GraphRewriter
+
+from pytensor_fuse._pytensor.targets import Target, resolve_target
+
+if TYPE_CHECKING:
+    from pytensor.graph.fg import FunctionGraph
+
+_known_targets: WeakKeyDictionary[FunctionGraph, Target] = WeakKeyDictionary()
+
+
+class TargetKnown(GraphRewriter):
+    """Says which target a graph is being compiled for, to the passes that come after it.
+
+    PyTensor 3.0 does not say; but what its linkers ask the databases for differs, so a pass that
+    is listed under the right tags runs for one target alone.
+    """
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+
+    def apply(self, fgraph: FunctionGraph) -> None:
+        """Note the target."""
+        _known_targets[fgraph] = self.target
+
+
+_reusing: WeakSet[FunctionGraph] = WeakSet()
+
+
+class ReuseAsked(GraphRewriter):
+    """Says that the memory of joins may be kept from call to call, where C code makes it."""
+
+    def apply(self, fgraph: FunctionGraph) -> None:
+        """Note that."""
+        _reusing.add(fgraph)
+
+
+class JoinsKept(GraphRewriter):
+    """What is registered while the package is off: it leaves every graph alone."""
+
+    def apply(self, fgraph: FunctionGraph) -> None:
+        """Do nothing."""
+
+
+class JoinBufferElimination(JoinsKept):
+    """Replaces joins whose streams kernels can write by `WriteSplit` and `WriteJoin`."""
+
+    def add_requirements(self, fgraph: FunctionGraph) -> None:
+        """Attach PyTensor's destroy handler, unless ``fgraph`` has one."""
+        if not hasattr(fgraph, "destroy_handler"):
+            fgraph.attach_feature(DestroyHandler())
+
+    def apply(self, fgraph: FunctionGraph) -> None:
+        """Eliminate the joins of ``fgraph`` that are worth it."""
+        # A program that compiles nothing does not pay for loading it.
+        from pytensor_fuse._joins.eliminate import eliminate_joins
+
+        target = resolve_target(None, fgraph)
+        if target is Target.STRICT:
+            target = _known_targets.pop(fgraph, Target.PYTHON)
+        reuse = fgraph in _reusing
+        _reusing.discard(fgraph)
+        eliminate_joins(fgraph, target, reuse=reuse)

@@ -1,0 +1,1 @@
+"""Merging: of apply nodes that compute the same thing, one stays."""

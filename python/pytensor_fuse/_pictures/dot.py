@@ -1,0 +1,65 @@
+"""A plan in the language of Graphviz: kernels are clusters."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from pytensor_fuse._pictures.picture import Kind, cut
+
+if TYPE_CHECKING:
+    from pytensor_fuse._pictures.picture import Node, Picture
+
+_STYLES = {
+    Kind.FUSED: 'style="filled,rounded", fillcolor="white"',
+    Kind.ALONE: 'style="rounded"',
+    Kind.UNFUSABLE: 'style="filled,rounded", fillcolor="gray88", color="gray55"',
+    Kind.INPUT: 'style="filled,rounded", fillcolor="#fff3d6", color="#b98a1b"',
+    Kind.CONSTANT: 'style="filled,rounded", fillcolor="#fff3d6", color="#b98a1b"',
+}
+_UNSEEN = re.compile("[\x00-\x09\x0b-\x1f\x7f\ud800-\udfff]")
+
+
+def dot(picture: Picture) -> str:
+    """Return the picture as a digraph, from left to right, all kernels open."""
+    lines = [
+        "digraph plan {",
+        '  graph [rankdir="LR", fontname="sans-serif"];',
+        '  node [shape="box", fontname="sans-serif", fontsize="11"];',
+        '  edge [color="gray40", arrowsize="0.6"];',
+    ]
+    for box in picture.boxes:
+        members = [_node(node, picture.nodes[node]) for node in box.nodes]
+        if box.kernel is None:
+            lines += [f"  {member}" for member in members]
+            continue
+        hue = (box.kernel * 0.381967 + 0.57) % 1
+        lines += [
+            f'  subgraph "cluster_{box.kernel}" {{',
+            f"    label={_quoted(box.label)};",
+            '    style="filled,rounded";',
+            f'    color="{hue:.3f} 0.5 0.6"; fillcolor="{hue:.3f} 0.1 1.0";',
+            *(f"    {member}" for member in members),
+            "  }",
+        ]
+    for edge in picture.edges:
+        why = ""
+        if edge.why is not None:
+            why = f" [edgetooltip={_quoted(cut(f'not fused: {edge.why}'))}]"
+        lines.append(f"  n{edge.source} -> n{edge.target}{why};")
+    return "\n".join([*lines, "}", ""])
+
+
+def _node(position: int, node: Node) -> str:
+    label = f"{node.label}\n{node.caption}" if node.caption else node.label
+    result = ', peripheries="2"' if node.results else ""
+    return (
+        f"n{position} [label={_quoted(label)}, tooltip={_quoted(node.tip)}, {_STYLES[node.kind]}"
+        f"{result}];"
+    )
+
+
+def _quoted(text: str) -> str:
+    """Return a string that shows ``text``: backslashes and ``&`` would begin escapes."""
+    shown = _UNSEEN.sub("\ufffd", text).replace("\\", "\\\\").replace("&", "&amp;")
+    return '"' + shown.replace('"', '\\"').replace("\n", "\\n") + '"'

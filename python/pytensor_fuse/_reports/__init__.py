@@ -1,0 +1,1 @@
+"""What all reports share: pages, tables, the texts of numbers and sizes."""

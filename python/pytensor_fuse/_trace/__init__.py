@@ -1,0 +1,1 @@
+"""Traces: what PyTensor's rewriting did for a function."""

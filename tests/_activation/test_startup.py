@@ -1,0 +1,307 @@
+"""Importing the package switches the pass on, in this process and in its workers."""
+
+import multiprocessing
+import os
+
+import pytest
+
+from support.processes import run_process, run_python
+
+SAY_STATE = """
+from pytensor.compile.mode import optdb
+import pytensor_fuse
+entry = optdb["elemwise_fusion"]["composite_elemwise_fusion"]
+assert pytensor_fuse.is_enabled() is ("FusionRewriter" in repr(entry))
+print(pytensor_fuse.is_enabled())
+"""
+NO_WARNINGS = ["-Werror::RuntimeWarning"]
+
+
+@pytest.mark.parametrize(
+    "imports",
+    [
+        "import pytensor_fuse",
+        "import pytensor_fuse, pytensor",
+        "import pytensor, pytensor_fuse",
+        "import pytensor_fuse; from pytensor.graph.basic import Variable",
+        "from pytensor_fuse import plan_fusion",
+        "from pytensor_fuse import *",
+        "import pytensor_fuse._activation.registration",
+        "import pytensor_fuse._activation.rewriter",
+        "import pytensor_fuse._fusion.fuse",
+        "import pytensor_fuse.graph",
+    ],
+)
+def test_import_enables_whatever_the_order(imports):
+    # The entry alone, before anything that would load the package's functions.
+    entry = 'print(optdb["elemwise_fusion"]["composite_elemwise_fusion"])'
+    done = run_python(
+        imports, f"from pytensor.compile.mode import optdb; {entry}", SAY_STATE, flags=NO_WARNINGS
+    )
+    assert done.stdout.splitlines()[0].startswith(
+        "<pytensor_fuse._activation.registration.FusionRewriter"
+    )
+    assert done.stdout.splitlines()[1] == "True"
+
+
+@pytest.mark.parametrize("first", ["pymc", "pytensor_fuse"])
+def test_pymc_models_follow_whatever_the_order(first):
+    pytest.importorskip("pymc", reason="not installed; it has no release for Python 3.11")
+    run_python(
+        f"import {first}",
+        """
+        import pymc as pm, pytensor_fuse
+        from pytensor_fuse._activation import rewriter
+
+        runs, fuse = [], rewriter.fuse
+        rewriter.fuse = lambda *arguments: (runs.append(1), fuse(*arguments))[1]
+
+        def runs_for(model):
+            runs.clear()
+            model.compile_logp()
+            return bool(runs)
+
+        models = []
+        for on in (True, False):
+            (pytensor_fuse.enable if on else pytensor_fuse.disable)()
+            with pm.Model() as model:
+                x = pm.Normal("x", shape=3)
+                pm.Normal("y", pm.math.exp(x) * x, 1, observed=[1.0, 2.0, 3.0])
+            models.append(model)
+        for on in (True, False, True):
+            (pytensor_fuse.enable if on else pytensor_fuse.disable)()
+            assert [runs_for(model) for model in models] == [on, on]
+        """,
+    )
+
+
+def test_import_leaves_pytensor_and_its_configuration_to_the_program():
+    run_python(
+        """
+        import os, sys, pytensor_fuse
+        assert not {"pytensor", "numpy", "multiprocessing"} & set(sys.modules)
+        assert "plan_fusion" in dir(pytensor_fuse)
+        os.environ["PYTENSOR_FLAGS"] = "exception_verbosity=high"
+        import pytensor
+        assert pytensor.config.exception_verbosity == "high"
+        """
+    )
+
+
+def test_import_hooks_leave_nothing_behind():
+    run_python(
+        """
+        import importlib.util, inspect, sys, pytensor_fuse
+        assert importlib.util.find_spec("pytensor").loader.get_source("pytensor")
+        import pytensor, multiprocessing.process
+        for module in (pytensor, multiprocessing.process):
+            for loader in (module.__loader__, module.__spec__.loader):
+                assert "pytensor_fuse" not in type(loader).__module__
+            assert inspect.getsource(module)
+        assert not any("pytensor_fuse" in type(finder).__module__ for finder in sys.meta_path)
+        """,
+        SAY_STATE,
+    )
+
+
+def test_an_import_of_pytensor_that_fails_can_be_tried_again(tmp_path):
+    (tmp_path / "pytensor").mkdir()
+    (tmp_path / "pytensor" / "__init__.py").write_text("raise ImportError('broken')")
+    done = run_python(
+        f"import pytensor_fuse, sys; sys.path.insert(0, {str(tmp_path)!r})",
+        """
+        try:
+            import pytensor
+        except ImportError as error:
+            assert str(error) == "broken"
+        del sys.path[0]
+        """,
+        SAY_STATE,
+    )
+    assert done.stdout == "True\n"
+
+
+def test_a_missing_pytensor_is_said_by_python_itself(tmp_path):
+    done = run_python(
+        "import pytensor_fuse, sys",
+        f"sys.path[:] = [{str(tmp_path)!r}]; import pytensor",
+        check=False,
+    )
+    assert "ModuleNotFoundError: No module named 'pytensor'" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("variable", "on"),
+    [
+        ("", True),
+        ("1", True),
+        ("true", True),
+        ("On", True),
+        ("yes", True),
+        ("0", False),
+        ("false", False),
+        ("OFF", False),
+        (" no ", False),
+    ],
+)
+@pytest.mark.parametrize("imports", ["import pytensor, pytensor_fuse", "import pytensor_fuse"])
+def test_environment_variable(variable, on, imports):
+    done = run_python(imports, SAY_STATE, variable=variable, flags=NO_WARNINGS)
+    assert done.stdout == f"{on}\n"
+
+
+def test_an_environment_variable_that_says_neither():
+    done = run_python("import pytensor_fuse", SAY_STATE, variable="maybe")
+    assert done.stdout == "True\n"
+    assert done.stderr.count("RuntimeWarning: PYTENSOR_FUSE='maybe' is neither on (1, true,") == 1
+
+
+@pytest.mark.parametrize("call", ["enable()", "load_ipython_extension(None)"])
+def test_calls_win_over_the_environment_variable(call):
+    done = run_python(f"import pytensor_fuse; pytensor_fuse.{call}", SAY_STATE, variable="0")
+    assert done.stdout == "True\n"
+
+
+def test_disable_before_the_program_imports_pytensor():
+    done = run_python("import pytensor_fuse; pytensor_fuse.disable(); import pytensor", SAY_STATE)
+    assert done.stdout == "False\n"
+
+
+def test_importing_the_package_anew_keeps_the_switch_working():
+    done = run_python(
+        """
+        import importlib, pytensor_fuse
+        pytensor_fuse.disable()
+        importlib.reload(pytensor_fuse)
+        pytensor_fuse.enable()
+        """,
+        SAY_STATE,
+    )
+    assert done.stdout == "True\n"
+
+
+def test_import_is_quick():
+    code = """
+        import time, pytensor
+        # Of the processor, for others may be using it.
+        start = time.process_time()
+        import pytensor_fuse
+        print(time.process_time() - start)
+        """
+    assert min(float(run_python(code).stdout) for _ in range(3)) < 0.05
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
+@pytest.mark.parametrize("on", [True, False])
+def test_fork(on):
+    run_python(
+        f"on = {on}",
+        """
+        import os, threading, pytensor, pytensor_fuse
+
+        def switch(on):
+            (pytensor_fuse.enable if on else pytensor_fuse.disable)()
+
+        def keep_the_lock_busy():
+            while not stop.is_set():
+                with pytensor_fuse.enabled(on):
+                    pass
+
+        switch(on)
+        stop = threading.Event()
+        thread = threading.Thread(target=keep_the_lock_busy)
+        thread.start()
+        for _ in range(20):
+            child = os.fork()
+            if child == 0:
+                inherited = pytensor_fuse.is_enabled()
+                switch(not inherited)
+                os._exit(0 if inherited is on and pytensor_fuse.is_enabled() is not on else 1)
+            assert os.waitpid(child, 0)[1] == 0
+        stop.set()
+        thread.join()
+        assert pytensor_fuse.is_enabled() is on
+        """,
+        flags=["-Wignore::DeprecationWarning"],
+    )
+
+
+WORKERS = """
+import multiprocessing
+from concurrent.futures import ProcessPoolExecutor
+IMPORTS
+
+def state(_=None):
+    from pytensor.compile.mode import optdb
+    return "FusionRewriter" in repr(optdb["elemwise_fusion"]["composite_elemwise_fusion"])
+
+def state_of_a_grandchild(context):
+    with context.Pool(1) as pool:
+        return pool.map(state, [None])
+
+def is_the_registered_one(rewriter):
+    from pytensor.compile.mode import optdb
+    return rewriter is optdb["elemwise_fusion"]["composite_elemwise_fusion"]
+
+if __name__ == "__main__":
+    import pytensor_fuse
+
+    context = multiprocessing.get_context("METHOD")
+    for on in (False, True):
+        (pytensor_fuse.enable if on else pytensor_fuse.disable)()
+        with context.Pool(1) as pool:
+            assert pool.map(state, [None]) == [on]
+        with ProcessPoolExecutor(1, mp_context=context) as executor:
+            assert executor.submit(state_of_a_grandchild, context).result() == [on]
+        with pytensor_fuse.enabled(not on), context.Pool(1) as pool:
+            assert pool.map(state, [None]) == [not on]
+    from pytensor.compile.mode import optdb
+    with context.Pool(1) as pool:
+        entry = optdb["elemwise_fusion"]["composite_elemwise_fusion"]
+        assert pool.map(is_the_registered_one, [entry]) == [True]
+    print("done")
+"""
+
+
+@pytest.mark.parametrize("method", multiprocessing.get_all_start_methods())
+@pytest.mark.parametrize("imports", ["", "import pytensor", "import pytensor_fuse"])
+def test_workers_are_as_their_parent(method, imports, tmp_path):
+    script = tmp_path / "workers.py"
+    script.write_text(WORKERS.replace("IMPORTS", imports).replace("METHOD", method))
+    done = run_process("-Wignore::DeprecationWarning", str(script))
+    assert (done.stdout, done.stderr) == ("done\n", "")
+
+
+def test_workers_without_pytensor_do_not_import_it(tmp_path):
+    script = tmp_path / "workers.py"
+    script.write_text(
+        """
+import multiprocessing, sys
+
+def has_pytensor(_):
+    return "pytensor" in sys.modules
+
+if __name__ == "__main__":
+    import pytensor_fuse, pytensor
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        print(pool.map(has_pytensor, [None]))
+"""
+    )
+    assert run_process(str(script)).stdout == "[False]\n"
+
+
+def test_the_environment_variable_holds_in_workers(tmp_path):
+    script = tmp_path / "workers.py"
+    script.write_text(
+        """
+import multiprocessing, pytensor_fuse
+
+def state(_):
+    return pytensor_fuse.is_enabled()
+
+if __name__ == "__main__":
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        print(pool.map(state, [None]))
+"""
+    )
+    assert run_process(str(script), variable="0").stdout == "[False]\n"
