@@ -86,4 +86,4 @@ def adopt(wanted: tuple[str, ...]) -> WorkerState:
 def _tell_workers() -> None:
     process: Any = import_module("multiprocessing.process").current_process()
     # Every process takes a copy of its parent's configuration.
-    process._config["pytensor_fuse"] = WorkerState()
+    process._config["pytensor_fuse"] = WorkerState()  # noqa: SLF001 - there is no other way
