@@ -1,4 +1,7 @@
 //! Graph algorithms behind pytensor-fuse, on dense integer ids and nothing else.
+//!
+//! # Features
+//! - `layout`: the module of that name, layered drawings of graphs. Off by default.
 
 #![forbid(unsafe_code)]
 
@@ -8,6 +11,7 @@ pub mod convex;
 pub mod error;
 pub mod graph;
 pub mod hashcons;
+#[cfg(feature = "layout")]
 pub mod layout;
 mod order;
 pub mod plan;
