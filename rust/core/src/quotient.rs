@@ -40,6 +40,7 @@
 use crate::error::{Error, Result};
 use crate::graph::{Graph, NodeId};
 use crate::order::OrderedList;
+use crate::rows::Rows;
 use crate::toposort::toposort;
 
 /// A block: a dense id given by the caller. After a merge either id names the merged block.
@@ -120,7 +121,9 @@ struct Chains {
 }
 
 impl Chains {
-    fn new((offsets, items): (Vec<u32>, Vec<BlockId>)) -> Self {
+    /// One segment for each row.
+    fn new(rows: Rows) -> Self {
+        let (offsets, items) = rows.into_parts();
         let n_blocks = offsets.len() - 1;
         let lens: Vec<u32> = offsets.windows(2).map(|pair| pair[1] - pair[0]).collect();
         Self {
@@ -160,7 +163,6 @@ impl Chains {
     }
 }
 
-/// The root above `block` in a union-find forest, halving the path to it.
 /// The root of `block` in a union-find forest; halves the path to it.
 pub(crate) fn find(parents: &mut [BlockId], mut block: BlockId) -> BlockId {
     loop {
