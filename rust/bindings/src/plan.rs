@@ -2,9 +2,10 @@
 
 use numpy::{PyReadonlyArray1, PyUntypedArrayMethods};
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
 use pytensor_fuse_core::hashcons::{Duplicates, TermsOf};
 use pytensor_fuse_core::plan::{
-    self, Cluster, Cost, Explainer, FusionProblem, NONE, Plan, ProblemArrays, Verdict,
+    self, Cluster, Cost, Explainer, FusionProblem, NONE, Plan, ProblemArrays, Strategy, Verdict,
     canonical::canonical_form,
     cost::lone_cost,
     patterns::{GroupsAndLinks, Pattern, PatternArrays, groups_and_links},
@@ -77,6 +78,20 @@ impl FusedClusters {
             Ok(pairs.iter().map(|&(a, b)| explanation(explainer.explain(a, b))).collect())
         })
         .map_err(to_py)
+    }
+
+    /// The name of the planner's strategy that the plan comes from; None if none found anything
+    /// cheaper than fusing nothing.
+    #[getter]
+    fn strategy(&self) -> Option<&'static str> {
+        self.plan.strategy.map(Strategy::name)
+    }
+
+    /// The names of the strategies whose search for further merges took as much effort as it may:
+    /// with more, the plan might be cheaper.
+    #[getter]
+    fn exhausted<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.plan.exhausted.iter().map(|strategy| strategy.name()))
     }
 
     /// Nodes that may be fused.
