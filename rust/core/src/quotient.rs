@@ -1,12 +1,11 @@
 //! The quotient of a graph by a partition into blocks, kept acyclic while blocks are merged.
 //!
+//! # Problem
 //! A merge of two blocks makes a cycle exactly when a path leads from one to the other through a
 //! third. With a topological order at hand, such a path can only visit blocks that stand between
-//! the two, so both the question and the repair of the order stay local on local graphs. Dense
-//! ancestor sets answer the question in one word, but take `n^2 / 8` bytes and a pass over all
-//! rows per merge ([`crate::ancestors`]).
+//! the two, so both the question and the repair of the order stay local on local graphs.
 //!
-//! # Method
+//! # Approach
 //! - The question: a two-way search, forward from the earlier block and backward from the later
 //!   one, confined to the blocks between them. The side that has scanned fewer edges goes on, so a
 //!   hub costs nothing when the other side is small; either side running out settles it.
@@ -15,6 +14,10 @@
 //!   nothing else has to be renumbered.
 //! - Adjacency: the blocks' rows are chained on a merge, in constant time, and rid of inner edges
 //!   and of duplicates in place when they are next read. Nothing is allocated per call.
+//!
+//! # Rejected
+//! Dense ancestor sets ([`crate::ancestors`]): they answer the question in one word, but take
+//! `n^2 / 8` bytes and a pass over all rows per merge.
 //!
 //! # Source
 //! D. Pearce, P. Kelly, "A dynamic topological sort algorithm for directed acyclic graphs", ACM

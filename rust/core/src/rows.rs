@@ -8,7 +8,7 @@
 //! One array holds all rows, one after the other, and another says where each starts. Rows come
 //! into being in one of three ways: from arrays of a caller, which are checked ([`Rows::new`]); one
 //! after the other ([`Rows::push`]); or from pairs in any order, by a counting sort
-//! ([`Rows::grouped`]).
+//! (`Rows::grouped`).
 //!
 //! # Rejected
 //! A vector per row: an allocation each, and what is read together lies apart.

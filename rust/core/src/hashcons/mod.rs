@@ -1,6 +1,6 @@
 //! A hash-cons table: every structure once, under one id.
 //!
-//! # The problem
+//! # Problem
 //! "Are these two graphs the same?" costs a walk over both if each is a structure of its own. If
 //! instead every node is looked up by what it is made of before it is made, equal nodes are one
 //! node, bottom up, and two graphs are equal exactly when their roots are the same id.

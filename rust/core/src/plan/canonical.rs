@@ -1,9 +1,17 @@
 //! A form of a cluster that equal kernels share, wherever in whatever graph they stand.
 //!
+//! # Problem
+//! Two kernels that compute the same thing are to be found equal, though nodes and variables have
+//! other numbers in every graph.
+//!
+//! # Approach
 //! Nodes are listed depth first from the outputs, each after the nodes that it reads; inputs in
 //! the order in which that list first reads them. Both follow from the kernel's own structure and
 //! the order of its outputs, not from the numbers that a graph gave its nodes. Interned in a
 //! hash-cons table, kernels are equal exactly when their terms are.
+//!
+//! # Rejected
+//! A form that does not depend on the order of the outputs, either: that is graph isomorphism.
 
 use super::Cluster;
 use super::problem::{FusionProblem, NONE, VarId};

@@ -17,6 +17,10 @@
 //! # Rejected
 //! Pushing all pairs of a cluster again after each of its merges, with exact savings: where a
 //! variable has many readers, that takes most of the time, for the same plans.
+//!
+//! # Source
+//! K. Kennedy, "Fast greedy weighted fusion", International Journal of Parallel Programming 29
+//! (2001): greedy fusion along the heaviest edge first.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
