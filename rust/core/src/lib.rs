@@ -11,6 +11,7 @@ pub mod convex;
 pub mod error;
 pub mod graph;
 pub mod hashcons;
+mod ids;
 #[cfg(feature = "layout")]
 pub mod layout;
 mod order;
@@ -20,6 +21,7 @@ pub mod rows;
 #[cfg(test)]
 mod testing;
 pub mod toposort;
+mod union_find;
 
 pub use error::{Error, Result};
 pub use graph::{Graph, NodeId};

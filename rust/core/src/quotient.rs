@@ -45,6 +45,7 @@ use crate::graph::{Graph, NodeId};
 use crate::order::OrderedList;
 use crate::rows::Rows;
 use crate::toposort::toposort;
+use crate::union_find::find;
 
 /// A block: a dense id given by the caller. After a merge either id names the merged block.
 pub type BlockId = u32;
@@ -163,19 +164,6 @@ impl Chains {
             }
             segment = self.next[segment as usize];
         }
-    }
-}
-
-/// The root of `block` in a union-find forest; halves the path to it.
-pub(crate) fn find(parents: &mut [BlockId], mut block: BlockId) -> BlockId {
-    loop {
-        let parent = parents[block as usize];
-        if parent == block {
-            return block;
-        }
-        let grandparent = parents[parent as usize];
-        parents[block as usize] = grandparent;
-        block = grandparent;
     }
 }
 

@@ -19,7 +19,7 @@
 //! section 5.2.
 
 use crate::error::{Error, Result};
-use crate::graph::check_count;
+use crate::ids::check_count;
 
 /// Compressed rows of ids: row `i` is `items[offsets[i]..offsets[i + 1]]`.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -20,8 +20,8 @@
 
 use crate::error::Result;
 use crate::graph::{Graph, NodeId};
-use crate::quotient::find;
 use crate::toposort::toposort;
+use crate::union_find::{find, unite};
 
 /// For each node the length of the longest path to a sink. The time is that of [`toposort`].
 pub(super) fn layers(graph: &Graph) -> Result<Vec<u32>> {
@@ -76,8 +76,7 @@ impl LayeredGraph {
     pub(super) fn components(&self) -> Vec<Vec<u32>> {
         let mut parents: Vec<u32> = (0..self.layers.len() as u32).collect();
         for &(a, b) in &self.links {
-            let (a, b) = (find(&mut parents, a), find(&mut parents, b));
-            parents[a.max(b) as usize] = a.min(b);
+            unite(&mut parents, a, b);
         }
         let mut position = vec![u32::MAX; parents.len()];
         let mut components: Vec<Vec<u32>> = Vec::new();

@@ -40,7 +40,8 @@ use layers::{LayeredGraph, layers};
 use ordering::Component;
 
 use crate::error::{Error, Result};
-use crate::graph::{Graph, NodeId, check_same_length};
+use crate::graph::{Graph, NodeId};
+use crate::ids::check_same_length;
 
 /// Nodes and bends of a component up to which the library lays it out.
 pub const VERTEX_LIMIT: usize = 12_000;

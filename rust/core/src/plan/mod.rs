@@ -53,7 +53,8 @@ pub use portfolio::Strategy;
 pub use problem::{FusionProblem, NONE, ProblemArrays, VarId};
 
 use crate::error::Result;
-use crate::graph::{NodeId, check_same_length};
+use crate::graph::NodeId;
+use crate::ids::check_same_length;
 use portfolio::{PORTFOLIO, Question};
 
 /// Nodes that become one kernel.

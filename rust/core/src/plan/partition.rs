@@ -3,9 +3,9 @@
 use super::problem::{FusionProblem, NONE};
 use crate::error::Result;
 use crate::graph::NodeId;
-use crate::quotient::find;
 use crate::rows::Rows;
 use crate::toposort::toposort;
+use crate::union_find::{find, unite};
 
 /// Blocks of nodes. A block is named by its smallest member.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -81,8 +81,7 @@ impl Partition {
         // A union-find whose roots are the smallest names.
         let mut parent = std::mem::take(&mut self.block);
         for &(a, b) in pairs {
-            let (a, b) = (find(&mut parent, a), find(&mut parent, b));
-            parent[a.max(b) as usize] = a.min(b);
+            unite(&mut parent, a, b);
         }
         for node in 0..parent.len() as u32 {
             parent[node as usize] = find(&mut parent, node);

@@ -21,7 +21,7 @@
 use rustc_hash::FxHashMap;
 
 use crate::error::Result;
-use crate::graph::{check_ids, check_same_length};
+use crate::ids::{check_ids, check_same_length};
 use crate::rows::Rows;
 
 /// A broadcast pattern of up to 64 dimensions.

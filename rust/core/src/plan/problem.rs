@@ -1,7 +1,8 @@
 //! What the planner is asked: a bipartite graph of apply nodes and variables as integer arrays.
 
 use crate::error::{Error, Result};
-use crate::graph::{Graph, NodeId, check_count, check_ids, check_same_length};
+use crate::graph::{Graph, NodeId};
+use crate::ids::{check_count, check_ids, check_same_length};
 use crate::rows::Rows;
 
 /// Variables are dense ids `0..n_variables`.

@@ -30,7 +30,7 @@ use super::closure::{DenseClosure, has_bit, intersects, or_into, set_bit};
 use super::partition::Partition;
 use super::problem::{FusionProblem, NONE, VarId};
 use crate::graph::NodeId;
-use crate::quotient::find;
+use crate::union_find::find;
 
 /// Clusters of the nodes for which `eligible` holds; all others are alone.
 ///
