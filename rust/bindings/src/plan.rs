@@ -122,7 +122,7 @@ impl FusedClusters {
             ops.iter().map(|op| op.as_ref().and_then(|_| n_terms.next())).collect();
         let held = types;
         let types = table.ids_of(&held)?;
-        let kind = |node: u32| {
+        let op = |node: u32| {
             let signature = *extraction.signatures.get(node as usize)?;
             *op_of.get(signature as usize)?
         };
@@ -132,7 +132,7 @@ impl FusedClusters {
         };
         let mut kernels = Vec::with_capacity(self.plan.clusters.len());
         for cluster in &self.plan.clusters {
-            let form = canonical_form(&self.problem, cluster, kind, dtype).map_err(to_py)?;
+            let form = canonical_form(&self.problem, cluster, op, dtype).map_err(to_py)?;
             let terms = TermsOf { leaves: &[], ops: &op_terms, types: &types };
             let (term, _, _) = table
                 .intern_graph(&form.dtypes, &form.rows, &form.outputs, terms, Duplicates::Fold)

@@ -453,7 +453,7 @@ impl HashConsTable {
         self.dying = dying;
     }
 
-    /// Gives memory back after many terms were freed; O(1) amortised over those.
+    /// Gives memory back after many terms were freed; O(1) amortized over those.
     fn trim(&mut self) {
         let live = self.live();
         if self.terms.len() <= MIN_SLOTS || live >= self.terms.len() / SPARSE {

@@ -35,18 +35,18 @@ pub struct CanonicalForm {
     pub outputs: Vec<u32>,
 }
 
-/// The canonical form of `cluster`. `kind` says for a node which op it applies, and `dtype` for a
+/// The canonical form of `cluster`. `op` says for a node which op it applies, and `dtype` for a
 /// variable which element type it has.
 ///
 /// # Complexity
 /// Linear in the operands of the cluster.
 ///
 /// # Errors
-/// [`Error::Inconsistent`] names a node without a kind or a variable without a dtype.
+/// [`Error::Inconsistent`] names a node without an op or a variable without a dtype.
 pub fn canonical_form(
     problem: &FusionProblem,
     cluster: &Cluster,
-    kind: impl Fn(NodeId) -> Option<u32>,
+    op: impl Fn(NodeId) -> Option<u32>,
     dtype: impl Fn(VarId) -> Option<u32>,
 ) -> Result<CanonicalForm> {
     let members: rustc_hash::FxHashSet<NodeId> = cluster.nodes.iter().copied().collect();
@@ -66,8 +66,8 @@ pub fn canonical_form(
         inputs.iter().copied().chain(results).zip(0u32..).collect();
     let mut rows = GraphRows { ops: Vec::new(), inputs: Rows::empty(), types: Rows::empty() };
     for &node in &nodes {
-        let Some(op) = kind(node) else {
-            return Err(Error::Inconsistent(format!("node {node} has no kind")));
+        let Some(op) = op(node) else {
+            return Err(Error::Inconsistent(format!("node {node} has no op")));
         };
         rows.ops.push(op);
         rows.inputs.push(problem.inputs(node).iter().map(|variable| number[variable]));

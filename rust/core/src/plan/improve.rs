@@ -10,7 +10,7 @@
 //! question is answered by a search of what stands between the two ([`crate::quotient`]).
 //!
 //! A merge changes the savings of every pair of its neighbourhood. They are not kept up to date: a
-//! pair is reckoned anew when its turn comes, and goes back if it has become worse. A pair that is
+//! pair is evaluated again when its turn comes, and goes back if it has become worse. A pair that is
 //! refused is asked about again when one of the two has changed; a path between them cannot vanish
 //! before.
 //!

@@ -339,22 +339,22 @@ fn equal_kernels_have_equal_forms_wherever_they_stand() {
     let problem = problem(4, &nodes, 1024);
     let plan = plan(&problem, None).unwrap();
     assert_eq!(nodes_of(&plan), [vec![0, 1], vec![4, 5]]);
-    let form = |cluster: usize, kinds: [u32; 6], dtype: u32| {
-        let kind = |node: u32| Some(kinds[node as usize]);
-        canonical::canonical_form(&problem, &plan.clusters[cluster], kind, |_| Some(dtype)).unwrap()
+    let form = |cluster: usize, ops: [u32; 6], dtype: u32| {
+        let op = |node: u32| Some(ops[node as usize]);
+        canonical::canonical_form(&problem, &plan.clusters[cluster], op, |_| Some(dtype)).unwrap()
     };
-    let kernel = |cluster, kinds, dtype| {
-        let form = form(cluster, kinds, dtype);
+    let kernel = |cluster, ops, dtype| {
+        let form = form(cluster, ops, dtype);
         (form.dtypes, form.rows, form.outputs)
     };
-    let kinds = [7, 8, 0, 0, 7, 8];
-    assert_eq!(kernel(0, kinds, 1), kernel(1, kinds, 1));
-    assert_eq!(form(1, kinds, 1).nodes, [4, 5]);
-    assert_eq!(form(1, kinds, 1).inputs, [7, 2]);
-    assert_eq!(form(1, kinds, 1).rows.inputs.items(), [0, 2, 1]);
-    assert_eq!(form(1, kinds, 1).outputs, [3]);
-    assert_ne!(kernel(0, kinds, 1), kernel(0, kinds, 2));
-    assert_ne!(kernel(0, kinds, 1), kernel(1, [7, 8, 0, 0, 7, 9], 1));
+    let ops = [7, 8, 0, 0, 7, 8];
+    assert_eq!(kernel(0, ops, 1), kernel(1, ops, 1));
+    assert_eq!(form(1, ops, 1).nodes, [4, 5]);
+    assert_eq!(form(1, ops, 1).inputs, [7, 2]);
+    assert_eq!(form(1, ops, 1).rows.inputs.items(), [0, 2, 1]);
+    assert_eq!(form(1, ops, 1).outputs, [3]);
+    assert_ne!(kernel(0, ops, 1), kernel(0, ops, 2));
+    assert_ne!(kernel(0, ops, 1), kernel(1, [7, 8, 0, 0, 7, 9], 1));
 }
 
 #[test]
