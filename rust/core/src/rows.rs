@@ -82,6 +82,11 @@ impl Rows {
         Self { offsets, items }
     }
 
+    /// Of `n_rows` rows each with its own number alone.
+    pub(crate) fn identity(n_rows: u32) -> Self {
+        Self { offsets: (0..=n_rows).collect(), items: (0..n_rows).collect() }
+    }
+
     /// Appends a row.
     pub fn push(&mut self, row: impl IntoIterator<Item = u32>) {
         self.items.extend(row);
@@ -164,6 +169,8 @@ mod tests {
                 one_by_one.push(items);
             }
             prop_assert_eq!(&rows, &one_by_one);
+            let diagonal = (0..6).map(|row| (row, row));
+            prop_assert_eq!(Rows::identity(6), Rows::grouped(6, diagonal));
             let (offsets, items) = rows.clone().into_parts();
             prop_assert_eq!(Rows::new("rows", offsets, items), Ok(rows));
         }

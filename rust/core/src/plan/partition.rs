@@ -19,7 +19,7 @@ impl Partition {
     /// Every node alone.
     #[must_use]
     pub fn singletons(n_nodes: usize) -> Self {
-        Self::from_blocks((0..n_nodes as u32).collect())
+        Self { block: (0..n_nodes as u32).collect(), members: Rows::identity(n_nodes as u32) }
     }
 
     /// The partition in which two nodes share a block when they have the same name; a node named
