@@ -56,8 +56,8 @@ read or written, and 1 if there is no such module.
 
 If there is a script called audit or plan in the current directory, that is run.
 
-{VARIABLE}=0 in the environment keeps the pass off here, too: the same command line then
-runs the program with PyTensor's own fusion.
+{VARIABLE}=0 in the environment keeps the passes off here, too: the same command line then
+runs the program with PyTensor's own. {VARIABLE}=fusion,merging has these features on.
 """
 
 # Whether the program has been found, and runs or has run.
