@@ -21,7 +21,9 @@ from pytensor_fuse._pictures.picture import Picture, picture
 from pytensor_fuse._pictures.svg import svg
 from pytensor_fuse._pytensor.targets import Target, resolve_target
 from pytensor_fuse._pytensor.targets import max_operands as default_limit
-from pytensor_fuse._reports.page import escape, write
+from pytensor_fuse._reports.files import write
+from pytensor_fuse._reports.page import escape
+from pytensor_fuse._reports.palette import FRAME
 
 if TYPE_CHECKING:
     import os
@@ -256,7 +258,7 @@ class FusionPlan:
         # The frame has no origin: its script can reach neither the notebook nor a network.
         return (
             f'{table}<iframe title="Fusion plan" sandbox="allow-scripts" '
-            'style="width:100%;height:560px;border:1px solid #8888;border-radius:6px" '
+            f'style="width:100%;height:560px;border:1px solid {FRAME};border-radius:6px" '
             f'srcdoc="{escape(self.to_html())}"></iframe>'
         )
 

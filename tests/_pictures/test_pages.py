@@ -12,14 +12,14 @@ from pytensor.graph.fg import FunctionGraph
 
 import pytensor_fuse
 from pytensor_fuse import FusionPlan
-from pytensor_fuse._reports import page
+from pytensor_fuse._reports import files, page
 from support.browser import Browser
 from support.graphs import reverse
 
 
 def write_page(directory: Path, body: str, **parts: object) -> Path:
     path = directory / "page.html"
-    page.write(path, page.page("test", body, **parts))
+    files.write(path, page.page("test", body, **parts))
     return path
 
 

@@ -31,8 +31,8 @@ from pytensor.graph.type import Type
 import pytensor_fuse
 from pytensor_fuse import FusionPlan, Reason, _core
 from pytensor_fuse._pictures.drawing import Drawing, Places
-from pytensor_fuse._pictures.picture import Box, Kind, Picture
-from pytensor_fuse._reports import page
+from pytensor_fuse._pictures.picture import Box, Role, Picture
+from pytensor_fuse._reports import files, page
 from support.checker import is_elemwise
 from support.graphs import reverse
 from support.processes import run_python
@@ -71,13 +71,13 @@ def assert_is_the_plan(plan: FusionPlan, fgraph: FunctionGraph) -> None:
             assert_are_alike(picture, box)
     fused = {node for kernel in plan.kernels for node in kernel.nodes}
     for apply, node in zip(applies, picture.nodes, strict=False):
-        assert (node.kind is Kind.FUSED) == (apply in fused)
-        if node.kind is Kind.ALONE:
+        assert (node.role is Role.FUSED) == (apply in fused)
+        if node.role is Role.ALONE:
             assert is_elemwise(apply)
         assert node.op == str(apply.op)
         assert node.results == tuple(i for i, v in enumerate(fgraph.outputs) if v.owner is apply)
-    assert all(node.kind in (Kind.INPUT, Kind.CONSTANT) for node in picture.nodes[len(applies) :])
-    n_constants = sum(node.kind is Kind.CONSTANT for node in picture.nodes)
+    assert all(node.role in (Role.INPUT, Role.CONSTANT) for node in picture.nodes[len(applies) :])
+    n_constants = sum(node.role is Role.CONSTANT for node in picture.nodes)
     assert n_constants == len({v for v in fgraph.outputs if isinstance(v, Constant)})
 
     position = {apply: i for i, apply in enumerate(applies)}
@@ -101,7 +101,7 @@ def assert_are_alike(picture: Picture, box: Box) -> None:
         read = {picture.nodes[e.source].box for e in picture.edges if e.target == node}
         readers = {picture.nodes[e.target].box for e in picture.edges if e.source == node}
         first = picture.nodes[node]
-        likeness = (first.kind, first.op, bool(first.results))
+        likeness = (first.role, first.op, bool(first.results))
         neighbours.add((frozenset(read), frozenset(readers), likeness))
     assert len(neighbours) == 1
     assert len(box.nodes) >= 5
@@ -304,7 +304,7 @@ def test_types_and_constants() -> None:
     assert nodes[node_of(plan, "Mul")].constants == ("float64 (4,)",)
     shown = [text for node in nodes for text in node.constants]
     assert "0.25" in shown
-    inputs = [node for node in nodes if node.kind is Kind.INPUT]
+    inputs = [node for node in nodes if node.role is Role.INPUT]
     assert [(node.label, node.types) for node in inputs] == [("x", ("int64 (4,)",))]
 
 
@@ -315,7 +315,7 @@ def test_a_constant_that_is_a_result_is_drawn() -> None:
         FunctionGraph([x], [three, x * three, three], clone=False), target="c"
     )
     nodes = plan._picture.nodes
-    (node,) = [node for node in nodes if node.kind is Kind.CONSTANT]
+    (node,) = [node for node in nodes if node.role is Role.CONSTANT]
     assert (node.label, node.results, node.op) == ("3", (0, 2), "")
     assert sorted(i for node in nodes for i in node.results) == [0, 1, 2]
     position = nodes.index(node)
@@ -673,12 +673,12 @@ def test_the_file_is_named_that_cannot_be_written() -> None:
     if not Path("/proc/self").is_dir():
         pytest.skip("needs a place where none may write")
     with pytest.raises(OSError, match=r"/proc/plan\.html"):
-        page.write("/proc/plan.html", "new")
+        files.write("/proc/plan.html", "new")
 
 
 def test_long_names(tmp_path: Path) -> None:
     path = tmp_path / ("a" * 250)
-    page.write(path, "new")
+    files.write(path, "new")
     assert path.read_text(encoding="utf-8") == "new"
 
 
@@ -689,14 +689,14 @@ def test_a_link_stays_and_what_it_leads_to_is_written(tmp_path: Path) -> None:
         link.symlink_to(target)
         if name == "old":
             target.write_text("old", encoding="utf-8")
-        page.write(link, "new")
+        files.write(link, "new")
         assert link.is_symlink()
         assert target.read_text(encoding="utf-8") == "new"
     assert {path.name for path in (tmp_path / "pages").iterdir()} == {"old", "missing"}
     loop = tmp_path / "loop"
     loop.symlink_to(loop)
     with pytest.raises(OSError, match="loop"):
-        page.write(loop, "new")
+        files.write(loop, "new")
 
 
 def test_what_is_no_file_is_written_to(tmp_path: Path) -> None:
@@ -705,7 +705,7 @@ def test_what_is_no_file_is_written_to(tmp_path: Path) -> None:
     # Open for reading too, or opening it for writing would wait.
     reader = os.open(pipe, os.O_RDWR)
     try:
-        page.write(pipe, "new")
+        files.write(pipe, "new")
         assert os.read(reader, 10) == b"new"
     finally:
         os.close(reader)
@@ -720,10 +720,10 @@ def test_a_file_is_for_those_whom_the_umask_lets(
     umask = os.umask
     monkeypatch.setattr(os, "umask", lambda mask: pytest.fail("the umask was changed"))
     try:
-        page.write(tmp_path / "new", "new")
+        files.write(tmp_path / "new", "new")
         (tmp_path / "old").write_text("old", encoding="utf-8")
         (tmp_path / "old").chmod(0o604)
-        page.write(tmp_path / "old", "new")
+        files.write(tmp_path / "old", "new")
     finally:
         umask(before)
     modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}

@@ -15,6 +15,7 @@ from pytensor_fuse._audit.sections.memory import MemorySection, audit_memory
 from pytensor_fuse._audit.sections.ops import OpsSection, audit_ops
 from pytensor_fuse._pytensor.targets import Target
 from pytensor_fuse._reports import page
+from pytensor_fuse._reports.files import write
 from pytensor_fuse._reports.tables import count
 
 if TYPE_CHECKING:
@@ -106,7 +107,7 @@ class Audit:
         )
         if path is None:
             return text
-        page.write(path, text)
+        write(path, text)
         return None
 
     def __str__(self) -> str:

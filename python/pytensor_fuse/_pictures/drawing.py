@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from pytensor_fuse import _core
-from pytensor_fuse._pictures.picture import Kind
+from pytensor_fuse._pictures.picture import Role
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -113,7 +113,7 @@ def draw(picture: Picture) -> Drawing:
         (source, target)
         for source, target in pairs
         if n_readers[source] <= _INPUT_HUB
-        or picture.nodes[picture.boxes[source].nodes[0]].kind is not Kind.INPUT
+        or picture.nodes[picture.boxes[source].nodes[0]].role is not Role.INPUT
     ]
     if len(picture.boxes) > _LARGE:
         edges = _without_hubs(edges)

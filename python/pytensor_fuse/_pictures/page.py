@@ -1,29 +1,34 @@
-"""The page that shows a plan: the picture as data for assets/plan.js, and what stands round it."""
+"""The page that shows a plan: the picture as data for assets/plan, and what stands round it."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from pytensor_fuse._pictures.drawing import GAPS, Drawing, Places
-from pytensor_fuse._pictures.picture import Kind, cut
+from pytensor_fuse._pictures.picture import Role, cut
 from pytensor_fuse._reports import page
+from pytensor_fuse._reports.scripts import script
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from pytensor_fuse._pictures.picture import Picture
 
-# The order in which plan.js numbers them.
-_KINDS = (Kind.FUSED, Kind.ALONE, Kind.UNFUSABLE, Kind.INPUT, Kind.CONSTANT)
+# The order in which graph.js numbers them.
+_ROLES = (Role.FUSED, Role.ALONE, Role.UNFUSABLE, Role.INPUT, Role.CONSTANT)
 
 # Up to this many nodes kernels are open at first.
 _STARTS_OPEN = 60
 
 _LEGEND = (
-    ("var(--kernel)", "var(--kernel-line)", "kernel"),
-    ("var(--unfusable)", "var(--unfusable-line)", "cannot be fused"),
-    ("var(--alone)", "var(--alone-line)", "may be fused, stays alone"),
-    ("var(--input)", "var(--input-line)", "input or constant"),
+    (
+        "hsl(var(--kernel-hue) var(--kernel-fill))",
+        "hsl(var(--kernel-hue) var(--kernel-border))",
+        "kernel",
+    ),
+    ("var(--unfusable)", "var(--unfusable-border)", "cannot be fused"),
+    ("var(--alone)", "var(--alone-border)", "may be fused, stays alone"),
+    ("var(--input)", "var(--input-border)", "input or constant"),
 )
 
 _HELP = """
@@ -69,7 +74,7 @@ def plan_page(drawing: Drawing, title: str) -> str:
         title,
         body,
         style=page.asset(__package__, "plan.css"),
-        script=page.asset(__package__, "plan.js"),
+        script=script(__package__, "plan/main.js"),
         data=_data(drawing),
     )
 
@@ -131,7 +136,7 @@ def _data(drawing: Drawing) -> dict[str, Any]:
     ]
     return {
         "nodes": {
-            "kind": [_KINDS.index(node.kind) for node in nodes],
+            "role": [_ROLES.index(node.role) for node in nodes],
             "op": strings.all(node.op for node in nodes),
             "label": strings.all(node.label for node in nodes),
             "caption": strings.all(node.caption for node in nodes),
@@ -165,7 +170,7 @@ def _data(drawing: Drawing) -> dict[str, Any]:
         "collapsed": _places(drawing.collapsed),
         "expanded": _places(drawing.expanded),
         "gaps": GAPS,
-        "kinds": [kind.value for kind in _KINDS],
+        "roles": [role.value for role in _ROLES],
         "startsOpen": len(nodes) <= _STARTS_OPEN,
         "strings": strings.list(),
     }

@@ -40,7 +40,7 @@ LONGEST = 300
 # and a character becomes up to five.
 _LONGEST_TIP = 2000
 
-# How many kinds of op the second line of a kernel names.
+# How many ops the second line of a kernel names.
 _SHOWN_OPS = 3
 
 # So many nodes that are alike and have the same neighbours share a box.
@@ -61,7 +61,7 @@ _LIBRARIES = (
 )
 
 
-class Kind(enum.Enum):
+class Role(enum.Enum):
     """What a node is to the plan."""
 
     FUSED = "fused"
@@ -86,7 +86,7 @@ class Node:
 
     Attributes
     ----------
-    kind
+    role
         What it is to the plan.
     op
         The op as it prints; empty for an input or a constant.
@@ -106,7 +106,7 @@ class Node:
         The position of its box.
     """
 
-    kind: Kind
+    role: Role
     op: str
     label: str
     names: tuple[str, ...]
@@ -119,7 +119,7 @@ class Node:
     @property
     def caption(self) -> str:
         """A second line: the names of its results, else its constants."""
-        if self.kind in (Kind.INPUT, Kind.CONSTANT):
+        if self.role in (Role.INPUT, Role.CONSTANT):
             return ""
         return cut(", ".join(self.names or self.constants), _LABEL)
 
@@ -245,24 +245,24 @@ def picture(
     unfusable = Unfusable(graph, target)
     texts = _Texts()
     ops = [unfusable.texts(apply.op) for apply in applies]
-    kinds = [
-        Kind.FUSED if i in fused else Kind.UNFUSABLE if unfusable.reason(i) else Kind.ALONE
+    roles = [
+        Role.FUSED if i in fused else Role.UNFUSABLE if unfusable.reason(i) else Role.ALONE
         for i in range(len(applies))
     ]
     likenesses = [
-        (kind, op, i in results) for i, (kind, op) in enumerate(zip(kinds, ops, strict=True))
+        (role, op, i in results) for i, (role, op) in enumerate(zip(roles, ops, strict=True))
     ]
-    leaf_kinds = [Kind.CONSTANT if v in constants else Kind.INPUT for v in leaves]
+    leaf_roles = [Role.CONSTANT if v in constants else Role.INPUT for v in leaves]
     likenesses += [
-        (kind, "", node_of[variable] in results)
-        for kind, variable in zip(leaf_kinds, leaves, strict=True)
+        (role, "", node_of[variable] in results)
+        for role, variable in zip(leaf_roles, leaves, strict=True)
     ]
     box_nodes, kernels = _boxes(likenesses, members, pairs)
     box_of = {node: i for i, nodes in enumerate(box_nodes) for node in nodes}
 
     nodes = [
         Node(
-            kind=kinds[i],
+            role=roles[i],
             op=ops[i],
             label=_short(ops[i]),
             names=tuple(str(variables[v].name) for v in makes[i] if variables[v].name),
@@ -276,15 +276,15 @@ def picture(
         )
         for i in range(len(applies))
     ]
-    for kind, variable in zip(leaf_kinds, leaves, strict=True):
+    for role, variable in zip(leaf_roles, leaves, strict=True):
         leaf = variables[variable]
         i = node_of[variable]
         label = (
-            texts.constant(leaf) if kind is Kind.CONSTANT else leaf.name or texts.type(leaf.type)
+            texts.constant(leaf) if role is Role.CONSTANT else leaf.name or texts.type(leaf.type)
         )
         nodes.append(
             Node(
-                kind=kind,
+                role=role,
                 op="",
                 label=cut(str(label), _LABEL),
                 names=(str(leaf.name),) if leaf.name else (),
@@ -318,7 +318,7 @@ def picture(
 
 
 def _boxes(
-    likenesses: list[tuple[Kind, str, bool]],
+    likenesses: list[tuple[Role, str, bool]],
     members: list[list[int]],
     pairs: list[tuple[int, int]],
 ) -> tuple[list[list[int]], list[int | None]]:
@@ -336,7 +336,7 @@ def _boxes(
 
 def _bundles(
     alone: list[list[int]],
-    likenesses: list[tuple[Kind, str, bool]],
+    likenesses: list[tuple[Role, str, bool]],
     boxes: list[list[int]],
     pairs: list[tuple[int, int]],
 ) -> list[list[int]]:
@@ -368,12 +368,12 @@ def _box(members: list[int], kernel: int | None, nodes: list[Node]) -> Box:
     caption = ", ".join(shown) + (", \u2026" if len(counts) > _SHOWN_OPS else "")
     if kernel is not None:
         label = f"kernel {kernel}: {len(members)} nodes"
-    elif first.kind is Kind.INPUT:
+    elif first.role is Role.INPUT:
         label = f"{len(members)} inputs"
-    elif first.kind is Kind.CONSTANT:
+    elif first.role is Role.CONSTANT:
         label = f"{len(members)} constants"
     else:
-        label, caption = f"{len(members)} \u00d7 {first.label}", first.kind.value
+        label, caption = f"{len(members)} \u00d7 {first.label}", first.role.value
     return Box(tuple(members), kernel, label, caption)
 
 
@@ -383,13 +383,13 @@ class _Texts:
     def __init__(self) -> None:
         self._types: dict[Any, str] = {}
 
-    def type(self, kind: Any) -> str:
+    def type(self, type_: Any) -> str:
         try:
-            if kind not in self._types:
-                self._types[kind] = _type_text(kind)
-            return self._types[kind]
+            if type_ not in self._types:
+                self._types[type_] = _type_text(type_)
+            return self._types[type_]
         except TypeError:  # Equality without a hash.
-            return _type_text(kind)
+            return _type_text(type_)
 
     def constant(self, variable: Variable[Any, Any]) -> str:
         if variable.name:
@@ -405,13 +405,13 @@ class _Texts:
         return self.type(variable.type)
 
 
-def _type_text(kind: Any) -> str:
-    if not isinstance(kind, TensorType):
-        return str(kind)
-    lengths = ["?" if length is None else str(length) for length in kind.shape]
+def _type_text(type_: Any) -> str:
+    if not isinstance(type_, TensorType):
+        return str(type_)
+    lengths = ["?" if length is None else str(length) for length in type_.shape]
     if len(lengths) == 1:
         lengths.append("")
-    return f"{kind.dtype} ({', '.join(lengths).rstrip()})"
+    return f"{type_.dtype} ({', '.join(lengths).rstrip()})"
 
 
 def _trace(variables: Iterable[Variable[Any, Any]]) -> Trace | None:

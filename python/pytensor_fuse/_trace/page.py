@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pytensor_fuse._reports import page
+from pytensor_fuse._reports.scripts import script
 from pytensor_fuse._trace.records import TracedCall, TracedPass, TracedRewriter
 from pytensor_fuse._trace.text import call_title, seconds_text
 
@@ -65,7 +66,7 @@ def trace_page(trace: Trace) -> str:
         "Trace of rewriting",
         _body(trace, n_left_out),
         style=page.asset(__package__, "trace.css"),
-        script=page.asset(__package__, "trace.js"),
+        script=script(__package__, "trace/main.js"),
         data=data,
     )
     # Names of functions, files and threads may hold halves of pairs, which no file can.

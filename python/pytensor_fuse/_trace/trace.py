@@ -230,13 +230,13 @@ class Trace:
         OSError
             If the file cannot be written.
         """
-        from pytensor_fuse._reports import page
+        from pytensor_fuse._reports.files import write
         from pytensor_fuse._trace.page import trace_page
 
         text = trace_page(self)
         if path is None:
             return text
-        page.write(path, text)
+        write(path, text)
         return None
 
     def __str__(self) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from pytensor_fuse._cli import reports
+from pytensor_fuse._cli.failures import ExitCode
 from support.processes import run_process, run_python
 
 MAIN = ("-m", "pytensor_fuse")
@@ -177,7 +177,7 @@ def test_an_audit_as_a_page(place):
 
 def test_unknown_ops_are_reported(place):
     done = tool(place, "audit", "model.py:strange")
-    assert done.returncode == reports.UNKNOWN_OPS
+    assert done.returncode == ExitCode.UNKNOWN_OPS
     assert "Strange" in done.stdout
     [line] = [line for line in done.stderr.splitlines() if line.startswith("pytensor_fuse: the")]
     assert "does not know these ops: " in line
@@ -287,15 +287,15 @@ def test_streams_that_take_nothing(place, redirection, code):
     ],
 )
 def test_wrong_usage(place, arguments, says):
-    line = fails(place, reports.USAGE, *arguments)
+    line = fails(place, ExitCode.USAGE, *arguments)
     assert says in line
     assert line.endswith(f"see python -m pytensor_fuse {arguments[0]} --help")
 
 
 def test_no_file(place):
-    line = fails(place, reports.NO_FILE, "audit", "not_there.py:x")
+    line = fails(place, ExitCode.NO_FILE, "audit", "not_there.py:x")
     assert line.endswith("not_there.py cannot be read: No such file or directory")
-    assert "." in fails(place, reports.NO_FILE, "audit", ".:x")
+    assert "." in fails(place, ExitCode.NO_FILE, "audit", ".:x")
 
 
 @pytest.mark.parametrize(
@@ -315,7 +315,7 @@ def test_a_file_that_fails(place, target, says):
     expected = expected.replace("line 52", f"line {line_of('sys.exit(3)')}")
     expected = expected.replace("line 59", f"line {line_of('raise Silent')}")
     expected = expected.replace("line 67", "line " + str(line_of('Error("closed')))
-    assert expected in fails(place, reports.FILE_FAILS, "audit", target)
+    assert expected in fails(place, ExitCode.FILE_FAILS, "audit", target)
 
 
 def line_of(text):
@@ -323,9 +323,9 @@ def line_of(text):
 
 
 def test_no_name(place):
-    line = fails(place, reports.NO_NAME, "audit", "model.py:grahp")
+    line = fails(place, ExitCode.NO_NAME, "audit", "model.py:grahp")
     assert line.endswith("there is no grahp in model.py; did you mean graph?")
-    assert fails(place, reports.NO_NAME, "plan", "model.py:graph.zzz").endswith("in model.py")
+    assert fails(place, ExitCode.NO_NAME, "plan", "model.py:graph.zzz").endswith("in model.py")
 
 
 @pytest.mark.parametrize(
@@ -337,7 +337,7 @@ def test_no_name(place):
     ],
 )
 def test_wrong_kind(place, name, says):
-    line = fails(place, reports.WRONG_KIND, "audit", f"model.py:{name}")
+    line = fails(place, ExitCode.NOT_REPORTABLE, "audit", f"model.py:{name}")
     assert says in line
     assert "such as graph or linear or strange" in line
 
@@ -345,10 +345,10 @@ def test_wrong_kind(place, name, says):
 @pytest.mark.parametrize("command", ["audit", "plan"])
 def test_output_that_cannot_be_written(place, command):
     for path in ("not_there/page.html", ".", "n" * 300 + ".html"):
-        line = fails(place, reports.CANNOT_WRITE, command, "model.py:graph", "--html", path)
+        line = fails(place, ExitCode.CANNOT_WRITE, command, "model.py:graph", "--html", path)
         assert f"{path} cannot be written: " in line
     # The file is not even imported for that.
-    fails(place, reports.CANNOT_WRITE, command, "bad_syntax.py:x", "--html", ".")
+    fails(place, ExitCode.CANNOT_WRITE, command, "bad_syntax.py:x", "--html", ".")
 
 
 @pytest.mark.skipif(
@@ -358,7 +358,7 @@ def test_a_directory_that_cannot_be_written_to(place):
     closed = place / "closed"
     closed.mkdir(mode=0o500)
     line = fails(
-        place, reports.CANNOT_WRITE, "audit", "model.py:graph", "--html", "closed/page.html"
+        place, ExitCode.CANNOT_WRITE, "audit", "model.py:graph", "--html", "closed/page.html"
     )
     assert "Permission denied" in line
 
@@ -366,14 +366,14 @@ def test_a_directory_that_cannot_be_written_to(place):
 @pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="needs a place where none may write")
 def test_a_place_where_nobody_may_write(place):
     line = fails(
-        place, reports.CANNOT_WRITE, "audit", "model.py:graph", "--html", "/proc/page.html"
+        place, ExitCode.CANNOT_WRITE, "audit", "model.py:graph", "--html", "/proc/page.html"
     )
     assert "/proc/page.html cannot be written: " in line
 
 
 def test_shapes_that_cannot_be(place):
     for shape in ("x=3,4", "y=3"):
-        line = fails(place, reports.CANNOT_REPORT, "audit", "model.py:graph", "--shape", shape)
+        line = fails(place, ExitCode.CANNOT_REPORT, "audit", "model.py:graph", "--shape", shape)
         assert shape[0] in line
 
 
@@ -382,7 +382,7 @@ def test_a_model_that_has_no_gradient(place):
     (place / "bayes.py").write_text(MODEL)
     for command in ("audit", "plan"):
         done = tool(place, command, "bayes.py:discrete")
-        assert done.returncode in (0, reports.CANNOT_REPORT)
+        assert done.returncode in (0, ExitCode.CANNOT_REPORT)
         assert "Traceback" not in done.stderr
 
 
@@ -412,7 +412,7 @@ def test_an_interrupt(place):
     running.send_signal(signal.SIGINT)
     out, err = running.communicate(timeout=60)
     assert (running.returncode, out, err) == (
-        reports.INTERRUPTED,
+        ExitCode.INTERRUPTED,
         "",
         "pytensor_fuse: interrupted\n",
     )
@@ -435,17 +435,17 @@ def test_a_terminal_is_told_each_step(place):
 def test_what_is_ours_to_blame():
     done = run_python(
         """
-        from pytensor_fuse._cli import reports
+        from pytensor_fuse._cli import commands
 
         def broken(options):
             raise RuntimeError("a mistake\\nof several lines")
 
-        reports._REPORTS["audit"] = broken
-        reports.run("audit", ["model.py:x"])
+        ExitCode._REPORTS["audit"] = broken
+        commands.run("audit", ["model.py:x"])
         """,
         check=False,
     )
-    assert done.returncode == reports.OURS
+    assert done.returncode == ExitCode.OURS
     [line] = done.stderr.splitlines()
     assert "RuntimeError: a mistake (<string>, line " in line
     assert line.endswith("please report it")
