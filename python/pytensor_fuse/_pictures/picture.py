@@ -6,24 +6,20 @@ How it looks is for `_drawing` (sizes and places), `_svg`, `_dot` and `_plan_pag
 from __future__ import annotations
 
 import enum
-import functools
-import os
-import sysconfig
 from collections import Counter
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pytensor
 from pytensor.graph.basic import Constant
 from pytensor.tensor.type import TensorType
 
 from pytensor_fuse import _core
 from pytensor_fuse._fusion.why_not import Unfusable, WhyNot, shown_steps, why_not
+from pytensor_fuse._pytensor.provenance import SourceLine, line_that_made
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Sequence
+    from collections.abc import Hashable
 
     from pytensor.graph.basic import Variable
 
@@ -46,20 +42,6 @@ _SHOWN_OPS = 3
 # So many nodes that are alike and have the same neighbours share a box.
 _BUNDLE = 5
 
-# What the names of files begin with that no user writes.
-_LIBRARIES = (
-    "<frozen ",
-    *(
-        os.path.join(directory, "")
-        for directory in (
-            sysconfig.get_path("stdlib"),
-            sysconfig.get_path("platstdlib"),
-            os.path.dirname(pytensor.__file__),
-            os.path.dirname(__file__),
-        )
-    ),
-)
-
 
 class Role(enum.Enum):
     """What a node is to the plan."""
@@ -69,15 +51,6 @@ class Role(enum.Enum):
     UNFUSABLE = "cannot be fused"
     INPUT = "input"
     CONSTANT = "constant"
-
-
-@dataclass(frozen=True)
-class Trace:
-    """A line that made a variable: the user's, or a library's if no other is known."""
-
-    file: str
-    line: int
-    code: str
 
 
 @dataclass(frozen=True)
@@ -113,7 +86,7 @@ class Node:
     types: tuple[str, ...]
     constants: tuple[str, ...]
     results: tuple[int, ...]
-    trace: Trace | None
+    trace: SourceLine | None
     box: int
 
     @property
@@ -271,7 +244,7 @@ def picture(
                 texts.constant(variables[v]) for v in reads[i] if isinstance(variables[v], Constant)
             ),
             results=tuple(results.get(i, ())),
-            trace=_trace(variables[v] for v in makes[i]),
+            trace=line_that_made(variables[v] for v in makes[i]),
             box=box_of[i],
         )
         for i in range(len(applies))
@@ -291,7 +264,7 @@ def picture(
                 types=(texts.type(leaf.type),),
                 constants=(),
                 results=tuple(results.get(i, ())),
-                trace=_trace([leaf]),
+                trace=line_that_made([leaf]),
                 box=box_of[i],
             )
         )
@@ -412,40 +385,6 @@ def _type_text(type_: Any) -> str:
     if len(lengths) == 1:
         lengths.append("")
     return f"{type_.dtype} ({', '.join(lengths).rstrip()})"
-
-
-def _trace(variables: Iterable[Variable[Any, Any]]) -> Trace | None:
-    """Return the innermost line that PyTensor noted outside libraries, else the innermost.
-
-    PyTensor notes a few calls only: of a variable that a library made, all may be its own.
-    """
-    innermost = None
-    for variable in variables:
-        for stack in _rows(getattr(variable.tag, "trace", None)):
-            for frame in reversed(_rows(stack)):
-                if len(_rows(frame)) != 4:
-                    continue
-                if not _is_library(str(frame[0])):
-                    return _line(frame)
-                innermost = innermost or frame
-    return innermost and _line(innermost)
-
-
-def _line(frame: Sequence[Any]) -> Trace:
-    file, line, _, code = frame
-    return Trace(str(file), line if isinstance(line, int) else 0, str(code or ""))
-
-
-def _rows(value: object) -> Sequence[Any]:
-    """Return a list or tuple as it is: anybody may write into tags, and anything."""
-    return value if isinstance(value, (list, tuple)) else ()
-
-
-@functools.cache
-def _is_library(file: str) -> bool:
-    """Whether a file is the standard library's, an installed package's, PyTensor's or ours."""
-    is_installed = not {"site-packages", "dist-packages"}.isdisjoint(Path(file).parts)
-    return is_installed or file.startswith(_LIBRARIES)
 
 
 def _short(op: str) -> str:

@@ -31,17 +31,14 @@ gets the outermost frames that belong to it; the others are within these.
 
 from __future__ import annotations
 
-import sys
 import threading
 from functools import wraps
 from itertools import count
-from pathlib import Path
 from time import perf_counter
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, Protocol
 from weakref import WeakKeyDictionary
 
-import pytensor
 from pytensor.compile.maker import FunctionMaker
 from pytensor.graph.features import AlreadyThere, Feature
 from pytensor.graph.fg import FunctionGraph
@@ -55,11 +52,11 @@ from pytensor.graph.rewriting.basic import (
     WalkingGraphRewriter,
 )
 
+from pytensor_fuse._pytensor.provenance import calling_line
 from pytensor_fuse._pytensor.versions import WRAPPERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from types import FrameType
 
     from pytensor.graph.basic import Apply
     from pytensor.graph.op import Op
@@ -327,7 +324,8 @@ class CallInfo:
 
     def __init__(self, name: str | None) -> None:
         self.name = name
-        self.where = _caller()
+        line = calling_line()
+        self.where = None if line is None else f"{line.file}:{line.line}"
         self.thread = threading.current_thread().name
         self.linking = 0.0
 
@@ -893,21 +891,3 @@ def _traced_create(create: Method) -> Method:
             frame.add_linking(perf_counter() - start)
 
     return traced
-
-
-# Where the programs of others begin: what is called from within these is called by them.
-_LIBRARIES = tuple(
-    f"{Path(file).parent}/".replace("\\", "/") for file in (pytensor.__file__, __file__) if file
-)
-
-
-def _caller() -> str | None:
-    """Return file and line of the program that asked for a function, if there is such a line."""
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None:
-        name = frame.f_code.co_filename.replace("\\", "/")
-        is_library = name.startswith(_LIBRARIES) or "/site-packages/pymc" in name
-        if not is_library and not name.startswith("<frozen"):
-            return f"{frame.f_code.co_filename}:{frame.f_lineno}"
-        frame = frame.f_back
-    return None
