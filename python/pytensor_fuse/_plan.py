@@ -16,8 +16,8 @@ from pytensor_fuse._fusion.extract import extract, plan
 from pytensor_fuse._fusion.why_not import WhyNot, why_not
 from pytensor_fuse._pictures.dot import dot
 from pytensor_fuse._pictures.drawing import Drawing, draw
+from pytensor_fuse._pictures.from_plan import picture_of
 from pytensor_fuse._pictures.page import figures_table, plan_page
-from pytensor_fuse._pictures.picture import Picture, picture
 from pytensor_fuse._pictures.svg import svg
 from pytensor_fuse._pytensor.targets import Target, resolve_target
 from pytensor_fuse._pytensor.targets import max_operands as default_limit
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from pytensor_fuse import _core
     from pytensor_fuse._fusion.extract import ExtractedGraph
+    from pytensor_fuse._pictures.picture import Picture
 
 # Operand counts are 32-bit ids in the planner.
 _MAX_OPERANDS = 2**32 - 1
@@ -285,7 +286,7 @@ class FusionPlan:
 
     @cached_property
     def _picture(self) -> Picture:
-        return picture(self._graph, self._clusters, self._target, self._max_operands)
+        return picture_of(self._graph, self._clusters, self._target, self._max_operands)
 
     @cached_property
     def _drawing(self) -> Drawing:

@@ -6,7 +6,8 @@ import re
 from typing import TYPE_CHECKING
 
 from pytensor_fuse._pictures.colors import role_colors
-from pytensor_fuse._pictures.picture import Role, cut
+from pytensor_fuse._pictures.picture import Role
+from pytensor_fuse._pictures.texts import cut
 from pytensor_fuse._reports.palette import COLORS, kernel_colors
 
 if TYPE_CHECKING:

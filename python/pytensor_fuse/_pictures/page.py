@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pytensor_fuse._pictures.drawing import GAPS, Drawing, Places
-from pytensor_fuse._pictures.picture import Role, cut
+from pytensor_fuse._pictures.picture import Role
+from pytensor_fuse._pictures.texts import cut
 from pytensor_fuse._reports import page
 from pytensor_fuse._reports.scripts import script
 
@@ -127,6 +128,7 @@ def _data(drawing: Drawing) -> dict[str, Any]:
     picture = drawing.picture
     strings = _Strings()
     nodes = picture.nodes
+    source_lines = [node.source_line for node in nodes]
     why = [
         -1
         if edge.why is None
@@ -144,9 +146,9 @@ def _data(drawing: Drawing) -> dict[str, Any]:
             "types": [strings.all(node.types) for node in nodes],
             "constants": [strings.all(node.constants) for node in nodes],
             "results": [node.results for node in nodes],
-            "file": [-1 if node.trace is None else strings(node.trace.file) for node in nodes],
-            "line": [0 if node.trace is None else node.trace.line for node in nodes],
-            "code": [strings("" if node.trace is None else node.trace.code) for node in nodes],
+            "file": [-1 if line is None else strings(line.file) for line in source_lines],
+            "line": [0 if line is None else line.line for line in source_lines],
+            "code": [strings("" if line is None else line.code) for line in source_lines],
             "box": [node.box for node in nodes],
             "inner": [round(length) for rectangle in drawing.inner for length in rectangle],
         },

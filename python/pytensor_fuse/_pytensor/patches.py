@@ -47,9 +47,7 @@ class SwitchedClass:
         PyTensor's classes, and for each the one to take its place.
     """
 
-    def __init__(
-        self, find: Callable[[], Iterable[object]], classes: Mapping[type, type]
-    ) -> None:
+    def __init__(self, find: Callable[[], Iterable[object]], classes: Mapping[type, type]) -> None:
         self._find = find
         self._ours = dict(classes)
         self._stock = {ours: stock for stock, ours in classes.items()}
