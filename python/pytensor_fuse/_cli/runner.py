@@ -144,8 +144,6 @@ def _trace_later(wanted: _Tracing) -> None:
         # At the exit of a program that was interrupted, no module may be imported that runs source
         # text, as those do that define dataclasses: Python then forgets the interrupt.
         from pytensor_fuse import trace_rewrites  # Loaded early.
-        from pytensor_fuse._reports import page  # noqa: F401  # Loaded early.
-        from pytensor_fuse._trace import page as trace_page  # noqa: F401  # Loaded early.
 
         traces.append(opened.enter_context(trace_rewrites()))
 
