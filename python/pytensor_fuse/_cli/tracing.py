@@ -73,8 +73,7 @@ def trace_later(wanted: Wanted) -> None:
     def start() -> None:
         # At the exit of a program that was interrupted, no module may be imported that runs source
         # text, as those do that define dataclasses: Python then forgets the interrupt.
-        from pytensor_fuse._trace import page  # noqa: F401  # Loaded early.
-        from pytensor_fuse._trace.trace import trace_rewrites
+        from pytensor_fuse._trace.trace import trace_rewrites  # Loaded early.
 
         traces.append(opened.enter_context(trace_rewrites()))
 

@@ -1,14 +1,14 @@
-// The flame chart: DATA.boxes as rectangles, of which one can be chosen and looked at closely.
+// The flame chart: DATA.bars as rectangles, of which one can be chosen and looked at closely.
 //
-// A box is [name, depth, start, width, kind, details]; start and width are seconds.
+// A bar is [name, depth, start, width, kind, details]; start and width are seconds.
 
 const ROW = 19;
 const AXIS = 20;
 const SVG = "http://www.w3.org/2000/svg";
-export const boxes = DATA.boxes.map(([name, depth, start, width, kind, details]) => ({
+export const bars = DATA.bars.map(([name, depth, start, width, kind, details]) => ({
   name, depth, start, width, kind, details, lower: name.toLowerCase(),
 }));
-const deepest = boxes.reduce((most, box) => Math.max(most, box.depth), 0);
+const deepest = bars.reduce((most, bar) => Math.max(most, bar.depth), 0);
 const chart = document.getElementById("chart");
 const details = document.getElementById("details");
 const hint = details.textContent;
@@ -24,17 +24,17 @@ export const duration = (seconds) =>
     : seconds >= 1e-3 ? `${(seconds * 1e3).toFixed(1)} ms`
       : `${(seconds * 1e6).toFixed(0)} us`;
 
-// Marks the boxes that have a text, in small letters, in their names.
+// Marks the bars that have a text, in small letters, in their names.
 export function mark(text) {
   wanted = text;
   chart.classList.toggle("searching", wanted !== "");
   draw();
 }
 
-export function choose(box) {
-  chosen = box;
-  show(box);
-  if (box) zoom(box.start - box.width * 0.02, box.width * 1.04);
+export function choose(bar) {
+  chosen = bar;
+  show(bar);
+  if (bar) zoom(bar.start - bar.width * 0.02, bar.width * 1.04);
   else zoom(0, DATA.width);
 }
 
@@ -46,25 +46,25 @@ export function draw() {
   svg.setAttribute("height", height);
   if (view.width > 0) drawAxis(parts, width, height);
   const end = view.start + view.width;
-  for (const box of boxes) {
-    if (box.start > end || box.start + box.width < view.start) continue;
+  for (const bar of bars) {
+    if (bar.start > end || bar.start + bar.width < view.start) continue;
     const scale = width / view.width;
-    const left = Math.max(0, (box.start - view.start) * scale);
-    const right = Math.min(width, (box.start + box.width - view.start) * scale);
+    const left = Math.max(0, (bar.start - view.start) * scale);
+    const right = Math.min(width, (bar.start + bar.width - view.start) * scale);
     // Below a third of a pixel nothing can be seen, and there may be thousands.
     if (right - left < 0.33) continue;
-    const classes = [`k-${box.kind}`];
-    if (box === chosen) classes.push("chosen");
-    if (wanted && box.lower.includes(wanted)) classes.push("found");
-    const top = AXIS + box.depth * ROW;
+    const classes = [`k-${bar.kind}`];
+    if (bar === chosen) classes.push("chosen");
+    if (wanted && bar.lower.includes(wanted)) classes.push("found");
+    const top = AXIS + bar.depth * ROW;
     const shape = element("rect", {
       x: left, y: top, width: right - left, height: ROW - 1, class: classes.join(" "), rx: 2,
     });
-    shape.box = box;
+    shape.bar = bar;
     parts.append(shape);
     const room = Math.floor((right - left - 6) / 6.2);
     if (room >= 3) {
-      const label = box.name.length > room ? `${box.name.slice(0, room - 1)}\u2026` : box.name;
+      const label = bar.name.length > room ? `${bar.name.slice(0, room - 1)}\u2026` : bar.name;
       parts.append(element("text", { x: left + 4, y: top + 13 }, label));
     }
   }
@@ -94,16 +94,16 @@ function element(tag, attributes, text) {
   return made;
 }
 
-function show(box) {
+function show(bar) {
   details.replaceChildren();
-  if (!box) {
+  if (!bar) {
     details.textContent = hint;
     return;
   }
   const name = document.createElement("b");
-  name.textContent = box.name;
-  const share = ((box.width / DATA.width) * 100).toFixed(1);
-  details.append(name, ` \u2014 ${duration(box.width)}, ${share} % of all\n`, box.details);
+  name.textContent = bar.name;
+  const share = ((bar.width / DATA.width) * 100).toFixed(1);
+  details.append(name, ` \u2014 ${duration(bar.width)}, ${share} % of all\n`, bar.details);
 }
 
 function zoom(start, width) {
@@ -113,10 +113,10 @@ function zoom(start, width) {
 }
 
 svg.addEventListener("click", (event) => {
-  if (event.target.box) choose(event.target.box);
+  if (event.target.bar) choose(event.target.bar);
 });
 svg.addEventListener("mouseover", (event) => {
-  if (event.target.box) show(event.target.box);
+  if (event.target.bar) show(event.target.bar);
 });
 svg.addEventListener("mouseleave", () => show(chosen));
 chart.addEventListener("wheel", (event) => {

@@ -1,5 +1,5 @@
 // The page of a trace: a flame chart and tables, which are searched together.
-import { boxes, choose, draw, duration, mark } from "./chart.js";
+import { bars, choose, draw, duration, mark } from "./chart.js";
 import { showRows } from "./tables.js";
 
 const search = document.getElementById("search");
@@ -7,12 +7,12 @@ const found = document.getElementById("found");
 
 search.addEventListener("input", () => {
   const wanted = search.value.trim().toLowerCase();
-  const matching = boxes.filter((box) => wanted && box.lower.includes(wanted));
+  const matching = bars.filter((bar) => wanted && bar.lower.includes(wanted));
   // What is within another that matches is not counted again.
-  const outer = matching.filter((box) => !matching.some((other) =>
-    other.depth < box.depth && other.start <= box.start + 1e-9
-    && other.start + other.width >= box.start + box.width - 1e-9));
-  const sum = outer.reduce((total, box) => total + box.width, 0);
+  const outer = matching.filter((bar) => !matching.some((other) =>
+    other.depth < bar.depth && other.start <= bar.start + 1e-9
+    && other.start + other.width >= bar.start + bar.width - 1e-9));
+  const sum = outer.reduce((total, bar) => total + bar.width, 0);
   found.textContent = wanted ? `${matching.length} boxes, ${duration(sum)}` : "";
   showRows(wanted);
   mark(wanted);
