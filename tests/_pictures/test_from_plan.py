@@ -71,14 +71,14 @@ def assert_is_the_plan(plan: FusionPlan, fgraph: FunctionGraph) -> None:
 
 
 def assert_are_alike(picture: Picture, box: Box) -> None:
-    neighbours = set()
+    neighbors = set()
     for node in box.nodes:
         read = {picture.nodes[e.source].box for e in picture.edges if e.target == node}
         readers = {picture.nodes[e.target].box for e in picture.edges if e.source == node}
         first = picture.nodes[node]
         likeness = (first.role, first.op, bool(first.results))
-        neighbours.add((frozenset(read), frozenset(readers), likeness))
-    assert len(neighbours) == 1
+        neighbors.add((frozenset(read), frozenset(readers), likeness))
+    assert len(neighbors) == 1
     assert len(box.nodes) >= 5
 
 

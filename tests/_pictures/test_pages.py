@@ -118,12 +118,12 @@ def test_plans_of_three_sizes_open_soon(
         click_button(browser, "collapse")
         assert not any(state(browser)["open"])
         assert "kernels" in browser.run("return document.querySelector('.figures').innerText")
-        assert drawn_colours(browser) > 3
+        assert drawn_colors(browser) > 3
     browser.assert_clean()
 
 
-def drawn_colours(browser: Browser) -> int:
-    """Return the number of colours in the picture: a blank one has one."""
+def drawn_colors(browser: Browser) -> int:
+    """Return the number of colors in the picture: a blank one has one."""
     return browser.run(
         "plan.paint(); const c = document.getElementById('picture'); "
         "const d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data; "
@@ -424,18 +424,18 @@ def test_all_of_a_tall_picture_fits(browser: Browser, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_the_legend_has_the_colours_of_the_picture(
+def test_the_legend_has_the_colors_of_the_picture(
     browser: Browser, tmp_path: Path, scheme: str
 ) -> None:
     with browser.scheme(scheme):
         open_plan(browser, tmp_path, model(20))
-        colours = browser.run(
+        colors = browser.run(
             "return [...document.querySelectorAll('#legend i')]"
             ".map((each) => getComputedStyle(each).backgroundColor)"
         )
-    for colour in colours:
-        brightness = sum(int(part) for part in colour.strip("rgb()").split(","))
-        assert (brightness > 380) == (scheme == "light"), colour
+    for color in colors:
+        brightness = sum(int(part) for part in color.strip("rgb()").split(","))
+        assert (brightness > 380) == (scheme == "light"), color
 
 
 def test_the_wheel_zooms_where_the_pointer_is(browser: Browser, tmp_path: Path) -> None:
@@ -481,11 +481,11 @@ def test_a_notebook_shows_it_in_a_frame(browser: Browser, tmp_path: Path) -> Non
         reached = browser.run(
             "try { return String(parent.document.title); } catch (error) { return error.name; }"
         )
-        colours = drawn_colours(browser)
+        colors = drawn_colors(browser)
     finally:
         browser.driver.switch_to.default_content()
     assert scale > 0.1
-    assert colours > 3
+    assert colors > 3
     assert reached == "SecurityError"
     assert browser.requests() == []
 

@@ -39,7 +39,7 @@ def test_a_page_forbids_itself_requests(browser: Browser, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_pages_follow_the_colours_that_the_user_prefers(
+def test_pages_follow_the_colors_that_the_user_prefers(
     browser: Browser, tmp_path: Path, scheme: str
 ) -> None:
     with browser.scheme(scheme):

@@ -56,7 +56,7 @@ def _bundles(
 ) -> list[list[int]]:
     """Put nodes that are alike, and have the same neighbors, together where they are many.
 
-    None of them leads to another, or a neighbour would lead to itself: no cycle comes of it.
+    None of them leads to another, or a neighbor would lead to itself: no cycle comes of it.
     """
     box_of = {node: i for i, nodes in enumerate(boxes) for node in nodes}
     neighbors: list[tuple[set[int], set[int]]] = [(set(), set()) for _ in likenesses]

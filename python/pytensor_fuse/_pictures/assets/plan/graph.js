@@ -1,4 +1,4 @@
-// The plan as data, from _pictures/page.py: nodes, the boxes that hold them, and edges.
+// The plan as data, from _pictures/script_data.py: nodes, the boxes that hold them, and edges.
 //
 // A box is a kernel, a node that is in none, or several nodes that are alike and have the same
 // neighbors. Whatever is said of nodes, boxes and edges is in arrays by their positions.
