@@ -11,6 +11,7 @@ import sys
 from typing import NoReturn
 
 from pytensor_fuse._activation import startup
+from pytensor_fuse._activation.features import VARIABLE
 from pytensor_fuse._cli import program, tracing
 from pytensor_fuse._cli.messages import fail, say
 
@@ -39,7 +40,7 @@ read or written, and 1 if there is no such module.
 
 If there is a script called audit or plan in the current directory, that is run.
 
-{startup.VARIABLE}=0 in the environment keeps the pass off here, too: the same command line then
+{VARIABLE}=0 in the environment keeps the pass off here, too: the same command line then
 runs the program with PyTensor's own fusion.
 """
 
@@ -79,5 +80,5 @@ def _run_report(command: str, arguments: list[str]) -> NoReturn:
 
 def _say_if_off() -> None:
     if not startup.wanted():
-        value = os.environ.get(startup.VARIABLE)
-        say(f"{startup.VARIABLE}={value} keeps the pass off")
+        value = os.environ.get(VARIABLE)
+        say(f"{VARIABLE}={value} keeps the pass off")

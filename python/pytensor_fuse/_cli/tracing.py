@@ -89,7 +89,7 @@ def trace_later(wanted: Wanted) -> None:
 
     atexit.register(report)
     # It is imported as soon as PyTensor is: see `pytensor_fuse._activation.startup`.
-    after_import("pytensor_fuse._activation.registration", start)
+    after_import("pytensor_fuse._activation.switch", start)
 
 
 def _report(trace: Trace, wanted: Wanted) -> None:
