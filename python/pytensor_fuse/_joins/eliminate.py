@@ -39,7 +39,7 @@ from pytensor_fuse._joins.planning import (
     plan_assignment,
     plan_join,
 )
-from pytensor_fuse._pytensor import versions
+from pytensor_fuse._pytensor.ops import is_join
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -152,7 +152,7 @@ def _eliminate_each(
     for node in reversed(fgraph.toposort()):
         if node not in fgraph.apply_nodes:
             continue
-        if versions.is_join(node):
+        if is_join(node):
             plan = plan_join(fgraph, node, target)
         elif is_vector_of_kernels(node):
             plan = JoinPlan(node, 0, (), JoinReason.SCALARS)

@@ -44,9 +44,15 @@ from pytensor.tensor.shape import Reshape, Shape_i
 from pytensor.tensor.subtensor import IncSubtensor, indices_from_subtensor
 
 from pytensor_fuse._joins.ops.write import VALUE
-from pytensor_fuse._pytensor import versions
+from pytensor_fuse._pytensor.ops import (
+    assigns,
+    is_join,
+    join_operands,
+    joins_all_dims,
+    takes_along_first,
+)
 from pytensor_fuse._pytensor.scalar_kinds import scalar_kinds
-from pytensor_fuse._pytensor.targets import Target, max_operands
+from pytensor_fuse._pytensor.targets import Target, is_debugged, max_operands
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -195,12 +201,12 @@ def plan_join(fgraph: FunctionGraph, node: Apply[Any], target: Target) -> JoinPl
 
     Time and memory are linear in the size of the graph, mostly in the number of streams.
     """
-    axis, _ = versions.join_operands(node)
+    axis, _ = join_operands(node)
     if axis is None:
         return JoinPlan(node, 0, (), JoinReason.AXIS)
     joined = node.outputs[0].type
     operands = _flattened(fgraph, node, axis)
-    if versions.is_debugged(fgraph) and any(n != 1 for n in joined.shape[:axis]):
+    if is_debugged(fgraph) and any(n != 1 for n in joined.shape[:axis]):
         return JoinPlan(node, axis, _all_copied(operands, JoinReason.DEBUG), JoinReason.DEBUG)
     if _is_small(joined.shape):
         return JoinPlan(node, axis, _all_copied(operands, JoinReason.SMALL), JoinReason.SMALL)
@@ -444,19 +450,19 @@ def _flattened(
 ) -> tuple[Variable[Any, Any], ...]:
     """Return the streams of a join, with those of joins that only it reads in their places."""
     operands: list[Variable[Any, Any]] = []
-    pending = list(reversed(versions.join_operands(node)[1]))
+    pending = list(reversed(join_operands(node)[1]))
     dtype = node.outputs[0].type.dtype
     while pending:
         operand = pending.pop()
         inner = operand.owner
         if (
             inner is not None
-            and versions.is_join(inner)
+            and is_join(inner)
             and operand.type.dtype == dtype
             and len(fgraph.clients[operand]) == 1
-            and versions.join_operands(inner)[0] == axis
+            and join_operands(inner)[0] == axis
         ):
-            pending.extend(reversed(versions.join_operands(inner)[1]))
+            pending.extend(reversed(join_operands(inner)[1]))
         else:
             operands.append(operand)
     return tuple(operands)
@@ -590,7 +596,7 @@ def _raveled(variable: Variable[Any, Any]) -> Variable[Any, Any]:
         and isinstance(node.op, Reshape)
         and isinstance(node.inputs[1], Constant)
         and np.array_equal(node.inputs[1].data, [-1])
-    ) or (node is not None and versions.joins_all_dims(node)):
+    ) or (node is not None and joins_all_dims(node)):
         inner: Variable[Any, Any] = node.inputs[0]
         return inner
     return variable
@@ -646,7 +652,7 @@ def _length(variable: Variable[Any, Any], dim: int) -> Source:
             dim = int(node.op.new_order[dim])
         elif _is_take(node):
             variable, dim = (node.inputs[1], 0) if dim == 0 else (node.inputs[0], dim)
-        elif versions.assigns(node.op):
+        elif assigns(node.op):
             variable = node.inputs[0]
         elif isinstance(node.op, CAReduce):
             [variable] = node.inputs
@@ -680,7 +686,7 @@ def _rank(variable: Variable[Any, Any]) -> int:
 def _is_take(node: Apply[Any]) -> bool:
     """Whether a node is ``x[index]``, the index being a vector of positions."""
     return (
-        versions.takes_along_first(node.op)
+        takes_along_first(node.op)
         and len(node.inputs) == 2
         and node.inputs[1].type.ndim == 1
         and node.inputs[1].type.dtype != "bool"
