@@ -261,9 +261,9 @@ def test_many_inputs_without_names() -> None:
     """Their places are looked up, not searched for."""
     inputs = [pt.vector() for _ in range(6000)]
     fgraph = FunctionGraph(inputs, [pt.exp(v) for v in inputs], clone=False)
-    begin = time.perf_counter()
+    begin = time.process_time()
     result = audit(fgraph)
-    assert time.perf_counter() - begin < 5
+    assert time.process_time() - begin < 5
     missed = {m.variable for r in result.memory.results for m in r.missed}
     assert missed == {f"input {i}" for i in range(6000)}
 

@@ -541,7 +541,7 @@ def test_many_readers_do_not_take_long() -> None:
     middle = pt.exp(x)
     outputs = [pt.sin(middle + i) for i in range(4000)]
     fgraph = FunctionGraph([x], [pt.add(*outputs)], clone=False)
-    start = time.perf_counter()
+    start = time.process_time()
     section = memory_of(fgraph, {"x": (3,)})
-    assert time.perf_counter() - start < 30
+    assert time.process_time() - start < 30
     assert len(section.results) > 8000
