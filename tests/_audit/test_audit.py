@@ -27,13 +27,12 @@ from pytensor.scalar.basic import UnaryScalarOp
 from pytensor.scan.utils import until
 from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.elemwise import Elemwise
-from tests.graphs import picture
-from tests.strategies import Program, any_programs, build
-from tests.test_audit_shapes import shapes_of
 
 import pytensor_fuse
 from pytensor_fuse import Audit, audit
 from pytensor_fuse._audit.sections.ops import OpKind, kind_of
+from support.graphs import picture
+from support.strategies import Program, any_programs, build, shapes_of
 
 try:
     from pytensor.conditional.op import ifelse
