@@ -30,7 +30,8 @@ from pytensor.tensor.elemwise import Elemwise
 
 import pytensor_fuse
 from pytensor_fuse import Audit, audit
-from pytensor_fuse._audit.sections.ops import OpKind, kind_of
+from pytensor_fuse._audit.sections.ops.kinds import kind_of
+from pytensor_fuse._audit.sections.ops.record import OpKind
 from support.graphs import picture
 from support.strategies import Program, any_programs, build, shapes_of
 
