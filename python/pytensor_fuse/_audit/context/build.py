@@ -129,7 +129,7 @@ def _times(node: Apply[Any], outer: int | None, known: Known) -> int | None:
             return None
         return math.prod((outer, *(n or 0 for n in batch)))
     if not isinstance(node.op, Scan):
-        # Others, such as minimisers, run their graph until something is reached.
+        # Others, such as minimizers, run their graph until something is reached.
         return outer if runs_once(node.op) else None
     steps = known.value(node.inputs[0])
     if outer is None or steps is None or node.op.info.as_while:
