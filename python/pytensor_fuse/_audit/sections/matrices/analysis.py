@@ -9,7 +9,7 @@ from pytensor_fuse._audit.sections.matrices.kinds import core_of, kind_of, why_u
 from pytensor_fuse._audit.sections.matrices.record import UnknownWork
 from pytensor_fuse._audit.sections.matrices.section import MatricesSection
 from pytensor_fuse._audit.sections.matrices.sharing import by_matrix, inverse_products, repeated
-from pytensor_fuse._audit.sections.matrices.work import find
+from pytensor_fuse._audit.sections.matrices.work import find_work
 
 if TYPE_CHECKING:
     from pytensor_fuse._audit.context.graph import GraphContext
@@ -25,7 +25,7 @@ def audit_matrices(context: GraphContext) -> MatricesSection:
     if not any(kind_of(node) for graph in context.walk() for node in graph.order):
         return MatricesSection((), (), (), (), (), _unknown(context))
     values = Values(context)
-    found = list(find(values))
+    found = list(find_work(values))
     matrices, factorizations = by_matrix(found, values)
     return MatricesSection(
         work=tuple(one.work for one in found),

@@ -42,7 +42,7 @@ class Found(NamedTuple):
     matrix: Matrix | None
 
 
-def find(values: Values, *, in_loop: bool = False) -> Iterator[Found]:
+def find_work(values: Values, *, in_loop: bool = False) -> Iterator[Found]:
     """Iterate over the work in a graph, and in the graphs in it."""
     inner = defaultdict(list)
     for node, graph in values.inner:
@@ -57,7 +57,7 @@ def find(values: Values, *, in_loop: bool = False) -> Iterator[Found]:
                     work, kind, values, None if at is None else values.matrix(node.inputs[at])
                 )
         for graph in inner[node]:
-            yield from find(graph, in_loop=in_loop or isinstance(node.op, Scan))
+            yield from find_work(graph, in_loop=in_loop or isinstance(node.op, Scan))
 
 
 def _describe(
