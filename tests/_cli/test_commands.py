@@ -180,7 +180,7 @@ def test_an_audit_as_a_page(place):
     done = tool(place, "audit", "model.py:linear", "--html", "audit.html")
     assert (done.returncode, done.stdout) == (0, "")
     page = (place / "audit.html").read_text(encoding="utf-8")
-    assert "one LU factorisation of &lt;a&gt;" in page
+    assert "one LU factorization of &lt;a&gt;" in page
 
 
 def test_unknown_ops_are_reported(place):
