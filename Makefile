@@ -75,6 +75,8 @@ lint: build ## Check format, lints, types, stubs, layers and docs
 	$(PY) -m mypy
 	$(PY) -m mypy.stubtest pytensor_fuse._core
 	$(VENV)/bin/lint-imports --no-logo --no-cache
+	@if test -x $(VENV)/bin/oxlint; then set -x; $(VENV)/bin/oxlint --deny-warnings python; \
+	    else echo "note: there is no oxlint for this machine; the scripts of pages are not checked"; fi
 	@cargo fmt --version >/dev/null 2>&1 && cargo clippy --version >/dev/null 2>&1 || \
 	    { echo "rustfmt or clippy is missing: rustup component add rustfmt clippy"; exit 1; }
 	cargo fmt --all --check

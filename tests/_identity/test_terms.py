@@ -6,18 +6,14 @@ import dataclasses
 import enum
 import functools
 import gc
-import importlib
 import math
-import pkgutil
 import struct
 import sys
 import threading
 import types
-import warnings
 from collections import OrderedDict, namedtuple
 
 import numpy as np
-import pytensor
 import pytensor.scalar.basic as ps
 import pytensor.tensor as pt
 import pytest
@@ -37,6 +33,7 @@ from pytensor.tensor.type_other import SliceType
 
 from pytensor_fuse._identity import terms
 from pytensor_fuse._identity.terms import constant_term, term, why_without_digest
+from support.classes import every_class, every_module
 
 # Values ---------------------------------------------------------------------------------------
 
@@ -224,30 +221,6 @@ def test_the_main_module_is_another_one_in_another_process(monkeypatch):
 
 
 # Ops and types ---------------------------------------------------------------------------------
-
-
-def every_module():
-    skipped = ("jax", "pytorch", "mlx", ".bin", ".misc", "ipython")
-    for found in pkgutil.walk_packages(pytensor.__path__, "pytensor."):
-        if not any(part in found.name for part in skipped):
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                try:
-                    yield importlib.import_module(found.name)
-                except ImportError:  # Something that it needs is not installed.
-                    continue
-
-
-@functools.cache
-def every_class(base):
-    list(every_module())
-    classes, pending = [], [base]
-    while pending:
-        for kind in type.__subclasses__(pending.pop()):
-            if kind not in classes:
-                classes.append(kind)
-                pending.append(kind)
-    return [kind for kind in classes if kind.__module__.startswith("pytensor.")]
 
 
 @pytest.mark.parametrize("base", [Op, Type])
