@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytensor
-import pytensor.sparse
 import pytensor.tensor as pt
 from pytensor.compile.builders import OpFromGraph
 from pytensor.compile.ops import FromFunctionOp
