@@ -39,7 +39,8 @@ from pytensor_fuse import (
     freeze,
     same_graph,
 )
-from pytensor_fuse._identity import terms
+from pytensor_fuse._identity import equality, names, terms
+from pytensor_fuse._identity.table import table
 from support.processes import run_python
 from support.strategies import any_programs, build
 
@@ -636,7 +637,7 @@ def test_freezing_again_and_again_takes_no_memory():
     for i in range(30):
         use(i)
     gc.collect()
-    before, caches = len(terms.table), sizes()
+    before, caches = len(table), sizes()
     tracemalloc.start()
     try:
         for i in range(20_000 if DEEP else 300):
@@ -652,16 +653,16 @@ def test_freezing_again_and_again_takes_no_memory():
     # Only the last of the loop may remain, and the ops of the graph that is still there.
     frozen = freeze(fixed)
     own = len(frozen._graph.ops)
-    assert len(terms.table) <= before + 2 * len(frozen) + own + 100
+    assert len(table) <= before + 2 * len(frozen) + own + 100
     del frozen, fixed, build_once
     gc.collect()
-    assert len(terms.table) <= before
+    assert len(table) <= before
     assert all(now <= then for now, then in zip(sizes(), caches, strict=True))
-    terms.table.check()
+    table.check()
 
 
 def sizes():
-    return [len(c) for c in (terms._terms, terms._opaque, terms._equals)]
+    return [len(c) for c in (terms.remembered, names.objects, equality.equal_objects)]
 
 
 def test_threads_freeze_the_same_graph():
@@ -681,7 +682,7 @@ def test_threads_freeze_the_same_graph():
         thread.join()
     assert len(frozen) == 80
     assert len(set(frozen)) == 1
-    terms.table.check()
+    table.check()
 
 
 # Other processes --------------------------------------------------------------------------------

@@ -35,16 +35,20 @@ from pytensor.tensor.elemwise import DimShuffle, Elemwise
 from pytensor.tensor.type import TensorType
 from pytensor.tensor.type_other import SliceType
 
-from pytensor_fuse._identity import terms
-from pytensor_fuse._identity.terms import constant_term, term, why_without_digest
+from pytensor_fuse._identity import attributes, equality, names, terms
+from pytensor_fuse._identity.encoding import Encoding, NotByValueError
+from pytensor_fuse._identity.reasons import why_without_digest
+from pytensor_fuse._identity.table import table
+from pytensor_fuse._identity.terms import ENCODERS, constant_term, term
+from pytensor_fuse._pytensor.comparison import compared
 
 # Values ---------------------------------------------------------------------------------------
 
 
 def encoded(value):
-    content = terms._Content()
-    terms._encode(value, content)
-    return bytes(content.data), tuple(content.children)
+    encoding = Encoding(ENCODERS)
+    encoding.encode(value)
+    return bytes(encoding.data), tuple(encoding.children)
 
 
 numbers = st.one_of(
@@ -95,10 +99,10 @@ def test_values_are_encoded_equally_exactly_if_they_are_equal(a, b):
 
 @given(st.lists(values, max_size=4), st.lists(values, max_size=4))
 def test_what_follows_a_value_is_not_part_of_it(a, b):
-    one, other = terms._Content(), terms._Content()
-    for content, items in ((one, a), (other, b)):
+    one, other = Encoding(ENCODERS), Encoding(ENCODERS)
+    for encoding, items in ((one, a), (other, b)):
         for item in items:
-            terms._encode(item, content)
+            encoding.encode(item)
     assert (one.data == other.data) == (plain(a) == plain(b))
 
 
@@ -181,7 +185,7 @@ def test_equal_values(a, b):
 def test_long_doubles_are_encoded_where_a_double_is_as_good():
     assert encoded(np.longdouble(0.5)) == encoded(0.5)
     if np.finfo(np.longdouble).eps < np.finfo(float).eps:
-        with pytest.raises(terms._NotByValueError):
+        with pytest.raises(NotByValueError):
             encoded(1 + np.finfo(np.longdouble).eps)
 
 
@@ -255,7 +259,7 @@ def test_it_is_known_how_each_class_of_pytensor_compares(base):
     unknown = [
         kind
         for kind in every_class(base)
-        if kind.__eq__ is not object.__eq__ and terms.compared(kind) is None
+        if kind.__eq__ is not object.__eq__ and compared(kind) is None
     ]
     assert not unknown
     assert len(every_class(base)) > 20
@@ -529,21 +533,20 @@ def test_nothing_is_kept_of_what_is_gone():
 
     use()
     gc.collect()
-    before = (
-        len(terms.table),
-        *(len(cache) for cache in (terms._terms, terms._opaque, terms._equals)),
-        len(terms._classes),
+    caches = (
+        table,
+        terms.remembered,
+        names.objects,
+        equality.equal_objects,
+        attributes.compared_classes,
     )
+    before = [len(cache) for cache in caches]
     for _ in range(20):
         use()
     gc.collect()
-    after = (
-        len(terms.table),
-        *(len(cache) for cache in (terms._terms, terms._opaque, terms._equals)),
-        len(terms._classes),
-    )
+    after = [len(cache) for cache in caches]
     assert after == before
-    terms.table.check()
+    table.check()
 
 
 def test_threads_agree():

@@ -39,9 +39,10 @@ from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.type import TensorType
 
 from pytensor_fuse._core import MergeTable, in_order
+from pytensor_fuse._identity.attributes import PLAIN_OPS
 from pytensor_fuse._identity.contents import content, data_content
-from pytensor_fuse._identity.terms import PLAIN_OPS, compared
 from pytensor_fuse._merging.kernel_outputs import merge_outputs
+from pytensor_fuse._pytensor.comparison import compared
 from pytensor_fuse._pytensor.edits import Listeners, replace_all, report
 from pytensor_fuse._pytensor.versions import INPLACE_VALIDATORS
 
