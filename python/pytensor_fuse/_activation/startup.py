@@ -1,4 +1,4 @@
-"""When the pass is switched on: once PyTensor is imported, here and in worker processes.
+"""When features are switched on: once PyTensor is imported, here and in worker processes.
 
 Importing PyTensor reads its configuration and loads NumPy, which fixes ``PYTENSOR_FLAGS``,
 ``OMP_NUM_THREADS`` and the like. A program that ``python -m pytensor_fuse`` runs may still want to
@@ -15,69 +15,44 @@ The environment variable ``PYTENSOR_FUSE`` says what importing the package does,
 
 from __future__ import annotations
 
-import os
 import sys
 import warnings
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from pytensor_fuse._activation.features import wanted_by_environment
 from pytensor_fuse._imports import after_import
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-VARIABLE = "PYTENSOR_FUSE"
-_ON = ("1", "true", "on", "yes")
-_OFF = ("0", "false", "off", "no")
+_SWITCH = "pytensor_fuse._activation.switch"
 
-_REGISTRATION = "pytensor_fuse._activation.registration"
-
-_wanted = False
+_wanted: frozenset[str] = frozenset()
 
 
 def start() -> None:
-    """Register the pass, unless the environment says no, now or when PyTensor is imported."""
+    """Switch the features on that the environment leaves on, now or when PyTensor is imported."""
     global _wanted
-    _wanted = on_by_environment()
-    after_import("pytensor", _register)
+    _wanted = wanted_by_environment()
+    after_import("pytensor", _settle)
     after_import("multiprocessing.process", _tell_workers)
 
 
-def wanted() -> bool:
-    """Whether the pass is to be on when PyTensor is imported."""
+def wanted() -> frozenset[str]:
+    """Return the features that are to be on when PyTensor is imported."""
     return _wanted
 
 
-def on_by_environment() -> bool:
-    """Whether ``PYTENSOR_FUSE`` leaves the pass on, as it does when it is unset or empty.
-
-    Warns
-    -----
-    RuntimeWarning
-        If it has a value that means neither on nor off; the pass is then on.
-    """
-    value = os.environ.get(VARIABLE, "")
-    word = value.strip().lower()
-    if word in _OFF:
-        return False
-    if word and word not in _ON:
-        warnings.warn(
-            f"{VARIABLE}={value!r} is neither on ({', '.join(_ON)}) nor off ({', '.join(_OFF)}); "
-            "the fusion pass of pytensor_fuse is on",
-            RuntimeWarning,
-            stacklevel=2,
-        )
-    return True
-
-
-def _register() -> None:
-    # Importing the module registers the pass. Where its import is under way already, and has just
-    # imported PyTensor, this does nothing, and that import will register it.
+def _settle() -> None:
+    # Importing the module switches the features on. Where its import is under way already, and has
+    # just imported PyTensor, this does nothing, and that import will do it.
     try:
-        import_module(_REGISTRATION)
-    except ImportError as error:
+        import_module(_SWITCH)
+    except Exception as error:  # Importing PyTensor must not fail because of this package.
         warnings.warn(
-            f"pytensor_fuse cannot work with this PyTensor, whose own fusion stays: {error}",
+            "pytensor_fuse cannot work with this PyTensor, whose own passes stay: "
+            f"{type(error).__name__}: {error}",
             RuntimeWarning,
             stacklevel=2,
         )
@@ -86,14 +61,14 @@ def _register() -> None:
 class WorkerState:
     """Pickles as "do in this process as in mine": see the module's text."""
 
-    def __reduce__(self) -> tuple[Callable[[bool], WorkerState], tuple[bool]]:
-        registration = sys.modules.get(_REGISTRATION)
-        on = _wanted if registration is None else registration.is_enabled()
-        return adopt, (on,)
+    def __reduce__(self) -> tuple[Callable[[tuple[str, ...]], WorkerState], tuple[Any, ...]]:
+        switch: Any = sys.modules.get(_SWITCH)
+        on = _wanted if switch is None else switch.wanted_now()
+        return adopt, (tuple(sorted(on)),)
 
 
-def adopt(on: bool) -> WorkerState:
-    """Switch the pass on or off in a worker process, as it is in its parent.
+def adopt(wanted: tuple[str, ...]) -> WorkerState:
+    """Switch features on and off in a worker process, as they are in its parent.
 
     Returns
     -------
@@ -101,10 +76,10 @@ def adopt(on: bool) -> WorkerState:
         What takes the state on to the workers of this worker.
     """
     global _wanted
-    _wanted = on
-    registration = sys.modules.get(_REGISTRATION)
-    if registration is not None:
-        registration.settle(on)
+    _wanted = frozenset(wanted)
+    switch: Any = sys.modules.get(_SWITCH)
+    if switch is not None:
+        switch.settle(_wanted)
     return WorkerState()
 
 

@@ -22,6 +22,7 @@ from types import ModuleType, TracebackType
 from typing import TYPE_CHECKING, NoReturn
 
 from pytensor_fuse._activation import startup
+from pytensor_fuse._activation.features import VARIABLE
 from pytensor_fuse._imports import after_import
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ read or written, and 1 if there is no such module.
 
 If there is a script called audit or plan in the current directory, that is run.
 
-{startup.VARIABLE}=0 in the environment keeps the pass off here, too: the same command line then
+{VARIABLE}=0 in the environment keeps the pass off here, too: the same command line then
 runs the program with PyTensor's own fusion.
 """
 
@@ -161,7 +162,7 @@ def _trace_later(wanted: _Tracing) -> None:
 
     atexit.register(report)
     # It is imported as soon as PyTensor is: see `_startup`.
-    after_import("pytensor_fuse._activation.registration", start)
+    after_import("pytensor_fuse._activation.switch", start)
 
 
 def _report(trace: Trace, wanted: _Tracing) -> None:
@@ -281,8 +282,8 @@ def _show_frames_of(program: ModuleType) -> None:
 
 def _say_if_off() -> None:
     if not startup.wanted():
-        value = os.environ.get(startup.VARIABLE)
-        _say(f"{startup.VARIABLE}={value} keeps the pass off")
+        value = os.environ.get(VARIABLE)
+        _say(f"{VARIABLE}={value} keeps the pass off")
 
 
 def _fail(message: str, code: int) -> NoReturn:
