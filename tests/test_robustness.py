@@ -1,10 +1,35 @@
 """What the Rust core does where a program is not as it should be: cycles, strangers, interrupts."""
 
+import ctypes
+
 import pytensor.tensor as pt
 import pytest
 from pytensor.graph.fg import FunctionGraph
 
+from pytensor_fuse import _core
 from pytensor_fuse._core import in_order
+
+
+class Slot(ctypes.Structure):
+    """Python's `PyModuleDef_Slot`."""
+
+    _fields_ = (("number", ctypes.c_int), ("value", ctypes.c_void_p))
+
+
+def test_the_module_needs_the_lock_of_the_interpreter():
+    # A build for the stable ABI, which no free-threaded Python loads, has no such slot.
+    py_mod_gil, gil_used = 4, None
+    init = ctypes.PyDLL(_core.__file__).PyInit__core
+    init.restype = ctypes.c_void_p
+    # In `PyModuleDef`, the slots come after the head of an object and seven words.
+    place = init() + object.__basicsize__ + 7 * ctypes.sizeof(ctypes.c_void_p)
+    slots = ctypes.cast(ctypes.c_void_p.from_address(place).value, ctypes.POINTER(Slot))
+    values = {}
+    while slots[len(values)].number:
+        slot = slots[len(values)]
+        values[slot.number] = slot.value
+    assert values
+    assert values.get(py_mod_gil) == gil_used
 
 
 def cyclic_graph():
