@@ -248,7 +248,7 @@ class LazyMergeFeature(MergeFeature):
                 one = True
                 self._pending = dict.fromkeys(self._table.queue(plan)) | self._pending
                 plan = self._plan(one)
-            unlike = plan.unlike
+            unlike = plan.incomparable
             try:
                 if plan.replacements:
                     self._replace(fgraph, plan, one, tally)
@@ -396,7 +396,7 @@ class LazyMergeFeature(MergeFeature):
         """Add what there is to merge to ``entries``, in the form that PyTensor's pass takes."""
         while self._pending:
             plan = self._plan(one=True)
-            for node, other in [*plan.dying, *plan.unlike]:
+            for node, other in [*plan.dying, *plan.incomparable]:
                 entries.append([_merges(zip(node.outputs, other.outputs, strict=True))])
             if not plan.dying:
                 entries += [[_merges([pair])] for pair in plan.replacements]
