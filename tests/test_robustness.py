@@ -13,7 +13,7 @@ from pytensor.tensor.elemwise import Elemwise
 
 from pytensor_fuse import _core
 from pytensor_fuse._core import in_order
-from pytensor_fuse._merge import LazyMergeFeature
+from pytensor_fuse._merging.feature import LazyMergeFeature
 
 
 class Slot(ctypes.Structure):
@@ -84,14 +84,15 @@ def two_sines():
 
 def test_a_plan_of_another_table_is_refused():
     (_, feature), (_, other) = two_sines(), two_sines()
-    plan, others = feature._plan(False), other._plan(False)
-    assert len(feature._table.queue(plan)) == plan.n_looked_up
+    merger = feature.merger
+    plan, others = (f.merger.plan(one_at_a_time=False) for f in (feature, other))
+    assert len(merger._table.queue(plan)) == plan.n_looked_up
     with pytest.raises(ValueError, match="another table"):
-        feature._table.queue(others)
+        merger._table.queue(others)
     # A table that has been tidied is the same one.
-    feature._table.tidy(feature, feature._fgraph)
+    merger.tidy()
     with pytest.raises(ValueError, match="not the last one"):
-        feature._table.queue(plan)
+        merger._table.queue(plan)
 
 
 class Reentrant(Op):
@@ -120,10 +121,10 @@ class Reentrant(Op):
 @pytest.mark.parametrize(
     "reenter",
     [
-        lambda feature, fgraph: feature.merge(fgraph),
-        lambda feature, fgraph: feature._table.look_up(feature, fgraph, {}, False),
-        lambda feature, fgraph: feature._table.tidy(feature, fgraph),
-        lambda feature, fgraph: feature.nodes_seen,
+        lambda merger, _: merger.merge(),
+        lambda merger, fgraph: merger._table.look_up(merger._rules, fgraph, {}, False),
+        lambda merger, _: merger.tidy(),
+        lambda merger, _: len(merger._table),
     ],
 )
 def test_a_comparison_that_merges_the_graph_being_merged_is_told(reenter, is_swallowed):
@@ -133,7 +134,7 @@ def test_a_comparison_that_merges_the_graph_being_merged_is_told(reenter, is_swa
         if len(calls) < 5:
             calls.append(None)
             try:
-                reenter(fgraph.merge_feature, fgraph)
+                reenter(fgraph.merge_feature.merger, fgraph)
             except RuntimeError as error:
                 errors.append(error)
                 if not is_swallowed:
@@ -146,13 +147,13 @@ def test_a_comparison_that_merges_the_graph_being_merged_is_told(reenter, is_swa
     feature = LazyMergeFeature()
     fgraph.attach_feature(feature)
     if is_swallowed:
-        feature.merge(fgraph)
+        feature.merge()
     else:
         with pytest.raises(RuntimeError, match="is being merged already"):
-            feature.merge(fgraph)
+            feature.merge()
         assert len(fgraph.apply_nodes) == 4
         calls += [None] * 5
-        feature.merge(fgraph)
+        feature.merge()
     assert all("is being merged already" in str(error) for error in errors)
     assert errors
     fgraph.check_integrity()
@@ -186,9 +187,8 @@ def test_an_extraction_is_collected():
 def test_a_merge_plan_is_collected():
     def make(named):
         _, feature = two_sines()
-        named.plan = feature._plan(False)
+        named.plan = feature.merger.plan(one_at_a_time=False)
         named.plan.dying.append(named)
-        del feature._fgraph
 
     assert is_collected(make)
 

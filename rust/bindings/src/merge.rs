@@ -1,5 +1,5 @@
 //! The graph that merging looks at: PyTensor's objects as ids that stay the same from one look-up to
-//! the next. What makes ops, constants and types the same is for `pytensor_fuse._merging.feature` to say.
+//! the next. What makes ops, constants and types the same is for `pytensor_fuse._merging.rules` to say.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, TryLockError};
@@ -192,13 +192,6 @@ impl MergeTable {
         Ok(())
     }
 
-    /// The nodes that were looked up and not found equal to others; some may be gone.
-    fn nodes(&self, py: Python<'_>) -> PyResult<Vec<Py<PyAny>>> {
-        let known = self.known()?;
-        let object = |id: u32| known.objects.nodes.objects[id as usize].clone_ref(py);
-        Ok(known.congruence.nodes().map(object).collect())
-    }
-
     /// The constant to take for `variable`, itself if there is no other or it is not a constant.
     fn representative(
         &self,
@@ -211,13 +204,6 @@ impl MergeTable {
         let id = asked.variable(variable)?;
         let first = asked.constant(id)?.unwrap_or(id);
         Ok(known.objects.variables.objects[first as usize].clone_ref(rules.py()))
-    }
-
-    /// The constants that others are taken for, in the order in which they were met.
-    fn constants(&self, py: Python<'_>) -> PyResult<Vec<Py<PyAny>>> {
-        let Objects { constants, variables, .. } = &self.known()?.objects;
-        let ids = constants.iter().filter(|&&id| id != NONE);
-        Ok(ids.map(|&id| variables.objects[id as usize].clone_ref(py)).collect())
     }
 
     /// The constant that others of this number are taken for, if there is one.

@@ -54,7 +54,7 @@ class FusionRewriter(FusionOptimizer):
         if fusion is None:
             return super().apply(fgraph)  # type: ignore[no-any-return, no-untyped-call]
         clock = Clock(fgraph)
-        merging = load("merging", "pytensor_fuse._merging.feature")
+        merging = load("merging", "pytensor_fuse._merging.merge")
         if merging is not None:
             merging.merge_if_attached(fgraph)
         try:
