@@ -13,7 +13,6 @@ does ``PYTENSOR_FUSE=0`` in the environment. `plan_fusion` shows what the pass w
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from pytensor_fuse._activation import startup
 from pytensor_fuse._core import __version__
 from pytensor_fuse._errors import (
     DigestError,
@@ -22,6 +21,7 @@ from pytensor_fuse._errors import (
     RegistrationError,
     StalePlanError,
 )
+from pytensor_fuse._startup import waiting
 
 if TYPE_CHECKING:
     from pytensor_fuse import graph
@@ -123,4 +123,4 @@ def unload_ipython_extension(ipython: object) -> None:
     disable()
 
 
-startup.start()
+waiting.wait_for_pytensor()

@@ -1,7 +1,7 @@
 """``python -m pytensor_fuse``: run a program as Python itself would, with the pass on.
 
 By the time this runs, the package has been imported, which is all that switches the pass on: see
-`pytensor_fuse._activation.startup`. What is left is to make the program's ``__main__`` what it
+`pytensor_fuse._startup.waiting`. What is left is to make the program's ``__main__`` what it
 would have been. In particular `multiprocessing` finds the program, by its ``__file__`` or
 ``__spec__``, when it prepares a spawned worker.
 """
@@ -21,9 +21,9 @@ from importlib.machinery import ModuleSpec, SourceFileLoader
 from types import ModuleType, TracebackType
 from typing import TYPE_CHECKING, NoReturn
 
-from pytensor_fuse._activation import startup
-from pytensor_fuse._activation.features import VARIABLE
 from pytensor_fuse._imports import after_import
+from pytensor_fuse._startup import waiting
+from pytensor_fuse._startup.features import VARIABLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -281,7 +281,7 @@ def _show_frames_of(program: ModuleType) -> None:
 
 
 def _say_if_off() -> None:
-    if not startup.wanted():
+    if not waiting.wanted():
         value = os.environ.get(VARIABLE)
         _say(f"{VARIABLE}={value} keeps the pass off")
 

@@ -20,8 +20,8 @@ import warnings
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from pytensor_fuse._activation.features import wanted_by_environment
 from pytensor_fuse._imports import after_import
+from pytensor_fuse._startup.features import wanted_by_environment
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,7 +31,7 @@ _SWITCH = "pytensor_fuse._activation.switch"
 _wanted: frozenset[str] = frozenset()
 
 
-def start() -> None:
+def wait_for_pytensor() -> None:
     """Switch the features on that the environment leaves on, now or when PyTensor is imported."""
     global _wanted
     _wanted = wanted_by_environment()
@@ -86,4 +86,4 @@ def adopt(wanted: tuple[str, ...]) -> WorkerState:
 def _tell_workers() -> None:
     process: Any = import_module("multiprocessing.process").current_process()
     # Every process takes a copy of its parent's configuration.
-    process._config["pytensor_fuse"] = WorkerState()
+    process._config["pytensor_fuse"] = WorkerState()  # noqa: SLF001 - there is no other way
