@@ -27,13 +27,12 @@ from pytensor.scalar.basic import UnaryScalarOp
 from pytensor.scan.utils import until
 from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.elemwise import Elemwise
-from tests.graphs import picture
-from tests.strategies import Program, any_programs, build
-from tests.test_audit_shapes import shapes_of
 
 import pytensor_fuse
 from pytensor_fuse import Audit, audit
 from pytensor_fuse._audit.sections.ops import OpKind, kind_of
+from support.graphs import picture
+from support.strategies import Program, any_programs, build, shapes_of
 
 try:
     from pytensor.conditional.op import ifelse
@@ -262,9 +261,9 @@ def test_many_inputs_without_names() -> None:
     """Their places are looked up, not searched for."""
     inputs = [pt.vector() for _ in range(6000)]
     fgraph = FunctionGraph(inputs, [pt.exp(v) for v in inputs], clone=False)
-    begin = time.perf_counter()
+    begin = time.process_time()
     result = audit(fgraph)
-    assert time.perf_counter() - begin < 5
+    assert time.process_time() - begin < 5
     missed = {m.variable for r in result.memory.results for m in r.missed}
     assert missed == {f"input {i}" for i in range(6000)}
 

@@ -16,25 +16,10 @@ from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.op import Op
 from pytensor.raise_op import assert_op
 from pytensor.tensor.type import TensorType
-from tests.strategies import Case, Program, any_programs, build
 
 from pytensor_fuse._audit.graph import GraphContext, graph_context
-
-
-def computed(fgraph: FunctionGraph, values: list[np.ndarray]) -> dict[Variable, Any]:
-    """What every variable of a graph holds when it is run."""
-    variables = [v for node in fgraph.toposort() for v in node.outputs]
-    function = pytensor.function(
-        fgraph.inputs,
-        [pytensor.compile.io.Out(v, borrow=True) for v in variables],
-        mode=Mode("py", optimizer=None),
-        on_unused_input="ignore",
-    )
-    return dict(zip(variables, function(*values), strict=True))
-
-
-def shapes_of(case: Case) -> dict[Variable, tuple[int, ...]]:
-    return {v: a.shape for v, a in zip(case.fgraph.inputs, case.values, strict=True)}
+from support.graphs import computed
+from support.strategies import Program, any_programs, build, shapes_of
 
 
 def assert_true(context: GraphContext, arrays: dict[Variable, Any]) -> int:

@@ -3,12 +3,11 @@
 import multiprocessing
 import os
 import signal
-import subprocess
 import sys
 
 import pytest
 
-from support.processes import run_process
+from support.processes import PATIENCE, run_process, start_process
 
 MAIN = ("-m", "pytensor_fuse")
 
@@ -122,9 +121,9 @@ def test_encoding_of_the_source(programs):
 )
 def test_endings(code, programs):
     (programs / "ending.py").write_text(code)
-    alike(programs, "ending.py", input="some input")
+    alike(programs, "ending.py", stdin="some input")
     alone, ours = (
-        run_process(*prefix, "-m", "ending", cwd=programs, check=False, input="some input")
+        run_process(*prefix, "-m", "ending", cwd=programs, check=False, stdin="some input")
         for prefix in ((), MAIN)
     )
     assert ours.returncode == alone.returncode
@@ -146,32 +145,29 @@ def test_an_exception_hook_sees_the_program_alone(programs):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are other ones there")
 def test_interrupt(programs):
-    (programs / "waits.py").write_text("import time\nprint('ready', flush=True)\ntime.sleep(60)")
-    # A child keeps ignoring what its parent ignores: a shell that runs the tests in the background
-    # ignores interrupts.
-    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        process = subprocess.Popen(
-            [sys.executable, *MAIN, "waits.py"],
-            cwd=programs,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-    finally:
-        signal.signal(signal.SIGINT, handler)
-    with process:
+    (programs / "waits.py").write_text("import time\nprint('ready', flush=True)\ntime.sleep(600)")
+    with start_process(*MAIN, "waits.py", cwd=programs) as process:
         assert process.stdout.readline() == "ready\n"
         process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=60)
+        _, errors = process.communicate(timeout=PATIENCE)
     assert process.returncode == -signal.SIGINT
     assert errors.startswith("Traceback (most recent call last):\n")
     assert errors.endswith("KeyboardInterrupt\n")
     assert "pytensor_fuse" not in errors
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are other ones there")
+def test_an_interrupt_that_is_ignored(programs):
+    (programs / "goes_on.py").write_text(
+        "import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n"
+        "print(signal.getsignal(signal.SIGINT).name)"
+    )
+    done = alike(programs, "goes_on.py", ignore_interrupts=True)
+    assert (done.stdout, done.returncode) == ("SIG_IGN\n", 0)
+
+
 def test_interactive_after_the_program(programs):
-    done = run_process("-i", *MAIN, "program.py", cwd=programs, input="print(function() + 41)\n")
+    done = run_process("-i", *MAIN, "program.py", cwd=programs, stdin="print(function() + 41)\n")
     assert "42" in done.stdout
 
 

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import functools
 import gc
-import importlib
-import pkgutil
 import threading
-import warnings
 
 import numpy as np
-import pytensor
 import pytensor.scalar.basic as ps
 import pytensor.tensor as pt
 import pytest
@@ -32,33 +28,10 @@ from pytensor_fuse._identity.reasons import why_without_digest
 from pytensor_fuse._identity.table import table
 from pytensor_fuse._identity.terms import constant_term, term
 from pytensor_fuse._pytensor.comparison import compared
+from support.classes import every_class, every_module
 from support.encodings import nan, plain, values
 
 # Ops and types ---------------------------------------------------------------------------------
-
-
-def every_module():
-    skipped = ("jax", "pytorch", "mlx", ".bin", ".misc", "ipython")
-    for found in pkgutil.walk_packages(pytensor.__path__, "pytensor."):
-        if not any(part in found.name for part in skipped):
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                try:
-                    yield importlib.import_module(found.name)
-                except ImportError:  # Something that it needs is not installed.
-                    continue
-
-
-@functools.cache
-def every_class(base):
-    list(every_module())
-    classes, pending = [], [base]
-    while pending:
-        for kind in type.__subclasses__(pending.pop()):
-            if kind not in classes:
-                classes.append(kind)
-                pending.append(kind)
-    return [kind for kind in classes if kind.__module__.startswith("pytensor.")]
 
 
 @pytest.mark.parametrize("base", [Op, Type])

@@ -524,9 +524,8 @@ def test_rounds_of_an_equilibrium() -> None:
 
 def test_times_add_up() -> None:
     """All of a call's passes take what PyTensor says that rewriting took, but for 5 % or 5 ms."""
-    shares = []
-    # What the machine does in between is no fault of the trace.
-    for _ in range(5):
+    # What the machine does in between is no fault of the trace: once is enough.
+    for _ in range(20):
         with trace_rewrites() as trace:
             before = maker.compile_profiling.total_graph_rewrite_time
             compiled(regression())
@@ -535,8 +534,10 @@ def test_times_add_up() -> None:
         assert sum(own_times(each) for each in call.inner) == pytest.approx(call.rewriting)
         assert call.rewriting <= stock
         assert call.rewriting + call.linking <= call.seconds <= trace.seconds
-        shares.append((call.rewriting + 5e-3) / stock)
-    assert max(shares) >= 0.95
+        if call.rewriting + 5e-3 >= 0.95 * stock:
+            break
+    else:
+        pytest.fail("much of the time of rewriting is in no pass")
     for each in trace.all_passes():
         assert each.own >= -1e-9
         assert sum(r.own or 0.0 for r in each.rewriters if r.group is None) <= each.own + 1e-9
@@ -743,7 +744,7 @@ def test_a_call_that_outlasts_the_trace_is_not_in_it() -> None:
     @basic.graph_rewriter
     def waits(fgraph: FunctionGraph) -> None:
         begun.set()
-        assert leave.wait(60)
+        assert leave.wait(600)
 
     def run() -> None:
         x = pt.vector("x")
@@ -753,7 +754,7 @@ def test_a_call_that_outlasts_the_trace_is_not_in_it() -> None:
     before = methods()
     with trace_rewrites() as trace:
         thread.start()
-        assert begun.wait(60)
+        assert begun.wait(600)
     leave.set()
     thread.join()
     assert trace.calls == trace.outside == ()

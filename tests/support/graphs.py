@@ -160,6 +160,18 @@ def evaluate(
     return [np.asarray(result) for result in function(*values)]
 
 
+def computed(fgraph: FunctionGraph, values: list[np.ndarray]) -> dict[Variable, Any]:
+    """What every variable of a graph holds when it is run."""
+    variables = [v for node in fgraph.toposort() for v in node.outputs]
+    function = pytensor.function(
+        fgraph.inputs,
+        [pytensor.Out(v, borrow=True) for v in variables],
+        mode=Mode("py", optimizer=None),
+        on_unused_input="ignore",
+    )
+    return dict(zip(variables, function(*values), strict=True))
+
+
 def tolerance_of(fgraph: FunctionGraph) -> float:
     """How far results may be apart by rounding: single precision anywhere shows in any output."""
     variables = (v for v in fgraph.variables if not isinstance(v, Constant))

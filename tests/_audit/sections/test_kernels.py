@@ -19,9 +19,6 @@ from pytensor.graph.fg import FunctionGraph
 from pytensor.scalar.basic import Composite, add, exp, float64, mul, sub
 from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.subtensor import inc_subtensor, set_subtensor
-from tests.checker import count_kernels
-from tests.strategies import Program, any_programs, build, build_fused_and_not
-from tests.test_audit_shapes import computed, shapes_of
 
 import pytensor_fuse
 from pytensor_fuse import enabled, freeze, plan_fusion
@@ -32,6 +29,9 @@ from pytensor_fuse._audit.sections.kernels import (
     KernelsSection,
     audit_kernels,
 )
+from support.checker import count_kernels
+from support.graphs import computed
+from support.strategies import Program, any_programs, build, build_fused_and_not, shapes_of
 
 MODES = ["CVM", "NUMBA", "FAST_COMPILE"]
 

@@ -21,9 +21,9 @@ from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.optimize import minimize, minimize_scalar, root, root_scalar
 
 import pytensor_fuse
-from _identity.test_terms import every_class
 from pytensor_fuse import freeze
 from pytensor_fuse._identity.terms import term
+from support.classes import every_class
 
 # Bases, of which there are no ops.
 ABSTRACT = {
