@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 class Numbers:
     """Numbers of what has been met; equals get the same.
 
-    Ops and constants are kept alive, so that no other object comes to have the identity of one.
+    Ops are kept alive, and so are data that are told by their identity, so that no other object can
+    come to have that.
     """
 
     def __init__(self) -> None:
@@ -31,7 +32,7 @@ class Numbers:
         self._unhashable: list[tuple[Op, int]] = []
         self._n_ops = 0
         self._constants: dict[Key, int] = {}
-        # What keys of constants tell by its identity.
+        # Data that keys of constants tell by their identity.
         self._held: list[object] = []
 
     @property
