@@ -33,7 +33,8 @@ from pytensor.tensor.shape import SpecifyShape
 from pytensor.tensor.type import TensorType
 from pytensor.tensor.variable import TensorConstant
 
-from pytensor_fuse._identity.terms import constant_term, table
+from pytensor_fuse._identity.table import table
+from pytensor_fuse._identity.terms import constant_term
 from pytensor_fuse._identity.terms import term as term_of
 from pytensor_fuse._identity.value_numbering import Numbering
 from pytensor_fuse._pytensor.inner_graphs import passed_inside
