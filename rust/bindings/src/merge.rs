@@ -13,6 +13,7 @@ use pytensor_fuse_core::congruence::{Congruence, Direction, Graph, Plan, Presenc
 use pytensor_fuse_core::plan::NONE;
 use rustc_hash::FxHashMap;
 
+use crate::interrupt::Signals;
 use crate::ops::PlainOps;
 use crate::walk::Interned;
 
@@ -303,6 +304,7 @@ struct Asked<'py, 'a> {
     clients: Bound<'py, PyDict>,
     one_at_a_time: bool,
     met_kernels: bool,
+    signals: Signals,
 }
 
 impl<'py, 'a> Asked<'py, 'a> {
@@ -321,6 +323,7 @@ impl<'py, 'a> Asked<'py, 'a> {
             clients: fgraph.getattr(intern!(py, "clients"))?.cast_into()?,
             one_at_a_time,
             met_kernels: false,
+            signals: Signals::default(),
         })
     }
 
@@ -411,6 +414,7 @@ impl Graph for Asked<'_, '_> {
     type Error = PyErr;
 
     fn presence(&mut self, node: u32) -> PyResult<Presence> {
+        self.signals.check(self.py())?;
         let object = self.object_of_node(node);
         if self.apply_nodes.contains(&object)? {
             return Ok(Presence::Present);

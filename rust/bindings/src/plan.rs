@@ -14,6 +14,7 @@ use pytensor_fuse_core::{Error, Rows};
 use crate::errors::to_py;
 use crate::extract::Extraction;
 use crate::hashcons::{HashConsTable, Term};
+use crate::interrupt;
 
 /// Clusters of a graph, in an order in which they can be applied.
 #[pyclass(frozen, module = "pytensor_fuse._core")]
@@ -72,11 +73,10 @@ impl FusedClusters {
         if let Some(node) = ids.find(|&node| node as usize >= limit) {
             return Err(to_py(Error::OutOfRange { what: "node", id: node.into(), limit }));
         }
-        py.detach(|| {
+        interrupt::detach(py, || {
             let mut explainer = Explainer::new(&self.problem, &self.plan.partition)?;
-            Ok(pairs.iter().map(|&(a, b)| explanation(explainer.explain(a, b))).collect())
+            pairs.iter().map(|&(a, b)| Ok(explanation(explainer.explain(a, b)?))).collect()
         })
-        .map_err(to_py)
     }
 
     /// Nodes that may be fused.
@@ -163,7 +163,7 @@ pub(crate) fn plan_extraction(
     orderings: Vec<(u32, u32)>,
     max_operands: u32,
 ) -> PyResult<FusedClusters> {
-    py.detach(|| {
+    interrupt::detach(py, || {
         let may_fuse = extraction.by_node(&fusable);
         let patterns: Vec<Option<Pattern>> = extraction
             .types
@@ -206,7 +206,6 @@ pub(crate) fn plan_extraction(
         let lone = lone_cost(&problem, unfused.map(|(node, _)| node));
         Ok(FusedClusters { problem, plan, lone })
     })
-    .map_err(to_py)
 }
 
 impl Extraction {
@@ -252,12 +251,10 @@ pub(crate) fn plan_arrays<'py>(
         max_operands,
     };
     let strict = strict.as_ref().map(to_vec);
-    let plan = py
-        .detach(|| {
-            let problem = FusionProblem::new(arrays)?;
-            plan::plan(&problem, strict.as_deref())
-        })
-        .map_err(to_py)?;
+    let plan = interrupt::detach(py, || {
+        let problem = FusionProblem::new(arrays)?;
+        plan::plan(&problem, strict.as_deref())
+    })?;
     let mut clusters = Rows::empty();
     for cluster in &plan.clusters {
         clusters.push(cluster.nodes.iter().copied());

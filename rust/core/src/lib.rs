@@ -8,6 +8,7 @@ pub mod convex;
 pub mod error;
 pub mod graph;
 pub mod hashcons;
+pub mod interrupt;
 pub mod layout;
 mod order;
 pub mod plan;

@@ -32,6 +32,7 @@ use rust_sugiyama::configure::{Config, CrossingMinimization, RankingType};
 
 use crate::error::{Error, Result};
 use crate::graph::{Graph, NodeId, check_same_length};
+use crate::interrupt;
 use crate::quotient::find;
 use crate::toposort::toposort;
 
@@ -133,8 +134,13 @@ pub fn layered_layout(
     let mut components: Vec<Component> = skeleton
         .components()
         .into_iter()
-        .map(|vertices| Component::new(&skeleton, vertices, &spaced, vertex_limit))
-        .collect();
+        .map(|vertices| {
+            // The library does not ask, but ends within a second of its own.
+            interrupt::check(16 * vertices.len())?;
+            Ok(Component::new(&skeleton, vertices, &spaced, vertex_limit))
+        })
+        .collect::<Result<_>>()?;
+    interrupt::check(skeleton.layers.len())?;
     // The large ones first; the sort is stable.
     components.sort_by_key(|component| std::cmp::Reverse(component.n_vertices()));
     Ok(arrange(&skeleton, &components, (widths, &spaced), gaps))
@@ -341,6 +347,9 @@ impl Local<'_> {
         let mut ys = vec![0.0; self.vertices.len()];
         let mut sweep = |order: &mut dyn Iterator<Item = usize>, linked: &[Vec<usize>]| {
             for column in order {
+                if interrupt::is_requested(64 * columns[column].len()) {
+                    return;
+                }
                 let mean = |&position: &usize| {
                     let linked = &linked[position];
                     let sum: f64 = linked.iter().map(|&other| ys[other]).sum();

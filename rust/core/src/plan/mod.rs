@@ -50,6 +50,7 @@ pub use problem::{FusionProblem, NONE, ProblemArrays, VarId};
 
 use crate::error::Result;
 use crate::graph::{NodeId, check_same_length};
+use crate::interrupt;
 
 /// Nodes that become one kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -199,13 +200,16 @@ fn candidate(
     strict: Option<&[bool]>,
     order: Order,
 ) -> Result<Option<Candidate>> {
+    interrupt::check(problem.n_nodes())?;
     let Some(start) = order.start(problem, strict)? else { return Ok(None) };
+    interrupt::check(problem.n_nodes())?;
     // Orders beside the data flow are unknown to PyTensor's tests of independence.
     if problem.has_orderings() && start.quotient_order(problem).is_err() {
         return Ok(None);
     }
     let effort = if order.is_needed() { EFFORT } else { SMALL_EFFORT };
     let split = split::split_oversized(problem, start);
+    interrupt::check(problem.n_nodes())?;
     let (partition, is_complete) =
         improve::improve(problem, split, effort * (1 + problem.n_nodes() as u64))?;
     if !is_complete && !order.is_needed() {

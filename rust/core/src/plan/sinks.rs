@@ -25,6 +25,7 @@ use std::collections::BinaryHeap;
 
 use super::problem::{FusionProblem, NONE, VarId};
 use crate::graph::NodeId;
+use crate::interrupt;
 use crate::quotient::find;
 
 /// Dense rows may take this many bytes: enough for 46,000 nodes.
@@ -99,7 +100,11 @@ impl DenseRows {
             let (before, rest) = bits.split_at_mut(node * words);
             // A row has no bit beyond its own node's yet.
             let used = node / 64 + 1;
-            for &source in problem.graph().predecessors(node as u32) {
+            let sources = problem.graph().predecessors(node as u32);
+            if interrupt::is_requested(used * (1 + sources.len())) {
+                break;
+            }
+            for &source in sources {
                 let start = source as usize * words;
                 or_into(&mut rest[..used], &before[start..start + used]);
             }
@@ -229,6 +234,9 @@ impl Growth<'_> {
         let mut ancestors = vec![0u64; self.rows.words];
         let mut clients = vec![0u64; self.rows.words];
         for start in (0..n_nodes).rev() {
+            if interrupt::is_requested(1) {
+                return;
+            }
             if self.group[start as usize] == NONE
                 || self.claimed[start as usize]
                 || self.has_fusible_client(start)
@@ -278,6 +286,9 @@ impl Growth<'_> {
             };
             if has_bit(member, node) || outside_path {
                 continue;
+            }
+            if interrupt::is_requested(self.rows.words) {
+                break;
             }
             nodes.push(node);
             set_bit(member, node);
@@ -359,6 +370,9 @@ impl Growth<'_> {
                     continue;
                 }
                 tried[into as usize] = into;
+                if interrupt::is_requested(self.rows.words + siblings.len() - position) {
+                    return;
+                }
                 let mut merging = self.start_merging(into);
                 for &other in &siblings[position + 1..] {
                     let other = find(&mut merged_into, other);
@@ -485,6 +499,9 @@ impl Growth<'_> {
         let mut stack = outputs.to_vec();
         while let Some(node) = stack.pop() {
             for &client in self.problem.graph().successors(node) {
+                if interrupt::is_requested(1 + bits.len()) {
+                    return;
+                }
                 if !self.rows.gain(client, &bits) {
                     continue;
                 }
