@@ -291,3 +291,46 @@ def test_a_handler_that_does_not_raise_runs_and_the_work_goes_on():
     assert n_handled >= 2, n_handled
     """
     run_python(go_on)
+
+
+def test_an_interrupted_hash_cons_table_is_as_it_was():
+    intern = """
+    import signal
+    import numpy as np
+    from pytensor_fuse.graph import HashConsTable
+
+    def fail(*_):
+        raise TimeoutError
+
+    table = HashConsTable()
+    op, kind = table.compound(b"op"), table.compound(b"type")
+    x = table.input(0, kind)
+    n_nodes = 1_500_000
+    # Each applies the op to the one before it.
+    rows = {
+        "node_ops": np.zeros(n_nodes, "uint32"),
+        "input_offsets": np.arange(n_nodes + 1, dtype="uint32"),
+        "inputs": np.arange(n_nodes, dtype="uint32"),
+        "type_offsets": np.arange(n_nodes + 1, dtype="uint32"),
+        "output_types": np.zeros(n_nodes, "uint32"),
+    }
+    signal.signal(signal.SIGALRM, fail)
+    signal.setitimer(signal.ITIMER_REAL, 0.02)
+    try:
+        ids = table.intern(leaves=[x.id], ops=[op.id], types=[kind.id], **rows)
+    except TimeoutError:
+        assert len(table) == 3
+        table.check()
+        ids = table.intern(leaves=[x.id], ops=[op.id], types=[kind.id], **rows)
+        assert len(table) == 3 + n_nodes
+        last = table.intern(
+            leaves=[int(ids[-2])],
+            ops=[op.id],
+            types=[kind.id],
+            **{name: values[: 1 + name.endswith("offsets")] for name, values in rows.items()},
+        )
+        assert last == ids[-1]
+    else:
+        raise AssertionError("not interrupted")
+    """
+    run_python(intern)
