@@ -129,7 +129,6 @@ mod tests {
     use super::*;
     use crate::ancestors::AncestorSets;
     use crate::convex::{convex_subgraphs, is_convex};
-    use crate::layout::{Gaps, layered_layout};
     use crate::plan::{FusionProblem, ProblemArrays, plan};
     use crate::toposort::toposort;
     use crate::{Graph, Rows};
@@ -209,6 +208,12 @@ mod tests {
         ends(|| is_convex(&graph, &[INTERVAL as u32 - 1]));
         ends(|| convex_subgraphs(&graph, &vec![0; graph.n_nodes()]));
         ends(|| AncestorSets::new(&path(5000), None));
+    }
+
+    #[cfg(feature = "layout")]
+    #[test]
+    fn layouts_end() {
+        use crate::layout::{Gaps, layered_layout};
         let sizes = vec![1.0; 10_000];
         let targets: Vec<u32> = (1..10_000).collect();
         let gaps = Gaps { columns: 1.0, nodes: 1.0, rows: 1.0 };
