@@ -489,31 +489,36 @@ impl Graph for Asked<'_, '_> {
     }
 
     fn may_merge(&mut self, node: u32, other: u32) -> PyResult<bool> {
-        let name = intern!(self.py(), "outputs");
-        let (node, other) = (self.object_of_node(node), self.object_of_node(other));
-        if node.getattr(name)?.len()? != other.getattr(name)?.len()? {
-            return Ok(false);
-        }
+        // Merges that are made together are not refused one by one.
         if !self.one_at_a_time {
             return Ok(true);
         }
+        let (node, other) = (self.object_of_node(node), self.object_of_node(other));
         self.rules.call_method1(intern!(self.py(), "may_merge"), (node, other))?.extract()
     }
 
-    fn direction(&mut self, node: u32, other: u32) -> PyResult<Direction> {
+    fn n_outputs(&mut self, node: u32) -> PyResult<usize> {
+        self.object_of_node(node).getattr(intern!(self.py(), "outputs"))?.len()
+    }
+
+    fn same_types(&mut self, node: u32, other: u32) -> PyResult<bool> {
         let py = self.py();
         let (node, other) = (self.object_of_node(node), self.object_of_node(other));
         let outputs = node.getattr(intern!(py, "outputs"))?;
         let others = other.getattr(intern!(py, "outputs"))?;
-        let mut same_types = true;
         for (a, b) in outputs.try_iter()?.zip(others.try_iter()?) {
             let (a, b) = (a?.getattr(intern!(py, "type"))?, b?.getattr(intern!(py, "type"))?);
-            same_types = same_types && (a.is(&b) || a.eq(&b)?);
+            if !(a.is(&b) || a.eq(&b)?) {
+                return Ok(false);
+            }
         }
-        if same_types {
-            return Ok(Direction::Forward);
-        }
-        let direction = self.rules.call_method1(intern!(py, "direction"), (node, other))?;
+        Ok(true)
+    }
+
+    fn direction(&mut self, node: u32, other: u32) -> PyResult<Direction> {
+        let name = intern!(self.py(), "direction");
+        let (node, other) = (self.object_of_node(node), self.object_of_node(other));
+        let direction = self.rules.call_method1(name, (node, other))?;
         Ok(match direction.extract::<i8>()? {
             1 => Direction::Forward,
             -1 => Direction::Backward,
