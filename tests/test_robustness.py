@@ -11,6 +11,7 @@ from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.op import Op
 from pytensor.tensor.elemwise import Elemwise
 
+from processes import run_python
 from pytensor_fuse import _core
 from pytensor_fuse._core import in_order
 from pytensor_fuse._merging.feature import LazyMergeFeature
@@ -204,3 +205,132 @@ def test_a_merge_table_is_collected():
         Result.named = named
 
     assert is_collected(make)
+
+
+# What each program does takes several seconds if nothing ends it.
+PLAN = """
+n_nodes, n_inputs = 40_000, 5
+rng = np.random.default_rng(0)
+before = np.arange(n_nodes)[:, None] + n_inputs - rng.integers(1, 50, size=(n_nodes, 2))
+inputs = np.where(before < 0, 0, before).astype("uint32").ravel()
+n_variables = n_nodes + n_inputs
+is_result = np.arange(n_variables) >= n_inputs
+is_result[inputs] = False
+def work():
+    _core.plan_arrays(
+        n_variables=n_variables,
+        input_offsets=np.arange(n_nodes + 1, dtype="uint32") * 2,
+        inputs=inputs,
+        output_offsets=np.arange(n_nodes + 1, dtype="uint32"),
+        outputs=np.arange(n_inputs, n_variables, dtype="uint32"),
+        groups=rng.integers(-1, 3, size=n_nodes).astype("int32"),
+        links=np.full(n_variables, -1, dtype="int32"),
+        constants=np.zeros(n_variables, bool),
+        results=is_result,
+        max_operands=1000,
+    )
+"""
+
+# Each of many edges has a long path beside it, which is searched from both ends.
+SUBGRAPHS = """
+from pytensor_fuse.graph import Graph
+length, n_edges = 20_000, 100_000
+path = np.arange(length)
+first = np.arange(length, length + n_edges)
+last = first + n_edges
+sources = [path[:-1], first, first, np.full(n_edges, path[-1])]
+targets = [path[1:], np.full(n_edges, path[0]), last, last]
+graph = Graph(last[-1] + 1, np.concatenate(sources), np.concatenate(targets))
+labels = np.where(np.arange(graph.n_nodes) < length, -1, 0)
+def work():
+    graph.convex_subgraphs(labels)
+"""
+
+INTERRUPTED = """
+import os, signal, threading, time
+def interrupt():
+    global sent
+    time.sleep(0.3)
+    sent = time.monotonic()
+    os.kill(os.getpid(), signal.SIGINT)
+# The shell may have it ignored.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+threading.Thread(target=interrupt).start()
+try:
+    work()
+except KeyboardInterrupt:
+    print(time.monotonic() - sent)
+"""
+
+
+@pytest.mark.parametrize("work", [PLAN, SUBGRAPHS], ids=["plan", "subgraphs"])
+def test_long_work_can_be_interrupted(work):
+    start = "import numpy as np\nfrom pytensor_fuse import _core"
+    assert float(run_python(start, work, INTERRUPTED).stdout) < 2
+
+
+def test_a_handler_that_does_not_raise_runs_and_the_work_goes_on():
+    go_on = """
+    import signal
+    import numpy as np
+    from pytensor_fuse.graph import Graph
+
+    def count(*_):
+        global n_handled
+        n_handled += 1
+
+    graph = Graph(1_000_000, [], [])
+    key = np.random.default_rng(0).permutation(1_000_000)
+    n_handled = 0
+    signal.signal(signal.SIGALRM, count)
+    signal.setitimer(signal.ITIMER_REAL, 0.01, 0.01)
+    order = graph.toposort(key)
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    assert (order == np.argsort(key)).all()
+    # One could have waited for the end.
+    assert n_handled >= 2, n_handled
+    """
+    run_python(go_on)
+
+
+def test_an_interrupted_hash_cons_table_is_as_it_was():
+    intern = """
+    import signal
+    import numpy as np
+    from pytensor_fuse.graph import HashConsTable
+
+    def fail(*_):
+        raise TimeoutError
+
+    table = HashConsTable()
+    op, kind = table.compound(b"op"), table.compound(b"type")
+    x = table.input(0, kind)
+    n_nodes = 1_500_000
+    # Each applies the op to the one before it.
+    rows = {
+        "node_ops": np.zeros(n_nodes, "uint32"),
+        "input_offsets": np.arange(n_nodes + 1, dtype="uint32"),
+        "inputs": np.arange(n_nodes, dtype="uint32"),
+        "type_offsets": np.arange(n_nodes + 1, dtype="uint32"),
+        "output_types": np.zeros(n_nodes, "uint32"),
+    }
+    signal.signal(signal.SIGALRM, fail)
+    signal.setitimer(signal.ITIMER_REAL, 0.02)
+    try:
+        ids = table.intern(leaves=[x.id], ops=[op.id], types=[kind.id], **rows)
+    except TimeoutError:
+        assert len(table) == 3
+        table.check()
+        ids = table.intern(leaves=[x.id], ops=[op.id], types=[kind.id], **rows)
+        assert len(table) == 3 + n_nodes
+        last = table.intern(
+            leaves=[int(ids[-2])],
+            ops=[op.id],
+            types=[kind.id],
+            **{name: values[: 1 + name.endswith("offsets")] for name, values in rows.items()},
+        )
+        assert last == ids[-1]
+    else:
+        raise AssertionError("not interrupted")
+    """
+    run_python(intern)

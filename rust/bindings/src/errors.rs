@@ -100,7 +100,10 @@ pub(crate) fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
         let class = class.bind(py);
         module.add(class.name()?, class)?;
     }
-    module.add("ERROR_KINDS", PyTuple::new(py, Error::KINDS)?)
+    // Of an interruption, Python sees what the handler of the signal raised.
+    let is_seen = |kind: &&str| *kind != Error::Interrupted.kind();
+    let kinds: Vec<&str> = Error::KINDS.into_iter().filter(is_seen).collect();
+    module.add("ERROR_KINDS", PyTuple::new(py, kinds)?)
 }
 
 /// The Python exception for an error of the core.

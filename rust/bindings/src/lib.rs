@@ -6,6 +6,7 @@ mod flat;
 mod graph;
 mod hashcons;
 mod ids;
+mod interrupt;
 mod layout;
 mod merge;
 mod ops;

@@ -13,6 +13,7 @@ use pytensor_fuse_core::congruence::{Congruence, Direction, Graph, Plan, Presenc
 use pytensor_fuse_core::plan::NONE;
 use rustc_hash::FxHashMap;
 
+use crate::interrupt::Signals;
 use crate::ops::PlainOps;
 use crate::walk::Interned;
 
@@ -289,6 +290,7 @@ struct Asked<'py, 'a> {
     clients: Bound<'py, PyDict>,
     one_at_a_time: bool,
     met_kernels: bool,
+    signals: Signals,
 }
 
 impl<'py, 'a> Asked<'py, 'a> {
@@ -307,6 +309,7 @@ impl<'py, 'a> Asked<'py, 'a> {
             clients: fgraph.getattr(intern!(py, "clients"))?.cast_into()?,
             one_at_a_time,
             met_kernels: false,
+            signals: Signals::default(),
         })
     }
 
@@ -397,6 +400,7 @@ impl Graph for Asked<'_, '_> {
     type Error = PyErr;
 
     fn presence(&mut self, node: u32) -> PyResult<Presence> {
+        self.signals.check(self.py())?;
         let object = self.object_of_node(node);
         if self.apply_nodes.contains(&object)? {
             return Ok(Presence::Present);
@@ -471,31 +475,36 @@ impl Graph for Asked<'_, '_> {
     }
 
     fn may_merge(&mut self, node: u32, other: u32) -> PyResult<bool> {
-        let name = intern!(self.py(), "outputs");
-        let (node, other) = (self.object_of_node(node), self.object_of_node(other));
-        if node.getattr(name)?.len()? != other.getattr(name)?.len()? {
-            return Ok(false);
-        }
+        // Merges that are made together are not refused one by one.
         if !self.one_at_a_time {
             return Ok(true);
         }
+        let (node, other) = (self.object_of_node(node), self.object_of_node(other));
         self.rules.call_method1(intern!(self.py(), "may_merge"), (node, other))?.extract()
     }
 
-    fn direction(&mut self, node: u32, other: u32) -> PyResult<Direction> {
+    fn n_outputs(&mut self, node: u32) -> PyResult<usize> {
+        self.object_of_node(node).getattr(intern!(self.py(), "outputs"))?.len()
+    }
+
+    fn same_types(&mut self, node: u32, other: u32) -> PyResult<bool> {
         let py = self.py();
         let (node, other) = (self.object_of_node(node), self.object_of_node(other));
         let outputs = node.getattr(intern!(py, "outputs"))?;
         let others = other.getattr(intern!(py, "outputs"))?;
-        let mut same_types = true;
         for (a, b) in outputs.try_iter()?.zip(others.try_iter()?) {
             let (a, b) = (a?.getattr(intern!(py, "type"))?, b?.getattr(intern!(py, "type"))?);
-            same_types = same_types && (a.is(&b) || a.eq(&b)?);
+            if !(a.is(&b) || a.eq(&b)?) {
+                return Ok(false);
+            }
         }
-        if same_types {
-            return Ok(Direction::Forward);
-        }
-        let direction = self.rules.call_method1(intern!(py, "direction"), (node, other))?;
+        Ok(true)
+    }
+
+    fn direction(&mut self, node: u32, other: u32) -> PyResult<Direction> {
+        let name = intern!(self.py(), "direction");
+        let (node, other) = (self.object_of_node(node), self.object_of_node(other));
+        let direction = self.rules.call_method1(name, (node, other))?;
         Ok(match direction.extract::<i8>()? {
             1 => Direction::Forward,
             -1 => Direction::Backward,

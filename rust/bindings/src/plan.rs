@@ -15,6 +15,7 @@ use pytensor_fuse_core::{Error, Rows};
 use crate::errors::to_py;
 use crate::extract::Extraction;
 use crate::hashcons::{HashConsTable, Term};
+use crate::interrupt;
 
 /// Clusters of a graph, in an order in which they can be applied.
 #[pyclass(frozen, module = "pytensor_fuse._core")]
@@ -73,11 +74,10 @@ impl FusedClusters {
         if let Some(node) = ids.find(|&node| node as usize >= limit) {
             return Err(to_py(Error::OutOfRange { what: "node", id: node.into(), limit }));
         }
-        py.detach(|| {
+        interrupt::detach(py, || {
             let mut explainer = Explainer::new(&self.problem, &self.plan.partition)?;
-            Ok(pairs.iter().map(|&(a, b)| explanation(explainer.explain(a, b))).collect())
+            pairs.iter().map(|&(a, b)| Ok(explanation(explainer.explain(a, b)?))).collect()
         })
-        .map_err(to_py)
     }
 
     /// The name of the planner's strategy that the plan comes from; None if none found anything
@@ -178,7 +178,7 @@ pub(crate) fn plan_extraction(
     orderings: Vec<(u32, u32)>,
     max_operands: u32,
 ) -> PyResult<FusedClusters> {
-    py.detach(|| {
+    interrupt::detach(py, || {
         let may_fuse = extraction.by_node(&fusable);
         let patterns: Vec<Option<Pattern>> = extraction
             .types
@@ -221,7 +221,6 @@ pub(crate) fn plan_extraction(
         let lone = lone_cost(&problem, unfused.map(|(node, _)| node));
         Ok(FusedClusters { problem, plan, lone })
     })
-    .map_err(to_py)
 }
 
 impl Extraction {
@@ -267,12 +266,10 @@ pub(crate) fn plan_arrays<'py>(
         max_operands,
     };
     let strict = strict.as_ref().map(to_vec);
-    let plan = py
-        .detach(|| {
-            let problem = FusionProblem::new(arrays)?;
-            plan::plan(&problem, strict.as_deref())
-        })
-        .map_err(to_py)?;
+    let plan = interrupt::detach(py, || {
+        let problem = FusionProblem::new(arrays)?;
+        plan::plan(&problem, strict.as_deref())
+    })?;
     let mut clusters = Rows::empty();
     for cluster in &plan.clusters {
         clusters.push(cluster.nodes.iter().copied());

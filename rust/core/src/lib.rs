@@ -12,6 +12,7 @@ pub mod error;
 pub mod graph;
 pub mod hashcons;
 mod ids;
+pub mod interrupt;
 #[cfg(feature = "layout")]
 pub mod layout;
 mod order;

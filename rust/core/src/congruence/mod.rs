@@ -68,6 +68,12 @@
 //!     fn same_op(&mut self, node: u32, other: u32) -> Result<bool, Infallible> {
 //!         Ok(node / 2 == other / 2)
 //!     }
+//!     fn n_outputs(&mut self, _: u32) -> Result<usize, Infallible> {
+//!         Ok(1)
+//!     }
+//!     fn same_types(&mut self, _: u32, _: u32) -> Result<bool, Infallible> {
+//!         Ok(true)
+//!     }
 //!     fn may_merge(&mut self, _: u32, _: u32) -> Result<bool, Infallible> {
 //!         Ok(true)
 //!     }
@@ -116,7 +122,12 @@ pub trait Graph {
     fn same_op(&mut self, node: u32, other: u32) -> Result<bool, Self::Error>;
     /// Whether two nodes that are equal may be merged.
     fn may_merge(&mut self, node: u32, other: u32) -> Result<bool, Self::Error>;
+    /// How many variables `node` computes.
+    fn n_outputs(&mut self, node: u32) -> Result<usize, Self::Error>;
+    /// Whether what two nodes compute has the same types, one by one.
+    fn same_types(&mut self, node: u32, other: u32) -> Result<bool, Self::Error>;
     /// Which of two equal nodes can take the place of the other.
+    /// Asked of those whose types differ; of others, each can.
     fn direction(&mut self, node: u32, other: u32) -> Result<Direction, Self::Error>;
 }
 
@@ -290,7 +301,12 @@ impl Congruence {
             let Some(other) = self.equal_of(graph, node, entry, &mut scratch.row)? else {
                 continue;
             };
-            let (old, new) = match graph.direction(node, other)? {
+            let direction = if graph.same_types(node, other)? {
+                Direction::Forward
+            } else {
+                graph.direction(node, other)?
+            };
+            let (old, new) = match direction {
                 Direction::Neither => {
                     plan.incomparable.push((node, other));
                     self.keep_besides(entry, node);
@@ -447,7 +463,8 @@ impl Congruence {
             if get(&self.is_dying, candidate, false) {
                 dying.push(candidate);
             } else if self.will_read(graph, candidate, entry, row)? {
-                if graph.may_merge(node, candidate)? {
+                let pairs_up = graph.n_outputs(node)? == graph.n_outputs(candidate)?;
+                if pairs_up && graph.may_merge(node, candidate)? {
                     return Ok(Some(candidate));
                 }
                 valid.push(candidate);

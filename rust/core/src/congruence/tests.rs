@@ -167,6 +167,16 @@ impl Graph for Toy {
         Ok(self.nodes[node as usize].op == self.nodes[other as usize].op)
     }
 
+    fn n_outputs(&mut self, node: u32) -> Result<usize, Infallible> {
+        let mut row = Vec::new();
+        self.outputs(node, &mut row)?;
+        Ok(row.len())
+    }
+
+    fn same_types(&mut self, node: u32, other: u32) -> Result<bool, Infallible> {
+        Ok(self.nodes[node as usize].kind == self.nodes[other as usize].kind)
+    }
+
     fn may_merge(&mut self, node: u32, other: u32) -> Result<bool, Infallible> {
         Ok(!self.refused.contains(&(node, other)) && !self.refused.contains(&(other, node)))
     }

@@ -42,6 +42,7 @@ use ordering::Component;
 use crate::error::{Error, Result};
 use crate::graph::{Graph, NodeId};
 use crate::ids::check_same_length;
+use crate::interrupt;
 
 /// Nodes and bends of a component up to which the library lays it out.
 pub const VERTEX_LIMIT: usize = 12_000;
@@ -125,8 +126,13 @@ pub fn layered_layout(
     let mut components: Vec<Component> = layered
         .components()
         .into_iter()
-        .map(|vertices| Component::new(&layered, vertices, &spaced, vertex_limit))
-        .collect();
+        .map(|vertices| {
+            // The library does not ask, but ends within a second of its own.
+            interrupt::check(16 * vertices.len())?;
+            Ok(Component::new(&layered, vertices, &spaced, vertex_limit))
+        })
+        .collect::<Result<_>>()?;
+    interrupt::check(layered.layers.len())?;
     // The large ones first; the sort is stable.
     components.sort_by_key(|component| std::cmp::Reverse(component.n_vertices()));
     Ok(arrange(&layered, &components, (widths, &spaced), gaps))

@@ -25,6 +25,7 @@ use rust_sugiyama::configure::{Config, CrossingMinimization, RankingType};
 
 use super::BEND_GAP;
 use super::layers::LayeredGraph;
+use crate::interrupt;
 use crate::rows::Rows;
 
 /// Bytes of stack that the library may take per vertex: four times what it took at most, in debug
@@ -167,6 +168,9 @@ impl Unordered<'_> {
         let mut ys = vec![0.0; n_vertices];
         let mut sweep = |order: &mut dyn Iterator<Item = usize>, linked: &Rows| {
             for column in order {
+                if interrupt::is_requested(64 * columns.row(column as u32).len()) {
+                    return;
+                }
                 let mean = |&position: &u32| {
                     let linked = linked.row(position);
                     let sum: f64 = linked.iter().map(|&other| ys[other as usize]).sum();

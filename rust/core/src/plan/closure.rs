@@ -25,6 +25,7 @@
 use std::cmp::Ordering;
 
 use crate::graph::{Graph, NodeId};
+use crate::interrupt;
 
 /// Dense rows may take this many bytes: enough for 46,000 nodes.
 pub const DENSE_LIMIT: usize = 256 << 20;
@@ -61,7 +62,11 @@ impl<'a> DenseClosure<'a> {
             let (before, rest) = bits.split_at_mut(node * words);
             // A row has no bit beyond its own node's yet.
             let used = node / 64 + 1;
-            for &source in graph.predecessors(node as u32) {
+            let sources = graph.predecessors(node as u32);
+            if interrupt::is_requested(used * (1 + sources.len())) {
+                break;
+            }
+            for &source in sources {
                 let start = source as usize * words;
                 or_into(&mut rest[..used], &before[start..start + used]);
             }
@@ -118,6 +123,9 @@ impl<'a> DenseClosure<'a> {
         let mut stack = outputs.to_vec();
         while let Some(node) = stack.pop() {
             for &client in graph.successors(node) {
+                if interrupt::is_requested(1 + bits.len()) {
+                    return;
+                }
                 if !self.gain(client, &bits) {
                     continue;
                 }

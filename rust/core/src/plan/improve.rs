@@ -31,6 +31,7 @@ use super::partition::Partition;
 use super::problem::{FusionProblem, NONE, VarId};
 use crate::error::Result;
 use crate::graph::NodeId;
+use crate::interrupt;
 use crate::quotient::Quotient;
 
 /// Of the clusters that share an operand, each is compared with this many that follow it in the
@@ -236,7 +237,7 @@ impl<'a> Merger<'a> {
         pairs.sort_unstable();
         pairs.dedup();
         for (a, b) in pairs {
-            if self.effort == 0 {
+            if self.effort == 0 || interrupt::is_requested(16) {
                 return;
             }
             self.push(a, b);
@@ -255,6 +256,7 @@ impl<'a> Merger<'a> {
         {
             let (a, b) = (self.quotient.find(pair.0), self.quotient.find(pair.1));
             let (a, b) = (a.min(b), a.max(b));
+            interrupt::check(16)?;
             let versions = (self.version[a as usize], self.version[b as usize]);
             if a == b || self.refused_at.get(&(a, b)) == Some(&versions) {
                 continue;
@@ -283,6 +285,8 @@ impl<'a> Merger<'a> {
         let (small, large) = if count(a) <= count(b) { (a, b) } else { (b, a) };
         let (from, into) = (&self.operands[small as usize], &self.operands[large as usize]);
         self.effort = self.effort.saturating_sub(1 + from.count() as u64);
+        // The loops that compare clusters ask.
+        interrupt::is_requested(from.count());
         let mut overlap = Overlap::default();
         let mut read_inside = |variable: VarId, readers: u32| {
             // The result is read no more, and not written either once all its readers are inside.
@@ -321,7 +325,9 @@ impl<'a> Merger<'a> {
     fn can_merge(&mut self, a: u32, b: u32) -> bool {
         let before = self.quotient.n_visited();
         let answer = self.quotient.can_merge(a, b);
-        self.effort = self.effort.saturating_sub(self.quotient.n_visited() - before);
+        let n_visited = self.quotient.n_visited() - before;
+        self.effort = self.effort.saturating_sub(n_visited);
+        interrupt::is_requested(16 * n_visited as usize);
         answer
     }
 

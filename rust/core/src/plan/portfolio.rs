@@ -33,6 +33,7 @@ use super::sinks::grow_from_sinks;
 use super::split::split_oversized;
 use super::typed::{Direction, fuse_by_depth, has_fewest_kernels};
 use crate::error::Result;
+use crate::interrupt;
 
 /// Ways to make a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -210,13 +211,17 @@ impl Entry {
             return Ok(None);
         }
         let problem = question.problem;
+        interrupt::check(problem.n_nodes())?;
         let start = (self.start)(question)?;
+        interrupt::check(problem.n_nodes())?;
         // Orders beside the data flow are unknown to PyTensor's tests of independence.
         if problem.has_orderings() && start.quotient_order(problem).is_err() {
             return Ok(None);
         }
         let effort = self.effort * (1 + problem.n_nodes() as u64);
-        let (partition, is_complete) = improve(problem, split_oversized(problem, start), effort)?;
+        let split = split_oversized(problem, start);
+        interrupt::check(problem.n_nodes())?;
+        let (partition, is_complete) = improve(problem, split, effort)?;
         Ok(Some(Candidate { cost: cost(problem, &partition), partition, is_complete }))
     }
 }

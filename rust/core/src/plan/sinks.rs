@@ -30,6 +30,7 @@ use super::closure::{DenseClosure, has_bit, intersects, or_into, set_bit};
 use super::partition::Partition;
 use super::problem::{FusionProblem, NONE, VarId};
 use crate::graph::NodeId;
+use crate::interrupt;
 use crate::union_find::find;
 
 /// Clusters of the nodes for which `eligible` holds; all others are alone.
@@ -139,6 +140,9 @@ impl Growth<'_> {
         let mut ancestors = self.closure.empty_row();
         let mut clients = self.closure.empty_row();
         for start in (0..n_nodes).rev() {
+            if interrupt::is_requested(1) {
+                return;
+            }
             if self.group[start as usize] == NONE
                 || self.claimed[start as usize]
                 || self.has_fusible_client(start)
@@ -188,6 +192,9 @@ impl Growth<'_> {
             };
             if has_bit(member, node) || outside_path {
                 continue;
+            }
+            if interrupt::is_requested(self.closure.words()) {
+                break;
             }
             nodes.push(node);
             set_bit(member, node);
@@ -269,6 +276,9 @@ impl Growth<'_> {
                     continue;
                 }
                 tried[into as usize] = into;
+                if interrupt::is_requested(self.closure.words() + siblings.len() - position) {
+                    return;
+                }
                 let mut merging = self.start_merging(into);
                 for &other in &siblings[position + 1..] {
                     let other = find(&mut merged_into, other);

@@ -18,6 +18,7 @@ use super::cost::Interfaces;
 use super::partition::Partition;
 use super::problem::{FusionProblem, NONE};
 use crate::graph::NodeId;
+use crate::interrupt;
 
 /// How many of the members that could come next are compared at each step: keeps a cut linear.
 const COMPARED: usize = 32;
@@ -36,6 +37,9 @@ pub fn split_oversized(problem: &FusionProblem, partition: Partition) -> Partiti
         let members = partition.members(block);
         // No cluster has more operands than its members have, each for itself.
         let bound: usize = members.iter().map(|&node| problem.inputs(node).len() + 1).sum();
+        if interrupt::is_requested(members.len()) {
+            break;
+        }
         if members.len() < 2 || bound <= limit || interfaces.of(members).operands() <= limit {
             continue;
         }
@@ -92,7 +96,7 @@ impl<'a> Cut<'a> {
 
     fn pieces(mut self) -> Vec<Vec<NodeId>> {
         let mut pieces = Vec::new();
-        while !self.ready.is_empty() {
+        while !self.ready.is_empty() && !interrupt::is_requested(16 * COMPARED) {
             match self.best_fit() {
                 Some(node) => self.place(node),
                 None => pieces.push(std::mem::take(&mut self.piece).nodes),

@@ -473,7 +473,7 @@ proptest! {
         let mut explainer = Explainer::new(&problem, &plan.partition).unwrap();
         let n_nodes = problem.n_nodes() as u32;
         for (a, b) in (0..n_nodes).flat_map(|a| (0..n_nodes).map(move |b| (a, b))) {
-            let verdict = explainer.explain(a, b);
+            let verdict = explainer.explain(a, b).unwrap();
             prop_assert_eq!(&verdict, &explain(&problem, &plan.partition, a, b).unwrap());
             let pair = [plan.partition.block(a), plan.partition.block(b)];
             let members: BTreeSet<u32> =

@@ -29,6 +29,7 @@ use super::partition::Partition;
 use super::problem::{FusionProblem, NONE};
 use crate::error::Result;
 use crate::graph::NodeId;
+use crate::interrupt;
 
 /// From which end depths are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,6 +53,7 @@ pub fn fuse_by_depth(problem: &FusionProblem, direction: Direction) -> Result<Pa
     // Groups read different variables as links, so that one list serves them all.
     let mut newest_reader = vec![NONE; problem.n_variables()];
     for group in groups_by_size(problem) {
+        interrupt::check(problem.n_nodes())?;
         let order = partition.quotient_order(problem)?;
         let depths = depths(problem, &partition, &order, group, direction);
         merge_equal_depths(problem, &mut partition, group, &depths, &mut newest_reader);
@@ -81,6 +83,9 @@ pub fn has_fewest_kernels(problem: &FusionProblem, partition: &Partition) -> boo
     (0..n_nodes).filter(|&part| n_kernels[part as usize] > 1).all(|part| {
         let is_in = |node: NodeId| parts.block(node) == part;
         let mut deepest = 0;
+        if interrupt::is_requested(problem.n_nodes()) {
+            return false;
+        }
         for node in 0..n_nodes {
             let before =
                 problem.graph().predecessors(node).iter().map(|&source| {
