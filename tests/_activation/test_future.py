@@ -123,7 +123,7 @@ def test_other_features_work():
     ("feature", "module"),
     [
         ("fusion", "pytensor_fuse._fusion.fuse"),
-        ("merging", "pytensor_fuse._merging.feature"),
+        ("merging", "pytensor_fuse._merging.merge"),
         ("joins", "pytensor_fuse._joins.eliminate"),
     ],
 )
