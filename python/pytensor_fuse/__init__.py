@@ -1,4 +1,4 @@
-"""Fast Elemwise fusion for PyTensor, planned in Rust.
+"""Faster compiles for PyTensor: fusion, merging and joins, with a core in Rust.
 
 >>> import pytensor
 >>> import pytensor_fuse
@@ -6,14 +6,14 @@
 >>> x = pt.vector("x")
 >>> f = pytensor.function([x], pt.exp(x) + pt.sin(x))  # fused by this package
 
-Importing the package puts its pass in the place of PyTensor's own; `disable` undoes that, and so
-does ``PYTENSOR_FUSE=0`` in the environment. `plan_fusion` shows what the pass would do.
+Importing the package puts its passes in the place of PyTensor's own; `disable` undoes that, and so
+does ``PYTENSOR_FUSE=0`` in the environment; `status` says what is on. `plan_fusion` shows what
+fusion would do, `audit` what a function costs, `trace_rewrites` what rewriting did.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from pytensor_fuse._activation import startup
 from pytensor_fuse._core import __version__
 from pytensor_fuse._errors import (
     DigestError,
@@ -22,10 +22,12 @@ from pytensor_fuse._errors import (
     RegistrationError,
     StalePlanError,
 )
+from pytensor_fuse._startup import waiting
 
 if TYPE_CHECKING:
     from pytensor_fuse import graph
-    from pytensor_fuse._activation.registration import disable, enable, enabled, is_enabled
+    from pytensor_fuse._activation.status import FeatureStatus, Status
+    from pytensor_fuse._activation.switch import disable, enable, enabled, is_enabled, status
     from pytensor_fuse._audit.audit import Audit, audit
     from pytensor_fuse._fusion.why_not import Reason, WhyNot
     from pytensor_fuse._identity.frozen import (
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Audit",
     "DigestError",
+    "FeatureStatus",
     "FreezeError",
     "FrozenGraph",
     "FrozenNode",
@@ -56,6 +59,7 @@ __all__ = [
     "Reason",
     "RegistrationError",
     "StalePlanError",
+    "Status",
     "Trace",
     "TraceDiff",
     "WhyNot",
@@ -71,6 +75,7 @@ __all__ = [
     "load_ipython_extension",
     "plan_fusion",
     "same_graph",
+    "status",
     "trace_rewrites",
     "unload_ipython_extension",
 ]
@@ -86,7 +91,8 @@ _HOMES = {
     "JoinReason": "_joins.planning",
     **dict.fromkeys(("JoinReport", "explain_joins"), "_joins.eliminate"),
     **dict.fromkeys(("Trace", "TraceDiff", "trace_rewrites"), "_trace.trace"),
-    **dict.fromkeys(("disable", "enable", "enabled", "is_enabled"), "_activation.registration"),
+    **dict.fromkeys(("FeatureStatus", "Status"), "_activation.status"),
+    **dict.fromkeys(("disable", "enable", "enabled", "is_enabled", "status"), "_activation.switch"),
 }
 
 
@@ -106,16 +112,16 @@ def __dir__() -> list[str]:
 
 def load_ipython_extension(ipython: object) -> None:
     """Switch the pass on: what ``%load_ext pytensor_fuse`` calls."""
-    from pytensor_fuse._activation.registration import enable
+    from pytensor_fuse._activation.switch import enable
 
     enable()
 
 
 def unload_ipython_extension(ipython: object) -> None:
     """Switch the pass off: what ``%unload_ext pytensor_fuse`` calls."""
-    from pytensor_fuse._activation.registration import disable
+    from pytensor_fuse._activation.switch import disable
 
     disable()
 
 
-startup.start()
+waiting.wait_for_pytensor()

@@ -150,6 +150,19 @@ class FusionPlan:
             arrays_after=arrays_after,
         )
 
+    @property
+    def strategy(self) -> str | None:
+        """Which of the planner's strategies made the plan; None if fusing nothing is as cheap."""
+        return self._clusters.strategy
+
+    @property
+    def exhausted(self) -> tuple[str, ...]:
+        """The strategies that came to their limit of effort before they had tried all merges.
+
+        With more, the plan might be cheaper. As a rule there are none.
+        """
+        return self._clusters.exhausted
+
     def why_not(self, node_a: Apply[Any], node_b: Apply[Any]) -> WhyNot:
         """Say why two nodes do not share a kernel.
 

@@ -1,1 +1,4 @@
 """Joins whose streams are written straight into the result."""
+
+# First of all: what is switched on once it is there imports modules of this package.
+import pytensor  # noqa: F401

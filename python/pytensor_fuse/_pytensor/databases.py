@@ -74,7 +74,7 @@ class Entry:
 
 
 class ListedRewriters:
-    """A patch that registers rewriters, of which PyTensor has none, and removes every trace of them.
+    """A patch that registers rewriters of ours, and removes every trace of them.
 
     Its own `register` fails if a query has named the rewriter before, and nothing of it removes an
     entry. Sets and dicts are replaced, not changed, as another thread may be in the middle of a
@@ -94,6 +94,10 @@ class ListedRewriters:
     def undo(self) -> None:
         """Remove them."""
         self._list(False)
+
+    def holds(self) -> bool:
+        """Whether they are registered."""
+        return all(entry.rewriter.name in optdb._names for entry in self._entries)
 
     def _list(self, on: bool) -> None:
         tags = vars(optdb)["__db__"]

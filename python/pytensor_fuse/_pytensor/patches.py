@@ -31,6 +31,9 @@ class Patch(Protocol):
     def undo(self) -> None:
         """Put back what was there, if it is changed."""
 
+    def holds(self) -> bool:
+        """Whether it is changed: nobody else has replaced it since."""
+
 
 class SwitchedClass:
     """Objects that are PyTensor's get another class, and its own back.
@@ -47,9 +50,7 @@ class SwitchedClass:
         PyTensor's classes, and for each the one to take its place.
     """
 
-    def __init__(
-        self, find: Callable[[], Iterable[object]], classes: Mapping[type, type]
-    ) -> None:
+    def __init__(self, find: Callable[[], Iterable[object]], classes: Mapping[type, type]) -> None:
         self._find = find
         self._ours = dict(classes)
         self._stock = {ours: stock for stock, ours in classes.items()}
@@ -67,6 +68,13 @@ class SwitchedClass:
     def undo(self) -> None:
         """Give them the class back that they came with."""
         self._switch(self._stock)
+
+    def holds(self) -> bool:
+        """Whether all objects there are now have the other class."""
+        try:
+            return all(type(found) in self._stock for found in self._find())
+        except Exception:  # What cannot be found is not changed.
+            return False
 
     def _switch(self, classes: Mapping[type, type]) -> None:
         for found in self._objects:
@@ -111,3 +119,7 @@ class ReplacedAttributes:
         for number, owner in enumerate(self._owners):
             if number in self._stock:
                 setattr(owner, self._name, self._stock.pop(number))
+
+    def holds(self) -> bool:
+        """Whether the other value is there."""
+        return all(vars(owner).get(self._name) is self._value for owner in self._owners)
