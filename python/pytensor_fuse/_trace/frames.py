@@ -22,7 +22,6 @@ from pytensor_fuse._trace.tallies import GroupTries, NodeCounter, PassTries, Tal
 if TYPE_CHECKING:
     from pytensor.graph.fg import FunctionGraph
     from pytensor.graph.rewriting.basic import (
-        EquilibriumGraphRewriter,
         GraphRewriter,
         NodeRewriter,
         OpToRewriterTracker,
@@ -242,7 +241,7 @@ class EquilibriumFrame(PassFrame):
     def __init__(
         self,
         parent: Frame | None,
-        rewriter: EquilibriumGraphRewriter,
+        rewriter: GraphRewriter,
         fgraph: FunctionGraph,
         nodes: NodeCounts,
     ) -> None:
