@@ -92,7 +92,7 @@ def watch_function(rewriter: NodeRewriter) -> None:
 
     For as long as any trace is open, in all threads: it is not put back after each pass.
     """
-    if not isinstance(rewriter, FromFunctionNodeRewriter) or _functions.has(rewriter, "fn"):
+    if _functions.has(rewriter, "fn") or not isinstance(rewriter, FromFunctionNodeRewriter):
         return
     own: Method = rewriter.fn
     state = running
