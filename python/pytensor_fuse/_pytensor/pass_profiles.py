@@ -11,10 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from pytensor.graph.rewriting.basic import (
-        EquilibriumGraphRewriter,
         GraphRewriter,
         Rewriter,
-        WalkingGraphRewriter,
     )
 
 
@@ -79,7 +77,7 @@ def equilibrium_profile(result: object) -> EquilibriumProfile | None:
     return EquilibriumProfile(rounds, times, counts)
 
 
-def walked_with(walk: WalkingGraphRewriter) -> NodeRewriter | None:
+def walked_with(walk: GraphRewriter) -> NodeRewriter | None:
     """Return the node rewriter of a pass that walks.
 
     A subclass need not have what its base class's constructor sets.
@@ -88,7 +86,7 @@ def walked_with(walk: WalkingGraphRewriter) -> NodeRewriter | None:
     return rewriter
 
 
-def passes_beside(equilibrium: EquilibriumGraphRewriter) -> tuple[GraphRewriter, ...]:
+def passes_beside(equilibrium: GraphRewriter) -> tuple[GraphRewriter, ...]:
     """Return the passes that an equilibrium runs besides its node rewriters."""
     lists: list[Any] = [
         getattr(equilibrium, name, None)

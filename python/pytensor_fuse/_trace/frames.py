@@ -22,7 +22,6 @@ from pytensor_fuse._trace.tallies import GroupTries, NodeCounter, PassTries, Tal
 if TYPE_CHECKING:
     from pytensor.graph.fg import FunctionGraph
     from pytensor.graph.rewriting.basic import (
-        EquilibriumGraphRewriter,
         GraphRewriter,
         NodeRewriter,
         OpToRewriterTracker,
@@ -42,13 +41,25 @@ def next_serial() -> int:
 class Frame:
     """What runs or has run: its clock, what it is within, and what it started itself."""
 
-    __slots__ = ("began", "error", "inner", "inside", "parent", "seconds", "serial", "within")
+    __slots__ = (
+        "began",
+        "error",
+        "inner",
+        "inside",
+        "parent",
+        "seconds",
+        "serial",
+        "tries",
+        "within",
+    )
 
     def __init__(self, parent: Frame | None, rewriter: GraphRewriter | None = None) -> None:
         self.serial = next(_serials)
         self.parent = parent
         # The node rewriter of the parent that started this.
         self.within: Tally | None = None if parent is None else parent.starter_of(rewriter)
+        # What asks for node rewriters to try right now, if any: the pass itself or a group of it.
+        self.tries: PassTries | None = None
         self.inner: list[Frame] = []
         self.error: str | None = None
         self.seconds = 0.0
@@ -130,7 +141,6 @@ class PassFrame(Frame):
 
     __slots__ = (
         "fgraph",
-        "group",
         "groups",
         "nodes",
         "profiled",
@@ -154,8 +164,7 @@ class PassFrame(Frame):
         # Seconds before it began, in which what it asks of the graph was attached.
         self.requirements = 0.0
         self.tallies = Tallies()
-        # The group of node rewriters at work, and all that have been.
-        self.group: GroupTries | None = None
+        # The groups of node rewriters, by the address of the tally.
         self.groups: dict[int, GroupTries] = {}
         # How many profiles the methods of its class, and those of base classes, have returned.
         self.profiled = 0
@@ -164,11 +173,9 @@ class PassFrame(Frame):
         """Return the node rewriter that starts a pass, or a call, within this right now."""
         return self.tallies.current
 
-    def group_of(self, tally: Tally) -> GroupTries:
-        """Return the members of a group of node rewriters."""
-        group = self.groups.get(id(tally))
-        if group is None:
-            group = self.groups[id(tally)] = GroupTries(self.tallies, tally)
+    def new_group(self, tally: Tally) -> GroupTries:
+        """Return what counts the members of a group of node rewriters, from its first node on."""
+        group = self.groups[id(tally)] = GroupTries(self.tallies, tally)
         return group
 
     def take_profile(self, result: object) -> None:
@@ -177,7 +184,7 @@ class PassFrame(Frame):
     def finish(self, fgraph: FunctionGraph, error: BaseException | None) -> None:
         """End, and forget what is of use only while the pass runs."""
         self.nodes.finish(fgraph)
-        self.fgraph = self.tallies.current = None
+        self.fgraph = self.tallies.current = self.tries = None
         self.groups.clear()
         self.end(error, self.requirements)
 
@@ -203,19 +210,8 @@ class WalkFrame(PassFrame):
         self.tally = self.tallies.current = self.tallies.of(node_rewriter)
         # Whether it is at work: what it calls by itself is no try of the pass's.
         self.is_busy = False
-        # How often it did not refuse the op of a node, and had something to put in its place.
+        # How often it did not refuse the op of a node, and had something for the node's place.
         self.n_tried = self.n_offered = 0
-
-    def begin_try(self) -> None:
-        """Note that the node rewriter gets a node of an op that it does not refuse."""
-        self.n_tried += 1
-        self.is_busy = True
-
-    def end_try(self, found: object) -> None:
-        """Note what it has for the place of the node, if anything."""
-        self.is_busy = False
-        if found:
-            self.n_offered += 1
 
     def take_profile(self, result: object) -> None:
         """Keep how often the node rewriter fired, and the time of the walk."""
@@ -227,6 +223,10 @@ class WalkFrame(PassFrame):
 
     def finish(self, fgraph: FunctionGraph, error: BaseException | None) -> None:
         """End; without a profile, all the time is the node rewriter's."""
+        group = self.groups.get(id(self.tally))
+        if group is not None:
+            self.n_tried += group.n_tried
+            self.n_offered += group.n_offered
         super().finish(fgraph, error)
         self.tally.tried = self.n_tried
         if not self.profiled:
@@ -236,18 +236,18 @@ class WalkFrame(PassFrame):
 class EquilibriumFrame(PassFrame):
     """A run of a pass that tries its node rewriters until nothing changes."""
 
-    __slots__ = ("_passes", "_profiles", "is_watched", "rounds", "tries")
+    __slots__ = ("_own_tries", "_passes", "_profiles", "is_watched", "rounds")
 
     def __init__(
         self,
         parent: Frame | None,
-        rewriter: EquilibriumGraphRewriter,
+        rewriter: GraphRewriter,
         fgraph: FunctionGraph,
         nodes: NodeCounts,
     ) -> None:
         super().__init__(parent, rewriter, fgraph, nodes)
         self._passes = passes_beside(rewriter)
-        self.tries = PassTries(self.tallies)
+        self.tries = self._own_tries = PassTries(self.tallies)
         # Whether PyTensor's own method has asked which node rewriters to try.
         self.is_watched = False
         self._profiles: list[EquilibriumProfile] = []
@@ -262,7 +262,7 @@ class EquilibriumFrame(PassFrame):
     def watch(self, tracker: OpToRewriterTracker | None) -> OpToRewriterTracker | None:
         """Count what ``tracker`` is asked for from now on; return what it was before."""
         self.is_watched |= tracker is not None
-        return self.tries.ask(tracker)
+        return self._own_tries.ask(tracker)
 
     def take_profile(self, result: object) -> None:
         """Keep what is said of the rounds, and of the node rewriters for later."""
@@ -274,7 +274,7 @@ class EquilibriumFrame(PassFrame):
 
     def finish(self, fgraph: FunctionGraph, error: BaseException | None) -> None:
         """End, and forget which node rewriters track which op."""
-        self.tries.forget()
+        self._own_tries.forget()
         super().finish(fgraph, error)
 
     def settle(self) -> None:

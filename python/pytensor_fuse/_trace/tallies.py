@@ -89,27 +89,32 @@ class PassTries:
     ----------
     tracker
         What tells them, while PyTensor's own method asks it: methods of others may want a list.
+    group
+        The tally of the group whose members these are, or None.
     """
 
-    __slots__ = ("_known", "_lookup", "_tallies", "tracker")
+    __slots__ = ("_known", "_lookup", "_tallies", "group", "tracker")
 
-    def __init__(self, tallies: Tallies) -> None:
+    def __init__(self, tallies: Tallies, group: Tally | None = None) -> None:
         self._tallies = tallies
+        self.group = group
         self.tracker: OpToRewriterTracker | None = None
         self._lookup: Lookup = _nothing_tracked
         self._known: dict[int, tuple[list[NodeRewriter], list[Tally]]] = {}
 
     def ask(self, tracker: OpToRewriterTracker | None) -> OpToRewriterTracker | None:
         """Count what ``tracker`` is asked for from now on; return what it was before."""
-        before, self.tracker = self.tracker, tracker
-        if tracker is not None:
-            self._lookup = lookup_of(tracker)
+        before = self.tracker
+        if tracker is not before:
+            self.tracker = tracker
+            if tracker is not None:
+                self._lookup = lookup_of(tracker)
         return before
 
     def candidates(self, op: Op) -> Iterator[NodeRewriter]:
         """Yield those that track ``op``, for as long as the pass goes on with them."""
         rewriters = self._lookup(op)
-        known = self._known.get(id(rewriters)) or self._meet(rewriters, None)
+        known = self._known.get(id(rewriters)) or self._meet(rewriters)
         tallies = self._tallies
         try:
             for tally in known[1]:
@@ -123,14 +128,12 @@ class PassTries:
         """Forget which ones track which op."""
         self._known.clear()
 
-    def _meet(
-        self, rewriters: list[NodeRewriter], group: Tally | None
-    ) -> tuple[list[NodeRewriter], list[Tally]]:
+    def _meet(self, rewriters: list[NodeRewriter]) -> tuple[list[NodeRewriter], list[Tally]]:
         """Return a list of rewriters with their tallies.
 
         The tracker keeps one list for each op; so is it kept here, for its address.
         """
-        tallies = [self._tallies.of(rewriter, group) for rewriter in rewriters]
+        tallies = [self._tallies.of(rewriter, self.group) for rewriter in rewriters]
         known = self._known[id(rewriters)] = rewriters, tallies
         return known
 
@@ -144,15 +147,15 @@ class GroupTries(PassTries):
 
     Attributes
     ----------
-    tally
-        That of the group.
+    n_tried, n_offered
+        How many nodes the group has been given, and for how many it had something to put there.
     """
 
-    __slots__ = ("_is_open", "_running", "_start", "tally")
+    __slots__ = ("_is_open", "_running", "_start", "n_offered", "n_tried")
 
-    def __init__(self, tallies: Tallies, tally: Tally) -> None:
-        super().__init__(tallies)
-        self.tally = tally
+    def __init__(self, tallies: Tallies, group: Tally) -> None:
+        super().__init__(tallies, group)
+        self.n_tried = self.n_offered = 0
         self._is_open = False
         # The member that is at work, and since when.
         self._running: Tally | None = None
@@ -164,7 +167,7 @@ class GroupTries(PassTries):
         The group stops asking for members when one has, and drops this iterator.
         """
         rewriters = self._lookup(op)
-        known = self._known.get(id(rewriters)) or self._meet(rewriters, self.tally)
+        known = self._known.get(id(rewriters)) or self._meet(rewriters)
         tallies = self._tallies
         tally = None
         self._start = perf_counter()
@@ -188,7 +191,9 @@ class GroupTries(PassTries):
 
     def open(self, tracker: OpToRewriterTracker | None) -> None:
         """Note that the group begins with a node; ``tracker`` is what it asks for its members."""
-        self.ask(tracker)
+        if tracker is not self.tracker:
+            self.ask(tracker)
+        self.n_tried += 1
         self._is_open = True
 
     def close(self) -> None:

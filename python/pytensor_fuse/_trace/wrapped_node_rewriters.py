@@ -4,6 +4,8 @@ A pass of many node rewriters, or a group of them, goes through those that track
 it gets an iterator that counts how far it goes. The one node rewriter of a pass that walks over
 the graph is counted by what it does once it has not refused the op: most nodes that such a pass
 comes by are refused at once, in less time than it takes to note that.
+
+What runs for each node is written out here, without calls that could be saved.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from pytensor.graph.rewriting.basic import FromFunctionNodeRewriter
 
 from pytensor_fuse._pytensor.node_trackers import SeenOps, is_pytensors, lookup_of
 from pytensor_fuse._pytensor.replacements import Replacements
-from pytensor_fuse._trace.frames import EquilibriumFrame, PassFrame, WalkFrame
+from pytensor_fuse._trace.frames import PassFrame, WalkFrame
 from pytensor_fuse._trace.recorders import open_recorders
 from pytensor_fuse._trace.running import running
 
@@ -65,12 +67,14 @@ def wrapped_transform(transform: Method) -> Method:
             or not _seen_ops_of(self).has(node.op)
         ):
             return transform(self, fgraph, node, *args, **options)
-        frame.begin_try()
-        found = None
+        frame.n_tried += 1
+        frame.is_busy = True
         try:
             found = transform(self, fgraph, node, *args, **options)
         finally:
-            frame.end_try(found)
+            frame.is_busy = False
+        if found:
+            frame.n_offered += 1
         return found
 
     return traced
@@ -88,7 +92,7 @@ def watch_function(rewriter: NodeRewriter) -> None:
 
     For as long as any trace is open, in all threads: it is not put back after each pass.
     """
-    if not isinstance(rewriter, FromFunctionNodeRewriter) or _functions.has(rewriter, "fn"):
+    if _functions.has(rewriter, "fn") or not isinstance(rewriter, FromFunctionNodeRewriter):
         return
     own: Method = rewriter.fn
     state = running
@@ -98,12 +102,14 @@ def watch_function(rewriter: NodeRewriter) -> None:
         frame = state.frame
         if not isinstance(frame, WalkFrame) or frame.node_rewriter is not rewriter or frame.is_busy:
             return own(fgraph, node)
-        frame.begin_try()
-        found = None
+        frame.n_tried += 1
+        frame.is_busy = True
         try:
             found = own(fgraph, node)
         finally:
-            frame.end_try(found)
+            frame.is_busy = False
+        if found:
+            frame.n_offered += 1
         return found
 
     with open_recorders.lock:
@@ -131,26 +137,24 @@ def wrapped_group(transform: Method) -> Method:
         if current is None or current.rewriter is not self:
             return transform(self, fgraph, node, *args, **options)
         tracker = self.tracker if is_watched else None
-        outer = frame.group
-        if outer is not None and outer.tally is current:
+        outer = frame.tries
+        if outer is not None and outer.group is current:
             # A class's method that calls that of its base class.
             before = outer.ask(tracker)
             try:
                 return transform(self, fgraph, node, *args, **options)
             finally:
                 outer.ask(before)
-        frame.group = group = frame.group_of(current)
+        frame.tries = group = frame.groups.get(id(current)) or frame.new_group(current)
         group.open(tracker)
-        found = None
         try:
             found = transform(self, fgraph, node, *args, **options)
         finally:
             group.close()
-            frame.group = outer
+            frame.tries = outer
             frame.tallies.current = current
-            if isinstance(frame, WalkFrame) and current is frame.tally:
-                frame.begin_try()
-                frame.end_try(found)
+        if found:
+            group.n_offered += 1
         return found
 
     return traced
@@ -159,10 +163,8 @@ def wrapped_group(transform: Method) -> Method:
 def candidates_of(tracker: OpToRewriterTracker) -> Callable[[Op], Iterable[NodeRewriter]]:
     """Return what tells a pass or a group which node rewriters to try on an op."""
     frame = running.frame
-    if isinstance(frame, EquilibriumFrame) and frame.tries.tracker is tracker:
-        return frame.tries.candidates
-    if isinstance(frame, PassFrame):
-        group = frame.group
-        if group is not None and group.tracker is tracker:
-            return group.candidates
+    if frame is not None:
+        tries = frame.tries
+        if tries is not None and tries.tracker is tracker:
+            return tries.candidates
     return lookup_of(tracker)

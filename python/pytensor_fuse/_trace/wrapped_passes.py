@@ -96,9 +96,11 @@ def _counter_on(fgraph: FunctionGraph, parent: Frame | None) -> NodeCounter | No
 def _frame_for(
     rewriter: GraphRewriter, fgraph: FunctionGraph, parent: Frame | None, nodes: NodeCounts
 ) -> PassFrame:
-    if isinstance(rewriter, EquilibriumGraphRewriter):
+    bases = type(rewriter).__mro__
+    # These are abstract base classes: to ask whether something is an instance takes long.
+    if EquilibriumGraphRewriter in bases:
         return EquilibriumFrame(parent, rewriter, fgraph, nodes)
-    if isinstance(rewriter, WalkingGraphRewriter):
+    if WalkingGraphRewriter in bases:
         walked = walked_with(rewriter)
         if walked is not None:
             watch_function(walked)
