@@ -36,7 +36,7 @@ from pytensor.tensor.rewriting.elemwise import FusionOptimizer
 import pytensor_fuse
 from graphs import Reference
 from pytensor_fuse import FusionPlan, plan_fusion
-from pytensor_fuse._activation.registration import MergeRewriter
+from pytensor_fuse._activation.passes.merging import MergeRewriter
 from pytensor_fuse._fusion import fuse
 
 Subgraph = tuple[tuple[Variable, ...], tuple[Variable, ...]]

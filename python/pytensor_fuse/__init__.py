@@ -1,4 +1,4 @@
-"""Fast Elemwise fusion for PyTensor, planned in Rust.
+"""Faster compiles for PyTensor: fusion, merging and joins, with a core in Rust.
 
 >>> import pytensor
 >>> import pytensor_fuse
@@ -6,14 +6,14 @@
 >>> x = pt.vector("x")
 >>> f = pytensor.function([x], pt.exp(x) + pt.sin(x))  # fused by this package
 
-Importing the package puts its pass in the place of PyTensor's own; `disable` undoes that, and so
-does ``PYTENSOR_FUSE=0`` in the environment. `plan_fusion` shows what the pass would do.
+Importing the package puts its passes in the place of PyTensor's own; `disable` undoes that, and so
+does ``PYTENSOR_FUSE=0`` in the environment; `status` says what is on. `plan_fusion` shows what
+fusion would do, `audit` what a function costs, `trace_rewrites` what rewriting did.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from pytensor_fuse._activation import startup
 from pytensor_fuse._core import __version__
 from pytensor_fuse._errors import (
     DigestError,
@@ -22,6 +22,7 @@ from pytensor_fuse._errors import (
     RegistrationError,
     StalePlanError,
 )
+from pytensor_fuse._startup import waiting
 
 if TYPE_CHECKING:
     from pytensor_fuse import graph
@@ -123,4 +124,4 @@ def unload_ipython_extension(ipython: object) -> None:
     disable()
 
 
-startup.start()
+waiting.wait_for_pytensor()

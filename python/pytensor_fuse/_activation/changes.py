@@ -5,7 +5,7 @@ it is applied and undone (a `Patch`). A feature is applied wholly or not at all:
 entry is not as it is known, or an entry cannot be prepared, its feature stays off. Patches are made
 when their feature is first wanted, and that imports what they need.
 
-To add a feature: a name in `pytensor_fuse._activation.features`, entries here, facts in
+To add a feature: a name in `pytensor_fuse._startup.features`, entries here, facts in
 `pytensor_fuse._pytensor.facts`.
 """
 

@@ -25,13 +25,14 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from pytensor_fuse._activation import startup, withdrawal
+from pytensor_fuse._activation import withdrawal
 from pytensor_fuse._activation.changes import CHANGES
-from pytensor_fuse._activation.features import FEATURES
 from pytensor_fuse._activation.status import FeatureStatus, Status
 from pytensor_fuse._errors import RegistrationError
 from pytensor_fuse._forks import hold_in_forks
 from pytensor_fuse._pytensor.ground import mismatches
+from pytensor_fuse._startup import waiting
+from pytensor_fuse._startup.features import FEATURES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -345,4 +346,4 @@ def _withdraw(name: str, reason: str) -> None:
 
 
 withdrawal.on_withdrawal(_withdraw)
-settle(startup.wanted())
+settle(waiting.wanted())

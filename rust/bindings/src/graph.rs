@@ -9,6 +9,7 @@ use pytensor_fuse_core::{Error, NodeId, ancestors, convex, toposort};
 
 use crate::errors::to_py;
 use crate::ids::{Ids, Slice, node_id};
+use crate::interrupt::detach;
 
 type IdArray<'py> = Bound<'py, PyArray1<u32>>;
 
@@ -46,13 +47,12 @@ impl Graph {
             .map_err(|_| to_py(Error::OutOfRange { what: "n_nodes", id: n_nodes, limit }))?;
         let (sources, targets) = (Ids::new("sources", sources)?, Ids::new("targets", targets)?);
         let edges = (sources.as_slice()?, targets.as_slice()?);
-        py.detach(|| match edges {
+        detach(py, || match edges {
             (Slice::I32(from), Slice::I32(to)) => fuse_core::Graph::from_ids(n_nodes, from, to),
             (Slice::U32(from), Slice::U32(to)) => fuse_core::Graph::from_ids(n_nodes, from, to),
             (from, to) => fuse_core::Graph::from_ids(n_nodes, &from.to_i64(), &to.to_i64()),
         })
         .map(Self)
-        .map_err(to_py)
     }
 
     /// Number of nodes.
@@ -106,16 +106,14 @@ impl Graph {
     ) -> PyResult<IdArray<'py>> {
         let key = key.map(|key| Ids::new("key", key)).transpose()?;
         let key = key.as_ref().map(Ids::as_slice).transpose()?;
-        let order = py
-            .detach(|| toposort::toposort(&self.0, key.map(Slice::to_i64).as_deref()))
-            .map_err(to_py)?;
+        let order = detach(py, || toposort::toposort(&self.0, key.map(Slice::to_i64).as_deref()))?;
         Ok(PyArray1::from_vec(py, order))
     }
 
     /// Whether no path between two of ``nodes`` leads through another node.
     fn is_convex(&self, py: Python<'_>, nodes: &Bound<'_, PyAny>) -> PyResult<bool> {
         let nodes = Ids::new("nodes", nodes)?.to_nodes(self.n_nodes())?;
-        py.detach(|| convex::is_convex(&self.0, &nodes)).map_err(to_py)
+        detach(py, || convex::is_convex(&self.0, &nodes))
     }
 
     /// Connected blocks of equally labelled nodes, acyclic together, none of which can still be
@@ -145,8 +143,7 @@ impl Graph {
     ) -> PyResult<IdArray<'py>> {
         let labels = Ids::new("labels", labels)?;
         let labels = labels.as_slice()?;
-        let blocks =
-            py.detach(|| convex::convex_subgraphs(&self.0, &labels.to_i64())).map_err(to_py)?;
+        let blocks = detach(py, || convex::convex_subgraphs(&self.0, &labels.to_i64()))?;
         Ok(PyArray1::from_vec(py, blocks))
     }
 
@@ -183,7 +180,7 @@ pub(crate) struct AncestorSets(RwLock<ancestors::AncestorSets>);
 
 impl AncestorSets {
     // The lock is only waited for while the interpreter is detached, so that a thread that holds
-    // it can always go on. Contraction checks before it changes anything: nothing is half done
+    // it can always go on; and no handler of a signal runs while it is held. Contraction checks before it changes anything: nothing is half done
     // behind a poisoned lock.
     fn read(&self) -> RwLockReadGuard<'_, ancestors::AncestorSets> {
         self.0.read().unwrap_or_else(PoisonError::into_inner)
@@ -207,9 +204,8 @@ impl AncestorSets {
     #[new]
     #[pyo3(signature = (graph, memory_limit=None))]
     fn new(py: Python<'_>, graph: &Graph, memory_limit: Option<u64>) -> PyResult<Self> {
-        py.detach(|| ancestors::AncestorSets::new(&graph.0, memory_limit))
+        detach(py, || ancestors::AncestorSets::new(&graph.0, memory_limit))
             .map(|sets| Self(RwLock::new(sets)))
-            .map_err(to_py)
     }
 
     /// Number of nodes.

@@ -16,6 +16,9 @@ use crate::ids::Ids;
 /// Contents longer than this are hashed without the interpreter.
 const LONG: usize = 1 << 16;
 
+/// Nodes that are interned before handlers of signals may run: a fraction of a second.
+const PART: usize = 1 << 19;
+
 /// A table in which every structure is there once, under one id.
 ///
 /// What it holds are terms: ops, types and constants by their content (`compound`) or by nothing
@@ -226,16 +229,17 @@ impl HashConsTable {
         let inputs = ids("inputs", inputs)?;
         let type_offsets = ids("type_offsets", type_offsets)?;
         let output_types = ids("output_types", output_types)?;
-        let interned = self.detach(py, || {
+        let rows = self.detach(py, || {
             let rows = GraphRows {
                 ops: node_ops,
                 inputs: Rows::new("inputs", input_offsets, inputs)?,
                 types: Rows::new("output_types", type_offsets, output_types)?,
             };
-            let terms = TermsOf { leaves: &leaves, ops: &ops, types: &types };
-            self.table.lock().intern_rows(&rows, terms, Duplicates::Fold)
+            rows.check(leaves.len(), ops.len(), types.len())?;
+            Ok(rows)
         });
-        Ok(PyArray1::from_vec(py, interned.map_err(to_py)?))
+        let rows = rows.map_err(to_py)?;
+        Ok(PyArray1::from_vec(py, self.intern_parts(py, &rows, leaves, &ops, &types)?))
     }
 
     /// Gives up the terms with these ids, once for each time that `intern` or `symbols` gave them.
@@ -315,6 +319,38 @@ impl HashConsTable {
         self.detached.fetch_add(1, Ordering::SeqCst);
         let _detached = Detached(&self.detached);
         py.detach(work)
+    }
+
+    /// Interns the nodes of `rows`, which have been checked, part by part: a handler of a signal
+    /// must not run while the table is locked. If one raises, the table is as it was.
+    fn intern_parts(
+        &self,
+        py: Python<'_>,
+        rows: &GraphRows,
+        leaves: Vec<TermId>,
+        ops: &[TermId],
+        types: &[TermId],
+    ) -> PyResult<Vec<TermId>> {
+        let n_leaves = leaves.len();
+        let mut variables = leaves;
+        let mut rest = 0..rows.ops.len();
+        while !rest.is_empty() {
+            let end = rest.end.min(rest.start + PART);
+            let part = self.detach(py, || {
+                let terms = TermsOf { leaves: &variables, ops, types };
+                let rows = rows.part(rest.start..end);
+                self.table.lock().intern_rows(&rows, terms, Duplicates::Fold)
+            });
+            rest.start = end;
+            let part = part.map(|part| variables.extend(part)).map_err(to_py);
+            let may_go_on = if rest.is_empty() { Ok(()) } else { py.check_signals() };
+            if let Err(error) = part.and(may_go_on) {
+                let computed = &variables[n_leaves..];
+                self.detach(py, || self.table.lock().release_all(computed)).map_err(to_py)?;
+                return Err(error);
+            }
+        }
+        Ok(variables.split_off(n_leaves))
     }
 
     /// Interns the graph of `rows` whose leaves are its inputs, of these types, and constants.

@@ -4,8 +4,8 @@ use numpy::PyArray1;
 use pyo3::prelude::*;
 use pytensor_fuse_core::layout::{self, Gaps, Layout, VERTEX_LIMIT};
 
-use crate::errors::to_py;
 use crate::ids::Ids;
+use crate::interrupt::detach;
 
 type Floats<'py> = Bound<'py, PyArray1<f64>>;
 type IdArray<'py> = Bound<'py, PyArray1<u32>>;
@@ -51,12 +51,10 @@ pub(crate) fn layered_layout<'py>(
     let sources = Ids::new("sources", sources)?.to_u32("source")?;
     let targets = Ids::new("targets", targets)?.to_u32("target")?;
     let gaps = Gaps { columns: gaps.0, nodes: gaps.1, rows: gaps.2 };
-    let Layout { x, y, pieces, columns, bends, row_width } = py
-        .detach(|| {
-            let edges = (sources.as_slice(), targets.as_slice());
-            layout::layered_layout((&widths, &heights), edges, gaps, VERTEX_LIMIT)
-        })
-        .map_err(to_py)?;
+    let Layout { x, y, pieces, columns, bends, row_width } = detach(py, || {
+        let edges = (sources.as_slice(), targets.as_slice());
+        layout::layered_layout((&widths, &heights), edges, gaps, VERTEX_LIMIT)
+    })?;
     Ok((
         PyArray1::from_vec(py, x),
         PyArray1::from_vec(py, y),

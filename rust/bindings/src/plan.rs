@@ -2,9 +2,10 @@
 
 use numpy::{PyReadonlyArray1, PyUntypedArrayMethods};
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
 use pytensor_fuse_core::hashcons::{Duplicates, TermsOf};
 use pytensor_fuse_core::plan::{
-    self, Cluster, Cost, Explainer, FusionProblem, NONE, Plan, ProblemArrays, Verdict,
+    self, Cluster, Cost, Explainer, FusionProblem, NONE, Plan, ProblemArrays, Strategy, Verdict,
     canonical::canonical_form,
     cost::lone_cost,
     patterns::{GroupsAndLinks, Pattern, PatternArrays, groups_and_links},
@@ -14,6 +15,7 @@ use pytensor_fuse_core::{Error, Rows};
 use crate::errors::to_py;
 use crate::extract::Extraction;
 use crate::hashcons::{HashConsTable, Term};
+use crate::interrupt;
 
 /// Clusters of a graph, in an order in which they can be applied.
 #[pyclass(frozen, module = "pytensor_fuse._core")]
@@ -72,11 +74,24 @@ impl FusedClusters {
         if let Some(node) = ids.find(|&node| node as usize >= limit) {
             return Err(to_py(Error::OutOfRange { what: "node", id: node.into(), limit }));
         }
-        py.detach(|| {
+        interrupt::detach(py, || {
             let mut explainer = Explainer::new(&self.problem, &self.plan.partition)?;
-            Ok(pairs.iter().map(|&(a, b)| explanation(explainer.explain(a, b))).collect())
+            pairs.iter().map(|&(a, b)| Ok(explanation(explainer.explain(a, b)?))).collect()
         })
-        .map_err(to_py)
+    }
+
+    /// The name of the planner's strategy that the plan comes from; None if none found anything
+    /// cheaper than fusing nothing.
+    #[getter]
+    fn strategy(&self) -> Option<&'static str> {
+        self.plan.strategy.map(Strategy::name)
+    }
+
+    /// The names of the strategies whose search for further merges took as much effort as it may:
+    /// with more, the plan might be cheaper.
+    #[getter]
+    fn exhausted<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.plan.exhausted.iter().map(|strategy| strategy.name()))
     }
 
     /// Nodes that may be fused.
@@ -107,7 +122,7 @@ impl FusedClusters {
             ops.iter().map(|op| op.as_ref().and_then(|_| n_terms.next())).collect();
         let held = types;
         let types = table.ids_of(&held)?;
-        let kind = |node: u32| {
+        let op = |node: u32| {
             let signature = *extraction.signatures.get(node as usize)?;
             *op_of.get(signature as usize)?
         };
@@ -117,7 +132,7 @@ impl FusedClusters {
         };
         let mut kernels = Vec::with_capacity(self.plan.clusters.len());
         for cluster in &self.plan.clusters {
-            let form = canonical_form(&self.problem, cluster, kind, dtype).map_err(to_py)?;
+            let form = canonical_form(&self.problem, cluster, op, dtype).map_err(to_py)?;
             let terms = TermsOf { leaves: &[], ops: &op_terms, types: &types };
             let (term, _, _) = table
                 .intern_graph(&form.dtypes, &form.rows, &form.outputs, terms, Duplicates::Fold)
@@ -163,7 +178,7 @@ pub(crate) fn plan_extraction(
     orderings: Vec<(u32, u32)>,
     max_operands: u32,
 ) -> PyResult<FusedClusters> {
-    py.detach(|| {
+    interrupt::detach(py, || {
         let may_fuse = extraction.by_node(&fusable);
         let patterns: Vec<Option<Pattern>> = extraction
             .types
@@ -206,7 +221,6 @@ pub(crate) fn plan_extraction(
         let lone = lone_cost(&problem, unfused.map(|(node, _)| node));
         Ok(FusedClusters { problem, plan, lone })
     })
-    .map_err(to_py)
 }
 
 impl Extraction {
@@ -252,12 +266,10 @@ pub(crate) fn plan_arrays<'py>(
         max_operands,
     };
     let strict = strict.as_ref().map(to_vec);
-    let plan = py
-        .detach(|| {
-            let problem = FusionProblem::new(arrays)?;
-            plan::plan(&problem, strict.as_deref())
-        })
-        .map_err(to_py)?;
+    let plan = interrupt::detach(py, || {
+        let problem = FusionProblem::new(arrays)?;
+        plan::plan(&problem, strict.as_deref())
+    })?;
     let mut clusters = Rows::empty();
     for cluster in &plan.clusters {
         clusters.push(cluster.nodes.iter().copied());

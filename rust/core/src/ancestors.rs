@@ -1,7 +1,9 @@
 //! Dense ancestor sets: reachability in one bit test, for graphs small enough to afford it.
 
 use crate::error::{Error, Result};
-use crate::graph::{Graph, NodeId, check_id};
+use crate::graph::{Graph, NodeId};
+use crate::ids::check_id;
+use crate::interrupt;
 use crate::toposort::toposort;
 use fixedbitset::{Block, FixedBitSet};
 
@@ -74,9 +76,12 @@ impl AncestorSets {
         for node in order {
             let mut row = FixedBitSet::with_capacity(n_nodes);
             row.insert(node as usize);
+            interrupt::check(n_nodes / Block::BITS as usize)?;
             for &before in graph.predecessors(node) {
+                interrupt::check(1)?;
                 // An ancestor already there has brought its own ancestors along.
                 if !row.contains(before as usize) {
+                    interrupt::check(n_nodes / Block::BITS as usize)?;
                     row.union_with(&rows[before as usize]);
                 }
             }

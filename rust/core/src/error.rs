@@ -94,6 +94,9 @@ pub enum Error {
         /// One past the largest id in use.
         limit: usize,
     },
+    /// Whoever called wanted it to end; see [`crate::interrupt`].
+    #[error("interrupted")]
+    Interrupted,
     /// Integer arrays that contradict each other.
     #[error("{0}")]
     Inconsistent(String),
@@ -101,7 +104,7 @@ pub enum Error {
 
 impl Error {
     /// The kinds of error, one for each variant.
-    pub const KINDS: [&'static str; 10] = [
+    pub const KINDS: [&'static str; 11] = [
         "too-large",
         "length-mismatch",
         "edge-out-of-range",
@@ -111,6 +114,7 @@ impl Error {
         "memory-limit",
         "contraction",
         "no-term",
+        "interrupted",
         "inconsistent",
     ];
 
@@ -127,6 +131,7 @@ impl Error {
             memory_limit,
             contraction,
             no_term,
+            interrupted,
             inconsistent,
         ] = Self::KINDS;
         match self {
@@ -139,6 +144,7 @@ impl Error {
             Self::MemoryLimit { .. } => memory_limit,
             Self::Contraction { .. } => contraction,
             Self::NoTerm { .. } => no_term,
+            Self::Interrupted => interrupted,
             Self::Inconsistent(_) => inconsistent,
         }
     }

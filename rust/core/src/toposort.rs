@@ -1,7 +1,9 @@
 //! Topological order, with the ties broken by the caller.
 
 use crate::error::{Error, Result};
-use crate::graph::{Graph, NodeId, check_same_length};
+use crate::graph::{Graph, NodeId};
+use crate::ids::check_same_length;
+use crate::interrupt;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -63,6 +65,7 @@ fn kahn<K: Ord>(graph: &Graph, key: impl Fn(NodeId) -> K) -> Result<Vec<NodeId>>
     let mut order = Vec::with_capacity(graph.n_nodes());
     while let Some(Reverse((_, node))) = ready.pop() {
         order.push(node);
+        interrupt::check(8 + graph.successors(node).len())?;
         for &next in graph.successors(node) {
             waiting[next as usize] -= 1;
             if waiting[next as usize] == 0 {

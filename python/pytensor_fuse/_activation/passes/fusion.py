@@ -52,9 +52,10 @@ class FusionRewriter(FusionOptimizer):
         """
         fusion = load("fusion", "pytensor_fuse._fusion.fuse")
         if fusion is None:
-            return super().apply(fgraph)  # type: ignore[no-any-return, no-untyped-call]
+            # Its class has been given back.
+            return FusionOptimizer.apply(self, fgraph)  # type: ignore[no-any-return]
         clock = Clock(fgraph)
-        merging = load("merging", "pytensor_fuse._merging.feature")
+        merging = load("merging", "pytensor_fuse._merging.merge")
         if merging is not None:
             merging.merge_if_attached(fgraph)
         try:

@@ -20,7 +20,7 @@ class LoadedJoinBufferElimination(JoinBufferElimination):
     def apply(self, fgraph: FunctionGraph) -> None:
         """Eliminate the joins of ``fgraph`` that are worth it."""
         if load("joins", "pytensor_fuse._joins.eliminate") is not None:
-            super().apply(fgraph)
+            JoinBufferElimination.apply(self, fgraph)
 
 
 # Profiles and summaries print it.

@@ -1,10 +1,13 @@
 //! Many nodes at once, from integer arrays.
 
+use std::borrow::Cow;
+use std::ops::Range;
+
 use rustc_hash::FxHashMap;
 
 use super::{Content, HashConsTable, TermId};
 use crate::error::{Error, Result};
-use crate::graph::{check_ids, check_same_length};
+use crate::ids::{check_ids, check_same_length};
 use crate::rows::Rows;
 
 /// Apply nodes in topological order.
@@ -35,6 +38,22 @@ impl GraphRows {
     #[must_use]
     pub fn n_variables(&self, n_leaves: usize) -> usize {
         n_leaves + self.types.items().len()
+    }
+
+    /// These nodes alone. What earlier ones compute are leaves of theirs, after the other leaves.
+    /// Copied unless these are all.
+    #[must_use]
+    pub fn part(&self, nodes: Range<usize>) -> Cow<'_, Self> {
+        if nodes == (0..self.ops.len()) {
+            return Cow::Borrowed(self);
+        }
+        let ops = self.ops[nodes.clone()].to_vec();
+        let mut part = Self { ops, inputs: Rows::empty(), types: Rows::empty() };
+        for node in nodes {
+            part.inputs.push(self.inputs.row(node as u32).iter().copied());
+            part.types.push(self.types.row(node as u32).iter().copied());
+        }
+        Cow::Owned(part)
     }
 
     /// Checks every number in the rows. O(their size).

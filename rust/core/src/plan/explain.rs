@@ -7,6 +7,7 @@ use super::partition::Partition;
 use super::problem::{FusionProblem, NONE};
 use crate::error::Result;
 use crate::graph::NodeId;
+use crate::interrupt;
 
 /// What keeps two nodes apart in a plan, or that nothing does.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,7 +42,7 @@ pub fn explain(
     a: NodeId,
     b: NodeId,
 ) -> Result<Verdict> {
-    Ok(Explainer::new(problem, partition)?.explain(a, b))
+    Explainer::new(problem, partition)?.explain(a, b)
 }
 
 /// Answers many questions about one partition.
@@ -83,7 +84,16 @@ impl<'a> Explainer<'a> {
     /// # Complexity
     /// Linear in the edges of the two blocks and of those that stand between them in a topological
     /// order.
-    pub fn explain(&mut self, a: NodeId, b: NodeId) -> Verdict {
+    ///
+    /// # Errors
+    /// [`crate::Error::Interrupted`].
+    pub fn explain(&mut self, a: NodeId, b: NodeId) -> Result<Verdict> {
+        let members = |node| self.partition.members(self.partition.block(node)).len();
+        interrupt::check(8 * (members(a) + members(b)))?;
+        Ok(self.verdict(a, b))
+    }
+
+    fn verdict(&mut self, a: NodeId, b: NodeId) -> Verdict {
         let (problem, partition) = (self.problem, self.partition);
         let (block_a, block_b) = (partition.block(a), partition.block(b));
         if block_a == block_b {
@@ -125,6 +135,9 @@ impl<'a> Explainer<'a> {
             self.parents[member as usize] = NONE;
         }
         while let Some(node) = queue.pop_front() {
+            if interrupt::is_requested(1 + problem.graph().successors(node).len()) {
+                break;
+            }
             for &next in problem.graph().successors(node) {
                 let block = partition.block(next);
                 if block == to && partition.block(node) != from {

@@ -10,13 +10,17 @@
 //! question is answered by a search of what stands between the two ([`crate::quotient`]).
 //!
 //! A merge changes the savings of every pair of its neighbourhood. They are not kept up to date: a
-//! pair is reckoned anew when its turn comes, and goes back if it has become worse. A pair that is
+//! pair is evaluated again when its turn comes, and goes back if it has become worse. A pair that is
 //! refused is asked about again when one of the two has changed; a path between them cannot vanish
 //! before.
 //!
 //! # Rejected
 //! Pushing all pairs of a cluster again after each of its merges, with exact savings: where a
 //! variable has many readers, that takes most of the time, for the same plans.
+//!
+//! # Source
+//! K. Kennedy, "Fast greedy weighted fusion", International Journal of Parallel Programming 29
+//! (2001): greedy fusion along the heaviest edge first.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -27,6 +31,7 @@ use super::partition::Partition;
 use super::problem::{FusionProblem, NONE, VarId};
 use crate::error::Result;
 use crate::graph::NodeId;
+use crate::interrupt;
 use crate::quotient::Quotient;
 
 /// Of the clusters that share an operand, each is compared with this many that follow it in the
@@ -232,7 +237,7 @@ impl<'a> Merger<'a> {
         pairs.sort_unstable();
         pairs.dedup();
         for (a, b) in pairs {
-            if self.effort == 0 {
+            if self.effort == 0 || interrupt::is_requested(16) {
                 return;
             }
             self.push(a, b);
@@ -251,6 +256,7 @@ impl<'a> Merger<'a> {
         {
             let (a, b) = (self.quotient.find(pair.0), self.quotient.find(pair.1));
             let (a, b) = (a.min(b), a.max(b));
+            interrupt::check(16)?;
             let versions = (self.version[a as usize], self.version[b as usize]);
             if a == b || self.refused_at.get(&(a, b)) == Some(&versions) {
                 continue;
@@ -279,6 +285,8 @@ impl<'a> Merger<'a> {
         let (small, large) = if count(a) <= count(b) { (a, b) } else { (b, a) };
         let (from, into) = (&self.operands[small as usize], &self.operands[large as usize]);
         self.effort = self.effort.saturating_sub(1 + from.count() as u64);
+        // The loops that compare clusters ask.
+        interrupt::is_requested(from.count());
         let mut overlap = Overlap::default();
         let mut read_inside = |variable: VarId, readers: u32| {
             // The result is read no more, and not written either once all its readers are inside.
@@ -317,7 +325,9 @@ impl<'a> Merger<'a> {
     fn can_merge(&mut self, a: u32, b: u32) -> bool {
         let before = self.quotient.n_visited();
         let answer = self.quotient.can_merge(a, b);
-        self.effort = self.effort.saturating_sub(self.quotient.n_visited() - before);
+        let n_visited = self.quotient.n_visited() - before;
+        self.effort = self.effort.saturating_sub(n_visited);
+        interrupt::is_requested(16 * n_visited as usize);
         answer
     }
 

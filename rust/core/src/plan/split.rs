@@ -1,8 +1,16 @@
 //! Cutting clusters that have too many operands.
 //!
+//! # Problem
+//! A compiler takes kernels of so many operands and no more, and greedy orders do not look.
+//!
+//! # Approach
 //! A cluster is cut along topological prefixes: each piece together with the pieces before it is
 //! closed under the cluster's own dependencies, so that pieces depend on earlier pieces only and
-//! the quotient graph stays acyclic. An arbitrary cut would not have that property.
+//! the quotient graph stays acyclic. Of the members that could come next, the one that adds fewest
+//! operands is taken.
+//!
+//! # Rejected
+//! An arbitrary cut: its pieces may depend on each other both ways.
 
 use std::collections::BTreeSet;
 
@@ -10,6 +18,7 @@ use super::cost::Interfaces;
 use super::partition::Partition;
 use super::problem::{FusionProblem, NONE};
 use crate::graph::NodeId;
+use crate::interrupt;
 
 /// How many of the members that could come next are compared at each step: keeps a cut linear.
 const COMPARED: usize = 32;
@@ -28,6 +37,9 @@ pub fn split_oversized(problem: &FusionProblem, partition: Partition) -> Partiti
         let members = partition.members(block);
         // No cluster has more operands than its members have, each for itself.
         let bound: usize = members.iter().map(|&node| problem.inputs(node).len() + 1).sum();
+        if interrupt::is_requested(members.len()) {
+            break;
+        }
         if members.len() < 2 || bound <= limit || interfaces.of(members).operands() <= limit {
             continue;
         }
@@ -84,7 +96,7 @@ impl<'a> Cut<'a> {
 
     fn pieces(mut self) -> Vec<Vec<NodeId>> {
         let mut pieces = Vec::new();
-        while !self.ready.is_empty() {
+        while !self.ready.is_empty() && !interrupt::is_requested(16 * COMPARED) {
             match self.best_fit() {
                 Some(node) => self.place(node),
                 None => pieces.push(std::mem::take(&mut self.piece).nodes),

@@ -2,14 +2,13 @@
 //!
 //! # Problem
 //! Within one group, two nodes may share a cluster only if no path between them leaves the group.
+//!
+//! # Approach
 //! The *depth* of a node is the largest number of times that a path leads out of the group and
 //! back into it before it reaches the node. Nodes of one depth can all be merged at once: a path
 //! from one to another through something outside would give the second a greater depth.
 //!
-//! # Source
-//! K. Kennedy and K. S. McKinley, "Maximizing loop parallelism and improving data locality via
-//! loop fusion and distribution", LCPC 1993: greedy typed fusion, linear in the graph. Here the
-//! groups are taken one after the other, the largest first, each on the quotient graph that the
+//! The groups are taken one after the other, the largest first, each on the quotient graph that the
 //! earlier ones left, so that the clusters of *all* groups together stay acyclic (joint cycles,
 //! where each cluster alone is convex, cannot arise). A depth is then cut into its connected
 //! parts: parts of a set that can be contracted are joined by no path that leaves the set, and by
@@ -17,11 +16,20 @@
 //!
 //! Counting depths from the sources or from the sinks gives two different partitions; neither is
 //! always better.
+//!
+//! # Rejected
+//! Depths of all groups at once, on the graph as it was: clusters that are convex each by itself can
+//! make a cycle together.
+//!
+//! # Source
+//! K. Kennedy and K. S. McKinley, "Maximizing loop parallelism and improving data locality via
+//! loop fusion and distribution", LCPC 1993: greedy typed fusion, linear in the graph.
 
 use super::partition::Partition;
 use super::problem::{FusionProblem, NONE};
 use crate::error::Result;
 use crate::graph::NodeId;
+use crate::interrupt;
 
 /// From which end depths are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,6 +53,7 @@ pub fn fuse_by_depth(problem: &FusionProblem, direction: Direction) -> Result<Pa
     // Groups read different variables as links, so that one list serves them all.
     let mut newest_reader = vec![NONE; problem.n_variables()];
     for group in groups_by_size(problem) {
+        interrupt::check(problem.n_nodes())?;
         let order = partition.quotient_order(problem)?;
         let depths = depths(problem, &partition, &order, group, direction);
         merge_equal_depths(problem, &mut partition, group, &depths, &mut newest_reader);
@@ -74,6 +83,9 @@ pub fn has_fewest_kernels(problem: &FusionProblem, partition: &Partition) -> boo
     (0..n_nodes).filter(|&part| n_kernels[part as usize] > 1).all(|part| {
         let is_in = |node: NodeId| parts.block(node) == part;
         let mut deepest = 0;
+        if interrupt::is_requested(problem.n_nodes()) {
+            return false;
+        }
         for node in 0..n_nodes {
             let before =
                 problem.graph().predecessors(node).iter().map(|&source| {
