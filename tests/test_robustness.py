@@ -11,10 +11,10 @@ from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.op import Op
 from pytensor.tensor.elemwise import Elemwise
 
-from processes import run_python
 from pytensor_fuse import _core
 from pytensor_fuse._core import in_order
 from pytensor_fuse._merging.feature import LazyMergeFeature
+from support.processes import run_python
 
 
 class Slot(ctypes.Structure):

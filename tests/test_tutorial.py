@@ -12,6 +12,10 @@ from support.processes import run_process
 TUTORIAL = (Path(__file__).parents[1] / "docs" / "tutorial.md").read_text(encoding="utf-8")
 
 
+# Each compiles all the examples, a minute of the processor's, which others may be using.
+pytestmark = pytest.mark.timeout(900)
+
+
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
     path = tmp_path_factory.mktemp("tutorial")
