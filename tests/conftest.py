@@ -31,6 +31,8 @@ def _use_own_compiledir() -> None:
     if worker is not None:
         directory = os.path.join(directory, worker)
     given["base_compiledir"] = directory
+    # Nobody debugs what is compiled here, and without its symbols GCC takes a quarter less.
+    given.setdefault("gcc__cxxflags", "-g0")
     os.environ["PYTENSOR_FLAGS"] = ",".join(f"{name}={value}" for name, value in given.items())
 
 

@@ -2,45 +2,34 @@
 
 import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from test_readme import EXAMPLE, SEPARATOR
+from support.examples import examples_of, outputs_of, write_examples
+from support.processes import run_process
 
 TUTORIAL = (Path(__file__).parents[1] / "docs" / "tutorial.md").read_text(encoding="utf-8")
+
+
+# Each compiles all the examples, a minute of the processor's, which others may be using.
+pytestmark = pytest.mark.timeout(900)
 
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
     path = tmp_path_factory.mktemp("tutorial")
-    examples = [code for code, _ in EXAMPLE.findall(TUTORIAL)]
-    (path / "tutorial.py").write_text(
-        "".join(f"{code}\nprint({SEPARATOR!r})\n" for code in examples)
-    )
+    write_examples(TUTORIAL, path / "tutorial.py")
     return path
 
 
 def run(place, *arguments):
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", *arguments],
-        capture_output=True,
-        text=True,
-        cwd=place,
-        check=False,
-        timeout=280,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    return run_process("-W", "ignore", *arguments, cwd=place).stdout
 
 
 def test_examples_run_and_print_what_is_shown(place):
-    outputs = run(place, "tutorial.py").split(f"{SEPARATOR}\n")
-    examples = EXAMPLE.findall(TUTORIAL)
-    assert len(outputs) == len(examples) + 1
-    for (code, expected), output in zip(examples, outputs, strict=False):
+    outputs = outputs_of(run(place, "tutorial.py"))
+    for (code, expected), output in zip(examples_of(TUTORIAL), outputs, strict=True):
         assert output.rstrip() == expected.rstrip(), code
     for page in ("slow.html", "plan.html", "trace.html"):
         assert "<html" in (place / page).read_text(encoding="utf-8")
