@@ -20,11 +20,16 @@ from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.subtensor import IncSubtensor
 
 import pytensor_fuse
-from pytensor_fuse._joins import planning
-from pytensor_fuse._joins.eliminate import eliminate_joins, explain_joins
-from pytensor_fuse._joins.ops.write import WriteElemwise, WriteFill, WriteJoin, WriteSplit
-from pytensor_fuse._joins.planning import JoinReason
+from pytensor_fuse._joins.eliminate import eliminate_joins
+from pytensor_fuse._joins.ops.elemwise import WriteElemwise
+from pytensor_fuse._joins.ops.fill import WriteFill
+from pytensor_fuse._joins.ops.join import WriteJoin
+from pytensor_fuse._joins.ops.layout import JoinLayout, dim_length
+from pytensor_fuse._joins.ops.split import WriteSplit
+from pytensor_fuse._joins.plans import JoinReason
+from pytensor_fuse._joins.reports import explain_joins
 from pytensor_fuse._pytensor.targets import Target
+from support.joins import always_worth_it
 
 MODES = ["NUMBA", "CVM"]
 WRITTEN = JoinReason.WRITTEN
@@ -64,9 +69,9 @@ def check(inputs, outputs, mode, *calls, **options):
 
 
 @pytest.fixture
-def _always_worth_it(monkeypatch):
-    for name in [name for name in vars(planning) if name.startswith("MIN_")]:
-        monkeypatch.setattr(planning, name, 0)
+def _always_worth_it():
+    with always_worth_it():
+        yield
 
 
 def reasons(f):
@@ -982,7 +987,8 @@ def _libraries_of(write_numba, node):
 def test_parts_keep_their_memory_in_numba():
     numba = import_module("numba")
     write_numba = import_module("pytensor_fuse._joins.ops.numba")
-    op = WriteSplit(0, 1, "float64", (((0, 0),), ((0, 0),)), (True, True))
+    length = dim_length(0, 0)
+    op = WriteSplit(JoinLayout(0, 1, "float64", ((length,), (length,)), (True, True)))
     split, _ = write_numba._write_split(op, op.make_node(x))
 
     @numba.njit

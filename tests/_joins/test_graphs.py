@@ -12,10 +12,8 @@ from __future__ import annotations
 
 import tracemalloc
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Any
-from unittest import mock
 
 import numpy as np
 import pytensor
@@ -32,7 +30,6 @@ from pytensor.link.vm import VMLinker
 from pytensor.tensor.elemwise import Elemwise
 
 import pytensor_fuse
-from pytensor_fuse._joins import planning
 from support.graphs import assert_same_results
 from support.join_strategies import (
     JoinCase,
@@ -45,6 +42,7 @@ from support.join_strategies import (
     laid_out,
     slice_programs,
 )
+from support.joins import always_worth_it
 
 REWRITE = "join_buffer_elimination"
 
@@ -62,15 +60,6 @@ def mode_of(linker: str) -> Mode:
         if linker == "py"
         else get_mode({"c": "CVM", "numba": "NUMBA"}[linker])
     )
-
-
-@contextmanager
-def always_worth_it() -> Iterator[None]:
-    """Let the rewrite take whatever it can, whether it pays or not."""
-    least = {name: 0 for name in vars(planning) if name.startswith("MIN_")}
-    assert least
-    with mock.patch.multiple(planning, **least):
-        yield
 
 
 def compiled(

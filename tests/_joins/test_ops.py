@@ -14,7 +14,10 @@ from pytensor.scalar.basic import Composite, float64, get_scalar_type
 from pytensor.tensor.rewriting.elemwise import local_useless_composite_outputs
 
 import pytensor_fuse
-from pytensor_fuse._joins.ops.write import STATIC, WriteElemwise, WriteJoin, WriteSplit
+from pytensor_fuse._joins.ops.elemwise import WriteElemwise
+from pytensor_fuse._joins.ops.join import WriteJoin
+from pytensor_fuse._joins.ops.layout import JoinLayout, dim_length, static_length
+from pytensor_fuse._joins.ops.split import WriteSplit
 
 BACKENDS = ["NUMBA", "CVM", "py"]
 
@@ -33,8 +36,11 @@ def doubled(stream, part):
 
 def split_and_join(streams, written, axis=0, dtype="float64"):
     ndim = streams[0].type.ndim
-    shapes = tuple(tuple((i, d) for d in range(s.type.ndim)) for i, s in enumerate(streams))
-    memory, *parts = WriteSplit(axis, ndim, dtype, shapes, written).make_node(*streams).outputs
+    shapes = tuple(
+        tuple(dim_length(i, d) for d in range(s.type.ndim)) for i, s in enumerate(streams)
+    )
+    split = WriteSplit(JoinLayout(axis, ndim, dtype, shapes, written))
+    memory, *parts = split.make_node(*streams).outputs
     parts = iter(parts)
     done = [
         doubled(s, next(parts)) if is_written else s
@@ -85,9 +91,9 @@ def test_shapes_that_do_not_match_are_refused(name, axis):
 @pytest.mark.parametrize("name", BACKENDS)
 def test_streams_of_other_dimensions_are_raveled(name):
     x, y, z = pt.matrix("x"), pt.vector("y"), pt.scalar("z")
-    shapes = (((0, 0), (0, 1)), ((1, 0),), ((STATIC, 1),))
+    shapes = ((dim_length(0, 0), dim_length(0, 1)), (dim_length(1, 0),), (static_length(1),))
     written = (True, True, False)
-    split = WriteSplit(0, 1, "float64", shapes, written)
+    split = WriteSplit(JoinLayout(0, 1, "float64", shapes, written))
     memory, first, second = split.make_node(x, y).outputs
     join = WriteJoin(0, "float64", (None,), written)
     ready = [doubled(x, first), doubled(y, second), z.dimshuffle("x")]
@@ -104,7 +110,8 @@ def test_streams_that_were_moved_are_copied(name, moved):
     # As a pass could do that makes a kernel work out of place.
     x, y = pt.vectors("xy")
     written = (True, True)
-    split = WriteSplit(0, 1, "float64", (((0, 0),), ((1, 0),)), written)
+    shapes = ((dim_length(0, 0),), (dim_length(1, 0),))
+    split = WriteSplit(JoinLayout(0, 1, "float64", shapes, written))
     memory, *parts = split.make_node(x, y).outputs
     ready = [doubled(v, part) for v, part in zip((x, y), parts, strict=True)]
     ready[moved] = pt.mul((x, y)[moved], 3.0)

@@ -43,6 +43,7 @@ from pytensor_fuse._activation.rewriter import attach_merging, fuse_profiled, me
 from pytensor_fuse._errors import RegistrationError
 from pytensor_fuse._forks import hold_in_forks
 from pytensor_fuse._identity.exact_constants import compare_exactly
+from pytensor_fuse._joins.context import JoinContext
 from pytensor_fuse._joins.keep_targets import keep_write_targets
 from pytensor_fuse._joins.rewriter import JoinBufferElimination, JoinsKept, ReuseAsked, TargetKnown
 from pytensor_fuse._pytensor.targets import Target
@@ -174,14 +175,15 @@ class _Setting:
 _lock = threading.RLock()
 # The setting outside any `with enabled(...)`, then those of the open blocks. The last one decides.
 _settings = [_Setting(on=False)]
-# The pass over joins, one for the process.
-_joins: JoinsKept = JoinsKept()
+# What the passes over joins, one of each for the process, tell each other.
+join_context = JoinContext()
+_joins: JoinsKept = JoinsKept(join_context)
 _joins.name = _JOINS
-_in_c = TargetKnown(Target.C)
+_in_c = TargetKnown(join_context, Target.C)
 _in_c.name = f"{_JOINS}_in_c"
-_in_numba = TargetKnown(Target.NUMBA)
+_in_numba = TargetKnown(join_context, Target.NUMBA)
 _in_numba.name = f"{_JOINS}_in_numba"
-_reuse = ReuseAsked()
+_reuse = ReuseAsked(join_context)
 _reuse.name = "join_buffer_reuse"
 # What is registered, in the order of their positions, and under which tags beside its name.
 _LISTED: tuple[tuple[Any, float, tuple[str, ...]], ...] = (

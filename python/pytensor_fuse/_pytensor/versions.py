@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from functools import wraps
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, cast
@@ -23,7 +24,7 @@ from pytensor.tensor.shape import Shape_i
 from pytensor.tensor.subtensor import AdvancedIncSubtensor, AdvancedSubtensor, IncSubtensor
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from pytensor.compile.mode import Mode
     from pytensor.graph.basic import Apply, Variable
@@ -202,6 +203,21 @@ def infer_shape(node: Apply[Any], shapes: list[Any]) -> Any:
     if ask is None:
         return None
     return ask(None, node, shapes) if _GIVES_GRAPH else ask(node, shapes)
+
+
+def shape_inference(method: Callable[[Any, Any, Any], Any]) -> Any:
+    """Make what infers shapes from ``(self, node, shapes)`` an op's method ``infer_shape``.
+
+    PyTensor 3.0 gives it the graph as well.
+    """
+    if not _GIVES_GRAPH:
+        return method
+
+    @wraps(method)
+    def infer_shape_in_graph(self: Any, fgraph: Any, node: Any, shapes: Any) -> Any:
+        return method(self, node, shapes)
+
+    return infer_shape_in_graph
 
 
 def is_debugged(fgraph: FunctionGraph) -> bool:
