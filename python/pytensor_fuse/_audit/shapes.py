@@ -7,8 +7,6 @@ a shape depends on values, as that of a slice does, small integers are computed 
 
 from __future__ import annotations
 
-import itertools
-import math
 import operator
 from collections.abc import Mapping
 from functools import lru_cache
@@ -26,7 +24,6 @@ from pytensor.tensor.shape import Reshape, Shape, Shape_i
 from pytensor.tensor.subtensor import Subtensor
 from pytensor.tensor.type import TensorType, lscalar
 
-from pytensor_fuse._joins.ops.write import STATIC, VALUE, WriteJoin, WriteSplit
 from pytensor_fuse._pytensor import versions
 
 if TYPE_CHECKING:
@@ -308,10 +305,6 @@ def _output_shapes(node: Apply[Any], known: Known) -> Sequence[Lengths | None]:
         axes = op.axis
         shape = known.shape(node.inputs[0]) or ()
         return [tuple(n for i, n in enumerate(shape) if axes is not None and i not in axes)]
-    if isinstance(op, WriteSplit):
-        return _parts(node, known)
-    if isinstance(op, WriteJoin):
-        return _joined(node, known)
     if all(_is_static(variable) for variable in node.outputs):
         return [None] * len(node.outputs)
     if isinstance(op, OpFromGraph) and len(op.fgraph.inputs) == len(node.inputs):
@@ -371,57 +364,6 @@ def _joint(node: Apply[Any], known: Known) -> Lengths:
         one = all(pattern[axis] for pattern in patterns)
         lengths.append(next(iter(along), 1 if one else None))
     return tuple(lengths)
-
-
-def stream_shapes(node: Apply[Any], known: Known) -> list[Lengths]:
-    """Return the shapes of the streams for which a `WriteSplit` makes memory."""
-
-    def length(source: int, n: int) -> int | None:
-        if source == STATIC:
-            return n
-        if n == VALUE:
-            value = known.value(node.inputs[source])
-            return None if value is None else int(value)
-        shape = known.shape(node.inputs[source])
-        return None if shape is None else shape[n]
-
-    return [tuple(itertools.starmap(length, shape)) for shape in node.op.shapes]
-
-
-def _parts(node: Apply[Any], known: Known) -> list[Lengths | None]:
-    """Return the shapes of what a `WriteSplit` hands out; the first output has no elements."""
-    streams = zip(stream_shapes(node, known), node.op.written, strict=True)
-    return [(0,), *(shape for shape, written in streams if written)]
-
-
-def _joined(node: Apply[Any], known: Known) -> list[Lengths | None]:
-    """Return the shape of what a `WriteJoin` joins, and of nothing else."""
-    op = node.op
-    streams: list[Any] = [known.shape(variable) or () for variable in node.inputs[1:]]
-    if op.ndim == 1:
-        whole: Lengths = (_total(math.prod(s) if None not in s else None for s in streams),)
-    else:
-        whole = (
-            *_agreed([s[: op.axis] for s in streams]),
-            _total(s[op.axis] for s in streams),
-            *_agreed([s[op.axis + 1 :] for s in streams]),
-        )
-    return [whole, *[None] * (len(node.outputs) - 1)]
-
-
-def _total(lengths: Iterable[int | None]) -> int | None:
-    total = 0
-    for n in lengths:
-        if n is None:
-            return None
-        total += n
-    return total
-
-
-def _agreed(shapes: Sequence[Lengths]) -> Lengths:
-    return tuple(
-        next((n for n in along if n is not None), None) for along in zip(*shapes, strict=True)
-    )
 
 
 def _asked(node: Apply[Any], known: Known) -> Sequence[Lengths | None]:

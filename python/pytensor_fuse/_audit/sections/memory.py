@@ -25,9 +25,10 @@ from pytensor.tensor.type import TensorType
 from pytensor.tensor.type_other import NoneTypeT, SliceType
 
 from pytensor_fuse._audit.aliases import Aliases, NotInPlace, fits
-from pytensor_fuse._audit.shapes import is_sparse, stream_shapes
-from pytensor_fuse._joins.eliminate import explain_joins
-from pytensor_fuse._joins.ops.write import WriteJoin, WriteSplit
+from pytensor_fuse._audit.shapes import is_sparse
+from pytensor_fuse._joins.ops.join import WriteJoin
+from pytensor_fuse._joins.ops.split import WriteSplit
+from pytensor_fuse._joins.reports import explain_joins
 from pytensor_fuse._pytensor import versions
 from pytensor_fuse._pytensor.targets import Target
 from pytensor_fuse._reports.page import escape
@@ -637,11 +638,9 @@ def _peak(graph: GraphContext) -> Peak:
 def _allocated(graph: GraphContext, node: Apply[Any], variable: Variable[Any, Any]) -> int | None:
     """Return the bytes that a node allocates for an output, if that is known."""
     if isinstance(node.op, WriteSplit):
-        shapes = stream_shapes(node, graph.known)
-        if any(None in shape for shape in shapes):
-            return None
-        item = np.dtype(node.op.dtype).itemsize
-        return sum(math.prod(n or 0 for n in shape) for shape in shapes) * item
+        # The view of no elements is what keeps the memory of the whole result.
+        [join] = [client for client, _ in graph.clients[node.outputs[0]]]
+        return graph.nbytes(join.outputs[0])
     if not isinstance(variable.type, TensorType):
         # The elements of a list are arrays that live as long as it does.
         return None
