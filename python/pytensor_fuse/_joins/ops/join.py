@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from pytensor.graph.basic import Apply, Constant
 from pytensor.link.c.op import COp
+from pytensor.tensor.basic import constant
 from pytensor.tensor.math import add, mul
 from pytensor.tensor.type import TensorType
 from pytensor.tensor.type_other import none_type_t
@@ -73,10 +74,10 @@ class WriteJoin(COp):
         """Return the shape of the joined tensor, and of nothing else."""
         streams = shapes[1:]
         if self.ndim == 1:
-            whole = [_one(add, [_one(mul, shape) for shape in streams])]
+            whole = [_total([_raveled(shape) for shape in streams])]
         else:
             whole = [
-                _one(add, along) if d == self.axis else _agreed(along)
+                _total(along) if d == self.axis else _agreed(along)
                 for d, along in enumerate(zip(*streams, strict=True))
             ]
         return [tuple(whole), *[None] * (len(node.outputs) - 1)]
@@ -167,9 +168,15 @@ class WriteJoin(COp):
         """
 
 
-def _one(op: Any, operands: Sequence[Any]) -> Any:
-    """Return the sum or product of lengths; one of nothing is 1, that of a number raveled."""
-    return op(*operands) if len(operands) > 1 else next(iter(operands), 1)
+def _total(along: Sequence[Any]) -> Any:
+    return add(*along) if len(along) > 1 else along[0]
+
+
+def _raveled(shape: Sequence[Any]) -> Any:
+    """Return the length of a stream of this shape once it is raveled."""
+    if not shape:
+        return constant(1, dtype="int64")
+    return mul(*shape) if len(shape) > 1 else shape[0]
 
 
 def _agreed(lengths: Sequence[Any]) -> Any:
