@@ -69,11 +69,12 @@ test-deep: build pymc ## Run the Python tests with many more random graphs (hour
 	    $(PYTEST_ARGS)
 
 .PHONY: lint
-lint: build ## Check format, lints, types, stubs and docs
+lint: build ## Check format, lints, types, stubs, layers and docs
 	$(PY) -m ruff format --check .
 	$(PY) -m ruff check .
 	$(PY) -m mypy
 	$(PY) -m mypy.stubtest pytensor_fuse._core
+	$(VENV)/bin/lint-imports --no-logo --no-cache
 	@cargo fmt --version >/dev/null 2>&1 && cargo clippy --version >/dev/null 2>&1 || \
 	    { echo "rustfmt or clippy is missing: rustup component add rustfmt clippy"; exit 1; }
 	cargo fmt --all --check

@@ -14,7 +14,7 @@ from pytensor.compile.mode import Mode
 from pytensor.graph.fg import FunctionGraph
 
 import pytensor_fuse
-from pytensor_fuse._activation.registration import FusionRewriter
+from pytensor_fuse._activation.passes.fusion import FusionRewriter
 from support.graphs import assert_same_results, expensive
 
 pm = pytest.importorskip("pymc", reason="not installed; it has no release for Python 3.11")

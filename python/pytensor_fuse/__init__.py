@@ -13,7 +13,6 @@ does ``PYTENSOR_FUSE=0`` in the environment. `plan_fusion` shows what the pass w
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from pytensor_fuse._activation import startup
 from pytensor_fuse._core import __version__
 from pytensor_fuse._errors import (
     DigestError,
@@ -22,10 +21,12 @@ from pytensor_fuse._errors import (
     RegistrationError,
     StalePlanError,
 )
+from pytensor_fuse._startup import waiting
 
 if TYPE_CHECKING:
     from pytensor_fuse import graph
-    from pytensor_fuse._activation.registration import disable, enable, enabled, is_enabled
+    from pytensor_fuse._activation.status import FeatureStatus, Status
+    from pytensor_fuse._activation.switch import disable, enable, enabled, is_enabled, status
     from pytensor_fuse._audit.audit import Audit, audit
     from pytensor_fuse._fusion.why_not import Reason, WhyNot
     from pytensor_fuse._identity.frozen import (
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Audit",
     "DigestError",
+    "FeatureStatus",
     "FreezeError",
     "FrozenGraph",
     "FrozenNode",
@@ -56,6 +58,7 @@ __all__ = [
     "Reason",
     "RegistrationError",
     "StalePlanError",
+    "Status",
     "Trace",
     "TraceDiff",
     "WhyNot",
@@ -71,6 +74,7 @@ __all__ = [
     "load_ipython_extension",
     "plan_fusion",
     "same_graph",
+    "status",
     "trace_rewrites",
     "unload_ipython_extension",
 ]
@@ -86,7 +90,8 @@ _HOMES = {
     "JoinReason": "_joins.plans",
     **dict.fromkeys(("JoinReport", "explain_joins"), "_joins.reports"),
     **dict.fromkeys(("Trace", "TraceDiff", "trace_rewrites"), "_trace.trace"),
-    **dict.fromkeys(("disable", "enable", "enabled", "is_enabled"), "_activation.registration"),
+    **dict.fromkeys(("FeatureStatus", "Status"), "_activation.status"),
+    **dict.fromkeys(("disable", "enable", "enabled", "is_enabled", "status"), "_activation.switch"),
 }
 
 
@@ -106,16 +111,16 @@ def __dir__() -> list[str]:
 
 def load_ipython_extension(ipython: object) -> None:
     """Switch the pass on: what ``%load_ext pytensor_fuse`` calls."""
-    from pytensor_fuse._activation.registration import enable
+    from pytensor_fuse._activation.switch import enable
 
     enable()
 
 
 def unload_ipython_extension(ipython: object) -> None:
     """Switch the pass off: what ``%unload_ext pytensor_fuse`` calls."""
-    from pytensor_fuse._activation.registration import disable
+    from pytensor_fuse._activation.switch import disable
 
     disable()
 
 
-startup.start()
+waiting.wait_for_pytensor()

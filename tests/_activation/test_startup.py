@@ -26,8 +26,8 @@ NO_WARNINGS = ["-Werror::RuntimeWarning"]
         "import pytensor_fuse; from pytensor.graph.basic import Variable",
         "from pytensor_fuse import plan_fusion",
         "from pytensor_fuse import *",
-        "import pytensor_fuse._activation.registration",
-        "import pytensor_fuse._activation.rewriter",
+        "import pytensor_fuse._activation.switch",
+        "import pytensor_fuse._activation.passes.fusion",
         "import pytensor_fuse._fusion.fuse",
         "import pytensor_fuse.graph",
     ],
@@ -39,7 +39,7 @@ def test_import_enables_whatever_the_order(imports):
         imports, f"from pytensor.compile.mode import optdb; {entry}", SAY_STATE, flags=NO_WARNINGS
     )
     assert done.stdout.splitlines()[0].startswith(
-        "<pytensor_fuse._activation.registration.FusionRewriter"
+        "<pytensor_fuse._activation.passes.fusion.FusionRewriter"
     )
     assert done.stdout.splitlines()[1] == "True"
 
@@ -51,7 +51,7 @@ def test_pymc_models_follow_whatever_the_order(first):
         f"import {first}",
         """
         import pymc as pm, pytensor_fuse
-        from pytensor_fuse._activation import rewriter
+        from pytensor_fuse._activation.passes import fusion as rewriter
 
         runs, fuse = [], rewriter.fuse
         rewriter.fuse = lambda *arguments: (runs.append(1), fuse(*arguments))[1]

@@ -30,7 +30,7 @@ from pytensor.link.c.type import generic
 from pytensor.tensor.type import TensorType
 
 import pytensor_fuse
-from pytensor_fuse._activation.registration import MergeRewriter
+from pytensor_fuse._activation.passes.merging import MergeRewriter
 from pytensor_fuse._identity.contents import content
 from pytensor_fuse._merging.feature import LazyMergeFeature, adopt
 from support.graphs import Witness, deep_small_kernels, large_fuseable_graph, picture

@@ -27,7 +27,8 @@ from pytensor.tensor.linalg import SLogDet
 from pytensor.tensor.rewriting.elemwise import FusionOptimizer
 
 import pytensor_fuse
-from pytensor_fuse._activation.registration import FusionRewriter, MergeRewriter
+from pytensor_fuse._activation.passes.fusion import FusionRewriter
+from pytensor_fuse._activation.passes.merging import MergeRewriter
 from support.graphs import assert_same_results, evaluate, expensive, tolerance_of
 from support.strategies import Program, any_programs, build, build_fused_and_not, plain_programs
 

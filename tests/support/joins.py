@@ -10,7 +10,7 @@ import pytensor
 import pytensor.tensor as pt
 from pytensor.compile.mode import Mode, get_mode
 
-from pytensor_fuse._activation.registration import join_context
+from pytensor_fuse._activation.passes.joins import join_context
 from pytensor_fuse._joins.plans import JoinReason
 from pytensor_fuse._joins.reports import explain_joins
 from pytensor_fuse._joins.thresholds import Thresholds

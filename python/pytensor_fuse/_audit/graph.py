@@ -19,7 +19,7 @@ from pytensor.tensor.type import TensorType
 
 from pytensor_fuse import _core
 from pytensor_fuse._audit.shapes import Known, given_lengths, handed_in, infer, is_sparse
-from pytensor_fuse._pytensor import versions
+from pytensor_fuse._pytensor.inner_graphs import inner_graphs, runs_once
 from pytensor_fuse._pytensor.targets import Target, resolve_target
 
 if TYPE_CHECKING:
@@ -264,7 +264,7 @@ def _context(
 ) -> GraphContext:
     inner = []
     for i, node in enumerate(order):
-        for name, graph, runs in versions.inner_graphs(node.op):
+        for name, graph, runs in inner_graphs(node.op):
             step = _node_name(i, node) + (f"[{name}]" if name else "")
             nodes, exact = (tuple(graph.toposort()), True) if runs is None else _run_order(runs)
             context = _context(
@@ -296,12 +296,12 @@ def _context(
 def _times(node: Apply[Any], outer: int | None, known: Known) -> int | None:
     if isinstance(node.op, Blockwise):
         batch = (known.shape(node.outputs[0]) or ())[: node.op.batch_ndim(node)]
-        if outer is None or None in batch or not versions.runs_once(node.op.core_op):
+        if outer is None or None in batch or not runs_once(node.op.core_op):
             return None
         return math.prod((outer, *(n or 0 for n in batch)))
     if not isinstance(node.op, Scan):
         # Others, such as minimisers, run their graph until something is reached.
-        return outer if versions.runs_once(node.op) else None
+        return outer if runs_once(node.op) else None
     steps = known.value(node.inputs[0])
     if outer is None or steps is None or node.op.info.as_while:
         return None

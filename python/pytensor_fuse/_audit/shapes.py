@@ -24,7 +24,7 @@ from pytensor.tensor.shape import Reshape, Shape, Shape_i
 from pytensor.tensor.subtensor import Subtensor
 from pytensor.tensor.type import TensorType, lscalar
 
-from pytensor_fuse._pytensor import versions
+from pytensor_fuse._pytensor.ops import infer_shape
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -374,7 +374,7 @@ def _asked(node: Apply[Any], known: Known) -> Sequence[Lengths | None]:
         shape = known.shape(variable)
         shapes.append(None if shape is None else tuple(map(_symbol, shape)))
     try:
-        answers = versions.infer_shape(node, shapes)
+        answers = infer_shape(node, shapes)
     except Exception:  # Somebody's op that cannot say is one whose shapes are not known.
         return unknown
     if answers is None or len(answers) != len(node.outputs):

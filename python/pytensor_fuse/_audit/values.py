@@ -37,7 +37,7 @@ from pytensor.tensor.variable import TensorConstant
 from pytensor_fuse._identity.terms import constant_term, table
 from pytensor_fuse._identity.terms import term as term_of
 from pytensor_fuse._identity.value_numbering import Numbering
-from pytensor_fuse._pytensor import versions
+from pytensor_fuse._pytensor.inner_graphs import passed_inside
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -165,7 +165,7 @@ class Values:
             yield from inner.walk()
 
     def _enter(self, node: Apply[Any], graph: GraphContext) -> Values:
-        passed = versions.passed_inside(node, graph.fgraph)
+        passed = passed_inside(node, graph.fgraph)
         given = {inside: self.of(outside) for inside, outside in passed.items()}
         inputs = graph.fgraph.inputs
         varying = [v for v in inputs if v not in passed or passed[v] in self._varying]

@@ -1,7 +1,7 @@
 """``python -m pytensor_fuse``: run a program as Python itself would, with the pass on.
 
 By the time this runs, the package has been imported, which is all that switches the pass on: see
-`pytensor_fuse._activation.startup`. What is left is to make the program's ``__main__`` what it
+`pytensor_fuse._startup.waiting`. What is left is to make the program's ``__main__`` what it
 would have been. In particular `multiprocessing` finds the program, by its ``__file__`` or
 ``__spec__``, when it prepares a spawned worker.
 """
@@ -21,8 +21,9 @@ from importlib.machinery import ModuleSpec, SourceFileLoader
 from types import ModuleType, TracebackType
 from typing import TYPE_CHECKING, NoReturn
 
-from pytensor_fuse._activation import startup
 from pytensor_fuse._imports import after_import
+from pytensor_fuse._startup import waiting
+from pytensor_fuse._startup.features import VARIABLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -55,7 +56,7 @@ read or written, and 1 if there is no such module.
 
 If there is a script called audit or plan in the current directory, that is run.
 
-{startup.VARIABLE}=0 in the environment keeps the pass off here, too: the same command line then
+{VARIABLE}=0 in the environment keeps the pass off here, too: the same command line then
 runs the program with PyTensor's own fusion.
 """
 
@@ -161,7 +162,7 @@ def _trace_later(wanted: _Tracing) -> None:
 
     atexit.register(report)
     # It is imported as soon as PyTensor is: see `_startup`.
-    after_import("pytensor_fuse._activation.registration", start)
+    after_import("pytensor_fuse._activation.switch", start)
 
 
 def _report(trace: Trace, wanted: _Tracing) -> None:
@@ -280,9 +281,9 @@ def _show_frames_of(program: ModuleType) -> None:
 
 
 def _say_if_off() -> None:
-    if not startup.wanted():
-        value = os.environ.get(startup.VARIABLE)
-        _say(f"{startup.VARIABLE}={value} keeps the pass off")
+    if not waiting.wanted():
+        value = os.environ.get(VARIABLE)
+        _say(f"{VARIABLE}={value} keeps the pass off")
 
 
 def _fail(message: str, code: int) -> NoReturn:

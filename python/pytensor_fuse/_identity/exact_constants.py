@@ -15,15 +15,12 @@ from pytensor.scalar.basic import ScalarConstantSignature
 from pytensor.tensor.variable import TensorConstantSignature
 
 from pytensor_fuse._identity.contents import data_content
-
-_CLASSES: tuple[Any, ...] = (ScalarConstantSignature, TensorConstantSignature)
-_STOCK = tuple(kind.__eq__ for kind in _CLASSES)
+from pytensor_fuse._pytensor.patches import ReplacedAttributes
 
 
-def compare_exactly(on: bool) -> None:
-    """Let signatures of constants be equal only if these are bit for bit, or as PyTensor does."""
-    for kind, stock in zip(_CLASSES, _STOCK, strict=True):
-        kind.__eq__ = _equal if on else stock
+def exact_signatures() -> ReplacedAttributes:
+    """Return the patch that lets signatures of constants be equal only if these are bit for bit."""
+    return ReplacedAttributes((ScalarConstantSignature, TensorConstantSignature), "__eq__", _equal)
 
 
 def _equal(self: Any, other: Any) -> bool:

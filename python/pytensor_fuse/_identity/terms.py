@@ -38,7 +38,7 @@ from pytensor_fuse import _core
 from pytensor_fuse._errors import FreezeError
 from pytensor_fuse._forks import hold_in_forks
 from pytensor_fuse._identity.contents import content as constant_content
-from pytensor_fuse._pytensor import versions
+from pytensor_fuse._pytensor import comparison
 
 if TYPE_CHECKING:
     from pytensor_fuse._core import Term
@@ -212,7 +212,7 @@ def why_without_digest(value: Op | Type[Any] | Constant[Any]) -> str | None:
         if type(value).__eq__ is object.__eq__:
             return "its class does not define equality, so that it is equal only to itself"
         return f"how {type(value).__qualname__} compares is not known"
-    for name in (*names, *versions.also_compared(value), *versions.COMPARED_BY_CALLING):
+    for name in (*names, *comparison.also_compared(value), *comparison.COMPARED_BY_CALLING):
         part = getattr(value, name, None)
         content = _Content()
         try:
@@ -431,7 +431,7 @@ def compared(kind: type) -> tuple[str, ...] | None:
     if equality.__module__ == MetaType.__module__ and equality.__qualname__.startswith("MetaType."):
         owner = next(base for base in kind.__mro__ if "__eq__" in base.__dict__)
         return tuple(owner.__dict__["__props__"])
-    return versions.COMPARED.get(f"{equality.__module__}.{equality.__qualname__}")
+    return comparison.COMPARED.get(f"{equality.__module__}.{equality.__qualname__}")
 
 
 def _by_attributes(value: Any, content: _Content) -> bool:
@@ -457,10 +457,10 @@ def _by_attributes(value: Any, content: _Content) -> bool:
                 content.data += _label(name)
                 complete &= _try({key: tuple(items) for key, items in part.items()}, content)
     if kind.has_graph:
-        for name in versions.also_compared(value):
+        for name in comparison.also_compared(value):
             content.data += _label(name)
             complete &= _try(getattr(value, name), content)
-        for name in versions.COMPARED_BY_CALLING:
+        for name in comparison.COMPARED_BY_CALLING:
             if part := getattr(value, name, None):
                 content.data += _label(name)
                 complete &= _try(part, content, stable=True)

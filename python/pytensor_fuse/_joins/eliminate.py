@@ -19,7 +19,7 @@ from pytensor_fuse._joins.plans import Compilation, JoinPlan, JoinReason
 from pytensor_fuse._joins.replacements import Replacements
 from pytensor_fuse._joins.reports import JoinReport, note_reports
 from pytensor_fuse._joins.thresholds import DEFAULT_THRESHOLDS, Thresholds
-from pytensor_fuse._pytensor import versions
+from pytensor_fuse._pytensor.ops import is_join
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -98,7 +98,7 @@ def _eliminate_each(
 
 def _plan(compilation: Compilation, node: Apply[Any]) -> JoinPlan | None:
     """Return the plan of what joins streams; None of any other node."""
-    if versions.is_join(node):
+    if is_join(node):
         return plan_join(compilation, node)
     if is_vector_of_kernels(node):
         return JoinPlan(node, 0, (), JoinReason.SCALARS)

@@ -14,6 +14,8 @@ from pytensor.scalar.basic import Composite
 from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.rewriting.elemwise import local_useless_composite_outputs
 
+from pytensor_fuse._pytensor.patches import SwitchedClass
+
 if TYPE_CHECKING:
     from pytensor.graph.basic import Apply, Variable
     from pytensor.graph.fg import FrozenFunctionGraph, FunctionGraph
@@ -38,9 +40,9 @@ _KeepingTargets.__qualname__ = _STOCK.__qualname__
 _KeepingTargets.transform.__qualname__ = _STOCK.transform.__qualname__
 
 
-def keep_write_targets(on: bool) -> None:
-    """Let PyTensor's rewriter keep write targets, or do as it came."""
-    _REWRITER.__class__ = _KeepingTargets if on else _STOCK
+def kept_write_targets() -> SwitchedClass:
+    """Return the patch that lets PyTensor's rewriter keep write targets."""
+    return SwitchedClass(lambda: [_REWRITER], {_STOCK: _KeepingTargets})
 
 
 def _remove_useless(fgraph: FunctionGraph, node: Apply[Any]) -> Any:

@@ -10,7 +10,7 @@ from pytensor.tensor.elemwise import CAReduce, DimShuffle, Elemwise
 from pytensor.tensor.shape import Shape_i
 
 from pytensor_fuse._joins.ops.layout import Length, dim_length, static_length, value_length
-from pytensor_fuse._pytensor import versions
+from pytensor_fuse._pytensor.ops import assigns, takes_along_first
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,7 +52,7 @@ def length_of(variable: Variable[Any, Any], dim: int) -> Length[Variable[Any, An
             dim = int(node.op.new_order[dim])
         elif _is_take(node):
             variable, dim = (node.inputs[1], 0) if dim == 0 else (node.inputs[0], dim)
-        elif versions.assigns(node.op):
+        elif assigns(node.op):
             variable = node.inputs[0]
         elif isinstance(node.op, CAReduce):
             [variable] = node.inputs
@@ -96,7 +96,7 @@ def _rank(variable: Variable[Any, Any]) -> int:
 def _is_take(node: Apply[Any]) -> bool:
     """Whether a node is ``x[index]``, the index being a vector of positions."""
     return (
-        versions.takes_along_first(node.op)
+        takes_along_first(node.op)
         and len(node.inputs) == 2
         and node.inputs[1].type.ndim == 1
         and node.inputs[1].type.dtype != "bool"

@@ -77,6 +77,11 @@ def max_operands(target: Target) -> int:
     return min(limit, _NUMPY_MAX_OPERANDS) if target is Target.PYTHON else limit
 
 
+def is_debugged(fgraph: FunctionGraph) -> bool:
+    """Whether DebugMode is compiling ``fgraph``."""
+    return hasattr(fgraph, "equivalence_tracker")
+
+
 def _target_of_linker(linker: Linker) -> Target:
     if isinstance(linker, NumbaLinker):
         return Target.NUMBA

@@ -226,7 +226,7 @@ impl Objects {
         Ok(MergePlan {
             replacements: pairs(&plan.replacements, &self.variables.objects)?,
             dying: pairs(&plan.dying, &self.nodes.objects)?,
-            unlike: pairs(&plan.unlike, &self.nodes.objects)?,
+            unlike: pairs(&plan.incomparable, &self.nodes.objects)?,
             waiting: list(&plan.queue[plan.n_done..])?,
             n_looked_up: plan.n_done,
             met_kernels,

@@ -2,9 +2,10 @@
 
 use numpy::{PyReadonlyArray1, PyUntypedArrayMethods};
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
 use pytensor_fuse_core::hashcons::{Duplicates, TermsOf};
 use pytensor_fuse_core::plan::{
-    self, Cluster, Cost, Explainer, FusionProblem, NONE, Plan, ProblemArrays, Verdict,
+    self, Cluster, Cost, Explainer, FusionProblem, NONE, Plan, ProblemArrays, Strategy, Verdict,
     canonical::canonical_form,
     cost::lone_cost,
     patterns::{GroupsAndLinks, Pattern, PatternArrays, groups_and_links},
@@ -79,6 +80,20 @@ impl FusedClusters {
         .map_err(to_py)
     }
 
+    /// The name of the planner's strategy that the plan comes from; None if none found anything
+    /// cheaper than fusing nothing.
+    #[getter]
+    fn strategy(&self) -> Option<&'static str> {
+        self.plan.strategy.map(Strategy::name)
+    }
+
+    /// The names of the strategies whose search for further merges took as much effort as it may:
+    /// with more, the plan might be cheaper.
+    #[getter]
+    fn exhausted<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.plan.exhausted.iter().map(|strategy| strategy.name()))
+    }
+
     /// Nodes that may be fused.
     #[getter]
     fn n_fusable(&self) -> u64 {
@@ -107,7 +122,7 @@ impl FusedClusters {
             ops.iter().map(|op| op.as_ref().and_then(|_| n_terms.next())).collect();
         let held = types;
         let types = table.ids_of(&held)?;
-        let kind = |node: u32| {
+        let op = |node: u32| {
             let signature = *extraction.signatures.get(node as usize)?;
             *op_of.get(signature as usize)?
         };
@@ -117,7 +132,7 @@ impl FusedClusters {
         };
         let mut kernels = Vec::with_capacity(self.plan.clusters.len());
         for cluster in &self.plan.clusters {
-            let form = canonical_form(&self.problem, cluster, kind, dtype).map_err(to_py)?;
+            let form = canonical_form(&self.problem, cluster, op, dtype).map_err(to_py)?;
             let terms = TermsOf { leaves: &[], ops: &op_terms, types: &types };
             let (term, _, _) = table
                 .intern_graph(&form.dtypes, &form.rows, &form.outputs, terms, Duplicates::Fold)

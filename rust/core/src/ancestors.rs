@@ -1,7 +1,8 @@
 //! Dense ancestor sets: reachability in one bit test, for graphs small enough to afford it.
 
 use crate::error::{Error, Result};
-use crate::graph::{Graph, NodeId, check_id};
+use crate::graph::{Graph, NodeId};
+use crate::ids::check_id;
 use crate::toposort::toposort;
 use fixedbitset::{Block, FixedBitSet};
 

@@ -5,7 +5,8 @@
 //! `{b1, b2}`), so [`convex_subgraphs`] looks at all blocks together.
 
 use crate::error::{Error, Result};
-use crate::graph::{Graph, NodeId, check_id, check_same_length};
+use crate::graph::{Graph, NodeId};
+use crate::ids::{check_id, check_same_length};
 use crate::quotient::{BlockId, Quotient};
 
 /// The label of a node that stays alone.

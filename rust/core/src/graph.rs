@@ -1,12 +1,13 @@
 //! A directed graph in compressed sparse rows, both directions.
 
+pub use crate::ids::MAX_NODES;
+
 use crate::error::{Error, Result};
+use crate::ids::{check_count, check_id, check_same_length};
+use crate::rows::Rows;
 
 /// Nodes are dense ids `0..n_nodes`.
 pub type NodeId = u32;
-
-/// Node counts stay below this, so that `u32::MAX` can mean "none".
-pub const MAX_NODES: usize = u32::MAX as usize - 1;
 
 /// An immutable directed graph: successors and predecessors of every node in compressed rows.
 ///
@@ -20,41 +21,6 @@ pub struct Graph {
     n_nodes: usize,
     successors: Rows,
     predecessors: Rows,
-}
-
-/// Compressed rows: row `i` is `items[offsets[i]..offsets[i + 1]]`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Rows {
-    offsets: Vec<u32>,
-    items: Vec<NodeId>,
-}
-
-impl Rows {
-    /// Counting sort of `items` by `keys`, stable; O(n + m).
-    ///
-    /// Every key is below `n_nodes` and every item fits a `NodeId`: callers check first.
-    fn new<T: Copy + Into<i64>>(n_nodes: usize, keys: &[T], items: &[T]) -> Self {
-        let mut offsets = vec![0u32; n_nodes + 1];
-        for &key in keys {
-            offsets[key.into() as usize + 1] += 1;
-        }
-        for i in 0..n_nodes {
-            offsets[i + 1] += offsets[i];
-        }
-        let mut next = offsets.clone();
-        let mut sorted = vec![0; items.len()];
-        for (&key, &item) in keys.iter().zip(items) {
-            let slot = &mut next[key.into() as usize];
-            sorted[*slot as usize] = item.into() as NodeId;
-            *slot += 1;
-        }
-        Self { offsets, items: sorted }
-    }
-
-    fn row(&self, node: NodeId) -> &[NodeId] {
-        let node = node as usize;
-        &self.items[self.offsets[node] as usize..self.offsets[node + 1] as usize]
-    }
 }
 
 impl Graph {
@@ -107,10 +73,12 @@ impl Graph {
                 return Err(Error::SelfLoop { edge, node: source as NodeId });
             }
         }
+        let id = |id: T| id.into() as NodeId;
+        let edges = sources.iter().zip(targets).map(|(&source, &target)| (id(source), id(target)));
         Ok(Self {
             n_nodes,
-            successors: Rows::new(n_nodes, sources, targets),
-            predecessors: Rows::new(n_nodes, targets, sources),
+            predecessors: Rows::grouped(n_nodes, edges.clone().map(|(a, b)| (b, a))),
+            successors: Rows::grouped(n_nodes, edges),
         })
     }
 
@@ -123,7 +91,7 @@ impl Graph {
     /// Number of edges, parallel ones counted each.
     #[must_use]
     pub fn n_edges(&self) -> usize {
-        self.successors.items.len()
+        self.successors.items().len()
     }
 
     /// Targets of the edges that leave `node`. Panics if `node` is out of range, as indexing does.
@@ -180,42 +148,10 @@ impl Graph {
             .flat_map(|source| self.successors(source).iter().map(move |&target| (source, target)))
     }
 
-    /// Offsets and items of the successor rows, then of the predecessor rows.
-    pub(crate) fn into_rows(self) -> [(Vec<u32>, Vec<NodeId>); 2] {
-        [self.successors, self.predecessors].map(|rows| (rows.offsets, rows.items))
+    /// The successor rows, then the predecessor rows.
+    pub(crate) fn into_rows(self) -> [Rows; 2] {
+        [self.successors, self.predecessors]
     }
-}
-
-/// Refuses more entries than dense ids can name.
-pub(crate) fn check_count(what: &'static str, count: usize) -> Result<()> {
-    if count > MAX_NODES {
-        return Err(Error::TooLarge { what, count, limit: MAX_NODES });
-    }
-    Ok(())
-}
-
-/// Refuses two arrays, each given by name and length, that are not equally long.
-pub(crate) fn check_same_length(
-    (left, left_len): (&'static str, usize),
-    (right, right_len): (&'static str, usize),
-) -> Result<()> {
-    if left_len != right_len {
-        return Err(Error::LengthMismatch { left, left_len, right, right_len });
-    }
-    Ok(())
-}
-
-/// Refuses an id outside `0..limit`.
-pub(crate) fn check_id(what: &'static str, id: u32, limit: usize) -> Result<()> {
-    if id as usize >= limit {
-        return Err(Error::OutOfRange { what, id: id.into(), limit });
-    }
-    Ok(())
-}
-
-/// Refuses the first id outside `0..limit`.
-pub(crate) fn check_ids(what: &'static str, ids: &[u32], limit: usize) -> Result<()> {
-    ids.iter().try_for_each(|&id| check_id(what, id, limit))
 }
 
 #[cfg(test)]

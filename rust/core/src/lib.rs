@@ -1,4 +1,7 @@
 //! Graph algorithms behind pytensor-fuse, on dense integer ids and nothing else.
+//!
+//! # Features
+//! - `layout`: the module of that name, layered drawings of graphs. Off by default.
 
 #![forbid(unsafe_code)]
 
@@ -8,6 +11,8 @@ pub mod convex;
 pub mod error;
 pub mod graph;
 pub mod hashcons;
+mod ids;
+#[cfg(feature = "layout")]
 pub mod layout;
 mod order;
 pub mod plan;
@@ -16,6 +21,7 @@ pub mod rows;
 #[cfg(test)]
 mod testing;
 pub mod toposort;
+mod union_find;
 
 pub use error::{Error, Result};
 pub use graph::{Graph, NodeId};

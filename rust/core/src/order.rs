@@ -12,8 +12,8 @@ const MIN_BITS: u32 = 3;
 
 /// A list of ids, each with a 64-bit label that grows along the list.
 ///
-/// Comparison is O(1); moving is O(log n) amortised, by relabelling the smallest range round the
-/// place that is not too crowded.
+/// Comparison is O(1); moving is O(log n) amortized, by relabelling the smallest range around
+/// the place that has room enough.
 ///
 /// # Source
 /// M. Bender, R. Cole, E. Demaine, M. Farach-Colton, J. Zito, "Two simplified algorithms for

@@ -1,12 +1,11 @@
 //! The quotient of a graph by a partition into blocks, kept acyclic while blocks are merged.
 //!
+//! # Problem
 //! A merge of two blocks makes a cycle exactly when a path leads from one to the other through a
 //! third. With a topological order at hand, such a path can only visit blocks that stand between
-//! the two, so both the question and the repair of the order stay local on local graphs. Dense
-//! ancestor sets answer the question in one word, but take `n^2 / 8` bytes and a pass over all
-//! rows per merge ([`crate::ancestors`]).
+//! the two, so both the question and the repair of the order stay local on local graphs.
 //!
-//! # Method
+//! # Approach
 //! - The question: a two-way search, forward from the earlier block and backward from the later
 //!   one, confined to the blocks between them. The side that has scanned fewer edges goes on, so a
 //!   hub costs nothing when the other side is small; either side running out settles it.
@@ -15,6 +14,10 @@
 //!   nothing else has to be renumbered.
 //! - Adjacency: the blocks' rows are chained on a merge, in constant time, and rid of inner edges
 //!   and of duplicates in place when they are next read. Nothing is allocated per call.
+//!
+//! # Rejected
+//! Dense ancestor sets ([`crate::ancestors`]): they answer the question in one word, but take
+//! `n^2 / 8` bytes and a pass over all rows per merge.
 //!
 //! # Source
 //! D. Pearce, P. Kelly, "A dynamic topological sort algorithm for directed acyclic graphs", ACM
@@ -40,7 +43,9 @@
 use crate::error::{Error, Result};
 use crate::graph::{Graph, NodeId};
 use crate::order::OrderedList;
+use crate::rows::Rows;
 use crate::toposort::toposort;
+use crate::union_find::find;
 
 /// A block: a dense id given by the caller. After a merge either id names the merged block.
 pub type BlockId = u32;
@@ -120,7 +125,9 @@ struct Chains {
 }
 
 impl Chains {
-    fn new((offsets, items): (Vec<u32>, Vec<BlockId>)) -> Self {
+    /// One segment for each row.
+    fn new(rows: Rows) -> Self {
+        let (offsets, items) = rows.into_parts();
         let n_blocks = offsets.len() - 1;
         let lens: Vec<u32> = offsets.windows(2).map(|pair| pair[1] - pair[0]).collect();
         Self {
@@ -157,20 +164,6 @@ impl Chains {
             }
             segment = self.next[segment as usize];
         }
-    }
-}
-
-/// The root above `block` in a union-find forest, halving the path to it.
-/// The root of `block` in a union-find forest; halves the path to it.
-pub(crate) fn find(parents: &mut [BlockId], mut block: BlockId) -> BlockId {
-    loop {
-        let parent = parents[block as usize];
-        if parent == block {
-            return block;
-        }
-        let grandparent = parents[parent as usize];
-        parents[block as usize] = grandparent;
-        block = grandparent;
     }
 }
 

@@ -1,7 +1,8 @@
 //! Topological order, with the ties broken by the caller.
 
 use crate::error::{Error, Result};
-use crate::graph::{Graph, NodeId, check_same_length};
+use crate::graph::{Graph, NodeId};
+use crate::ids::check_same_length;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 

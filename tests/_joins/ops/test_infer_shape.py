@@ -19,7 +19,7 @@ from pytensor_fuse._joins.ops.layout import (
     value_length,
 )
 from pytensor_fuse._joins.ops.split import WriteSplit
-from pytensor_fuse._pytensor import versions
+from pytensor_fuse._pytensor.ops import infer_shape
 
 AS_IT_IS = Mode("py", optimizer=None)
 
@@ -88,7 +88,7 @@ def cases():
 def inferred(node):
     """Return the shapes that the op infers from those of its inputs."""
     shapes = [[v.shape[d] for d in range(v.type.ndim)] for v in node.inputs]
-    return versions.infer_shape(node, shapes)
+    return infer_shape(node, shapes)
 
 
 @pytest.mark.parametrize(("nodes", "inputs", "calls"), list(cases()))
@@ -140,5 +140,5 @@ def test_lengths_of_which_one_is_a_number_are_that_number():
     m = pt.matrix("m")
     join = WriteJoin(0, "float64", (None, None), (False, False)).make_node(pt.zeros(0), m, m)
     shapes = [[pt.constant(0)], [pt.lscalar(), pt.lscalar()], [pt.lscalar(), pt.constant(3)]]
-    [(_, length)] = versions.infer_shape(join, shapes)
+    [(_, length)] = infer_shape(join, shapes)
     assert length is shapes[2][1]

@@ -20,7 +20,7 @@ from pytensor.link.numba.linker import NumbaLinker
 
 from pytensor_fuse._audit.shapes import sparse_parts
 from pytensor_fuse._identity.terms import term
-from pytensor_fuse._pytensor import versions
+from pytensor_fuse._pytensor.inner_graphs import GRAPH_OPS
 from pytensor_fuse._reports.tables import bounded, paragraphs, place, table
 
 if TYPE_CHECKING:
@@ -184,7 +184,7 @@ def _is_graph(node: Apply[Any]) -> bool:
     """Whether the function of ``node`` is one of its inner graph."""
     from pytensor.link.numba.dispatch.basic import numba_funcify_and_cache_key as dispatcher
 
-    generic = [dispatcher.dispatch(kind) for kind in versions.GRAPH_OPS]
+    generic = [dispatcher.dispatch(kind) for kind in GRAPH_OPS]
     return dispatcher.dispatch(type(node.op)) in generic
 
 

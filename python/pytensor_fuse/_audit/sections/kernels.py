@@ -15,7 +15,12 @@ from pytensor.tensor.elemwise import CAReduce, DimShuffle, Elemwise
 from pytensor_fuse._audit.graph import op_name
 from pytensor_fuse._identity.terms import intern_graph, term
 from pytensor_fuse._plan import plan_fusion
-from pytensor_fuse._pytensor import versions
+from pytensor_fuse._pytensor.fused_elemwise import (
+    index_inputs,
+    indexed_outputs,
+    indexes,
+    is_fused_elemwise,
+)
 from pytensor_fuse._pytensor.targets import Target, max_operands
 from pytensor_fuse._reports.tables import bounded, count, paragraphs, place, size, table
 
@@ -303,7 +308,7 @@ def _graphs(context: GraphContext) -> Iterable[GraphContext]:
     """Iterate over the graphs whose nodes run one by one: not over those that are one loop."""
     yield context
     for node, inner in context.inner:
-        if not versions.is_fused_elemwise(node.op):
+        if not is_fused_elemwise(node.op):
             yield from _graphs(inner)
 
 
@@ -311,15 +316,15 @@ def _cost(graph: GraphContext, node: Apply[Any]) -> KernelCost | None:
     op = node.op
     if isinstance(op, Elemwise):
         kind, scalar_op = KernelKind.ELEMWISE, op.scalar_op
-    elif versions.is_fused_elemwise(op):
+    elif is_fused_elemwise(op):
         scalar_op = _elemwise_inside(op.fgraph.toposort()).op.scalar_op
-        kind = KernelKind.INDEXED if versions.indexes(op) else KernelKind.ELEMWISE
+        kind = KernelKind.INDEXED if indexes(op) else KernelKind.ELEMWISE
     elif isinstance(op, CAReduce) and isinstance(op.scalar_op, Composite):
         kind, scalar_op = KernelKind.REDUCTION, op.scalar_op
     else:
         return None
     arrays = [v for v in dict.fromkeys(node.inputs) if not _is_number(v)]
-    if versions.is_fused_elemwise(op):
+    if is_fused_elemwise(op):
         bytes_read, bytes_written = _bytes_touched(graph, node)
     else:
         bytes_read = _sum(graph.nbytes(v) for v in arrays)
@@ -383,10 +388,10 @@ def _bytes_touched(graph: GraphContext, node: Apply[Any]) -> tuple[int | None, i
     inner = graph.inner_graph[node]
     elemwise = _elemwise_inside(inner.order)
     picked = [v for v in dict.fromkeys(elemwise.inputs) if not _is_number(v)]
-    indices = dict.fromkeys(versions.index_inputs(node))
+    indices = dict.fromkeys(index_inputs(node))
     read = [inner.nbytes(v) for v in picked] + [graph.nbytes(v) for v in indices]
     written = []
-    modes = versions.indexed_outputs(node.op)
+    modes = indexed_outputs(node.op)
     for i, variable in enumerate(node.outputs):
         mode = modes.get(i)
         assigned = inner.nbytes(elemwise.outputs[i]) if mode is not None else None

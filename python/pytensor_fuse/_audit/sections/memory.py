@@ -29,7 +29,8 @@ from pytensor_fuse._audit.shapes import is_sparse
 from pytensor_fuse._joins.ops.join import WriteJoin
 from pytensor_fuse._joins.ops.split import WriteSplit
 from pytensor_fuse._joins.reports import explain_joins
-from pytensor_fuse._pytensor import versions
+from pytensor_fuse._pytensor.fused_elemwise import is_fused_elemwise
+from pytensor_fuse._pytensor.ops import assigns, is_join, reshapes
 from pytensor_fuse._pytensor.targets import Target
 from pytensor_fuse._reports.page import escape
 from pytensor_fuse._reports.tables import bounded, count, paragraphs, place, size, table
@@ -408,7 +409,7 @@ def _graphs(context: GraphContext) -> Iterator[GraphContext]:
     """Iterate over the graphs whose nodes run one by one: not over those that are one loop."""
     yield context
     for node, inner in context.inner:
-        if not versions.is_fused_elemwise(node.op):
+        if not is_fused_elemwise(node.op):
             yield from _graphs(inner)
 
 
@@ -447,9 +448,9 @@ def _may_copy(graph: GraphContext, node: Apply[Any], use: Use) -> bool:
     if use is Use.ALLOCATED:
         return False
     if use is Use.IN_PLACE:
-        if isinstance(node.op, Elemwise | Scan | WriteJoin) or versions.assigns(node.op):
+        if isinstance(node.op, Elemwise | Scan | WriteJoin) or assigns(node.op):
             return False
-        if versions.is_fused_elemwise(node.op):
+        if is_fused_elemwise(node.op):
             return False
         # What others declare is that they may write there: LAPACK needs an array in Fortran's
         # order, and what Python hands to BLAS is copied if that is not as it wants it.
@@ -462,7 +463,7 @@ def _may_copy(graph: GraphContext, node: Apply[Any], use: Use) -> bool:
         # A scan of no steps hands on the state that it was given; Numba copies it always.
         return True
     # What is reshaped is copied where its elements are not in a row.
-    if not (isinstance(node.op, Reshape) or versions.reshapes(node.op)):
+    if not (isinstance(node.op, Reshape) or reshapes(node.op)):
         return False
     made = node.inputs[0].owner
     # What is allocated with one dimension is in a row.
@@ -496,10 +497,10 @@ def _copies(graph: GraphContext, why_joins: dict[str, str]) -> Iterator[Copy]:
     for node in graph.order:
         op = node.op
         why = ""
-        if versions.is_join(node):
+        if is_join(node):
             kind = CopyKind.JOIN
             why = why_joins.get(str(node), "")
-        elif versions.assigns(op) and not op.destroy_map:
+        elif assigns(op) and not op.destroy_map:
             kind = CopyKind.ASSIGNMENT
         elif isinstance(op, Alloc):
             kind = CopyKind.FILL

@@ -14,7 +14,7 @@ from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.elemwise import CAReduce, Elemwise
 from pytensor.tensor.type import TensorType
 
-from pytensor_fuse._pytensor import versions
+from pytensor_fuse._pytensor.fused_elemwise import is_fused_elemwise
 from pytensor_fuse._reports.tables import bounded, count, paragraphs, table
 
 if TYPE_CHECKING:
@@ -158,7 +158,7 @@ def _walk(graph: GraphContext, *, in_kernel: bool = False) -> Iterator[tuple[Gra
     """Iterate over a graph and those in it, and whether a kernel wraps them."""
     yield graph, in_kernel
     for node, inner in graph.inner:
-        yield from _walk(inner, in_kernel=in_kernel or versions.is_fused_elemwise(node.op))
+        yield from _walk(inner, in_kernel=in_kernel or is_fused_elemwise(node.op))
 
 
 # By the module that defines an op, the first that fits.
@@ -192,7 +192,7 @@ def kind_of(op: Op) -> OpKind:
     """Return what an op is for; the kind of one that is mapped over batches is its own."""
     if isinstance(op, Blockwise):
         return kind_of(op.core_op)
-    if isinstance(op, Elemwise) or versions.is_fused_elemwise(op):
+    if isinstance(op, Elemwise) or is_fused_elemwise(op):
         return OpKind.KERNEL
     if isinstance(op, CAReduce):
         return OpKind.REDUCTION

@@ -11,7 +11,9 @@ from typing import Any
 
 from numba.core import cgutils, types
 from numba.core.extending import intrinsic
-from numba.core.runtime.nrtdynmod import _meminfo_struct_type as meminfo_struct_type
+from numba.core.runtime.nrtdynmod import (
+    _meminfo_struct_type as meminfo_struct_type,  # noqa: PLC2701 - no public name says the size
+)
 from numba.np.arrayobj import make_array, populate_array
 
 # Fields of the record of memory.
@@ -99,4 +101,4 @@ def _contiguous(array: Any, address: Any, shape: Any, *, keeps: bool) -> Any:
 
 def _value(struct: Any) -> Any:
     """Return the value that an array struct stands for, as Numba's own implementations do."""
-    return struct._getvalue()
+    return struct._getvalue()  # noqa: SLF001 - there is no public way to return a struct

@@ -14,7 +14,8 @@ from pytensor_fuse._joins.planning.costs import (
 )
 from pytensor_fuse._joins.planning.streams import all_copied, copied, stream_of
 from pytensor_fuse._joins.plans import JoinPlan, JoinReason
-from pytensor_fuse._pytensor import versions
+from pytensor_fuse._pytensor.ops import is_join, join_operands
+from pytensor_fuse._pytensor.targets import is_debugged
 
 if TYPE_CHECKING:
     from pytensor.graph.basic import Apply, Variable
@@ -29,13 +30,13 @@ def plan_join(compilation: Compilation, node: Apply[Any]) -> JoinPlan:
     Time and memory are linear in the size of the graph, mostly in the number of streams.
     """
     fgraph = compilation.fgraph
-    axis, _ = versions.join_operands(node)
+    axis, _ = join_operands(node)
     if axis is None:
         return JoinPlan(node, 0, (), JoinReason.AXIS)
     joined = node.outputs[0].type
     operands = _flattened(fgraph, node, axis)
     is_interleaved = any(n != 1 for n in joined.shape[:axis])
-    if versions.is_debugged(fgraph) and is_interleaved:
+    if is_debugged(fgraph) and is_interleaved:
         return JoinPlan(node, axis, all_copied(operands, JoinReason.DEBUG), JoinReason.DEBUG)
     if is_small(joined.shape, compilation.thresholds):
         return JoinPlan(node, axis, all_copied(operands, JoinReason.SMALL), JoinReason.SMALL)
@@ -63,19 +64,19 @@ def _flattened(
 ) -> tuple[Variable[Any, Any], ...]:
     """Return the streams of a join, with those of joins that only it reads in their places."""
     operands: list[Variable[Any, Any]] = []
-    pending = list(reversed(versions.join_operands(node)[1]))
+    pending = list(reversed(join_operands(node)[1]))
     dtype = node.outputs[0].type.dtype
     while pending:
         operand = pending.pop()
         inner = operand.owner
         if (
             inner is not None
-            and versions.is_join(inner)
+            and is_join(inner)
             and operand.type.dtype == dtype
             and len(fgraph.clients[operand]) == 1
-            and versions.join_operands(inner)[0] == axis
+            and join_operands(inner)[0] == axis
         ):
-            pending.extend(reversed(versions.join_operands(inner)[1]))
+            pending.extend(reversed(join_operands(inner)[1]))
         else:
             operands.append(operand)
     return tuple(operands)

@@ -11,7 +11,7 @@ from pytensor.tensor.shape import Reshape
 from pytensor_fuse._joins.lengths import lengths_of
 from pytensor_fuse._joins.plans import JoinReason, Stream
 from pytensor_fuse._joins.producers import producer_of
-from pytensor_fuse._pytensor import versions
+from pytensor_fuse._pytensor.ops import joins_all_dims
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -70,7 +70,7 @@ def _raveled(variable: Variable[Any, Any]) -> Variable[Any, Any]:
         and isinstance(node.op, Reshape)
         and isinstance(node.inputs[1], Constant)
         and np.array_equal(node.inputs[1].data, [-1])
-    ) or (node is not None and versions.joins_all_dims(node)):
+    ) or (node is not None and joins_all_dims(node)):
         inner: Variable[Any, Any] = node.inputs[0]
         return inner
     return variable

@@ -1,11 +1,11 @@
 //! Which apply nodes compute the same thing, kept up as a graph changes.
 //!
-//! # The problem
+//! # Problem
 //! Two nodes are *congruent* if their ops are equal and their inputs are, or will be once congruent
 //! nodes are merged. A compiler merges them hundreds of times while it rewrites a graph, each time
 //! after few nodes have changed, so that the work must be in proportion to what changed.
 //!
-//! # The way
+//! # Approach
 //! A table finds nodes by op and inputs. [`Congruence::look_up`] takes the nodes that came or
 //! changed, each once, and each variable for the one that will replace it. Where a node is found
 //! equal to another, one of the two is to be merged into the other: its outputs are replaced, and
@@ -150,7 +150,7 @@ pub struct Plan {
     /// Nodes to be merged, each with one that stays or is to be merged itself.
     pub dying: Vec<(u32, u32)>,
     /// Equal nodes neither of which can replace the other.
-    pub unlike: Vec<(u32, u32)>,
+    pub incomparable: Vec<(u32, u32)>,
     /// The nodes that were looked up or are still to be, some of them twice.
     pub queue: Vec<u32>,
     /// How many of the queue were looked up; all but where one merge was asked for.
@@ -175,8 +175,9 @@ struct Entry {
 pub struct Congruence {
     index: HashTable<u32>,
     entries: Vec<Entry>,
-    /// Between plans these say [`NONE`] and false everywhere.
-    new_of: Vec<u32>,
+    /// What is to replace each variable, and which nodes are to be merged or looked up. Between plans
+    /// these say [`NONE`] and false everywhere.
+    replacement_of: Vec<u32>,
     is_dying: Vec<bool>,
     is_waiting: Vec<bool>,
     rows: Scratch,
@@ -209,8 +210,8 @@ impl Congruence {
     /// makes equal in turn. The others are put into the table.
     ///
     /// `pending` names each node once. Of equal nodes the one that was looked up first stays, but
-    /// for what [`Graph::direction`] says. If `one` is true, the plan ends with its first merge, or
-    /// with the first node whose constants are to be replaced.
+    /// for what [`Graph::direction`] says. If `one_at_a_time` is true, the plan ends with its first
+    /// merge, or with the first node whose constants are to be replaced.
     ///
     /// A plan may be dropped: then what it named in `queue` is to be looked up again.
     ///
@@ -222,15 +223,15 @@ impl Congruence {
         &mut self,
         graph: &mut G,
         pending: Vec<u32>,
-        one: bool,
+        one_at_a_time: bool,
     ) -> Result<Plan, G::Error> {
         for &node in &pending {
             set(&mut self.is_waiting, node, true, false);
         }
         let mut plan = Plan { queue: pending, ..Plan::default() };
-        let result = self.run(graph, one, &mut plan);
+        let result = self.run(graph, one_at_a_time, &mut plan);
         for (old, new) in &mut plan.replacements {
-            *new = resolved(&self.new_of, *old);
+            *new = resolved(&self.replacement_of, *old);
         }
         for &node in &plan.queue {
             self.is_waiting[node as usize] = false;
@@ -239,7 +240,7 @@ impl Congruence {
             self.is_dying[node as usize] = false;
         }
         for &(old, _) in &plan.replacements {
-            self.new_of[old as usize] = NONE;
+            self.replacement_of[old as usize] = NONE;
         }
         result.map(|()| plan)
     }
@@ -264,7 +265,12 @@ impl Congruence {
         Ok(())
     }
 
-    fn run<G: Graph>(&mut self, graph: &mut G, one: bool, plan: &mut Plan) -> Result<(), G::Error> {
+    fn run<G: Graph>(
+        &mut self,
+        graph: &mut G,
+        one_at_a_time: bool,
+        plan: &mut Plan,
+    ) -> Result<(), G::Error> {
         let mut scratch = std::mem::take(&mut self.rows);
         while let Some(&node) = plan.queue.get(plan.n_done) {
             plan.n_done += 1;
@@ -273,8 +279,8 @@ impl Congruence {
             if presence == Presence::Gone || get(&self.is_dying, node, false) {
                 continue;
             }
-            self.read(graph, one, node, &mut scratch, plan)?;
-            if one && !plan.replacements.is_empty() {
+            self.read(graph, one_at_a_time, node, &mut scratch, plan)?;
+            if one_at_a_time && !plan.replacements.is_empty() {
                 break;
             }
             if presence == Presence::Result {
@@ -286,7 +292,7 @@ impl Congruence {
             };
             let (old, new) = match graph.direction(node, other)? {
                 Direction::Neither => {
-                    plan.unlike.push((node, other));
+                    plan.incomparable.push((node, other));
                     self.keep_besides(entry, node);
                     continue;
                 }
@@ -303,9 +309,9 @@ impl Congruence {
             graph.outputs(old, &mut olds)?;
             graph.outputs(new, &mut news)?;
             for (&old, &new) in olds.iter().zip(&news) {
-                self.replace(graph, one, old, new, &mut scratch.row, plan)?;
+                self.replace(graph, one_at_a_time, old, new, &mut scratch.row, plan)?;
             }
-            if one {
+            if one_at_a_time {
                 break;
             }
         }
@@ -317,7 +323,7 @@ impl Congruence {
     fn read<G: Graph>(
         &mut self,
         graph: &mut G,
-        one: bool,
+        one_at_a_time: bool,
         node: u32,
         scratch: &mut Scratch,
         plan: &mut Plan,
@@ -329,12 +335,12 @@ impl Congruence {
         key.push(0);
         for &variable in &*inputs {
             let Some(first) = graph.constant(variable)? else {
-                key.push(resolved(&self.new_of, variable));
+                key.push(resolved(&self.replacement_of, variable));
                 continue;
             };
             key.push(first);
-            if first != variable && get(&self.new_of, variable, NONE) == NONE {
-                self.replace(graph, one, variable, first, row, plan)?;
+            if first != variable && get(&self.replacement_of, variable, NONE) == NONE {
+                self.replace(graph, one_at_a_time, variable, first, row, plan)?;
             }
         }
         Ok(())
@@ -343,15 +349,15 @@ impl Congruence {
     fn replace<G: Graph>(
         &mut self,
         graph: &mut G,
-        one: bool,
+        one_at_a_time: bool,
         old: u32,
         new: u32,
         row: &mut Vec<u32>,
         plan: &mut Plan,
     ) -> Result<(), G::Error> {
-        set(&mut self.new_of, old, new, NONE);
+        set(&mut self.replacement_of, old, new, NONE);
         plan.replacements.push((old, new));
-        if one {
+        if one_at_a_time {
             // Making the one merge tells of its clients.
             return Ok(());
         }
@@ -469,7 +475,7 @@ impl Congruence {
         }
         row.clear();
         graph.inputs(node, row)?;
-        let read = row.iter().map(|&variable| resolved(&self.new_of, variable));
+        let read = row.iter().map(|&variable| resolved(&self.replacement_of, variable));
         Ok(read.eq(self.entries[entry].key[1..].iter().copied()))
     }
 
@@ -492,9 +498,9 @@ fn set<T: Copy>(values: &mut Vec<T>, id: u32, value: T, missing: T) {
     values[id as usize] = value;
 }
 
-fn resolved(new_of: &[u32], mut variable: u32) -> u32 {
+fn resolved(replacement_of: &[u32], mut variable: u32) -> u32 {
     loop {
-        match get(new_of, variable, NONE) {
+        match get(replacement_of, variable, NONE) {
             NONE => return variable,
             new => variable = new,
         }

@@ -82,7 +82,7 @@ impl Toy {
 
     /// Makes the merges of a plan, and returns the nodes that read something else now.
     fn apply(&mut self, plan: &Plan) -> Vec<u32> {
-        let new_of: BTreeMap<u32, u32> = plan.replacements.iter().copied().collect();
+        let replacement_of: BTreeMap<u32, u32> = plan.replacements.iter().copied().collect();
         let mut changed = Vec::new();
         for &(old, _) in &plan.dying {
             self.nodes[old as usize].is_present = false;
@@ -90,32 +90,32 @@ impl Toy {
         for (id, node) in self.nodes.iter_mut().enumerate().filter(|(_, node)| node.is_present) {
             let before = node.inputs.clone();
             for variable in &mut node.inputs {
-                *variable = new_of.get(variable).copied().unwrap_or(*variable);
+                *variable = replacement_of.get(variable).copied().unwrap_or(*variable);
             }
             if node.inputs != before {
                 changed.push(id as u32);
             }
         }
         for variable in &mut self.results {
-            *variable = new_of.get(variable).copied().unwrap_or(*variable);
+            *variable = replacement_of.get(variable).copied().unwrap_or(*variable);
         }
         changed
     }
 
     /// Merges until nothing is left to look up.
-    fn merge(&mut self, table: &mut Congruence, mut pending: Vec<u32>, one: bool) {
+    fn merge(&mut self, table: &mut Congruence, mut pending: Vec<u32>, one_at_a_time: bool) {
         while !pending.is_empty() {
-            let Ok(plan) = table.look_up(self, pending, one);
+            let Ok(plan) = table.look_up(self, pending, one_at_a_time);
             assert_is_sound(self, &plan);
             let mut rest: Vec<u32> = plan.queue[plan.n_done..].to_vec();
             for node in self.apply(&plan) {
                 // One merge at a time leaves it to the edit to tell what it changes.
-                if one && !rest.contains(&node) {
+                if one_at_a_time && !rest.contains(&node) {
                     rest.push(node);
                 }
             }
             pending = rest;
-            for &(node, other) in &plan.unlike {
+            for &(node, other) in &plan.incomparable {
                 self.refused.insert((node, other));
             }
         }
@@ -196,7 +196,7 @@ fn assert_is_sound(toy: &Toy, plan: &Plan) {
             );
         }
     }
-    for &(node, other) in &plan.unlike {
+    for &(node, other) in &plan.incomparable {
         let output = |node: u32| toy.nodes[node as usize].output;
         assert_eq!(toy.value(output(node)), toy.value(output(other)));
     }
@@ -251,12 +251,12 @@ fn all(toy: &Toy) -> Vec<u32> {
 
 proptest! {
     #[test]
-    fn one_node_is_left_of_each_value(steps in steps(1, 24), one: bool) {
+    fn one_node_is_left_of_each_value(steps in steps(1, 24), one_at_a_time: bool) {
         let mut toy = toy(&steps);
         let expected = toy.values();
         let results: Vec<Value> = toy.results.iter().map(|&v| toy.value(v)).collect();
         let pending = all(&toy);
-        toy.merge(&mut Congruence::new(), pending, one);
+        toy.merge(&mut Congruence::new(), pending, one_at_a_time);
         prop_assert_eq!(toy.present().count(), expected.len());
         prop_assert_eq!(toy.values(), expected);
         let after: Vec<Value> = toy.results.iter().map(|&v| toy.value(v)).collect();
@@ -332,29 +332,29 @@ proptest! {
         let Ok(plan) = Congruence::new().look_up(&mut toy, pending, false);
         assert_is_sound(&toy, &plan);
         toy.apply(&plan);
-        // Of those left that are equal, each was found unlike another.
-        let unlike: BTreeSet<u32> = plan.unlike.iter().flat_map(|&(a, b)| [a, b]).collect();
+        // Of those left that are equal, each was found incomparable with another.
+        let incomparable: BTreeSet<u32> = plan.incomparable.iter().flat_map(|&(a, b)| [a, b]).collect();
         let mut by_key: BTreeMap<(u32, Vec<u32>), Vec<u32>> = BTreeMap::new();
         for id in all(&toy) {
             let node = &toy.nodes[id as usize];
             by_key.entry((node.op, node.inputs.clone())).or_default().push(id);
         }
         for equal in by_key.values().filter(|equal| equal.len() > 1) {
-            prop_assert!(equal.iter().filter(|id| !unlike.contains(id)).count() <= 1);
+            prop_assert!(equal.iter().filter(|id| !incomparable.contains(id)).count() <= 1);
         }
     }
 }
 
 proptest! {
     #[test]
-    fn a_plan_may_be_dropped(rounds in vec((steps(3, 6), any::<bool>()), 1..6), one: bool) {
+    fn a_plan_may_be_dropped(rounds in vec((steps(3, 6), any::<bool>()), 1..6), one_at_a_time: bool) {
         let mut toy = toy(&[]);
         let mut table = Congruence::new();
         for (steps, drops) in rounds {
             let steps: Vec<Step> = steps.into_iter().map(|(op, kind, i)| (op, 2 * kind, i)).collect();
             let mut pending = grow(&mut toy, &steps);
             if drops {
-                let Ok(plan) = table.look_up(&mut toy, pending, one);
+                let Ok(plan) = table.look_up(&mut toy, pending, one_at_a_time);
                 pending = plan.queue;
                 keep_first_of_each(&mut pending);
             }

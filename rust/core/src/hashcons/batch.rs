@@ -4,7 +4,7 @@ use rustc_hash::FxHashMap;
 
 use super::{Content, HashConsTable, TermId};
 use crate::error::{Error, Result};
-use crate::graph::{check_ids, check_same_length};
+use crate::ids::{check_ids, check_same_length};
 use crate::rows::Rows;
 
 /// Apply nodes in topological order.

@@ -1,6 +1,6 @@
 //! A hash-cons table: every structure once, under one id.
 //!
-//! # The problem
+//! # Problem
 //! "Are these two graphs the same?" costs a walk over both if each is a structure of its own. If
 //! instead every node is looked up by what it is made of before it is made, equal nodes are one
 //! node, bottom up, and two graphs are equal exactly when their roots are the same id.
@@ -453,7 +453,7 @@ impl HashConsTable {
         self.dying = dying;
     }
 
-    /// Gives memory back after many terms were freed; O(1) amortised over those.
+    /// Gives memory back after many terms were freed; O(1) amortized over those.
     fn trim(&mut self) {
         let live = self.live();
         if self.terms.len() <= MIN_SLOTS || live >= self.terms.len() / SPARSE {

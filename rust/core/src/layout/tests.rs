@@ -1,5 +1,7 @@
 #![allow(clippy::expect_used)]
 
+use super::layers::longest_bent;
+use super::ordering::{Unordered, move_apart};
 use super::*;
 use crate::testing::dags;
 use proptest::prelude::*;
@@ -97,41 +99,41 @@ proptest! {
     fn the_library_fails_on_nothing(graph in dags(60)) {
         let (sources, targets) = edges(&graph);
         let layers = layers(&graph).expect("the graph is acyclic");
-        let skeleton = Skeleton::new(layers, (&sources, &targets));
-        let heights = vec![10.0; skeleton.layers.len()];
-        for vertices in skeleton.components().iter().filter(|vertices| vertices.len() > 2) {
-            let links: Vec<(u32, u32)> = skeleton
+        let layered = LayeredGraph::new(layers, (&sources, &targets));
+        let heights = vec![10.0; layered.layers.len()];
+        for vertices in layered.components().iter().filter(|vertices| vertices.len() > 2) {
+            let links: Vec<(u32, u32)> = layered
                 .links
                 .iter()
                 .filter(|(source, _)| vertices.binary_search(source).is_ok())
                 .copied()
                 .collect();
-            let local = Local { vertices, links: &links, heights: &heights };
-            prop_assert!(local.by_library().is_some());
+            let unordered = Unordered { vertices, links: &links, heights: &heights };
+            prop_assert!(unordered.by_library().is_some());
         }
     }
 
     #[test]
-    fn settled_centres_are_the_nearest(
+    fn centres_moved_apart_are_the_nearest(
         items in proptest::collection::vec((-50.0..50.0, 0.0..20.0), 1..6)
     ) {
         let (mut wanted, heights): (Vec<f64>, Vec<f64>) = items.into_iter().unzip();
         wanted.sort_by(f64::total_cmp);
-        let settled = settle(&wanted, &heights, 3.0);
+        let apart = move_apart(&wanted, &heights, 3.0);
         let distance = |ys: &[f64]| -> f64 {
             ys.iter().zip(&wanted).map(|(a, b)| (a - b).powi(2)).sum()
         };
         let is_apart = |ys: &[f64]| {
             (1..ys.len()).all(|i| ys[i] - ys[i - 1] >= (heights[i] + heights[i - 1]) / 2.0 + 3.0 - 1e-9)
         };
-        prop_assert!(is_apart(&settled));
+        prop_assert!(is_apart(&apart));
         // A convex problem: no small move of a run of neighbours may improve on the solution.
-        for start in 0..settled.len() {
-            for end in start + 1..=settled.len() {
+        for start in 0..apart.len() {
+            for end in start + 1..=apart.len() {
                 for step in [-1e-3, 1e-3] {
-                    let mut moved = settled.clone();
+                    let mut moved = apart.clone();
                     moved[start..end].iter_mut().for_each(|y| *y += step);
-                    prop_assert!(!is_apart(&moved) || distance(&moved) >= distance(&settled) - 1e-9);
+                    prop_assert!(!is_apart(&moved) || distance(&moved) >= distance(&apart) - 1e-9);
                 }
             }
         }

@@ -1,9 +1,17 @@
 //! A form of a cluster that equal kernels share, wherever in whatever graph they stand.
 //!
+//! # Problem
+//! Two kernels that compute the same thing are to be found equal, though nodes and variables have
+//! other numbers in every graph.
+//!
+//! # Approach
 //! Nodes are listed depth first from the outputs, each after the nodes that it reads; inputs in
 //! the order in which that list first reads them. Both follow from the kernel's own structure and
 //! the order of its outputs, not from the numbers that a graph gave its nodes. Interned in a
 //! hash-cons table, kernels are equal exactly when their terms are.
+//!
+//! # Rejected
+//! A form that does not depend on the order of the outputs, either: that is graph isomorphism.
 
 use super::Cluster;
 use super::problem::{FusionProblem, NONE, VarId};
@@ -27,18 +35,18 @@ pub struct CanonicalForm {
     pub outputs: Vec<u32>,
 }
 
-/// The canonical form of `cluster`. `kind` says for a node which op it applies, and `dtype` for a
+/// The canonical form of `cluster`. `op` says for a node which op it applies, and `dtype` for a
 /// variable which element type it has.
 ///
 /// # Complexity
 /// Linear in the operands of the cluster.
 ///
 /// # Errors
-/// [`Error::Inconsistent`] names a node without a kind or a variable without a dtype.
+/// [`Error::Inconsistent`] names a node without an op or a variable without a dtype.
 pub fn canonical_form(
     problem: &FusionProblem,
     cluster: &Cluster,
-    kind: impl Fn(NodeId) -> Option<u32>,
+    op: impl Fn(NodeId) -> Option<u32>,
     dtype: impl Fn(VarId) -> Option<u32>,
 ) -> Result<CanonicalForm> {
     let members: rustc_hash::FxHashSet<NodeId> = cluster.nodes.iter().copied().collect();
@@ -58,8 +66,8 @@ pub fn canonical_form(
         inputs.iter().copied().chain(results).zip(0u32..).collect();
     let mut rows = GraphRows { ops: Vec::new(), inputs: Rows::empty(), types: Rows::empty() };
     for &node in &nodes {
-        let Some(op) = kind(node) else {
-            return Err(Error::Inconsistent(format!("node {node} has no kind")));
+        let Some(op) = op(node) else {
+            return Err(Error::Inconsistent(format!("node {node} has no op")));
         };
         rows.ops.push(op);
         rows.inputs.push(problem.inputs(node).iter().map(|variable| number[variable]));

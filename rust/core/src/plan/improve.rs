@@ -10,13 +10,17 @@
 //! question is answered by a search of what stands between the two ([`crate::quotient`]).
 //!
 //! A merge changes the savings of every pair of its neighbourhood. They are not kept up to date: a
-//! pair is reckoned anew when its turn comes, and goes back if it has become worse. A pair that is
+//! pair is evaluated again when its turn comes, and goes back if it has become worse. A pair that is
 //! refused is asked about again when one of the two has changed; a path between them cannot vanish
 //! before.
 //!
 //! # Rejected
 //! Pushing all pairs of a cluster again after each of its merges, with exact savings: where a
 //! variable has many readers, that takes most of the time, for the same plans.
+//!
+//! # Source
+//! K. Kennedy, "Fast greedy weighted fusion", International Journal of Parallel Programming 29
+//! (2001): greedy fusion along the heaviest edge first.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -3,9 +3,9 @@
 use super::problem::{FusionProblem, NONE};
 use crate::error::Result;
 use crate::graph::NodeId;
-use crate::quotient::find;
 use crate::rows::Rows;
 use crate::toposort::toposort;
+use crate::union_find::{find, unite};
 
 /// Blocks of nodes. A block is named by its smallest member.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,9 +19,7 @@ impl Partition {
     /// Every node alone.
     #[must_use]
     pub fn singletons(n_nodes: usize) -> Self {
-        let nodes: Vec<NodeId> = (0..n_nodes as u32).collect();
-        let offsets = (0..=n_nodes as u32).collect();
-        Self { block: nodes.clone(), members: Rows::from_parts(offsets, nodes) }
+        Self { block: (0..n_nodes as u32).collect(), members: Rows::identity(n_nodes as u32) }
     }
 
     /// The partition in which two nodes share a block when they have the same name; a node named
@@ -48,21 +46,8 @@ impl Partition {
 
     /// `block[node]` is the smallest member of the block of `node`.
     fn from_blocks(block: Vec<NodeId>) -> Self {
-        let mut size = vec![0u32; block.len() + 1];
-        for &name in &block {
-            size[name as usize + 1] += 1;
-        }
-        for i in 0..block.len() {
-            size[i + 1] += size[i];
-        }
-        let mut next = size.clone();
-        let mut items = vec![0; block.len()];
-        for (&name, node) in block.iter().zip(0u32..) {
-            let slot = &mut next[name as usize];
-            items[*slot as usize] = node;
-            *slot += 1;
-        }
-        Self { block, members: Rows::from_parts(size, items) }
+        let members = Rows::grouped(block.len(), block.iter().copied().zip(0u32..));
+        Self { block, members }
     }
 
     /// Name of the block of `node`: its smallest member.
@@ -96,8 +81,7 @@ impl Partition {
         // A union-find whose roots are the smallest names.
         let mut parent = std::mem::take(&mut self.block);
         for &(a, b) in pairs {
-            let (a, b) = (find(&mut parent, a), find(&mut parent, b));
-            parent[a.max(b) as usize] = a.min(b);
+            unite(&mut parent, a, b);
         }
         for node in 0..parent.len() as u32 {
             parent[node as usize] = find(&mut parent, node);

@@ -5,17 +5,23 @@
 //! type of a result states a pattern, and its operands imply one: a dimension that is 1 in all of
 //! them is 1 in the result. In graphs built by hand the two may differ, the stated one being less
 //! specific. A kernel of nodes that agree in what is stated but not in what is implied would
-//! broadcast what must not be broadcast, and give a result the wrong shape. So nodes are grouped by
-//! both.
+//! broadcast what must not be broadcast, and give a result the wrong shape.
+//!
+//! # Approach
+//! Nodes are grouped by both, what is stated and what is implied.
 //!
 //! An operand that is shared by nodes of a group brings them together if its own pattern is theirs:
 //! then it has the length of each dimension that is not 1, and the nodes loop over the same shape. A
 //! constant whose elements are all the same does not, for it is written into the kernel.
+//!
+//! # Rejected
+//! Grouping by what types state alone, as `FusionOptimizer` of PyTensor does: wrong where an operand
+//! says more than the type of the result.
 
 use rustc_hash::FxHashMap;
 
 use crate::error::Result;
-use crate::graph::{check_ids, check_same_length};
+use crate::ids::{check_ids, check_same_length};
 use crate::rows::Rows;
 
 /// A broadcast pattern of up to 64 dimensions.

@@ -1,7 +1,8 @@
 //! What the planner is asked: a bipartite graph of apply nodes and variables as integer arrays.
 
 use crate::error::{Error, Result};
-use crate::graph::{Graph, NodeId, check_count, check_ids, check_same_length};
+use crate::graph::{Graph, NodeId};
+use crate::ids::{check_count, check_ids, check_same_length};
 use crate::rows::Rows;
 
 /// Variables are dense ids `0..n_variables`.
@@ -241,28 +242,14 @@ fn dependencies(arrays: &ProblemArrays, owner: &[NodeId]) -> Result<Graph> {
 }
 
 fn clients(arrays: &ProblemArrays) -> Rows {
-    let n_nodes = arrays.inputs.len() as u32;
-    let mut offsets = vec![0u32; arrays.n_variables + 1];
-    let mut last = vec![NONE; arrays.n_variables];
+    let mut newest_reader = vec![NONE; arrays.n_variables];
     let mut pairs = Vec::with_capacity(arrays.inputs.items().len());
-    for node in 0..n_nodes {
+    for node in 0..arrays.inputs.len() as u32 {
         for &variable in arrays.inputs.row(node) {
-            if last[variable as usize] != node {
-                last[variable as usize] = node;
-                offsets[variable as usize + 1] += 1;
+            if std::mem::replace(&mut newest_reader[variable as usize], node) != node {
                 pairs.push((variable, node));
             }
         }
     }
-    for i in 0..arrays.n_variables {
-        offsets[i + 1] += offsets[i];
-    }
-    let mut next = offsets.clone();
-    let mut items = vec![0; pairs.len()];
-    for (variable, node) in pairs {
-        let slot = &mut next[variable as usize];
-        items[*slot as usize] = node;
-        *slot += 1;
-    }
-    Rows::from_parts(offsets, items)
+    Rows::grouped(arrays.n_variables, pairs.iter().copied())
 }

@@ -6,63 +6,49 @@
 //! does better (weighted loop fusion is NP-hard). So the planner tries PyTensor's own order too,
 //! and improves on what it finds.
 //!
-//! # The order
-//! `FusionOptimizer` of PyTensor 3.0 to 3.3 (`pytensor.tensor.rewriting.elemwise`) walks the nodes
-//! backwards through a topological order. Each node without fusible clients starts a cluster,
-//! which first takes in ancestors, those with the numerically largest ancestor bitset first, then
-//! clients, smallest bitset first; a node is turned away if a path through something outside the
-//! cluster would join it to the cluster. Clusters and lone nodes that share an operand are merged
-//! afterwards, when neither depends on the other. The tie-breaks are part of the order, and need
-//! the whole bitsets: hence dense rows, and the limit on their size. What PyTensor spends on
-//! rescanning every bitset after each contraction is saved by walking the cluster's dependents.
+//! # Approach
+//! PyTensor walks the nodes backwards through a topological order. Each node without fusible
+//! clients starts a cluster, which first takes in ancestors, those with the numerically largest
+//! ancestor bitset first, then clients, smallest bitset first; a node is turned away if a path
+//! through something outside the cluster would join it to the cluster. Clusters and lone nodes that
+//! share an operand are merged afterwards, when neither depends on the other. The tie-breaks are
+//! part of the order, and need the whole bitsets: hence a dense closure ([`super::closure`]), and a
+//! limit on its size.
 //!
 //! # Rejected
-//! Searches bounded by a maintained topological order answer the same reachability questions in
-//! less memory, but not the comparisons of whole bitsets that decide the order.
+//! An order that needs no bitsets: it would be one more greedy order, and not the one to be no worse
+//! than.
+//!
+//! # Source
+//! `FusionOptimizer` of PyTensor 3.0 to 3.3 (`pytensor.tensor.rewriting.elemwise`). What that spends
+//! on rescanning every bitset after each contraction is saved by walking the cluster's dependents.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
+use super::closure::{DenseClosure, has_bit, intersects, or_into, set_bit};
+use super::partition::Partition;
 use super::problem::{FusionProblem, NONE, VarId};
 use crate::graph::NodeId;
-use crate::quotient::find;
+use crate::union_find::find;
 
-/// Dense rows may take this many bytes: enough for 46,000 nodes.
-pub const DENSE_LIMIT: usize = 256 << 20;
-
-/// Whether dense rows take no more than `memory_limit` bytes.
-#[must_use]
-pub fn fits(problem: &FusionProblem, memory_limit: usize) -> bool {
-    let n_nodes = problem.n_nodes();
-    n_nodes.div_ceil(64).saturating_mul(n_nodes).saturating_mul(8) <= memory_limit
-}
-
-/// Clusters of the nodes for which `eligible` holds, or `None` if dense rows would not fit
-/// `memory_limit` bytes. Returns for each node the smallest member of its cluster, or [`NONE`].
+/// Clusters of the nodes for which `eligible` holds; all others are alone.
 ///
 /// The operand limit is not looked at.
 ///
 /// # Complexity
-/// n^2 / 64 words of memory, time O((n + m) n / 64) and what contractions add: each walks the
-/// nodes whose sets grow by it.
+/// n^2 / 64 words of memory, which [`super::closure::fits`] compares with a limit; time
+/// O((n + m) n / 64) and what contractions add: each walks the nodes whose sets grow by it.
 #[must_use]
-pub fn grow_from_sinks(
-    problem: &FusionProblem,
-    eligible: impl Fn(NodeId) -> bool,
-    memory_limit: usize,
-) -> Option<Vec<u32>> {
+pub fn grow_from_sinks(problem: &FusionProblem, eligible: impl Fn(NodeId) -> bool) -> Partition {
     let n_nodes = problem.n_nodes();
-    if !fits(problem, memory_limit) {
-        return None;
-    }
-    let words = n_nodes.div_ceil(64);
     let group = (0..n_nodes as u32)
         .map(|node| problem.group(node).filter(|_| eligible(node)).unwrap_or(NONE))
         .collect();
     let mut growth = Growth {
         problem,
         group,
-        rows: DenseRows::new(problem, words),
+        closure: DenseClosure::new(problem.graph()),
         claimed: vec![false; n_nodes],
         clusters: Vec::new(),
         cluster_of: vec![NONE; n_nodes],
@@ -76,90 +62,14 @@ pub fn grow_from_sinks(
             smallest[node as usize] = first;
         }
     }
-    Some(smallest)
-}
-
-/// Inclusive ancestor sets as rows of words; bit `i` is node `i`, so that comparing rows as
-/// numbers compares them by their topologically last difference.
-struct DenseRows {
-    words: usize,
-    bits: Vec<u64>,
-    /// The last word of each row that is not 0.
-    top: Vec<u32>,
-    /// The row that holds the set of each node. The outputs of a contracted cluster share one:
-    /// whatever depends on one of them depends on all, and they depend on the same.
-    row_of: Vec<u32>,
-}
-
-impl DenseRows {
-    fn new(problem: &FusionProblem, words: usize) -> Self {
-        let n_nodes = problem.n_nodes();
-        let mut bits = vec![0u64; words * n_nodes];
-        for node in 0..n_nodes {
-            let (before, rest) = bits.split_at_mut(node * words);
-            // A row has no bit beyond its own node's yet.
-            let used = node / 64 + 1;
-            for &source in problem.graph().predecessors(node as u32) {
-                let start = source as usize * words;
-                or_into(&mut rest[..used], &before[start..start + used]);
-            }
-            rest[node / 64] |= 1 << (node % 64);
-        }
-        let top = (0..n_nodes as u32).map(|node| node / 64).collect();
-        Self { words, bits, top, row_of: (0..n_nodes as u32).collect() }
-    }
-
-    fn row(&self, node: NodeId) -> &[u64] {
-        &self.bits[self.row_of[node as usize] as usize * self.words..][..self.words]
-    }
-
-    /// Adds bits to the set of `node`; whether any was new.
-    fn gain(&mut self, node: NodeId, bits: &[(u32, u64)]) -> bool {
-        let row = self.row_of[node as usize] as usize;
-        let words = &mut self.bits[row * self.words..][..self.words];
-        let mut is_new = false;
-        for &(word, more) in bits {
-            is_new |= more & !words[word as usize] != 0;
-            words[word as usize] |= more;
-        }
-        if let Some(&(last, _)) = bits.last() {
-            self.top[row] = self.top[row].max(last);
-        }
-        is_new
-    }
-
-    /// Compares the sets of two nodes as numbers.
-    fn compare(&self, a: NodeId, b: NodeId) -> Ordering {
-        let top = |node: NodeId| self.top[self.row_of[node as usize] as usize];
-        let used = top(a) as usize + 1;
-        let below = |node: NodeId| self.row(node)[..used].iter().rev();
-        top(a).cmp(&top(b)).then_with(|| below(a).cmp(below(b)))
-    }
-}
-
-fn has_bit(row: &[u64], node: NodeId) -> bool {
-    row[node as usize / 64] & (1 << (node % 64)) != 0
-}
-
-fn set_bit(row: &mut [u64], node: NodeId) {
-    row[node as usize / 64] |= 1 << (node % 64);
-}
-
-fn or_into(row: &mut [u64], other: &[u64]) {
-    for (word, &more) in row.iter_mut().zip(other) {
-        *word |= more;
-    }
-}
-
-fn intersects(row: &[u64], other: &[u64]) -> bool {
-    row.iter().zip(other).any(|(a, b)| a & b != 0)
+    Partition::from_names(smallest)
 }
 
 /// A node waiting to join the cluster that is being grown.
 struct Waiting<'a> {
     node: NodeId,
     as_ancestor: bool,
-    rows: &'a DenseRows,
+    closure: &'a DenseClosure<'a>,
 }
 
 impl Ord for Waiting<'_> {
@@ -169,7 +79,7 @@ impl Ord for Waiting<'_> {
         self.as_ancestor
             .cmp(&other.as_ancestor)
             .then_with(|| {
-                let by_row = self.rows.compare(self.node, other.node);
+                let by_row = self.closure.compare(self.node, other.node);
                 if self.as_ancestor { by_row } else { by_row.reverse() }
             })
             .then_with(|| other.node.cmp(&self.node))
@@ -200,7 +110,7 @@ struct Cluster {
     outputs: Vec<NodeId>,
 }
 
-/// Clusters that are about to become one. Rows are brought up to date once for all of them: a
+/// Clusters that are about to become one. The closure is brought up to date once for all of them: a
 /// cluster that depends on one of them has its bit already, and one on which they depend is among
 /// their ancestors.
 struct Merging {
@@ -214,7 +124,7 @@ struct Merging {
 struct Growth<'a> {
     problem: &'a FusionProblem,
     group: Vec<u32>,
-    rows: DenseRows,
+    closure: DenseClosure<'a>,
     /// Nodes of finished clusters.
     claimed: Vec<bool>,
     clusters: Vec<Cluster>,
@@ -225,9 +135,9 @@ struct Growth<'a> {
 impl Growth<'_> {
     fn grow(&mut self) {
         let n_nodes = self.problem.n_nodes() as u32;
-        let mut member = vec![0u64; self.rows.words];
-        let mut ancestors = vec![0u64; self.rows.words];
-        let mut clients = vec![0u64; self.rows.words];
+        let mut member = self.closure.empty_row();
+        let mut ancestors = self.closure.empty_row();
+        let mut clients = self.closure.empty_row();
         for start in (0..n_nodes).rev() {
             if self.group[start as usize] == NONE
                 || self.claimed[start as usize]
@@ -267,14 +177,14 @@ impl Growth<'_> {
         ancestors: &mut [u64],
         clients: &mut [u64],
     ) -> Vec<NodeId> {
-        let waiting = |node, as_ancestor| Waiting { node, as_ancestor, rows: &self.rows };
+        let waiting = |node, as_ancestor| Waiting { node, as_ancestor, closure: &self.closure };
         let mut nodes = Vec::new();
         let mut queue = BinaryHeap::from([waiting(start, true)]);
         while let Some(Waiting { node, as_ancestor, .. }) = queue.pop() {
             let outside_path = if as_ancestor {
                 has_bit(ancestors, node)
             } else {
-                intersects(self.rows.row(node), clients)
+                intersects(self.closure.row(node), clients)
             };
             if has_bit(member, node) || outside_path {
                 continue;
@@ -288,7 +198,7 @@ impl Growth<'_> {
                 if self.fusible(source, node) && self.reads(node, source) {
                     queue.push(waiting(source, true));
                 } else {
-                    or_into(ancestors, self.rows.row(source));
+                    or_into(ancestors, self.closure.row(source));
                 }
             }
             for &client in self.problem.graph().successors(node) {
@@ -428,9 +338,9 @@ impl Growth<'_> {
 
     fn start_merging(&self, into: u32) -> Merging {
         let first = self.clusters[into as usize].outputs[0];
-        let mut members = vec![0; self.rows.words];
+        let mut members = self.closure.empty_row();
         set_bit(&mut members, first);
-        Merging { into, firsts: vec![first], members, ancestors: self.rows.row(first).to_vec() }
+        Merging { into, firsts: vec![first], members, ancestors: self.closure.row(first).to_vec() }
     }
 
     /// Whether neither the clusters that are being merged nor `other` depend on each other. One
@@ -442,8 +352,8 @@ impl Growth<'_> {
         }
         // Most often few are being merged: where an operand has thousands of readers that depend
         // on one another, whole rows would make this cubic.
-        let row = self.rows.row(first);
-        if merging.firsts.len() < self.rows.words {
+        let row = self.closure.row(first);
+        if merging.firsts.len() < self.closure.words() {
             !merging.firsts.iter().any(|&member| has_bit(row, member))
         } else {
             !intersects(row, &merging.members)
@@ -454,7 +364,7 @@ impl Growth<'_> {
         let Cluster { nodes, outputs, .. } = std::mem::take(&mut self.clusters[other as usize]);
         merging.firsts.push(outputs[0]);
         set_bit(&mut merging.members, outputs[0]);
-        or_into(&mut merging.ancestors, self.rows.row(outputs[0]));
+        or_into(&mut merging.ancestors, self.closure.row(outputs[0]));
         let target = &mut self.clusters[merging.into as usize];
         target.nodes.extend(nodes);
         target.outputs.extend(outputs);
@@ -470,38 +380,13 @@ impl Growth<'_> {
         }
     }
 
-    /// The set of every node that depends on one of `outputs`, or is it, gains `combined`: the
-    /// contraction of a cluster, whose outputs these are.
-    ///
-    /// What depends on one output of an earlier cluster depends on all, since those were
-    /// contracted. The walk ends at nodes that gain nothing, for then nothing that depends on them
-    /// does: no set lacks what is in the set of one of its ancestors.
+    /// Contracts the cluster with these outputs, of which `combined` has the members and all their
+    /// ancestors. Outputs of earlier clusters stand together already.
     fn contract(&mut self, outputs: &[NodeId], combined: &[u64]) {
-        let bits = self.not_common(outputs, combined);
-        for &output in outputs {
-            self.rows.row_of[output as usize] = self.rows.row_of[outputs[0] as usize];
-        }
-        self.rows.gain(outputs[0], &bits);
-        let mut stack = outputs.to_vec();
-        while let Some(node) = stack.pop() {
-            for &client in self.problem.graph().successors(node) {
-                if !self.rows.gain(client, &bits) {
-                    continue;
-                }
-                match self.clusters.get(self.cluster_of[client as usize] as usize) {
-                    Some(cluster) => stack.extend(&cluster.outputs),
-                    None => stack.push(client),
-                }
-            }
-        }
-    }
-
-    /// The words of `combined` without what the sets of all `outputs` have.
-    fn not_common(&self, outputs: &[NodeId], combined: &[u64]) -> Vec<(u32, u64)> {
-        let word = |(word, &all): (u32, &u64)| {
-            let common = |all, &output: &NodeId| all & self.rows.row(output)[word as usize];
-            (word, all & !outputs.iter().fold(all, common))
-        };
-        (0u32..).zip(combined).map(word).filter(|&(_, bits)| bits != 0).collect()
+        let Self { closure, clusters, cluster_of, .. } = self;
+        closure.contract(outputs, combined, |node| {
+            let cluster = clusters.get(cluster_of[node as usize] as usize)?;
+            Some(cluster.outputs.as_slice())
+        });
     }
 }

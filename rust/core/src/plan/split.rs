@@ -1,8 +1,16 @@
 //! Cutting clusters that have too many operands.
 //!
+//! # Problem
+//! A compiler takes kernels of so many operands and no more, and greedy orders do not look.
+//!
+//! # Approach
 //! A cluster is cut along topological prefixes: each piece together with the pieces before it is
 //! closed under the cluster's own dependencies, so that pieces depend on earlier pieces only and
-//! the quotient graph stays acyclic. An arbitrary cut would not have that property.
+//! the quotient graph stays acyclic. Of the members that could come next, the one that adds fewest
+//! operands is taken.
+//!
+//! # Rejected
+//! An arbitrary cut: its pieces may depend on each other both ways.
 
 use std::collections::BTreeSet;
 

@@ -5,7 +5,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
+use proptest::strategy::Strategy;
 
+use super::portfolio::Entry;
 use super::*;
 use crate::rows::Rows;
 
@@ -247,6 +249,19 @@ fn problem(n_roots: usize, nodes: &[(i32, &[u32])], max_operands: u32) -> Fusion
     .unwrap()
 }
 
+/// What each strategy that applies starts from.
+fn starts(problem: &FusionProblem) -> impl Iterator<Item = (super::Strategy, Partition)> {
+    let question = Question { problem, strict: None };
+    let applying = PORTFOLIO.iter().filter(move |entry| (entry.applies)(&question));
+    applying.map(move |entry| (entry.strategy, (entry.start)(&question).unwrap()))
+}
+
+/// The entry of a strategy, with another effort.
+fn entry(strategy: super::Strategy, effort: u64) -> Entry {
+    let known = PORTFOLIO.into_iter().find(|entry| entry.strategy == strategy).unwrap();
+    Entry { effort, ..known }
+}
+
 fn nodes_of(plan: &Plan) -> Vec<Vec<u32>> {
     plan.clusters.iter().map(|cluster| cluster.nodes.clone()).collect()
 }
@@ -324,22 +339,63 @@ fn equal_kernels_have_equal_forms_wherever_they_stand() {
     let problem = problem(4, &nodes, 1024);
     let plan = plan(&problem, None).unwrap();
     assert_eq!(nodes_of(&plan), [vec![0, 1], vec![4, 5]]);
-    let form = |cluster: usize, kinds: [u32; 6], dtype: u32| {
-        let kind = |node: u32| Some(kinds[node as usize]);
-        canonical::canonical_form(&problem, &plan.clusters[cluster], kind, |_| Some(dtype)).unwrap()
+    let form = |cluster: usize, ops: [u32; 6], dtype: u32| {
+        let op = |node: u32| Some(ops[node as usize]);
+        canonical::canonical_form(&problem, &plan.clusters[cluster], op, |_| Some(dtype)).unwrap()
     };
-    let kernel = |cluster, kinds, dtype| {
-        let form = form(cluster, kinds, dtype);
+    let kernel = |cluster, ops, dtype| {
+        let form = form(cluster, ops, dtype);
         (form.dtypes, form.rows, form.outputs)
     };
-    let kinds = [7, 8, 0, 0, 7, 8];
-    assert_eq!(kernel(0, kinds, 1), kernel(1, kinds, 1));
-    assert_eq!(form(1, kinds, 1).nodes, [4, 5]);
-    assert_eq!(form(1, kinds, 1).inputs, [7, 2]);
-    assert_eq!(form(1, kinds, 1).rows.inputs.items(), [0, 2, 1]);
-    assert_eq!(form(1, kinds, 1).outputs, [3]);
-    assert_ne!(kernel(0, kinds, 1), kernel(0, kinds, 2));
-    assert_ne!(kernel(0, kinds, 1), kernel(1, [7, 8, 0, 0, 7, 9], 1));
+    let ops = [7, 8, 0, 0, 7, 8];
+    assert_eq!(kernel(0, ops, 1), kernel(1, ops, 1));
+    assert_eq!(form(1, ops, 1).nodes, [4, 5]);
+    assert_eq!(form(1, ops, 1).inputs, [7, 2]);
+    assert_eq!(form(1, ops, 1).rows.inputs.items(), [0, 2, 1]);
+    assert_eq!(form(1, ops, 1).outputs, [3]);
+    assert_ne!(kernel(0, ops, 1), kernel(0, ops, 2));
+    assert_ne!(kernel(0, ops, 1), kernel(1, [7, 8, 0, 0, 7, 9], 1));
+}
+
+#[test]
+fn a_plan_knows_its_strategy() {
+    let fused = plan(&problem(1, &[(0, &[0]), (0, &[1])], 1024), None).unwrap();
+    assert_eq!(fused.strategy, Some(super::Strategy::GrowthFromSinks));
+    assert!(fused.exhausted.is_empty());
+    let unfused = plan(&problem(1, &[(0, &[0]), (-1, &[1]), (0, &[2])], 1024), None).unwrap();
+    assert_eq!((unfused.strategy, unfused.exhausted), (None, Vec::new()));
+}
+
+#[test]
+fn efforts_that_do_not_suffice_are_told() {
+    use super::Strategy::{DepthFromSinks, GrowthFromSinks, LargestSavingFirst};
+    let problem = problem(1, &[(0, &[0]), (0, &[1]), (0, &[2])], 1024);
+    let question = Question { problem: &problem, strict: None };
+    let best = |portfolio: &[Entry]| {
+        let found = portfolio::best_of(portfolio, &question).unwrap();
+        (found.strategy, found.exhausted)
+    };
+    // What must run counts although it was not finished, what need not does not.
+    let unfinished = [entry(GrowthFromSinks, 0), entry(DepthFromSinks, 0)];
+    assert_eq!(best(&unfinished), (Some(GrowthFromSinks), vec![GrowthFromSinks, DepthFromSinks]));
+    assert_eq!(best(&[entry(LargestSavingFirst, 0)]), (None, vec![LargestSavingFirst]));
+    assert_eq!(best(&[entry(LargestSavingFirst, 100)]), (Some(LargestSavingFirst), vec![]));
+    // Where growth and depth agree, the rest is left out.
+    let agreed =
+        [entry(GrowthFromSinks, 9), entry(DepthFromSinks, 9), entry(LargestSavingFirst, 0)];
+    assert_eq!(best(&agreed), (Some(GrowthFromSinks), vec![]));
+}
+
+#[test]
+fn names_of_strategies_differ() {
+    let names: BTreeSet<_> = PORTFOLIO.iter().map(|entry| entry.strategy.name()).collect();
+    assert_eq!(names.len(), PORTFOLIO.len());
+}
+
+#[test]
+fn what_may_be_left_out_comes_last() {
+    // Whether those that must run agree is known only after them.
+    assert!(PORTFOLIO.is_sorted_by_key(|entry| !entry.must_run));
 }
 
 #[test]
@@ -393,8 +449,8 @@ proptest! {
             (Just(p), prop::collection::vec(any::<bool>(), n))
         })
     ) {
-        let narrow = sinks::grow_from_sinks(&problem, |n| keep[n as usize], usize::MAX).unwrap();
-        let narrow = split::split_oversized(&problem, Partition::from_names(narrow));
+        let narrow = sinks::grow_from_sinks(&problem, |n| keep[n as usize]);
+        let narrow = split::split_oversized(&problem, narrow);
         let plan = plan(&problem, Some(&keep)).unwrap();
         check(&problem, &plan);
         prop_assert!(plan.after <= cost::cost(&problem, &narrow));
@@ -450,9 +506,23 @@ proptest! {
     }
 
     #[test]
-    fn each_order_alone_is_legal(problem in problems(40, 3)) {
-        for order in Order::ALL {
-            let Some(start) = order.start(&problem, None).unwrap() else { continue };
+    fn the_plan_is_that_of_its_strategy(problem in problems(40, 3)) {
+        let plan = plan(&problem, None).unwrap();
+        let question = Question { problem: &problem, strict: None };
+        for entry in PORTFOLIO {
+            let (strategy, must_run) = (entry.strategy, entry.must_run);
+            let alone = portfolio::best_of(&[entry], &question).unwrap();
+            prop_assert!(!must_run || plan.after <= alone.cost);
+            if plan.strategy == Some(strategy) {
+                prop_assert_eq!(&plan.partition, &alone.partition);
+            }
+        }
+        prop_assert_eq!(plan.strategy.is_none(), plan.after == plan.before);
+    }
+
+    #[test]
+    fn each_strategy_alone_is_legal(problem in problems(40, 3)) {
+        for start in starts(&problem).map(|(_, start)| start) {
             let split = split::split_oversized(&problem, start);
             let before = cost::cost(&problem, &split);
             let (partition, _) = improve::improve(&problem, split, u64::MAX).unwrap();
@@ -461,12 +531,13 @@ proptest! {
             let clusters = clusters(&problem, &partition).unwrap();
             let singletons = Partition::singletons(problem.n_nodes());
             let before = cost::cost(&problem, &singletons);
-            check(&problem, &Plan { clusters, before, after, partition });
+            let (strategy, exhausted) = (None, Vec::new());
+            check(&problem, &Plan { clusters, before, after, partition, strategy, exhausted });
         }
     }
 }
 
-/// How often and by how much each order misses the optimum, for the notes of the planner.
+/// How often and by how much each strategy misses the optimum, for the notes of the planner.
 #[test]
 #[ignore = "a measurement: cargo test --release -- --ignored --nocapture gap"]
 fn gap_to_the_optimum() {
@@ -476,23 +547,22 @@ fn gap_to_the_optimum() {
     for _ in 0..3000 {
         let problem = problems(10, 2).new_tree(&mut runner).unwrap().current();
         let best = optimum(&problem);
-        let mut add = |order: String, cost: Cost| {
-            let row = tally.entry(order).or_default();
+        let mut add = |strategy: String, cost: Cost| {
+            let row = tally.entry(strategy).or_default();
             row[0] += 1;
             row[1] += u64::from(cost > best);
             row[2] += cost.kernels - best.kernels;
             row[3] += if cost.kernels == best.kernels { cost.arrays - best.arrays } else { 0 };
         };
         add("portfolio".into(), plan(&problem, None).unwrap().after);
-        for order in Order::ALL {
-            let Some(start) = order.start(&problem, None).unwrap() else { continue };
+        for (strategy, start) in starts(&problem) {
             let split = split::split_oversized(&problem, start);
             let (improved, _) = improve::improve(&problem, split, u64::MAX).unwrap();
-            add(format!("{order:?}"), cost::cost(&problem, &improved));
+            add(strategy.name().into(), cost::cost(&problem, &improved));
         }
     }
-    println!("order: problems, not optimal, kernels too many, arrays too many at equal kernels");
-    for (order, row) in tally {
-        println!("{order}: {row:?}");
+    println!("strategy: problems, not optimal, kernels too many, arrays too many at equal kernels");
+    for (strategy, row) in tally {
+        println!("{strategy}: {row:?}");
     }
 }

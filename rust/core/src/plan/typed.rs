@@ -2,14 +2,13 @@
 //!
 //! # Problem
 //! Within one group, two nodes may share a cluster only if no path between them leaves the group.
+//!
+//! # Approach
 //! The *depth* of a node is the largest number of times that a path leads out of the group and
 //! back into it before it reaches the node. Nodes of one depth can all be merged at once: a path
 //! from one to another through something outside would give the second a greater depth.
 //!
-//! # Source
-//! K. Kennedy and K. S. McKinley, "Maximizing loop parallelism and improving data locality via
-//! loop fusion and distribution", LCPC 1993: greedy typed fusion, linear in the graph. Here the
-//! groups are taken one after the other, the largest first, each on the quotient graph that the
+//! The groups are taken one after the other, the largest first, each on the quotient graph that the
 //! earlier ones left, so that the clusters of *all* groups together stay acyclic (joint cycles,
 //! where each cluster alone is convex, cannot arise). A depth is then cut into its connected
 //! parts: parts of a set that can be contracted are joined by no path that leaves the set, and by
@@ -17,6 +16,14 @@
 //!
 //! Counting depths from the sources or from the sinks gives two different partitions; neither is
 //! always better.
+//!
+//! # Rejected
+//! Depths of all groups at once, on the graph as it was: clusters that are convex each by itself can
+//! make a cycle together.
+//!
+//! # Source
+//! K. Kennedy and K. S. McKinley, "Maximizing loop parallelism and improving data locality via
+//! loop fusion and distribution", LCPC 1993: greedy typed fusion, linear in the graph.
 
 use super::partition::Partition;
 use super::problem::{FusionProblem, NONE};

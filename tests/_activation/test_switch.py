@@ -17,9 +17,10 @@ from pytensor.graph.rewriting.db import RewriteDatabase, RewriteDatabaseQuery
 from pytensor.tensor.rewriting.elemwise import FusionOptimizer
 
 import pytensor_fuse
-from pytensor_fuse._activation import registration
-from pytensor_fuse._activation import rewriter as rewriter_module
-from pytensor_fuse._activation.registration import FusionRewriter, MergeRewriter
+from pytensor_fuse._activation import switch as switch_module
+from pytensor_fuse._activation.passes import fusion
+from pytensor_fuse._activation.passes.fusion import FusionRewriter
+from pytensor_fuse._activation.passes.merging import MergeRewriter, find_merging_passes
 from pytensor_fuse._merging.feature import LazyMergeFeature
 from support.processes import run_python
 
@@ -35,13 +36,13 @@ def _restore():
 def runs(monkeypatch):
     """Return a list that grows by one with every run of our pass."""
     seen = []
-    run = rewriter_module.fuse
+    run = fusion.fuse
 
-    def fuse(fgraph, reason):
+    def fuse(module, fgraph, reason):
         seen.append(reason)
-        return run(fgraph, reason)
+        return run(module, fgraph, reason)
 
-    monkeypatch.setattr(rewriter_module, "fuse", fuse)
+    monkeypatch.setattr(fusion, "fuse", fuse)
     return seen
 
 
@@ -330,7 +331,7 @@ def test_switching_from_several_threads():
         thread.join()
     assert errors == []
     assert not pytensor_fuse.is_enabled()
-    assert len(registration._settings) == 1
+    assert len(switch_module._settings) == 1
     assert contents(optdb["elemwise_fusion"]) == before
 
 
@@ -393,7 +394,7 @@ def test_all_merging_passes_are_switched():
     for on in (True, False, True):
         switch(on)
         assert {type(rewriter) for rewriter in merging_passes().values()} == {kinds[on]}
-        found = {id(rewriter) for rewriter in registration._merging_passes()}
+        found = {id(rewriter) for rewriter in find_merging_passes()}
         assert found == {id(rewriter) for rewriter in merging_passes().values()}
 
 
@@ -508,6 +509,9 @@ def replace(rewriter):
 
 def entries():
     return [(tag, [(id(r), type(r)) for r in rs]) for tag, rs in database.__db__.items()]
+
+def fusion():
+    return [(tag, [r for r in rs if r[1].__name__ == "Other"]) for tag, rs in entries()]
 """
 
 
@@ -516,9 +520,12 @@ def test_an_entry_of_another_package_is_left_alone():
         REPLACING,
         """
         replace(Other())
-        before = entries()
+        before, own = entries(), fusion()
         import pytensor_fuse
         assert not pytensor_fuse.is_enabled()
+        assert fusion() == own
+        # All else is on.
+        assert [name for name, of in pytensor_fuse.status().items() if not of.is_on] == ["fusion"]
         for call in (pytensor_fuse.enable, pytensor_fuse.enabled().__enter__):
             try:
                 call()
@@ -527,8 +534,12 @@ def test_an_entry_of_another_package_is_left_alone():
             else:
                 raise AssertionError
         with pytensor_fuse.enabled(False):
+            assert entries() == before
             pytensor_fuse.disable()
         assert not pytensor_fuse.is_enabled()
+        assert pytensor_fuse.is_enabled("merging")
+        pytensor_fuse.enable(fusion=False)
+        pytensor_fuse.disable()
         assert entries() == before
         """,
     )

@@ -18,8 +18,8 @@ from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.rewriting.elemwise import FusionOptimizer
 
 import pytensor_fuse
-from pytensor_fuse._activation import rewriter as rewriter_module
-from pytensor_fuse._activation.registration import FusionRewriter
+from pytensor_fuse._activation.passes import fusion
+from pytensor_fuse._activation.passes.fusion import FusionRewriter
 
 
 def small_graph():
@@ -111,10 +111,10 @@ def fail(monkeypatch):
     """Return a function that lets the pass fail with an error."""
 
     def fail_with(error):
-        def fuse(fgraph, reason):
+        def fuse(module, fgraph, reason):
             raise error
 
-        monkeypatch.setattr(rewriter_module, "fuse", fuse)
+        monkeypatch.setattr(fusion, "fuse", fuse)
 
     with pytensor_fuse.enabled():
         yield fail_with

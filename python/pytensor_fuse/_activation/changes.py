@@ -1,0 +1,128 @@
+"""All that enabling the package changes in PyTensor: one list.
+
+An entry says which feature it belongs to, what it replaces, the ground that it stands on, and how
+it is applied and undone (a `Patch`). A feature is applied wholly or not at all: if the ground of an
+entry is not as it is known, or an entry cannot be prepared, its feature stays off. Patches are made
+when their feature is first wanted, and that imports what they need.
+
+To add a feature: a name in `pytensor_fuse._startup.features`, entries here, facts in
+`pytensor_fuse._pytensor.facts`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from pytensor_fuse._pytensor import facts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pytensor_fuse._pytensor.ground import Fact
+    from pytensor_fuse._pytensor.patches import Patch
+
+
+@dataclass(frozen=True)
+class Change:
+    """One change in PyTensor.
+
+    Attributes
+    ----------
+    feature
+        The feature that it belongs to.
+    replaces
+        What is replaced, for people.
+    ground
+        What must be as it is known.
+    make
+        Makes the patch that applies and undoes it.
+    """
+
+    feature: str
+    replaces: str
+    ground: tuple[Fact, ...]
+    make: Callable[[], Patch]
+
+
+def _signatures() -> Patch:
+    from pytensor_fuse._identity.exact_constants import exact_signatures
+
+    return exact_signatures()
+
+
+def _merging_passes() -> Patch:
+    from pytensor.graph.rewriting.basic import MergeOptimizer
+
+    from pytensor_fuse._activation.passes.merging import MergeRewriter, find_merging_passes
+    from pytensor_fuse._pytensor.patches import SwitchedClass
+
+    return SwitchedClass(find_merging_passes, {MergeOptimizer: MergeRewriter})
+
+
+def _fusion_pass() -> Patch:
+    from pytensor.tensor.rewriting.elemwise import FusionOptimizer
+
+    from pytensor_fuse._activation.passes.fusion import FusionRewriter, find_fusion
+    from pytensor_fuse._pytensor.patches import SwitchedClass
+
+    return SwitchedClass(find_fusion, {FusionOptimizer: FusionRewriter})
+
+
+def _useless_outputs() -> Patch:
+    from pytensor_fuse._joins.keep_targets import kept_write_targets
+
+    return kept_write_targets()
+
+
+def _join_passes() -> Patch:
+    from pytensor_fuse._activation.passes.joins import listed_passes
+
+    return listed_passes()
+
+
+def _join_pass_class() -> Patch:
+    from pytensor_fuse._activation.passes.joins import switched_pass
+
+    return switched_pass()
+
+
+# In the order in which they are applied.
+CHANGES: Final[tuple[Change, ...]] = (
+    Change(
+        "exact_constants",
+        "the equality of constants' signatures",
+        facts.SIGNATURES,
+        _signatures,
+    ),
+    Change(
+        "merging",
+        "the class of the registered MergeOptimizer passes",
+        (*facts.DATABASES, *facts.MERGING, *facts.EDITS),
+        _merging_passes,
+    ),
+    Change(
+        "fusion",
+        "the class of the registered pass composite_elemwise_fusion",
+        (*facts.DATABASES, *facts.FUSION, *facts.EDITS, *facts.KERNELS),
+        _fusion_pass,
+    ),
+    Change(
+        "joins",
+        "nothing: the passes join_buffer_elimination and join_buffer_reuse come to optdb",
+        (*facts.DATABASES, *facts.ENTRIES, *facts.JOINS),
+        _join_passes,
+    ),
+    Change(
+        "joins",
+        "nothing: those who hold the pass join_buffer_elimination follow",
+        (),
+        _join_pass_class,
+    ),
+    Change(
+        "joins",
+        "the rewriter local_useless_composite_outputs, for kernels that work in place",
+        facts.USELESS_OUTPUTS,
+        _useless_outputs,
+    ),
+)

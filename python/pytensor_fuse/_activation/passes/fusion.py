@@ -1,0 +1,126 @@
+"""PyTensor's fusion pass, done by this package."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, SupportsIndex
+
+import pytensor
+from pytensor.tensor.rewriting.elemwise import FusionOptimizer
+
+from pytensor_fuse._activation.withdrawal import load
+from pytensor_fuse._core import __version__
+from pytensor_fuse._errors import FusionError, RegistrationError
+from pytensor_fuse._pytensor.databases import FUSION_ENTRY, FUSION_SEQUENCE, registered_fusion
+from pytensor_fuse._pytensor.profiles import Clock
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from pytensor.graph.fg import FunctionGraph
+
+ISSUES = "https://github.com/pytensor-fuse/pytensor-fuse/issues"
+
+
+class FusionRewriter(FusionOptimizer):
+    """PyTensor's fusion pass, done by this package.
+
+    It differs from its base class in what `apply` runs, and has no state of its own: an instance of
+    the one can become an instance of the other.
+    """
+
+    def apply(self, fgraph: FunctionGraph) -> tuple[Any, ...]:
+        """Fuse the Elemwise nodes of ``fgraph``, and return the profile of that.
+
+        Where the mode merges equal nodes, those are merged first, so that no two kernels compute
+        the same thing: a comparison of whole kernels would no longer show it.
+
+        Returns
+        -------
+        tuple
+            What PyTensor's own pass returns: the rewriter itself, the kernels made, the nodes
+            replaced, the replacements that were inconsistent (none), the seconds spent validating
+            and in the callbacks of features, in all and each, if the graph is profiled, and the
+            seconds spent sorting (unknown).
+
+        Raises
+        ------
+        FusionError
+            If the pass failed. ``fgraph`` is then as it was, but merged. PyTensor logs the error
+            and compiles on, or raises it, as its option ``on_opt_error`` says.
+        Exception
+            What a feature of ``fgraph`` raises while equal nodes are merged.
+        """
+        fusion = load("fusion", "pytensor_fuse._fusion.fuse")
+        if fusion is None:
+            # Its class has been given back.
+            return FusionOptimizer.apply(self, fgraph)  # type: ignore[no-any-return]
+        clock = Clock(fgraph)
+        merging = load("merging", "pytensor_fuse._merging.feature")
+        if merging is not None:
+            merging.merge_if_attached(fgraph)
+        try:
+            n_kernels, n_replaced = fuse(fusion, fgraph, type(self).__name__)
+        except BaseException as error:
+            if not _is_failure(error):
+                raise
+            raise FusionError(_request_for_report(fgraph, error)) from error
+        return self, n_kernels, n_replaced, 0, *clock.times(), -1
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> str | tuple[Any, ...]:
+        # A copy of the registered pass, in this process or another, is the pass registered there:
+        # it follows `enable` and `disable`.
+        if self is registered_fusion():
+            return registered_fusion, ()
+        return super().__reduce_ex__(protocol)
+
+
+# PyTensor's databases keep a rewriter under the name of its class, and look for it there when it is
+# replaced; profiles and summaries print it.
+FusionRewriter.__name__ = FusionOptimizer.__name__
+
+
+def fuse(fusion: ModuleType, fgraph: FunctionGraph, reason: str) -> tuple[int, int]:
+    """Run the pass on ``fgraph``; see `pytensor_fuse._fusion.fuse`."""
+    done: tuple[int, int] = fusion.fuse(fgraph, reason)
+    return done
+
+
+def find_fusion() -> list[object]:
+    """Return the registered fusion pass.
+
+    Raises
+    ------
+    RegistrationError
+        If it is not PyTensor's own, because another package has replaced or removed it.
+    """
+    rewriter = registered_fusion()
+    if rewriter is None:
+        raise RegistrationError(
+            f"PyTensor has no fusion pass {FUSION_ENTRY!r} in its sequence {FUSION_SEQUENCE!r}, so "
+            "there is nothing that pytensor_fuse could take the place of; find what removed it"
+        )
+    kind = type(rewriter)
+    if kind is not FusionOptimizer and kind is not FusionRewriter:
+        raise RegistrationError(
+            f"PyTensor's fusion pass {FUSION_ENTRY!r} is a {kind.__module__}.{kind.__qualname__}, "
+            "not its own: another package has replaced it. pytensor_fuse leaves it alone; to use "
+            "pytensor_fuse, do without that package"
+        )
+    return [rewriter]
+
+
+def _is_failure(error: BaseException) -> bool:
+    # A panic in Rust is not an Exception, so that Python code does not swallow it by accident; it
+    # would end the compile.
+    return isinstance(error, Exception) or type(error).__name__ == "PanicException"
+
+
+def _request_for_report(fgraph: FunctionGraph, error: BaseException) -> str:
+    return (
+        f"pytensor_fuse could not fuse a graph of {len(fgraph.apply_nodes)} nodes, "
+        f"{len(fgraph.inputs)} inputs and {len(fgraph.outputs)} outputs "
+        f"({type(error).__name__}: {error}). Its Elemwise nodes are as they were, unfused. "
+        f"Please report this, with a program that shows it, at {ISSUES} "
+        f"(pytensor_fuse {__version__}, PyTensor {pytensor.__version__}). "
+        "Until then, PYTENSOR_FUSE=0 or pytensor_fuse.disable() uses PyTensor's own fusion."
+    )

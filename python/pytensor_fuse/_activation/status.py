@@ -1,0 +1,60 @@
+"""What is on, and why the rest is not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class FeatureStatus:
+    """Whether a feature is on.
+
+    Attributes
+    ----------
+    name
+        As `enable` takes it.
+    title
+        What it does.
+    is_wanted
+        Whether it has been switched on.
+    is_on
+        Whether PyTensor works with it.
+    reason
+        Why it is not on although it is wanted; None if there is no such reason.
+    replaces
+        What it replaces in PyTensor while it is on.
+    """
+
+    name: str
+    title: str
+    is_wanted: bool
+    is_on: bool
+    reason: str | None
+    replaces: tuple[str, ...]
+
+    def __str__(self) -> str:
+        state = "on" if self.is_on else "off"
+        why = f"\n    {self.reason}" if self.is_wanted and self.reason is not None else ""
+        return f"{self.name:<16} {state:<4} {self.title}{why}"
+
+
+class Status(Mapping[str, FeatureStatus]):
+    """The features by name, in the order in which they are switched on; prints as a table."""
+
+    def __init__(self, features: Iterable[FeatureStatus]) -> None:
+        self._features = {feature.name: feature for feature in features}
+
+    def __getitem__(self, name: str) -> FeatureStatus:
+        return self._features[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._features)
+
+    def __len__(self) -> int:
+        return len(self._features)
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.values()))
+
+    __repr__ = __str__

@@ -1,0 +1,349 @@
+"""Switching features on and off: for good, or for a block.
+
+The registered rewriters stay the same objects; their classes change. PyTensor's rewrite databases,
+and every query of them that someone has kept (a `SequentialGraphRewriter`, however nested), hold
+those objects, so all follow, those made before the switch as well as those made after it. Undoing
+it leaves nothing behind: names, tags, their order and the position are never touched. Between the
+assignments another thread may compile with some passes switched; it gets a correct result, since
+each pass of the one kind works with the others of either kind.
+
+The alternatives fall short. `register(..., overwrite_existing=True)` does not reach kept queries,
+moves the entry to the end of each of its tags (the order of which decides the order of rewriters in
+a database without positions), and is several steps, between which another thread's query finds no
+fusion at all. Patching `FusionOptimizer.apply` would also change rewriters that users made
+themselves, and subclasses.
+
+The switches are of the process. `enable` and `disable` set them; ``with enabled(...)`` blocks nest,
+also across threads: the latest block that is still open decides, and within a block `enable` and
+`disable` hold until its end.
+"""
+
+from __future__ import annotations
+
+import threading
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from pytensor_fuse._activation import withdrawal
+from pytensor_fuse._activation.changes import CHANGES
+from pytensor_fuse._activation.status import FeatureStatus, Status
+from pytensor_fuse._errors import RegistrationError
+from pytensor_fuse._forks import hold_in_forks
+from pytensor_fuse._pytensor.ground import mismatches
+from pytensor_fuse._startup import waiting
+from pytensor_fuse._startup.features import FEATURES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from pytensor_fuse._pytensor.patches import Patch
+
+
+@dataclass(eq=False)
+class _Setting:
+    wanted: frozenset[str]
+
+
+class _Feature:
+    """A feature's changes, and whether they are made."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.is_on = False
+        # Why it cannot be on, if that is known.
+        self.reason: str | None = None
+        self._changes = [change for change in CHANGES if change.feature == name]
+        self._patches: list[Patch] | None = None
+
+    def prepare(self) -> None:
+        """Check the ground, and find what is to change; nothing is changed.
+
+        Raises
+        ------
+        RegistrationError
+            If another package has changed what this would.
+        """
+        self.reason = None
+        if self._patches is None:
+            facts = dict.fromkeys(fact for change in self._changes for fact in change.ground)
+            found = mismatches(facts)
+            if found:
+                self.reason = "; ".join(found)
+                return
+        try:
+            if self._patches is None:
+                self._patches = [change.make() for change in self._changes]
+            for patch in self._patches:
+                patch.prepare()
+        except RegistrationError as error:
+            self.reason = str(error)
+            raise
+        except Exception as error:  # Whatever a future PyTensor makes of what we look for.
+            self._fail(error)
+
+    def switch(self, on: bool) -> None:
+        """Apply all changes, or undo all: also if one of them fails."""
+        patches = self._patches or ()
+        on = on and self.reason is None and bool(patches)
+        if not on:
+            for patch in reversed(patches):
+                patch.undo()
+            self.is_on = False
+            return
+        try:
+            for patch in patches:
+                patch.apply()
+            self.is_on = True
+        except Exception as error:
+            self._fail(error)
+            self.is_on = False
+            for patch in reversed(patches):
+                with suppress(Exception):
+                    patch.undo()
+
+    def holds(self) -> bool:
+        """Whether the changes are made, and no one has replaced since what they have changed."""
+        return self.is_on and all(patch.holds() for patch in self._patches or ())
+
+    def _fail(self, error: Exception) -> None:
+        self.reason = f"{type(error).__name__}: {error}"
+
+
+# Guards what follows.
+_lock = threading.RLock()
+# The setting outside any `with enabled(...)`, then those of the open blocks. The last one decides.
+_settings = [_Setting(frozenset())]
+_features: Final = {name: _Feature(name) for name in FEATURES}
+
+# Another thread must not be halfway through a switch when the process forks.
+hold_in_forks(_lock)
+
+
+def enable(
+    *,
+    fusion: bool = True,
+    merging: bool = True,
+    joins: bool = True,
+    exact_constants: bool = True,
+) -> None:
+    """Let PyTensor work with this package, in every mode that does what it is about.
+
+    Holds for `Mode` objects, models and rewriters that were made before, too. Calling it again
+    changes nothing.
+
+    Parameters
+    ----------
+    fusion, merging, joins, exact_constants
+        The features that are on afterwards. Those that are not go off: ``enable(joins=False)``
+        leaves joins to PyTensor.
+
+    Raises
+    ------
+    RegistrationError
+        If fusion is wanted, and PyTensor's fusion pass is not its own, because another package has
+        replaced or removed it. Nothing is changed.
+    TypeError
+        If a feature is given something else than True or False.
+
+    Warns
+    -----
+    RuntimeWarning
+        Once for each feature that stays off, because this PyTensor is not as it knows it.
+    """
+    wanted = _given(fusion=fusion, merging=merging, joins=joins, exact_constants=exact_constants)
+    with _lock:
+        _prepare(wanted)
+        _settings[-1].wanted = wanted
+        _switch()
+
+
+def disable(
+    *,
+    fusion: bool = True,
+    merging: bool = True,
+    joins: bool = True,
+    exact_constants: bool = True,
+) -> None:
+    """Give PyTensor its own passes back, exactly as they were.
+
+    Holds for `Mode` objects, models and rewriters that were made before, too. Calling it again
+    changes nothing.
+
+    Parameters
+    ----------
+    fusion, merging, joins, exact_constants
+        The features that go off. The others stay as they are.
+
+    Raises
+    ------
+    TypeError
+        If a feature is given something else than True or False.
+    """
+    gone = _given(fusion=fusion, merging=merging, joins=joins, exact_constants=exact_constants)
+    with _lock:
+        _settings[-1].wanted -= gone
+        _switch()
+
+
+def is_enabled(feature: str = "fusion") -> bool:
+    """Whether PyTensor works with a feature of this package.
+
+    Parameters
+    ----------
+    feature
+        ``"fusion"``, ``"merging"``, ``"joins"`` or ``"exact_constants"``.
+
+    Raises
+    ------
+    ValueError
+        If there is no such feature.
+    """
+    if feature not in FEATURES:
+        raise ValueError(f"no feature is called {feature!r}; there are {', '.join(FEATURES)}")
+    with _lock:
+        return _features[feature].holds()
+
+
+@contextmanager
+def enabled(
+    flag: bool = True,
+    *,
+    fusion: bool = True,
+    merging: bool = True,
+    joins: bool = True,
+    exact_constants: bool = True,
+) -> Iterator[None]:
+    """Switch features on (or off, if ``flag`` is false) for a block or a function.
+
+    The state before is restored at the end, also after an exception. The switches are of the whole
+    process: other threads see them.
+
+    Parameters
+    ----------
+    flag
+        Whether to do as `enable` does, or as `disable`.
+    fusion, merging, joins, exact_constants
+        As `enable` and `disable` take them.
+
+    Raises
+    ------
+    RegistrationError, TypeError
+        As `enable` does.
+
+    Examples
+    --------
+    >>> import pytensor_fuse
+    >>> with pytensor_fuse.enabled(False):
+    ...     pytensor_fuse.is_enabled()
+    False
+    >>> with pytensor_fuse.enabled(joins=False):
+    ...     pytensor_fuse.is_enabled(), pytensor_fuse.is_enabled("joins")
+    (True, False)
+    """
+    given = _given(fusion=fusion, merging=merging, joins=joins, exact_constants=exact_constants)
+    with _lock:
+        if flag:
+            _prepare(given)
+        setting = _Setting(given if flag else _settings[-1].wanted - given)
+        _settings.append(setting)
+        _switch()
+    try:
+        yield
+    finally:
+        with _lock:
+            # Not always the last one: blocks in different threads may overlap.
+            _settings.remove(setting)
+            _switch()
+
+
+def status() -> Status:
+    """Return which features are on, and why the others are not.
+
+    Returns
+    -------
+    Status
+        A mapping from the name of each feature to its `FeatureStatus`; prints as a table.
+
+    Examples
+    --------
+    >>> import pytensor_fuse
+    >>> pytensor_fuse.status()["fusion"].is_on
+    True
+    """
+    with _lock:
+        wanted = _settings[-1].wanted
+        return Status(
+            FeatureStatus(
+                name,
+                FEATURES[name],
+                name in wanted,
+                feature.holds(),
+                feature.reason,
+                tuple(change.replaces for change in CHANGES if change.feature == name),
+            )
+            for name, feature in _features.items()
+        )
+
+
+def settle(wanted: Iterable[str]) -> None:
+    """Have just these features on where no caller could handle an error: warn instead."""
+    names = frozenset(wanted) & frozenset(FEATURES)
+    with _lock:
+        _prepare(names, may_raise=False)
+        _settings[-1].wanted = names
+        _switch()
+
+
+def wanted_now() -> frozenset[str]:
+    """Return the features that the setting that decides wants on."""
+    return _settings[-1].wanted
+
+
+def _given(**features: bool) -> frozenset[str]:
+    for name, value in features.items():
+        if not isinstance(value, bool):
+            raise TypeError(f"{name} must be True or False, not {value!r}")
+    return frozenset(name for name, value in features.items() if value)
+
+
+def _prepare(wanted: frozenset[str], *, may_raise: bool = True) -> None:
+    """Prepare features, and warn of those that do not fit, those of one reason together."""
+    why: dict[str, list[str]] = {}
+    replaced: RegistrationError | None = None
+    for name, feature in _features.items():
+        if name not in wanted:
+            continue
+        try:
+            feature.prepare()
+        except RegistrationError as error:
+            replaced = error
+            continue
+        if feature.reason is not None:
+            why.setdefault(feature.reason, []).append(name)
+    if replaced is not None:
+        if may_raise:
+            raise replaced
+        withdrawal.say_replaced(str(replaced))
+    for reason, names in why.items():
+        withdrawal.say(names, reason)
+
+
+def _switch() -> None:
+    """Put the setting that decides into effect."""
+    wanted = _settings[-1].wanted
+    for name, feature in _features.items():
+        could = feature.reason is None
+        feature.switch(name in wanted)
+        if could and feature.reason is not None:
+            withdrawal.say([name], feature.reason)
+
+
+def _withdraw(name: str, reason: str) -> None:
+    with _lock:
+        _features[name].reason = reason
+        _switch()
+
+
+withdrawal.on_withdrawal(_withdraw)
+settle(waiting.wanted())

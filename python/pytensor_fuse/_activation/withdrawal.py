@@ -1,0 +1,69 @@
+"""Features that turn out not to work in this PyTensor: each is said once, and stays off."""
+
+from __future__ import annotations
+
+import warnings
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from types import ModuleType
+
+_said: set[tuple[str, str]] = set()
+_listeners: list[Callable[[str, str], object]] = []
+
+
+def on_withdrawal(listener: Callable[[str, str], object]) -> None:
+    """Have ``listener`` called with the name of each feature that is withdrawn, and the reason."""
+    _listeners.append(listener)
+
+
+def load(feature: str, module: str) -> ModuleType | None:
+    """Import what a feature does its work with, when it first has any.
+
+    A program that compiles nothing does not pay for that. Where it cannot be imported, because
+    PyTensor has moved something, the feature is withdrawn.
+
+    Returns
+    -------
+    module or None
+        None if it cannot be imported: PyTensor's own is to do the work.
+    """
+    try:
+        return import_module(module)
+    except Exception as error:  # Whatever a future PyTensor makes of what we import.
+        reason = f"{module} cannot be loaded: {type(error).__name__}: {error}"
+        for listener in _listeners:
+            listener(feature, reason)
+        say([feature], reason)
+        return None
+
+
+def say(features: Iterable[str], reason: str) -> None:
+    """Warn that features are off, unless that was said before."""
+    new = [feature for feature in features if (feature, reason) not in _said]
+    if not new:
+        return
+    _said.update((feature, reason) for feature in new)
+    _warn(
+        f"pytensor_fuse leaves {' and '.join(new)} to PyTensor{_version()}, which is not as it "
+        f"knows it: {reason}. Everything else works; pytensor_fuse.status() shows what is on, and "
+        "a newer pytensor_fuse may know this PyTensor"
+    )
+
+
+def say_replaced(reason: str) -> None:
+    """Warn that another package has replaced what a feature would, unless that was said before."""
+    if ("", reason) not in _said:
+        _said.add(("", reason))
+        _warn(reason)
+
+
+def _warn(text: str) -> None:
+    warnings.warn(text, RuntimeWarning, stacklevel=2)
+
+
+def _version() -> str:
+    version = getattr(import_module("pytensor"), "__version__", None)
+    return "" if version is None else f" {version}"

@@ -1,0 +1,118 @@
+"""PyTensor's databases of rewriters: what is registered where, and entries that come and go."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from pytensor.compile.mode import optdb
+from pytensor.graph.rewriting.db import RewriteDatabase
+from pytensor.misc.ordered_set import OrderedSet
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pytensor.compile.mode import Mode
+    from pytensor.graph.rewriting.basic import GraphRewriter
+
+FUSION_SEQUENCE: Final = "elemwise_fusion"
+FUSION_ENTRY: Final = "composite_elemwise_fusion"
+
+
+def registered_fusion() -> object | None:
+    """Return what PyTensor has registered as its fusion pass, or None."""
+    # Asking a database for a name that it does not have would add the name to it.
+    if FUSION_SEQUENCE not in optdb or FUSION_ENTRY not in optdb[FUSION_SEQUENCE]:
+        return None
+    rewriter: object = optdb[FUSION_SEQUENCE][FUSION_ENTRY]
+    return rewriter
+
+
+def rewriters_before_fusion(mode: Mode) -> GraphRewriter:
+    """Return what ``mode`` does to a graph before it comes to the fusion pass."""
+    query = copy.copy(mode._optimizer)
+    query.position_cutoff = optdb.__position__[FUSION_SEQUENCE]
+    rewriter: GraphRewriter = optdb.query(query)
+    return rewriter
+
+
+def registered_rewriters() -> Iterator[object]:
+    """Find all rewriters in `optdb` and the databases in it, each once, in order."""
+    pending: list[RewriteDatabase] = [optdb]
+    known = {id(optdb)}
+    while pending:
+        # A query in another thread may add a tag.
+        for rewriters in list(vars(pending.pop())["__db__"].values()):
+            for rewriter in rewriters:
+                if id(rewriter) in known:
+                    continue
+                known.add(id(rewriter))
+                if isinstance(rewriter, RewriteDatabase):
+                    pending.append(rewriter)
+                else:
+                    yield rewriter
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A rewriter to be registered in `optdb`.
+
+    Attributes
+    ----------
+    rewriter
+        With its name.
+    position
+        Where it runs among the others.
+    tags
+        What asks for it, beside its name.
+    """
+
+    rewriter: Any
+    position: float
+    tags: tuple[str, ...]
+
+
+class ListedRewriters:
+    """A patch that registers rewriters of ours, and removes every trace of them.
+
+    Its own `register` fails if a query has named the rewriter before, and nothing of it removes an
+    entry. Sets and dicts are replaced, not changed, as another thread may be in the middle of a
+    query.
+    """
+
+    def __init__(self, entries: Sequence[Entry]) -> None:
+        self._entries = tuple(entries)
+
+    def prepare(self) -> None:
+        """Do nothing: there is nothing to find."""
+
+    def apply(self) -> None:
+        """Register them, in their order."""
+        self._list(True)
+
+    def undo(self) -> None:
+        """Remove them."""
+        self._list(False)
+
+    def holds(self) -> bool:
+        """Whether they are registered."""
+        return all(entry.rewriter.name in optdb._names for entry in self._entries)
+
+    def _list(self, on: bool) -> None:
+        tags = vars(optdb)["__db__"]
+        for entry in self._entries:
+            rewriter, name = entry.rewriter, entry.rewriter.name
+            if on == (name in optdb._names):
+                continue
+            others = {key: place for key, place in optdb.__position__.items() if key != name}
+            optdb.__position__ = {**others, name: entry.position} if on else others
+            optdb._names = optdb._names | {name} if on else optdb._names - {name}
+            for key in (name, *entry.tags):
+                rewriters = OrderedSet(r for r in tags.get(key, ()) if r is not rewriter)
+                if on:
+                    rewriters.add(rewriter)
+                if rewriters:
+                    tags[key] = rewriters
+                else:
+                    del tags[key]

@@ -1,0 +1,98 @@
+"""What the features stand on: PyTensor's private parts, and functions that are done anew.
+
+Signatures and fingerprints were read from every release from 3.0.0 to 3.3.7. A release in which one
+of these differs is not known to work with a feature that names it; that feature then stays off.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pytensor_fuse._pytensor.ground import Does, Fact, Has, Keeps, Takes
+
+_OPTDB: Final = "pytensor.compile.mode:optdb"
+_GRAPH: Final = "pytensor.graph.fg:FunctionGraph"
+_FEATURE: Final = "pytensor.graph.features:Feature"
+_MERGE_FEATURE: Final = "pytensor.graph.rewriting.basic:MergeFeature"
+
+# How databases keep their entries.
+DATABASES: Final[tuple[Fact, ...]] = (Has(_OPTDB, "__db__"), Has(_OPTDB, "__position__"))
+
+# The same, for those who add entries.
+ENTRIES: Final[tuple[Fact, ...]] = (
+    Has(_OPTDB, "_names"),
+    Does(
+        "pytensor.graph.rewriting.db:RewriteDatabase.register",
+        ("3575b3ca",),
+    ),
+)
+
+# `_pytensor.edits` edits graphs as these do, in one step.
+EDITS: Final[tuple[Fact, ...]] = (
+    Keeps(_GRAPH, "_features"),
+    Keeps(_GRAPH, "execute_callbacks_time"),
+    Keeps(_GRAPH, "execute_callbacks_times"),
+    Has(_FEATURE, "_feature_callbacks"),
+    Does(f"{_GRAPH}.execute_callbacks", ("4797b37f",)),
+    Does(f"{_GRAPH}.import_node", ("ffc4fd98",)),
+    Does(f"{_GRAPH}.add_client", ("3804b3e9",)),
+    Does(f"{_GRAPH}.remove_client", ("2610d604",)),
+    Does(f"{_GRAPH}.change_node_input", ("01820cb0",)),
+    Does(f"{_GRAPH}.replace", ("d9821cf9",)),
+    Takes(f"{_FEATURE}.on_import", ("self, fgraph, node, reason",)),
+    Takes(f"{_FEATURE}.on_change_input", ("self, fgraph, node, i, var, new_var, reason",)),
+    Takes(f"{_FEATURE}.on_prune", ("self, fgraph, node, reason",)),
+)
+
+# `_pytensor.composites` makes Composites from their parts.
+KERNELS: Final[tuple[Fact, ...]] = (
+    Takes(
+        "pytensor.graph.basic:FrozenApply.__new__",
+        ("cls, op, inputs, output_types", "cls, op, inputs, output_types, topo_idx"),
+    ),
+    Takes(
+        "pytensor.graph.fg:FrozenFunctionGraph.__init__",
+        ("self, inputs, outputs", "self, inputs, toposort, output_nodes"),
+    ),
+    Does("pytensor.scalar.basic:Composite.__init__", ("f8c26887", "3b0235ac")),
+    Does("pytensor.scalar.basic:ScalarInnerGraphOp.__init__", ("9d740bac",)),
+    Does("pytensor.scalar.basic:ScalarInnerGraphOp.__getstate__", ("d2c3e67f",)),
+    Does("pytensor.scalar.basic:ScalarInnerGraphOp.__setstate__", ("400b050e",)),
+)
+
+FUSION: Final[tuple[Fact, ...]] = (
+    Takes("pytensor.tensor.rewriting.elemwise:FusionOptimizer.apply", ("self, fgraph",)),
+    Takes("pytensor.tensor.rewriting.elemwise:elemwise_max_operands_fct", ("node",)),
+    Does(f"{_GRAPH}.orderings", ("06bff153",)),
+)
+
+MERGING: Final[tuple[Fact, ...]] = (
+    Takes("pytensor.graph.rewriting.basic:MergeOptimizer.apply", ("self, fgraph",)),
+    Does("pytensor.graph.rewriting.basic:MergeOptimizer.add_requirements", ("0d8a9aa2",)),
+    Does(f"{_MERGE_FEATURE}.on_attach", ("6ec92034",)),
+    Does(f"{_MERGE_FEATURE}.on_import", ("bdabd88e",)),
+    Does(f"{_MERGE_FEATURE}.on_change_input", ("16ce97a4",)),
+    Does(f"{_MERGE_FEATURE}.process_node", ("8cb73856",)),
+    Keeps("pytensor.graph.destroyhandler:DestroyHandler", "_destroying_apps"),
+)
+
+SIGNATURES: Final[tuple[Fact, ...]] = (
+    Does("pytensor.scalar.basic:ScalarConstantSignature.__eq__", ("3866b268",)),
+    Does("pytensor.tensor.variable:TensorConstantSignature.__eq__", ("176e58a8",)),
+)
+
+JOINS: Final[tuple[Fact, ...]] = (
+    Keeps("pytensor.tensor.rewriting.elemwise:InplaceElemwiseOptimizer", "_get_protected_inputs"),
+    Keeps(_GRAPH, "_features"),
+    Takes(
+        "pytensor.tensor.elemwise:Elemwise._c_all", ("self, node, nodename, inames, onames, sub",)
+    ),
+)
+
+USELESS_OUTPUTS: Final[tuple[Fact, ...]] = (
+    Does("pytensor.tensor.rewriting.elemwise:local_useless_composite_outputs.fn", ("350c6894",)),
+    Takes(
+        "pytensor.graph.rewriting.basic:FromFunctionNodeRewriter.transform",
+        ("self, fgraph, node, enforce_tracks",),
+    ),
+)

@@ -1,0 +1,39 @@
+"""Facts about Elemwise ops that Numba has wrapped into an inner graph, as in PyTensor 3.3."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pytensor.graph.basic import Apply, Variable
+
+
+def is_fused_elemwise(op: object) -> bool:
+    """Whether ``op`` is an Elemwise wrapped into an inner graph, as Numba has them in 3.3.
+
+    It may index and reduce in its loop, or take and give numbers that are no arrays.
+    """
+    return type(op).__name__ in ("FusedElemwise", "ScalarizedElemwise")
+
+
+def indexes(op: object) -> bool:
+    """Whether such an Elemwise indexes or reduces."""
+    return type(op).__name__ == "FusedElemwise"
+
+
+def index_inputs(node: Apply[Any]) -> list[Variable[Any, Any]]:
+    """Return the arrays of indices that such an Elemwise reads.
+
+    Its inputs are those of the Elemwise, the indices, and what it assigns to.
+    """
+    op: Any = node.op
+    n_indices = len(getattr(op, "indexed_inputs", ()))
+    n_targets = sum(entry is not None for entry in getattr(op, "indexed_outputs", ()))
+    first = len(node.inputs) - n_indices - n_targets
+    return list(node.inputs[first : first + n_indices])
+
+
+def indexed_outputs(op: Any) -> dict[int, str]:
+    """Return how such an Elemwise assigns, by output: ``"inc"`` or ``"set"``."""
+    entries = getattr(op, "indexed_outputs", ())
+    return {i: mode for sources, _, mode in filter(None, entries) for i in sources}

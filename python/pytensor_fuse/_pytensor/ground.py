@@ -1,0 +1,190 @@
+"""The ground that the package stands on: what it takes for granted of PyTensor, fact by fact.
+
+A fact names a place in PyTensor, as in ``"pytensor.graph.fg:FunctionGraph.replace"``, and what is
+known of it. Facts are data: stating one imports nothing, and asking one imports its module.
+"""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass
+from functools import reduce
+from importlib import import_module
+from types import CodeType
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+
+class Fact(Protocol):
+    """Something known of PyTensor."""
+
+    @property
+    def place(self) -> str:
+        """Where: a module, a colon, and a dotted path in it."""
+
+    def mismatch(self) -> str | None:
+        """Say what is not as it is known; None if all is."""
+
+
+@dataclass(frozen=True)
+class Has:
+    """An object has an attribute.
+
+    Attributes
+    ----------
+    place
+        The object: a module, a class, an instance.
+    name
+        Of the attribute.
+    """
+
+    place: str
+    name: str
+
+    def mismatch(self) -> str | None:
+        """Say that the attribute is not there; None if it is."""
+        return None if hasattr(find(self.place), self.name) else f"{self.place} has no {self.name}"
+
+
+@dataclass(frozen=True)
+class Keeps:
+    """The instances of a class keep something in an attribute, which its methods set or read.
+
+    Attributes
+    ----------
+    place
+        The class.
+    name
+        Of the attribute.
+    """
+
+    place: str
+    name: str
+
+    def mismatch(self) -> str | None:
+        """Say that no method knows the attribute; None if one does."""
+        kind: Any = find(self.place)
+        functions = (function for base in kind.__mro__ for function in _functions(vars(base)))
+        known = self.name in kind.__dict__ or any(
+            self.name in names_in(function.__code__) for function in functions
+        )
+        return None if known else f"a {self.place} has no {self.name}"
+
+
+@dataclass(frozen=True)
+class Takes:
+    """A function takes these parameters.
+
+    Attributes
+    ----------
+    place
+        The function.
+    known
+        Its parameters as one text, ``"self, fgraph, *args"``; several where versions differ.
+    """
+
+    place: str
+    known: tuple[str, ...]
+
+    def mismatch(self) -> str | None:
+        """Say what the function takes; None if it is what is known."""
+        found = parameters(find(self.place))
+        return None if found in self.known else f"{self.place} takes ({found})"
+
+
+@dataclass(frozen=True)
+class Does:
+    """A function does what it did: part of it is done by this package in its own way.
+
+    Attributes
+    ----------
+    place
+        The function.
+    known
+        Its fingerprints in the versions of PyTensor that were read.
+    """
+
+    place: str
+    known: tuple[str, ...]
+
+    def mismatch(self) -> str | None:
+        """Say that the function has been rewritten; None if it has not."""
+        found = fingerprint(find(self.place))
+        return None if found in self.known else f"{self.place} is another ({found})"
+
+
+def find(place: str) -> object:
+    """Return what is at a place.
+
+    Raises
+    ------
+    ImportError, AttributeError
+        If there is no such place.
+    """
+    module, _, path = place.partition(":")
+    return reduce(getattr, path.split(".") if path else (), import_module(module))
+
+
+def mismatches(facts: Iterable[Fact]) -> list[str]:
+    """Say of each fact that does not hold what is so instead; of one that cannot be asked, why."""
+    found = []
+    for fact in facts:
+        try:
+            mismatch = fact.mismatch()
+        except Exception as error:  # Whatever is in that place now may fail in whatever way.
+            mismatch = f"{fact.place} cannot be asked: {type(error).__name__}: {error}"
+        if mismatch is not None:
+            found.append(mismatch)
+    return found
+
+
+def parameters(function: object) -> str:
+    """Return the names of the parameters of a Python function, as one text."""
+    plain = _plain(function)
+    code = plain.__code__
+    n_named = code.co_argcount + code.co_kwonlyargcount
+    named = list(code.co_varnames[:n_named])
+    rest = list(code.co_varnames[n_named:])
+    if code.co_flags & 4:
+        named.insert(code.co_argcount, f"*{rest.pop(0)}")
+    elif code.co_kwonlyargcount:
+        named.insert(code.co_argcount, "*")
+    if code.co_flags & 8:
+        named.append(f"**{rest.pop(0)}")
+    return ", ".join(named)
+
+
+def fingerprint(function: object) -> str:
+    """Return what tells a function from one that does something else: the names that it uses.
+
+    These are the attributes and globals in its code and in the functions within. They are the same
+    for every version of Python, and stay when comments, texts and the names of locals change.
+    """
+    names = " ".join(sorted(names_in(_plain(function).__code__)))
+    return f"{zlib.crc32(names.encode()):08x}"
+
+
+def names_in(code: CodeType) -> set[str]:
+    """Return the attributes and globals that a piece of code uses."""
+    names = set(code.co_names)
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            names |= names_in(constant)
+    return names
+
+
+def _plain(function: object) -> Any:
+    """Return the Python function in a method, or in what wraps it."""
+    function = getattr(function, "__func__", function)
+    if not hasattr(function, "__code__"):
+        raise TypeError(f"{function!r} is no Python function")
+    return function
+
+
+def _functions(attributes: Any) -> Iterator[Any]:
+    for value in attributes.values():
+        function = getattr(value, "fget", None) or getattr(value, "__func__", value)
+        if hasattr(function, "__code__"):
+            yield function

@@ -1,0 +1,93 @@
+"""Facts about PyTensor's ops on arrays that have not one class or one signature in all versions."""
+
+from __future__ import annotations
+
+import inspect
+from functools import wraps
+from typing import TYPE_CHECKING, Any
+
+from pytensor.graph.basic import Constant
+from pytensor.tensor.basic import Join
+from pytensor.tensor.shape import Shape_i
+from pytensor.tensor.subtensor import AdvancedIncSubtensor, AdvancedSubtensor, IncSubtensor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pytensor.graph.basic import Apply, Variable
+
+_GIVES_GRAPH = "fgraph" in inspect.signature(Shape_i.infer_shape).parameters
+
+
+def is_join(node: Apply[Any]) -> bool:
+    """Whether ``node`` is a Join, of PyTensor's own class."""
+    return type(node.op) is Join
+
+
+def join_operands(node: Apply[Any]) -> tuple[int | None, list[Variable[Any, Any]]]:
+    """Return the axis of a Join, or None if that is computed, and what it joins.
+
+    The axis is a property of the op in 3.3, an input in 3.0.
+    """
+    axis = getattr(node.op, "axis", None)
+    if axis is not None:
+        return int(axis), list(node.inputs)
+    first, *operands = node.inputs
+    if not isinstance(first, Constant):
+        return None, operands
+    return int(first.data) % node.outputs[0].type.ndim, operands
+
+
+def joins_all_dims(node: Apply[Any]) -> bool:
+    """Whether ``node`` makes a vector of all dimensions of its input, as an op of 3.3 can."""
+    return (
+        type(node.op).__name__ == "JoinDims"
+        and node.outputs[0].type.ndim == 1
+        and node.inputs[0].type.ndim >= 1
+    )
+
+
+def reshapes(op: object) -> bool:
+    """Whether ``op`` joins or splits dimensions, as ops of 3.3 do, by a view where it can."""
+    return type(op).__name__ in ("JoinDims", "SplitDims")
+
+
+def takes_along_first(op: object) -> bool:
+    """Whether ``op`` indexes the first dimension with an array, in 3.0 by an op of its own."""
+    if type(op).__name__ == "AdvancedSubtensor1":
+        return True
+    return isinstance(op, AdvancedSubtensor) and getattr(op, "idx_list", None) == (0,)
+
+
+def assigns(op: object) -> bool:
+    """Whether ``op`` assigns to elements of its first input, in 3.0 also by an op of its own."""
+    return (
+        isinstance(op, IncSubtensor | AdvancedIncSubtensor)
+        or type(op).__name__ == "AdvancedIncSubtensor1"
+    )
+
+
+def infer_shape(node: Apply[Any], shapes: list[Any]) -> Any:
+    """Ask the op of ``node`` for the shapes of its outputs; None if it cannot say.
+
+    The op of 3.0 is given a graph as well, in which it may look up more; here there is none.
+    """
+    ask = getattr(node.op, "infer_shape", None)
+    if ask is None:
+        return None
+    return ask(None, node, shapes) if _GIVES_GRAPH else ask(node, shapes)
+
+
+def shape_inference(method: Callable[[Any, Any, Any], Any]) -> Any:
+    """Make what infers shapes from ``(self, node, shapes)`` an op's method ``infer_shape``.
+
+    PyTensor 3.0 gives it the graph as well.
+    """
+    if not _GIVES_GRAPH:
+        return method
+
+    @wraps(method)
+    def infer_shape_in_graph(self: Any, fgraph: Any, node: Any, shapes: Any) -> Any:
+        return method(self, node, shapes)
+
+    return infer_shape_in_graph

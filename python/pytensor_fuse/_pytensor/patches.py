@@ -1,0 +1,125 @@
+"""Changes of PyTensor that can be taken back: the few forms that they have.
+
+A patch has no effect until it is applied, and leaves nothing behind once it is undone. Both may be
+called again without effect. What a patch replaces is for its maker to say; which patches there are
+stands in `pytensor_fuse._activation.changes`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+
+class Patch(Protocol):
+    """A change that can be applied and undone."""
+
+    def prepare(self) -> None:
+        """Find what is to change, and change nothing.
+
+        Raises
+        ------
+        Exception
+            If it is not there, or not PyTensor's own.
+        """
+
+    def apply(self) -> None:
+        """Change it, if it is not changed."""
+
+    def undo(self) -> None:
+        """Put back what was there, if it is changed."""
+
+    def holds(self) -> bool:
+        """Whether it is changed: nobody else has replaced it since."""
+
+
+class SwitchedClass:
+    """Objects that are PyTensor's get another class, and its own back.
+
+    One assignment for each object does it, which is atomic for other threads and for `fork`: those
+    who hold the object follow, whenever they got it. The classes must have the same layout.
+
+    Parameters
+    ----------
+    find
+        Returns the objects there are: found anew at each `prepare`, remembered for good, so that
+        what has been changed can be changed back.
+    classes
+        PyTensor's classes, and for each the one to take its place.
+    """
+
+    def __init__(self, find: Callable[[], Iterable[object]], classes: Mapping[type, type]) -> None:
+        self._find = find
+        self._ours = dict(classes)
+        self._stock = {ours: stock for stock, ours in classes.items()}
+        self._objects: list[Any] = []
+
+    def prepare(self) -> None:
+        """Find the objects."""
+        known = {id(found) for found in self._objects}
+        self._objects.extend(found for found in self._find() if id(found) not in known)
+
+    def apply(self) -> None:
+        """Give them the other class."""
+        self._switch(self._ours)
+
+    def undo(self) -> None:
+        """Give them the class back that they came with."""
+        self._switch(self._stock)
+
+    def holds(self) -> bool:
+        """Whether all objects there are now have the other class."""
+        try:
+            return all(type(found) in self._stock for found in self._find())
+        except Exception:  # What cannot be found is not changed.
+            return False
+
+    def _switch(self, classes: Mapping[type, type]) -> None:
+        for found in self._objects:
+            if type(found) in classes:
+                found.__class__ = classes[type(found)]
+
+
+class ReplacedAttributes:
+    """An attribute of some classes or modules gets another value, and its own back.
+
+    Parameters
+    ----------
+    owners
+        The classes or modules; each must have the attribute itself, not inherit it.
+    name
+        The attribute.
+    value
+        What takes its place, the same for all.
+    """
+
+    def __init__(self, owners: Iterable[Any], name: str, value: object) -> None:
+        self._owners = tuple(owners)
+        self._name = name
+        self._value = value
+        self._stock: dict[int, object] = {}
+
+    def prepare(self) -> None:
+        """Look whether each owner has the attribute itself."""
+        for owner in self._owners:
+            if self._name not in vars(owner):
+                raise AttributeError(f"{owner!r} has no {self._name} of its own")
+
+    def apply(self) -> None:
+        """Put the other value there."""
+        for number, owner in enumerate(self._owners):
+            if number not in self._stock:
+                self._stock[number] = vars(owner)[self._name]
+                setattr(owner, self._name, self._value)
+
+    def undo(self) -> None:
+        """Put back what was there."""
+        for number, owner in enumerate(self._owners):
+            if number in self._stock:
+                setattr(owner, self._name, self._stock.pop(number))
+
+    def holds(self) -> bool:
+        """Whether the other value is there."""
+        return all(vars(owner).get(self._name) is self._value for owner in self._owners)

@@ -1,0 +1,1 @@
+"""What importing the package does: no more than to wait for PyTensor."""

@@ -1,0 +1,58 @@
+"""The features that can be switched, by name, and what ``PYTENSOR_FUSE`` says of them.
+
+Nothing here imports PyTensor: the environment is read when the package is imported.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from typing import Final
+
+VARIABLE: Final = "PYTENSOR_FUSE"
+
+# Each with what it does, in the order in which they are switched on.
+FEATURES: Final[dict[str, str]] = {
+    "exact_constants": "constants are the same only if every bit is",
+    "merging": "equal apply nodes are merged with a hash-cons table",
+    "fusion": "Elemwise nodes are fused by a planner in Rust",
+    "joins": "kernels write straight into the result of a join",
+}
+
+_ON = ("1", "true", "on", "yes")
+_OFF = ("0", "false", "off", "no")
+
+
+def wanted_by_environment() -> frozenset[str]:
+    """Return the features that ``PYTENSOR_FUSE`` leaves on: all where it is unset or empty.
+
+    Warns
+    -----
+    RuntimeWarning
+        If it has a value that means neither on nor off nor features; all are then on. If it names
+        a feature that there is not; the others that it names are then on.
+    """
+    value = os.environ.get(VARIABLE, "")
+    words = [word for word in value.lower().replace(",", " ").split() if word]
+    if not words or (len(words) == 1 and words[0] in _ON):
+        return frozenset(FEATURES)
+    if len(words) == 1 and words[0] in _OFF:
+        return frozenset()
+    known = frozenset(word for word in words if word in FEATURES)
+    unknown = [word for word in words if word not in FEATURES]
+    if not known:
+        warnings.warn(
+            f"{VARIABLE}={value!r} is neither on ({', '.join(_ON)}) nor off ({', '.join(_OFF)}) "
+            f"nor names features ({', '.join(FEATURES)}); all features of pytensor_fuse are on",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+        return frozenset(FEATURES)
+    if unknown:
+        warnings.warn(
+            f"{VARIABLE}={value!r} names no feature of pytensor_fuse by {', '.join(unknown)}; "
+            f"there are {', '.join(FEATURES)}",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+    return known

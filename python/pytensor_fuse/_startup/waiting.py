@@ -1,0 +1,89 @@
+"""When features are switched on: once PyTensor is imported, here and in worker processes.
+
+Importing PyTensor reads its configuration and loads NumPy, which fixes ``PYTENSOR_FLAGS``,
+``OMP_NUM_THREADS`` and the like. A program that ``python -m pytensor_fuse`` runs may still want to
+set them, so nothing here imports PyTensor: if it is not there yet, an import hook registers the
+pass as soon as it is, and goes away. The order in which a program imports the two does not matter.
+
+A worker process that `multiprocessing` spawns starts without the state of its parent. It does
+unpickle its `Process` object, whose configuration it inherits from the parent's: an entry there
+brings along whether the pass was on in the parent when the worker was started.
+
+The environment variable ``PYTENSOR_FUSE`` says what importing the package does, hence also what
+``python -m pytensor_fuse`` does; calls to `enable` and `disable` win over it.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from pytensor_fuse._imports import after_import
+from pytensor_fuse._startup.features import wanted_by_environment
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_SWITCH = "pytensor_fuse._activation.switch"
+
+_wanted: frozenset[str] = frozenset()
+
+
+def wait_for_pytensor() -> None:
+    """Switch the features on that the environment leaves on, now or when PyTensor is imported."""
+    global _wanted
+    _wanted = wanted_by_environment()
+    after_import("pytensor", _settle)
+    after_import("multiprocessing.process", _tell_workers)
+
+
+def wanted() -> frozenset[str]:
+    """Return the features that are to be on when PyTensor is imported."""
+    return _wanted
+
+
+def _settle() -> None:
+    # Importing the module switches the features on. Where its import is under way already, and has
+    # just imported PyTensor, this does nothing, and that import will do it.
+    try:
+        import_module(_SWITCH)
+    except Exception as error:  # Importing PyTensor must not fail because of this package.
+        warnings.warn(
+            "pytensor_fuse cannot work with this PyTensor, whose own passes stay: "
+            f"{type(error).__name__}: {error}",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+
+
+class WorkerState:
+    """Pickles as "do in this process as in mine": see the module's text."""
+
+    def __reduce__(self) -> tuple[Callable[[tuple[str, ...]], WorkerState], tuple[Any, ...]]:
+        switch: Any = sys.modules.get(_SWITCH)
+        on = _wanted if switch is None else switch.wanted_now()
+        return adopt, (tuple(sorted(on)),)
+
+
+def adopt(wanted: tuple[str, ...]) -> WorkerState:
+    """Switch features on and off in a worker process, as they are in its parent.
+
+    Returns
+    -------
+    WorkerState
+        What takes the state on to the workers of this worker.
+    """
+    global _wanted
+    _wanted = frozenset(wanted)
+    switch: Any = sys.modules.get(_SWITCH)
+    if switch is not None:
+        switch.settle(_wanted)
+    return WorkerState()
+
+
+def _tell_workers() -> None:
+    process: Any = import_module("multiprocessing.process").current_process()
+    # Every process takes a copy of its parent's configuration.
+    process._config["pytensor_fuse"] = WorkerState()  # noqa: SLF001 - there is no other way

@@ -1,0 +1,109 @@
+//! In which column each node stands, and the bends of edges over several columns.
+//!
+//! # Problem
+//! Edges are to go from left to right, and those over several columns round what stands between.
+//!
+//! # Approach
+//! A node's layer is its longest path to a sink, so that what is read once stands beside its reader.
+//! An edge gets a bend in each layer between its ends, a vertex that has a place in its column like
+//! a node; then all that is left are links between neighbouring layers.
+//!
+//! # Rejected
+//! - Layers that make the sum of all edges shortest (network simplex): 13 s where the rest of the
+//!   layout takes less than one.
+//! - Bends for every edge: a graph of long edges has many times as many bends as nodes.
+//!
+//! # Source
+//! K. Sugiyama, S. Tagawa, M. Toda, "Methods for visual understanding of hierarchical system
+//! structures", IEEE Transactions on Systems, Man, and Cybernetics 11 (1981), for layers and bends
+//! (dummy vertices).
+
+use crate::error::Result;
+use crate::graph::{Graph, NodeId};
+use crate::toposort::toposort;
+use crate::union_find::{find, unite};
+
+/// For each node the length of the longest path to a sink. The time is that of [`toposort`].
+pub(super) fn layers(graph: &Graph) -> Result<Vec<u32>> {
+    let mut layers = vec![0; graph.n_nodes()];
+    for &node in toposort(graph, None)?.iter().rev() {
+        let after = graph.successors(node).iter().map(|&next| layers[next as usize] + 1);
+        layers[node as usize] = after.max().unwrap_or(0);
+    }
+    Ok(layers)
+}
+
+/// The graph with bends, a proper layering: every link leads to the next column.
+pub(super) struct LayeredGraph {
+    /// The layer of each vertex, counted from the sinks.
+    pub(super) layers: Vec<u32>,
+    /// As [`super::Layout::bends`].
+    pub(super) bends: Vec<u32>,
+    /// Pairs of vertices, sorted, each once.
+    pub(super) links: Vec<(u32, u32)>,
+}
+
+impl LayeredGraph {
+    /// Puts bends into all edges but those that are too long for the drawing to stay linear in the
+    /// graph. O(m log m).
+    pub(super) fn new(mut layers: Vec<u32>, (sources, targets): (&[NodeId], &[NodeId])) -> Self {
+        let n_nodes = layers.len();
+        let span = |(&a, &b): (&u32, &u32)| layers[a as usize] - layers[b as usize];
+        let spans: Vec<u32> = sources.iter().zip(targets).map(span).collect();
+        let longest = longest_bent(&spans, 1000 + n_nodes);
+        let mut bends = vec![n_nodes as u32];
+        let mut links = Vec::with_capacity(sources.len());
+        for ((&source, &target), &span) in sources.iter().zip(targets).zip(&spans) {
+            // Whatever is left out, every node keeps a reader in the next column.
+            if span <= longest {
+                let mut last = source;
+                for step in 1..span {
+                    let bend = layers.len() as u32;
+                    layers.push(layers[source as usize] - step);
+                    links.push((last, bend));
+                    last = bend;
+                }
+                links.push((last, target));
+            }
+            bends.push(layers.len() as u32);
+        }
+        links.sort_unstable();
+        links.dedup();
+        Self { layers, bends, links }
+    }
+
+    /// The vertices of each connected component, ascending; the components by their first.
+    pub(super) fn components(&self) -> Vec<Vec<u32>> {
+        let mut parents: Vec<u32> = (0..self.layers.len() as u32).collect();
+        for &(a, b) in &self.links {
+            unite(&mut parents, a, b);
+        }
+        let mut position = vec![u32::MAX; parents.len()];
+        let mut components: Vec<Vec<u32>> = Vec::new();
+        for vertex in 0..parents.len() as u32 {
+            let root = find(&mut parents, vertex) as usize;
+            if position[root] == u32::MAX {
+                position[root] = components.len() as u32;
+                components.push(Vec::new());
+            }
+            components[position[root] as usize].push(vertex);
+        }
+        components
+    }
+}
+
+/// The longest span of edges whose bends, with those of all shorter edges, are at most `budget`.
+pub(super) fn longest_bent(spans: &[u32], budget: usize) -> u32 {
+    let mut sorted = spans.to_vec();
+    sorted.sort_unstable();
+    let mut n_bends = 0usize;
+    let mut longest = 1;
+    for equal in sorted.chunk_by(|a, b| a == b) {
+        n_bends += (equal[0] as usize - 1) * equal.len();
+        if n_bends > budget {
+            break;
+        }
+        longest = equal[0];
+    }
+    longest
+}

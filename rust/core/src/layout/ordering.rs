@@ -1,0 +1,222 @@
+//! The order of the vertices in their columns, and their heights.
+//!
+//! # Problem
+//! Few edges are to cross, and those over several columns to be straight; nothing may overlap. The
+//! fewest crossings of two columns already are NP-hard to find.
+//!
+//! # Approach
+//! Crossing reduction and coordinates are the crate `rust-sugiyama`'s (barycentre sweeps; Brandes and
+//! Köpf). Components above a limit, or on which the library fails, are ordered by two barycentre
+//! sweeps alone. What overlaps after that is moved apart, by least squares.
+//!
+//! # Rejected
+//! The other libraries that were measured; see the module above.
+//!
+//! # Source
+//! U. Brandes, B. Köpf, "Fast and simple horizontal coordinate assignment", Graph Drawing 2001, for
+//! the library's coordinates; K. Sugiyama, S. Tagawa, M. Toda, "Methods for visual understanding of
+//! hierarchical system structures", IEEE Transactions on Systems, Man, and Cybernetics 11 (1981), for
+//! barycentre sweeps; M. Ayer and others, "An empirical distribution function for sampling with
+//! incomplete information", Annals of Mathematical Statistics 26 (1955), for pooling.
+
+use std::thread;
+
+use rust_sugiyama::configure::{Config, CrossingMinimization, RankingType};
+
+use super::BEND_GAP;
+use super::layers::LayeredGraph;
+use crate::rows::Rows;
+
+/// Bytes of stack that the library may take per vertex: four times what it took at most, in debug
+/// builds.
+const STACK_PER_VERTEX: usize = 2048;
+
+/// Vertices up to which neighbours are also exchanged one by one to reduce crossings.
+const EXCHANGE_LIMIT: usize = 500;
+
+/// A connected component with its vertices in their final order and heights.
+pub(super) struct Component {
+    /// Vertices of each column from the top, from the left column on.
+    pub(super) columns: Vec<Vec<u32>>,
+    /// Centres, as `columns`.
+    pub(super) ys: Vec<Vec<f64>>,
+    /// Links from each column to the next.
+    pub(super) n_links: Vec<usize>,
+}
+
+impl Component {
+    /// Orders the component of `layered` that has these vertices.
+    ///
+    /// # Arguments
+    /// * `vertices`: ascending.
+    /// * `heights`: of all vertices of the graph, with what is to be left free.
+    /// * `vertex_limit`: the library is not asked about more vertices than this.
+    ///
+    /// # Complexity
+    /// That of the library, or O(m log m) without it.
+    pub(super) fn new(
+        layered: &LayeredGraph,
+        vertices: Vec<u32>,
+        heights: &[f64],
+        vertex_limit: usize,
+    ) -> Self {
+        let layer = |vertex: u32| layered.layers[vertex as usize];
+        let n_layers = 1 + vertices.iter().map(|&vertex| layer(vertex)).max().unwrap_or(0);
+        let column = |vertex: u32| (n_layers - 1 - layer(vertex)) as usize;
+        let links: Vec<(u32, u32)> = vertices
+            .iter()
+            .flat_map(|&vertex| {
+                let start = layered.links.partition_point(|&(source, _)| source < vertex);
+                let of_vertex = layered.links[start..].iter();
+                of_vertex.take_while(move |&&(source, _)| source == vertex).copied()
+            })
+            .collect();
+        let mut n_links = vec![0; n_layers as usize];
+        for &(source, _) in &links {
+            n_links[column(source)] += 1;
+        }
+        let unordered = Unordered { vertices: &vertices, links: &links, heights };
+        let wanted = (links.len() > 1 && vertices.len() <= vertex_limit)
+            .then(|| unordered.by_library())
+            .flatten()
+            .unwrap_or_else(|| unordered.by_sweeps(n_layers as usize, column));
+        let mut columns = vec![Vec::new(); n_layers as usize];
+        for (&vertex, &y) in vertices.iter().zip(&wanted) {
+            columns[column(vertex)].push((y, vertex));
+        }
+        let mut ys = Vec::with_capacity(columns.len());
+        let columns: Vec<Vec<u32>> = columns
+            .into_iter()
+            .map(|mut column| {
+                column.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+                let (wanted, column): (Vec<f64>, Vec<u32>) = column.into_iter().unzip();
+                ys.push(move_apart(&wanted, &unordered.heights_of(&column), BEND_GAP));
+                column
+            })
+            .collect();
+        Self { columns, ys, n_links }
+    }
+
+    /// Number of nodes and bends.
+    pub(super) fn n_vertices(&self) -> usize {
+        self.columns.iter().map(Vec::len).sum()
+    }
+}
+
+/// A component whose vertices have columns, but no order in them yet.
+pub(super) struct Unordered<'a> {
+    /// Ascending.
+    pub(super) vertices: &'a [u32],
+    pub(super) links: &'a [(u32, u32)],
+    /// Of all vertices, with what is to be left free.
+    pub(super) heights: &'a [f64],
+}
+
+impl Unordered<'_> {
+    fn heights_of(&self, vertices: &[u32]) -> Vec<f64> {
+        vertices.iter().map(|&vertex| self.heights[vertex as usize]).collect()
+    }
+
+    /// The links, by positions in `vertices`.
+    fn links_by_position(&self) -> Vec<(u32, u32)> {
+        let position = |vertex: u32| self.vertices.partition_point(|&other| other < vertex) as u32;
+        self.links.iter().map(|&(a, b)| (position(a), position(b))).collect()
+    }
+
+    /// The library's coordinate of each vertex; None if it fails.
+    pub(super) fn by_library(&self) -> Option<Vec<f64>> {
+        let n_vertices = self.vertices.len();
+        // Reversed, its ranks from the top are our layers from the sinks.
+        let edges: Vec<(u32, u32)> =
+            self.links_by_position().into_iter().map(|(a, b)| (b, a)).collect();
+        let sizes: Vec<(u32, (f64, f64))> =
+            (0u32..).zip(self.heights_of(self.vertices).into_iter().map(|h| (h, 1.0))).collect();
+        let config = Config {
+            minimum_length: 1,
+            vertex_spacing: BEND_GAP,
+            dummy_vertices: true,
+            dummy_size: 1.0,
+            ranking_type: RankingType::Up,
+            c_minimization: CrossingMinimization::Barycenter,
+            transpose: n_vertices <= EXCHANGE_LIMIT,
+        };
+        let places = thread::Builder::new()
+            .stack_size((1 << 20) + STACK_PER_VERTEX * n_vertices)
+            .spawn(move || rust_sugiyama::from_vertices_and_edges(&sizes, &edges, &config))
+            .ok()?
+            .join()
+            .ok()?;
+        let mut ys = vec![f64::NAN; n_vertices];
+        for (vertex, (y, _)) in places.into_iter().flat_map(|(places, _, _)| places) {
+            *ys.get_mut(vertex)? = y;
+        }
+        ys.iter().all(|y| y.is_finite()).then_some(ys)
+    }
+
+    /// A coordinate of each vertex by two sweeps: each column is sorted by the mean coordinate of
+    /// what its vertices are linked to in the column before, from the right and then from the left.
+    fn by_sweeps(&self, n_columns: usize, column: impl Fn(u32) -> usize) -> Vec<f64> {
+        let columns = Rows::grouped(
+            n_columns,
+            self.vertices.iter().map(|&vertex| column(vertex) as u32).zip(0u32..),
+        );
+        let links = self.links_by_position();
+        let n_vertices = self.vertices.len();
+        let readers = Rows::grouped(n_vertices, links.iter().copied());
+        let operands = Rows::grouped(n_vertices, links.iter().map(|&(a, b)| (b, a)));
+        let mut ys = vec![0.0; n_vertices];
+        let mut sweep = |order: &mut dyn Iterator<Item = usize>, linked: &Rows| {
+            for column in order {
+                let mean = |&position: &u32| {
+                    let linked = linked.row(position);
+                    let sum: f64 = linked.iter().map(|&other| ys[other as usize]).sum();
+                    let n_linked = linked.len() as f64;
+                    if linked.is_empty() { ys[position as usize] } else { sum / n_linked }
+                };
+                let column = columns.row(column as u32);
+                let mut wanted: Vec<(f64, u32)> =
+                    column.iter().map(|position| (mean(position), *position)).collect();
+                wanted.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+                let (wanted, sorted): (Vec<f64>, Vec<u32>) = wanted.into_iter().unzip();
+                let vertices: Vec<u32> =
+                    sorted.iter().map(|&position| self.vertices[position as usize]).collect();
+                let apart = move_apart(&wanted, &self.heights_of(&vertices), BEND_GAP);
+                for (&position, y) in sorted.iter().zip(apart) {
+                    ys[position as usize] = y;
+                }
+            }
+        };
+        sweep(&mut (0..n_columns).rev(), &readers);
+        sweep(&mut (0..n_columns), &operands);
+        ys
+    }
+}
+
+/// Centres nearest to the wanted ones, by least squares, that keep their order and leave `gap`
+/// between neighbours. O(n).
+///
+/// Less the heights of those before, the centres must not decrease, which is isotonic regression:
+/// runs that do are pooled at their mean.
+pub(super) fn move_apart(wanted: &[f64], heights: &[f64], gap: f64) -> Vec<f64> {
+    let mut offsets = Vec::with_capacity(wanted.len());
+    let mut pools: Vec<(f64, usize)> = Vec::new();
+    let mut offset = 0.0;
+    for (i, (&y, &height)) in wanted.iter().zip(heights).enumerate() {
+        if i > 0 {
+            offset += (heights[i - 1] + height) / 2.0 + gap;
+        }
+        offsets.push(offset);
+        let mut pool = (y - offset, 1);
+        while let Some(&(mean, n)) = pools.last() {
+            if mean <= pool.0 {
+                break;
+            }
+            let total = n + pool.1;
+            pool = ((mean * n as f64 + pool.0 * pool.1 as f64) / total as f64, total);
+            pools.pop();
+        }
+        pools.push(pool);
+    }
+    let means = pools.iter().flat_map(|&(mean, n)| std::iter::repeat_n(mean, n));
+    means.zip(offsets).map(|(mean, offset)| mean + offset).collect()
+}

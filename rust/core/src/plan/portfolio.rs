@@ -1,0 +1,236 @@
+//! The strategies of the planner, and which of their plans wins.
+//!
+//! # Problem
+//! Whatever order a greedy planner merges nodes in, some graph exists on which another does better.
+//!
+//! # Approach
+//! [`PORTFOLIO`] is a table of strategies. Each that applies gives a partition to start from, which
+//! is cut where it breaks the operand limit ([`super::split`]) and improved by further merges
+//! ([`super::improve`]) as long as its effort lasts. The cheapest wins; at equal cost the earlier in
+//! the table. Growth from the sinks is PyTensor's own order, so that the plan is never worse than
+//! PyTensor's where that fits.
+//!
+//! Growth from the sinks and depth from the sinks follow different rules. Where they agree on the
+//! cost, what need not run is left out: on small graphs if no plan can have fewer kernels, on others
+//! in any case. Of random graphs of 100 nodes where they agree, merging from scratch would find
+//! something better in one of ten, an array or two; of the log-densities and gradients that were
+//! tried, in none; and it takes a third of the time.
+//!
+//! # Rejected
+//! Trying the strategies in two threads: on the graphs of models, of some hundred nodes, starting a
+//! thread takes longer than it saves.
+//!
+//! # Source
+//! B. Huberman, R. Lukose, T. Hogg, "An economics approach to hard computational problems", Science
+//! 275 (1997): several methods of which none is always the best.
+
+use super::closure::{self, DENSE_LIMIT};
+use super::cost::{Cost, cost};
+use super::improve::improve;
+use super::partition::Partition;
+use super::problem::FusionProblem;
+use super::sinks::grow_from_sinks;
+use super::split::split_oversized;
+use super::typed::{Direction, fuse_by_depth, has_fewest_kernels};
+use crate::error::Result;
+
+/// Ways to make a plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Strategy {
+    /// [`grow_from_sinks`]: the way of PyTensor's own fusion.
+    GrowthFromSinks,
+    /// The same over the nodes that PyTensor itself would consider.
+    StrictGrowthFromSinks,
+    /// [`fuse_by_depth`], [`Direction::FromSinks`].
+    DepthFromSinks,
+    /// [`fuse_by_depth`], [`Direction::FromSources`].
+    DepthFromSources,
+    /// [`improve`] from scratch: the two kernels first that have most arrays less together.
+    LargestSavingFirst,
+}
+
+impl Strategy {
+    /// A name to show, which stays.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::GrowthFromSinks => "growth from sinks",
+            Self::StrictGrowthFromSinks => "strict growth from sinks",
+            Self::DepthFromSinks => "depth from sinks",
+            Self::DepthFromSources => "depth from sources",
+            Self::LargestSavingFirst => "largest saving first",
+        }
+    }
+}
+
+/// What is to be planned.
+#[derive(Clone, Copy)]
+pub(super) struct Question<'a> {
+    pub(super) problem: &'a FusionProblem,
+    /// The nodes that PyTensor itself would consider, if those are not all.
+    pub(super) strict: Option<&'a [bool]>,
+}
+
+impl Question<'_> {
+    fn closure_fits(&self) -> bool {
+        closure::fits(self.problem.n_nodes(), DENSE_LIMIT)
+    }
+
+    fn is_strict(&self, node: u32) -> bool {
+        self.strict.is_none_or(|strict| strict[node as usize])
+    }
+}
+
+/// A row of the portfolio.
+pub(super) struct Entry {
+    pub(super) strategy: Strategy,
+    /// Whether there is anything for it to do that no other does, in the memory that there is.
+    pub(super) applies: fn(&Question<'_>) -> bool,
+    /// The partition that is to be improved.
+    pub(super) start: fn(&Question<'_>) -> Result<Partition>,
+    /// Units of work for each node that improving may take, as [`improve`] counts them.
+    pub(super) effort: u64,
+    /// Whether it runs in any case, and counts even if its effort did not suffice. Others are left
+    /// out where those before them agree, and count only if they were finished.
+    pub(super) must_run: bool,
+}
+
+/// Ordinary graphs take a few units of work for each node. Where a variable has thousands of
+/// readers, every merge of those changes the savings of all others.
+const AMPLE: u64 = 1000;
+
+/// For strategies that the plan could do without.
+const MODEST: u64 = 12;
+
+/// The strategies in the order in which they are tried.
+pub(super) const PORTFOLIO: [Entry; 5] = [
+    Entry {
+        strategy: Strategy::GrowthFromSinks,
+        applies: |question| question.closure_fits(),
+        start: |question| Ok(grow_from_sinks(question.problem, |_| true)),
+        effort: AMPLE,
+        must_run: true,
+    },
+    Entry {
+        strategy: Strategy::StrictGrowthFromSinks,
+        applies: |question| question.closure_fits() && question.strict.is_some(),
+        start: |question| Ok(grow_from_sinks(question.problem, |node| question.is_strict(node))),
+        effort: AMPLE,
+        must_run: true,
+    },
+    Entry {
+        strategy: Strategy::DepthFromSinks,
+        applies: |_| true,
+        start: |question| fuse_by_depth(question.problem, Direction::FromSinks),
+        effort: AMPLE,
+        must_run: true,
+    },
+    // Stands in for growth from the sinks.
+    Entry {
+        strategy: Strategy::DepthFromSources,
+        applies: |question| !question.closure_fits(),
+        start: |question| fuse_by_depth(question.problem, Direction::FromSources),
+        effort: MODEST,
+        must_run: false,
+    },
+    // On larger graphs it takes longest of all, and has not been seen to win.
+    Entry {
+        strategy: Strategy::LargestSavingFirst,
+        applies: |question| question.closure_fits(),
+        start: |question| Ok(Partition::singletons(question.problem.n_nodes())),
+        effort: MODEST,
+        must_run: false,
+    },
+];
+
+/// A legal partition, and how it was found.
+pub(super) struct Found {
+    pub(super) partition: Partition,
+    pub(super) cost: Cost,
+    /// Cost of every node with a group alone.
+    pub(super) unfused_cost: Cost,
+    /// None if no strategy found anything cheaper than fusing nothing.
+    pub(super) strategy: Option<Strategy>,
+    pub(super) exhausted: Vec<Strategy>,
+}
+
+/// The cheapest partition of the strategies in `portfolio`; at equal cost that of the earlier one.
+///
+/// # Complexity
+/// That of the strategies that apply, and of their improvement, which is in proportion to their
+/// efforts and the nodes at most.
+///
+/// # Errors
+/// [`crate::Error::Cycle`] never for a checked problem: it would mean that a strategy is wrong.
+pub(super) fn best_of(portfolio: &[Entry], question: &Question<'_>) -> Result<Found> {
+    let problem = question.problem;
+    let unfused = Partition::singletons(problem.n_nodes());
+    let unfused_cost = cost(problem, &unfused);
+    let mut best = Found {
+        partition: unfused,
+        cost: unfused_cost,
+        unfused_cost,
+        strategy: None,
+        exhausted: Vec::new(),
+    };
+    let mut is_settled = false;
+    for entry in portfolio {
+        if is_settled && !entry.must_run {
+            continue;
+        }
+        let Some(next) = entry.candidate(question)? else { continue };
+        if !next.is_complete {
+            best.exhausted.push(entry.strategy);
+        }
+        if !next.is_complete && !entry.must_run {
+            continue;
+        }
+        is_settled |= agree(problem, (best.strategy, best.cost), (entry.strategy, &next));
+        if next.cost < best.cost {
+            best.cost = next.cost;
+            best.partition = next.partition;
+            best.strategy = Some(entry.strategy);
+        }
+    }
+    Ok(best)
+}
+
+/// What comes of a strategy.
+struct Candidate {
+    partition: Partition,
+    cost: Cost,
+    /// Whether the effort sufficed.
+    is_complete: bool,
+}
+
+impl Entry {
+    /// What comes of the strategy, if it applies.
+    fn candidate(&self, question: &Question<'_>) -> Result<Option<Candidate>> {
+        if !(self.applies)(question) {
+            return Ok(None);
+        }
+        let problem = question.problem;
+        let start = (self.start)(question)?;
+        // Orders beside the data flow are unknown to PyTensor's tests of independence.
+        if problem.has_orderings() && start.quotient_order(problem).is_err() {
+            return Ok(None);
+        }
+        let effort = self.effort * (1 + problem.n_nodes() as u64);
+        let (partition, is_complete) = improve(problem, split_oversized(problem, start), effort)?;
+        Ok(Some(Candidate { cost: cost(problem, &partition), partition, is_complete }))
+    }
+}
+
+/// On graphs of more nodes than this, two strategies that agree are believed without proof.
+const SMALL: usize = 128;
+
+/// Whether growth and depth from the sinks agree, as the module says.
+fn agree(
+    problem: &FusionProblem,
+    (best, best_cost): (Option<Strategy>, Cost),
+    (next, candidate): (Strategy, &Candidate),
+) -> bool {
+    (best, next) == (Some(Strategy::GrowthFromSinks), Strategy::DepthFromSinks)
+        && candidate.cost == best_cost
+        && (problem.n_nodes() > SMALL || has_fewest_kernels(problem, &candidate.partition))
+}

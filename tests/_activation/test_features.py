@@ -1,0 +1,213 @@
+"""Features are switched alone, by calls, blocks and the environment; `status` tells."""
+
+import numpy as np
+import pytensor
+import pytensor.tensor as pt
+import pytest
+from pytensor.compile.mode import Mode, optdb
+
+import pytensor_fuse
+from pytensor_fuse._activation.changes import CHANGES
+from pytensor_fuse._pytensor.patches import ReplacedAttributes, SwitchedClass
+from pytensor_fuse._startup.features import FEATURES
+from support.processes import run_python
+
+ALL = set(FEATURES)
+
+
+@pytest.fixture(autouse=True)
+def _restore():
+    on = features_on()
+    yield
+    pytensor_fuse.enable(**{name: name in on for name in ALL})
+
+
+def features_on():
+    return {name for name, feature in pytensor_fuse.status().items() if feature.is_on}
+
+
+def others_off(name):
+    return {other: other == name for other in ALL}
+
+
+def what_is_replaced():
+    """Return which features have changed PyTensor, as PyTensor's own objects show it."""
+    found = set()
+    if "pytensor_fuse" in type(optdb["elemwise_fusion"]["composite_elemwise_fusion"]).__module__:
+        found.add("fusion")
+    if "pytensor_fuse" in type(optdb["merge1"]).__module__:
+        found.add("merging")
+    if "join_buffer_elimination" in optdb:
+        found.add("joins")
+    if pt.constant(0.0).signature() != pt.constant(-0.0).signature():
+        found.add("exact_constants")
+    return found
+
+
+@pytest.mark.parametrize("name", sorted(FEATURES))
+def test_one_feature_alone(name):
+    pytensor_fuse.enable(**others_off(name))
+    assert features_on() == what_is_replaced() == {name}
+    assert pytensor_fuse.is_enabled(name)
+    pytensor_fuse.enable()
+    assert features_on() == what_is_replaced() == ALL
+    pytensor_fuse.disable(**others_off(name))
+    assert features_on() == what_is_replaced() == ALL - {name}
+    pytensor_fuse.disable()
+    assert features_on() == what_is_replaced() == set()
+
+
+@pytest.mark.parametrize("name", sorted(FEATURES))
+def test_every_feature_alone_compiles_what_pytensor_does(name):
+    x, y = pt.vectors("x", "y")
+    mean = pt.exp(x) / (1 + pt.exp(x))
+    joined = pt.concatenate([pt.sin(x) * 2 + 1, pt.exp(y) - 1, pt.cumsum(x)])
+    mode = Mode(linker="py", optimizer="fast_run")
+    values = np.array([0.1, 0.2, 0.3]), np.array([1.0, 2.0])
+    results = []
+    for features in (others_off(name), dict.fromkeys(ALL, False)):
+        with pytensor_fuse.enabled(**features):
+            results.append(pytensor.function([x, y], [mean, joined], mode=mode)(*values))
+    for ours, stock in zip(*results, strict=True):
+        np.testing.assert_allclose(ours, stock, rtol=1e-13)
+
+
+def test_blocks_switch_features_and_restore_them():
+    pytensor_fuse.enable(joins=False)
+    outside = ALL - {"joins"}
+    with pytensor_fuse.enabled(fusion=False):
+        assert features_on() == ALL - {"fusion"}
+        with pytensor_fuse.enabled(False, **others_off("merging")):
+            assert features_on() == ALL - {"fusion", "merging"}
+        assert features_on() == ALL - {"fusion"}
+    assert features_on() == outside
+    with pytensor_fuse.enabled(False):
+        assert features_on() == set()
+    assert features_on() == outside
+
+
+@pytest.mark.parametrize("call", ["enable", "disable", "enabled"])
+@pytest.mark.parametrize("value", [None, "no", 1])
+def test_a_feature_that_is_neither_on_nor_off(call, value):
+    before = features_on()
+    with pytest.raises(TypeError, match=r"joins must be True or False, not"):
+        getattr(pytensor_fuse, call)(joins=value).__enter__()
+    assert features_on() == before
+
+
+def test_a_feature_that_there_is_not():
+    with pytest.raises(ValueError, match=r"no feature is called 'speed'; there are .*fusion"):
+        pytensor_fuse.is_enabled("speed")
+    with pytest.raises(TypeError, match="speed"):
+        pytensor_fuse.enable(speed=True)
+
+
+@pytest.mark.parametrize(
+    ("variable", "on"),
+    [
+        ("fusion", {"fusion"}),
+        ("fusion,merging", {"fusion", "merging"}),
+        (" Joins  fusion ", {"fusion", "joins"}),
+        ("exact_constants,", {"exact_constants"}),
+    ],
+)
+def test_environment_names_features(variable, on):
+    done = run_python(
+        "import pytensor_fuse, pytensor",
+        "print(*sorted(n for n, of in pytensor_fuse.status().items() if of.is_on))",
+        variable=variable,
+        flags=["-Werror::RuntimeWarning"],
+    )
+    assert set(done.stdout.split()) == on
+
+
+def test_environment_names_what_there_is_not():
+    done = run_python(
+        "import pytensor_fuse, pytensor",
+        "print(*sorted(n for n, of in pytensor_fuse.status().items() if of.is_on))",
+        variable="fusion,fission",
+    )
+    assert done.stdout.split() == ["fusion"]
+    assert "names no feature of pytensor_fuse by fission; there are" in done.stderr
+
+
+def test_workers_have_the_features_of_their_parent(tmp_path):
+    script = tmp_path / "workers.py"
+    script.write_text(
+        """
+import multiprocessing, pytensor_fuse, pytensor
+
+def state(_):
+    return sorted(name for name, feature in pytensor_fuse.status().items() if feature.is_on)
+
+if __name__ == "__main__":
+    pytensor_fuse.enable(joins=False, exact_constants=False)
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        print(pool.map(state, [None]))
+"""
+    )
+    done = run_python(f"import runpy; runpy.run_path({str(script)!r}, run_name='__main__')")
+    assert done.stdout == "[['fusion', 'merging']]\n"
+
+
+def test_status_prints():
+    with pytensor_fuse.enabled(joins=False):
+        lines = str(pytensor_fuse.status()).splitlines()
+    assert [line.split()[:2] for line in lines] == [
+        [name, "off" if name == "joins" else "on"] for name in FEATURES
+    ]
+
+
+def test_every_change_says_what_it_replaces():
+    assert {change.feature for change in CHANGES} == ALL
+    assert all(change.replaces for change in CHANGES)
+    assert len({change.replaces for change in CHANGES}) == len(CHANGES)
+    for name, feature in pytensor_fuse.status().items():
+        assert feature.replaces == tuple(c.replaces for c in CHANGES if c.feature == name)
+
+
+class Stock:
+    value = 1
+
+
+class Ours(Stock):
+    value = 2
+
+
+def test_a_switched_class_remembers_what_it_changed():
+    first, second, stranger = Stock(), Stock(), object()
+    found = [first, stranger]
+    patch = SwitchedClass(lambda: found, {Stock: Ours})
+    patch.apply()
+    assert type(first) is Stock
+    patch.prepare()
+    found[:] = [second]
+    patch.prepare()
+    for _ in range(2):
+        patch.apply()
+        assert [type(x) for x in (first, second, stranger)] == [Ours, Ours, object]
+        assert patch.holds()
+    found.append(Stock())
+    assert not patch.holds()
+    for _ in range(2):
+        patch.undo()
+        assert [type(x) for x in (first, second, stranger)] == [Stock, Stock, object]
+    assert not patch.holds()
+
+
+def test_a_replaced_attribute_comes_back():
+    class Own:
+        value = 3
+
+    patch = ReplacedAttributes((Stock, Own), "value", 7)
+    patch.prepare()
+    for _ in range(2):
+        patch.apply()
+        assert (Stock.value, Own.value) == (7, 7)
+        assert patch.holds()
+    for _ in range(2):
+        patch.undo()
+        assert (Stock.value, Own.value) == (1, 3)
+    assert not patch.holds()
+    with pytest.raises(AttributeError, match="has no value of its own"):
+        ReplacedAttributes((type("Heir", (Stock,), {}),), "value", 7).prepare()

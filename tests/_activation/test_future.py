@@ -1,0 +1,177 @@
+"""PyTensors of the future: what does not fit stays off, is said once, and nothing breaks.
+
+For every fact that a feature stands on there is a process in which it no longer holds.
+"""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+import pytensor_fuse
+from pytensor_fuse._activation.changes import CHANGES
+from pytensor_fuse._pytensor.ground import Has, Keeps, Takes, mismatches
+from support.future import Change
+from support.processes import run_python
+
+FACTS = sorted({fact for change in CHANGES for fact in change.ground}, key=repr)
+
+
+def described(fact):
+    name = getattr(fact, "name", None)
+    return f"{type(fact).__name__}-{fact.place.split(':')[-1]}{'-' + name if name else ''}"
+
+
+def change_of(fact):
+    if isinstance(fact, Has | Keeps):
+        return Change(name=fact.name)
+    return Change(place=fact.place, takes_more=isinstance(fact, Takes))
+
+
+COMPILE = """
+import warnings
+
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    import pytensor_fuse, pytensor
+    status = pytensor_fuse.status()
+said = [str(w.message) for w in caught if "pytensor_fuse" in str(w.message)]
+
+import numpy as np
+import pytensor.tensor as pt
+
+def results():
+    x, y = pt.vectors("x", "y")
+    mean = pt.exp(x) / (1 + pt.exp(x))
+    joined = pt.concatenate([pt.sin(x) * 2 + 1, pt.exp(y) - 1, pt.cumsum(x)])
+    gradient = pt.grad((mean * pt.exp(x)).sum(), x)
+    f = pytensor.function([x, y], [mean, joined, gradient], mode="FAST_RUN_PYTHON")
+    return f(np.array([0.1, 0.2, 0.3]), np.array([1.0, 2.0]))
+
+from pytensor.compile.mode import Mode, register_mode
+register_mode("FAST_RUN_PYTHON", Mode(linker="py", optimizer="fast_run"))
+
+with warnings.catch_warnings():
+    warnings.simplefilter("error", RuntimeWarning)
+    ours = results()
+with pytensor_fuse.enabled(False):
+    stock = results()
+for a, b in zip(ours, stock, strict=True):
+    np.testing.assert_allclose(a, b, rtol=1e-13)
+pytensor_fuse.disable()
+"""
+
+
+def test_facts_hold_today():
+    # Of what is replaced while the package is on, PyTensor's own is meant.
+    with pytensor_fuse.enabled(False):
+        assert mismatches(FACTS) == []
+
+
+def test_facts_are_many_enough_to_be_taken_seriously():
+    assert {change.feature for change in CHANGES if change.ground} == set(pytensor_fuse.status())
+
+
+@pytest.mark.parametrize("fact", FACTS, ids=described)
+def test_what_does_not_fit_stays_off(fact):
+    features = {change.feature for change in CHANGES if fact in change.ground}
+    run_python(
+        f"""
+        import sys
+        sys.path.insert(0, {str(Path(__file__).parents[1])!r})
+        from support.future import Change, come
+        come({change_of(fact)!r})
+        features = {sorted(features)!r}
+        """,
+        COMPILE,
+        """
+        off = [name for name, feature in status.items() if not feature.is_on]
+        for name in features:
+            assert not status[name].is_on, status
+            assert status[name].reason, status
+            assert sum(name in text for text in said) == 1, said
+        # An attribute of this name may be what others stand on, too.
+        assert set(off) >= set(features)
+        assert all(pytensor.__version__ in text for text in said), said
+        # Asked again, it says nothing again.
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", RuntimeWarning)
+            pytensor_fuse.enable()
+        """,
+    )
+
+
+def test_other_features_work():
+    """A change that concerns one feature leaves the others on."""
+    run_python(
+        f"""
+        import sys
+        sys.path.insert(0, {str(Path(__file__).parents[1])!r})
+        from support.future import Change, come
+        come(Change(name="_names"))
+        """,
+        COMPILE,
+        """
+        assert [name for name, feature in status.items() if not feature.is_on] == ["joins"]
+        (text,) = said
+        assert "joins" in text and "has no _names" in text
+        """,
+    )
+
+
+@pytest.mark.parametrize(
+    ("feature", "module"),
+    [
+        ("fusion", "pytensor_fuse._fusion.fuse"),
+        ("merging", "pytensor_fuse._merging.feature"),
+        ("joins", "pytensor_fuse._joins.eliminate"),
+    ],
+)
+def test_what_cannot_be_loaded_when_it_is_needed_is_withdrawn(feature, module):
+    """PyTensor's public names may move, too; those are met when a graph is first rewritten."""
+    run_python(
+        f"""
+        import sys
+        sys.modules[{module!r}] = None
+        """,
+        COMPILE.replace('simplefilter("error", RuntimeWarning)', 'simplefilter("ignore")'),
+        f"""
+        assert said == [] and all(of.is_on for of in status.values())
+        with warnings.catch_warnings(record=True):
+            pytensor_fuse.enable()
+            results()
+        off = [name for name, of in pytensor_fuse.status().items() if not of.is_on]
+        assert off == [{feature!r}], off
+        assert {module!r} in pytensor_fuse.status()[{feature!r}].reason
+        """,
+    )
+
+
+def test_a_class_that_has_moved_leaves_its_feature_off():
+    run_python(
+        f"""
+        import sys
+        sys.path.insert(0, {str(Path(__file__).parents[1])!r})
+        from support.future import Change, come
+        come(Change(name="FusionOptimizer"))
+        """,
+        COMPILE,
+        """
+        assert [name for name, feature in status.items() if not feature.is_on] == ["fusion"]
+        (text,) = said
+        assert "fusion" in text and "FusionOptimizer" in text
+        """,
+    )
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the path is made for POSIX")
+def test_importing_pytensor_never_fails_because_of_us(tmp_path):
+    done = run_python(
+        """
+        import sys
+        import pytensor_fuse
+        sys.modules["pytensor_fuse._activation.switch"] = None
+        import pytensor
+        """
+    )
+    assert "pytensor_fuse cannot work with this PyTensor" in done.stderr

@@ -1,0 +1,108 @@
+"""A PyTensor of the future: the one that is installed, but for one private part or signature.
+
+The sources of PyTensor are changed while they are imported, in this process alone. PyTensor itself
+goes on working, as a release would in which somebody has renamed an attribute or rewritten a
+function.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from dataclasses import dataclass
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from importlib.util import decode_source
+
+SUFFIX = "_of_the_future"
+
+
+@dataclass(frozen=True)
+class Change:
+    """What is different.
+
+    Attributes
+    ----------
+    place
+        A function that takes one more parameter, or does something more; or None.
+    name
+        An attribute that has another name; or None.
+    takes_more
+        Which of the two it is with the function.
+    """
+
+    place: str | None = None
+    name: str | None = None
+    takes_more: bool = False
+
+
+def come(change: Change) -> None:
+    """Change what is imported of PyTensor from now on, in this process, which has not yet."""
+    assert "pytensor" not in sys.modules
+    sys.meta_path.insert(0, _Finder(change))
+
+
+def changed(change: Change, module: str, source: str) -> str | ast.Module:
+    """Return the source of a module of that future."""
+    if change.name is not None:
+        return re.sub(rf"(?<!\w){re.escape(change.name)}(?!\w)", _renamed(change.name), source)
+    assert change.place is not None
+    where, _, path = change.place.partition(":")
+    if module != where:
+        return source
+    tree = ast.parse(source)
+    function = _function(tree, path.removesuffix(".fn").split("."))
+    if change.takes_more:
+        function.args.kwonlyargs.append(ast.arg("of_the_future"))
+        function.args.kw_defaults.append(ast.Constant(None))
+    else:
+        function.body.insert(0, ast.parse(f"globals().get({SUFFIX!r})").body[0])
+    return ast.fix_missing_locations(tree)
+
+
+def _renamed(name: str) -> str:
+    if name.startswith("__") and name.endswith("__"):
+        return f"{name[:-2]}{SUFFIX}__"
+    return f"{name}{SUFFIX}"
+
+
+def _function(tree: ast.Module, path: list[str]) -> ast.FunctionDef:
+    body: list[ast.stmt] = tree.body
+    for name in path:
+        (found,) = [
+            node
+            for node in body
+            if isinstance(node, ast.ClassDef | ast.FunctionDef) and node.name == name
+        ]
+        body = found.body
+    assert isinstance(found, ast.FunctionDef)
+    return found
+
+
+class _Finder(MetaPathFinder):
+    def __init__(self, change: Change) -> None:
+        self._change = change
+
+    def find_spec(self, fullname: str, path: object, target: object = None) -> ModuleSpec | None:
+        if fullname.split(".")[0] != "pytensor":
+            return None
+        spec = PathFinder.find_spec(fullname, path)
+        if spec is not None and type(spec.loader) is SourceFileLoader:
+            spec.loader = _Loader(spec.loader.name, spec.loader.path, self._change)
+        return spec
+
+
+class _Loader(SourceFileLoader):
+    """Loads what has changed from its changed source, the rest as ever."""
+
+    def __init__(self, name: str, path: str, change: Change) -> None:
+        super().__init__(name, path)
+        self._change = change
+
+    def get_code(self, fullname: str):
+        source = decode_source(self.get_data(self.path))
+        new = changed(self._change, fullname, source)
+        if new is source or new == source:
+            return super().get_code(fullname)
+        return compile(new, self.path, "exec", dont_inherit=True)
