@@ -14,6 +14,7 @@ from pytensor_fuse._joins.ops.layout import JoinLayout, dim_length
 from pytensor_fuse._joins.ops.split import WriteSplit
 from support.join_ops import compile_, split_and_join
 from support.joins import check, nodes, rand
+from support.processes import run_python
 
 pytestmark = pytest.mark.usefixtures("joins_on")
 
@@ -124,3 +125,23 @@ def test_parts_are_borrowed_where_their_kernel_goes_with_the_join():
     n_outputs = [len(stream.owner.outputs) for stream in join.inputs[1:]]
     assert n_outputs == [2, 1]
     assert split.op.borrowed == tuple(n == 1 for n in n_outputs)
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_numba_knows_the_ops_whatever_is_imported_first(first):
+    modules = ["pytensor_fuse._joins.ops.layout", "pytensor.link.numba.dispatch"]
+    run_python(
+        f"""
+        import sys
+        import {modules[first]}
+        assert "pytensor_fuse._joins.ops.numba" not in sys.modules
+        import {modules[1 - first]}
+        from pytensor.link.numba.dispatch import basic
+        from pytensor_fuse._joins.ops.fill import WriteFill
+        from pytensor_fuse._joins.ops.join import WriteJoin
+        from pytensor_fuse._joins.ops.split import WriteSplit
+        assert WriteSplit in basic.numba_funcify_and_cache_key.registry
+        assert {{WriteFill, WriteJoin}} <= {{*basic.numba_funcify_default_op_cache_key.registry}}
+        """,
+        variable="0",
+    )

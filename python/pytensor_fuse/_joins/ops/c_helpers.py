@@ -1,4 +1,4 @@
-"""The C functions that the code of the ops calls, from the file ``helpers.h`` beside this one."""
+"""The C functions that the code of the ops calls, from the file ``assets/helpers.h``."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MESSAGES = {
 def c_helpers() -> str:
     """Return the functions, after the messages of the exceptions that they raise."""
     messages = "\n".join(f'#define {name} "{text}"' for name, text in _MESSAGES.items())
-    functions = files(__package__).joinpath("helpers.h").read_text(encoding="utf-8")
+    functions = files(__package__).joinpath("assets", "helpers.h").read_text(encoding="utf-8")
     return f"{messages}\n\n{functions}"
 
 
