@@ -57,7 +57,7 @@ demo: build pymc ## Compile real graphs with and without the package and print a
 test: build pymc ## Run the Rust and Python tests, doctests and README examples
 	@set -ex; if cargo nextest --version >/dev/null 2>&1; then \
 	    cargo nextest run --workspace --no-tests=pass; \
-	    cargo test -p pytensor-fuse-core --doc; \
+	    cargo test -p pytensor-fuse-core --features layout --doc; \
 	else \
 	    cargo test --workspace; \
 	fi
@@ -75,10 +75,13 @@ lint: build ## Check format, lints, types, stubs, layers and docs
 	$(PY) -m mypy
 	$(PY) -m mypy.stubtest pytensor_fuse._core
 	$(VENV)/bin/lint-imports --no-logo --no-cache
+	@if test -x $(VENV)/bin/oxlint; then set -x; $(VENV)/bin/oxlint --deny-warnings python; \
+	    else echo "note: there is no oxlint for this machine; the scripts of pages are not checked"; fi
 	@cargo fmt --version >/dev/null 2>&1 && cargo clippy --version >/dev/null 2>&1 || \
 	    { echo "rustfmt or clippy is missing: rustup component add rustfmt clippy"; exit 1; }
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
+	cargo clippy -p pytensor-fuse-core --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --document-private-items
 
 .PHONY: format

@@ -32,11 +32,11 @@ from pytensor.link.basic import PerformLinker
 from pytensor.scalar.basic import Add, Composite, Mul, ScalarOp
 from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.rewriting.elemwise import FusionOptimizer
-from pytensor_fuse._activation.registration import MergeRewriter
 
 import pytensor_fuse
 from graphs import Reference
 from pytensor_fuse import FusionPlan, plan_fusion
+from pytensor_fuse._activation.passes.merging import MergeRewriter
 from pytensor_fuse._fusion import fuse
 
 Subgraph = tuple[tuple[Variable, ...], tuple[Variable, ...]]

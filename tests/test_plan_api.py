@@ -205,3 +205,12 @@ def test_errors_have_one_base() -> None:
     assert issubclass(pytensor_fuse.StalePlanError, pytensor_fuse.FusionError)
     assert issubclass(pytensor_fuse.FusionError, RuntimeError)
     assert pytensor_fuse.FusionError is not RuntimeError
+
+
+def test_a_plan_knows_the_strategy_that_made_it() -> None:
+    plan = pytensor_fuse.plan_fusion(deep_small_kernels(2))
+    assert plan.strategy == "growth from sinks"
+    assert plan.exhausted == ()
+    x = pt.vector("x")
+    alone = pytensor_fuse.plan_fusion(FunctionGraph([x], [pt.exp(x)]))
+    assert alone.strategy is None

@@ -1,4 +1,4 @@
-"""Fast Elemwise fusion for PyTensor, planned in Rust.
+"""Faster compiles for PyTensor: fusion, merging and joins, with a core in Rust.
 
 >>> import pytensor
 >>> import pytensor_fuse
@@ -6,8 +6,9 @@
 >>> x = pt.vector("x")
 >>> f = pytensor.function([x], pt.exp(x) + pt.sin(x))  # fused by this package
 
-Importing the package puts its pass in the place of PyTensor's own; `disable` undoes that, and so
-does ``PYTENSOR_FUSE=0`` in the environment. `plan_fusion` shows what the pass would do.
+Importing the package puts its passes in the place of PyTensor's own; `disable` undoes that, and so
+does ``PYTENSOR_FUSE=0`` in the environment; `status` says what is on. `plan_fusion` shows what
+fusion would do, `audit` what a function costs, `trace_rewrites` what rewriting did.
 """
 
 from importlib import import_module

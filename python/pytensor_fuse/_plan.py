@@ -16,12 +16,14 @@ from pytensor_fuse._fusion.extract import extract, plan
 from pytensor_fuse._fusion.why_not import WhyNot, why_not
 from pytensor_fuse._pictures.dot import dot
 from pytensor_fuse._pictures.drawing import Drawing, draw
+from pytensor_fuse._pictures.from_plan import picture_of
 from pytensor_fuse._pictures.page import figures_table, plan_page
-from pytensor_fuse._pictures.picture import Picture, picture
 from pytensor_fuse._pictures.svg import svg
 from pytensor_fuse._pytensor.targets import Target, resolve_target
 from pytensor_fuse._pytensor.targets import max_operands as default_limit
-from pytensor_fuse._reports.page import escape, write
+from pytensor_fuse._reports.files import write
+from pytensor_fuse._reports.page import escape
+from pytensor_fuse._reports.palette import FRAME
 
 if TYPE_CHECKING:
     import os
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 
     from pytensor_fuse import _core
     from pytensor_fuse._fusion.extract import ExtractedGraph
+    from pytensor_fuse._pictures.picture import Picture
 
 # Operand counts are 32-bit ids in the planner.
 _MAX_OPERANDS = 2**32 - 1
@@ -150,6 +153,19 @@ class FusionPlan:
             arrays_after=arrays_after,
         )
 
+    @property
+    def strategy(self) -> str | None:
+        """Which of the planner's strategies made the plan; None if fusing nothing is as cheap."""
+        return self._clusters.strategy
+
+    @property
+    def exhausted(self) -> tuple[str, ...]:
+        """The strategies that came to their limit of effort before they had tried all merges.
+
+        With more, the plan might be cheaper. As a rule there are none.
+        """
+        return self._clusters.exhausted
+
     def why_not(self, node_a: Apply[Any], node_b: Apply[Any]) -> WhyNot:
         """Say why two nodes do not share a kernel.
 
@@ -202,11 +218,11 @@ class FusionPlan:
     def to_html(self, path: str | os.PathLike[str] | None = None) -> str | None:
         """Make a page that shows the plan, for a browser.
 
-        The graph is drawn from left to right, kernels as coloured boxes that open and close, nodes
+        The graph is drawn from left to right, kernels as colored boxes that open and close, nodes
         that cannot be fused in grey. Hovering over a node tells its op, dtype, static shape and the
         line that made it: one of yours if PyTensor noted any, else a library's. A click on an edge
         tells why its ends do not share a kernel. Five nodes or more that are alike and have the
-        same neighbours share a box that opens and closes too.
+        same neighbors share a box that opens and closes too.
 
         Parameters
         ----------
@@ -256,7 +272,7 @@ class FusionPlan:
         # The frame has no origin: its script can reach neither the notebook nor a network.
         return (
             f'{table}<iframe title="Fusion plan" sandbox="allow-scripts" '
-            'style="width:100%;height:560px;border:1px solid #8888;border-radius:6px" '
+            f'style="width:100%;height:560px;border:1px solid {FRAME};border-radius:6px" '
             f'srcdoc="{escape(self.to_html())}"></iframe>'
         )
 
@@ -283,7 +299,7 @@ class FusionPlan:
 
     @cached_property
     def _picture(self) -> Picture:
-        return picture(self._graph, self._clusters, self._target, self._max_operands)
+        return picture_of(self._graph, self._clusters, self._target, self._max_operands)
 
     @cached_property
     def _drawing(self) -> Drawing:

@@ -9,9 +9,9 @@ import pytensor
 import pytensor.tensor as pt
 import pytest
 from pytensor.graph.fg import FunctionGraph
-from tests.browser import Browser
 
 from pytensor_fuse import Audit, audit
+from support.browser import Browser
 
 
 def of_nodes(n_nodes: int) -> Audit:

@@ -235,7 +235,7 @@ def test_a_child_can_use_a_table_that_threads_were_using():
             child = os.fork()
             if child == 0:
                 # An alarm ends a child that waits for a lock for good.
-                signal.alarm(20)
+                signal.alarm(200)
                 ground.intern(nodes)
                 ground.table.check()
                 os._exit(0)

@@ -10,8 +10,9 @@ from pytensor.scalar.basic import Composite
 from pytensor.tensor.elemwise import Elemwise
 
 from pytensor_fuse import enabled, plan_fusion
-from pytensor_fuse._fusion.kernels import KernelCache, build_kernel, kernel_cache
+from pytensor_fuse._fusion.kernels import KernelCache, kernel_cache
 from pytensor_fuse._identity.terms import intern_graph
+from pytensor_fuse._pytensor.composites import build_kernel
 from pytensor_fuse._pytensor.scalar_kinds import scalar_kinds
 from pytensor_fuse.graph import HashConsTable
 

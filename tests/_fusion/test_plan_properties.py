@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
-import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from hypothesis import example, given
@@ -30,6 +28,7 @@ from support.graphs import (
     large_fuseable_graph,
     picture,
 )
+from support.processes import run_python
 from support.strategies import (
     Program,
     any_programs,
@@ -187,22 +186,12 @@ print(json.dumps(plans))
 """
 
 
-def test_the_hash_seed_does_not_matter() -> None:
+def test_the_hash_seed_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
+
     def plans(hash_seed: str) -> object:
-        result = subprocess.run(
-            [sys.executable, "-c", PRINT_PLANS],
-            env={
-                **os.environ,
-                "PYTHONHASHSEED": hash_seed,
-                "PYTHONPATH": os.pathsep.join(sys.path),
-            },
-            cwd=Path(__file__).parent,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert result.returncode == 0, result.stderr
-        return json.loads(result.stdout)
+        monkeypatch.setenv("PYTHONHASHSEED", hash_seed)
+        return json.loads(run_python(PRINT_PLANS).stdout)
 
     first = plans("0")
     assert any(first)

@@ -1,28 +1,16 @@
-"""What is the same: values, classes, ops, types and constants."""
+"""What is the same: ops, types and constants."""
 
 from __future__ import annotations
 
-import dataclasses
-import enum
 import functools
 import gc
-import importlib
-import math
-import pkgutil
-import struct
-import sys
 import threading
-import types
-import warnings
-from collections import OrderedDict, namedtuple
 
 import numpy as np
-import pytensor
 import pytensor.scalar.basic as ps
 import pytensor.tensor as pt
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 from pytensor.compile.builders import OpFromGraph
 from pytensor.compile.ops import wrap_py
 from pytensor.graph.basic import Apply, Constant
@@ -35,219 +23,15 @@ from pytensor.tensor.elemwise import DimShuffle, Elemwise
 from pytensor.tensor.type import TensorType
 from pytensor.tensor.type_other import SliceType
 
-from pytensor_fuse._identity import terms
-from pytensor_fuse._identity.terms import constant_term, term, why_without_digest
-
-# Values ---------------------------------------------------------------------------------------
-
-
-def encoded(value):
-    content = terms._Content()
-    terms._encode(value, content)
-    return bytes(content.data), tuple(content.children)
-
-
-numbers = st.one_of(
-    st.integers(-3, 3),
-    st.integers(),
-    st.booleans(),
-    st.sampled_from([np.int8(1), np.int64(0), np.int64(2), np.uint8(3), np.bool_(True)]),
-    st.sampled_from([0.0, 1.0, 0.5, -2.0, 1e300, math.inf, np.float32(0.5), np.float64(1)]),
-    st.sampled_from([1j, 1 + 0j, 0.5 + 2j]),
-)
-leaves = st.one_of(numbers, st.none(), st.text(max_size=3), st.binary(max_size=3), st.just(...))
-hashable = st.recursive(
-    leaves,
-    lambda inner: st.one_of(
-        st.lists(inner, max_size=3).map(tuple), st.frozensets(inner, max_size=3)
-    ),
-    max_leaves=6,
-)
-values = st.recursive(
-    hashable,
-    lambda inner: st.one_of(
-        st.lists(inner, max_size=3),
-        st.lists(inner, max_size=3).map(tuple),
-        st.dictionaries(hashable, inner, max_size=3),
-        st.builds(slice, inner, inner, inner),
-    ),
-    max_leaves=8,
-)
-
-
-def plain(value):
-    """The value with Python's numbers; NumPy compares a number with a list element by element."""
-    if isinstance(value, np.generic):
-        return value.item()
-    if isinstance(value, slice):
-        return slice(*map(plain, (value.start, value.stop, value.step)))
-    if isinstance(value, dict):
-        return {plain(key): plain(item) for key, item in value.items()}
-    if isinstance(value, tuple | list | frozenset):
-        return type(value)(map(plain, value))
-    return value
-
-
-@given(values, values)
-def test_values_are_encoded_equally_exactly_if_they_are_equal(a, b):
-    assert (encoded(a) == encoded(b)) == (plain(a) == plain(b))
-
-
-@given(st.lists(values, max_size=4), st.lists(values, max_size=4))
-def test_what_follows_a_value_is_not_part_of_it(a, b):
-    one, other = terms._Content(), terms._Content()
-    for content, items in ((one, a), (other, b)):
-        for item in items:
-            terms._encode(item, content)
-    assert (one.data == other.data) == (plain(a) == plain(b))
-
-
-def nan(payload):
-    (value,) = struct.unpack("<d", struct.pack("<Q", 0x7FF8_0000_0000_0000 | payload))
-    return value
-
-
-@pytest.mark.parametrize(
-    ("a", "b"),
-    [
-        (0.0, -0.0),
-        (0, -0.0),
-        (complex(1, 0.0), complex(1, -0.0)),
-        (complex(0.0, 1), complex(-0.0, 1)),
-        (nan(1), nan(2)),
-        (nan(1), 0.0),
-        (np.array([0.0]), np.array([-0.0])),
-        (np.array([1, 2]), np.array([[1, 2]])),
-        (np.array([1], "int32"), np.array([1], "float32")),
-        (np.datetime64(1, "s"), np.datetime64(1, "ms")),
-        ("1", b"1"),
-        ((), []),
-        ((1, (2,)), (1, 2)),
-        (("a", "b"), ("ab",)),
-        ({}, frozenset()),
-        (OrderedDict(a=1, b=2), OrderedDict(b=2, a=1)),
-        (np.float64, np.float32),
-        (math.sin, math.cos),
-        (range(3), range(4)),
-        (np.dtype("float32"), np.dtype("float64")),
-    ],
-)
-def test_different_values(a, b):
-    assert encoded(a) != encoded(b)
-
-
-Pair = namedtuple("Pair", "a b")
-
-
-class Colour(enum.Enum):
-    RED = 1
-    BLUE = 2
-
-
-class Number(enum.IntEnum):
-    ONE = 1
-
-
-@dataclasses.dataclass(frozen=True)
-class Info:
-    n: int
-    note: str = dataclasses.field(default="", compare=False)
-
-
-@pytest.mark.parametrize(
-    ("a", "b"),
-    [
-        (nan(5), nan(5)),
-        (np.float64(nan(5)), nan(5)),
-        (-0.0, np.float32(-0.0)),
-        (np.arange(6).reshape(2, 3).T, np.arange(6).reshape(2, 3).T.copy()),
-        (np.arange(3, dtype=">i4"), np.arange(3, dtype="<i4")),
-        (np.arange(3, dtype="l"), np.arange(3, dtype="q" if np.dtype("l").itemsize == 8 else "i")),
-        (np.dtype(">f8"), np.dtype("<f8")),
-        (Pair(1, 2), (1, 2)),
-        (Number.ONE, 1),
-        (Colour.RED, Colour.RED),
-        (Info(1, "a"), Info(1, "b")),
-        (types.MappingProxyType({"a": 1}), {"a": 1}),
-        (range(0, 5, 2), range(0, 6, 2)),
-        ({"a": 1, "b": 2}, {"b": 2, "a": 1}),
-        (np.str_("a"), "a"),
-    ],
-)
-def test_equal_values(a, b):
-    assert encoded(a) == encoded(b)
-
-
-def test_long_doubles_are_encoded_where_a_double_is_as_good():
-    assert encoded(np.longdouble(0.5)) == encoded(0.5)
-    if np.finfo(np.longdouble).eps < np.finfo(float).eps:
-        with pytest.raises(terms._NotByValueError):
-            encoded(1 + np.finfo(np.longdouble).eps)
-
-
-# Names ----------------------------------------------------------------------------------------
-
-
-def test_a_name_is_what_was_met_under_it_first(monkeypatch):
-    module = types.ModuleType("some_module")
-    monkeypatch.setitem(sys.modules, "some_module", module)
-
-    def define():
-        kind = type("Kind", (), {"__module__": "some_module", "__qualname__": "Kind"})
-        module.Kind = kind
-        return kind
-
-    first = define()
-    content, _ = encoded(first)
-    assert b"some_module:Kind" in content
-    # As when a cell of a notebook is run again: objects of the old class are not of the new one.
-    second = define()
-    assert encoded(second)[0] == b"T"
-    assert encoded(second) == encoded(second) != encoded(first)
-
-
-@pytest.mark.parametrize("local", [lambda: 0, functools.partial(print)])
-def test_what_has_no_name_is_itself(local):
-    content, children = encoded(local)
-    assert content == b"T"
-    assert encoded(local)[1] == children
-    assert children[0].digest is None
-
-
-def test_the_main_module_is_another_one_in_another_process(monkeypatch):
-    def function():
-        """Said to be of the main module."""
-
-    function.__module__, function.__qualname__ = "__main__", "function"
-    monkeypatch.setattr(sys.modules["__main__"], "function", function, raising=False)
-    assert encoded(function)[0] == b"T"
-
+from pytensor_fuse._identity import attributes, equality, names, terms
+from pytensor_fuse._identity.reasons import why_without_digest
+from pytensor_fuse._identity.table import table
+from pytensor_fuse._identity.terms import constant_term, term
+from pytensor_fuse._pytensor.comparison import compared
+from support.classes import every_class, every_module
+from support.encodings import nan, plain, values
 
 # Ops and types ---------------------------------------------------------------------------------
-
-
-def every_module():
-    skipped = ("jax", "pytorch", "mlx", ".bin", ".misc", "ipython")
-    for found in pkgutil.walk_packages(pytensor.__path__, "pytensor."):
-        if not any(part in found.name for part in skipped):
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                try:
-                    yield importlib.import_module(found.name)
-                except ImportError:  # Something that it needs is not installed.
-                    continue
-
-
-@functools.cache
-def every_class(base):
-    list(every_module())
-    classes, pending = [], [base]
-    while pending:
-        for kind in type.__subclasses__(pending.pop()):
-            if kind not in classes:
-                classes.append(kind)
-                pending.append(kind)
-    return [kind for kind in classes if kind.__module__.startswith("pytensor.")]
 
 
 @pytest.mark.parametrize("base", [Op, Type])
@@ -255,7 +39,7 @@ def test_it_is_known_how_each_class_of_pytensor_compares(base):
     unknown = [
         kind
         for kind in every_class(base)
-        if kind.__eq__ is not object.__eq__ and terms.compared(kind) is None
+        if kind.__eq__ is not object.__eq__ and compared(kind) is None
     ]
     assert not unknown
     assert len(every_class(base)) > 20
@@ -529,21 +313,20 @@ def test_nothing_is_kept_of_what_is_gone():
 
     use()
     gc.collect()
-    before = (
-        len(terms.table),
-        *(len(cache) for cache in (terms._terms, terms._opaque, terms._equals)),
-        len(terms._classes),
+    caches = (
+        table,
+        terms.remembered,
+        names.objects,
+        equality.equal_objects,
+        attributes.compared_classes,
     )
+    before = [len(cache) for cache in caches]
     for _ in range(20):
         use()
     gc.collect()
-    after = (
-        len(terms.table),
-        *(len(cache) for cache in (terms._terms, terms._opaque, terms._equals)),
-        len(terms._classes),
-    )
+    after = [len(cache) for cache in caches]
     assert after == before
-    terms.table.check()
+    table.check()
 
 
 def test_threads_agree():

@@ -1,4 +1,4 @@
-"""Pages as people open them, in a headless Chromium."""
+"""Pictures of plans as people open them, in a headless Chromium."""
 
 from __future__ import annotations
 
@@ -12,60 +12,8 @@ from pytensor.graph.fg import FunctionGraph
 
 import pytensor_fuse
 from pytensor_fuse import FusionPlan
-from pytensor_fuse._reports import page
 from support.browser import Browser
 from support.graphs import reverse
-
-
-def write_page(directory: Path, body: str, **parts: object) -> Path:
-    path = directory / "page.html"
-    page.write(path, page.page("test", body, **parts))
-    return path
-
-
-# The browser sees what it is there to see ---------------------------------------------------
-
-
-def test_a_page_that_does_nothing_is_clean(browser: Browser, tmp_path: Path) -> None:
-    browser.open(write_page(tmp_path, "<p id=text>hello</p>"))
-    assert browser.run("return document.getElementById('text').textContent") == "hello"
-    browser.assert_clean()
-
-
-@pytest.mark.parametrize("script", ["throw new Error('oops')", "console.error('oops')"])
-def test_errors_of_a_script_are_seen(browser: Browser, tmp_path: Path, script: str) -> None:
-    browser.open(write_page(tmp_path, "", script=script))
-    (error,) = browser.errors()
-    assert "oops" in error
-    browser.open(write_page(tmp_path, ""))
-    browser.assert_clean()
-
-
-def test_requests_are_seen(browser: Browser, tmp_path: Path) -> None:
-    path = tmp_path / "page.html"
-    path.write_text('<img src="http://127.0.0.1:9/picture.png">', encoding="utf-8")
-    browser.open(path)
-    assert browser.requests() == ["http://127.0.0.1:9/picture.png"]
-
-
-def test_a_page_forbids_itself_requests(browser: Browser, tmp_path: Path) -> None:
-    browser.open(write_page(tmp_path, '<img src="http://127.0.0.1:9/picture.png">'))
-    assert browser.requests() == []
-    assert any("Content Security Policy" in error for error in browser.errors())
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_pages_follow_the_colours_that_the_user_prefers(
-    browser: Browser, tmp_path: Path, scheme: str
-) -> None:
-    with browser.scheme(scheme):
-        browser.open(write_page(tmp_path, ""))
-        ground = browser.run("return getComputedStyle(document.body).backgroundColor")
-    brightness = sum(int(part) for part in ground.strip("rgb()").split(","))
-    assert (brightness > 380) == (scheme == "light")
-
-
-# Pictures of plans --------------------------------------------------------------------------
 
 
 def model(n_nodes: int) -> FusionPlan:
@@ -170,12 +118,12 @@ def test_plans_of_three_sizes_open_soon(
         click_button(browser, "collapse")
         assert not any(state(browser)["open"])
         assert "kernels" in browser.run("return document.querySelector('.figures').innerText")
-        assert drawn_colours(browser) > 3
+        assert drawn_colors(browser) > 3
     browser.assert_clean()
 
 
-def drawn_colours(browser: Browser) -> int:
-    """Return the number of colours in the picture: a blank one has one."""
+def drawn_colors(browser: Browser) -> int:
+    """Return the number of colors in the picture: a blank one has one."""
     return browser.run(
         "plan.paint(); const c = document.getElementById('picture'); "
         "const d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data; "
@@ -206,8 +154,8 @@ def test_hovering_tells_what_a_node_is(browser: Browser, tmp_path: Path) -> None
     node = next(i for i, n in enumerate(plan._picture.nodes) if n.op == "Exp")
     move_to(browser, browser.run("return plan.nodeAt(arguments[0])", node))
     tip = shown(browser, "tip")
-    trace = plan._picture.nodes[node].trace
-    parts = ["Exp", "a <b>name</b>", "float32 (?, 3)", f"{trace.file}:{trace.line}", "# this line"]
+    line = plan._picture.nodes[node].source_line
+    parts = ["Exp", "a <b>name</b>", "float32 (?, 3)", f"{line.file}:{line.line}", "# this line"]
     assert [part for part in parts if part not in tip] == []
     move_to(browser, [2, 300])
     assert browser.run("return document.getElementById('tip').hidden")
@@ -476,18 +424,18 @@ def test_all_of_a_tall_picture_fits(browser: Browser, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_the_legend_has_the_colours_of_the_picture(
+def test_the_legend_has_the_colors_of_the_picture(
     browser: Browser, tmp_path: Path, scheme: str
 ) -> None:
     with browser.scheme(scheme):
         open_plan(browser, tmp_path, model(20))
-        colours = browser.run(
+        colors = browser.run(
             "return [...document.querySelectorAll('#legend i')]"
             ".map((each) => getComputedStyle(each).backgroundColor)"
         )
-    for colour in colours:
-        brightness = sum(int(part) for part in colour.strip("rgb()").split(","))
-        assert (brightness > 380) == (scheme == "light"), colour
+    for color in colors:
+        brightness = sum(int(part) for part in color.strip("rgb()").split(","))
+        assert (brightness > 380) == (scheme == "light"), color
 
 
 def test_the_wheel_zooms_where_the_pointer_is(browser: Browser, tmp_path: Path) -> None:
@@ -533,11 +481,11 @@ def test_a_notebook_shows_it_in_a_frame(browser: Browser, tmp_path: Path) -> Non
         reached = browser.run(
             "try { return String(parent.document.title); } catch (error) { return error.name; }"
         )
-        colours = drawn_colours(browser)
+        colors = drawn_colors(browser)
     finally:
         browser.driver.switch_to.default_content()
     assert scale > 0.1
-    assert colours > 3
+    assert colors > 3
     assert reached == "SecurityError"
     assert browser.requests() == []
 

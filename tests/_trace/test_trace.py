@@ -39,9 +39,10 @@ from pytensor.tensor.elemwise import Elemwise
 
 import pytensor_fuse
 from pytensor_fuse import Trace, trace_rewrites
-from pytensor_fuse._trace.page import flame_chart
+from pytensor_fuse._pytensor.replacements import class_tree
+from pytensor_fuse._trace.flame_chart import flame_chart
 from pytensor_fuse._trace.records import TracedCall, TracedPass
-from pytensor_fuse._trace.trace import hooks
+from pytensor_fuse._trace.tallies import NodeCounter
 from support.browser import Browser
 from support.processes import run_process
 from support.strategies import Program, any_programs, build
@@ -164,7 +165,7 @@ def methods() -> dict[tuple[type, str], object]:
     return {
         (kind, name): value
         for base in kinds
-        for kind in hooks._kinds_of(base)
+        for kind in class_tree(base)
         for name, value in vars(kind).items()
         if callable(value) or isinstance(value, property | classmethod | staticmethod)
     }
@@ -198,8 +199,8 @@ def test_what_is_replaced_meanwhile_stays_replaced() -> None:
 def test_the_graph_keeps_nothing_of_the_trace() -> None:
     with trace_rewrites():
         fgraph = compiled(regression()).maker.fgraph
-    assert not any(isinstance(f, hooks.Counter) for f in fgraph._features)
-    assert not any(isinstance(f, hooks.Counter) for f in fgraph.execute_callbacks_times)
+    assert not any(isinstance(f, NodeCounter) for f in fgraph._features)
+    assert not any(isinstance(f, NodeCounter) for f in fgraph.execute_callbacks_times)
 
 
 def test_copies_of_a_graph_are_not_counted() -> None:
@@ -211,7 +212,7 @@ def test_copies_of_a_graph_are_not_counted() -> None:
 
     with trace_rewrites():
         rewrite(FunctionGraph(*regression(), clone=True), copy)
-    assert not any(isinstance(f, hooks.Counter) for f in copies[0]._features)
+    assert not any(isinstance(f, NodeCounter) for f in copies[0]._features)
 
 
 def test_graphs_are_not_kept() -> None:
@@ -524,9 +525,8 @@ def test_rounds_of_an_equilibrium() -> None:
 
 def test_times_add_up() -> None:
     """All of a call's passes take what PyTensor says that rewriting took, but for 5 % or 5 ms."""
-    shares = []
-    # What the machine does in between is no fault of the trace.
-    for _ in range(5):
+    # What the machine does in between is no fault of the trace: once is enough.
+    for _ in range(20):
         with trace_rewrites() as trace:
             before = maker.compile_profiling.total_graph_rewrite_time
             compiled(regression())
@@ -535,8 +535,10 @@ def test_times_add_up() -> None:
         assert sum(own_times(each) for each in call.inner) == pytest.approx(call.rewriting)
         assert call.rewriting <= stock
         assert call.rewriting + call.linking <= call.seconds <= trace.seconds
-        shares.append((call.rewriting + 5e-3) / stock)
-    assert max(shares) >= 0.95
+        if call.rewriting + 5e-3 >= 0.95 * stock:
+            break
+    else:
+        pytest.fail("much of the time of rewriting is in no pass")
     for each in trace.all_passes():
         assert each.own >= -1e-9
         assert sum(r.own or 0.0 for r in each.rewriters if r.group is None) <= each.own + 1e-9
@@ -743,7 +745,7 @@ def test_a_call_that_outlasts_the_trace_is_not_in_it() -> None:
     @basic.graph_rewriter
     def waits(fgraph: FunctionGraph) -> None:
         begun.set()
-        assert leave.wait(60)
+        assert leave.wait(600)
 
     def run() -> None:
         x = pt.vector("x")
@@ -753,7 +755,7 @@ def test_a_call_that_outlasts_the_trace_is_not_in_it() -> None:
     before = methods()
     with trace_rewrites() as trace:
         thread.start()
-        assert begun.wait(60)
+        assert begun.wait(600)
     leave.set()
     thread.join()
     assert trace.calls == trace.outside == ()
@@ -1101,7 +1103,7 @@ def test_the_page(trace: Trace, browser: Browser, tmp_path: Any, scheme: str) ->
         # A click looks closer, and says what the box is.
         browser.run(
             "const box = [...document.querySelectorAll('rect')]"
-            ".find((r) => r.box.name === 'canonicalize');"
+            ".find((r) => r.bar.name === 'canonicalize');"
             "box.dispatchEvent(new MouseEvent('click', {bubbles: true}));"
         )
         assert browser.run("return document.getElementById('details').textContent").startswith(
@@ -1259,7 +1261,7 @@ def test_passes_that_are_written_otherwise() -> None:
         assert WalksAlone().apply(fgraph) == 1
         assert EquilibriumAlone().apply(fgraph) == 1
     assert [each.kind for each in trace.outside] == ["OtherName", "WalksAlone", "EquilibriumAlone"]
-    assert not any(isinstance(f, hooks.Counter) for f in fgraph._features)
+    assert not any(isinstance(f, NodeCounter) for f in fgraph._features)
 
 
 class TwiceInEquilibrium(EquilibriumGraphRewriter):
@@ -1306,7 +1308,7 @@ def test_deep_copies_take_no_counter_along(way: Any) -> None:
 
     with trace_rewrites():
         rewrite(chain(2), copies_it)
-    assert not any(isinstance(f, hooks.Counter) for f in copies[0]._features)
+    assert not any(isinstance(f, NodeCounter) for f in copies[0]._features)
 
 
 class Unprintable(NodeRewriter):
@@ -1326,7 +1328,7 @@ def test_a_rewriter_that_cannot_be_printed() -> None:
 def test_reading_that_fails_loses_nothing() -> None:
     with trace_rewrites() as trace:
         rewrite(chain(2), in2out(Unprintable()))
-    broken = mock.patch("pytensor_fuse._trace.trace._name", side_effect=MemoryError)
+    broken = mock.patch("pytensor_fuse._trace.reading.name_of", side_effect=MemoryError)
     with broken, pytest.raises(MemoryError):
         str(trace)
     assert len(trace.outside) == 1

@@ -14,6 +14,7 @@ from pytensor.compile.mode import Mode
 from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.features import Feature
 from pytensor.graph.fg import FunctionGraph
+from pytensor.graph.op import Op
 from pytensor.graph.traversal import io_toposort
 from pytensor.tensor.blockwise import Blockwise
 
@@ -45,6 +46,26 @@ def large_fuseable_graph(n: int) -> FunctionGraph:
     logp = pt.add(*factors)
     gradients = [pytensor.grad(logp, v) for v in (sd, means)]
     return FunctionGraph([sd, means], gradients, clone=False)
+
+
+def small_graph() -> FunctionGraph:
+    """A graph of one kernel of three nodes, which a node that cannot be fused reads."""
+    x, y = pt.vectors("x", "y")
+    a = pt.exp(x) + y
+    a.name = "a"
+    return FunctionGraph([x, y], [pt.sin(a) * a, reverse(a)], clone=False)
+
+
+class ReadsAnything(Op):
+    """Takes whatever there is."""
+
+    __props__ = ()
+
+    def make_node(self, *inputs: Variable) -> Apply:
+        return Apply(self, inputs, [pt.vector()])
+
+    def perform(self, node: Apply, inputs: list, outputs: list) -> None:
+        raise NotImplementedError
 
 
 # Contents ---------------------------------------------------------------------------------
@@ -158,6 +179,18 @@ def evaluate(
         accept_inplace=True,
     )
     return [np.asarray(result) for result in function(*values)]
+
+
+def computed(fgraph: FunctionGraph, values: list[np.ndarray]) -> dict[Variable, Any]:
+    """What every variable of a graph holds when it is run."""
+    variables = [v for node in fgraph.toposort() for v in node.outputs]
+    function = pytensor.function(
+        fgraph.inputs,
+        [pytensor.Out(v, borrow=True) for v in variables],
+        mode=Mode("py", optimizer=None),
+        on_unused_input="ignore",
+    )
+    return dict(zip(variables, function(*values), strict=True))
 
 
 def tolerance_of(fgraph: FunctionGraph) -> float:

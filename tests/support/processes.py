@@ -1,25 +1,52 @@
 """Run Python in new processes, whose state no other test has touched."""
 
 import os
+import signal
 import subprocess
 import sys
 import textwrap
+from contextlib import contextmanager
+
+# In seconds, and more than anything needs on a slow and busy machine: what takes longer hangs.
+PATIENCE = 600
 
 
-def run_process(*arguments, variable="", check=True, **options):
-    """Run this Python with arguments; ``PYTENSOR_FUSE`` is ``variable``."""
-    done = subprocess.run(
-        [sys.executable, *arguments],
-        env={**os.environ, "PYTENSOR_FUSE": variable},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=200,
-        **options,
-    )
+@contextmanager
+def start_process(
+    *arguments, variable="", ignore_interrupts=False, stderr=subprocess.PIPE, **options
+):
+    """Start this Python with arguments, and end it in the end; ``PYTENSOR_FUSE`` is ``variable``.
+
+    A child keeps ignoring what its parent ignores, and a shell that runs the tests in the
+    background has them ignore interrupts; this one ignores them only if asked to.
+    """
+    interrupt = signal.SIG_IGN if ignore_interrupts else signal.default_int_handler
+    inherited = signal.signal(signal.SIGINT, interrupt)
+    try:
+        process = subprocess.Popen(
+            [sys.executable, *arguments],
+            env={**os.environ, "PYTENSOR_FUSE": variable},
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            text=True,
+            **options,
+        )
+    finally:
+        signal.signal(signal.SIGINT, inherited)
+    with process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def run_process(*arguments, check=True, stdin="", **options):
+    """Run this Python with arguments, as `start_process` starts it, and with that to read."""
+    with start_process(*arguments, stdin=subprocess.PIPE, **options) as process:
+        stdout, stderr = process.communicate(stdin, timeout=PATIENCE)
     if check:
-        assert done.returncode == 0, done.stderr
-    return done
+        assert process.returncode == 0, stderr
+    return subprocess.CompletedProcess(process.args, process.returncode, stdout, stderr)
 
 
 def run_python(*code, flags=(), **options):

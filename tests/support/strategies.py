@@ -71,6 +71,11 @@ class Case:
     values: list[np.ndarray]
 
 
+def shapes_of(case: Case) -> dict[Variable, tuple[int, ...]]:
+    """The shapes of the inputs' values."""
+    return {v: a.shape for v, a in zip(case.fgraph.inputs, case.values, strict=True)}
+
+
 @dataclass
 class _Value:
     """A variable with what is known of the array it will hold."""

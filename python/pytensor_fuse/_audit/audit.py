@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, overload
 
-from pytensor.compile.executor import Function
-
-from pytensor_fuse._audit.graph import graph_context, short
+from pytensor_fuse._audit.context.build import graph_context
 from pytensor_fuse._audit.sections.cache import CachingSection, audit_cache
 from pytensor_fuse._audit.sections.kernels import KernelsSection, audit_kernels
 from pytensor_fuse._audit.sections.matrices import MatricesSection, audit_matrices
@@ -15,16 +13,22 @@ from pytensor_fuse._audit.sections.memory import MemorySection, audit_memory
 from pytensor_fuse._audit.sections.ops import OpsSection, audit_ops
 from pytensor_fuse._pytensor.targets import Target
 from pytensor_fuse._reports import page
-from pytensor_fuse._reports.tables import count
+from pytensor_fuse._reports.files import write
+from pytensor_fuse._reports.text import count, short
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from pytensor.compile.executor import Function
     from pytensor.graph.basic import Variable
     from pytensor.graph.fg import FunctionGraph
 
-    from pytensor_fuse._audit.graph import GraphContext, Section
+    from pytensor_fuse._audit.context.graph import GraphContext
+    from pytensor_fuse._audit.section import Section
+
+# Where the field of a section keeps the function that makes it.
+_MAKER = "made by"
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,21 +54,16 @@ class Audit:
     """
 
     title: str
-    matrices: MatricesSection
-    memory: MemorySection
-    kernels: KernelsSection
-    caching: CachingSection
-    ops: OpsSection
+    # The table of sections, in the order in which they are shown.
+    matrices: MatricesSection = field(metadata={_MAKER: audit_matrices})
+    memory: MemorySection = field(metadata={_MAKER: audit_memory})
+    kernels: KernelsSection = field(metadata={_MAKER: audit_kernels})
+    caching: CachingSection = field(metadata={_MAKER: audit_cache})
+    ops: OpsSection = field(metadata={_MAKER: audit_ops})
 
     @property
-    def _sections(self) -> tuple[tuple[str, Section], ...]:
-        return (
-            ("matrices", self.matrices),
-            ("memory", self.memory),
-            ("kernels", self.kernels),
-            ("caching", self.caching),
-            ("ops", self.ops),
-        )
+    def _sections(self) -> Iterator[tuple[str, Section]]:
+        return ((name, getattr(self, name)) for name, _ in _makers())
 
     def to_dict(self) -> dict[str, Any]:
         """Return all of it as plain types, which JSON can hold."""
@@ -106,7 +105,7 @@ class Audit:
         )
         if path is None:
             return text
-        page.write(path, text)
+        write(path, text)
         return None
 
     def __str__(self) -> str:
@@ -174,14 +173,13 @@ def audit(
     16000
     """
     context = graph_context(compiled, shapes)
-    return Audit(
-        title=_title(context),
-        matrices=audit_matrices(context),
-        memory=audit_memory(context),
-        kernels=audit_kernels(context),
-        caching=audit_cache(context),
-        ops=audit_ops(context),
-    )
+    sections: dict[str, Any] = {name: make(context) for name, make in _makers()}
+    return Audit(title=_title(context), **sections)
+
+
+def _makers() -> Iterator[tuple[str, Callable[[GraphContext], Section]]]:
+    """Iterate over the sections of an audit: the name of each, and what makes it."""
+    return ((f.name, f.metadata[_MAKER]) for f in fields(Audit) if _MAKER in f.metadata)
 
 
 def _title(context: GraphContext) -> str:

@@ -9,7 +9,8 @@ from pytensor.graph.basic import Apply
 from pytensor.scalar.basic import get_scalar_type
 
 from pytensor_fuse._fusion.kernels import kernel_cache
-from pytensor_fuse._identity import terms
+from pytensor_fuse._identity.table import table
+from pytensor_fuse._identity.terms import term
 from pytensor_fuse._pytensor.composites import build_kernel
 from pytensor_fuse._pytensor.edits import replace_all, report
 
@@ -52,12 +53,12 @@ def make_nodes(
     """
     arrays = graph.arrays
     variables = arrays.variables
-    ops = [None if kind is None else terms.term(kind.node.op) for kind in graph.kinds]
-    types = [terms.term(get_scalar_type(dtype)) for dtype in arrays.dtypes]
+    ops = [None if kind is None else term(kind.node.op) for kind in graph.kinds]
+    types = [term(get_scalar_type(dtype)) for dtype in arrays.dtypes]
     builder = _Builder(graph)
     new_of: dict[int, Variable[Any, Any]] = {}
     nodes, replacements = [], []
-    for structure, members, inputs, outputs in clusters.kernels(arrays, terms.table, ops, types):
+    for structure, members, inputs, outputs in clusters.kernels(arrays, table, ops, types):
         op = kernel_cache.get(structure)
         if op is None:
             op = kernel_cache.add(structure, builder.build(members, inputs, outputs))

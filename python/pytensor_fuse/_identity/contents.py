@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pytensor_fuse._identity.registry import Registry
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
@@ -48,10 +50,7 @@ def content(constant: Constant[Any]) -> bytes | None:
 
 def data_content(data: Any) -> bytes | None:
     """As `content`, of the data of a constant."""
-    encoder = _ENCODERS.get(type(data))
-    if encoder is None:
-        encoder = _encoder_of(type(data))
-    return encoder(data)
+    return _ENCODERS[type(data)](data)
 
 
 def _array(data: np.ndarray | np.generic) -> bytes | None:
@@ -115,33 +114,35 @@ def _unknown(data: Any) -> None:
     return None
 
 
-# By exact class: a subclass may mean something else by the same data.
-_ENCODERS: dict[type, Callable[[Any], bytes | None]] = {
-    np.ndarray: _array,
-    np.memmap: _array,
-    bool: lambda data: b"True" if data else b"False",
-    int: lambda data: b"int %d" % data,
-    float: lambda data: b"float " + struct.pack("<d", data),
-    complex: lambda data: b"complex " + struct.pack("<dd", data.real, data.imag),
-    str: lambda data: b"str " + data.encode("utf-8", "surrogatepass"),
-    bytes: lambda data: b"bytes " + data,
-    type(None): lambda data: b"None",
-    type(...): lambda data: b"Ellipsis",
-    slice: _slice,
-    tuple: _sequence(b"tuple"),
-    list: _sequence(b"list"),
-}
-
-
-def _encoder_of(kind: type) -> Callable[[Any], bytes | None]:
-    """Choose, and keep, how to encode the data of a class that is not known yet."""
+def _choose_encoder(kind: type) -> Callable[[Any], bytes | None]:
+    # By exact class: a subclass may mean something else by the same data.
     encoder: Callable[[Any], bytes | None] = _unknown
     if kind.__module__ == "numpy" and issubclass(kind, np.generic):
         encoder = _scalar
     elif kind.__module__ in ("scipy.sparse._csc", "scipy.sparse._csr"):
         encoder = _sparse
     else:
-        # Not kept, so that classes made at run time can go.
         return encoder
+    # These classes stay.
     _ENCODERS[kind] = encoder
     return encoder
+
+
+_ENCODERS: Registry[Callable[[Any], bytes | None]] = Registry(
+    {
+        np.ndarray: _array,
+        np.memmap: _array,
+        bool: lambda data: b"True" if data else b"False",
+        int: lambda data: b"int %d" % data,
+        float: lambda data: b"float " + struct.pack("<d", data),
+        complex: lambda data: b"complex " + struct.pack("<dd", data.real, data.imag),
+        str: lambda data: b"str " + data.encode("utf-8", "surrogatepass"),
+        bytes: lambda data: b"bytes " + data,
+        type(None): lambda data: b"None",
+        type(...): lambda data: b"Ellipsis",
+        slice: _slice,
+        tuple: _sequence(b"tuple"),
+        list: _sequence(b"list"),
+    },
+    _choose_encoder,
+)

@@ -11,12 +11,8 @@ from pytensor.graph.fg import FrozenFunctionGraph, FunctionGraph
 
 from pytensor_fuse import _core
 from pytensor_fuse._errors import DigestError, FreezeError
-from pytensor_fuse._identity.terms import (
-    InternedGraph,
-    intern_graph,
-    intern_rows,
-    why_without_digest,
-)
+from pytensor_fuse._identity.reasons import why_without_digest
+from pytensor_fuse._identity.terms import intern_graph, intern_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -24,6 +20,8 @@ if TYPE_CHECKING:
 
     from pytensor.graph.op import Op
     from pytensor.graph.type import Type
+
+    from pytensor_fuse._identity.interning import InternedGraph
 
     GraphLike: TypeAlias = (
         "FunctionGraph | FrozenFunctionGraph | FrozenGraph | "

@@ -28,7 +28,7 @@ from pytensor.tensor.type import TensorType
 from pytensor.tensor.variable import TensorConstant
 
 from pytensor_fuse import _core
-from pytensor_fuse._identity import terms
+from pytensor_fuse._identity.table import table
 from pytensor_fuse._identity.terms import constant_term, term
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ class Numbering:
             axes = _broadcast_axes(output)
             if mask != axes:
                 shapes = sorted(set(inputs), key=lambda shape: shape.id)
-                value = terms.table.compound(b"broadcast with", [value, *shapes])
+                value = table.compound(b"broadcast with", [value, *shapes])
             self._known[output] = value, axes
         return node.outputs
 
@@ -171,7 +171,7 @@ class _ScalarGraph:
         """Return the term of each output, and the axes on which its leaves have length 1."""
         leaves = [*inputs, *self._constants]
         masks = [*masks, *[_ALL_AXES] * len(self._constants)]
-        return self._flat.substitute(terms.table, leaves, masks, self._ops, self._types)
+        return self._flat.substitute(table, leaves, masks, self._ops, self._types)
 
 
 def _leaf(variable: Variable[Any, Any]) -> _core.Term:
@@ -180,7 +180,7 @@ def _leaf(variable: Variable[Any, Any]) -> _core.Term:
         # In a kernel it may be a constant of the scalar graph.
         scalar = get_scalar_type(variable.type.dtype)
         return constant_term(scalar.make_constant(variable.data.reshape(())))
-    return terms.table.opaque()
+    return table.opaque()
 
 
 def _broadcast_axes(variable: Variable[Any, Any]) -> int:

@@ -1,4 +1,7 @@
-"""Merging the outputs of kernels that are the same values, and dropping what nothing reads then."""
+"""Merging the outputs of kernels that are the same values, and dropping what nothing reads then.
+
+That looks at the whole graph, so that it is also decided here when it is due.
+"""
 
 from __future__ import annotations
 
@@ -22,6 +25,42 @@ if TYPE_CHECKING:
     from pytensor.graph.fg import FunctionGraph
 
     Pair = tuple[Variable[Any, Any], Variable[Any, Any]]
+
+
+class KernelComparisons:
+    """When the outputs of the kernels of a graph are to be compared.
+
+    It is due once a kernel was looked up. Where there are kernels, it is also due once any node
+    was, for some times, then only after so many nodes that the time is in proportion to these.
+    """
+
+    def __init__(self) -> None:
+        self._has_kernels = False
+        # Since kernels were compared by their outputs.
+        self._n_looked_up = 0
+        self._met_kernels = False
+        self._n_free_comparisons = 20
+
+    def note(self, n_looked_up: int, *, met_kernels: bool) -> None:
+        """Take note that nodes were looked up, and whether there were kernels among them."""
+        self._has_kernels |= met_kernels
+        self._met_kernels |= met_kernels
+        self._n_looked_up += n_looked_up
+
+    def start_if_due(self, n_nodes: int) -> bool:
+        """Return whether a comparison is due in a graph of ``n_nodes``, and take it for done."""
+        is_proportionate = self._n_looked_up * 8 > n_nodes
+        is_free = self._n_looked_up > 0 and self._n_free_comparisons > 0
+        is_due = self._met_kernels or (self._has_kernels and (is_proportionate or is_free))
+        if is_due:
+            self._n_free_comparisons -= not (self._met_kernels or is_proportionate)
+            self._met_kernels = False
+            self._n_looked_up = 0
+        return is_due
+
+    def start_again(self) -> None:
+        """Let a comparison be due, since the last one failed."""
+        self._met_kernels = True
 
 
 def merge_outputs(fgraph: FunctionGraph, refused: set[Pair], reason: str) -> list[Pair]:

@@ -5,18 +5,14 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from pytensor_fuse._pictures.picture import Kind, cut
+from pytensor_fuse._pictures.colors import role_colors
+from pytensor_fuse._pictures.picture import Role
+from pytensor_fuse._pictures.texts import cut
+from pytensor_fuse._reports.palette import COLORS, kernel_colors
 
 if TYPE_CHECKING:
     from pytensor_fuse._pictures.picture import Node, Picture
 
-_STYLES = {
-    Kind.FUSED: 'style="filled,rounded", fillcolor="white"',
-    Kind.ALONE: 'style="rounded"',
-    Kind.UNFUSABLE: 'style="filled,rounded", fillcolor="gray88", color="gray55"',
-    Kind.INPUT: 'style="filled,rounded", fillcolor="#fff3d6", color="#b98a1b"',
-    Kind.CONSTANT: 'style="filled,rounded", fillcolor="#fff3d6", color="#b98a1b"',
-}
 _UNSEEN = re.compile("[\x00-\x09\x0b-\x1f\x7f\ud800-\udfff]")
 
 
@@ -26,19 +22,19 @@ def dot(picture: Picture) -> str:
         "digraph plan {",
         '  graph [rankdir="LR", fontname="sans-serif"];',
         '  node [shape="box", fontname="sans-serif", fontsize="11"];',
-        '  edge [color="gray40", arrowsize="0.6"];',
+        f'  edge [color="{COLORS["edge"].light}", arrowsize="0.6"];',
     ]
     for box in picture.boxes:
         members = [_node(node, picture.nodes[node]) for node in box.nodes]
         if box.kernel is None:
             lines += [f"  {member}" for member in members]
             continue
-        hue = (box.kernel * 0.381967 + 0.57) % 1
+        colors = kernel_colors(box.kernel)
         lines += [
             f'  subgraph "cluster_{box.kernel}" {{',
             f"    label={_quoted(box.label)};",
             '    style="filled,rounded";',
-            f'    color="{hue:.3f} 0.5 0.6"; fillcolor="{hue:.3f} 0.1 1.0";',
+            f'    color="{colors.border}"; fillcolor="{colors.ground}";',
             *(f"    {member}" for member in members),
             "  }",
         ]
@@ -54,9 +50,16 @@ def _node(position: int, node: Node) -> str:
     label = f"{node.label}\n{node.caption}" if node.caption else node.label
     result = ', peripheries="2"' if node.results else ""
     return (
-        f"n{position} [label={_quoted(label)}, tooltip={_quoted(node.tip)}, {_STYLES[node.kind]}"
+        f"n{position} [label={_quoted(label)}, tooltip={_quoted(node.tip)}, {_style(node.role)}"
         f"{result}];"
     )
+
+
+def _style(role: Role) -> str:
+    if role is Role.FUSED:
+        return f'style="filled,rounded", fillcolor="{COLORS["ground"].light}"'
+    fill, border = role_colors(role)
+    return f'style="filled,rounded", fillcolor="{fill}", color="{border}"'
 
 
 def _quoted(text: str) -> str:

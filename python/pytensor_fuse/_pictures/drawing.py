@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from pytensor_fuse import _core
-from pytensor_fuse._pictures.picture import Kind
+from pytensor_fuse._pictures.picture import Role
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -57,7 +57,7 @@ class Places:
     Attributes
     ----------
     x, y
-        Centres of the boxes, then of the bends of edges.
+        Centers of the boxes, then of the bends of edges.
     widths, heights
         Of the boxes.
     pieces, columns
@@ -113,7 +113,7 @@ def draw(picture: Picture) -> Drawing:
         (source, target)
         for source, target in pairs
         if n_readers[source] <= _INPUT_HUB
-        or picture.nodes[picture.boxes[source].nodes[0]].kind is not Kind.INPUT
+        or picture.nodes[picture.boxes[source].nodes[0]].role is not Role.INPUT
     ]
     if len(picture.boxes) > _LARGE:
         edges = _without_hubs(edges)
@@ -157,10 +157,10 @@ def _lay_out_inside(
     pairs = [(position[a], position[b]) for a, b in edges]
     x, y, *_ = _core.layered_layout(*_unzip(sizes), *_unzip(pairs), _INNER_GAPS)
     right = bottom = 0.0
-    for node, size, centre_x, centre_y in zip(
+    for node, size, center_x, center_y in zip(
         box.nodes, sizes, x.tolist(), y.tolist(), strict=False
     ):
-        left, top = PADDING + centre_x - size[0] / 2, HEADER + centre_y - size[1] / 2
+        left, top = PADDING + center_x - size[0] / 2, HEADER + center_y - size[1] / 2
         inner[node] = (left, top, *size)
         right, bottom = max(right, left + size[0]), max(bottom, top + size[1])
     return max(right + PADDING, _text_size(box)[0] + TOGGLE), bottom + PADDING

@@ -1,34 +1,31 @@
-"""The page that shows a plan: the picture as data for assets/plan.js, and what stands round it."""
+"""The page that shows a plan: what stands round the picture, which its script draws."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from pytensor_fuse._pictures.drawing import GAPS, Drawing, Places
-from pytensor_fuse._pictures.picture import Kind, cut
+from pytensor_fuse._pictures.script_data import script_data
 from pytensor_fuse._reports import page
+from pytensor_fuse._reports.scripts import script
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
+    from pytensor_fuse._pictures.drawing import Drawing
     from pytensor_fuse._pictures.picture import Picture
 
-# The order in which plan.js numbers them.
-_KINDS = (Kind.FUSED, Kind.ALONE, Kind.UNFUSABLE, Kind.INPUT, Kind.CONSTANT)
-
-# Up to this many nodes kernels are open at first.
-_STARTS_OPEN = 60
-
 _LEGEND = (
-    ("var(--kernel)", "var(--kernel-line)", "kernel"),
-    ("var(--unfusable)", "var(--unfusable-line)", "cannot be fused"),
-    ("var(--alone)", "var(--alone-line)", "may be fused, stays alone"),
-    ("var(--input)", "var(--input-line)", "input or constant"),
+    (
+        "hsl(var(--kernel-hue) var(--kernel-fill))",
+        "hsl(var(--kernel-hue) var(--kernel-border))",
+        "kernel",
+    ),
+    ("var(--unfusable)", "var(--unfusable-border)", "cannot be fused"),
+    ("var(--alone)", "var(--alone-border)", "may be fused, stays alone"),
+    ("var(--input)", "var(--input-border)", "input or constant"),
 )
 
 _HELP = """
 <h2>Fusion plan</h2>
-<p>Coloured boxes are kernels: nodes that become one. Hover for what a node is and where it was
+<p>Colored boxes are kernels: nodes that become one. Hover for what a node is and where it was
 made; click a node, a kernel or an edge.</p>
 <p>An edge says why its two ends do not share a kernel.</p>
 <h3>Mouse</h3>
@@ -69,8 +66,8 @@ def plan_page(drawing: Drawing, title: str) -> str:
         title,
         body,
         style=page.asset(__package__, "plan.css"),
-        script=page.asset(__package__, "plan.js"),
-        data=_data(drawing),
+        script=script(__package__, "plan/main.js"),
+        data=script_data(drawing),
     )
 
 
@@ -100,90 +97,3 @@ def _legend() -> str:
         f'<span><i style="background:{fill};border-color:{stroke}"></i>{text}</span>'
         for fill, stroke, text in _LEGEND
     )
-
-
-class _Strings:
-    """Texts by position, each once."""
-
-    def __init__(self) -> None:
-        self._positions: dict[str, int] = {}
-
-    def __call__(self, text: str) -> int:
-        return self._positions.setdefault(cut(text), len(self._positions))
-
-    def all(self, texts: Iterable[str]) -> list[int]:
-        return [self(text) for text in texts]
-
-    def list(self) -> list[str]:
-        return list(self._positions)
-
-
-def _data(drawing: Drawing) -> dict[str, Any]:
-    picture = drawing.picture
-    strings = _Strings()
-    nodes = picture.nodes
-    why = [
-        -1
-        if edge.why is None
-        # The path of a cycle is given as nodes.
-        else strings(edge.why.reason.value if edge.why.path else str(edge.why))
-        for edge in picture.edges
-    ]
-    return {
-        "nodes": {
-            "kind": [_KINDS.index(node.kind) for node in nodes],
-            "op": strings.all(node.op for node in nodes),
-            "label": strings.all(node.label for node in nodes),
-            "caption": strings.all(node.caption for node in nodes),
-            "names": [strings.all(node.names) for node in nodes],
-            "types": [strings.all(node.types) for node in nodes],
-            "constants": [strings.all(node.constants) for node in nodes],
-            "results": [node.results for node in nodes],
-            "file": [-1 if node.trace is None else strings(node.trace.file) for node in nodes],
-            "line": [0 if node.trace is None else node.trace.line for node in nodes],
-            "code": [strings("" if node.trace is None else node.trace.code) for node in nodes],
-            "box": [node.box for node in nodes],
-            "inner": [round(length) for rectangle in drawing.inner for length in rectangle],
-        },
-        "boxes": {
-            "kernel": [-1 if box.kernel is None else box.kernel for box in picture.boxes],
-            "label": strings.all(box.label for box in picture.boxes),
-            "caption": strings.all(box.caption for box in picture.boxes),
-            "results": [
-                int(any(nodes[node].results for node in box.nodes)) for box in picture.boxes
-            ],
-        },
-        "edges": {
-            "source": [edge.source for edge in picture.edges],
-            "target": [edge.target for edge in picture.edges],
-            "why": why,
-            "path": {edge: path for edge, (path, _) in picture.paths.items()},
-            "leftOut": {edge: n for edge, (_, n) in picture.paths.items() if n},
-        },
-        "lines": drawing.edges,
-        "hidden": drawing.hidden,
-        "collapsed": _places(drawing.collapsed),
-        "expanded": _places(drawing.expanded),
-        "gaps": GAPS,
-        "kinds": [kind.value for kind in _KINDS],
-        "startsOpen": len(nodes) <= _STARTS_OPEN,
-        "strings": strings.list(),
-    }
-
-
-def _places(places: Places) -> dict[str, Any]:
-    return {
-        "x": _rounded(places.x),
-        "y": _rounded(places.y),
-        "w": _rounded(places.widths),
-        "h": _rounded(places.heights),
-        "piece": places.pieces,
-        "column": places.columns,
-        "bends": places.bends,
-        "rowWidth": places.row_width,
-    }
-
-
-def _rounded(lengths: list[float]) -> list[float]:
-    """Round to halves: centres of boxes of odd sizes."""
-    return [int(n) if (n := round(2 * length) / 2).is_integer() else n for length in lengths]

@@ -1,15 +1,16 @@
-"""A plan as a still picture: SVG that stands alone and keeps its own colours on any ground."""
+"""A plan as a still picture: SVG that stands alone and keeps its own colors on any ground."""
 
 from __future__ import annotations
 
-import colorsys
 import itertools
 import re
 from typing import TYPE_CHECKING
 
+from pytensor_fuse._pictures.colors import role_colors
 from pytensor_fuse._pictures.drawing import Drawing, Places
-from pytensor_fuse._pictures.picture import Box, Kind, Node
+from pytensor_fuse._pictures.picture import Box, Node, Role
 from pytensor_fuse._reports.page import escape
+from pytensor_fuse._reports.palette import COLORS, kernel_colors
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,15 +19,9 @@ if TYPE_CHECKING:
 _OPEN = 250
 
 _MARGIN = 16.0
-_BACKGROUND, _TEXT, _FAINT, _EDGE = "#ffffff", "#1b1f24", "#5d6570", "#8a95a3"
-
-# Fill and border.
-_COLOURS = {
-    Kind.ALONE: ("#ffffff", "#55606c"),
-    Kind.UNFUSABLE: ("#e3e6ea", "#9aa3ae"),
-    Kind.INPUT: ("#fff3d6", "#b98a1b"),
-    Kind.CONSTANT: ("#fff3d6", "#b98a1b"),
-}
+_BACKGROUND, _TEXT, _FAINT, _EDGE = (
+    COLORS[name].light for name in ("ground", "text", "faint", "edge")
+)
 
 # Length of what is drawn of an edge that would hide the rest, at both of its ends.
 _STUB = 12.0
@@ -51,11 +46,11 @@ def svg(drawing: Drawing) -> str:
     grounds, kernels = [], []
     for box, rectangle in zip(picture.boxes, boxes, strict=True):
         if len(box.nodes) > 1 and is_open:
-            pale, _, line = _box_colours(drawing, box)
+            pale, _, line = _box_colors(drawing, box)
             grounds.append(_frame(rectangle, pale, line, 8.0))
             grounds.append(_text(rectangle, (10.0, 15.0), box.label, line, 11.5, bold=True))
         elif len(box.nodes) > 1:
-            _, fill, line = _box_colours(drawing, box)
+            _, fill, line = _box_colors(drawing, box)
             shapes = (
                 _frame(rectangle, fill, line, 7.0)
                 + _text(rectangle, (9.0, 16.0), box.label, _TEXT, 12.0, bold=True)
@@ -143,8 +138,8 @@ def _line(points: list[_Point]) -> str:
 
 
 def _node(node: Node, rectangle: _Rectangle, kernel: int | None) -> str:
-    fill, line = _COLOURS[node.kind] if kernel is None else _kernel_colours(kernel)[1:]
-    radius = rectangle[3] / 2 if node.kind is Kind.INPUT else 5.0
+    fill, line = role_colors(node.role) if kernel is None else kernel_colors(kernel)[1:]
+    radius = rectangle[3] / 2 if node.role is Role.INPUT else 5.0
     shapes = _frame(rectangle, fill, line, radius) + _text(
         rectangle, (9.0, 16.0), node.label, _TEXT, 12.0
     )
@@ -173,34 +168,23 @@ def _text(
     rectangle: _Rectangle,
     offset: _Point,
     text: str,
-    colour: str,
+    color: str,
     size: float,
     bold: bool = False,
 ) -> str:
     weight = ' font-weight="600"' if bold else ""
     x, y = rectangle[0] + offset[0], rectangle[1] + offset[1]
     return (
-        f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size:g}" fill="{colour}"{weight}>'
+        f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size:g}" fill="{color}"{weight}>'
         f"{_escape(text)}</text>"
     )
 
 
-def _box_colours(drawing: Drawing, box: Box) -> tuple[str, str, str]:
+def _box_colors(drawing: Drawing, box: Box) -> tuple[str, str, str]:
     """Return the ground, fill and border of a box of several nodes."""
     if box.kernel is not None:
-        return _kernel_colours(box.kernel)
-    return _BACKGROUND, *_COLOURS[drawing.picture.nodes[box.nodes[0]].kind]
-
-
-def _kernel_colours(kernel: int) -> tuple[str, str, str]:
-    """Return the ground, fill and border of a kernel; neighbours get hues that are far apart."""
-    hue = (kernel * 137.508 + 205) % 360
-    return _hsl(hue, 0.62, 0.95), _hsl(hue, 0.62, 0.86), _hsl(hue, 0.48, 0.42)
-
-
-def _hsl(hue: float, saturation: float, lightness: float) -> str:
-    channels = colorsys.hls_to_rgb(hue / 360, lightness, saturation)
-    return "#" + "".join(f"{round(255 * channel):02x}" for channel in channels)
+        return kernel_colors(box.kernel)
+    return _BACKGROUND, *role_colors(drawing.picture.nodes[box.nodes[0]].role)
 
 
 def _escape(text: str) -> str:

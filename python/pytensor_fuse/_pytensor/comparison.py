@@ -1,6 +1,11 @@
-"""How PyTensor's own classes compare themselves: by which attributes, other than `__props__`."""
+"""How PyTensor's own classes compare themselves: by which attributes."""
 
 from __future__ import annotations
+
+import types
+from typing import Any
+
+from pytensor.graph.utils import MetaType
 
 # For each way in which PyTensor's own classes compare themselves, other than by ``__props__``, the
 # attributes that it compares besides the class.
@@ -36,6 +41,21 @@ COMPARED: dict[str, tuple[str, ...]] = {
         "xtensor.type.XTensorType": ("dtype", "shape", "dims"),
     }.items()
 }
+
+
+def compared(kind: type) -> tuple[str, ...] | None:
+    """Return the attributes that the class compares besides the class, None if not known.
+
+    That is one of `COMPARED`, or it was made by PyTensor's metaclass out of ``__props__``.
+    """
+    equality: Any = kind.__eq__
+    if not isinstance(equality, types.FunctionType):
+        return None
+    if equality.__module__ == MetaType.__module__ and equality.__qualname__.startswith("MetaType."):
+        owner = next(base for base in kind.__mro__ if "__eq__" in base.__dict__)
+        return tuple(owner.__dict__["__props__"])
+    return COMPARED.get(f"{equality.__module__}.{equality.__qualname__}")
+
 
 # An OpFromGraph compares what these compute, when they are called.
 COMPARED_BY_CALLING = ("pullback_overrides", "pushforward_overrides")

@@ -1,22 +1,14 @@
-"""What a graph lets nodes write over, as PyTensor's features and passes know it."""
+"""Which inputs PyTensor's own pass would let the outputs of an Elemwise be written over."""
 
 from __future__ import annotations
 
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from pytensor.compile.aliasing import Supervisor
 from pytensor.tensor.rewriting.elemwise import InplaceElemwiseOptimizer
 
 if TYPE_CHECKING:
     from pytensor.graph.basic import Apply, Variable
     from pytensor.graph.fg import FunctionGraph
-
-
-def supervised_variables(fgraph: FunctionGraph) -> set[Variable[Any, Any]]:
-    """Return the inputs whose memory the function must not overwrite."""
-    supervisors = (f.protected for f in fgraph._features if isinstance(f, Supervisor))
-    return set(chain.from_iterable(supervisors))
 
 
 def overwritable_pairs(

@@ -1,4 +1,4 @@
-"""How the sections of an audit put figures, lists and tables."""
+"""Tables and paragraphs of pages, from plain texts."""
 
 from __future__ import annotations
 
@@ -8,48 +8,10 @@ from typing import TYPE_CHECKING
 from pytensor_fuse._reports.page import escape
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from typing import TypeVar
+    from collections.abc import Sequence
 
-    T = TypeVar("T")
-
-# What a text and a page show of a list; the rest is counted.
-SHOWN_LINES = 8
+# What a page shows of a list; the rest is counted.
 SHOWN_ROWS = 200
-
-
-def size(n: int | None) -> str:
-    """Return a number of bytes in words."""
-    if n is None:
-        return "? bytes"
-    if n < 1000:
-        return f"{n} bytes"
-    value = float(n)
-    for unit in ("kB", "MB", "GB", "TB"):
-        value /= 1000
-        if value < 999.5 or unit == "TB":
-            return f"{value:.3g} {unit}"
-    raise AssertionError
-
-
-def count(n: int, noun: str, plural: str | None = None) -> str:
-    """Return a number with its noun."""
-    return f"{n:,} {noun if n == 1 else plural or noun + 's'}"
-
-
-def place(path: Sequence[str], name: str) -> str:
-    """Return where a node is: its name, after those of the nodes in whose inner graphs it is."""
-    return " > ".join((*path, name))
-
-
-def bounded(
-    items: Sequence[T], line: Callable[[T], str], what: str, shown: int = SHOWN_LINES
-) -> list[str]:
-    """Return a line for each of the first items, and one that counts the rest."""
-    lines = [line(item) for item in islice(items, shown)]
-    if len(items) > shown:
-        lines.append(f"... and {len(items) - shown:,} more {what}")
-    return lines
 
 
 def table(

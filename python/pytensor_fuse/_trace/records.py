@@ -128,7 +128,8 @@ class TracedCall:
     name
         The name given to the function, or None.
     where
-        File and line of the program that called, outside PyTensor, PyMC and this package.
+        File and line of the program that called, outside libraries; where only these run, the
+        innermost line of one other than PyTensor and this package.
     thread
         The name of the thread.
     began

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
+from pytensor_fuse._trace.difference import call_totals
 from pytensor_fuse._trace.records import RewriterTotal, TracedCall, TracedPass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from pytensor_fuse._trace.trace import Trace, TraceDiff
+    from pytensor_fuse._trace.difference import Difference
+    from pytensor_fuse._trace.recording import Recording
 
 # How much of each the text lists.
 _SHOWN_CALLS = 5
@@ -22,7 +24,7 @@ _SHOWN_LETTERS = 48
 _NOTABLE = 0.01
 
 
-def trace_text(trace: Trace) -> str:
+def trace_text(trace: Recording) -> str:
     """Return tables of the calls, what was slowest, and what never fired."""
     lines = [_summary(trace), _explanation()]
     slowest = sorted(trace.calls, key=lambda call: -call.seconds)[:_SHOWN_CALLS]
@@ -68,12 +70,12 @@ def trace_text(trace: Trace) -> str:
     return "\n".join(lines)
 
 
-def difference_text(diff: TraceDiff) -> str:
+def difference_text(diff: Difference) -> str:
     """Return tables of what changed from one trace to the other."""
-    plain = diff.to_dict()
+    sums, sums_after = call_totals(diff.before), call_totals(diff.after)
     rows = []
-    for what in plain["before"]:
-        before, after = plain["before"][what], plain["after"][what]
+    for what, before in sums.items():
+        after = sums_after[what]
         if isinstance(before, float):
             ratio = f"{after / before:.2f}x" if before else ""
             rows.append([what, seconds_text(before), seconds_text(after), ratio])
@@ -117,7 +119,7 @@ def _change(name: str, before: Any, after: Any, counts: Sequence[str]) -> list[s
     ]
 
 
-def _summary(trace: Trace) -> str:
+def _summary(trace: Recording) -> str:
     seconds = sum(call.seconds for call in trace.calls)
     rewriting = sum(call.rewriting for call in trace.calls)
     linking = sum(call.linking for call in trace.calls)

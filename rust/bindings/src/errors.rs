@@ -1,6 +1,8 @@
 //! The one place where core errors become Python exceptions.
 
-use pyo3::exceptions::{PyIndexError, PyMemoryError, PyOverflowError, PyTypeError, PyValueError};
+use pyo3::exceptions::{
+    PyIndexError, PyMemoryError, PyOverflowError, PyRuntimeError, PyTypeError, PyValueError,
+};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple, PyType};
@@ -164,6 +166,19 @@ pub(crate) fn too_many_dimensions(ndim: usize, limit: usize) -> PyErr {
 /// A term given to a table that it is not in.
 pub(crate) fn other_table() -> PyErr {
     PyValueError::new_err("a term belongs to another hash-cons table")
+}
+
+/// A plan of another table.
+pub(crate) fn plan_of_other_table() -> PyErr {
+    PyValueError::new_err("the plan is of another table")
+}
+
+/// A call of a table from within another, or from a second thread.
+pub(crate) fn table_in_use() -> PyErr {
+    PyRuntimeError::new_err(
+        "the graph is being merged already: what merging compares (an op's `__eq__`, say) must not \
+         merge that graph, nor may another thread meanwhile",
+    )
 }
 
 /// A plan of a table that has forgotten what it is about.

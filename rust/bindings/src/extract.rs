@@ -1,6 +1,7 @@
 //! What the planner needs of a graph, as integer arrays; their meaning is for
 //! `pytensor_fuse._fusion.extract` to say.
 
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple, PyType};
@@ -187,13 +188,13 @@ pub(crate) fn extract(
 
 #[pymethods]
 impl Extraction {
-    /// Apply nodes, by node id.
     /// The variables that are results of the whole graph, in its order.
     #[getter]
     fn results(&self) -> Vec<u32> {
         self.results.clone()
     }
 
+    /// Apply nodes, by node id.
     #[getter]
     fn nodes(&self, py: Python<'_>) -> Vec<Py<PyAny>> {
         self.nodes.iter().map(|node| node.clone_ref(py)).collect()
@@ -271,6 +272,14 @@ impl Extraction {
 
     fn __len__(&self) -> usize {
         self.nodes.len()
+    }
+
+    // Without `__clear__`: a cycle goes on through a node or variable, which can be cleared.
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        for object in self.nodes.iter().chain(&self.variables) {
+            visit.call(object)?;
+        }
+        self.dtypes.iter().try_for_each(|dtype| visit.call(dtype))
     }
 }
 

@@ -14,7 +14,9 @@ mod walk;
 
 use pyo3::prelude::*;
 
-#[pymodule]
+// Two threads that run at once have not been tested; where Python can do without its lock, the
+// module asks for it.
+#[pymodule(gil_used = true)]
 mod _core {
     use pyo3::prelude::*;
 

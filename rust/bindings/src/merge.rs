@@ -1,5 +1,8 @@
 //! The graph that merging looks at: PyTensor's objects as ids that stay the same from one look-up to
-//! the next. What makes ops, constants and types the same is for `pytensor_fuse._merging.feature` to say.
+//! the next. What makes ops, constants and types the same is for `pytensor_fuse._merging.rules` to say.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, TryLockError};
 
 use pyo3::exceptions::PyKeyError;
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -30,9 +33,21 @@ impl OpInfo {
 }
 
 /// Finds apply nodes that are equal. See `pytensor_fuse_core::congruence`.
-#[pyclass(module = "pytensor_fuse._core")]
-#[derive(Default)]
+///
+/// Every method raises RuntimeError if another is under way: what it asks of Python may come back
+/// to the table.
+#[pyclass(frozen, module = "pytensor_fuse._core")]
 pub(crate) struct MergeTable {
+    /// Tells whose a plan is.
+    number: u64,
+    known: Mutex<Known>,
+}
+
+/// Number of tables made in this process.
+static N_TABLES: AtomicU64 = AtomicU64::new(0);
+
+#[derive(Default)]
+struct Known {
     congruence: Congruence,
     objects: Objects,
     /// Number of the last plan.
@@ -69,7 +84,7 @@ pub(crate) struct MergePlan {
     dying: Py<PyList>,
     /// Pairs of equal nodes neither of which can replace the other.
     #[pyo3(get)]
-    unlike: Py<PyList>,
+    incomparable: Py<PyList>,
     /// The nodes that are still to be looked up.
     #[pyo3(get)]
     waiting: Py<PyList>,
@@ -81,6 +96,8 @@ pub(crate) struct MergePlan {
     met_kernels: bool,
     /// For [`MergeTable::queue`].
     queue: Vec<u32>,
+    /// Of the table.
+    table: u64,
     number: u64,
 }
 
@@ -95,23 +112,28 @@ impl MergeTable {
             result: Some(result),
             ..Objects::default()
         };
-        Self { congruence: Congruence::new(), objects, n_plans: 0 }
+        let known = Known { congruence: Congruence::new(), objects, n_plans: 0 };
+        let number = N_TABLES.fetch_add(1, Ordering::Relaxed);
+        Self { number, known: Mutex::new(known) }
     }
 
     /// Number of nodes that the table holds, whether they are in the graph or gone.
-    fn __len__(&self) -> usize {
-        self.objects.nodes.objects.len()
+    fn __len__(&self) -> PyResult<usize> {
+        Ok(self.known()?.objects.nodes.objects.len())
     }
 
-    /// Looks up the nodes of `pending`; `one` asks for a single merge. `rules` says what is the same.
+    /// Looks up the nodes of `pending`; `one_at_a_time` asks for a single merge. `rules` says what is
+    /// the same.
     fn look_up(
-        &mut self,
+        &self,
         rules: &Bound<'_, PyAny>,
         fgraph: &Bound<'_, PyAny>,
         pending: &Bound<'_, PyDict>,
-        one: bool,
+        one_at_a_time: bool,
     ) -> PyResult<MergePlan> {
-        let mut asked = Asked::new(&mut self.objects, rules, fgraph, one)?;
+        let mut known = self.known()?;
+        let Known { congruence, objects, n_plans } = &mut *known;
+        let mut asked = Asked::new(objects, rules, fgraph, one_at_a_time)?;
         let mut queue = Vec::with_capacity(pending.len());
         // Many nodes come and go between two look-ups; those are not met at all.
         for node in pending.keys() {
@@ -119,81 +141,82 @@ impl MergeTable {
                 queue.push(asked.node(&node)?);
             }
         }
-        let plan = self.congruence.look_up(&mut asked, queue, one)?;
+        let plan = congruence.look_up(&mut asked, queue, one_at_a_time)?;
         let met_kernels = asked.met_kernels;
-        self.n_plans += 1;
-        self.objects.plan(rules.py(), plan, self.n_plans, met_kernels)
+        *n_plans += 1;
+        objects.plan(rules.py(), plan, (self.number, *n_plans), met_kernels)
     }
 
     /// The nodes that were looked up for a plan or are still to be; before the table is tidied.
     fn queue(&self, py: Python<'_>, plan: &MergePlan) -> PyResult<Vec<Py<PyAny>>> {
-        if plan.number != self.n_plans {
+        if plan.table != self.number {
+            return Err(crate::errors::plan_of_other_table());
+        }
+        let known = self.known()?;
+        if plan.number != known.n_plans {
             return Err(crate::errors::stale_plan());
         }
-        let object = |&id: &u32| self.objects.nodes.objects[id as usize].clone_ref(py);
+        let object = |&id: &u32| known.objects.nodes.objects[id as usize].clone_ref(py);
         Ok(plan.queue.iter().map(object).collect())
     }
 
     /// Forgets what is not in the graph. If that fails, nothing is forgotten.
-    fn tidy(&mut self, rules: &Bound<'_, PyAny>, fgraph: &Bound<'_, PyAny>) -> PyResult<()> {
+    fn tidy(&self, rules: &Bound<'_, PyAny>, fgraph: &Bound<'_, PyAny>) -> PyResult<()> {
         let py = rules.py();
-        let mut fresh = Self { n_plans: self.n_plans + 1, ..Self::default() };
-        fresh.objects.ops = self.objects.ops.cleared(py);
-        fresh.objects.result = self.objects.result.as_ref().map(|class| class.clone_ref(py));
+        let mut known = self.known()?;
+        let Known { congruence, objects, n_plans } = &*known;
+        let mut fresh = Known { n_plans: n_plans + 1, ..Known::default() };
+        fresh.objects.ops = objects.ops.cleared(py);
+        fresh.objects.result = objects.result.as_ref().map(|class| class.clone_ref(py));
         let mut asked = Asked::new(&mut fresh.objects, rules, fgraph, false)?;
-        for &id in &self.objects.constants {
+        for &id in &objects.constants {
             if id != NONE {
-                let constant = self.objects.variables.objects[id as usize].bind(py);
+                let constant = objects.variables.objects[id as usize].bind(py);
                 if asked.is_in_graph(constant)? {
                     let id = asked.variable(constant)?;
                     asked.constant(id)?;
                 }
             }
         }
-        for id in self.congruence.nodes() {
-            let node = self.objects.nodes.objects[id as usize].bind(py);
+        for id in congruence.nodes() {
+            let node = objects.nodes.objects[id as usize].bind(py);
             if asked.apply_nodes.contains(node)? {
                 let id = asked.node(node)?;
                 fresh.congruence.keep(&mut asked, id)?;
             }
         }
-        *self = fresh;
+        let old = std::mem::replace(&mut *known, fresh);
+        // What goes with it may come back to the table.
+        drop(known);
+        drop(old);
         Ok(())
-    }
-
-    /// The nodes that were looked up and not found equal to others; some may be gone.
-    fn nodes(&self, py: Python<'_>) -> Vec<Py<PyAny>> {
-        let object = |id: u32| self.objects.nodes.objects[id as usize].clone_ref(py);
-        self.congruence.nodes().map(object).collect()
     }
 
     /// The constant to take for `variable`, itself if there is no other or it is not a constant.
     fn representative(
-        &mut self,
+        &self,
         rules: &Bound<'_, PyAny>,
         fgraph: &Bound<'_, PyAny>,
         variable: &Bound<'_, PyAny>,
     ) -> PyResult<Py<PyAny>> {
-        let mut asked = Asked::new(&mut self.objects, rules, fgraph, false)?;
+        let mut known = self.known()?;
+        let mut asked = Asked::new(&mut known.objects, rules, fgraph, false)?;
         let id = asked.variable(variable)?;
         let first = asked.constant(id)?.unwrap_or(id);
-        Ok(self.objects.variables.objects[first as usize].clone_ref(rules.py()))
-    }
-
-    /// The constants that others are taken for, in the order in which they were met.
-    fn constants(&self, py: Python<'_>) -> Vec<Py<PyAny>> {
-        let ids = self.objects.constants.iter().filter(|&&id| id != NONE);
-        ids.map(|&id| self.objects.variables.objects[id as usize].clone_ref(py)).collect()
+        Ok(known.objects.variables.objects[first as usize].clone_ref(rules.py()))
     }
 
     /// The constant that others of this number are taken for, if there is one.
-    fn constant(&self, py: Python<'_>, number: u32) -> Option<Py<PyAny>> {
-        let id = *self.objects.constants.get(number as usize)?;
-        (id != NONE).then(|| self.objects.variables.objects[id as usize].clone_ref(py))
+    fn constant(&self, py: Python<'_>, number: u32) -> PyResult<Option<Py<PyAny>>> {
+        let Objects { constants, variables, .. } = &self.known()?.objects;
+        let id = constants.get(number as usize).filter(|&&id| id != NONE);
+        Ok(id.map(|&id| variables.objects[id as usize].clone_ref(py)))
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        let Objects { nodes, ops, result, variables, plain, .. } = &self.objects;
+        // Whoever has it locked needs it, and all that it holds.
+        let Ok(known) = self.known.try_lock() else { return Ok(()) };
+        let Objects { nodes, ops, result, variables, plain, .. } = &known.objects;
         for object in nodes.objects.iter().chain(&variables.objects) {
             visit.call(object)?;
         }
@@ -201,8 +224,28 @@ impl MergeTable {
         plain.values().chain(result).try_for_each(|class| visit.call(class))
     }
 
-    fn __clear__(&mut self) {
-        *self = Self::default();
+    fn __clear__(&self) {
+        let old = self.known().map(|mut known| std::mem::take(&mut *known));
+        drop(old);
+    }
+}
+
+impl MergeTable {
+    fn known(&self) -> PyResult<MutexGuard<'_, Known>> {
+        match self.known.try_lock() {
+            Ok(known) => Ok(known),
+            Err(TryLockError::Poisoned(known)) => Ok(known.into_inner()),
+            Err(TryLockError::WouldBlock) => Err(crate::errors::table_in_use()),
+        }
+    }
+}
+
+#[pymethods]
+impl MergePlan {
+    // Without `__clear__`: a cycle goes on through a list, which can be cleared.
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        let Self { replacements, dying, incomparable, waiting, .. } = self;
+        [replacements, dying, incomparable, waiting].into_iter().try_for_each(|l| visit.call(l))
     }
 }
 
@@ -211,7 +254,7 @@ impl Objects {
         &self,
         py: Python<'_>,
         plan: Plan,
-        number: u64,
+        (table, number): (u64, u64),
         met_kernels: bool,
     ) -> PyResult<MergePlan> {
         let list = |ids: &[u32]| {
@@ -226,11 +269,12 @@ impl Objects {
         Ok(MergePlan {
             replacements: pairs(&plan.replacements, &self.variables.objects)?,
             dying: pairs(&plan.dying, &self.nodes.objects)?,
-            unlike: pairs(&plan.incomparable, &self.nodes.objects)?,
+            incomparable: pairs(&plan.incomparable, &self.nodes.objects)?,
             waiting: list(&plan.queue[plan.n_done..])?,
             n_looked_up: plan.n_done,
             met_kernels,
             queue: plan.queue,
+            table,
             number,
         })
     }
@@ -243,7 +287,7 @@ struct Asked<'py, 'a> {
     apply_nodes: Bound<'py, PySet>,
     variables: Bound<'py, PySet>,
     clients: Bound<'py, PyDict>,
-    one: bool,
+    one_at_a_time: bool,
     met_kernels: bool,
 }
 
@@ -252,7 +296,7 @@ impl<'py, 'a> Asked<'py, 'a> {
         objects: &'a mut Objects,
         rules: &'a Bound<'py, PyAny>,
         fgraph: &Bound<'py, PyAny>,
-        one: bool,
+        one_at_a_time: bool,
     ) -> PyResult<Self> {
         let py = fgraph.py();
         Ok(Self {
@@ -261,7 +305,7 @@ impl<'py, 'a> Asked<'py, 'a> {
             apply_nodes: fgraph.getattr(intern!(py, "apply_nodes"))?.cast_into()?,
             variables: fgraph.getattr(intern!(py, "variables"))?.cast_into()?,
             clients: fgraph.getattr(intern!(py, "clients"))?.cast_into()?,
-            one,
+            one_at_a_time,
             met_kernels: false,
         })
     }
@@ -432,7 +476,7 @@ impl Graph for Asked<'_, '_> {
         if node.getattr(name)?.len()? != other.getattr(name)?.len()? {
             return Ok(false);
         }
-        if !self.one {
+        if !self.one_at_a_time {
             return Ok(true);
         }
         self.rules.call_method1(intern!(self.py(), "may_merge"), (node, other))?.extract()

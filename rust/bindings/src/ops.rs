@@ -64,6 +64,8 @@ impl PlainOps {
     }
 
     pub(crate) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.plain)?;
+        self.classes.values().try_for_each(|names| visit.call(names))?;
         self.distinct.iter().chain(&self.held).try_for_each(|object| visit.call(object))
     }
 

@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyList, PySet, PyString, PyType};
 use pytensor_fuse_core::Rows;
 use pytensor_fuse_core::plan::NONE;
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
 /// Objects seen so far, by identity. Every object stays alive in `objects`, so that no address is
 /// used twice.
@@ -200,6 +200,11 @@ impl<'py, 'a> Walk<'py, 'a> {
 
 /// The nodes of `within` from which `roots` are computed, each after those that it reads; first seen
 /// first. A root may be None.
+///
+/// Raises
+/// ------
+/// ValueError
+///     A node depends on its own output.
 #[pyfunction]
 pub(crate) fn in_order<'py>(
     roots: Vec<Bound<'py, PyAny>>,
@@ -207,21 +212,24 @@ pub(crate) fn in_order<'py>(
 ) -> PyResult<Vec<Bound<'py, PyAny>>> {
     let py = within.py();
     let mut order = Vec::new();
-    let mut is_done: FxHashSet<usize> = FxHashSet::default();
+    // Whether a node is in the order; false while it waits for what lies above it on the stack.
+    let mut is_done: FxHashMap<usize, bool> = FxHashMap::default();
     let mut stack = Vec::new();
     for root in roots {
         stack.push((root, false));
         while let Some((node, has_waited)) = stack.pop() {
             let address = node.as_ptr() as usize;
             if has_waited {
-                if is_done.insert(address) {
-                    order.push(node);
-                }
+                is_done.insert(address, true);
+                order.push(node);
                 continue;
             }
-            if is_done.contains(&address) || node.is_none() || !within.contains(&node)? {
-                continue;
-            }
+            match is_done.get(&address) {
+                Some(true) => continue,
+                Some(false) => return Err(crate::errors::cyclic()),
+                None if node.is_none() || !within.contains(&node)? => continue,
+                None => is_done.insert(address, false),
+            };
             let inputs = node.getattr(intern!(py, "inputs"))?;
             stack.push((node, true));
             let first = stack.len();

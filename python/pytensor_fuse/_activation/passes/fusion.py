@@ -55,7 +55,7 @@ class FusionRewriter(FusionOptimizer):
             # Its class has been given back.
             return FusionOptimizer.apply(self, fgraph)  # type: ignore[no-any-return]
         clock = Clock(fgraph)
-        merging = load("merging", "pytensor_fuse._merging.feature")
+        merging = load("merging", "pytensor_fuse._merging.merge")
         if merging is not None:
             merging.merge_if_attached(fgraph)
         try:

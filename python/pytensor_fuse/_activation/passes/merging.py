@@ -96,4 +96,4 @@ def _named(name: str | None) -> list[MergeOptimizer]:
 
 
 def _merging() -> ModuleType | None:
-    return load("merging", "pytensor_fuse._merging.feature")
+    return load("merging", "pytensor_fuse._merging.merge")

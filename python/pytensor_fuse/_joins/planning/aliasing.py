@@ -8,7 +8,7 @@ from pytensor.graph.basic import Constant
 
 from pytensor_fuse._joins.lengths import n_elements
 from pytensor_fuse._joins.planning.costs import n_written_elements
-from pytensor_fuse._pytensor.destroying import supervised_variables
+from pytensor_fuse._pytensor.supervisors import protected_inputs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,4 +42,4 @@ def _is_protected(fgraph: FunctionGraph, variable: Variable[Any, Any]) -> bool:
         if not viewed:
             return False
         root = root.owner.inputs[viewed[0]]
-    return isinstance(root, Constant) or root in supervised_variables(fgraph)
+    return isinstance(root, Constant) or root in (protected_inputs(fgraph) or ())

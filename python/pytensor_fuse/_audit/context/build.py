@@ -1,0 +1,165 @@
+"""From a compiled function or a graph to the context of its audit, inner graphs among it."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from pytensor.compile.executor import Function
+from pytensor.graph.fg import FunctionGraph
+from pytensor.scan.op import Scan
+from pytensor.tensor.blockwise import Blockwise
+from pytensor.tensor.type import TensorType
+
+from pytensor_fuse._audit.context.given_shapes import given_lengths
+from pytensor_fuse._audit.context.graph import GraphContext
+from pytensor_fuse._audit.context.names import node_name
+from pytensor_fuse._audit.context.shapes import handed_in, infer
+from pytensor_fuse._audit.context.sparse import is_sparse
+from pytensor_fuse._pytensor.inner_graphs import inner_graphs, runs_once
+from pytensor_fuse._pytensor.run_order import run_order
+from pytensor_fuse._pytensor.targets import Target, resolve_target
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import numpy as np
+    from pytensor.graph.basic import Apply, Variable
+    from pytensor.graph.fg import FrozenFunctionGraph
+    from pytensor.link.basic import Linker
+
+    from pytensor_fuse._audit.context.lengths import Lengths
+    from pytensor_fuse._audit.context.shapes import Known
+
+
+def graph_context(
+    compiled: Function | FunctionGraph,
+    shapes: Mapping[Any, Sequence[int | None]] | None,
+) -> GraphContext:
+    """Return what there is to know about a compiled function or a graph.
+
+    Raises
+    ------
+    TypeError
+        If ``compiled`` is neither, or ``shapes`` is no mapping.
+    ValueError
+        If ``shapes`` names what is no input, or cannot be.
+    """
+    if isinstance(compiled, Function):
+        maker = compiled.maker
+        fgraph, linker = maker.fgraph, maker.linker
+        names = {spec.variable: v for spec, v in zip(maker.inputs, fgraph.inputs, strict=True)}
+        lengths = given_lengths(fgraph, names, shapes)
+        for spec, variable, container in zip(
+            maker.inputs, fgraph.inputs, compiled.input_storage, strict=True
+        ):
+            # As it is now; the function may give it another shape.
+            if spec.shared and isinstance(variable.type, TensorType) and spec.update is None:
+                lengths.setdefault(variable, tuple(container.storage[0].shape))
+        target = resolve_target(linker, fgraph)
+        order, exact = run_order(compiled)
+        known = infer(fgraph.inputs, order, lengths, strict=bool(shapes))
+        for spec, variable, container in zip(
+            maker.inputs, fgraph.inputs, compiled.input_storage, strict=True
+        ):
+            if spec.shared and spec.update is None and is_sparse(variable.type):
+                known.know_stored(variable, container.storage[0])
+        return _context(fgraph, order, exact, (), 1, compiled, linker, target, known)
+    if isinstance(compiled, FunctionGraph):
+        known = infer(
+            compiled.inputs,
+            order := tuple(compiled.toposort()),
+            given_lengths(compiled, {}, shapes),
+            strict=bool(shapes),
+        )
+        target = resolve_target(None, compiled)
+        return _context(compiled, order, True, (), 1, None, None, target, known)
+    raise TypeError(
+        "audit takes a compiled function (what pytensor.function returns) or a FunctionGraph, not "
+        f"{type(compiled).__name__}"
+    )
+
+
+def _context(
+    fgraph: FunctionGraph | FrozenFunctionGraph,
+    order: tuple[Apply[Any], ...],
+    order_is_exact: bool,
+    path: tuple[str, ...],
+    times: int | None,
+    function: Function | None,
+    linker: Linker | None,
+    target: Target,
+    known: Known,
+) -> GraphContext:
+    inner = []
+    for i, node in enumerate(order):
+        for name, graph, runs in inner_graphs(node.op):
+            step = node_name(i, node) + (f"[{name}]" if name else "")
+            nodes, exact = (tuple(graph.toposort()), True) if runs is None else run_order(runs)
+            context = _context(
+                graph,
+                nodes,
+                exact,
+                (*path, step),
+                _times(node, times, known),
+                function if runs is None else runs,
+                linker if runs is None else runs.maker.linker,
+                target,
+                infer(graph.inputs, nodes, *_inner_inputs(node, name, graph, known)),
+            )
+            inner.append((node, context))
+    return GraphContext(
+        fgraph,
+        order,
+        order_is_exact,
+        path,
+        times,
+        function,
+        linker,
+        target,
+        known,
+        tuple(inner),
+    )
+
+
+def _times(node: Apply[Any], outer: int | None, known: Known) -> int | None:
+    if isinstance(node.op, Blockwise):
+        batch = (known.shape(node.outputs[0]) or ())[: node.op.batch_ndim(node)]
+        if outer is None or None in batch or not runs_once(node.op.core_op):
+            return None
+        return math.prod((outer, *(n or 0 for n in batch)))
+    if not isinstance(node.op, Scan):
+        # Others, such as minimizers, run their graph until something is reached.
+        return outer if runs_once(node.op) else None
+    steps = known.value(node.inputs[0])
+    if outer is None or steps is None or node.op.info.as_while:
+        return None
+    return outer * int(steps)
+
+
+def _inner_inputs(
+    node: Apply[Any], name: str, graph: Any, known: Known
+) -> tuple[dict[Variable[Any, Any], Lengths], dict[Variable[Any, Any], np.ndarray]]:
+    """Return what the inputs of a node say about those of an inner graph."""
+    if isinstance(node.op, Scan):
+        return _handed_to_steps(node, graph, known), {}
+    if name or len(graph.inputs) != len(node.inputs):
+        return {}, {}
+    return handed_in(node, graph, known)
+
+
+def _handed_to_steps(
+    node: Apply[Any], graph: Any, known: Known
+) -> dict[Variable[Any, Any], Lengths]:
+    """Return the lengths of what a scan hands to its steps."""
+    outer = node.op.get_oinp_iinp_iout_oout_mappings()["outer_inp_from_inner_inp"]
+    lengths: dict[Variable[Any, Any], Lengths] = {}
+    for i, variable in enumerate(graph.inputs):
+        shape = known.shape(node.inputs[outer[i]]) if i in outer else None
+        if shape is None or not isinstance(variable.type, TensorType):
+            continue
+        # Of sequences and states, a step gets an element along the first dimension.
+        n_dropped = len(shape) - variable.type.ndim
+        if n_dropped in (0, 1):
+            lengths[variable] = shape[n_dropped:]
+    return lengths

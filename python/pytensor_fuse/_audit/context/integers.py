@@ -1,0 +1,91 @@
+"""Small integers that a graph computes, and computes shapes from, worked out before it runs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from pytensor.raise_op import CheckAndRaise
+from pytensor.scalar.basic import ScalarOp, ScalarType
+from pytensor.tensor.basic import Join, MakeVector, ScalarFromTensor, TensorFromScalar
+from pytensor.tensor.elemwise import DimShuffle, Elemwise
+from pytensor.tensor.shape import Reshape, Shape, Shape_i
+from pytensor.tensor.subtensor import Subtensor
+from pytensor.tensor.type import TensorType
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pytensor.graph.basic import Apply, Variable
+
+    from pytensor_fuse._audit.context.lengths import Lengths
+
+# Integers are computed along in arrays of no more elements than this.
+_MOST_VALUES = 64
+
+
+def holds_integers(variable: Variable[Any, Any]) -> bool:
+    """Whether a variable is an integer or a vector of integers, Booleans among them."""
+    kind = variable.type
+    if isinstance(kind, ScalarType):
+        return np.dtype(kind.dtype).kind in "biu"
+    return isinstance(kind, TensorType) and kind.ndim <= 1 and np.dtype(kind.dtype).kind in "biu"
+
+
+# Ops of which `perform` is asked for a value; it depends on nothing but the values of the inputs.
+_PURE = (ScalarFromTensor, TensorFromScalar, MakeVector, Subtensor, Join, DimShuffle, Reshape)
+
+
+def computed_integers(
+    node: Apply[Any], shape: Lengths | None, inputs: Sequence[np.ndarray | None]
+) -> list[np.ndarray]:
+    """Return the integers that a node computes, or nothing if they are not known.
+
+    Parameters
+    ----------
+    node
+        The node, all of whose outputs hold integers.
+    shape
+        That of its first input; None if that is no tensor.
+    inputs
+        What its inputs will be, as far as that is known.
+    """
+    op = node.op
+    if isinstance(op, Shape_i | Shape):
+        lengths = shape if isinstance(op, Shape) or shape is None else (shape[op.i],)
+        if lengths is None or None in lengths:
+            return []
+        return [np.asarray(lengths if isinstance(op, Shape) else lengths[0], dtype="int64")]
+    if isinstance(op, CheckAndRaise):
+        # Where it does not hold, nothing runs.
+        return [value for value in inputs[:1] if value is not None]
+    if any(value is None or value.size > _MOST_VALUES for value in inputs):
+        return []
+    try:
+        with np.errstate(all="ignore"):
+            computed = _computed(node, inputs)
+    except Exception:  # What fails now will fail then, and has no value.
+        return []
+    return [
+        np.asarray(value, dtype=variable.type.dtype)
+        for variable, value in zip(node.outputs, computed, strict=True)
+    ]
+
+
+def _computed(node: Apply[Any], inputs: Sequence[Any]) -> Sequence[Any]:
+    op: Any = node.op
+    if isinstance(op, ScalarOp):
+        computed: Any = op.impl(*[value[()] for value in inputs])
+        return computed if len(node.outputs) > 1 else [computed]
+    if isinstance(op, Elemwise):
+        arrays = np.broadcast_arrays(*inputs)
+        elements = zip(*(array.flat for array in arrays), strict=True)
+        computed = [op.scalar_op.impl(*operands) for operands in elements]
+        results = zip(*computed, strict=True) if len(node.outputs) > 1 else [computed]
+        return [np.reshape(result, arrays[0].shape) for result in results]
+    if isinstance(op, _PURE):
+        storage: list[list[Any]] = [[None]]
+        perform: Any = op.perform
+        perform(node, [value if value.ndim else value[()] for value in inputs], storage)
+        return storage[0]
+    raise TypeError

@@ -1,0 +1,109 @@
+"""From a function to what keeps Numba from storing it.
+
+PyTensor's Numba linker gives Numba a key for each function that it makes of an op, and one for the
+whole graph, made of these. With a key, Numba stores the machine code and other processes load it.
+There is no key for the whole if there is none for one of the ops. Even with a key, Numba stores no
+code that holds an address of this process, and such is what it makes of an array constant that is
+longer than a megabyte, or not contiguous. The functions of the other ops are stored all the same.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from pytensor.configdefaults import config
+from pytensor.graph.basic import Constant
+from pytensor.link.numba.linker import NumbaLinker
+
+from pytensor_fuse._audit.context.sparse import sparse_parts
+from pytensor_fuse._audit.sections.cache.record import CacheCulprit
+from pytensor_fuse._audit.sections.cache.section import CachingSection
+from pytensor_fuse._identity.terms import term
+from pytensor_fuse._pytensor.numba_cache import (
+    data_for_numba,
+    has_key_and_is_stored,
+    is_graph,
+    why_no_key,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pytensor.graph.basic import Variable
+
+    from pytensor_fuse._audit.context.graph import GraphContext
+    from pytensor_fuse._core import Term
+
+# The bytes of an array that Numba makes part of the code: `size_limit` in `make_constant_array`.
+_LONGEST = 10**6
+
+
+def audit_cache(context: GraphContext) -> CachingSection:
+    """Find out whether Numba can store a function, and what keeps it from that.
+
+    Notes
+    -----
+    Only of a function without a key, each different op is asked for one again: O(nodes), and the
+    time to write the functions of these ops, not to compile them.
+    """
+    if not isinstance(context.linker, NumbaLinker) or context.function is None:
+        return CachingSection(numba=False)
+    has_key, stored = has_key_and_is_stored(context.function)
+    enabled = bool(config.numba__cache)
+    culprits: list[CacheCulprit] = []
+    if has_key or enabled:
+        culprits = list(_dynamic_constants(context))
+    if not has_key and enabled:
+        culprits += _without_key(context, {})
+    return CachingSection(True, enabled, has_key, tuple(culprits), stored)
+
+
+def _graphs(context: GraphContext) -> Iterator[GraphContext]:
+    """Iterate over the graphs that become functions of their own, other than by an op's own way."""
+    yield context
+    for node, inner in context.inner:
+        if is_graph(node.op):
+            yield from _graphs(inner)
+
+
+def _dynamic_constants(context: GraphContext) -> Iterator[CacheCulprit]:
+    for graph in _graphs(context):
+        met: set[Variable[Any, Any]] = set()
+        reads = [(variable, node) for node in graph.order for variable in node.inputs]
+        for variable, node in [*reads, *((output, None) for output in graph.fgraph.outputs)]:
+            if not isinstance(variable, Constant) or variable in met:
+                continue
+            met.add(variable)
+            why = _why_dynamic(variable)
+            if why:
+                name = "an output" if node is None else graph.name(node)
+                yield CacheCulprit(node, variable, name, graph.path, why)
+
+
+def _why_dynamic(constant: Constant[Any]) -> str | None:
+    """Say why a constant is not part of the code but an address; None if it is part."""
+    data = data_for_numba(constant)
+    name = f"constant {constant.name}" if constant.name else "a constant"
+    for array in [data] if isinstance(data, np.ndarray) else sparse_parts(data):
+        if array.nbytes > _LONGEST:
+            return f"{name} of {array.nbytes} bytes, more than the {_LONGEST} that Numba stores"
+        if not (array.flags.c_contiguous or array.flags.f_contiguous):
+            return f"{name} that is not contiguous in memory"
+    return None
+
+
+def _without_key(
+    context: GraphContext, known: dict[tuple[Term, ...], str | None]
+) -> Iterator[CacheCulprit]:
+    for graph in _graphs(context):
+        for node in graph.order:
+            if is_graph(node.op):
+                continue
+            kinds = [term(variable.type) for variable in (*node.inputs, *node.outputs)]
+            key = (term(node.op), *kinds)
+            if key not in known:
+                known[key] = why_no_key(node)
+            why = known[key]
+            if why:
+                yield CacheCulprit(node, None, graph.name(node), graph.path, why)

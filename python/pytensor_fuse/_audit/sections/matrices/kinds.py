@@ -1,0 +1,138 @@
+"""What ops do to matrices: which input they factorize or solve with, and how."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pytensor.compile.ops import FromFunctionOp
+from pytensor.tensor.blas import BatchedDot, Dot22, Dot22Scalar, Gemm, Gemv
+from pytensor.tensor.blockwise import Blockwise
+from pytensor.tensor.linalg.decomposition.cholesky import Cholesky
+from pytensor.tensor.linalg.decomposition.eigen import Eig, Eigh, Eigvalsh
+from pytensor.tensor.linalg.decomposition.lu import LU, LUFactor
+from pytensor.tensor.linalg.decomposition.qr import QR
+from pytensor.tensor.linalg.decomposition.schur import QZ, Schur
+from pytensor.tensor.linalg.decomposition.svd import SVD
+from pytensor.tensor.linalg.inverse import MatrixInverse, MatrixPinv, TensorInv
+from pytensor.tensor.linalg.products import Expm
+from pytensor.tensor.linalg.solvers.general import Solve
+from pytensor.tensor.linalg.solvers.linear_control import TRSYL
+from pytensor.tensor.linalg.solvers.lstsq import Lstsq, TensorSolve
+from pytensor.tensor.linalg.solvers.psd import CholeskySolve
+from pytensor.tensor.linalg.solvers.triangular import SolveTriangular
+from pytensor.tensor.linalg.summary import Det, SLogDet
+from pytensor.tensor.math import Dot
+from pytensor.tensor.random.basic import MvNormalRV
+
+from pytensor_fuse._audit.context.values import is_pytensors, passes
+
+if TYPE_CHECKING:
+    from pytensor.graph.basic import Apply
+    from pytensor.graph.op import Op
+
+
+class MatrixKind(NamedTuple):
+    """What an op does to matrices.
+
+    Attributes
+    ----------
+    matrix
+        Which input holds the matrix that it factorizes or solves with; None for products.
+    factorization
+        The one that it makes, if it makes one.
+    supposes
+        Whether the result is right only for a matrix that is positive definite, or symmetric.
+    from_cholesky
+        Whether it can use a Cholesky factorization, if there is one.
+    """
+
+    matrix: int | None
+    factorization: str = ""
+    supposes: bool = False
+    from_cholesky: bool = False
+
+
+PRODUCT = MatrixKind(None)
+_OTHER = MatrixKind(0)
+_CHOLESKY = MatrixKind(0, "Cholesky", supposes=True, from_cholesky=True)
+_LU = MatrixKind(0, "LU")
+_CHOLESKY_OR_LU = MatrixKind(0, "LU", from_cholesky=True)
+_SVD = MatrixKind(0, "SVD")
+_SYMMETRIC = MatrixKind(0, "symmetric eigenvalue", supposes=True)
+
+PRODUCTS: tuple[type[Op], ...] = (Dot, Dot22, Dot22Scalar, Gemm, BatchedDot)
+TRIANGULAR: tuple[type[Op], ...] = (SolveTriangular, CholeskySolve)
+
+# By exact class: a subclass may do anything. None if it depends on the op.
+_KINDS: dict[type[Op], MatrixKind | None] = {
+    Cholesky: _CHOLESKY,
+    **dict.fromkeys((Det, SLogDet, MatrixInverse), _CHOLESKY_OR_LU),
+    **dict.fromkeys((LU, LUFactor), _LU),
+    **dict.fromkeys((SVD, Lstsq), _SVD),
+    QR: MatrixKind(0, "QR"),
+    Eig: MatrixKind(0, "eigenvalue"),
+    Schur: MatrixKind(0, "Schur"),
+    **dict.fromkeys((Expm, QZ, TRSYL, TensorInv, TensorSolve, *TRIANGULAR), _OTHER),
+    **dict.fromkeys(PRODUCTS, PRODUCT),
+    **dict.fromkeys((Eigh, Eigvalsh, MatrixPinv, MvNormalRV, Solve), None),
+}
+
+# Which inputs they multiply.
+FACTORS: dict[type[Op], tuple[int, int]] = {
+    **dict.fromkeys(PRODUCTS, (0, 1)),
+    **dict.fromkeys((Gemm, Gemv), (2, 3)),
+}
+
+# Those of the transpose of a matrix do not follow from those of the matrix.
+ONE_WAY = ("QR", "eigenvalue", "Schur")
+
+# Ops of these modules that are not above are new; but for these, of less than cubic work.
+_LINEAR_ALGEBRA = ("pytensor.tensor.blas", "pytensor.tensor.linalg")
+_CHEAP = {
+    *("BlockDiagonal", "PivotToPermutations"),
+    *("LUFactorTridiagonal", "SolveLUFactorTridiagonal"),
+    *("CGemv", "CGer", "Gemv", "Ger"),
+}
+
+
+def core_of(op: Op) -> Any:
+    """Return the op that works on single matrices."""
+    return op.core_op if isinstance(op, Blockwise) else op
+
+
+def kind_of(node: Apply[Any]) -> MatrixKind | None:
+    """Return what a node does to matrices; None if nothing, or if that is not known."""
+    core = core_of(node.op)
+    kind = type(core)
+    if kind is Solve:
+        if core.assume_a in ("tridiagonal", "banded"):
+            # The work is in proportion to the length, and to the square of the width of the band.
+            return None
+        kinds = {"pos": _CHOLESKY, "gen": _CHOLESKY_OR_LU}
+        return kinds.get(core.assume_a, _CHOLESKY_OR_LU._replace(supposes=True))
+    if kind is MatrixPinv:
+        return _SYMMETRIC if core.hermitian else _SVD
+    if kind in (Eigh, Eigvalsh):
+        # With two matrices, it is another problem.
+        return _SYMMETRIC if len(node.inputs) == 1 else _OTHER
+    if kind is MvNormalRV:
+        method = {"cholesky": _CHOLESKY, "svd": _SVD, "eigh": _SYMMETRIC}[core.method]
+        return method._replace(matrix=3, from_cholesky=core.method == "cholesky")
+    return _KINDS.get(kind)
+
+
+def why_unknown(core: Op, *, has_graph: bool) -> str | None:
+    """Say why it is not known whether an op works on matrices; None if that is known."""
+    kind = type(core)
+    if kind in _KINDS or has_graph:
+        return None
+    if isinstance(core, FromFunctionOp):
+        return "it calls a Python function"
+    base = next((known for known in _KINDS if isinstance(core, known)), None)
+    if base is not None:
+        return f"{kind.__qualname__} is a kind of {base.__name__} that is not known"
+    if kind.__module__.startswith(_LINEAR_ALGEBRA):
+        return None if kind.__name__ in _CHEAP else f"{kind.__qualname__} is not known"
+    if is_pytensors(core) or passes(core):
+        return None
+    return f"{kind.__qualname__} of {kind.__module__} is not known"

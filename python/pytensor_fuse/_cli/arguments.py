@@ -1,0 +1,92 @@
+"""The arguments of ``audit`` and ``plan``."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any, NoReturn
+
+from pytensor_fuse._cli.failures import MEANINGS, ExitCode, ReportError
+
+_TARGET = """\
+FILE.py:NAME is a name in a file: of a compiled function (what pytensor.function returns), of a
+FunctionGraph, of a PyMC model, or of something to call without arguments that returns one of them.
+Of a PyMC model, the report is on the log-density together with its gradient by all free variables:
+audit compiles them in PyTensor's default mode, plan rewrites them as that mode does up to fusion.
+What the file prints goes to the error stream. Code under if __name__ == "__main__" does not run."""
+
+_CODES = "exit codes:\n" + "\n".join(f"  {code.value:<5}{text}" for code, text in MEANINGS.items())
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser that says in one line what is wrong."""
+
+    def error(self, message: str) -> NoReturn:
+        raise ReportError(ExitCode.USAGE, f"{message}; see {self.prog} --help")
+
+
+def parser_of(command: str) -> argparse.ArgumentParser:
+    """Return the parser of a command; what is wrong it raises as a `ReportError`."""
+    says = {
+        "audit": "Say what a compiled function or a graph costs, and where it could cost less.",
+        "plan": "Show which Elemwise nodes of a graph would be fused, and why not more.",
+    }
+    parser = _Parser(
+        prog=f"python -m pytensor_fuse {command}",
+        description=f"{says[command]}\n\n{_TARGET}",
+        epilog=_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("target", metavar="FILE.py:NAME", type=_target, help="what to report on")
+    parser.add_argument("--json", action="store_true", help="print the report as JSON")
+    parser.add_argument("--html", metavar="FILE", help="write the report as a page of its own")
+    if command == "audit":
+        parser.add_argument(
+            "--shape",
+            metavar="INPUT=N,N",
+            action=_Shape,
+            help="the shape of an input, ? for a length that is not known; for several inputs, "
+            "several times",
+        )
+    else:
+        parser.add_argument("--svg", metavar="FILE", help="write a still picture")
+        parser.add_argument("--dot", metavar="FILE", help="write a graph for Graphviz")
+        parser.add_argument(
+            "--target",
+            dest="compile_for",
+            choices=("c", "python", "numba"),
+            help="who compiles the kernels; by default who compiles the function, for a "
+            "FunctionGraph only what all of them can compile is fused",
+        )
+    return parser
+
+
+def _target(text: str) -> tuple[str, str]:
+    path, colon, name = text.rpartition(":")
+    if not (path and colon and name):
+        raise argparse.ArgumentTypeError(f"{text!r} is not of the form FILE.py:NAME")
+    return path, name
+
+
+class _Shape(argparse.Action):
+    """Collects the shapes of inputs by name."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,
+    ) -> None:
+        name, equals, lengths = values.rpartition("=")
+        shapes = getattr(namespace, self.dest) or {}
+        try:
+            parts = [part.strip() for part in lengths.split(",")]
+            if not parts[-1]:
+                parts.pop()
+            shapes[name] = tuple(None if part == "?" else int(part) for part in parts)
+        except ValueError:
+            name = ""
+        if not (name and equals):
+            parser.error(f"{option_string} {values!r} is not of the form INPUT=N,N")
+        setattr(namespace, self.dest, shapes)

@@ -1,0 +1,130 @@
+"""``python -m pytensor_fuse audit`` and ``plan``: reports about what a file holds.
+
+The commands end the process, with one line on the error stream and an exit code of its own for each
+way in which they can fail. What else the process prints, the file's code for one, goes to the error
+stream too, so that the output is the report alone.
+
+PyTensor is imported no sooner than the file imports it, which may set its flags.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import traceback
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from pytensor_fuse._cli.arguments import parser_of
+from pytensor_fuse._cli.failures import ExitCode, ReportError, one_line
+from pytensor_fuse._cli.messages import fail, step
+from pytensor_fuse._cli.models import compiled_model, is_model, rewritten_model
+from pytensor_fuse._cli.output import OutputFiles, print_report, take_output
+from pytensor_fuse._cli.targets import load
+from pytensor_fuse._reports.files import write
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pytensor_fuse._audit.audit import Audit
+    from pytensor_fuse._plan import FusionPlan
+
+# So many unknown ops are named.
+_NAMED = 5
+
+# What is to be printed, if anything, and what is to be said after it.
+_Report = tuple[str | None, ReportError | None]
+
+
+def run(command: str, arguments: Sequence[str]) -> NoReturn:
+    """Do what a command line asks for, and end the process."""
+    try:
+        options = parser_of(command).parse_args(arguments)
+        output = take_output()
+        report, remark = _REPORTS[command](options)
+        if report is not None:
+            print_report(output, report)
+        if remark is not None:
+            raise remark
+    except ReportError as failure:
+        fail(str(failure), failure.code)
+    except KeyboardInterrupt:
+        fail("interrupted", ExitCode.INTERRUPTED)
+    except Exception as error:
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        fail(
+            f"{one_line(error)} ({Path(where.filename).name}, line {where.lineno}); "
+            "this is a mistake of pytensor_fuse's own, please report it",
+            ExitCode.OURS,
+        )
+    sys.exit(ExitCode.MADE)
+
+
+def _audit(options: argparse.Namespace) -> _Report:
+    files = OutputFiles(options.html)
+    value = load(options.target)
+    from pytensor_fuse._audit.audit import audit
+
+    compiled = compiled_model(value) if is_model(value) else value
+    try:
+        with step("auditing"):
+            found: Audit = audit(compiled, shapes=options.shape)
+    except ValueError as error:
+        raise ReportError(ExitCode.CANNOT_REPORT, one_line(error)) from error
+    files.write(options.html, found.to_html)
+    remark = None
+    if found.ops.unknown:
+        names = ", ".join(op.name for op in found.ops.unknown[:_NAMED])
+        more = ", ..." if len(found.ops.unknown) > _NAMED else ""
+        remark = ReportError(
+            ExitCode.UNKNOWN_OPS, f"the audit does not know these ops: {names}{more}"
+        )
+    if options.json:
+        return json.dumps(found.to_dict(), indent=2), remark
+    return str(found) if options.html is None else None, remark
+
+
+def _plan(options: argparse.Namespace) -> _Report:
+    files = OutputFiles(options.html, options.svg, options.dot)
+    value = load(options.target)
+    from pytensor.compile.executor import Function
+
+    from pytensor_fuse._plan import plan_fusion
+
+    target = options.compile_for
+    if is_model(value):
+        fgraph, mode = rewritten_model(value)
+        target = target or mode
+    elif isinstance(value, Function):
+        fgraph = value.maker.fgraph
+        target = target or value.maker.linker
+    else:
+        fgraph = value
+    with step("planning"):
+        plan: FusionPlan = plan_fusion(fgraph, target=target)
+    files.write(options.html, plan.to_html)
+    files.write(options.svg, lambda path: write(path, plan.to_svg()))
+    files.write(options.dot, lambda path: write(path, plan.to_dot()))
+    if options.json:
+        return json.dumps(_plan_dict(plan), indent=2), None
+    return None if options.html or options.svg or options.dot else str(plan), None
+
+
+_REPORTS = {"audit": _audit, "plan": _plan}
+
+
+def _plan_dict(plan: FusionPlan) -> dict[str, Any]:
+    return {
+        "stats": asdict(plan.stats),
+        "kernels": [
+            {
+                "ops": [str(node.op) for node in kernel.nodes],
+                "inputs": [str(variable) for variable in kernel.inputs],
+                "outputs": [str(variable) for variable in kernel.outputs],
+            }
+            for kernel in plan.kernels
+        ],
+        "unfused": [str(node.op) for node in plan.unfused],
+    }

@@ -1,0 +1,56 @@
+"""The ways in which a report can fail to be made, each with an exit code of its own."""
+
+from __future__ import annotations
+
+import enum
+
+
+class ExitCode(enum.IntEnum):
+    """What the process tells whoever started it."""
+
+    MADE = 0
+    OURS = 1
+    USAGE = 2
+    NO_FILE = 3
+    FILE_FAILS = 4
+    NO_NAME = 5
+    NOT_REPORTABLE = 6
+    CANNOT_WRITE = 7
+    CANNOT_REPORT = 8
+    UNKNOWN_OPS = 9
+    INTERRUPTED = 130
+
+
+MEANINGS = {
+    ExitCode.MADE: "the report is made",
+    ExitCode.OURS: "a mistake of pytensor_fuse's own; please report it",
+    ExitCode.USAGE: "the command line is wrong",
+    ExitCode.NO_FILE: "FILE.py cannot be read",
+    ExitCode.FILE_FAILS: "FILE.py fails when it is imported, or NAME when it is called",
+    ExitCode.NO_NAME: "there is no NAME in FILE.py",
+    ExitCode.NOT_REPORTABLE: "NAME is nothing that can be reported on",
+    ExitCode.CANNOT_WRITE: "an output file cannot be written",
+    ExitCode.CANNOT_REPORT: (
+        "no report can be made: shapes that cannot be, a model that does not compile"
+    ),
+    ExitCode.UNKNOWN_OPS: "the audit is made, and there are ops in it that it does not know",
+    ExitCode.INTERRUPTED: "interrupted",
+}
+
+
+class ReportError(Exception):
+    """What the user is told, with the exit code."""
+
+    def __init__(self, code: ExitCode, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+def one_line(error: BaseException) -> str:
+    """Return the class of an error and the first line of what it says."""
+    name = type(error).__name__
+    try:
+        lines = [line for line in str(error).splitlines() if line.strip()]
+    except Exception:
+        lines = []
+    return f"{name}: {lines[0].strip()}" if lines else name

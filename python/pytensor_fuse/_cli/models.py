@@ -1,0 +1,59 @@
+"""PyMC models: what a report on one is about, the log-density together with its gradient."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from typing import TYPE_CHECKING, Any
+
+from pytensor_fuse._cli.failures import ExitCode, ReportError, one_line
+from pytensor_fuse._cli.messages import step
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pytensor.compile.executor import Function
+    from pytensor.graph.fg import FunctionGraph
+
+
+def is_model(value: object) -> bool:
+    """Whether a value is a model; who has not imported PyMC has none."""
+    pymc = sys.modules.get("pymc")
+    return pymc is not None and isinstance(value, pymc.Model)
+
+
+def compiled_model(model: Any) -> Function:
+    """Compile a model in the default mode."""
+    import pytensor
+
+    with step("compiling the log-density and its gradient"), _no_report("cannot be compiled"):
+        outputs = [model.logp(), model.dlogp()]
+        function: Function = pytensor.function(model.value_vars, outputs, on_unused_input="ignore")
+    return function
+
+
+def rewritten_model(model: Any) -> tuple[FunctionGraph, Any]:
+    """Return the graph that the default mode would come to fuse, with that mode."""
+    from pytensor.compile.mode import get_default_mode
+    from pytensor.compile.sharedvalue import SharedVariable
+    from pytensor.graph.fg import FunctionGraph
+    from pytensor.graph.traversal import graph_inputs
+
+    from pytensor_fuse._pytensor.databases import rewriters_before_fusion
+
+    with step("rewriting the log-density and its gradient"), _no_report("cannot be rewritten"):
+        outputs = [model.logp(), model.dlogp()]
+        shared = [v for v in graph_inputs(outputs) if isinstance(v, SharedVariable)]
+        fgraph = FunctionGraph([*model.value_vars, *shared], outputs, clone=True)
+        mode = get_default_mode()
+        rewriters_before_fusion(mode).rewrite(fgraph)
+    return fgraph, mode
+
+
+@contextlib.contextmanager
+def _no_report(what: str) -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        message = f"the model {what}: {one_line(error)}"
+        raise ReportError(ExitCode.CANNOT_REPORT, message) from error

@@ -1,0 +1,130 @@
+"""Running a program as Python itself would.
+
+The program's ``__main__`` is made what it would have been. In particular `multiprocessing` finds
+the program, by its ``__file__`` or ``__spec__``, when it prepares a spawned worker.
+"""
+
+from __future__ import annotations
+
+import builtins
+import importlib.util
+import io
+import os
+import sys
+from importlib.machinery import ModuleSpec, SourceFileLoader
+from types import ModuleType, TracebackType
+from typing import TYPE_CHECKING
+
+from pytensor_fuse._cli.messages import fail
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import CodeType
+
+# Whether what the command line asks for has been found, and runs or has run.
+_has_begun = False
+
+
+def begin() -> None:
+    """Note that what the command line asks for has been found and begins to run."""
+    global _has_begun
+    _has_begun = True
+
+
+def has_begun() -> bool:
+    """Whether what the command line asks for runs or has run."""
+    return _has_begun
+
+
+def run_script(path: str, arguments: list[str]) -> None:
+    """Run the program in a file."""
+    # As Python does, without normalizing the rest of the path.
+    file_name = os.path.join(os.getcwd(), path)
+    try:
+        with io.open_code(file_name) as file:
+            source = file.read()
+    except OSError as error:
+        fail(f"can't open {path!r}: {error.strerror}", code=2)
+    sys.argv = [path, *arguments]
+    if not sys.flags.safe_path:
+        sys.path[0] = os.path.dirname(os.path.realpath(path))
+    program = _new_main(cached=None)
+    program.__file__ = file_name
+    program.__loader__ = SourceFileLoader("__main__", file_name)
+    _run(program, lambda: compile(source, file_name, "exec", dont_inherit=True))
+
+
+def run_module(name: str, arguments: list[str]) -> None:
+    """Run a module, or of a package its ``__main__``."""
+    # What Python shows to a package that is imported on the way to the module.
+    sys.argv = ["-m", *arguments]
+    spec = _find_module(name)
+    sys.argv[0] = spec.origin or name
+    program = _new_main(cached=spec.cached)
+    program.__file__ = spec.origin
+    program.__loader__ = spec.loader
+    program.__package__ = spec.parent
+    program.__spec__ = spec
+    _run(program, lambda: _code_of(spec))
+
+
+def _new_main(cached: str | None) -> ModuleType:
+    program = ModuleType("__main__")
+    namespace = vars(program)
+    namespace["__builtins__"] = builtins
+    # Versions of Python differ in which of these they define.
+    attributes: dict[str, object] = {"__annotations__": {}, "__cached__": cached}
+    for name, value in attributes.items():
+        if name in vars(sys.modules["__main__"]):
+            namespace[name] = value
+    return program
+
+
+def _find_module(name: str) -> ModuleSpec:
+    """Find the module, or for a package its ``__main__``; end the process if there is none."""
+    try:
+        spec = importlib.util.find_spec(name)
+        if spec is None:
+            fail(f"no module named {name}", code=1)
+        if spec.submodule_search_locations is None:
+            return spec
+        spec = importlib.util.find_spec(f"{name}.__main__")
+    except (ImportError, AttributeError, TypeError, ValueError) as error:
+        fail(f"can't find module {name}: {type(error).__name__}: {error}", code=1)
+    if spec is None:
+        fail(f"{name} is a package without a __main__ module", code=1)
+    return spec
+
+
+def _code_of(spec: ModuleSpec) -> CodeType:
+    get_code = getattr(spec.loader, "get_code", None)
+    code: CodeType | None = None if get_code is None else get_code(spec.name)
+    if code is None:
+        fail(f"no code object available for {spec.name}", code=1)
+    return code
+
+
+def _run(program: ModuleType, compiled: Callable[[], CodeType]) -> None:
+    # For good, not for the time of the call: exit functions and threads may outlive it.
+    sys.modules["__main__"] = program
+    try:
+        code = compiled()
+        begin()
+        exec(code, vars(program))
+    except BaseException:
+        _show_frames_of(program)
+        raise
+
+
+def _show_frames_of(program: ModuleType) -> None:
+    """Let a traceback that ends the process start at the program, as if it had run alone."""
+    show = sys.excepthook
+
+    def show_from_program(
+        kind: type[BaseException], error: BaseException, traceback: TracebackType | None
+    ) -> None:
+        while traceback is not None and traceback.tb_frame.f_globals is not vars(program):
+            traceback = traceback.tb_next
+        show(kind, error.with_traceback(traceback), traceback)
+
+    sys.excepthook = show_from_program

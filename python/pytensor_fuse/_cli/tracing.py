@@ -1,0 +1,104 @@
+"""Tracing a program from its start, and what is made of the trace at its end."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import json
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pytensor_fuse._cli.messages import fail, say, write_error
+from pytensor_fuse._cli.program import has_begun
+from pytensor_fuse._imports import after_import
+from pytensor_fuse._reports.files import write
+
+if TYPE_CHECKING:
+    from pytensor_fuse._trace.trace import Trace
+
+
+@dataclass
+class Wanted:
+    """What is to be made of the rewriting of a program."""
+
+    text: bool = False
+    html: str | None = None
+    json: str | None = None
+
+
+def take_options(arguments: list[str]) -> tuple[Wanted | None, list[str]]:
+    """Take the options that ask for a trace off the front of ``arguments``."""
+    wanted = Wanted()
+    while arguments:
+        option, is_joined, value = arguments[0].partition("=")
+        if option == "--trace" and not is_joined:
+            wanted.text = True
+            arguments = arguments[1:]
+            continue
+        if option not in ("--trace-html", "--trace-json"):
+            break
+        if not is_joined:
+            if len(arguments) < 2:
+                fail(f"{option} needs the name of a file", code=2)
+            value = arguments[1]
+        _require_place_for(value, option)
+        setattr(wanted, option.removeprefix("--trace-"), os.path.abspath(value))
+        arguments = arguments[1:] if is_joined else arguments[2:]
+    return (wanted if wanted != Wanted() else None), arguments
+
+
+def _require_place_for(path: str, option: str) -> None:
+    """End the process if a file cannot be written: better now than once the program is done."""
+    directory = os.path.dirname(os.path.abspath(path))
+    if not path or os.path.isdir(path):
+        fail(f"{option}: {path!r} is not the name of a file", code=2)
+    if not os.path.isdir(directory):
+        fail(f"{option}: can't write {path!r}: {directory} is no directory", code=2)
+    if not os.access(directory, os.W_OK):
+        fail(f"{option}: can't write {path!r}: {directory} is read-only", code=2)
+
+
+def trace_later(wanted: Wanted) -> None:
+    """Trace from when the program has imported PyTensor, and report when the process ends.
+
+    An exit function is called whichever way the program ends, after its traceback has been shown
+    and its threads have finished, and leaves the exit code as it is. It is called last: what the
+    program compiles in exit functions of its own is in the trace.
+    """
+    opened = contextlib.ExitStack()
+    traces: list[Trace] = []
+    process = os.getpid()
+
+    def start() -> None:
+        # At the exit of a program that was interrupted, no module may be imported that runs source
+        # text, as those do that define dataclasses: Python then forgets the interrupt.
+        from pytensor_fuse._trace.trace import trace_rewrites  # Loaded early.
+
+        traces.append(opened.enter_context(trace_rewrites()))
+
+    def report() -> None:
+        # A child that was forked ends as its parent would.
+        if os.getpid() != process or not has_begun():
+            return
+        opened.close()
+        if not traces:
+            say("nothing to trace: the program did not import PyTensor")
+            return
+        _report(traces[0], wanted)
+
+    atexit.register(report)
+    # It is imported as soon as PyTensor is: see `pytensor_fuse._startup.waiting`.
+    after_import("pytensor_fuse._activation.switch", start)
+
+
+def _report(trace: Trace, wanted: Wanted) -> None:
+    try:
+        if wanted.html is not None:
+            trace.to_html(wanted.html)
+        if wanted.json is not None:
+            write(wanted.json, json.dumps(trace.to_dict(), allow_nan=False))
+    except OSError as error:
+        say(f"can't write the trace: {error}")
+    if wanted.text:
+        write_error(f"{trace}\n")

@@ -1,0 +1,144 @@
+"""Encodings of objects by the attributes that their class compares."""
+
+from __future__ import annotations
+
+import weakref
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pytensor.graph.op import HasInnerGraph, Op
+from pytensor.link.c.type import EnumType
+from pytensor.tensor.elemwise import DimShuffle, Elemwise
+from pytensor.tensor.math import Sum
+
+from pytensor_fuse._identity.encoding import NotByValueError
+from pytensor_fuse._identity.names import encode_named
+from pytensor_fuse._pytensor.comparison import COMPARED_BY_CALLING, also_compared, compared
+
+if TYPE_CHECKING:
+    from pytensor_fuse._core import Term
+    from pytensor_fuse._identity.encoding import Encoding
+
+# Graphs hold many equal ops of these, each an object of its own: walks and merging make them one by
+# the attributes that they compare. The maps of an Elemwise follow from its `inplace_pattern`, and
+# back.
+PLAIN_OPS: dict[type[Op], tuple[str, ...]] = {
+    Elemwise: ("scalar_op", "destroy_map"),
+    DimShuffle: ("input_ndim", "new_order"),
+    Sum: ("scalar_op", "axis", "dtype", "acc_dtype", "upcast_discrete_output"),
+}
+
+
+class _ComparedClass(NamedTuple):
+    """How the objects of a class are told apart.
+
+    Attributes
+    ----------
+    reference
+        The class.
+    name
+        What stands for it in their encoding.
+    child
+        Its term, if it has no name.
+    compared
+        The attributes that it compares, with what stands for them; None if not known.
+    is_op, is_enum, has_graph
+        Whether they are ops, enumerations, ops with inner graphs.
+    """
+
+    reference: weakref.ref[type]
+    name: bytes
+    child: Term | None
+    compared: tuple[tuple[str, bytes], ...] | None
+    is_op: bool
+    is_enum: bool
+    has_graph: bool
+
+
+# By id of the class; an entry goes when its class does.
+compared_classes: dict[int, _ComparedClass] = {}
+
+
+def _compared_class(kind: type, encoding: Encoding) -> _ComparedClass:
+    known = compared_classes.get(id(kind))
+    if known is None or known.reference() is not kind:
+        own = encoding.empty()
+        encode_named(kind, own)
+        names = compared(kind)
+        has_graph = issubclass(kind, HasInnerGraph)
+        if names is not None and has_graph and "fgraph" not in names:
+            # Not all compare it, but ops that compute something else are not the same.
+            names = (*names, "fgraph")
+        number = id(kind)
+        known = _ComparedClass(
+            weakref.ref(kind, lambda _: compared_classes.pop(number, None)),
+            bytes(own.data),
+            own.children[0] if own.children else None,
+            None if names is None else tuple((name, _label(name)) for name in names),
+            issubclass(kind, Op),
+            issubclass(kind, EnumType),
+            has_graph,
+        )
+        compared_classes[number] = known
+    return known
+
+
+def _label(name: str) -> bytes:
+    return b"%b=" % name.encode()
+
+
+def encode_attributes(value: Any, encoding: Encoding) -> bool:
+    """Encode the class of ``value`` and what it compares; whether that is all of what it compares.
+
+    What has no encoding of its own is left out.
+    """
+    kind = _compared_class(type(value), encoding)
+    encoding.data += kind.name
+    if kind.child is not None:
+        encoding.children.append(kind.child)
+    if kind.compared is None:
+        return False
+    complete = True
+    for name, label in kind.compared:
+        encoding.data += label
+        complete &= _try(getattr(value, name, None), encoding)
+    if kind.is_enum:
+        complete &= _try(dict(value), encoding)
+    if kind.is_op:
+        # Not all compare these, but an op that overwrites an input is not like one that does not.
+        # Those of the class are like the class.
+        own = value.__dict__
+        for name in ("destroy_map", "view_map"):
+            if part := own.get(name):
+                encoding.data += _label(name)
+                complete &= _try({key: tuple(items) for key, items in part.items()}, encoding)
+    if kind.has_graph:
+        for name in also_compared(value):
+            encoding.data += _label(name)
+            complete &= _try(getattr(value, name), encoding)
+        for name in COMPARED_BY_CALLING:
+            if part := getattr(value, name, None):
+                encoding.data += _label(name)
+                complete &= _try(part, encoding, with_digest=True)
+    return complete
+
+
+def _try(part: Any, encoding: Encoding, *, with_digest: bool = False) -> bool:
+    n_bytes, n_children = len(encoding.data), len(encoding.children)
+    try:
+        encoding.encode(part)
+        new = encoding.children[n_children:]
+        if not with_digest or all(child.digest is not None for child in new):
+            return True
+    except NotByValueError:
+        pass
+    del encoding.data[n_bytes:]
+    del encoding.children[n_children:]
+    encoding.data += b"?"
+    return False
+
+
+def encode_helper(value: Any, encoding: Encoding) -> None:
+    """Encode a thing that compares attributes but is neither an op nor a type."""
+    encoding.data += b"p"
+    if not encode_attributes(value, encoding):
+        raise NotByValueError

@@ -1,0 +1,73 @@
+"""Terms of objects of which all that is known is how they compare themselves.
+
+Such objects share a term while they live if they are equal by their own ``__eq__``; it has no
+digest, for another process could not ask them.
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import TYPE_CHECKING, Any
+
+from pytensor_fuse._identity.table import lock, table
+
+if TYPE_CHECKING:
+    from pytensor_fuse._core import Term
+
+
+class _EqualObjects:
+    """Living objects that are equal, and their term."""
+
+    def __init__(self, rest: Term) -> None:
+        # Held so that the key of the list that this is in stays the term's own.
+        self.rest = rest
+        self.term = table.compound(b"equal", (rest, table.opaque()))
+        self.members: dict[int, weakref.ref[Any]] = {}
+
+    def contains_equal_of(self, value: Any) -> bool:
+        for reference in list(self.members.values()):
+            member = reference()
+            if member is not None:
+                try:
+                    return member is value or bool(member == value)
+                except Exception:  # Somebody's equality that fails is not equality.
+                    return False
+        return False
+
+
+# By the term of what could be encoded, and the hash.
+equal_objects: dict[tuple[int, int], list[_EqualObjects]] = {}
+
+
+def term_by_equality(value: Any, rest: Term) -> Term:
+    """Return the term of the objects that are equal to ``value`` as it compares itself.
+
+    ``rest`` is what must be the same besides. An object that cannot be hashed is on its own.
+    """
+    try:
+        key = (rest.id, hash(value))
+    except Exception:
+        return table.opaque()
+    with lock:
+        same_key = equal_objects.setdefault(key, [])
+        equals = next((known for known in same_key if known.contains_equal_of(value)), None)
+        if equals is None:
+            equals = _EqualObjects(rest)
+            same_key.append(equals)
+        _join(equals, value, key)
+        return equals.term
+
+
+def _join(equals: _EqualObjects, value: Any, key: tuple[int, int]) -> None:
+    number = id(value)
+
+    def leave(reference: weakref.ref[Any]) -> None:
+        with lock:
+            if equals.members.get(number) is reference:
+                del equals.members[number]
+            if not equals.members and key in equal_objects:
+                equal_objects[key] = [known for known in equal_objects[key] if known is not equals]
+                if not equal_objects[key]:
+                    del equal_objects[key]
+
+    equals.members[number] = weakref.ref(value, leave)

@@ -1,0 +1,13 @@
+"""The hash-cons table of this process, and the lock of what Python keeps beside it."""
+
+from __future__ import annotations
+
+import threading
+
+from pytensor_fuse import _core
+from pytensor_fuse._forks import hold_in_forks
+
+table = _core.HashConsTable()
+
+lock = threading.RLock()
+hold_in_forks(lock, before=table.before_fork, after=table.after_fork)

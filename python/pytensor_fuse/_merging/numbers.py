@@ -1,0 +1,109 @@
+"""Numbers that equal ops and equal constants share, for one table of merging."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, cast
+
+from pytensor.graph.basic import AtomicVariable, Constant, NominalVariable
+from pytensor.tensor.type import TensorType
+
+from pytensor_fuse._identity.contents import content, data_content
+from pytensor_fuse._pytensor.comparison import compared
+
+if TYPE_CHECKING:
+    from pytensor.graph.basic import Variable
+    from pytensor.graph.op import Op
+    from pytensor.graph.type import Type
+
+    Key = tuple[Any, ...]
+
+
+class Numbers:
+    """Numbers of what has been met; equals get the same.
+
+    Ops are kept alive, and so are data that are told by their identity, so that no other object can
+    come to have that.
+    """
+
+    def __init__(self) -> None:
+        self._classes: dict[type[Op] | None, int] = {}
+        self._ops: dict[Op, int] = {}
+        self._unhashable: list[tuple[Op, int]] = []
+        self._n_ops = 0
+        self._constants: dict[Key, int] = {}
+        # Data that keys of constants tell by their identity.
+        self._held: list[object] = []
+
+    @property
+    def n_constants(self) -> int:
+        """How many different constants have been met."""
+        return len(self._constants)
+
+    def of_class(self, kind: type[Op]) -> int:
+        """Return the number of a class of ops, which all classes share that may be equal to others.
+
+        Those of which it is known how they compare are equal to none but themselves.
+        """
+        is_known = kind.__eq__ is object.__eq__ or compared(kind) is not None
+        return self._classes.setdefault(kind if is_known else None, len(self._classes))
+
+    def of_op(self, op: Op) -> int:
+        """Return the number of ``op`` and of its equals."""
+        try:
+            number = self._ops.setdefault(op, self._n_ops)
+        except TypeError:
+            found = (number for other, number in self._unhashable if op == other)
+            number = next(found, self._n_ops)
+            if number == self._n_ops:
+                self._unhashable.append((op, number))
+        self._n_ops = max(self._n_ops, number + 1)
+        return number
+
+    def of_constant(self, variable: Variable[Any, Any]) -> int | None:
+        """Return the number of a constant and of its equals, None if it is not a constant."""
+        key = self._key(variable)
+        return None if key is None else self._constants.setdefault(key, len(self._constants))
+
+    def find_constant(self, type_: Type[Any], data: object) -> int | None:
+        """Return the number of plain constants with this type and data, None if none was met."""
+        return self._constants.get(_plain_key(type_, data, data_content(data)))
+
+    def _key(self, variable: Variable[Any, Any]) -> Key | None:
+        is_atomic, is_constant = _is_atomic(type(variable))
+        if not is_atomic:
+            return None
+        atom = cast("Constant[Any]", variable)
+        kind = type(atom)
+        if not is_constant:
+            return kind, atom.merge_signature()
+        encoded = content(atom)
+        if encoded is None:
+            self._held.append(atom.data)
+        key = _plain_key(atom.type, atom.data, encoded)
+        if kind is not atom.type.constant_type:
+            key = (*key, kind)
+        if kind.merge_signature is not AtomicVariable.merge_signature:
+            # A class can keep more apart, but not less.
+            key = (*key, atom.merge_signature())
+        return key
+
+
+@lru_cache(maxsize=256)
+def _is_atomic(kind: type[Variable[Any, Any]]) -> tuple[bool, bool]:
+    """Return whether variables of a class can be equal to others, and whether they are constants.
+
+    There is one nominal variable of each kind already.
+    """
+    is_atomic = issubclass(kind, AtomicVariable) and not issubclass(kind, NominalVariable)
+    return is_atomic, issubclass(kind, Constant)
+
+
+def _plain_key(type_: Type[Any], data: object, encoded: bytes | None) -> Key:
+    """Return the key of a plain constant; ``encoded`` is the content of its data.
+
+    Without content, the key holds for no longer than the data are held.
+    """
+    # What this class compares; hashing that takes less time than hashing the type.
+    kind = (type_.dtype, type_.shape) if type(type_) is TensorType else type_
+    return kind, id(data) if encoded is None else encoded

@@ -1,0 +1,67 @@
+"""What PyTensor's own pass and rewrites read of its feature for merging, and nothing else.
+
+Its pass takes merges from `scheduled` (it can meet our feature in a compile during which the
+package was switched off); a rewrite of indexing looks for equal constants in `atomic_sig_inv`.
+"""
+
+from __future__ import annotations
+
+from collections import UserList
+from typing import TYPE_CHECKING, Any
+
+from pytensor.graph.type import Type
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pytensor.graph.basic import Variable
+
+    from pytensor_fuse._merging.merger import Merger
+
+    Var = Variable[Any, Any]
+    # Ways to merge a node or constant, each a list of what replaces what.
+    Entry = list[list[tuple[Var, Var, str]]]
+
+
+class Schedule(UserList["Entry"]):
+    """What there is to merge whenever that is asked for, in the form that PyTensor's pass takes."""
+
+    def __init__(self, merger: Merger) -> None:
+        self._merger = merger
+        self._entries: list[Entry] = []
+
+    @property
+    def data(self) -> list[Entry]:  # type: ignore[override]
+        while self._merger.pending:
+            plan = self._merger.plan(one_at_a_time=True)
+            for node, other in [*plan.dying, *plan.incomparable]:
+                self._entries.append([_merges(zip(node.outputs, other.outputs, strict=True))])
+            if not plan.dying:
+                self._entries += [[_merges([pair])] for pair in plan.replacements]
+        return self._entries
+
+    def return_unmerged(self) -> None:
+        """Have what no one has taken looked up again."""
+        for entry in self._entries:
+            for old, _, _ in (replacement for candidate in entry for replacement in candidate):
+                self._merger.look_up_users(old)
+        self._entries.clear()
+
+
+class ConstantsBySignature:
+    """The constants of a graph, to be found by PyTensor's signatures of them, but bit for bit."""
+
+    def __init__(self, merger: Merger) -> None:
+        self._merger = merger
+
+    def get(self, signature: Any, default: Any) -> Any:
+        """Return the constant with this signature: a pair of a type and data."""
+        if not (isinstance(signature, tuple) and len(signature) == 2):
+            return default
+        kind, data = signature
+        found = self._merger.find_constant(kind, data) if isinstance(kind, Type) else None
+        return default if found is None else found
+
+
+def _merges(pairs: Iterable[tuple[Var, Var]]) -> list[tuple[Var, Var, str]]:
+    return [(old, new, "merge") for old, new in pairs]

@@ -1,0 +1,43 @@
+// The picture of a fusion plan: a canvas to look at, a panel that says what is chosen.
+import "./keyboard.js";
+import "./panel.js";
+import "./pointer.js";
+import { byId, canvas, paintWith, repaint } from "./canvas.js";
+import { chosen } from "./choice.js";
+import { rearrange, toggleAll } from "./folding.js";
+import { boxRectangle, height, left, nodeRectangle, open, toggleSquare, top, width } from "./layout.js";
+import { lines } from "./lines.js";
+import { paint } from "./painting.js";
+import { current, found, search } from "./search.js";
+import { fit, toScreen, view, zoom } from "./view.js";
+
+byId("search").addEventListener("input", (event) => search(event.target.value));
+byId("expand").addEventListener("click", () => toggleAll(true));
+byId("collapse").addEventListener("click", () => toggleAll(false));
+byId("fit").addEventListener("click", fit);
+byId("in").addEventListener("click", () => zoom(1.4));
+byId("out").addEventListener("click", () => zoom(1 / 1.4));
+new ResizeObserver(() => (view.isFitted ? fit() : repaint())).observe(canvas);
+
+paintWith(paint);
+if (DATA.startsOpen) toggleAll(true);
+else {
+  rearrange();
+  fit();
+}
+
+// Where things are on the screen, and what is shown: for tests and for the console.
+globalThis.plan = {
+  nodeAt: (node) => toScreen(nodeRectangle(node)),
+  boxAt: (box) => toScreen(boxRectangle(box)),
+  toggleAt: (box) => toScreen([...toggleSquare(box), 12]),
+  lineAt: (edge) => {
+    const line = lines.find((each) => each.edges.includes(edge));
+    return line && toScreen([...(line.hidden ? line.stubEnd : line.middle), 0, 0]);
+  },
+  places: () => ({ left: [...left], top: [...top], width: [...width], height: [...height] }),
+  state: () => ({ open: [...open], node: chosen?.node, box: chosen?.box, line: chosen?.line?.edges,
+    lit: [...(chosen?.lines ?? [])].flatMap((each) => each.edges),
+    found, current, scale: view.scale, nLines: lines.length }),
+  fit, zoom, paint,
+};

@@ -1,0 +1,92 @@
+"""Which nodes of a picture share a box, and what is written on it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from pytensor_fuse import _core
+from pytensor_fuse._pictures.picture import Box, Node, Role
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+# How many ops the second line of a kernel names.
+_SHOWN_OPS = 3
+
+# So many nodes that are alike and have the same neighbors share a box.
+_BUNDLE = 5
+
+# The role of a node, its op, and whether it is a result of the graph.
+Likeness = tuple[Role, str, bool]
+
+
+def group_nodes(
+    likenesses: list[Likeness],
+    members: list[list[int]],
+    pairs: list[tuple[int, int]],
+) -> tuple[list[list[int]], list[int | None]]:
+    """Return the nodes of each box, the boxes in a topological order, and their kernels.
+
+    Parameters
+    ----------
+    likenesses
+        For each node what must be equal for it to share a box outside kernels.
+    members
+        The nodes of each kernel.
+    pairs
+        The nodes at the two ends of each edge.
+    """
+    kernel_of = {node: k for k, nodes in enumerate(members) for node in nodes}
+    alone = [[node] for node in range(len(likenesses)) if node not in kernel_of]
+    boxes = [*members, *_bundles(alone, likenesses, [*members, *alone], pairs)]
+    boxes.sort(key=min)
+    box_of = {node: i for i, nodes in enumerate(boxes) for node in nodes}
+    between = dict.fromkeys((box_of[a], box_of[b]) for a, b in pairs if box_of[a] != box_of[b])
+    sources, targets = [a for a, _ in between], [b for _, b in between]
+    order = _core.Graph(len(boxes), sources, targets).toposort().tolist()
+    return [boxes[i] for i in order], [kernel_of.get(boxes[i][0]) for i in order]
+
+
+def _bundles(
+    alone: list[list[int]],
+    likenesses: list[Likeness],
+    boxes: list[list[int]],
+    pairs: list[tuple[int, int]],
+) -> list[list[int]]:
+    """Put nodes that are alike, and have the same neighbors, together where they are many.
+
+    None of them leads to another, or a neighbor would lead to itself: no cycle comes of it.
+    """
+    box_of = {node: i for i, nodes in enumerate(boxes) for node in nodes}
+    neighbors: list[tuple[set[int], set[int]]] = [(set(), set()) for _ in likenesses]
+    for source, target in pairs:
+        neighbors[source][1].add(box_of[target])
+        neighbors[target][0].add(box_of[source])
+    alike: dict[Hashable, list[int]] = {}
+    for (node,) in alone:
+        before, after = map(frozenset, neighbors[node])
+        alike.setdefault((likenesses[node], before, after), []).append(node)
+    bundles: list[list[int]] = []
+    for nodes in alike.values():
+        bundles += [nodes] if len(nodes) >= _BUNDLE else [[node] for node in nodes]
+    return bundles
+
+
+def labeled_box(members: list[int], kernel: int | None, nodes: list[Node]) -> Box:
+    """Return the box of some nodes, with what is written on it."""
+    first = nodes[members[0]]
+    if len(members) == 1:
+        return Box(tuple(members), None, first.label, first.caption)
+    counts = Counter(nodes[i].label for i in members).most_common()
+    shown = [f"{label} \u00d7{n}" if n > 1 else label for label, n in counts[:_SHOWN_OPS]]
+    caption = ", ".join(shown) + (", \u2026" if len(counts) > _SHOWN_OPS else "")
+    if kernel is not None:
+        label = f"kernel {kernel}: {len(members)} nodes"
+    elif first.role is Role.INPUT:
+        label = f"{len(members)} inputs"
+    elif first.role is Role.CONSTANT:
+        label = f"{len(members)} constants"
+    else:
+        label, caption = f"{len(members)} \u00d7 {first.label}", first.role.value
+    return Box(tuple(members), kernel, label, caption)

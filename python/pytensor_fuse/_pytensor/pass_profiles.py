@@ -1,0 +1,97 @@
+"""What a pass of PyTensor's has and returns: its node rewriters, other passes, and a profile."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pytensor.graph.rewriting.basic import NodeRewriter
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from pytensor.graph.rewriting.basic import (
+        EquilibriumGraphRewriter,
+        GraphRewriter,
+        Rewriter,
+        WalkingGraphRewriter,
+    )
+
+
+@dataclass(frozen=True)
+class WalkProfile:
+    """What a pass that walks over the graph says of its one node rewriter.
+
+    Attributes
+    ----------
+    fired
+        How often it changed the graph.
+    seconds
+        What the walk took.
+    """
+
+    fired: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class EquilibriumProfile:
+    """What a pass says that goes on until nothing changes.
+
+    Attributes
+    ----------
+    rounds
+        Seconds, nodes and changes of each.
+    seconds
+        What each rewriter took.
+    fired
+        How often each changed the graph, by round.
+    """
+
+    rounds: tuple[tuple[float, int, int], ...]
+    seconds: Mapping[Rewriter, float]
+    fired: Sequence[Mapping[Rewriter, int]]
+
+    def node_rewriters(self) -> Iterator[tuple[NodeRewriter, float, int]]:
+        """Yield the node rewriters, their seconds and changes: slow, for after the pass."""
+        for rewriter, spent in self.seconds.items():
+            if isinstance(rewriter, NodeRewriter):
+                yield rewriter, spent, sum(fired.get(rewriter, 0) for fired in self.fired)
+
+
+def walk_profile(result: object) -> WalkProfile | None:
+    """Read what ``WalkingGraphRewriter.apply`` returned; None if it is something else."""
+    if not isinstance(result, tuple) or len(result) != 8:
+        return None
+    _, fired, _, _, _, seconds, _, _ = result
+    return WalkProfile(fired, seconds)
+
+
+def equilibrium_profile(result: object) -> EquilibriumProfile | None:
+    """Read what ``EquilibriumGraphRewriter.apply`` returned; None if it is something else."""
+    if not isinstance(result, tuple) or len(result) != 12:
+        return None
+    _, seconds, counts, _, _, n_nodes, times, *_ = result
+    rounds = tuple(
+        (taken, n, sum(count.values()))
+        for taken, n, count in zip(seconds, n_nodes, counts, strict=True)
+    )
+    return EquilibriumProfile(rounds, times, counts)
+
+
+def walked_with(walk: WalkingGraphRewriter) -> NodeRewriter | None:
+    """Return the node rewriter of a pass that walks.
+
+    A subclass need not have what its base class's constructor sets.
+    """
+    rewriter: NodeRewriter | None = getattr(walk, "node_rewriter", None)
+    return rewriter
+
+
+def passes_beside(equilibrium: EquilibriumGraphRewriter) -> tuple[GraphRewriter, ...]:
+    """Return the passes that an equilibrium runs besides its node rewriters."""
+    lists: list[Any] = [
+        getattr(equilibrium, name, None)
+        for name in ("global_rewriters", "final_rewriters", "cleanup_rewriters")
+    ]
+    return tuple(each for found in lists for each in found or ())

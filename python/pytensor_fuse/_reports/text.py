@@ -1,0 +1,64 @@
+"""Texts of reports: numbers, sizes, places of nodes, and lists of bounded length."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import TypeVar
+
+    T = TypeVar("T")
+
+# What a text shows of a list; the rest is counted.
+SHOWN_LINES = 8
+
+# What goes between the names of nodes, each in an inner graph of the one before it.
+_INSIDE = " > "
+
+
+def size(n: int | None) -> str:
+    """Return a number of bytes in words."""
+    if n is None:
+        return "? bytes"
+    if n < 1000:
+        return f"{n} bytes"
+    value = float(n)
+    for unit in ("kB", "MB", "GB", "TB"):
+        value /= 1000
+        if value < 999.5 or unit == "TB":
+            return f"{value:.3g} {unit}"
+    raise AssertionError
+
+
+def count(n: int, noun: str, plural: str | None = None) -> str:
+    """Return a number with its noun."""
+    return f"{n:,} {noun if n == 1 else plural or noun + 's'}"
+
+
+def place(path: Sequence[str], name: str) -> str:
+    """Return where a node is: its name, after those of the nodes in whose inner graphs it is."""
+    return _INSIDE.join((*path, name))
+
+
+def bounded(
+    items: Sequence[T], line: Callable[[T], str], what: str, shown: int = SHOWN_LINES
+) -> list[str]:
+    """Return a line for each of the first items, and one that counts the rest."""
+    lines = [line(item) for item in islice(items, shown)]
+    if len(items) > shown:
+        lines.append(f"... and {len(items) - shown:,} more {what}")
+    return lines
+
+
+def some(names: Sequence[str], shown: int) -> str:
+    """Return the first of some names in a row, and how many more there are."""
+    more = f", ... and {len(names) - shown:,} more" if len(names) > shown else ""
+    return ", ".join(names[:shown]) + more
+
+
+def short(value: object, limit: int = 60) -> str:
+    """Return what ``value`` prints on one line, cut to ``limit`` characters."""
+    text = " ".join(str(value).split())
+    return text if len(text) <= limit else f"{text[: limit - 4]} ..."

@@ -1,0 +1,61 @@
+"""How a recording differs from one before it, pass by pass and rewriter by rewriter."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+from pytensor_fuse._trace.records import PassTotal, RewriterTotal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pytensor_fuse._trace.recording import Recording
+
+_Total = TypeVar("_Total", PassTotal, RewriterTotal)
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Two recordings, the totals of which are compared by name."""
+
+    before: Recording
+    after: Recording
+
+    @property
+    def passes(self) -> tuple[tuple[str, PassTotal | None, PassTotal | None], ...]:
+        """Name, before and after, of each pass; None where it is missing; by change of time."""
+        return _paired(self.before.passes, self.after.passes)
+
+    @property
+    def rewriters(self) -> tuple[tuple[str, RewriterTotal | None, RewriterTotal | None], ...]:
+        """Name, before and after, of each node rewriter, as in `passes`."""
+        return _paired(self.before.rewriters, self.after.rewriters)
+
+
+def _paired(
+    before: Iterable[_Total], after: Iterable[_Total]
+) -> tuple[tuple[str, _Total | None, _Total | None], ...]:
+    first = {total.name: total for total in before}
+    second = {total.name: total for total in after}
+
+    def change(name: str) -> tuple[float, str]:
+        own = [0.0 if total is None else total.own for total in (first.get(name), second.get(name))]
+        return -abs(own[1] - own[0]), name
+
+    names = sorted({**first, **second}, key=change)
+    return tuple((name, first.get(name), second.get(name)) for name in names)
+
+
+def call_totals(recording: Recording) -> dict[str, float]:
+    """Return the sums over all calls, by what they are of; those of times are floats."""
+    return {
+        "calls": len(recording.calls),
+        "seconds": sum((call.seconds for call in recording.calls), 0.0),
+        "rewriting": sum((call.rewriting for call in recording.calls), 0.0),
+        "linking": sum((call.linking for call in recording.calls), 0.0),
+        "nodes_before": sum(call.nodes_before for call in recording.calls),
+        "nodes_after": sum(call.nodes_after for call in recording.calls),
+        "created": sum(call.created for call in recording.calls),
+        "removed": sum(call.removed for call in recording.calls),
+    }

@@ -1,0 +1,184 @@
+"""Records from frames: what a trace says of each call and pass, made once it is read."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, TypeVar
+
+from pytensor.graph.rewriting.basic import SequentialGraphRewriter
+
+from pytensor_fuse._trace.frames import CallFrame, EquilibriumFrame, Frame, PassFrame
+from pytensor_fuse._trace.records import TracedCall, TracedPass, TracedRewriter, TracedRound
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pytensor.graph.rewriting.basic import Rewriter
+
+    from pytensor_fuse._trace.tallies import Tally
+
+_Number = TypeVar("_Number", int, float)
+
+
+def record_of(frame: Frame, start: float) -> TracedPass | TracedCall:
+    """Return the record of a frame, with seconds since ``start``."""
+    inner = [record_of(each, start) for each in frame.inner]
+    if isinstance(frame, CallFrame):
+        return _call_record(frame, start, inner)
+    if isinstance(frame, PassFrame):
+        return _pass_record(frame, start, inner)
+    raise AssertionError(f"a frame of {type(frame).__name__}")
+
+
+def _call_record(
+    frame: CallFrame, start: float, inner: list[TracedPass | TracedCall]
+) -> TracedCall:
+    passes = [each for each in inner if isinstance(each, TracedPass)]
+    return TracedCall(
+        name=frame.name,
+        where=frame.where,
+        thread=frame.thread,
+        began=frame.began - start,
+        seconds=frame.seconds,
+        rewriting=sum(each.seconds + each.requirements for each in passes),
+        linking=frame.linking,
+        nodes_before=passes[0].nodes_before if passes else 0,
+        nodes_after=passes[-1].nodes_after if passes else 0,
+        created=sum(each.created for each in passes),
+        removed=sum(each.removed for each in passes),
+        error=frame.error,
+        inner=tuple(inner),
+    )
+
+
+def _pass_record(
+    frame: PassFrame, start: float, inner: list[TracedPass | TracedCall]
+) -> TracedPass:
+    frame.settle()
+    rewriter = frame.rewriter
+    is_sequence = isinstance(rewriter, SequentialGraphRewriter)
+    equilibrium = frame if isinstance(frame, EquilibriumFrame) else None
+    # One that raised has no profile, and one with an `apply` of its own is not watched.
+    is_profiled = equilibrium is None or equilibrium.profiled > 0
+    is_watched = equilibrium is None or equilibrium.is_watched
+    return TracedPass(
+        name=name_of(rewriter),
+        kind=type(rewriter).__name__,
+        within=None if frame.within is None else name_of(frame.within.rewriter),
+        runs=1,
+        began=frame.began - start,
+        seconds=frame.seconds,
+        own=frame.seconds - frame.inside,
+        requirements=frame.requirements,
+        nodes_before=frame.nodes.before,
+        nodes_after=frame.nodes.after,
+        created=frame.nodes.created,
+        removed=frame.nodes.removed,
+        error=frame.error,
+        rounds=() if equilibrium is None else _round_records(equilibrium, start),
+        rewriters=tuple(
+            _rewriter_record(tally, is_profiled, is_watched) for tally in frame.tallies.in_order()
+        ),
+        # The order of a sequence says what came before what.
+        inner=tuple(inner) if is_sequence else _summed(inner),
+    )
+
+
+def _round_records(frame: EquilibriumFrame, start: float) -> tuple[TracedRound, ...]:
+    rounds = []
+    began = frame.began - start
+    for seconds, nodes, fired in frame.rounds:
+        rounds.append(TracedRound(began, seconds, nodes, fired))
+        began += seconds
+    return tuple(rounds)
+
+
+def _rewriter_record(tally: Tally, is_profiled: bool, is_watched: bool) -> TracedRewriter:
+    """Return the record of a node rewriter; what members of a group did is always known."""
+    group = tally.group
+    is_timed = is_profiled or group is not None
+    return TracedRewriter(
+        name=name_of(tally.rewriter),
+        group=None if group is None else name_of(group.rewriter),
+        tried=tally.tried if is_watched or group is not None else None,
+        fired=tally.fired if is_timed else None,
+        seconds=tally.seconds if is_timed else None,
+        own=tally.seconds - tally.inside if is_timed else None,
+        created=tally.created,
+        removed=tally.removed,
+    )
+
+
+def _summed(inner: list[TracedPass | TracedCall]) -> tuple[TracedPass | TracedCall, ...]:
+    """Add up the runs of each pass; what is left is in the order of the first runs."""
+    alike: dict[object, list[TracedPass]] = {}
+    result: list[TracedPass | TracedCall] = []
+    for each in inner:
+        if isinstance(each, TracedCall):
+            result.append(each)
+        else:
+            alike.setdefault((each.name, each.kind, each.within), []).append(each)
+    result.extend(_sum(runs) if len(runs) > 1 else runs[0] for runs in alike.values())
+    return tuple(sorted(result, key=lambda each: each.began))
+
+
+def _sum(runs: list[TracedPass]) -> TracedPass:
+    first, last = runs[0], runs[-1]
+    rewriters: dict[object, list[TracedRewriter]] = {}
+    for each in runs:
+        for rewriter in each.rewriters:
+            rewriters.setdefault((rewriter.name, rewriter.group), []).append(rewriter)
+    errors = [each.error for each in runs if each.error is not None]
+    return TracedPass(
+        name=first.name,
+        kind=first.kind,
+        within=first.within,
+        runs=sum(each.runs for each in runs),
+        began=first.began,
+        seconds=sum(each.seconds for each in runs),
+        own=sum(each.own for each in runs),
+        requirements=sum(each.requirements for each in runs),
+        nodes_before=first.nodes_before,
+        nodes_after=last.nodes_after,
+        created=sum(each.created for each in runs),
+        removed=sum(each.removed for each in runs),
+        error=errors[0] if errors else None,
+        rounds=(),
+        rewriters=tuple(_sum_of_rewriters(same) for same in rewriters.values()),
+        inner=_summed([each for run in runs for each in run.inner]),
+    )
+
+
+def _sum_of_rewriters(same: list[TracedRewriter]) -> TracedRewriter:
+    return TracedRewriter(
+        name=same[0].name,
+        group=same[0].group,
+        tried=_total([each.tried for each in same]),
+        fired=_total([each.fired for each in same]),
+        seconds=_total([each.seconds for each in same]),
+        own=_total([each.own for each in same]),
+        created=sum(each.created for each in same),
+        removed=sum(each.removed for each in same),
+    )
+
+
+def _total(values: Sequence[_Number | None]) -> _Number | None:
+    """Return the sum of what is known, None if any is not."""
+    known = [value for value in values if value is not None]
+    return sum(known) if len(known) == len(values) else None
+
+
+def name_of(rewriter: Rewriter) -> str:
+    """Return what people know a rewriter by, the same in every process."""
+    for attribute in ("name", "__name__"):
+        name = getattr(rewriter, attribute, None)
+        if isinstance(name, str) and name:
+            # A rewriter that a query adds is given its address for a name.
+            return name.replace(f"_{id(rewriter)}", "")
+    if type(rewriter).__str__ is object.__str__ or isinstance(rewriter, SequentialGraphRewriter):
+        return type(rewriter).__name__
+    try:
+        text = str(rewriter)
+    except Exception:
+        return type(rewriter).__name__
+    return re.sub(r" at 0x[0-9a-fA-F]+", "", text)

@@ -1,0 +1,146 @@
+"""Recorders: who keeps the frames of a trace, from when it is opened until it is read."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+import pytensor
+
+from pytensor_fuse._core import __version__
+from pytensor_fuse._forks import hold_in_forks
+from pytensor_fuse._trace.frames import next_serial
+from pytensor_fuse._trace.reading import record_of
+from pytensor_fuse._trace.recording import Recording
+from pytensor_fuse._trace.records import TracedCall, TracedPass
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pytensor_fuse._trace.frames import Frame
+
+
+class Recorder:
+    """Keeps the outermost frames of one trace, and makes records of them once they are read.
+
+    Attributes
+    ----------
+    serial
+        Greater than those of the frames that began before.
+    is_open
+        Whether frames may still come.
+    """
+
+    def __init__(self, recorded: Recording | None = None) -> None:
+        """Begin, unless all that there is to record is given."""
+        self.serial = next_serial()
+        self.is_open = recorded is None
+        self._began = perf_counter()
+        self._frames: list[Frame] = []
+        self._recorded = recorded or Recording(
+            (), (), 0.0, {"pytensor": pytensor.__version__, "pytensor_fuse": __version__}
+        )
+
+    @property
+    def seconds(self) -> float:
+        """How long the recorder was open; 0 while it is."""
+        return self._recorded.seconds
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """Those of PyTensor and of this package, as they were recorded."""
+        return self._recorded.versions
+
+    def take(self, frame: Frame) -> None:
+        """Keep a frame that has ended."""
+        if self.is_open:
+            self._frames.append(frame)
+
+    def close(self) -> None:
+        """Take no more frames, and stop the clock."""
+        self.is_open = False
+        self._recorded = replace(self._recorded, seconds=perf_counter() - self._began)
+
+    def recording(self) -> Recording:
+        """Return what has been recorded so far.
+
+        Records are made here, once: that is no part of the compile.
+        """
+        if self.is_open:
+            # A call has ended that may yet link.
+            return self._with_frames(list(self._frames))
+        if self._frames:
+            # If a record cannot be made, the frames are still there.
+            self._recorded = self._with_frames(self._frames)
+            self._frames = []
+        return self._recorded
+
+    def _with_frames(self, frames: list[Frame]) -> Recording:
+        records = [record_of(frame, self._began) for frame in frames]
+        calls = tuple(each for each in records if isinstance(each, TracedCall))
+        outside = tuple(each for each in records if isinstance(each, TracedPass))
+        return replace(
+            self._recorded,
+            calls=(*self._recorded.calls, *calls),
+            outside=(*self._recorded.outside, *outside),
+        )
+
+
+class OpenRecorders:
+    """The recorders that take frames, those of all threads.
+
+    Attributes
+    ----------
+    lock
+        Guards the list, and what goes along with its being empty.
+    """
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self._recorders: tuple[Recorder, ...] = ()
+        # The serial of the latest one, which most frames are compared with.
+        self._latest = -1
+
+    def __bool__(self) -> bool:
+        return bool(self._recorders)
+
+    def __reduce__(self) -> str:
+        # Methods that are pickled by value take this along: by name.
+        return "open_recorders"
+
+    def add(self, recorder: Recorder, before_first: Callable[[], None]) -> None:
+        """Let a recorder have the outermost frames that begin from now on."""
+        with self.lock:
+            if not self._recorders:
+                before_first()
+            self._keep((*self._recorders, recorder))
+
+    def remove(self, recorder: Recorder, after_last: Callable[[], None]) -> None:
+        """Let a recorder have no more frames."""
+        with self.lock:
+            self._keep(tuple(other for other in self._recorders if other is not recorder))
+            if not self._recorders:
+                after_last()
+
+    def _keep(self, recorders: tuple[Recorder, ...]) -> None:
+        self._recorders = recorders
+        self._latest = max((each.serial for each in recorders), default=-1)
+
+    def take(self, frame: Frame) -> None:
+        """Give a frame that has ended to those that it is an outermost one of.
+
+        It belongs to the traces that have been open all its time.
+        """
+        parent = frame.parent
+        if parent is None or parent.serial < self._latest:
+            for recorder in self._recorders:
+                if recorder.serial < frame.serial and (
+                    parent is None or parent.serial < recorder.serial
+                ):
+                    recorder.take(frame)
+
+
+open_recorders = OpenRecorders()
+hold_in_forks(open_recorders.lock)

@@ -1,0 +1,115 @@
+"""A recording: all that was recorded for a trace, and the totals of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from pytensor_fuse._trace.records import PassTotal, RewriterTotal, TracedCall, TracedPass
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@dataclass(frozen=True)
+class Recording:
+    """What a trace says: the data that texts, pages and dicts are made of.
+
+    Attributes
+    ----------
+    calls
+        The calls of `pytensor.function`, in the order in which they ended.
+    outside
+        The passes that ran outside any such call.
+    seconds
+        How long the trace was open.
+    versions
+        Those of PyTensor and of this package.
+    """
+
+    calls: tuple[TracedCall, ...]
+    outside: tuple[TracedPass, ...]
+    seconds: float
+    versions: dict[str, str]
+
+    @property
+    def rewriters(self) -> tuple[RewriterTotal, ...]:
+        """The node rewriters, by name, over all passes; the one that took longest by itself first.
+
+        Those with the same name are one: the same rewriter, as a rule, in several databases.
+        """
+        totals: dict[str, RewriterTotal] = {}
+        for each in self.all_passes():
+            for rewriter in each.rewriters:
+                total = totals.setdefault(rewriter.name, RewriterTotal(rewriter.name))
+                total.tried += rewriter.tried or 0
+                total.fired += rewriter.fired or 0
+                total.is_whole &= None not in (rewriter.tried, rewriter.fired)
+                total.seconds += rewriter.seconds or 0.0
+                total.own += rewriter.own or 0.0
+                total.created += rewriter.created
+                total.removed += rewriter.removed
+                if each.name not in total.passes:
+                    total.passes.append(each.name)
+        return tuple(sorted(totals.values(), key=lambda total: (-total.own, total.name)))
+
+    @property
+    def never_fired(self) -> tuple[RewriterTotal, ...]:
+        """Those of `rewriters` that changed nothing, whether they were tried or not."""
+        return tuple(t for t in self.rewriters if t.fired == 0 and t.is_whole)
+
+    @property
+    def passes(self) -> tuple[PassTotal, ...]:
+        """The passes, by name, over all calls; the one that took longest by itself first."""
+        totals: dict[str, PassTotal] = {}
+        for each in self.all_passes():
+            total = totals.setdefault(each.name, PassTotal(each.name))
+            total.runs += each.runs
+            total.seconds += each.seconds
+            total.own += each.own
+            total.created += each.created
+            total.removed += each.removed
+        return tuple(sorted(totals.values(), key=lambda total: (-total.own, total.name)))
+
+    def slowest(self, n: int = 10) -> tuple[PassTotal | RewriterTotal, ...]:
+        """Return what took longest by itself: node rewriters, and passes without these.
+
+        A group of node rewriters is without its members. The times of all there are add up to that
+        of all passes.
+
+        Raises
+        ------
+        ValueError
+            If ``n`` is negative.
+        """
+        if n < 0:
+            raise ValueError(f"cannot list {n} of them")
+        # What a pass or a group spends in node rewriters is theirs.
+        of_passes: dict[str, float] = {}
+        of_groups: dict[str, float] = {}
+        for each in self.all_passes():
+            for rewriter in each.rewriters:
+                spent, name = (
+                    (of_passes, each.name)
+                    if rewriter.group is None
+                    else (of_groups, rewriter.group)
+                )
+                spent[name] = spent.get(name, 0.0) + (rewriter.own or 0.0)
+        totals: list[PassTotal | RewriterTotal] = [
+            *(
+                replace(each, own=each.own - of_groups.get(each.name, 0.0))
+                for each in self.rewriters
+            ),
+            *(replace(each, own=each.own - of_passes.get(each.name, 0.0)) for each in self.passes),
+        ]
+        return tuple(sorted(totals, key=lambda total: (-total.own, total.name))[:n])
+
+    def all_passes(self) -> Iterator[TracedPass]:
+        """Yield all passes, those inside others after these."""
+        pending: list[TracedPass | TracedCall] = [*self.calls, *self.outside]
+        pending.reverse()
+        while pending:
+            each = pending.pop()
+            if isinstance(each, TracedPass):
+                yield each
+            pending.extend(reversed(each.inner))

@@ -1,0 +1,83 @@
+"""Methods of functions' makers that note each call: its time, and what it starts."""
+
+from __future__ import annotations
+
+from functools import wraps
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+from pytensor.compile.maker import FunctionMaker
+
+from pytensor_fuse._trace.frames import CallFrame
+from pytensor_fuse._trace.recorders import open_recorders
+from pytensor_fuse._trace.running import running
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Method = Callable[..., Any]
+
+
+class _Calls(WeakKeyDictionary[FunctionMaker, CallFrame]):
+    def __reduce__(self) -> str:
+        # Methods that are pickled by value take this along: by name.
+        return "_calls"
+
+
+# The frames of makers that may still link.
+_calls = _Calls()
+
+
+def forget_calls() -> None:
+    """Expect no more linking from the makers that there have been."""
+    _calls.clear()
+
+
+def wrapped_init(init: Method) -> Method:
+    """Return the constructor of a class of makers with a frame around it."""
+
+    @wraps(init)
+    def traced(self: FunctionMaker, *args: Any, **kwargs: Any) -> None:
+        parent = running.frame
+        # A subclass's method calls that of its base class with the same maker.
+        if (not open_recorders and parent is None) or self in _calls:
+            init(self, *args, **kwargs)
+            return
+        frame = CallFrame(parent, kwargs.get("name"))
+        _calls[self] = running.frame = frame
+        error: BaseException | None = None
+        try:
+            init(self, *args, **kwargs)
+        except BaseException as raised:
+            error = raised
+            raise
+        finally:
+            running.frame = parent
+            frame.end(error)
+            error = None
+            open_recorders.take(frame)
+
+    return traced
+
+
+def wrapped_create(create: Method) -> Method:
+    """Return what links a maker's function, as a part of the call that made the maker."""
+
+    @wraps(create)
+    def traced(self: FunctionMaker, *args: Any, **kwargs: Any) -> Any:
+        frame = _calls.pop(self, None)
+        if frame is None:
+            return create(self, *args, **kwargs)
+        outer, running.frame = running.frame, frame
+        start = perf_counter()
+        try:
+            return create(self, *args, **kwargs)
+        except BaseException as raised:
+            frame.fail(raised)
+            raise
+        finally:
+            running.frame = outer
+            frame.add_linking(perf_counter() - start)
+
+    return traced

@@ -1,0 +1,168 @@
+"""Methods of node rewriters, and of their trackers, that count how often each is tried.
+
+A pass of many node rewriters, or a group of them, goes through those that track the op of a node:
+it gets an iterator that counts how far it goes. The one node rewriter of a pass that walks over
+the graph is counted by what it does once it has not refused the op: most nodes that such a pass
+comes by are refused at once, in less time than it takes to note that.
+"""
+
+from __future__ import annotations
+
+from functools import wraps
+from typing import TYPE_CHECKING, Any
+
+from pytensor.graph.rewriting.basic import FromFunctionNodeRewriter
+
+from pytensor_fuse._pytensor.node_trackers import SeenOps, is_pytensors, lookup_of
+from pytensor_fuse._pytensor.replacements import Replacements
+from pytensor_fuse._trace.frames import EquilibriumFrame, PassFrame, WalkFrame
+from pytensor_fuse._trace.recorders import open_recorders
+from pytensor_fuse._trace.running import running
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from pytensor.graph.basic import Apply
+    from pytensor.graph.fg import FunctionGraph
+    from pytensor.graph.op import Op
+    from pytensor.graph.rewriting.basic import (
+        NodeRewriter,
+        OpToRewriterTracker,
+        SequentialNodeRewriter,
+    )
+
+    Method = Callable[..., Any]
+
+# By the address of the rewriter, which the value keeps.
+_seen_ops: dict[int, SeenOps] = {}
+
+# What the rewriters ran that are made from a function and are the one of a pass.
+_functions = Replacements()
+
+
+def forget_node_rewriters() -> None:
+    """Let the rewriters that are made from a function run it as it was."""
+    _functions.undo()
+    _seen_ops.clear()
+
+
+def wrapped_transform(transform: Method) -> Method:
+    """Return ``transform`` of a class that counts its runs for a pass that walks."""
+
+    @wraps(transform)
+    def traced(
+        self: NodeRewriter,
+        fgraph: FunctionGraph,
+        node: Apply[Any],
+        *args: Any,
+        **options: Any,
+    ) -> Any:
+        frame = running.frame
+        if (
+            not isinstance(frame, WalkFrame)
+            or frame.node_rewriter is not self
+            or frame.is_busy
+            or not _seen_ops_of(self).has(node.op)
+        ):
+            return transform(self, fgraph, node, *args, **options)
+        frame.begin_try()
+        found = None
+        try:
+            found = transform(self, fgraph, node, *args, **options)
+        finally:
+            frame.end_try(found)
+        return found
+
+    return traced
+
+
+def _seen_ops_of(rewriter: NodeRewriter) -> SeenOps:
+    seen = _seen_ops.get(id(rewriter))
+    if seen is None:
+        seen = _seen_ops[id(rewriter)] = SeenOps(rewriter)
+    return seen
+
+
+def watch_function(rewriter: NodeRewriter) -> None:
+    """Let a rewriter made from a function count the nodes of ops that it does not refuse.
+
+    For as long as any trace is open, in all threads: it is not put back after each pass.
+    """
+    if not isinstance(rewriter, FromFunctionNodeRewriter) or _functions.has(rewriter, "fn"):
+        return
+    own: Method = rewriter.fn
+    state = running
+
+    @wraps(own)
+    def watched(fgraph: FunctionGraph, node: Apply[Any]) -> Any:
+        frame = state.frame
+        if not isinstance(frame, WalkFrame) or frame.node_rewriter is not rewriter or frame.is_busy:
+            return own(fgraph, node)
+        frame.begin_try()
+        found = None
+        try:
+            found = own(fgraph, node)
+        finally:
+            frame.end_try(found)
+        return found
+
+    with open_recorders.lock:
+        if open_recorders:
+            _functions.replace(rewriter, "fn", watched)
+
+
+def wrapped_group(transform: Method) -> Method:
+    """Return ``transform`` of a class of groups, which lets its members be counted and timed."""
+    state = running
+    is_watched = is_pytensors(transform)
+
+    @wraps(transform)
+    def traced(
+        self: SequentialNodeRewriter,
+        fgraph: FunctionGraph,
+        node: Apply[Any],
+        *args: Any,
+        **options: Any,
+    ) -> Any:
+        frame = state.frame
+        if not isinstance(frame, PassFrame):
+            return transform(self, fgraph, node, *args, **options)
+        current = frame.tallies.current
+        if current is None or current.rewriter is not self:
+            return transform(self, fgraph, node, *args, **options)
+        tracker = self.tracker if is_watched else None
+        outer = frame.group
+        if outer is not None and outer.tally is current:
+            # A class's method that calls that of its base class.
+            before = outer.ask(tracker)
+            try:
+                return transform(self, fgraph, node, *args, **options)
+            finally:
+                outer.ask(before)
+        frame.group = group = frame.group_of(current)
+        group.open(tracker)
+        found = None
+        try:
+            found = transform(self, fgraph, node, *args, **options)
+        finally:
+            group.close()
+            frame.group = outer
+            frame.tallies.current = current
+            if isinstance(frame, WalkFrame) and current is frame.tally:
+                frame.begin_try()
+                frame.end_try(found)
+        return found
+
+    return traced
+
+
+def candidates_of(tracker: OpToRewriterTracker) -> Callable[[Op], Iterable[NodeRewriter]]:
+    """Return what tells a pass or a group which node rewriters to try on an op."""
+    frame = running.frame
+    if isinstance(frame, EquilibriumFrame) and frame.tries.tracker is tracker:
+        return frame.tries.candidates
+    if isinstance(frame, PassFrame):
+        group = frame.group
+        if group is not None and group.tracker is tracker:
+            return group.candidates
+    return lookup_of(tracker)

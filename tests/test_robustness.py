@@ -1,0 +1,206 @@
+"""What the Rust core does where a program is not as it should be: cycles, strangers, interrupts."""
+
+import ctypes
+import gc
+import weakref
+
+import pytensor.tensor as pt
+import pytest
+from pytensor.graph.basic import Apply, Constant
+from pytensor.graph.fg import FunctionGraph
+from pytensor.graph.op import Op
+from pytensor.tensor.elemwise import Elemwise
+
+from pytensor_fuse import _core
+from pytensor_fuse._core import in_order
+from pytensor_fuse._merging.feature import LazyMergeFeature
+
+
+class Slot(ctypes.Structure):
+    """Python's `PyModuleDef_Slot`."""
+
+    _fields_ = (("number", ctypes.c_int), ("value", ctypes.c_void_p))
+
+
+def test_the_module_needs_the_lock_of_the_interpreter():
+    # A build for the stable ABI, which no free-threaded Python loads, has no such slot.
+    py_mod_gil, gil_used = 4, None
+    init = ctypes.PyDLL(_core.__file__).PyInit__core
+    init.restype = ctypes.c_void_p
+    # In `PyModuleDef`, the slots come after the head of an object and seven words.
+    place = init() + object.__basicsize__ + 7 * ctypes.sizeof(ctypes.c_void_p)
+    slots = ctypes.cast(ctypes.c_void_p.from_address(place).value, ctypes.POINTER(Slot))
+    values = {}
+    while slots[len(values)].number:
+        slot = slots[len(values)]
+        values[slot.number] = slot.value
+    assert values
+    assert values.get(py_mod_gil) == gil_used
+
+
+def cyclic_graph():
+    """Return the sine of an exponential that reads the sine."""
+    x = pt.dvector("x")
+    inner = pt.exp(x)
+    outer = pt.sin(inner)
+    inner.owner.inputs[0] = outer
+    return [inner.owner, outer.owner]
+
+
+@pytest.mark.parametrize("start", [0, 1])
+def test_the_order_of_a_cyclic_graph_is_refused(start):
+    nodes = cyclic_graph()
+    with pytest.raises(ValueError, match="the graph has a cycle"):
+        in_order([nodes[start]], set(nodes))
+
+
+def test_a_cycle_outside_does_not_matter():
+    inner, outer = cyclic_graph()
+    reader = pt.cos(outer.outputs[0]).owner
+    assert in_order([reader, reader], {reader}) == [reader]
+    assert in_order([reader], {reader, outer}) == [outer, reader]
+    assert in_order([inner, outer], {inner, reader}) == [inner]
+
+
+def test_a_shared_input_is_no_cycle():
+    x = pt.dvector("x")
+    shared = pt.exp(x)
+    total = pt.sin(shared) + shared * shared
+    fgraph = FunctionGraph([x], [total], clone=False)
+    order = in_order([total.owner], fgraph.apply_nodes)
+    assert len(order) == 4
+    assert order[0] is shared.owner
+    assert order[-1] is total.owner
+
+
+def two_sines():
+    """Return a graph with two equal nodes, and its feature for merging."""
+    x = pt.dvector("x")
+    fgraph = FunctionGraph([x], [pt.sin(x), pt.sin(x)], clone=False)
+    feature = LazyMergeFeature()
+    fgraph.attach_feature(feature)
+    return fgraph, feature
+
+
+def test_a_plan_of_another_table_is_refused():
+    (_, feature), (_, other) = two_sines(), two_sines()
+    merger = feature.merger
+    plan, others = (f.merger.plan(one_at_a_time=False) for f in (feature, other))
+    assert len(merger._table.queue(plan)) == plan.n_looked_up
+    with pytest.raises(ValueError, match="another table"):
+        merger._table.queue(others)
+    # A table that has been tidied is the same one.
+    merger.tidy()
+    with pytest.raises(ValueError, match="not the last one"):
+        merger._table.queue(plan)
+
+
+class Reentrant(Op):
+    """Equal to all of its class; comparing two runs what a test wants."""
+
+    __props__ = ()
+
+    def __init__(self, meanwhile):
+        self.meanwhile = meanwhile
+
+    def __eq__(self, other):
+        self.meanwhile()
+        return type(self) is type(other)
+
+    def __hash__(self):
+        return hash(type(self))
+
+    def make_node(self, x):
+        return Apply(self, [x], [x.type()])
+
+    def perform(self, node, inputs, output_storage):
+        raise NotImplementedError
+
+
+@pytest.mark.parametrize("is_swallowed", [False, True])
+@pytest.mark.parametrize(
+    "reenter",
+    [
+        lambda merger, _: merger.merge(),
+        lambda merger, fgraph: merger._table.look_up(merger._rules, fgraph, {}, False),
+        lambda merger, _: merger.tidy(),
+        lambda merger, _: len(merger._table),
+    ],
+)
+def test_a_comparison_that_merges_the_graph_being_merged_is_told(reenter, is_swallowed):
+    calls = []
+
+    def meanwhile():
+        if len(calls) < 5:
+            calls.append(None)
+            try:
+                reenter(fgraph.merge_feature.merger, fgraph)
+            except RuntimeError as error:
+                errors.append(error)
+                if not is_swallowed:
+                    raise
+
+    errors = []
+    x = pt.dvector("x")
+    outputs = [Reentrant(meanwhile)(x) for _ in range(2)]
+    fgraph = FunctionGraph([x], [*outputs, pt.exp(outputs[0]), pt.exp(outputs[1])], clone=False)
+    feature = LazyMergeFeature()
+    fgraph.attach_feature(feature)
+    if is_swallowed:
+        feature.merge()
+    else:
+        with pytest.raises(RuntimeError, match="is being merged already"):
+            feature.merge()
+        assert len(fgraph.apply_nodes) == 4
+        calls += [None] * 5
+        feature.merge()
+    assert all("is being merged already" in str(error) for error in errors)
+    assert errors
+    fgraph.check_integrity()
+    assert len(fgraph.apply_nodes) == 2
+
+
+class Named:
+    """What a test waits for to go."""
+
+
+def is_collected(make):
+    """Whether what ``make`` returns goes, with a cycle through it."""
+    gc.collect()
+    named = Named()
+    make(named)
+    reference = weakref.ref(named)
+    del named
+    gc.collect()
+    return reference() is None
+
+
+def test_an_extraction_is_collected():
+    def make(named):
+        y = pt.exp(pt.dvector("x"))
+        named.extraction = _core.extract([y], Elemwise, "scalar_op", Constant)
+        y.tag.named = named
+
+    assert is_collected(make)
+
+
+def test_a_merge_plan_is_collected():
+    def make(named):
+        _, feature = two_sines()
+        named.plan = feature.merger.plan(one_at_a_time=False)
+        named.plan.dying.append(named)
+
+    assert is_collected(make)
+
+
+def test_a_merge_table_is_collected():
+    def make(named):
+        class Result(Op):
+            pass
+
+        plain = {Result: ("name",)}
+        named.table = _core.MergeTable(plain, Result)
+        plain[Named] = named
+        Result.named = named
+
+    assert is_collected(make)
