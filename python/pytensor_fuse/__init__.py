@@ -37,8 +37,8 @@ if TYPE_CHECKING:
         freeze,
         same_graph,
     )
-    from pytensor_fuse._joins.eliminate import JoinReport, explain_joins
-    from pytensor_fuse._joins.planning import JoinReason
+    from pytensor_fuse._joins.plans import JoinReason
+    from pytensor_fuse._joins.reports import JoinReport, explain_joins
     from pytensor_fuse._plan import FusionPlan, Kernel, PlanStats, plan_fusion
     from pytensor_fuse._trace.trace import Trace, TraceDiff, trace_rewrites
 
@@ -88,8 +88,8 @@ _HOMES = {
     ),
     **dict.fromkeys(("FusionPlan", "Kernel", "PlanStats", "plan_fusion"), "_plan"),
     **dict.fromkeys(("Reason", "WhyNot"), "_fusion.why_not"),
-    "JoinReason": "_joins.planning",
-    **dict.fromkeys(("JoinReport", "explain_joins"), "_joins.eliminate"),
+    "JoinReason": "_joins.plans",
+    **dict.fromkeys(("JoinReport", "explain_joins"), "_joins.reports"),
     **dict.fromkeys(("Trace", "TraceDiff", "trace_rewrites"), "_trace.trace"),
     **dict.fromkeys(("FeatureStatus", "Status"), "_activation.status"),
     **dict.fromkeys(("disable", "enable", "enabled", "is_enabled", "status"), "_activation.switch"),

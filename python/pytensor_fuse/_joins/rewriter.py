@@ -1,12 +1,11 @@
-"""The pass `join_buffer_elimination` as PyTensor's databases hold it.
+"""The pass `join_buffer_elimination` as PyTensor's databases hold it, and what it has to be told.
 
-What it does is in `_write_streams`, which is loaded when a graph is first rewritten.
+What the pass does is in `_joins.eliminate`, which is loaded when a graph is first rewritten.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
-from weakref import WeakKeyDictionary, WeakSet
 
 from pytensor.graph.destroyhandler import DestroyHandler
 from pytensor.graph.rewriting.basic import GraphRewriter
@@ -16,36 +15,41 @@ from pytensor_fuse._pytensor.targets import Target, resolve_target
 if TYPE_CHECKING:
     from pytensor.graph.fg import FunctionGraph
 
-_known_targets: WeakKeyDictionary[FunctionGraph, Target] = WeakKeyDictionary()
+    from pytensor_fuse._joins.context import JoinContext
 
 
-class TargetKnown(GraphRewriter):
+class JoinPass(GraphRewriter):
+    """A pass that shares a context with the others."""
+
+    def __init__(self, context: JoinContext) -> None:
+        self.context = context
+
+
+class TargetKnown(JoinPass):
     """Says which target a graph is being compiled for, to the passes that come after it.
 
     PyTensor 3.0 does not say; but what its linkers ask the databases for differs, so a pass that
     is listed under the right tags runs for one target alone.
     """
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, context: JoinContext, target: Target) -> None:
+        super().__init__(context)
         self.target = target
 
     def apply(self, fgraph: FunctionGraph) -> None:
         """Note the target."""
-        _known_targets[fgraph] = self.target
+        self.context.note_target(fgraph, self.target)
 
 
-_reusing: WeakSet[FunctionGraph] = WeakSet()
-
-
-class ReuseAsked(GraphRewriter):
+class ReuseAsked(JoinPass):
     """Says that the memory of joins may be kept from call to call, where C code makes it."""
 
     def apply(self, fgraph: FunctionGraph) -> None:
         """Note that."""
-        _reusing.add(fgraph)
+        self.context.note_reuse(fgraph)
 
 
-class JoinsKept(GraphRewriter):
+class JoinsKept(JoinPass):
     """What is registered while the package is off: it leaves every graph alone."""
 
     def apply(self, fgraph: FunctionGraph) -> None:
@@ -67,7 +71,6 @@ class JoinBufferElimination(JoinsKept):
 
         target = resolve_target(None, fgraph)
         if target is Target.STRICT:
-            target = _known_targets.pop(fgraph, Target.PYTHON)
-        reuse = fgraph in _reusing
-        _reusing.discard(fgraph)
-        eliminate_joins(fgraph, target, reuse=reuse)
+            target = self.context.take_target(fgraph)
+        reuse = self.context.take_reuse(fgraph)
+        eliminate_joins(fgraph, target, reuse=reuse, thresholds=self.context.thresholds)

@@ -84,6 +84,9 @@ SIGNATURES: Final[tuple[Fact, ...]] = (
 JOINS: Final[tuple[Fact, ...]] = (
     Keeps("pytensor.tensor.rewriting.elemwise:InplaceElemwiseOptimizer", "_get_protected_inputs"),
     Keeps(_GRAPH, "_features"),
+    Takes(
+        "pytensor.tensor.elemwise:Elemwise._c_all", ("self, node, nodename, inames, onames, sub",)
+    ),
 )
 
 USELESS_OUTPUTS: Final[tuple[Fact, ...]] = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 from pytensor.graph.basic import Constant
@@ -11,6 +12,8 @@ from pytensor.tensor.shape import Shape_i
 from pytensor.tensor.subtensor import AdvancedIncSubtensor, AdvancedSubtensor, IncSubtensor
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pytensor.graph.basic import Apply, Variable
 
 _GIVES_GRAPH = "fgraph" in inspect.signature(Shape_i.infer_shape).parameters
@@ -73,3 +76,18 @@ def infer_shape(node: Apply[Any], shapes: list[Any]) -> Any:
     if ask is None:
         return None
     return ask(None, node, shapes) if _GIVES_GRAPH else ask(node, shapes)
+
+
+def shape_inference(method: Callable[[Any, Any, Any], Any]) -> Any:
+    """Make what infers shapes from ``(self, node, shapes)`` an op's method ``infer_shape``.
+
+    PyTensor 3.0 gives it the graph as well.
+    """
+    if not _GIVES_GRAPH:
+        return method
+
+    @wraps(method)
+    def infer_shape_in_graph(self: Any, fgraph: Any, node: Any, shapes: Any) -> Any:
+        return method(self, node, shapes)
+
+    return infer_shape_in_graph

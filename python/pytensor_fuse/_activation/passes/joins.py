@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from pytensor_fuse._activation.withdrawal import load
+from pytensor_fuse._joins.context import JoinContext
 from pytensor_fuse._joins.rewriter import JoinBufferElimination, JoinsKept, ReuseAsked, TargetKnown
 from pytensor_fuse._pytensor.databases import Entry, ListedRewriters
 from pytensor_fuse._pytensor.patches import SwitchedClass
@@ -31,13 +32,14 @@ _NAME: Final = "join_buffer_elimination"
 _POSITION: Final = 49.7
 
 # One for the process: what keeps it from a query while it was on finds its class changed.
-_joins = JoinsKept()
+join_context: Final = JoinContext()
+_joins = JoinsKept(join_context)
 _joins.name = _NAME
-_in_c = TargetKnown(Target.C)
+_in_c = TargetKnown(join_context, Target.C)
 _in_c.name = f"{_NAME}_in_c"
-_in_numba = TargetKnown(Target.NUMBA)
+_in_numba = TargetKnown(join_context, Target.NUMBA)
 _in_numba.name = f"{_NAME}_in_numba"
-_reuse = ReuseAsked()
+_reuse = ReuseAsked(join_context)
 _reuse.name = "join_buffer_reuse"
 
 

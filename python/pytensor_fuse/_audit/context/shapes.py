@@ -7,7 +7,6 @@ a shape depends on values, as that of a slice does, small integers are computed 
 
 from __future__ import annotations
 
-import itertools
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -20,9 +19,7 @@ from pytensor.tensor.elemwise import CAReduce, DimShuffle, Elemwise
 from pytensor.tensor.type import TensorType, lscalar
 
 from pytensor_fuse._audit.context.integers import computed_integers, holds_integers
-from pytensor_fuse._audit.context.lengths import product, total
 from pytensor_fuse._audit.context.sparse import sparse_parts
-from pytensor_fuse._joins.ops.write import STATIC, VALUE, WriteJoin, WriteSplit
 from pytensor_fuse._pytensor.ops import infer_shape
 
 if TYPE_CHECKING:
@@ -182,10 +179,6 @@ def _output_shapes(node: Apply[Any], known: Known) -> Sequence[Lengths | None]:
         axes = op.axis
         shape = known.shape(node.inputs[0]) or ()
         return [tuple(n for i, n in enumerate(shape) if axes is not None and i not in axes)]
-    if isinstance(op, WriteSplit):
-        return _parts(node, known)
-    if isinstance(op, WriteJoin):
-        return _joined(node, known)
     if all(_is_static(variable) for variable in node.outputs):
         return [None] * len(node.outputs)
     if isinstance(op, OpFromGraph) and len(op.fgraph.inputs) == len(node.inputs):
@@ -245,48 +238,6 @@ def _joint(node: Apply[Any], known: Known) -> Lengths:
         one = all(pattern[axis] for pattern in patterns)
         lengths.append(next(iter(along), 1 if one else None))
     return tuple(lengths)
-
-
-def stream_shapes(node: Apply[Any], known: Known) -> list[Lengths]:
-    """Return the shapes of the streams for which a `WriteSplit` makes memory."""
-
-    def length(source: int, n: int) -> int | None:
-        if source == STATIC:
-            return n
-        if n == VALUE:
-            value = known.value(node.inputs[source])
-            return None if value is None else int(value)
-        shape = known.shape(node.inputs[source])
-        return None if shape is None else shape[n]
-
-    return [tuple(itertools.starmap(length, shape)) for shape in node.op.shapes]
-
-
-def _parts(node: Apply[Any], known: Known) -> list[Lengths | None]:
-    """Return the shapes of what a `WriteSplit` hands out; the first output has no elements."""
-    streams = zip(stream_shapes(node, known), node.op.written, strict=True)
-    return [(0,), *(shape for shape, written in streams if written)]
-
-
-def _joined(node: Apply[Any], known: Known) -> list[Lengths | None]:
-    """Return the shape of what a `WriteJoin` joins, and of nothing else."""
-    op = node.op
-    streams: list[Any] = [known.shape(variable) or () for variable in node.inputs[1:]]
-    if op.ndim == 1:
-        whole: Lengths = (total(map(product, streams)),)
-    else:
-        whole = (
-            *_agreed([s[: op.axis] for s in streams]),
-            total(s[op.axis] for s in streams),
-            *_agreed([s[op.axis + 1 :] for s in streams]),
-        )
-    return [whole, *[None] * (len(node.outputs) - 1)]
-
-
-def _agreed(shapes: Sequence[Lengths]) -> Lengths:
-    return tuple(
-        next((n for n in along if n is not None), None) for along in zip(*shapes, strict=True)
-    )
 
 
 def _asked(node: Apply[Any], known: Known) -> Sequence[Lengths | None]:

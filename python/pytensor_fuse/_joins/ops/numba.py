@@ -1,4 +1,4 @@
-"""Numba's implementations of the ops of `_write_ops`. Imported only once Numba's dispatch is."""
+"""Numba's implementations of the ops. Imported only once Numba's dispatch is."""
 
 from __future__ import annotations
 
@@ -8,10 +8,8 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numba.core import cgutils, types
-from numba.core.extending import intrinsic, overload
-from numba.core.runtime.nrtdynmod import _meminfo_struct_type
-from numba.np.arrayobj import make_array, populate_array
+from numba.core import types
+from numba.core.extending import overload
 from pytensor.link.numba.cache import compile_numba_function_src
 from pytensor.link.numba.dispatch.basic import (
     default_hash_key_from_props,
@@ -20,22 +18,19 @@ from pytensor.link.numba.dispatch.basic import (
     register_funcify_default_op_cache_key,
 )
 
-from pytensor_fuse._joins.ops.write import (
-    MISMATCH,
-    NEGATIVE,
-    SLOT_MISMATCH,
-    STATIC,
-    VALUE,
-    WriteFill,
-    WriteJoin,
-    WriteSplit,
-)
+from pytensor_fuse._joins.ops.fill import WriteFill
+from pytensor_fuse._joins.ops.join import WriteJoin
+from pytensor_fuse._joins.ops.layout import NEGATIVE_LENGTH, SHAPE_MISMATCH, SLOT_MISMATCH
+from pytensor_fuse._joins.ops.numba_memory import borrowing, disowned, end_of_memory, keeping
+from pytensor_fuse._joins.ops.split import WriteSplit
 
 if TYPE_CHECKING:
     from pytensor.graph.basic import Apply
 
+    from pytensor_fuse._joins.ops.layout import Length
+
 # Part of the cache keys: raise it when the code that is made changes.
-_VERSION = 5
+_VERSION = 6
 
 # As NumPy does for its own arrays, and unless it is told not to: the first touch of memory that the
 # system gives out in small pages takes longer than all else that a cheap kernel does there.
@@ -46,117 +41,38 @@ _MIN_HUGE_BYTES = 1 << 22
 _advise = types.ExternalFunction("madvise", types.intc(types.intp, types.intp, types.intc))
 
 
-@intrinsic
-def _end_of_memory(typingctx: Any, array: Any) -> Any:
-    """Return where the memory ends that an array keeps, or 0 if Numba did not allocate it."""
-    signature = types.intp(array)
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        memory = make_array(signature.args[0])(context, builder, args[0]).meminfo
-        word = context.get_value_type(types.intp)
-        end = cgutils.alloca_once_value(builder, word(0))
-        with builder.if_then(cgutils.is_not_null(builder, memory)):
-            record = builder.bitcast(memory, _meminfo_struct_type.as_pointer())
-            data = builder.load(cgutils.gep_inbounds(builder, record, 0, 3))
-            size = builder.load(cgutils.gep_inbounds(builder, record, 0, 4))
-            # Memory of Python's has a record without a size.
-            with builder.if_then(builder.icmp_unsigned("!=", size, word(0))):
-                builder.store(builder.add(builder.ptrtoint(data, word), size), end)
-        return builder.load(end)
-
-    return signature, codegen
-
-
-@intrinsic
-def _keeping(typingctx: Any, array: Any, address: Any, shape: Any) -> Any:
-    """Return the contiguous array at an address in the memory of ``array``, which it keeps."""
-    return _contiguous(array, address, shape, keeps=True)
-
-
-@intrinsic
-def _borrowing(typingctx: Any, array: Any, address: Any, shape: Any) -> Any:
-    """Return the contiguous array at an address in the memory of ``array``, not kept by it.
-
-    Counting references is atomic, and costs as much as small kernels do.
-    """
-    return _contiguous(array, address, shape, keeps=False)
-
-
-@intrinsic
-def _disowned(typingctx: Any, array: Any) -> Any:
-    """Return an array without what keeps its memory; see `_borrowing`."""
-    signature = array(array)
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        part = make_array(array)(context, builder, args[0])
-        part.meminfo = cgutils.get_null_value(part.meminfo.type)
-        part.parent = cgutils.get_null_value(part.parent.type)
-        return part._getvalue()
-
-    return signature, codegen
-
-
-def _contiguous(array: Any, address: Any, shape: Any, *, keeps: bool) -> Any:
-    kind = types.Array(array.dtype, len(shape), "C")
-    signature = kind(array, address, shape)
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        whole = make_array(signature.args[0])(context, builder, args[0])
-        part = make_array(kind)(context, builder)
-        word = context.get_value_type(types.intp)
-        item = word(context.get_abi_sizeof(context.get_data_type(kind.dtype)))
-        strides = []
-        stride: Any = item
-        for length in reversed(cgutils.unpack_tuple(builder, args[2])):
-            strides.append(stride)
-            stride = builder.mul(stride, length)
-        populate_array(
-            part,
-            data=builder.inttoptr(args[1], part.data.type),
-            shape=args[2],
-            strides=cgutils.pack_array(builder, strides[::-1], ty=word),
-            itemsize=item,
-            meminfo=whole.meminfo if keeps else None,
-        )
-        if keeps:
-            context.nrt.incref(builder, kind, part._getvalue())
-        return part._getvalue()
-
-    return signature, codegen
-
-
 @register_funcify_and_cache_key(WriteSplit)  # type: ignore[untyped-decorator]
 def _write_split(op: WriteSplit, node: Apply[Any], **kwargs: Any) -> Any:
+    layout = op.layout
     names = [f"x{i}" for i in range(len(node.inputs))]
     lines = []
-    shapes = [[_length(*length) for length in shape] for shape in op.shapes]
-    for source, n in dict.fromkeys(chain(*op.shapes)):
-        if source != STATIC and n == VALUE:
-            lines += [f"if {_length(source, n)} < 0:", "    raise ValueError(negative)"]
-    if op.ndim > 1:
-        for d in range(op.ndim):
-            if d == op.axis:
+    shapes = [[_length(length) for length in shape] for shape in layout.shapes]
+    for length in dict.fromkeys(chain(*layout.shapes)):
+        if length.is_value:
+            lines += [f"if {_length(length)} < 0:", "    raise ValueError(negative_length)"]
+    if layout.ndim > 1:
+        for d in range(layout.ndim):
+            if d == layout.axis:
                 continue
             tests = [f"{shape[d]} != {shapes[0][d]}" for shape in shapes[1:]]
             tests = [test for test in tests if len({*test.split(" != ")}) > 1]
             if tests:
-                lines += [f"if {' or '.join(tests)}:", "    raise ValueError(mismatch)"]
+                lines += [f"if {' or '.join(tests)}:", "    raise ValueError(shape_mismatch)"]
     starts = []
     end = "0"
     for i, shape in enumerate(shapes):
         starts.append(end)
-        length = "*".join(shape) or "1" if op.ndim == 1 else shape[op.axis]
-        lines.append(f"e{i} = {end} + {length}")
+        along = "*".join(shape) or "1" if layout.ndim == 1 else shape[layout.axis]
+        lines.append(f"e{i} = {end} + {along}")
         end = f"e{i}"
-    if op.total is not None:
-        lines.append(f"total = {_length(*op.total)}")
-        for i, slot in enumerate(op.slots):
+    if layout.total is not None:
+        lines.append(f"total = {_length(layout.total)}")
+        for i, slot in enumerate(layout.slots):
             if slot is not None:
-                start, stop = slot
-                to = "total" if stop is None else f"min(total, {stop})"
-                lines.append(f"if e{i} - {starts[i]} != {to} - min(total, {start}):")
+                to = "total" if slot.stop is None else f"min(total, {slot.stop})"
+                lines.append(f"if e{i} - {starts[i]} != {to} - min(total, {slot.start}):")
                 lines.append("    raise ValueError(slot_mismatch)")
-    dims = [end if d == op.axis else shapes[0][d] for d in range(op.ndim)]
+    dims = [end if d == layout.axis else shapes[0][d] for d in range(layout.ndim)]
     lines.append(f"whole = np.empty(({', '.join(dims)},), dtype)")
     lines.append("at = whole.ctypes.data")
     if _USES_HUGE_PAGES:
@@ -166,51 +82,43 @@ def _write_split(op: WriteSplit, node: Apply[Any], **kwargs: Any) -> Any:
             f"    first_page = (at + {page - 1}) // {page} * {page}",
             f"    advise(first_page, at + whole.nbytes - first_page, {mmap.MADV_HUGEPAGE})",
         ]
-    step = "*".join([*dims[op.axis + 1 :], str(np.dtype(op.dtype).itemsize)])
+    step = "*".join([*dims[layout.axis + 1 :], str(np.dtype(layout.dtype).itemsize)])
     lines.append(f"step = {step}")
     parts = ["keeping(whole, at, (0,))"]
-    borrowed = iter(op.borrowed or (False,) * sum(op.written))
-    for i, (shape, written) in enumerate(zip(shapes, op.written, strict=True)):
+    borrowed = iter(op.borrowed or (False,) * sum(layout.written))
+    for i, (shape, written) in enumerate(zip(shapes, layout.written, strict=True)):
         if not written:
             continue
         borrows = next(borrowed)
-        if op.axis == 0:
+        if layout.axis == 0:
             lengths = ", ".join(shape) + "," * (len(shape) == 1)
             made = "borrowing" if borrows else "keeping"
             parts.append(f"{made}(whole, at + {starts[i]} * step, ({lengths}))")
         else:
-            part = f"whole[{':, ' * op.axis}{starts[i]}:e{i}]"
+            part = f"whole[{':, ' * layout.axis}{starts[i]}:e{i}]"
             parts.append(f"disowned({part})" if borrows else part)
     lines.append(f"return ({', '.join(parts)})")
     function = _compiled(
         "write_split",
         names,
         lines,
-        dtype=np.dtype(op.dtype),
-        keeping=_keeping,
-        borrowing=_borrowing,
-        disowned=_disowned,
+        dtype=np.dtype(layout.dtype),
+        keeping=keeping,
+        borrowing=borrowing,
+        disowned=disowned,
         advise=_advise,
     )
     # What tells nodes of one graph apart makes no other code.
-    alike = WriteSplit(
-        op.axis,
-        op.ndim,
-        op.dtype,
-        op.shapes,
-        op.written,
-        op.slots,
-        op.total,
-        borrowed=op.borrowed,
-    )
+    alike = WriteSplit(layout, borrowed=op.borrowed)
     version = f"{_VERSION}, huge pages: {_USES_HUGE_PAGES}"
     return function, default_hash_key_from_props(alike, cache_version=version)
 
 
-def _length(source: int, n: int) -> str:
-    if source == STATIC:
-        return str(n)
-    return f"x{source}.item()" if n == VALUE else f"x{source}.shape[{n}]"
+def _length(length: Length[int]) -> str:
+    if length.source is None:
+        return str(length.static)
+    value = f"x{length.source}"
+    return f"{value}.item()" if length.dim is None else f"{value}.shape[{length.dim}]"
 
 
 @register_funcify_default_op_cache_key(WriteFill)  # type: ignore[untyped-decorator]
@@ -234,7 +142,7 @@ def _write_join(op: WriteJoin, node: Apply[Any], **kwargs: Any) -> Any:
     for d in range(ndim):
         if d != axis and n > 1:
             tests = [f"w{i}.shape[{d}] != w0.shape[{d}]" for i in range(1, n)]
-            lines += [f"if {' or '.join(tests)}:", "    raise ValueError(mismatch)"]
+            lines += [f"if {' or '.join(tests)}:", "    raise ValueError(shape_mismatch)"]
     dims = [end if d == axis else f"w0.shape[{d}]" for d in range(ndim)]
     shape = f"({', '.join(dims)},)"
     step = "*".join([*dims[axis + 1 :], str(np.dtype(op.dtype).itemsize)])
@@ -263,8 +171,8 @@ def _write_join(op: WriteJoin, node: Apply[Any], **kwargs: Any) -> Any:
             names,
             lines,
             dtype=np.dtype(op.dtype),
-            end_of_memory=_end_of_memory,
-            keeping=_keeping,
+            end_of_memory=end_of_memory,
+            keeping=keeping,
             copy=_copy_raveled,
         ),
         _VERSION,
@@ -329,9 +237,9 @@ def _compiled(name: str, arguments: list[str], lines: list[str], **names: Any) -
     source = f"def {name}({', '.join(arguments)}):\n{body}\n"
     known = {
         "np": np,
-        "mismatch": MISMATCH,
+        "shape_mismatch": SHAPE_MISMATCH,
         "slot_mismatch": SLOT_MISMATCH,
-        "negative": NEGATIVE,
+        "negative_length": NEGATIVE_LENGTH,
         **names,
     }
     return numba_njit(compile_numba_function_src(source, name, known), boundscheck=False)

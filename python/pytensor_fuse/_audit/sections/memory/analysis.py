@@ -11,7 +11,7 @@ from pytensor_fuse._audit.sections.memory.copies import copies, reasons_of_joins
 from pytensor_fuse._audit.sections.memory.in_place import Aliases
 from pytensor_fuse._audit.sections.memory.peak import peak
 from pytensor_fuse._audit.sections.memory.section import MemorySection
-from pytensor_fuse._joins.eliminate import explain_joins
+from pytensor_fuse._joins.reports import explain_joins
 
 if TYPE_CHECKING:
     from pytensor_fuse._audit.context.graph import GraphContext

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pytensor.graph.basic import Apply, Variable
 
     from pytensor_fuse._audit.context.graph import GraphContext
-    from pytensor_fuse._joins.eliminate import JoinReport
+    from pytensor_fuse._joins.reports import JoinReport
 
 
 def reasons_of_joins(reports: Iterable[JoinReport]) -> dict[str, str]:

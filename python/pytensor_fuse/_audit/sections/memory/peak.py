@@ -14,12 +14,10 @@ from pytensor.tensor.random.type import RandomType
 from pytensor.tensor.type import TensorType
 from pytensor.tensor.type_other import NoneTypeT, SliceType
 
-from pytensor_fuse._audit.context.lengths import product, total
-from pytensor_fuse._audit.context.shapes import stream_shapes
 from pytensor_fuse._audit.context.sparse import is_sparse
 from pytensor_fuse._audit.sections.memory.allocation import is_picked, may_copy, use_of
 from pytensor_fuse._audit.sections.memory.record import Peak
-from pytensor_fuse._joins.ops.write import WriteSplit
+from pytensor_fuse._joins.ops.split import WriteSplit
 from pytensor_fuse._pytensor.targets import Target
 
 if TYPE_CHECKING:
@@ -150,8 +148,9 @@ class _Allocations:
 def _allocated(graph: GraphContext, node: Apply[Any], variable: Variable[Any, Any]) -> int | None:
     """Return the bytes that a node allocates for an output, if that is known."""
     if isinstance(node.op, WriteSplit):
-        n_elements = total(map(product, stream_shapes(node, graph.known)))
-        return product((n_elements, np.dtype(node.op.dtype).itemsize))
+        # The view of no elements is what keeps the memory of the whole result.
+        [join] = [client for client, _ in graph.clients[node.outputs[0]]]
+        return graph.nbytes(join.outputs[0])
     if not isinstance(variable.type, TensorType):
         # The elements of a list are arrays that live as long as it does.
         return None

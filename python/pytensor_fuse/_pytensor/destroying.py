@@ -1,0 +1,30 @@
+"""Which inputs PyTensor's own pass would let the outputs of an Elemwise be written over."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pytensor.tensor.rewriting.elemwise import InplaceElemwiseOptimizer
+
+if TYPE_CHECKING:
+    from pytensor.graph.basic import Apply, Variable
+    from pytensor.graph.fg import FunctionGraph
+
+
+def overwritable_pairs(
+    fgraph: FunctionGraph, node: Apply[Any]
+) -> list[tuple[tuple[int, Variable[Any, Any]], tuple[int, Variable[Any, Any]]]]:
+    """Return which outputs of an Elemwise PyTensor's pass would try to write over which inputs.
+
+    Each is given by its position and itself; the destroy handler may still refuse it.
+    """
+    stock = InplaceElemwiseOptimizer()
+    return list(stock.filter_candidate_pairs(fgraph, node, stock._get_protected_inputs(fgraph)))
+
+
+def updated_inputs(
+    fgraph: FunctionGraph,
+) -> dict[Variable[Any, Any], Variable[Any, Any]]:
+    """Return for each output that updates a shared variable the input that stands for that."""
+    updates: dict[int, int] = fgraph.update_mapping or {}  # type: ignore[assignment]
+    return {fgraph.outputs[i]: fgraph.inputs[j] for i, j in updates.items()}

@@ -1,0 +1,86 @@
+"""Functions compiled with the pass over joins: what became of them, and other thresholds for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+
+import numpy as np
+import pytensor
+import pytensor.tensor as pt
+from pytensor.compile.mode import Mode, get_mode
+
+from pytensor_fuse._activation.passes.joins import join_context
+from pytensor_fuse._joins.plans import JoinReason
+from pytensor_fuse._joins.reports import explain_joins
+from pytensor_fuse._joins.thresholds import Thresholds
+
+MODES = ["NUMBA", "CVM"]
+WRITTEN = JoinReason.WRITTEN
+PYTHON = Mode(linker="py", optimizer="fast_run")
+
+NO_THRESHOLDS = Thresholds(
+    min_elements=0,
+    min_stream_elements=0,
+    min_written=0,
+    min_written_in_python=0,
+    min_interleaved=0,
+    min_row=0,
+)
+
+
+@contextmanager
+def join_thresholds(thresholds: Thresholds) -> Iterator[None]:
+    """Let the registered pass decide by other thresholds."""
+    before = join_context.thresholds
+    join_context.thresholds = thresholds
+    try:
+        yield
+    finally:
+        join_context.thresholds = before
+
+
+def always_worth_it() -> AbstractContextManager[None]:
+    """Let the rewrite take whatever it can, whether it pays or not."""
+    return join_thresholds(NO_THRESHOLDS)
+
+
+def nodes(f, *kinds):
+    return [node for node in f.maker.fgraph.toposort() if isinstance(node.op, kinds)]
+
+
+def n_kernels(f):
+    """Count kernels, also those that PyTensor has merged indexing or reductions into."""
+    return len([n for n in nodes(f, object) if "Elemwise" in type(n.op).__name__])
+
+
+def check(inputs, outputs, mode, *calls, **options):
+    """Compile with and without the pass, compare results of ``calls``, return the function."""
+    mode = get_mode(mode)
+    without = pytensor.function(
+        inputs, outputs, mode=mode.excluding("join_buffer_elimination"), **options
+    )
+    f = pytensor.function(inputs, outputs, mode=mode, **options)
+    for values in calls:
+        want, result = without(*values), f(*values)
+        if not isinstance(want, list):
+            want, result = [want], [result]
+        for expected, computed in zip(want, result, strict=True):
+            assert computed.dtype == expected.dtype
+            np.testing.assert_allclose(computed, expected, rtol=1e-12, equal_nan=True)
+    assert n_kernels(f) == n_kernels(without)
+    return f
+
+
+def reasons(f):
+    [report] = explain_joins(f)
+    return report.streams
+
+
+def rand(*shape):
+    return np.random.default_rng(sum(shape)).random(shape)
+
+
+def known(*shape):
+    """An input whose lengths are known: others may turn out to be 1, and be broadcast."""
+    return pt.tensor("known", dtype="float64", shape=shape)
