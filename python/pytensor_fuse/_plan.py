@@ -219,7 +219,7 @@ class FusionPlan:
         """Make a page that shows the plan, for a browser.
 
         The graph is drawn from left to right, kernels as colored boxes that open and close, nodes
-        that cannot be fused in grey. Hovering over a node tells its op, dtype, static shape and the
+        that cannot be fused in gray. Hovering over a node tells its op, dtype, static shape and the
         line that made it: one of yours if PyTensor noted any, else a library's. A click on an edge
         tells why its ends do not share a kernel. Five nodes or more that are alike and have the
         same neighbors share a box that opens and closes too.

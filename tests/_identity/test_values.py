@@ -64,7 +64,7 @@ def test_different_values(a, b):
 Pair = namedtuple("Pair", "a b")
 
 
-class Colour(enum.Enum):
+class Color(enum.Enum):
     RED = 1
     BLUE = 2
 
@@ -91,7 +91,7 @@ class Info:
         (np.dtype(">f8"), np.dtype("<f8")),
         (Pair(1, 2), (1, 2)),
         (Number.ONE, 1),
-        (Colour.RED, Colour.RED),
+        (Color.RED, Color.RED),
         (Info(1, "a"), Info(1, "b")),
         (types.MappingProxyType({"a": 1}), {"a": 1}),
         (range(0, 5, 2), range(0, 6, 2)),

@@ -98,13 +98,13 @@ CHANGES: Final[tuple[Change, ...]] = (
     Change(
         "merging",
         "the class of the registered MergeOptimizer passes",
-        (*facts.DATABASES, *facts.MERGING, *facts.EDITS),
+        (*facts.DATABASES, *facts.MERGING, *facts.EDITS, *facts.COMPARISON),
         _merging_passes,
     ),
     Change(
         "fusion",
         "the class of the registered pass composite_elemwise_fusion",
-        (*facts.DATABASES, *facts.FUSION, *facts.EDITS, *facts.KERNELS),
+        (*facts.DATABASES, *facts.FUSION, *facts.EDITS, *facts.KERNELS, *facts.COMPARISON),
         _fusion_pass,
     ),
     Change(

@@ -49,7 +49,7 @@ class WhyNot:
         The node to blame: for a cycle the first node of the path that is in neither kernel, for
         other reasons the one of the two that is concerned, or None if it is the pair.
     path
-        For a cycle the nodes from one kernel to the other; neighbours in it are a node and a
+        For a cycle the nodes from one kernel to the other; neighbors in it are a node and a
         client, or two nodes of one kernel. Empty otherwise.
     detail
         The particulars, in words; nodes are named by their ops.

@@ -66,11 +66,14 @@ class JoinBufferElimination(JoinsKept):
 
     def apply(self, fgraph: FunctionGraph) -> None:
         """Eliminate the joins of ``fgraph`` that are worth it."""
-        # A program that compiles nothing does not pay for loading it.
-        from pytensor_fuse._joins.eliminate import eliminate_joins
-
         target = resolve_target(None, fgraph)
         if target is Target.STRICT:
             target = self.context.take_target(fgraph)
-        reuse = self.context.take_reuse(fgraph)
+        self.eliminate(fgraph, target, reuse=self.context.take_reuse(fgraph))
+
+    def eliminate(self, fgraph: FunctionGraph, target: Target, *, reuse: bool) -> None:
+        """Do so for a target."""
+        # A program that compiles nothing does not pay for loading it.
+        from pytensor_fuse._joins.eliminate import eliminate_joins
+
         eliminate_joins(fgraph, target, reuse=reuse, thresholds=self.context.thresholds)

@@ -54,10 +54,16 @@ KERNELS: Final[tuple[Fact, ...]] = (
         "pytensor.graph.fg:FrozenFunctionGraph.__init__",
         ("self, inputs, outputs", "self, inputs, toposort, output_nodes"),
     ),
-    Does("pytensor.scalar.basic:Composite.__init__", ("f8c26887", "3b0235ac")),
+    Does("pytensor.scalar.basic:Composite.__init__", ("2ab644d0", "f8c26887", "3b0235ac")),
     Does("pytensor.scalar.basic:ScalarInnerGraphOp.__init__", ("9d740bac",)),
     Does("pytensor.scalar.basic:ScalarInnerGraphOp.__getstate__", ("d2c3e67f",)),
     Does("pytensor.scalar.basic:ScalarInnerGraphOp.__setstate__", ("400b050e",)),
+)
+
+# `_pytensor.comparison` knows which attributes tell ops and types apart.
+COMPARISON: Final[tuple[Fact, ...]] = (
+    Does("pytensor.graph.utils:MetaType.__new__", ("47bcdc08",)),
+    Keeps("pytensor.compile.ops:FromFunctionOp", "_FromFunctionOp__fn"),
 )
 
 FUSION: Final[tuple[Fact, ...]] = (
@@ -74,6 +80,9 @@ MERGING: Final[tuple[Fact, ...]] = (
     Does(f"{_MERGE_FEATURE}.on_change_input", ("16ce97a4",)),
     Does(f"{_MERGE_FEATURE}.process_node", ("8cb73856",)),
     Keeps("pytensor.graph.destroyhandler:DestroyHandler", "_destroying_apps"),
+    Keeps(_MERGE_FEATURE, "scheduled"),
+    Keeps(_MERGE_FEATURE, "blacklist"),
+    Keeps(_MERGE_FEATURE, "atomic_sig_inv"),
 )
 
 SIGNATURES: Final[tuple[Fact, ...]] = (

@@ -46,8 +46,10 @@ class ScalarKind:
     @cached_property
     def numba_compiles(self) -> bool:
         """Whether Numba has an implementation of its own, other than a call back to Python."""
-        from pytensor.link.numba.dispatch.basic import numba_funcify_and_cache_key
-
+        try:
+            from pytensor.link.numba.dispatch.basic import numba_funcify_and_cache_key
+        except ImportError:  # Who does not say what it compiles is not asked for more.
+            return False
         with warnings.catch_warnings(record=True) as fallbacks:
             warnings.simplefilter("always")
             try:

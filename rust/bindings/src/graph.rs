@@ -117,7 +117,7 @@ impl Graph {
     }
 
     /// Connected blocks of equally labelled nodes, acyclic together, none of which can still be
-    /// merged with a neighbour of its label.
+    /// merged with a neighbor of its label.
     ///
     /// Parameters
     /// ----------

@@ -11,7 +11,7 @@ pub type NodeId = u32;
 
 /// An immutable directed graph: successors and predecessors of every node in compressed rows.
 ///
-/// Parallel edges are kept. Within a row, neighbours stand in the order of the edge arrays, so
+/// Parallel edges are kept. Within a row, neighbors stand in the order of the edge arrays, so
 /// that whatever walks a row does so in an order that its caller chose.
 ///
 /// # Memory

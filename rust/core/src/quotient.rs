@@ -270,15 +270,15 @@ impl Quotient {
 
     /// Clears `into` and puts the distinct blocks there to which edges lead from `block`.
     pub fn successors(&mut self, block: BlockId, into: &mut Vec<BlockId>) {
-        self.neighbours(block, Way::Forward, into);
+        self.neighbors(block, Way::Forward, into);
     }
 
     /// Clears `into` and puts the distinct blocks there from which edges lead to `block`.
     pub fn predecessors(&mut self, block: BlockId, into: &mut Vec<BlockId>) {
-        self.neighbours(block, Way::Backward, into);
+        self.neighbors(block, Way::Backward, into);
     }
 
-    fn neighbours(&mut self, block: BlockId, way: Way, into: &mut Vec<BlockId>) {
+    fn neighbors(&mut self, block: BlockId, way: Way, into: &mut Vec<BlockId>) {
         let root = self.find(block);
         self.read_row(root, way);
         into.clear();
@@ -492,7 +492,7 @@ impl Quotient {
         }
     }
 
-    /// Puts the distinct live neighbours of the live block `block` into the scratch row, and
+    /// Puts the distinct live neighbors of the live block `block` into the scratch row, and
     /// shortens its chain to them if it held more.
     fn read_row(&mut self, block: BlockId, way: Way) {
         self.n_visited += 1;

@@ -1,7 +1,7 @@
 //! Rows of ids of different lengths, in two flat arrays: compressed sparse rows.
 //!
 //! # Problem
-//! Neighbours of nodes, operands, clients, members of blocks: each is a list of ids per id, which
+//! Neighbors of nodes, operands, clients, members of blocks: each is a list of ids per id, which
 //! is read far more often than it is made.
 //!
 //! # Approach

@@ -18,10 +18,13 @@ if TYPE_CHECKING:
 class LoadedJoinBufferElimination(JoinBufferElimination):
     """The pass, which loads what it does when it first runs."""
 
-    def apply(self, fgraph: FunctionGraph) -> None:
-        """Eliminate the joins of ``fgraph`` that are worth it."""
-        if load("joins", "pytensor_fuse._joins.eliminate") is not None:
-            JoinBufferElimination.apply(self, fgraph)
+    def eliminate(self, fgraph: FunctionGraph, target: Target, *, reuse: bool) -> None:
+        """Eliminate joins, unless what that needs cannot be loaded."""
+        needed = ["pytensor_fuse._joins.eliminate"]
+        if target is Target.NUMBA:
+            needed.append("pytensor_fuse._joins.ops.numba")
+        if all(load("joins", module) is not None for module in needed):
+            super().eliminate(fgraph, target, reuse=reuse)
 
 
 # Profiles and summaries print it.

@@ -27,10 +27,17 @@ Wherever there is such an op, also an unpickled one, this package has been impor
 where Numba's implementations are registered, once Numba's dispatch is there, which may be never.
 """
 
+from contextlib import suppress
 from importlib import import_module
 
 from pytensor_fuse._imports import after_import
 
-after_import(
-    "pytensor.link.numba.dispatch", lambda: import_module("pytensor_fuse._joins.ops.numba")
-)
+
+def _register_numba() -> None:
+    # Importing PyTensor's dispatch must not fail because of us. The pass finds out for itself, and
+    # makes no such ops for Numba then.
+    with suppress(Exception):
+        import_module("pytensor_fuse._joins.ops.numba")
+
+
+after_import("pytensor.link.numba.dispatch", _register_numba)

@@ -6,7 +6,7 @@
 //! # Approach
 //! A node's layer is its longest path to a sink, so that what is read once stands beside its reader.
 //! An edge gets a bend in each layer between its ends, a vertex that has a place in its column like
-//! a node; then all that is left are links between neighbouring layers.
+//! a node; then all that is left are links between neighboring layers.
 //!
 //! # Rejected
 //! - Layers that make the sum of all edges shortest (network simplex): 13 s where the rest of the

@@ -32,7 +32,7 @@ use crate::rows::Rows;
 /// builds.
 const STACK_PER_VERTEX: usize = 2048;
 
-/// Vertices up to which neighbours are also exchanged one by one to reduce crossings.
+/// Vertices up to which neighbors are also exchanged one by one to reduce crossings.
 const EXCHANGE_LIMIT: usize = 500;
 
 /// A connected component with its vertices in their final order and heights.
@@ -197,7 +197,7 @@ impl Unordered<'_> {
 }
 
 /// Centres nearest to the wanted ones, by least squares, that keep their order and leave `gap`
-/// between neighbours. O(n).
+/// between neighbors. O(n).
 ///
 /// Less the heights of those before, the centres must not decrease, which is isotonic regression:
 /// runs that do are pooled at their mean.

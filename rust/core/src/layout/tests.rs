@@ -127,7 +127,7 @@ proptest! {
             (1..ys.len()).all(|i| ys[i] - ys[i - 1] >= (heights[i] + heights[i - 1]) / 2.0 + 3.0 - 1e-9)
         };
         prop_assert!(is_apart(&apart));
-        // A convex problem: no small move of a run of neighbours may improve on the solution.
+        // A convex problem: no small move of a run of neighbors may improve on the solution.
         for start in 0..apart.len() {
             for end in start + 1..=apart.len() {
                 for step in [-1e-3, 1e-3] {

@@ -20,7 +20,7 @@ pub enum Verdict {
     OtherGroup,
     /// Neither cluster reads the other, and no operand may bring them together.
     NotConnected,
-    /// A path leads from one cluster to the other through these nodes. Neighbours in the path are
+    /// A path leads from one cluster to the other through these nodes. Neighbors in the path are
     /// an edge, or members of one cluster.
     Cycle(Vec<NodeId>),
     /// Together they would have this many operands.

@@ -9,7 +9,7 @@
 //! arrays that their merging saves. The quotient graph is kept in a topological order, so that the
 //! question is answered by a search of what stands between the two ([`crate::quotient`]).
 //!
-//! A merge changes the savings of every pair of its neighbourhood. They are not kept up to date: a
+//! A merge changes the savings of every pair of its neighborhood. They are not kept up to date: a
 //! pair is evaluated again when its turn comes, and goes back if it has become worse. A pair that is
 //! refused is asked about again when one of the two has changed; a path between them cannot vanish
 //! before.
@@ -45,7 +45,7 @@ const MANY_SIBLINGS: usize = 32;
 /// more, among those that were compared.
 ///
 /// # Complexity
-/// O(k log k) heap operations for k pairs of neighbouring clusters, each with a search between the
+/// O(k log k) heap operations for k pairs of neighboring clusters, each with a search between the
 /// two; near-linear on local graphs, and bounded by `effort`.
 ///
 /// # Errors

@@ -167,12 +167,12 @@ fn depths(
     let mut visit = |block: NodeId| {
         let mut deepest = 0;
         for &member in partition.members(block) {
-            let neighbours = match direction {
+            let neighbors = match direction {
                 Direction::FromSources => graph.predecessors(member),
                 Direction::FromSinks => graph.successors(member),
             };
-            for &neighbour in neighbours {
-                let other = partition.block(neighbour);
+            for &neighbor in neighbors {
+                let other = partition.block(neighbor);
                 if other == block {
                     continue;
                 }
