@@ -87,6 +87,18 @@ def _join_pass_class() -> Patch:
     return switched_pass()
 
 
+def _linalg_rules() -> Patch:
+    from pytensor_fuse._activation.passes.linalg import listed_rules
+
+    return listed_rules()
+
+
+def _linalg_rule_class() -> Patch:
+    from pytensor_fuse._activation.passes.linalg import switched_rules
+
+    return switched_rules()
+
+
 # In the order in which they are applied.
 CHANGES: Final[tuple[Change, ...]] = (
     Change(
@@ -124,5 +136,17 @@ CHANGES: Final[tuple[Change, ...]] = (
         "the rewriter local_useless_composite_outputs, for kernels that work in place",
         facts.USELESS_OUTPUTS,
         _useless_outputs,
+    ),
+    Change(
+        "linalg",
+        "nothing: the passes whose names begin with linalg_ come to optdb",
+        (*facts.DATABASES, *facts.ENTRIES),
+        _linalg_rules,
+    ),
+    Change(
+        "linalg",
+        "nothing: those who hold these passes follow",
+        (),
+        _linalg_rule_class,
     ),
 )

@@ -125,6 +125,7 @@ def enable(
     fusion: bool = True,
     merging: bool = True,
     joins: bool = True,
+    linalg: bool = True,
     exact_constants: bool = True,
 ) -> None:
     """Let PyTensor work with this package, in every mode that does what it is about.
@@ -134,7 +135,7 @@ def enable(
 
     Parameters
     ----------
-    fusion, merging, joins, exact_constants
+    fusion, merging, joins, linalg, exact_constants
         The features that are on afterwards. Those that are not go off: ``enable(joins=False)``
         leaves joins to PyTensor.
 
@@ -151,7 +152,13 @@ def enable(
     RuntimeWarning
         Once for each feature that stays off, because this PyTensor is not as it knows it.
     """
-    wanted = _given(fusion=fusion, merging=merging, joins=joins, exact_constants=exact_constants)
+    wanted = _given(
+        fusion=fusion,
+        merging=merging,
+        joins=joins,
+        linalg=linalg,
+        exact_constants=exact_constants,
+    )
     with _lock:
         _prepare(wanted)
         _settings[-1].wanted = wanted
@@ -163,6 +170,7 @@ def disable(
     fusion: bool = True,
     merging: bool = True,
     joins: bool = True,
+    linalg: bool = True,
     exact_constants: bool = True,
 ) -> None:
     """Give PyTensor its own passes back, exactly as they were.
@@ -172,7 +180,7 @@ def disable(
 
     Parameters
     ----------
-    fusion, merging, joins, exact_constants
+    fusion, merging, joins, linalg, exact_constants
         The features that go off. The others stay as they are.
 
     Raises
@@ -180,7 +188,13 @@ def disable(
     TypeError
         If a feature is given something else than True or False.
     """
-    gone = _given(fusion=fusion, merging=merging, joins=joins, exact_constants=exact_constants)
+    gone = _given(
+        fusion=fusion,
+        merging=merging,
+        joins=joins,
+        linalg=linalg,
+        exact_constants=exact_constants,
+    )
     with _lock:
         _settings[-1].wanted -= gone
         _switch()
@@ -192,7 +206,7 @@ def is_enabled(feature: str = "fusion") -> bool:
     Parameters
     ----------
     feature
-        ``"fusion"``, ``"merging"``, ``"joins"`` or ``"exact_constants"``.
+        ``"fusion"``, ``"merging"``, ``"joins"``, ``"linalg"`` or ``"exact_constants"``.
 
     Raises
     ------
@@ -212,6 +226,7 @@ def enabled(
     fusion: bool = True,
     merging: bool = True,
     joins: bool = True,
+    linalg: bool = True,
     exact_constants: bool = True,
 ) -> Iterator[None]:
     """Switch features on (or off, if ``flag`` is false) for a block or a function.
@@ -223,7 +238,7 @@ def enabled(
     ----------
     flag
         Whether to do as `enable` does, or as `disable`.
-    fusion, merging, joins, exact_constants
+    fusion, merging, joins, linalg, exact_constants
         As `enable` and `disable` take them.
 
     Raises
@@ -241,7 +256,13 @@ def enabled(
     ...     pytensor_fuse.is_enabled(), pytensor_fuse.is_enabled("joins")
     (True, False)
     """
-    given = _given(fusion=fusion, merging=merging, joins=joins, exact_constants=exact_constants)
+    given = _given(
+        fusion=fusion,
+        merging=merging,
+        joins=joins,
+        linalg=linalg,
+        exact_constants=exact_constants,
+    )
     with _lock:
         if flag:
             _prepare(given)

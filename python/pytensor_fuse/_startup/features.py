@@ -17,6 +17,7 @@ FEATURES: Final[dict[str, str]] = {
     "merging": "equal apply nodes are merged with a hash-cons table",
     "fusion": "Elemwise nodes are fused by a planner in Rust",
     "joins": "kernels write straight into the result of a join",
+    "linalg": "work on matrices that grows with the cube of their size is saved",
 }
 
 _ON = ("1", "true", "on", "yes")

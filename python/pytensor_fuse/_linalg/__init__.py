@@ -1,0 +1,1 @@
+"""Rules that save cubic work on matrices."""

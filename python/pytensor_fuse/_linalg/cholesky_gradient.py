@@ -1,0 +1,311 @@
+"""The gradient of a Cholesky factorization in closed form, where what it serves allows that.
+
+With ``A = L L'`` and ``E`` the gradient by ``L``, PyTensor computes ``S = L^-T P L^-1``, where ``P``
+is the lower triangle of ``L' E`` with half the diagonal, and returns the lower triangle of
+``S + S'`` less the diagonal of ``S``. That is a product and two solves with ``n`` columns.
+
+Only ``G = S + S' = L^-T C L^-1`` counts, with ``C = P + P'``. As ``L'`` is upper triangular, the
+lower triangle of ``L' E`` is that of ``L'`` times the lower triangle of ``E``, so triangles that
+have been taken of ``E`` do not matter. ``C`` is linear in ``E``, and for each of these terms the
+solves are known:
+
+- ``E = diag(c / diag(L))``, of ``c log det L``: ``C = c I``, so ``G = c A^-1``.
+- ``E = w z'`` where ``L' w = c z``, of ``(c / 2) z' z``, ``z = L^-1 y``: ``L' E = c z z'``, so
+  ``G = c v v'`` where ``L' v = z``.
+- ``E = H L`` with ``H`` symmetric, of what is a function of ``L L'``: ``C = L' H L``, so ``G = H``.
+
+If a term is none of these, the gradient stays as it is.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytensor.tensor as pt
+from pytensor.graph.rewriting.basic import copy_stack_trace, node_rewriter
+from pytensor.scalar.basic import Add, Mul, Neg, Reciprocal, Sub, TrueDiv
+from pytensor.tensor.basic import AllocDiag, ExtractDiag
+from pytensor.tensor.blockwise import Blockwise
+from pytensor.tensor.linalg.decomposition.cholesky import Cholesky
+from pytensor.tensor.linalg.solvers.psd import CholeskySolve
+from pytensor.tensor.linalg.solvers.triangular import SolveTriangular
+from pytensor.tensor.math import Dot
+from pytensor.tensor.subtensor import IncSubtensor
+
+from pytensor_fuse._linalg.matrices import (
+    as_scalar,
+    core_of,
+    is_real_matrix,
+    is_transpose,
+    is_triangle,
+    long_axes,
+    multiple_of,
+    outer_product,
+    same,
+    scalar_op,
+    transpose_of,
+    vector_of,
+    without_expansion,
+)
+
+if TYPE_CHECKING:
+    from pytensor.graph.basic import Apply
+    from pytensor.graph.fg import FunctionGraph
+    from pytensor.tensor.variable import TensorVariable
+
+
+@node_rewriter([Blockwise])
+def cholesky_gradient(fgraph: FunctionGraph, node: Apply[Any]) -> list[TensorVariable] | None:
+    """Replace ``S = L^-T P L^-1``, of which only ``S + S'`` is used, by half of ``S + S'``."""
+    factor = _solved_with(node)
+    if factor is None or not is_real_matrix(factor):
+        return None
+    [solution] = node.outputs
+    turned = node.inputs[1]
+    inner = transpose_of(turned)
+    if inner is None or inner.owner is None or len(fgraph.clients[turned]) != 1:
+        return None
+    inner_factor = _solved_with(inner.owner)
+    if inner_factor is None or not same(inner_factor, factor) or len(fgraph.clients[inner]) != 1:
+        return None
+    gradient = _gradient_in(inner.owner.inputs[1], factor)
+    if gradient is None or not _only_symmetrized(fgraph, solution):
+        return None
+    symmetric = _Terms(factor).of(gradient)
+    if symmetric is None:
+        return None
+    result = (0.5 * symmetric).astype(solution.type.dtype)
+    copy_stack_trace(solution, result)
+    return [result]
+
+
+def _solved_with(node: Apply[Any]) -> Any:
+    """Return the factor ``L`` of a solve with ``L'``, if it is a Cholesky factor."""
+    core = core_of(node)
+    if type(core) is not SolveTriangular or core.lower or core.unit_diagonal:
+        return None
+    factor = transpose_of(node.inputs[0])
+    made = None if factor is None else core_of(factor.owner)
+    return factor if type(made) is Cholesky and made.lower else None
+
+
+def _gradient_in(turned: Any, factor: Any) -> Any:
+    """Return ``E`` of ``P'``, the transposed lower triangle of ``L' E`` with half the diagonal."""
+    if not isinstance(scalar_op(turned), Sub):
+        return None
+    masked, diagonal = turned.owner.inputs
+    if not isinstance(scalar_op(masked), Mul) or len(masked.owner.inputs) != 2:
+        return None
+    product, mask = masked.owner.inputs
+    if is_triangle(product, lower=False):
+        product, mask = mask, product
+    product = transpose_of(product)
+    if product is None or not is_triangle(mask, lower=False):
+        return None
+    if not isinstance(core_of(product.owner), Dot) or not _is_half_diagonal(diagonal, product):
+        return None
+    left, right = product.owner.inputs
+    of = transpose_of(left)
+    return right if of is not None and same(of, factor) else None
+
+
+def _is_half_diagonal(variable: Any, matrix: Any) -> bool:
+    entries = _entries_of_diagonal(variable)
+    op = None if entries is None else scalar_op(entries)
+    if not isinstance(op, Mul | TrueDiv) or len(entries.owner.inputs) != 2:
+        return False
+    half = 0.5 if isinstance(op, Mul) else 2.0
+    parts = entries.owner.inputs
+    for part, number in (parts, parts[::-1]) if isinstance(op, Mul) else (parts,):
+        data = getattr(number, "data", None)
+        if data is not None and data.size == 1 and float(data.item()) == half:
+            return _is_diagonal_of(part, matrix)
+    return False
+
+
+def _is_diagonal_of(variable: Any, matrix: Any) -> bool:
+    op = core_of(variable.owner)
+    if not isinstance(op, ExtractDiag) or op.offset != 0:
+        return False
+    [of] = variable.owner.inputs
+    return of.type.ndim == 2 and (op.axis1, op.axis2) == (0, 1) and same(of, matrix)
+
+
+def _entries_of_diagonal(variable: Any) -> Any:
+    """Return the vector on the diagonal of a matrix that is zero elsewhere."""
+    op = core_of(variable.owner)
+    if not isinstance(op, AllocDiag) or op.offset != 0 or variable.type.ndim != 2:
+        return None
+    return variable.owner.inputs[0]
+
+
+def _only_symmetrized(fgraph: FunctionGraph, solution: Any) -> bool:
+    """Whether of ``S`` only ``S + S'`` and the diagonal are used."""
+    turned: Any = None
+    sums: list[Apply[Any]] = []
+    for client, _ in fgraph.clients[solution]:
+        if isinstance(client.op, str) or not getattr(client, "outputs", None):
+            return False
+        if _is_diagonal_of(client.outputs[0], solution):
+            continue
+        if transpose_of(client.outputs[0]) is solution and client.outputs[0].type.ndim == 2:
+            if turned is not None:
+                return False
+            turned = client.outputs[0]
+        elif isinstance(scalar_op(client.outputs[0]), Add):
+            sums.append(client)
+        else:
+            return False
+    if turned is None:
+        return False
+    sums.extend(client for client, _ in fgraph.clients[turned])
+    return all(
+        isinstance(getattr(client.op, "scalar_op", None), Add)
+        and client.inputs.count(solution) == client.inputs.count(turned)
+        for client in sums
+    )
+
+
+class _Terms:
+    """Finds ``G`` of ``E``, term by term.
+
+    Parameters
+    ----------
+    factor
+        ``L``.
+    """
+
+    def __init__(self, factor: Any) -> None:
+        self._factor = factor
+        self._found: list[Any] = []
+        # The terms of H, of E = H L.
+        self._congruent: list[Any] = []
+        self._log_determinant: list[Any] = []
+
+    def of(self, gradient: Any) -> Any:
+        """Return ``G``; None if a term is not known."""
+        if not self._take(gradient) or not self._pair():
+            return None
+        if self._log_determinant:
+            self._found.append(_sum(self._log_determinant) * _inverse(self._factor))
+        return _sum(self._found) if self._found else None
+
+    def _take(self, term: Any) -> bool:
+        node = term.owner
+        if node is None or term.type.ndim != 2:
+            return False
+        if isinstance(core_of(node), Dot):
+            return self._take_congruent(term)
+        if isinstance(node.op, IncSubtensor):
+            return self._take_increment(node)
+        entries = _entries_of_diagonal(term)
+        if entries is not None:
+            return self._take_diagonal(entries)
+        op = scalar_op(term)
+        if isinstance(op, Add):
+            return all(self._take(part) for part in node.inputs)
+        if isinstance(op, Mul):
+            # The upper triangle has no part in it.
+            rest = [part for part in node.inputs if not is_triangle(part, lower=True)]
+            if len(rest) == 1 and len(node.inputs) > 1:
+                return self._take(rest[0])
+            return self._take_outer(rest)
+        return False
+
+    def _take_increment(self, node: Apply[Any]) -> bool:
+        """Take the terms of ``M[:n, :n] + diag(d)``: the diagonal is added to the diagonal."""
+        whole, part = node.inputs[:2]
+        slices = getattr(node.op, "idx_list", ())
+        from_start = len(slices) == 2 and all(
+            isinstance(one, slice) and one.start is None and one.step is None for one in slices
+        )
+        if node.op.set_instead_of_inc or not from_start:
+            return False
+        entries = _entries_of_diagonal(part)
+        return entries is not None and self._take_diagonal(entries) and self._take(whole)
+
+    def _take_diagonal(self, entries: Any) -> bool:
+        """Take ``diag(c / diag(L))``."""
+        op = scalar_op(entries)
+        if isinstance(op, TrueDiv):
+            number, diagonal = entries.owner.inputs
+            if long_axes(number) or not _is_diagonal_of(diagonal, self._factor):
+                return False
+            self._log_determinant.append(as_scalar(number))
+            return True
+        if isinstance(op, Reciprocal) and _is_diagonal_of(entries.owner.inputs[0], self._factor):
+            self._log_determinant.append(pt.constant(1.0, dtype=entries.type.dtype))
+            return True
+        return False
+
+    def _take_outer(self, factors: list[Any]) -> bool:
+        """Take ``w z'`` where ``L' w = c z``."""
+        if any(long_axes(part) > 1 for part in factors):
+            return False
+        columns = [part for part in factors if not part.type.broadcastable[0]]
+        rows = [part for part in factors if not part.type.broadcastable[1]]
+        if len(columns) != 1 or len(rows) != 1:
+            return False
+        solved, known = vector_of(columns[0]), vector_of(rows[0])
+        node = solved.owner
+        core = core_of(node)
+        if type(core) is not SolveTriangular or core.lower or core.unit_diagonal:
+            return False
+        of = transpose_of(node.inputs[0])
+        if of is None or not same(without_expansion(of), self._factor):
+            return False
+        multiple = multiple_of(node.inputs[1], known)
+        if multiple is None:
+            return False
+        for part in factors:
+            if not long_axes(part):
+                multiple = multiple * as_scalar(part)
+        # The rank of `known` may be that of a stack of one vector.
+        vector = known.dimshuffle([i for i, s in enumerate(known.type.broadcastable) if not s])
+        back = Blockwise(SolveTriangular(lower=False, b_ndim=1))(self._factor.mT, vector)
+        self._found.append(multiple * back[:, None] * back[None, :])
+        return True
+
+    def _take_congruent(self, term: Any) -> bool:
+        """Take ``H L``; whether ``H`` is symmetric shows when all terms are there."""
+        left, right = term.owner.inputs
+        if not same(right, self._factor):
+            return False
+        self._congruent.extend(_parts(left))
+        return True
+
+    def _pair(self) -> bool:
+        """Find the transpose of each term of ``H``."""
+        pending = list(self._congruent)
+        self._found.extend(pending)
+        while pending:
+            part = pending.pop()
+            if is_transpose(part, part):
+                continue
+            at = next((i for i, b in enumerate(pending) if is_transpose(part, b)), None)
+            if at is None:
+                return False
+            del pending[at]
+        return True
+
+
+def _parts(variable: Any) -> list[Any]:
+    """Return the matrices of which a variable is the sum."""
+    if isinstance(scalar_op(variable), Add) and all(
+        is_real_matrix(part) for part in variable.owner.inputs
+    ):
+        return [part for summand in variable.owner.inputs for part in _parts(summand)]
+    return [variable]
+
+
+def _sum(terms: list[Any]) -> Any:
+    result = terms[0]
+    for one in terms[1:]:
+        result = result + one
+    return result
+
+
+def _inverse(factor: Any) -> Any:
+    """Return the inverse of ``L L'``."""
+    identity = pt.eye(factor.shape[0], dtype=factor.type.dtype)
+    return Blockwise(CholeskySolve(lower=True, b_ndim=2))(factor, identity)

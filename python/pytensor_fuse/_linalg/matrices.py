@@ -1,0 +1,293 @@
+"""What variables are as matrices: transposes, columns and rows, outer products, triangles.
+
+Only forms that are certain count: what is not recognized is some matrix.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from pytensor.graph.basic import Constant
+from pytensor.scalar.basic import GE, LE, Add, Cast, Mul, Neg, TrueDiv
+from pytensor.tensor.basic import ARange
+from pytensor.tensor.blockwise import Blockwise
+from pytensor.tensor.elemwise import DimShuffle, Elemwise
+from pytensor.tensor.math import Dot
+
+if TYPE_CHECKING:
+    from pytensor.graph.basic import Apply
+    from pytensor.tensor.variable import TensorVariable
+
+# How deep equal terms are compared: duplicates that no merging has met yet are shallow.
+_DEPTH = 4
+
+
+class Outer(NamedTuple):
+    """A product of a column and a row: both have the rank of the product.
+
+    Attributes
+    ----------
+    column
+        Its last axis has length 1.
+    row
+        Its last axis but one has length 1.
+    """
+
+    column: Any
+    row: Any
+
+
+def core_of(node: Apply[Any] | None) -> Any:
+    """Return the op that works on single matrices; None for no node."""
+    if node is None:
+        return None
+    return node.op.core_op if isinstance(node.op, Blockwise) else node.op
+
+
+def scalar_op(variable: Any) -> Any:
+    """Return what is computed for each element; None if it is not that kind of variable."""
+    node = variable.owner
+    return node.op.scalar_op if node is not None and isinstance(node.op, Elemwise) else None
+
+
+def is_real_matrix(variable: Any) -> bool:
+    """Whether it is one matrix of floats, no axis of which is known to be of length 1."""
+    return (
+        variable.type.ndim == 2
+        and variable.type.numpy_dtype.kind == "f"
+        and not any(variable.type.broadcastable)
+    )
+
+
+def transpose_of(variable: Any) -> Any:
+    """Return the variable whose last two axes are swapped to make this one; None if there is none.
+
+    Axes of length 1 that are put in front do not matter.
+    """
+    node = variable.owner
+    if node is None or not isinstance(node.op, DimShuffle):
+        return None
+    order, ndim = node.op.new_order, node.op.input_ndim
+    extra = len(order) - ndim
+    if ndim < 2 or extra < 0 or any(axis != "x" for axis in order[:extra]):
+        return None
+    swapped = (*range(ndim - 2), ndim - 1, ndim - 2)
+    return node.inputs[0] if tuple(order[extra:]) == swapped else None
+
+
+def without_expansion(variable: Any) -> Any:
+    """Return the variable before axes of length 1 were put in front of it."""
+    node = variable.owner
+    if node is None or not isinstance(node.op, DimShuffle):
+        return variable
+    order, ndim = node.op.new_order, node.op.input_ndim
+    extra = len(order) - ndim
+    if extra > 0 and tuple(order) == ("x",) * extra + tuple(range(ndim)):
+        return node.inputs[0]
+    return variable
+
+
+def same(first: Any, second: Any, depth: int = _DEPTH) -> bool:
+    """Whether two variables are the same by their terms, as far as these are compared."""
+    if first is second:
+        return True
+    if isinstance(first, Constant) and isinstance(second, Constant):
+        return bool(first.equals(second))
+    one, other = first.owner, second.owner
+    if one is None or other is None or depth == 0 or one.op != other.op:
+        return False
+    return (
+        len(one.inputs) == len(other.inputs)
+        and one.outputs.index(first) == other.outputs.index(second)
+        and all(same(a, b, depth - 1) for a, b in zip(one.inputs, other.inputs, strict=True))
+    )
+
+
+def long_axes(variable: Any) -> int:
+    """Return how many axes are not known to be of length 1."""
+    return int(sum(not short for short in variable.type.broadcastable))
+
+
+def vector_of(variable: Any) -> Any:
+    """Return the vector that a column, row or vector is made from by moving axes; None if none.
+
+    All but one axis of it, and of what it is made from, are of length 1.
+    """
+    if long_axes(variable) != 1:
+        return None
+    while variable.owner is not None and isinstance(variable.owner.op, DimShuffle):
+        [inner] = variable.owner.inputs
+        if long_axes(inner) != 1:
+            break
+        variable = inner
+    return variable
+
+
+def as_scalar(variable: Any) -> Any:
+    """Return a variable, all axes of which have length 1, with no axes."""
+    return variable.dimshuffle(()) if variable.type.ndim else variable
+
+
+def multiple_of(variable: Any, vector: Any) -> Any:
+    """Return by which number ``vector``, a vector as `vector_of` gives, is multiplied.
+
+    Returns
+    -------
+    variable without axes, or None
+        None if it is not recognized as a multiple.
+    """
+    base = vector_of(variable)
+    if base is None:
+        return None
+    if same(base, vector):
+        return 1.0
+    op = scalar_op(base)
+    if isinstance(op, Neg):
+        inner = multiple_of(base.owner.inputs[0], vector)
+        return None if inner is None else -inner
+    if isinstance(op, Add):
+        found = [multiple_of(part, vector) for part in base.owner.inputs]
+        return None if any(one is None for one in found) else sum(found)
+    if isinstance(op, Mul | TrueDiv):
+        parts = base.owner.inputs
+        at = [i for i, part in enumerate(parts) if long_axes(part)]
+        if len(at) != 1 or (isinstance(op, TrueDiv) and at != [0]):
+            return None
+        factor = multiple_of(parts[at[0]], vector)
+        for i, part in enumerate(parts):
+            if factor is not None and i != at[0]:
+                number = as_scalar(part)
+                factor = factor * number if isinstance(op, Mul) else factor / number
+        return factor
+    return None
+
+
+def is_transpose(first: Any, second: Any, depth: int = _DEPTH) -> bool:
+    """Whether two matrices are each other's transposes, by their terms."""
+    if (
+        first.type.ndim == 2
+        and all(first.type.broadcastable)
+        and second.type.broadcastable == first.type.broadcastable
+    ):
+        return same(first, second)
+    for one, other in ((first, second), (second, first)):
+        inner = transpose_of(one)
+        if inner is not None and same(inner, other):
+            return True
+    column, row = vector_of(first), vector_of(second)
+    if column is not None and row is not None:
+        turned = first.type.broadcastable == second.type.broadcastable[::-1]
+        return turned and same(column, row)
+    op = scalar_op(first)
+    if op is None or depth == 0 or scalar_op(second) != op:
+        return False
+    theirs = list(second.owner.inputs)
+    if len(theirs) != len(first.owner.inputs):
+        return False
+    if not isinstance(op, Add | Mul):
+        return all(
+            is_transpose(a, b, depth - 1) for a, b in zip(first.owner.inputs, theirs, strict=True)
+        )
+    for mine in first.owner.inputs:
+        at = next((i for i, b in enumerate(theirs) if is_transpose(mine, b, depth - 1)), None)
+        if at is None:
+            return False
+        del theirs[at]
+    return True
+
+
+def outer_product(variable: Any) -> Outer | None:
+    """Return the column and the row of which a matrix is the product; None if it is not known."""
+    ndim = variable.type.ndim
+    node = variable.owner
+    if ndim < 2 or node is None:
+        return None
+    inner = transpose_of(variable)
+    if inner is not None and inner.type.ndim == ndim:
+        found = outer_product(inner)
+        return None if found is None else Outer(_turned(found.row), _turned(found.column))
+    if isinstance(core_of(node), Dot):
+        left, right = node.inputs
+        thin = left.type.ndim == ndim == right.type.ndim and left.type.shape[-1] == 1
+        return Outer(left, right) if thin and right.type.shape[-2] == 1 else None
+    op = scalar_op(variable)
+    if isinstance(op, Neg):
+        found = outer_product(node.inputs[0])
+        return None if found is None else Outer(-found.column, found.row)
+    if isinstance(op, Mul):
+        return _product(node.inputs)
+    if isinstance(op, TrueDiv):
+        found, divisor = _product(node.inputs[:1]), node.inputs[1]
+        if found is None or not any(divisor.type.broadcastable[-2:]):
+            return None
+        if divisor.type.broadcastable[-1]:
+            return Outer(found.column / divisor, found.row)
+        return Outer(found.column, found.row / divisor)
+    return None
+
+
+def _product(factors: list[TensorVariable]) -> Outer | None:
+    columns: list[Any] = []
+    rows: list[Any] = []
+    for factor in factors:
+        if factor.type.broadcastable[-1]:
+            columns.append(factor)
+        elif factor.type.broadcastable[-2]:
+            rows.append(factor)
+        else:
+            found = outer_product(factor)
+            if found is None:
+                return None
+            columns.append(found.column)
+            rows.append(found.row)
+    if not columns or not rows:
+        return None
+    return Outer(_multiplied(columns), _multiplied(rows))
+
+
+def _multiplied(factors: list[Any]) -> Any:
+    result = factors[0]
+    for factor in factors[1:]:
+        result = result * factor
+    return result
+
+
+def _turned(variable: Any) -> Any:
+    inner = transpose_of(variable)
+    return inner if inner is not None and inner.type.ndim == variable.type.ndim else variable.mT
+
+
+def is_triangle(variable: Any, *, lower: bool) -> bool:
+    """Whether a matrix has ones in a triangle and on the diagonal, and zeros elsewhere."""
+    if variable.type.ndim != 2:
+        return False
+    if isinstance(variable, Constant):
+        full = np.ones_like(variable.data)
+        return bool(np.array_equal(variable.data, np.tril(full) if lower else np.triu(full)))
+    if isinstance(scalar_op(variable), Cast):
+        return is_triangle(variable.owner.inputs[0], lower=lower)
+    op = scalar_op(variable)
+    if not isinstance(op, GE | LE):
+        return False
+    first, second = variable.owner.inputs
+    if isinstance(op, LE):
+        first, second = second, first
+    down, across = (first, second) if lower else (second, first)
+    return (
+        down.type.broadcastable == (False, True)
+        and across.type.broadcastable == (True, False)
+        and _counts_from_zero(vector_of(down))
+        and _counts_from_zero(vector_of(across))
+    )
+
+
+def _counts_from_zero(vector: Any) -> bool:
+    if isinstance(vector, Constant):
+        return bool(np.array_equal(vector.data, np.arange(vector.data.size)))
+    if vector.owner is None or not isinstance(vector.owner.op, ARange):
+        return False
+    start, _, step = vector.owner.inputs
+    return all(isinstance(one, Constant) for one in (start, step)) and (
+        int(start.data) == 0 and int(step.data) == 1
+    )
