@@ -35,8 +35,11 @@ class _ImportHook(MetaPathFinder):
     ) -> ModuleSpec | None:
         if fullname != self._name:
             return None
-        for finder in sys.meta_path:
-            if finder is self or not hasattr(finder, "find_spec"):
+        finders = list(sys.meta_path)
+        # Only those after this one, for others may wait for the same module: they ask each other
+        # down the list, each wraps what the next one found, and the first to wait is called first.
+        for finder in finders[finders.index(self) + 1 if self in finders else 0 :]:
+            if not hasattr(finder, "find_spec"):
                 continue
             spec = finder.find_spec(fullname, path, target)
             if spec is not None:

@@ -60,7 +60,9 @@ OPEN = {
 @pytest.mark.parametrize("name", CLOSED)
 def test_closed_form(name):
     cost = CLOSED[name]
-    ours, _ = check([A, Y, Z, C], [cost, *pytensor.grad(cost, [A])], VALUES)
+    # In Python, stock's reciprocals are of single precision.
+    rtol = 1e-6 if name in ("log determinant", "product with itself") else 1e-9
+    ours, _ = check([A, Y, Z, C], [cost, *pytensor.grad(cost, [A])], VALUES, rtol=rtol)
     assert "SolveTriangular" not in ours
     assert sum(n for op, n in ours.items() if op.startswith(("Dot", "Gemm"))) <= (
         1 if name == "product with itself" else 0

@@ -30,14 +30,16 @@ from pytensor.tensor.linalg.decomposition.cholesky import Cholesky
 from pytensor.tensor.linalg.solvers.psd import CholeskySolve
 from pytensor.tensor.linalg.solvers.triangular import SolveTriangular
 from pytensor.tensor.math import Dot
-from pytensor.tensor.subtensor import IncSubtensor
+from pytensor.tensor.subtensor import AdvancedIncSubtensor, IncSubtensor
 
 from pytensor_fuse._linalg.matrices import (
     as_scalar,
+    counts_from_zero,
     core_of,
     is_real_matrix,
     is_transpose,
     is_triangle,
+    is_zero,
     long_axes,
     multiple_of,
     outer_product,
@@ -198,6 +200,8 @@ class _Terms:
             return self._take_congruent(term)
         if isinstance(node.op, IncSubtensor):
             return self._take_increment(node)
+        if isinstance(node.op, AdvancedIncSubtensor):
+            return self._take_entries(node)
         entries = _entries_of_diagonal(term)
         if entries is not None:
             return self._take_diagonal(entries)
@@ -213,30 +217,52 @@ class _Terms:
         return False
 
     def _take_increment(self, node: Apply[Any]) -> bool:
-        """Take the terms of ``M[:n, :n] + diag(d)``: the diagonal is added to the diagonal."""
+        """Take the terms of ``M[:n, :n] + P``, where ``P`` fills ``M``, or ``M`` is zero."""
         whole, part = node.inputs[:2]
         slices = getattr(node.op, "idx_list", ())
         from_start = len(slices) == 2 and all(
             isinstance(one, slice) and one.start is None and one.step is None for one in slices
         )
-        if node.op.set_instead_of_inc or not from_start:
+        if not from_start or part.type.ndim != 2:
             return False
-        entries = _entries_of_diagonal(part)
-        return entries is not None and self._take_diagonal(entries) and self._take(whole)
+        # Of all that is taken, the entries are as many as the factor has rows.
+        return self._take_onto(node, whole) and self._take(part)
+
+    def _take_entries(self, node: Apply[Any]) -> bool:
+        """Take the terms of ``M[range(n), range(n)] + d``."""
+        whole, entries, *indices = node.inputs
+        if len(indices) != 2 or tuple(getattr(node.op, "idx_list", ())) != (0, 1):
+            return False
+        if entries.type.ndim != 1 or not all(counts_from_zero(one) for one in indices):
+            return False
+        return self._take_onto(node, whole) and self._take_diagonal(entries)
+
+    def _take_onto(self, node: Apply[Any], whole: Any) -> bool:
+        return is_zero(whole) or (not node.op.set_instead_of_inc and self._take(whole))
 
     def _take_diagonal(self, entries: Any) -> bool:
         """Take ``diag(c / diag(L))``."""
-        op = scalar_op(entries)
-        if isinstance(op, TrueDiv):
-            number, diagonal = entries.owner.inputs
-            if long_axes(number) or not _is_diagonal_of(diagonal, self._factor):
-                return False
-            self._log_determinant.append(as_scalar(number))
-            return True
-        if isinstance(op, Reciprocal) and _is_diagonal_of(entries.owner.inputs[0], self._factor):
-            self._log_determinant.append(pt.constant(1.0, dtype=entries.type.dtype))
-            return True
-        return False
+        number = multiple_of(entries, self._reciprocal)
+        if number is None:
+            return False
+        self._log_determinant.append(number)
+        return True
+
+    def _reciprocal(self, vector: Any) -> Any:
+        """Return ``c``, if a vector is ``c / diag(L)``."""
+        op = scalar_op(vector)
+        if not isinstance(op, TrueDiv | Reciprocal):
+            return None
+        *over, under = vector.owner.inputs
+        if any(map(long_axes, over)):
+            return None
+        divisor = multiple_of(under, self._diagonal)
+        if divisor is None:
+            return None
+        return (as_scalar(over[0]) if over else 1.0) / divisor
+
+    def _diagonal(self, vector: Any) -> Any:
+        return 1.0 if _is_diagonal_of(vector, self._factor) else None
 
     def _take_outer(self, factors: list[Any]) -> bool:
         """Take ``w z'`` where ``L' w = c z``."""
@@ -254,7 +280,7 @@ class _Terms:
         of = transpose_of(node.inputs[0])
         if of is None or not same(without_expansion(of), self._factor):
             return False
-        multiple = multiple_of(node.inputs[1], known)
+        multiple = multiple_of(node.inputs[1], lambda one: 1.0 if same(one, known) else None)
         if multiple is None:
             return False
         for part in factors:

@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from pytensor.graph.basic import Constant
 from pytensor.scalar.basic import GE, LE, Add, Cast, Mul, Neg, TrueDiv
-from pytensor.tensor.basic import ARange
+from pytensor.tensor.basic import Alloc, ARange
 from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.elemwise import DimShuffle, Elemwise
 from pytensor.tensor.math import Dot
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pytensor.graph.basic import Apply
     from pytensor.tensor.variable import TensorVariable
 
@@ -129,32 +131,40 @@ def as_scalar(variable: Any) -> Any:
     return variable.dimshuffle(()) if variable.type.ndim else variable
 
 
-def multiple_of(variable: Any, vector: Any) -> Any:
-    """Return by which number ``vector``, a vector as `vector_of` gives, is multiplied.
+def multiple_of(variable: Any, is_it: Callable[[Any], Any]) -> Any:
+    """Return by which number a vector is multiplied to make another.
+
+    Parameters
+    ----------
+    variable
+        The other: a column, a row or a vector.
+    is_it
+        Tells the vector, and may give a number by which what it is asked about is a multiple.
 
     Returns
     -------
-    variable without axes, or None
+    number, variable without axes, or None
         None if it is not recognized as a multiple.
     """
     base = vector_of(variable)
     if base is None:
         return None
-    if same(base, vector):
-        return 1.0
+    known = is_it(base)
+    if known is not None:
+        return known
     op = scalar_op(base)
     if isinstance(op, Neg):
-        inner = multiple_of(base.owner.inputs[0], vector)
+        inner = multiple_of(base.owner.inputs[0], is_it)
         return None if inner is None else -inner
     if isinstance(op, Add):
-        found = [multiple_of(part, vector) for part in base.owner.inputs]
+        found = [multiple_of(part, is_it) for part in base.owner.inputs]
         return None if any(one is None for one in found) else sum(found)
     if isinstance(op, Mul | TrueDiv):
         parts = base.owner.inputs
         at = [i for i, part in enumerate(parts) if long_axes(part)]
         if len(at) != 1 or (isinstance(op, TrueDiv) and at != [0]):
             return None
-        factor = multiple_of(parts[at[0]], vector)
+        factor = multiple_of(parts[at[0]], is_it)
         for i, part in enumerate(parts):
             if factor is not None and i != at[0]:
                 number = as_scalar(part)
@@ -258,6 +268,14 @@ def _turned(variable: Any) -> Any:
     return inner if inner is not None and inner.type.ndim == variable.type.ndim else variable.mT
 
 
+def is_zero(variable: Any) -> bool:
+    """Whether all elements are zero."""
+    if isinstance(variable, Constant):
+        return not np.any(variable.data)
+    node = variable.owner
+    return node is not None and isinstance(node.op, Alloc) and is_zero(node.inputs[0])
+
+
 def is_triangle(variable: Any, *, lower: bool) -> bool:
     """Whether a matrix has ones in a triangle and on the diagonal, and zeros elsewhere."""
     if variable.type.ndim != 2:
@@ -277,12 +295,13 @@ def is_triangle(variable: Any, *, lower: bool) -> bool:
     return (
         down.type.broadcastable == (False, True)
         and across.type.broadcastable == (True, False)
-        and _counts_from_zero(vector_of(down))
-        and _counts_from_zero(vector_of(across))
+        and counts_from_zero(vector_of(down))
+        and counts_from_zero(vector_of(across))
     )
 
 
-def _counts_from_zero(vector: Any) -> bool:
+def counts_from_zero(vector: Any) -> bool:
+    """Whether a vector holds 0, 1, 2 and so on."""
     if isinstance(vector, Constant):
         return bool(np.array_equal(vector.data, np.arange(vector.data.size)))
     if vector.owner is None or not isinstance(vector.owner.op, ARange):

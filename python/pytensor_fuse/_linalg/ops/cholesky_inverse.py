@@ -1,0 +1,155 @@
+"""`CholeskyInverse`: the inverse of a matrix from its Cholesky factor."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from pytensor.gradient import DisconnectedType, disconnected_type
+from pytensor.graph.basic import Apply
+from pytensor.graph.op import Op
+from pytensor.tensor.basic import as_tensor_variable, tril, triu
+from pytensor.tensor.blockwise import Blockwise
+from pytensor.tensor.linalg.solvers.triangular import solve_triangular
+from pytensor.tensor.type import tensor
+
+from pytensor_fuse._linalg.ops.lapack import check_real_matrix, check_square, lapack_functions
+from pytensor_fuse._linalg.ops.triangles import clear_other_triangle, mirror_triangle
+from pytensor_fuse._pytensor.ops import shape_inference
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pytensor.graph.basic import Variable
+
+
+class CholeskyInverse(Op):
+    """The inverse of ``L L'`` from the lower triangular ``L``, or of ``U' U`` from the upper ``U``.
+
+    The other triangle of the factor is not read. A zero on its diagonal makes the result NaN, and
+    so do NaN, which is what PyTensor's Cholesky gives of a matrix that is not positive definite. A
+    negative diagonal is as good as a positive one.
+
+    Parameters
+    ----------
+    lower
+        Whether the factor is the lower one.
+    full
+        Whether the result is the inverse. If not, it is that triangle of the inverse which the
+        factor fills, and zero in the other: this saves the O(n^2) copy, of a result that is
+        symmetric anyway.
+    overwrite_a
+        Whether the result takes over the memory of the factor.
+    """
+
+    __props__ = ("lower", "full", "overwrite_a")
+    gufunc_signature = "(m,m)->(m,m)"
+
+    def __init__(self, *, lower: bool = True, full: bool = True, overwrite_a: bool = False) -> None:
+        self.lower = lower
+        self.full = full
+        self.overwrite_a = overwrite_a
+        if overwrite_a:
+            self.destroy_map = {0: [0]}
+
+    def make_node(self, *inputs: Variable[Any, Any]) -> Apply[Any]:
+        """Return the node that inverts the matrix with a factor, the only input.
+
+        Raises
+        ------
+        TypeError
+            If the factor is no matrix of float32 or float64.
+        """
+        [factor] = map(as_tensor_variable, inputs)
+        check_real_matrix(factor, "the factor")
+        return Apply(self, [factor], [tensor(shape=factor.type.shape, dtype=factor.type.dtype)])
+
+    @shape_inference
+    def infer_shape(self, node: Apply[Any], shapes: list[Any]) -> list[Any]:
+        """Return the shape of the factor."""
+        return [shapes[0]]
+
+    def inplace_on_inputs(self, allowed_inplace_inputs: list[int]) -> Op:
+        """Return the op that writes over the factor, if it may."""
+        if 0 not in allowed_inplace_inputs:
+            return self
+        return CholeskyInverse(lower=self.lower, full=self.full, overwrite_a=True)
+
+    def perform(
+        self, node: Apply[Any], inputs: Sequence[Any], output_storage: Sequence[list[Any]]
+    ) -> None:
+        """Invert with SciPy.
+
+        Raises
+        ------
+        numpy.linalg.LinAlgError
+            If the factor is not square.
+        """
+        [factor] = inputs
+        check_square(factor)
+        if factor.size == 0:
+            output_storage[0][0] = np.empty_like(factor)
+            return
+        # LAPACK knows columns. What is kept by rows is the transposed factor by columns, which
+        # belongs to the same matrix.
+        by_rows = factor.flags.c_contiguous and not factor.flags.f_contiguous
+        columns, lower = (factor.T, not self.lower) if by_rows else (factor, self.lower)
+        [potri] = lapack_functions(factor.dtype, "potri")
+        inverse, info = potri(columns, lower=lower, overwrite_c=self.overwrite_a)
+        if info != 0:
+            inverse[...] = np.nan
+        if self.full:
+            mirror_triangle(inverse, lower)
+        else:
+            clear_other_triangle(inverse, lower)
+        output_storage[0][0] = inverse.T if by_rows else inverse
+
+    def pullback(
+        self,
+        inputs: Sequence[Variable[Any, Any]],
+        outputs: Sequence[Variable[Any, Any]],
+        cotangents: Sequence[Variable[Any, Any]],
+    ) -> list[Variable[Any, Any]]:
+        """Return the cotangent of the factor.
+
+        With ``Z`` the inverse of ``A = L L'`` and ``G`` its cotangent, ``dZ = -Z dA Z`` and ``dA =
+        dL L' + L dL'``, so that ``<G, dZ> = -<Z (G + G') Z L, dL>``. As ``Z L`` is the inverse of
+        ``L'``, that is minus the transpose of what solves ``L Y = (G + G') Z``. Of the upper
+        factor, ``U = L'``, it is what solves ``U' Y = (G + G') Z`` itself. Of a result that is one
+        triangle, the cotangent of the other counts for nothing.
+        """
+        [factor], [inverse], [cotangent] = inputs, outputs, cotangents
+        if isinstance(cotangent.type, DisconnectedType):
+            return [disconnected_type()]
+        half: Any = tril if self.lower else triu
+        z: Any = inverse
+        g: Any = cotangent
+        if not self.full:
+            beyond = half(z, -1 if self.lower else 1)
+            z = z + beyond.T
+            g = half(g)
+        y = solve_triangular(
+            factor,  # type: ignore[arg-type]
+            (g + g.T) @ z,
+            lower=self.lower,
+            trans="N" if self.lower else "T",
+            b_ndim=2,
+        )
+        return [-half(y.T if self.lower else y)]
+
+
+def cholesky_inverse(factor: Any, *, lower: bool = True, full: bool = True) -> Variable[Any, Any]:
+    """Return the inverse of a matrix, or of each of a batch, from its Cholesky factor.
+
+    Parameters
+    ----------
+    factor
+        The triangular factor, or a batch of them.
+    lower
+        Whether it is the lower one.
+    full
+        Whether the inverse is wanted whole, or that triangle of it which the factor fills.
+    """
+    invert: Any = Blockwise(CholeskyInverse(lower=lower, full=full))
+    inverse: Variable[Any, Any] = invert(factor)
+    return inverse

@@ -1,0 +1,52 @@
+"""LAPACK's functions and errors, as the ops use them in Python.
+
+SciPy's linear algebra takes a quarter of a second to import, and who only makes graphs needs none
+of it: so it is imported when it is first called.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from pytensor.graph.basic import Variable
+
+# Of the dtypes that LAPACK knows, those whose gradients are those of real numbers.
+REAL_DTYPES: Final = ("float32", "float64")
+
+NOT_SQUARE: Final = "the matrix must be square"
+
+
+@cache
+def lapack_functions(dtype: np.dtype[Any], *names: str) -> tuple[Any, ...]:
+    """Return functions of LAPACK for matrices of a dtype, by their names without its letter."""
+    return tuple(import_module("scipy.linalg").get_lapack_funcs(names, dtype=dtype))
+
+
+def check_square(matrix: Any) -> None:
+    """Raise unless a matrix is square.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        Which is also a ValueError.
+    """
+    rows, columns = matrix.shape
+    if rows != columns:
+        raise np.linalg.LinAlgError(f"{NOT_SQUARE}, not {rows} x {columns}")
+
+
+def check_real_matrix(variable: Variable[Any, Any], what: str) -> None:
+    """Raise unless a variable is a matrix of real numbers of a dtype that LAPACK knows.
+
+    Raises
+    ------
+    TypeError
+    """
+    kind: Any = variable.type
+    if getattr(kind, "ndim", None) != 2 or kind.dtype not in REAL_DTYPES:
+        raise TypeError(f"{what} must be a matrix of float32 or float64, not {kind}")

@@ -1,0 +1,141 @@
+"""`LUInverse`: the inverse of a matrix from its LU factorization."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from pytensor.gradient import DisconnectedType, disconnected_type
+from pytensor.graph.basic import Apply
+from pytensor.graph.op import Op
+from pytensor.tensor.basic import as_tensor_variable, tril, triu
+from pytensor.tensor.blockwise import Blockwise
+from pytensor.tensor.linalg.solvers.triangular import solve_triangular
+from pytensor.tensor.type import tensor
+
+from pytensor_fuse._linalg.ops.lapack import check_real_matrix, check_square, lapack_functions
+from pytensor_fuse._pytensor.ops import shape_inference
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pytensor.graph.basic import Variable
+
+WRONG_PIVOTS = "the pivots are not those of an LU factorization of this matrix"
+
+
+class LUInverse(Op):
+    """The inverse of a matrix from what PyTensor's `LUFactor` gives: packed factors, and pivots.
+
+    A zero on the diagonal of the upper factor makes the result NaN, and so do NaN, which is what
+    LUFactor gives of a singular matrix: where `MatrixInverse` raises an exception, the two together
+    do not.
+
+    Parameters
+    ----------
+    overwrite_a
+        Whether the result takes over the memory of the packed factors.
+    """
+
+    __props__ = ("overwrite_a",)
+    gufunc_signature = "(m,m),(m)->(m,m)"
+
+    def __init__(self, *, overwrite_a: bool = False) -> None:
+        self.overwrite_a = overwrite_a
+        if overwrite_a:
+            self.destroy_map = {0: [0]}
+
+    def make_node(self, *inputs: Variable[Any, Any]) -> Apply[Any]:
+        """Return the node that inverts the matrix with packed factors and pivots, the inputs.
+
+        Raises
+        ------
+        TypeError
+            If the factors are no matrix of float32 or float64, or the pivots no vector of integers.
+        """
+        packed, pivots = map(as_tensor_variable, inputs)
+        check_real_matrix(packed, "the packed factors")
+        kind: Any = pivots.type
+        if kind.ndim != 1 or np.dtype(kind.dtype).kind not in "iu":
+            raise TypeError(f"the pivots must be a vector of integers, not {kind}")
+        inverse = tensor(shape=packed.type.shape, dtype=packed.type.dtype)
+        return Apply(self, [packed, pivots], [inverse])
+
+    @shape_inference
+    def infer_shape(self, node: Apply[Any], shapes: list[Any]) -> list[Any]:
+        """Return the shape of the packed factors."""
+        return [shapes[0]]
+
+    def inplace_on_inputs(self, allowed_inplace_inputs: list[int]) -> Op:
+        """Return the op that writes over the packed factors, if it may."""
+        return LUInverse(overwrite_a=True) if 0 in allowed_inplace_inputs else self
+
+    def connection_pattern(self, node: Apply[Any]) -> list[list[bool]]:
+        """Say that the result has a gradient with respect to the factors, not the pivots."""
+        return [[True], [False]]
+
+    def perform(
+        self, node: Apply[Any], inputs: Sequence[Any], output_storage: Sequence[list[Any]]
+    ) -> None:
+        """Invert with SciPy.
+
+        Raises
+        ------
+        numpy.linalg.LinAlgError
+            If the factors are not square.
+        ValueError
+            If the pivots are not as many, or name rows that there are not.
+        """
+        packed, pivots = inputs
+        check_square(packed)
+        n = len(packed)
+        # LAPACK would write wherever they say.
+        if len(pivots) != n or (n and not (pivots.min() >= 0 and pivots.max() < n)):
+            raise ValueError(WRONG_PIVOTS)
+        if n == 0:
+            output_storage[0][0] = np.empty_like(packed)
+            return
+        getri, getri_lwork = lapack_functions(packed.dtype, "getri", "getri_lwork")
+        # Without as much memory as it asks for it works column by column.
+        lwork, _ = getri_lwork(n)
+        inverse, info = getri(packed, pivots, lwork=int(lwork.real), overwrite_lu=self.overwrite_a)
+        if info != 0:
+            inverse[...] = np.nan
+        output_storage[0][0] = inverse
+
+    def pullback(
+        self,
+        inputs: Sequence[Variable[Any, Any]],
+        outputs: Sequence[Variable[Any, Any]],
+        cotangents: Sequence[Variable[Any, Any]],
+    ) -> list[Variable[Any, Any]]:
+        """Return the cotangent of the packed factors, and that the pivots have none.
+
+        With ``A = P L U``, ``Z`` its inverse and ``G`` the cotangent of that, the cotangent of
+        ``A`` is ``B = -Z' G Z'``, that of ``U`` the upper triangle of ``L' P' B``, and that of
+        ``L`` the triangle below the diagonal of ``P' B U'``. As ``P' Z'`` is the inverse of
+        ``U' L'``, both come from the solution ``W`` of ``U' W = G Z'``: they are those triangles
+        of ``-W``, and of ``-V U'`` with ``L' V = W``.
+        """
+        [packed, _], [inverse], [cotangent] = inputs, outputs, cotangents
+        if isinstance(cotangent.type, DisconnectedType):
+            return [disconnected_type(), disconnected_type()]
+        lu: Any = packed
+        z: Any = inverse
+        g: Any = cotangent
+        w = solve_triangular(lu, g @ z.T, lower=False, trans="T", b_ndim=2)
+        v = solve_triangular(lu, w, lower=True, trans="T", unit_diagonal=True, b_ndim=2)
+        return [-(triu(w) + tril(v @ triu(lu).T, -1)), disconnected_type()]
+
+
+def lu_inverse(packed: Any, pivots: Any) -> Variable[Any, Any]:
+    """Return the inverse of a matrix, or of each of a batch, from its LU factorization.
+
+    Parameters
+    ----------
+    packed, pivots
+        What `pytensor.tensor.linalg.lu_factor` returns.
+    """
+    invert: Any = Blockwise(LUInverse())
+    inverse: Variable[Any, Any] = invert(packed, pivots)
+    return inverse

@@ -1,0 +1,150 @@
+"""Numba's implementations of the ops. Imported only once Numba's dispatch is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numba.core.extending import overload
+from pytensor.link.numba.dispatch.basic import numba_njit, register_funcify_default_op_cache_key
+
+from pytensor_fuse._linalg.ops.cholesky_inverse import CholeskyInverse
+from pytensor_fuse._linalg.ops.lapack import NOT_SQUARE
+from pytensor_fuse._linalg.ops.lu_inverse import WRONG_PIVOTS, LUInverse
+from pytensor_fuse._pytensor.numba_lapack import getri, potri
+
+if TYPE_CHECKING:
+    from pytensor.graph.basic import Apply
+
+# Part of the cache keys: raise it when the code that is made changes.
+_VERSION = 1
+
+_BLOCK = 32
+
+
+@register_funcify_default_op_cache_key(CholeskyInverse)  # type: ignore[untyped-decorator]
+def _cholesky_inverse(op: CholeskyInverse, node: Apply[Any], **kwargs: Any) -> Any:
+    lower, full, overwrite = op.lower, op.full, op.overwrite_a
+
+    @numba_njit
+    def cholesky_inverse(factor: Any) -> Any:
+        return _from_cholesky(factor, lower, full, overwrite)
+
+    return cholesky_inverse, _VERSION
+
+
+@register_funcify_default_op_cache_key(LUInverse)  # type: ignore[untyped-decorator]
+def _lu_inverse(op: LUInverse, node: Apply[Any], **kwargs: Any) -> Any:
+    overwrite = op.overwrite_a
+
+    @numba_njit
+    def lu_inverse(packed: Any, pivots: Any) -> Any:
+        return _from_lu(packed, pivots, overwrite)
+
+    return lu_inverse, _VERSION
+
+
+def _compiled_only(*arguments: Any) -> Any:
+    raise NotImplementedError("Numba compiles calls of it, Python makes none")
+
+
+def _from_cholesky(factor: Any, lower: bool, full: bool, overwrite: bool) -> Any:
+    return _compiled_only()
+
+
+def _from_columns(columns: Any, lower: bool, full: bool, overwrite: bool) -> Any:
+    return _compiled_only()
+
+
+def _from_lu(packed: Any, pivots: Any, overwrite: bool) -> Any:
+    return _compiled_only()
+
+
+@overload(_from_cholesky)
+def _from_cholesky_of_layout(factor: Any, lower: Any, full: Any, overwrite: Any) -> Any:
+    # What is kept by rows is the transposed factor by columns, which belongs to the same matrix.
+    def by_rows(factor: Any, lower: Any, full: Any, overwrite: Any) -> Any:
+        return _from_columns(factor.T, not lower, full, overwrite).T
+
+    def by_columns(factor: Any, lower: Any, full: Any, overwrite: Any) -> Any:
+        return _from_columns(factor, lower, full, overwrite)
+
+    def seen_when_run(factor: Any, lower: Any, full: Any, overwrite: Any) -> Any:
+        if factor.flags.c_contiguous:
+            return _from_columns(factor.T, not lower, full, overwrite).T
+        return _from_columns(factor, lower, full, overwrite)
+
+    return {"C": by_rows, "F": by_columns}.get(factor.layout, seen_when_run)
+
+
+@overload(_from_columns)
+def _from_columns_of_dtype(columns: Any, lower: Any, full: Any, overwrite: Any) -> Any:
+    invert = potri(columns.dtype)
+    # Numba's type of an array that must not be written has no place for one that may.
+    mutable = columns.mutable
+
+    def from_columns(columns: Any, lower: Any, full: Any, overwrite: Any) -> Any:
+        n = columns.shape[0]
+        if columns.shape[1] != n:
+            raise np.linalg.LinAlgError(NOT_SQUARE)
+        if mutable and overwrite and columns.flags.f_contiguous:
+            inverse = columns
+        else:
+            inverse = np.empty((n, n), columns.dtype).T
+            for j in range(n):
+                for i in range(j if lower else 0, n if lower else j + 1):
+                    inverse[i, j] = columns[i, j]
+        if n == 0:
+            return inverse
+        if invert(np.int32(ord("L") if lower else ord("U")), inverse) != 0:
+            inverse[:, :] = np.nan
+        if full:
+            _mirror_lower(inverse if lower else inverse.T)
+        else:
+            for j in range(n):
+                for i in range(0 if lower else j + 1, j if lower else n):
+                    inverse[i, j] = 0
+        return inverse
+
+    return from_columns
+
+
+@overload(_from_lu)
+def _from_lu_of_dtype(packed: Any, pivots: Any, overwrite: Any) -> Any:
+    invert = getri(packed.dtype)
+    mutable = packed.mutable
+
+    def from_lu(packed: Any, pivots: Any, overwrite: Any) -> Any:
+        n = packed.shape[0]
+        if packed.shape[1] != n:
+            raise np.linalg.LinAlgError(NOT_SQUARE)
+        if pivots.size != n:
+            raise ValueError(WRONG_PIVOTS)
+        from_one = np.empty(n, np.int32)
+        for i in range(n):
+            # LAPACK would write wherever they say.
+            if not 0 <= pivots[i] < n:
+                raise ValueError(WRONG_PIVOTS)
+            from_one[i] = pivots[i] + 1
+        if mutable and overwrite and packed.flags.f_contiguous:
+            inverse = packed
+        else:
+            inverse = np.empty((n, n), packed.dtype).T
+            for j in range(n):
+                for i in range(n):
+                    inverse[i, j] = packed[i, j]
+        if n != 0 and invert(inverse, from_one) != 0:
+            inverse[:, :] = np.nan
+        return inverse
+
+    return from_lu
+
+
+@numba_njit
+def _mirror_lower(a: Any) -> None:
+    n = a.shape[0]
+    for first in range(0, n, _BLOCK):
+        for second in range(first, n, _BLOCK):
+            for j in range(first, min(first + _BLOCK, n)):
+                for i in range(max(j + 1, second), min(second + _BLOCK, n)):
+                    a[j, i] = a[i, j]

@@ -1,0 +1,35 @@
+"""Filling one triangle of a square array, in place: from the other, or with zeros.
+
+Block by block: a transposed copy of whole rows touches as many lines of the cache as it copies
+numbers, and the triangles of the whole would be arrays as large as it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+_BLOCK = 64
+
+
+def mirror_triangle(matrix: Any, lower: bool) -> None:
+    """Copy the lower triangle of a square array over the upper one, or the upper over the lower."""
+    source = matrix if lower else matrix.T
+    n = len(source)
+    for start in range(0, n, _BLOCK):
+        stop = min(start + _BLOCK, n)
+        block = source[start:stop, start:stop]
+        block[...] = np.tril(block) + np.tril(block, -1).T
+        source[start:stop, stop:] = source[stop:, start:stop].T
+
+
+def clear_other_triangle(matrix: Any, lower: bool) -> None:
+    """Keep the lower triangle of a square array, or the upper one, and zero what is beyond."""
+    kept = matrix if lower else matrix.T
+    n = len(kept)
+    for start in range(0, n, _BLOCK):
+        stop = min(start + _BLOCK, n)
+        block = kept[start:stop, start:stop]
+        block[...] = np.tril(block)
+        kept[start:stop, stop:] = 0

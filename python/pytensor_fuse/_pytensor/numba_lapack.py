@@ -1,0 +1,90 @@
+"""LAPACK's functions in Numba, called as PyTensor calls them: by their addresses in SciPy.
+
+The address is asked for when a function first runs, not when it is compiled, so that Numba can
+store what it compiles. Imported only once Numba's dispatch is.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+from numba.core import types
+from numba.np.linalg import ensure_lapack, get_blas_kind
+from pytensor.link.numba import cache
+from pytensor.link.numba.dispatch.basic import numba_njit
+from pytensor.link.numba.dispatch.linalg import _LAPACK
+
+# To these Numba hands its typing context, which those who call them do not.
+_cached_function: Any = cache._call_cached_ptr
+_pointer_to: Any = _LAPACK.val_to_int_ptr
+_value_at: Any = _LAPACK.int_ptr_to_val
+_address_of: Any = _LAPACK.get_lapack_ptr
+
+_INT = types.CPointer(types.int32)
+
+
+def potri(dtype: Any) -> Any:
+    """Return the compiled ``potri(uplo, a)`` for matrices of a Numba dtype.
+
+    It works in place on an array whose columns follow each other, of at least one element; ``uplo``
+    is the code of the letter. It returns what LAPACK says: 0, or where the diagonal is zero.
+    """
+    real = types.CPointer(dtype)
+    address, kind, name = _function("potri", dtype, _INT, _INT, real, _INT, _INT)
+
+    @numba_njit
+    def call(uplo: Any, a: Any) -> Any:
+        function = _cached_function(
+            get_ptr_func=address, func_type_ref=kind, unique_func_name_lit=name
+        )
+        n = _pointer_to(np.int32(a.shape[0]))
+        info = _pointer_to(0)
+        function(_pointer_to(uplo), n, a.ctypes, n, info)
+        return _value_at(info)
+
+    return call
+
+
+def getri(dtype: Any) -> Any:
+    """Return the compiled ``getri(a, pivots)`` for matrices of a Numba dtype.
+
+    It works in place on an array whose columns follow each other, of at least one element; the
+    pivots are 32-bit integers from 1. It returns what LAPACK says: 0, or where the diagonal is
+    zero.
+    """
+    real = types.CPointer(dtype)
+    address, kind, name = _function("getri", dtype, _INT, real, _INT, _INT, real, _INT, _INT)
+
+    @numba_njit
+    def call(a: Any, pivots: Any) -> Any:
+        function = _cached_function(
+            get_ptr_func=address, func_type_ref=kind, unique_func_name_lit=name
+        )
+        n = _pointer_to(np.int32(a.shape[0]))
+        info = _pointer_to(0)
+        # Asked with -1 it says how much memory it wants.
+        asked = np.empty(1, a.dtype)
+        ask = _pointer_to(-1)
+        function(n, a.ctypes, n, pivots.ctypes, asked.ctypes, ask, info)
+        work = np.empty(int(asked[0]), a.dtype)
+        size = _pointer_to(np.int32(work.size))
+        function(n, a.ctypes, n, pivots.ctypes, work.ctypes, size, info)
+        return _value_at(info)
+
+    return call
+
+
+def _function(name: str, dtype: Any, *arguments: Any) -> tuple[Any, Any, str]:
+    """Return what asks for a function's address, its Numba type, and a name that it has alone."""
+    ensure_lapack()
+
+    @numba_njit
+    def address() -> Any:
+        with numba.objmode(ptr=types.intp):
+            ptr = _address_of(dtype, name)
+        return ptr  # noqa: RET504 - nothing can be returned from within the block
+
+    kind = types.FunctionType(types.void(*arguments))
+    return address, kind, f"scipy.lapack.{get_blas_kind(dtype)}{name}"
