@@ -39,6 +39,8 @@ def what_is_replaced():
         found.add("merging")
     if "join_buffer_elimination" in optdb:
         found.add("joins")
+    if "linalg_cholesky_gradient" in optdb:
+        found.add("linalg")
     if pt.constant(0.0).signature() != pt.constant(-0.0).signature():
         found.add("exact_constants")
     return found
@@ -141,7 +143,7 @@ def state(_):
     return sorted(name for name, feature in pytensor_fuse.status().items() if feature.is_on)
 
 if __name__ == "__main__":
-    pytensor_fuse.enable(joins=False, exact_constants=False)
+    pytensor_fuse.enable(joins=False, linalg=False, exact_constants=False)
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         print(pool.map(state, [None]))
 """

@@ -1,7 +1,7 @@
 """The gradient of a Cholesky factorization in closed form, where what it serves allows that.
 
-With ``A = L L'`` and ``E`` the gradient by ``L``, PyTensor computes ``S = L^-T P L^-1``, where ``P``
-is the lower triangle of ``L' E`` with half the diagonal, and returns the lower triangle of
+With ``A = L L'`` and ``E`` the gradient by ``L``, PyTensor computes ``S = L^-T P L^-1``, where
+``P`` is the lower triangle of ``L' E`` with half the diagonal, and returns the lower triangle of
 ``S + S'`` less the diagonal of ``S``. That is a product and two solves with ``n`` columns.
 
 Only ``G = S + S' = L^-T C L^-1`` counts, with ``C = P + P'``. As ``L'`` is upper triangular, the
@@ -22,8 +22,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytensor.tensor as pt
-from pytensor.graph.rewriting.basic import copy_stack_trace, node_rewriter
-from pytensor.scalar.basic import Add, Mul, Neg, Reciprocal, Sub, TrueDiv
+from pytensor.graph.rewriting.basic import copy_stack_trace
+from pytensor.scalar.basic import Add, Mul, Reciprocal, Sub, TrueDiv
 from pytensor.tensor.basic import AllocDiag, ExtractDiag
 from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.linalg.decomposition.cholesky import Cholesky
@@ -34,15 +34,14 @@ from pytensor.tensor.subtensor import AdvancedIncSubtensor, IncSubtensor
 
 from pytensor_fuse._linalg.matrices import (
     as_scalar,
-    counts_from_zero,
     core_of,
+    counts_from_zero,
     is_real_matrix,
     is_transpose,
     is_triangle,
     is_zero,
     long_axes,
     multiple_of,
-    outer_product,
     same,
     scalar_op,
     transpose_of,
@@ -53,11 +52,9 @@ from pytensor_fuse._linalg.matrices import (
 if TYPE_CHECKING:
     from pytensor.graph.basic import Apply
     from pytensor.graph.fg import FunctionGraph
-    from pytensor.tensor.variable import TensorVariable
 
 
-@node_rewriter([Blockwise])
-def cholesky_gradient(fgraph: FunctionGraph, node: Apply[Any]) -> list[TensorVariable] | None:
+def cholesky_gradient(fgraph: FunctionGraph, node: Apply[Any]) -> list[Any] | None:
     """Replace ``S = L^-T P L^-1``, of which only ``S + S'`` is used, by half of ``S + S'``."""
     factor = _solved_with(node)
     if factor is None or not is_real_matrix(factor):
@@ -288,7 +285,8 @@ class _Terms:
                 multiple = multiple * as_scalar(part)
         # The rank of `known` may be that of a stack of one vector.
         vector = known.dimshuffle([i for i, s in enumerate(known.type.broadcastable) if not s])
-        back = Blockwise(SolveTriangular(lower=False, b_ndim=1))(self._factor.mT, vector)
+        solve: Any = Blockwise(SolveTriangular(lower=False, b_ndim=1))
+        back = solve(self._factor.mT, vector)
         self._found.append(multiple * back[:, None] * back[None, :])
         return True
 

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pytensor.graph.rewriting.basic import copy_stack_trace, node_rewriter
+from pytensor.graph.rewriting.basic import copy_stack_trace
 from pytensor.tensor.basic import ExtractDiag
-from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.linalg.solvers.core import SolveBase
 from pytensor.tensor.math import Dot
 
@@ -20,9 +19,8 @@ from pytensor_fuse._linalg.matrices import core_of, is_real_matrix, outer_produc
 if TYPE_CHECKING:
     from pytensor.graph.basic import Apply
     from pytensor.graph.fg import FunctionGraph
-    from pytensor.tensor.variable import TensorVariable
 
-    Replacements = list[TensorVariable] | None
+    Replacements = list[Any] | None
 
 
 def _is_solve(node: Apply[Any]) -> bool:
@@ -30,7 +28,6 @@ def _is_solve(node: Apply[Any]) -> bool:
     return type(core).__name__ in SOLVE_PASSES and isinstance(core, SolveBase) and core.b_ndim == 2
 
 
-@node_rewriter([Blockwise])
 def solve_of_outer_product(fgraph: FunctionGraph, node: Apply[Any]) -> Replacements:
     """Solve with the column of ``u v'`` alone: ``(A^-1 u) v'``."""
     if not _is_solve(node):
@@ -48,7 +45,6 @@ def solve_of_outer_product(fgraph: FunctionGraph, node: Apply[Any]) -> Replaceme
     return _replaced(node, node.op(matrix, found.column) * found.row)
 
 
-@node_rewriter([Blockwise])
 def solve_of_thin_product(fgraph: FunctionGraph, node: Apply[Any]) -> Replacements:
     """Solve with the thin factor of ``U V'``: ``(A^-1 U) V'``."""
     if not _is_solve(node):
@@ -73,7 +69,6 @@ def solve_of_thin_product(fgraph: FunctionGraph, node: Apply[Any]) -> Replacemen
     return _replaced(node, right.owner.op(node.op(matrix, thin), other))
 
 
-@node_rewriter([Dot, Blockwise])
 def product_with_outer_product(fgraph: FunctionGraph, node: Apply[Any]) -> Replacements:
     """Multiply by the column or the row alone: ``(A u) v'``, ``u (v' B)``."""
     if not isinstance(core_of(node), Dot):
@@ -96,10 +91,11 @@ def product_with_outer_product(fgraph: FunctionGraph, node: Apply[Any]) -> Repla
     return None
 
 
-@node_rewriter([ExtractDiag])
 def diagonal_of_product(fgraph: FunctionGraph, node: Apply[Any]) -> Replacements:
     """Compute only the diagonal: that of ``A B`` is the sums of the rows of ``A * B'``."""
-    op = node.op
+    op = core_of(node)
+    if not isinstance(op, ExtractDiag):
+        return None
     [product] = node.inputs
     if op.offset != 0 or {op.axis1, op.axis2} != {0, 1} or not is_real_matrix(product):
         return None
@@ -117,7 +113,7 @@ def diagonal_of_product(fgraph: FunctionGraph, node: Apply[Any]) -> Replacements
     return _replaced(node, (left * turned).sum(axis=1))
 
 
-def _replaced(node: Apply[Any], new: TensorVariable) -> Replacements:
+def _replaced(node: Apply[Any], new: Any) -> Replacements:
     [old] = node.outputs
     if new.type.dtype != old.type.dtype:
         new = new.astype(old.type.dtype)

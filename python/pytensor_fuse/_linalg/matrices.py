@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pytensor.graph.basic import Apply
-    from pytensor.tensor.variable import TensorVariable
 
 # How deep equal terms are compared: duplicates that no merging has met yet are shallow.
 _DEPTH = 4
@@ -237,7 +236,7 @@ def outer_product(variable: Any) -> Outer | None:
     return None
 
 
-def _product(factors: list[TensorVariable]) -> Outer | None:
+def _product(factors: list[Any]) -> Outer | None:
     columns: list[Any] = []
     rows: list[Any] = []
     for factor in factors:

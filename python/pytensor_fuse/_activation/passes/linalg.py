@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from pytensor.graph.rewriting.basic import GraphRewriter, in2out
+from pytensor.graph.rewriting.basic import GraphRewriter, in2out, node_rewriter
+from pytensor.tensor.basic import ExtractDiag
 from pytensor.tensor.blockwise import Blockwise
+from pytensor.tensor.math import Dot
 
 from pytensor_fuse._activation.withdrawal import load
 from pytensor_fuse._pytensor.databases import Entry, ListedRewriters
@@ -13,6 +15,9 @@ from pytensor_fuse._pytensor.patches import SwitchedClass
 
 if TYPE_CHECKING:
     from pytensor.graph.fg import FunctionGraph
+
+# The ops that rules ask about.
+_TRACKED: Final = (Blockwise, Dot, ExtractDiag)
 
 _SOLVES: Final = frozenset({"SolveTriangular", "CholeskySolve", "Solve"})
 
@@ -50,7 +55,8 @@ class LinalgRule(RuleKept):
             module = load("linalg", self.module)
             if module is None:
                 return None
-            self._pass = in2out(getattr(module, self.rule), name=self.name)
+            rule: Any = node_rewriter(_TRACKED)(getattr(module, self.rule))
+            self._pass = in2out(rule, name=self.name)
         return self._pass.apply(fgraph)
 
 
@@ -68,13 +74,27 @@ _RULES: Final = (
     (1.554, RuleKept("low_rank", "diagonal_of_product", frozenset({"ExtractDiag"}))),
 )
 
+# These make ops of this package. The targets that do not know them are those that do not work in
+# place either, and say so by a tag.
+_RULES_WITH_OPS: Final = (
+    (1.555, RuleKept("inverses", "inverse_from_cholesky", frozenset({"CholeskySolve"}))),
+    (1.556, RuleKept("inverses", "inverse_of_factorized_matrix", frozenset({"MatrixInverse"}))),
+)
+
 
 def listed_rules() -> ListedRewriters:
     """Return the patch that registers the rules."""
     tags = ("RuleKept", "fast_run", "linalg")
-    return ListedRewriters([Entry(rule, position, tags) for position, rule in _RULES])
+    return ListedRewriters(
+        [
+            *(Entry(rule, position, tags) for position, rule in _RULES),
+            *(Entry(rule, position, (*tags, "inplace")) for position, rule in _RULES_WITH_OPS),
+        ]
+    )
 
 
 def switched_rules() -> SwitchedClass:
     """Return the patch by which those follow who got the rules from a query."""
-    return SwitchedClass(lambda: [rule for _, rule in _RULES], {RuleKept: LinalgRule})
+    return SwitchedClass(
+        lambda: [rule for _, rule in (*_RULES, *_RULES_WITH_OPS)], {RuleKept: LinalgRule}
+    )

@@ -25,6 +25,8 @@ from pytensor.tensor.math import Dot
 from pytensor.tensor.random.basic import MvNormalRV
 
 from pytensor_fuse._audit.context.values import is_pytensors, passes
+from pytensor_fuse._linalg.ops.cholesky_inverse import CholeskyInverse
+from pytensor_fuse._linalg.ops.lu_inverse import LUInverse
 
 if TYPE_CHECKING:
     from pytensor.graph.basic import Apply
@@ -73,6 +75,7 @@ _KINDS: dict[type[Op], MatrixKind | None] = {
     Eig: MatrixKind(0, "eigenvalue"),
     Schur: MatrixKind(0, "Schur"),
     **dict.fromkeys((Expm, QZ, TRSYL, TensorInv, TensorSolve, *TRIANGULAR), _OTHER),
+    **dict.fromkeys((CholeskyInverse, LUInverse), _OTHER),
     **dict.fromkeys(PRODUCTS, PRODUCT),
     **dict.fromkeys((Eigh, Eigvalsh, MatrixPinv, MvNormalRV, Solve), None),
 }

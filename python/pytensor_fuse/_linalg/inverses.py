@@ -1,0 +1,130 @@
+"""Inverses that are needed entry by entry come from a factorization that is there anyway.
+
+The gradient of a log-determinant is an inverse. PyTensor computes it anew, with ``2 n^3``
+operations, beside the factorization that serves the determinant and the solves. From a Cholesky
+factor it takes ``2/3 n^3`` (LAPACK's potri), from an LU factorization ``4/3 n^3`` (getri).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from pytensor.graph.basic import Constant
+from pytensor.graph.rewriting.basic import copy_stack_trace
+from pytensor.tensor.basic import Eye
+from pytensor.tensor.linalg.decomposition.cholesky import Cholesky
+from pytensor.tensor.linalg.decomposition.lu import LUFactor, lu_factor
+from pytensor.tensor.linalg.inverse import MatrixInverse
+from pytensor.tensor.linalg.solvers.general import Solve, lu_solve
+from pytensor.tensor.linalg.solvers.psd import CholeskySolve
+from pytensor.tensor.linalg.summary import Det, SLogDet
+
+from pytensor_fuse._linalg.matrices import core_of, is_real_matrix, transpose_of
+from pytensor_fuse._linalg.ops.cholesky_inverse import cholesky_inverse
+from pytensor_fuse._linalg.ops.lu_inverse import lu_inverse
+from pytensor_fuse._pytensor.assumptions import is_known_positive_definite
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pytensor.graph.basic import Apply
+    from pytensor.graph.fg import FunctionGraph
+
+
+def inverse_from_cholesky(fgraph: FunctionGraph, node: Apply[Any]) -> list[Any] | None:
+    """Replace a solve of ``L L' X = I`` by the inverse from ``L``."""
+    core = core_of(node)
+    if type(core) is not CholeskySolve or core.b_ndim != 2:
+        return None
+    factor, right = node.inputs
+    if not (is_real_matrix(factor) and _is_identity(right)):
+        return None
+    if factor.type.dtype != node.outputs[0].type.dtype:
+        return None
+    return _replaced(node, cholesky_inverse(factor, lower=core.lower))
+
+
+def inverse_of_factorized_matrix(
+    fgraph: FunctionGraph, node: Apply[Any]
+) -> list[Any] | dict[Any, Any] | None:
+    """Replace an inverse by that from a factorization of the same matrix.
+
+    The factorization is the Cholesky factorization that the graph has, of a matrix that is known to
+    be positive definite. Else it is an LU factorization, which the graph has or which then serves
+    determinants and solves with that matrix, too.
+    """
+    if type(core_of(node)) is not MatrixInverse:
+        return None
+    [matrix] = node.inputs
+    [old] = node.outputs
+    if not is_real_matrix(matrix) or matrix.type.dtype != old.type.dtype:
+        return None
+    inner = transpose_of(matrix)
+    is_turned = inner is not None and inner.type.ndim == 2
+    if is_turned:
+        matrix = inner
+    work = list(_work_on(fgraph, matrix))
+    factors = [one for one, turned in work if type(core_of(one)) is Cholesky and not turned]
+    if factors:
+        if not is_known_positive_definite(fgraph, matrix):
+            return None
+        lower: bool = core_of(factors[0]).lower
+        return _replaced(node, cholesky_inverse(factors[0].outputs[0], lower=lower))
+    if not any(_is_served_by_lu(one) for one, _ in work):
+        return None
+    packed, pivots = lu_factor(matrix)
+    solve: Any = lu_solve
+    inverse: Any = lu_inverse(packed, pivots)
+    replacements = {old: inverse.mT if is_turned else inverse}
+    for one, turned in work:
+        core = core_of(one)
+        if type(core) is Solve and _is_served_by_lu(one):
+            solved = solve((packed, pivots), one.inputs[1], trans=turned, b_ndim=core.b_ndim)
+            replacements[one.outputs[0]] = solved
+    for before, after in replacements.items():
+        if after.type.dtype != before.type.dtype:
+            return None
+        copy_stack_trace(before, after)
+    return replacements
+
+
+def _work_on(fgraph: FunctionGraph, matrix: Any) -> Iterator[tuple[Apply[Any], bool]]:
+    """Find the nodes whose first input is a matrix, or its transpose, and whether it is that."""
+    for client, at in fgraph.clients[matrix]:
+        if not client.outputs:
+            continue
+        turned = client.outputs[0]
+        if transpose_of(turned) is matrix and turned.type.ndim == 2:
+            for other, place in fgraph.clients[turned]:
+                if place == 0 and other.outputs:
+                    yield other, True
+        elif at == 0:
+            yield client, False
+
+
+def _is_served_by_lu(node: Apply[Any]) -> bool:
+    core = core_of(node)
+    if type(core) is Solve:
+        is_single = node.inputs[1].type.ndim == core.b_ndim
+        return is_single and core.assume_a == "gen" and node.inputs[1] is not node.inputs[0]
+    return type(core) in (Det, SLogDet, LUFactor)
+
+
+def _is_identity(variable: Any) -> bool:
+    if isinstance(variable, Constant):
+        data = variable.data
+        return data.ndim == 2 and np.array_equal(data, np.eye(*data.shape))
+    node = variable.owner
+    if node is None or not isinstance(node.op, Eye):
+        return False
+    rows, columns, offset = node.inputs
+    is_square = rows is columns or (
+        isinstance(rows, Constant) and isinstance(columns, Constant) and rows.equals(columns)
+    )
+    return is_square and isinstance(offset, Constant) and int(offset.data) == 0
+
+
+def _replaced(node: Apply[Any], new: Any) -> list[Any]:
+    copy_stack_trace(node.outputs[0], new)
+    return [new]

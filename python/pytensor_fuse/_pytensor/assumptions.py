@@ -1,0 +1,23 @@
+"""What PyTensor knows of matrices by its assumptions, in the versions that have these."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pytensor.graph.fg import FunctionGraph
+
+
+def is_known_positive_definite(fgraph: FunctionGraph, matrix: Any) -> bool:
+    """Whether PyTensor takes a matrix to be positive definite.
+
+    It does so where a user has said it, and where it follows. Products ``X X'`` count, which are
+    semidefinite for sure, and definite only if the rows of ``X`` are independent.
+    """
+    try:
+        assumptions: Any = import_module("pytensor.assumptions")
+        key, check = assumptions.POSITIVE_DEFINITE, assumptions.check_assumption
+    except (ImportError, AttributeError):
+        return False
+    return bool(check(fgraph, matrix, key))

@@ -1,0 +1,148 @@
+"""Inverses come from factorizations that are there."""
+
+import numpy as np
+import pytensor
+import pytensor.tensor as pt
+import pytest
+from pytensor.assumptions import assume
+from pytensor.graph.replace import clone_replace
+from pytensor.tensor.linalg import cholesky, det, inv, slogdet, solve
+
+from support.linalg import PYTHON, check, compile_both, positive_definite
+
+N = 6
+A = pt.dmatrix("A")
+Y = pt.dvector("y")
+RNG = np.random.default_rng(11)
+VALUES = [positive_definite(N), RNG.normal(size=N)]
+GENERAL = [RNG.normal(size=(N, N)), RNG.normal(size=N)]
+KNOWN = assume(A, positive_definite=True)
+
+
+def with_gradient(cost):
+    return [cost, *pytensor.grad(cost, [A, Y], disconnected_inputs="ignore")]
+
+
+def density(matrix, quadratic):
+    return -0.5 * (quadratic + slogdet(matrix)[1])
+
+
+@pytest.mark.parametrize(
+    "quadratic",
+    [
+        Y @ inv(A) @ Y,
+        Y @ solve(A, Y),
+        Y @ solve(A.T, Y),
+        inv(A).T @ Y @ Y + Y @ solve(A, Y),
+    ],
+)
+@pytest.mark.parametrize("values", [VALUES, GENERAL], ids=["symmetric", "general"])
+def test_one_lu_factorization(quadratic, values):
+    ours, stock = check([A, Y], with_gradient(density(A, quadratic)), values)
+    assert ours == {"LUFactor": 1, "LUInverse": 1}
+    assert stock["MatrixInverse"] == 1
+
+
+@pytest.mark.parametrize(
+    "quadratic", [Y @ inv(KNOWN) @ Y, Y @ solve(KNOWN, Y), Y @ solve(A, Y, assume_a="pos")]
+)
+def test_one_cholesky_factorization(quadratic):
+    ours, stock = check([A, Y], with_gradient(density(KNOWN, quadratic)), VALUES)
+    assert ours == {"Cholesky": 1, "CholeskyInverse": 1}
+    assert stock["MatrixInverse"] == 1
+
+
+def test_determinant_and_inverse():
+    for outputs in [det(A), inv(A)], [slogdet(A)[1], inv(A).T], [det(A), inv(A.T)]:
+        ours, _ = check([A], outputs, GENERAL[:1])
+        assert ours == {"LUFactor": 1, "LUInverse": 1}
+
+
+@pytest.mark.parametrize(
+    "outputs",
+    [
+        [inv(A)],
+        [inv(A), pt.exp(A)],
+        [inv(A), det(A + 1)],
+        # It is not known that the one who wrote this knows of both that they fit.
+        [inv(A), cholesky(A)],
+    ],
+)
+def test_inverse_that_stays(outputs):
+    ours, stock = check([A], outputs, VALUES[:1])
+    assert ours == stock
+    assert ours["MatrixInverse"] == 1
+
+
+def test_factor_of_another_triangle():
+    """A matrix that is not symmetric has a Cholesky factor, which is not its own."""
+    lopsided = VALUES[0] + np.triu(np.ones((N, N)), 1)
+    check([A], [inv(A), cholesky(A)], [lopsided])
+    check([A], [inv(A), cholesky(A), det(A.T) + 0 * A.sum()], VALUES[:1])
+
+
+def test_solve_against_the_identity():
+    identity = pt.eye(A.shape[0])
+    ours, _ = check([A], [pt.linalg.cho_solve((cholesky(A), True), identity)], VALUES[:1])
+    assert ours == {"Cholesky": 1, "CholeskyInverse": 1}
+    ours, _ = check(
+        [A], [pt.linalg.cho_solve((cholesky(A, lower=False), False), np.eye(N))], VALUES[:1]
+    )
+    assert ours == {"Cholesky": 1, "CholeskyInverse": 1}
+    shifted = pt.eye(A.shape[0], A.shape[0], k=1)
+    ours, stock = check([A], [pt.linalg.cho_solve((cholesky(A), True), shifted)], VALUES[:1])
+    assert ours == stock
+
+
+def test_targets_that_do_not_know_the_ops():
+    """JAX and others do not work in place, and exclude by that tag what they cannot do."""
+    outputs = with_gradient(density(KNOWN, Y @ solve(KNOWN, Y)))
+    ours, stock = check([A, Y], outputs, VALUES, mode=PYTHON.excluding("inplace"))
+    assert ours == stock
+
+
+def test_each_rule_can_be_excluded():
+    outputs = with_gradient(density(A, Y @ inv(A) @ Y))
+    mode = PYTHON.excluding("linalg_inverse_of_factorized_matrix")
+    ours, _ = check([A, Y], outputs, VALUES, mode=mode)
+    assert ours == {"LUFactor": 1, "MatrixInverse": 1}
+    ours, stock = check([A, Y], outputs, VALUES, mode=PYTHON.excluding("linalg"))
+    assert ours == stock
+
+
+def test_against_differences():
+    y = pt.constant(VALUES[1])
+
+    def cost(square):
+        return clone_replace(density(A, Y @ inv(A) @ Y), {A: square, Y: y})
+
+    pytensor.gradient.verify_grad(cost, [GENERAL[0]], rng=np.random.default_rng(0), mode=PYTHON)
+
+
+def test_batches_stay():
+    stack = pt.dtensor3("stack")
+    values = [np.stack([GENERAL[0], VALUES[0]])]
+    ours, stock = check([stack], [inv(stack), det(stack)], values)
+    assert ours == stock
+
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_small_sizes(n):
+    values = [positive_definite(n), np.ones(n)]
+    check([A, Y], with_gradient(density(A, Y @ inv(A) @ Y)), values)
+    check([A, Y], with_gradient(density(KNOWN, Y @ inv(KNOWN) @ Y)), values)
+
+
+def test_matrix_that_is_not_positive_definite():
+    outputs = with_gradient(density(KNOWN, Y @ solve(KNOWN, Y)))
+    ours, _ = compile_both([A, Y], outputs)
+    value, by_matrix, _ = ours(np.diag([1.0, -1, 1]), np.ones(3))
+    assert np.isnan(value)
+    assert np.isnan(by_matrix).all()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex128"])
+def test_other_kinds_of_numbers(dtype):
+    a = pt.matrix("a", dtype=dtype)
+    ours, stock = check([a], [inv(a), det(a)], [GENERAL[0].astype(dtype)], rtol=1e-4)
+    assert (ours == stock) == (dtype == "complex128")
