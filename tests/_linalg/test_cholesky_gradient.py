@@ -1,7 +1,6 @@
 """The gradient of a Cholesky factorization in closed form."""
 
 import numpy as np
-import pymc as pm
 import pytensor
 import pytensor.tensor as pt
 import pytest
@@ -27,10 +26,6 @@ def whitened(vector):
     return solve_triangular(L, vector, lower=True)
 
 
-def normal(**covariance):
-    return pm.logp(pm.MvNormal.dist(mu=pt.zeros(A.shape[0]), **covariance), Y)
-
-
 CLOSED = {
     "log determinant": log_det(L),
     "multiple of it": C * log_det(L),
@@ -41,8 +36,6 @@ CLOSED = {
     "solved twice": -0.5 * Y @ cho_solve((L, True), Y) - log_det(L),
     "of two vectors": Z @ cho_solve((L, True), Y),
     "function of it": pt.exp(-0.5 * (whitened(Y) ** 2).sum()) / (1 + log_det(L) ** 2),
-    "MvNormal, cov": normal(cov=A),
-    "MvNormal, chol": normal(chol=L),
     "product with itself": (pt.sin(L @ L.T) * A).sum() + log_det(L),
 }
 
@@ -73,10 +66,10 @@ def test_closed_form(name):
 def test_what_has_no_closed_form_stays(name):
     cost = OPEN[name]
     ours, stock = check([A, Y, Z, C], [cost, *pytensor.grad(cost, [A])], VALUES)
-    assert ours == stock
+    assert ours["SolveTriangular"] == stock["SolveTriangular"] > 0
 
 
-@pytest.mark.parametrize("name", ["density", "two quadratic forms", "MvNormal, chol"])
+@pytest.mark.parametrize("name", ["density", "two quadratic forms"])
 def test_known_shapes(name):
     a, y, z = pt.dmatrix("a", shape=(N, N)), pt.dvector("y", shape=(N,)), pt.dvector(shape=(N,))
     cost = clone_replace(CLOSED[name], {A: a, Y: y, Z: z})
@@ -84,7 +77,7 @@ def test_known_shapes(name):
     assert "SolveTriangular" not in ours
 
 
-@pytest.mark.parametrize("name", ["density", "solved twice", "MvNormal, chol"])
+@pytest.mark.parametrize("name", ["density", "solved twice"])
 def test_against_differences(name):
     known = {Y: pt.constant(VALUES[1]), Z: pt.constant(VALUES[2]), C: pt.constant(VALUES[3])}
 
@@ -123,14 +116,10 @@ def test_upper_factor():
     check([A, Y, Z, C], [cost, *pytensor.grad(cost, [A])], VALUES)
 
 
-@pytest.mark.parametrize("name", ["density", "MvNormal, cov"])
-def test_matrix_that_is_not_positive_definite(name):
-    cost = CLOSED[name]
-    if name.startswith("Mv"):
-        cost = cost.owner.inputs[0]
-    ours, stock = compile_both([A, Y, Z, C], pytensor.grad(cost, [A]))
+def test_matrix_that_is_not_positive_definite():
+    ours, stock = compile_both([A, Y, Z, C], pytensor.grad(CLOSED["density"], [A]))
     values = [np.diag([1.0, -1, 1, 1, 1, 1]), *VALUES[1:]]
-    assert np.isnan(np.tril(ours(*values)[0])).any() == np.isnan(np.tril(stock(*values)[0])).any()
+    assert np.isnan(np.tril(stock(*values)[0])[0, 0])
     np.testing.assert_array_equal(np.isnan(ours(*values)[0]), np.isnan(stock(*values)[0]))
 
 

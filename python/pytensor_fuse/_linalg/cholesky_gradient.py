@@ -194,7 +194,8 @@ class _Terms:
         if node is None or term.type.ndim != 2:
             return False
         if isinstance(core_of(node), Dot):
-            return self._take_congruent(term)
+            factors = _factors([term])
+            return self._take_outer(factors) if factors[1:] else self._take_congruent(term)
         if isinstance(node.op, IncSubtensor):
             return self._take_increment(node)
         if isinstance(node.op, AdvancedIncSubtensor):
@@ -210,7 +211,7 @@ class _Terms:
             rest = [part for part in node.inputs if not is_triangle(part, lower=True)]
             if len(rest) == 1 and len(node.inputs) > 1:
                 return self._take(rest[0])
-            return self._take_outer(rest)
+            return self._take_outer(_factors(rest))
         return False
 
     def _take_increment(self, node: Apply[Any]) -> bool:
@@ -311,6 +312,16 @@ class _Terms:
                 return False
             del pending[at]
         return True
+
+
+def _factors(parts: list[Any]) -> list[Any]:
+    """Return the factors of a product of elements: of a column times a row, these two."""
+    factors: list[Any] = []
+    for part in parts:
+        node = part.owner
+        is_outer = isinstance(core_of(node), Dot) and node.inputs[0].type.shape[-1] == 1
+        factors.extend(node.inputs if is_outer else [part])
+    return factors
 
 
 def _parts(variable: Any) -> list[Any]:

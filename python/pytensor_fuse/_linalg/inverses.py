@@ -13,13 +13,14 @@ import numpy as np
 from pytensor.graph.basic import Constant
 from pytensor.graph.rewriting.basic import copy_stack_trace
 from pytensor.tensor.basic import Eye
-from pytensor.tensor.linalg.decomposition.cholesky import Cholesky
+from pytensor.tensor.linalg.decomposition.cholesky import Cholesky, cholesky
 from pytensor.tensor.linalg.decomposition.lu import LUFactor, lu_factor
 from pytensor.tensor.linalg.inverse import MatrixInverse
 from pytensor.tensor.linalg.solvers.general import Solve, lu_solve
-from pytensor.tensor.linalg.solvers.psd import CholeskySolve
-from pytensor.tensor.linalg.summary import Det, SLogDet
+from pytensor.tensor.linalg.solvers.psd import CholeskySolve, cho_solve
+from pytensor.tensor.linalg.summary import Det
 
+from pytensor_fuse._linalg.determinants import from_lu
 from pytensor_fuse._linalg.matrices import core_of, is_real_matrix, transpose_of
 from pytensor_fuse._linalg.ops.cholesky_inverse import cholesky_inverse
 from pytensor_fuse._linalg.ops.lu_inverse import lu_inverse
@@ -51,8 +52,9 @@ def inverse_of_factorized_matrix(
     """Replace an inverse by that from a factorization of the same matrix.
 
     The factorization is the Cholesky factorization that the graph has, of a matrix that is known to
-    be positive definite. Else it is an LU factorization, which the graph has or which then serves
-    determinants and solves with that matrix, too.
+    be positive definite, or one that serves a solve which supposes that. Else it is an LU
+    factorization, which the graph has or which then serves determinants and solves with that
+    matrix, too.
     """
     if type(core_of(node)) is not MatrixInverse:
         return None
@@ -71,6 +73,8 @@ def inverse_of_factorized_matrix(
             return None
         lower: bool = core_of(factors[0]).lower
         return _replaced(node, cholesky_inverse(factors[0].outputs[0], lower=lower))
+    if any(_supposes_positive_definite(one) for one, _ in work):
+        return _checked(_from_new_cholesky(old, matrix, [one for one, _ in work]))
     if not any(_is_served_by_lu(one) for one, _ in work):
         return None
     packed, pivots = lu_factor(matrix)
@@ -82,8 +86,26 @@ def inverse_of_factorized_matrix(
         if type(core) is Solve and _is_served_by_lu(one):
             solved = solve((packed, pivots), one.inputs[1], trans=turned, b_ndim=core.b_ndim)
             replacements[one.outputs[0]] = solved
+        elif type(core) is Det and one.outputs[0].type.ndim == 0:
+            replacements.update(from_lu(fgraph, one.outputs[0], packed, pivots))
+    return _checked(replacements)
+
+
+def _from_new_cholesky(inverse: Any, matrix: Any, work: list[Apply[Any]]) -> dict[Any, Any]:
+    """Serve solves that suppose a positive definite matrix, where PyTensor has not done so yet."""
+    solve: Any = cho_solve
+    factor: Any = cholesky(matrix)
+    replacements: dict[Any, Any] = {inverse: cholesky_inverse(factor)}
+    for one in work:
+        if _supposes_positive_definite(one):
+            b_ndim = core_of(one).b_ndim
+            replacements[one.outputs[0]] = solve((factor, True), one.inputs[1], b_ndim=b_ndim)
+    return replacements
+
+
+def _checked(replacements: dict[Any, Any]) -> dict[Any, Any] | None:
     for before, after in replacements.items():
-        if after.type.dtype != before.type.dtype:
+        if after.type.dtype != before.type.dtype or after.type.ndim != before.type.ndim:
             return None
         copy_stack_trace(before, after)
     return replacements
@@ -103,12 +125,19 @@ def _work_on(fgraph: FunctionGraph, matrix: Any) -> Iterator[tuple[Apply[Any], b
             yield client, False
 
 
+def _supposes_positive_definite(node: Apply[Any]) -> bool:
+    core = core_of(node)
+    if type(core) is not Solve or core.assume_a != "pos":
+        return False
+    return bool(node.inputs[1].type.ndim == core.b_ndim)
+
+
 def _is_served_by_lu(node: Apply[Any]) -> bool:
     core = core_of(node)
     if type(core) is Solve:
         is_single = node.inputs[1].type.ndim == core.b_ndim
         return is_single and core.assume_a == "gen" and node.inputs[1] is not node.inputs[0]
-    return type(core) in (Det, SLogDet, LUFactor)
+    return type(core) in (Det, LUFactor)
 
 
 def _is_identity(variable: Any) -> bool:
