@@ -52,6 +52,16 @@ def test_it_takes_over_memory_if_it_may(backend):
     assert np.shares_memory(compiled(backend, overwrite=True)(packed, pivots), packed)
 
 
+def test_numba_never_writes_over_what_must_not_be_written():
+    packed, pivots = scipy.linalg.lu_factor(general(5))
+    packed = np.asfortranarray(packed)
+    kept = packed.copy()
+    packed.flags.writeable = False
+    result = compiled("NUMBA", overwrite=True)(packed, pivots)
+    np.testing.assert_allclose(result, np.linalg.inv(general(5)))
+    np.testing.assert_array_equal(packed, kept)
+
+
 @pytest.mark.parametrize("mode", ["NUMBA", "CVM"])
 def test_passes_let_it_write_over_factors_that_nothing_else_reads(mode):
     a = pt.matrix("a")
