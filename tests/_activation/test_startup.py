@@ -104,6 +104,22 @@ def test_import_hooks_leave_nothing_behind():
     )
 
 
+def test_several_may_wait_for_one_module():
+    run_python(
+        """
+        import sys
+        from pytensor_fuse._imports import after_import
+        called = []
+        for name in "abc":
+            after_import("colorsys", lambda name=name: called.append(name))
+        import colorsys
+        assert called == ["a", "b", "c"]
+        for loader in (colorsys.__loader__, colorsys.__spec__.loader):
+            assert "pytensor_fuse" not in type(loader).__module__
+        """
+    )
+
+
 def test_an_import_of_pytensor_that_fails_can_be_tried_again(tmp_path):
     (tmp_path / "pytensor").mkdir()
     (tmp_path / "pytensor" / "__init__.py").write_text("raise ImportError('broken')")

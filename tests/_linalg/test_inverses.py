@@ -8,7 +8,7 @@ from pytensor.assumptions import assume
 from pytensor.graph.replace import clone_replace
 from pytensor.tensor.linalg import cholesky, det, inv, slogdet, solve
 
-from support.linalg import PYTHON, check, compile_both, positive_definite
+from support.linalg_rules import PYTHON, check, compile_both, positive_definite
 
 N = 6
 A = pt.dmatrix("A")

@@ -1,55 +1,36 @@
-"""Graphs with work on matrices, compiled with the feature `linalg` and by stock PyTensor."""
-
-from __future__ import annotations
-
-from collections import Counter
+"""Matrices of known structure, and modes that leave a graph of linear algebra as it is."""
 
 import numpy as np
-import pytensor
 from pytensor.compile.mode import Mode
 
-import pytensor_fuse
-
-PYTHON = Mode("py", "fast_run")
+BACKENDS = ["NUMBA", "CVM", "py"]
 
 
-def compile_both(inputs, outputs, mode=PYTHON):
-    """Return the function with the feature alone, and the one of stock PyTensor."""
-    with pytensor_fuse.enabled(False), pytensor_fuse.enabled(**only_linalg()):
-        ours = pytensor.function(inputs, outputs, mode=mode, on_unused_input="ignore")
-    with pytensor_fuse.enabled(False):
-        stock = pytensor.function(inputs, outputs, mode=mode, on_unused_input="ignore")
-    return ours, stock
+def as_it_is(backend):
+    """Return a mode that changes nothing in the graph."""
+    return Mode(
+        linker={"NUMBA": "numba", "CVM": "cvm", "py": "py"}[backend], optimizer="fast_compile"
+    ).excluding("fast_compile")
 
 
-def only_linalg():
-    names = pytensor_fuse.status()
-    return {name: name == "linalg" for name in names}
+def positive_definite(n, condition=10.0, *, seed=0, dtype="float64"):
+    """Return a symmetric matrix whose eigenvalues go from ``1 / condition`` to 1."""
+    vectors, _ = np.linalg.qr(np.random.default_rng(seed).normal(size=(n, n)))
+    matrix = (vectors * np.geomspace(1 / condition, 1, n)) @ vectors.T
+    return ((matrix + matrix.T) / 2).astype(dtype)
 
 
-def cubic(function):
-    """Return how often each op does work that grows with the cube of the size."""
-    work = pytensor_fuse.audit(function).matrices.work
-    return Counter(one.op for one in work if one.order == 3)
-
-
-def solved_columns(function):
-    """Return, for each solve with a matrix of right-hand sides, how many there are, if known."""
-    nodes = [node for node in function.maker.fgraph.toposort() if "Solve" in str(node.op)]
-    return [node.inputs[1].type.shape[-1] for node in nodes if node.inputs[1].type.ndim == 2]
-
-
-def check(inputs, outputs, values, mode=PYTHON, rtol=1e-9):
-    """Compare both, and return the cubic work of ours and of stock's."""
-    ours, stock = compile_both(inputs, outputs, mode)
-    for mine, theirs in zip(ours(*values), stock(*values), strict=True):
-        np.testing.assert_allclose(mine, theirs, rtol=rtol, atol=1e-11 * (1 + np.abs(theirs).max()))
-    mine, theirs = cubic(ours), cubic(stock)
-    assert sum(mine.values()) <= sum(theirs.values())
-    return mine, theirs
-
-
-def positive_definite(n, seed=0):
+def general(n, condition=10.0, *, seed=0, dtype="float64"):
+    """Return a matrix whose singular values go from ``1 / condition`` to 1."""
     rng = np.random.default_rng(seed)
-    square = rng.normal(size=(n, n))
-    return square @ square.T / n + np.eye(n)
+    left, _ = np.linalg.qr(rng.normal(size=(n, n)))
+    right, _ = np.linalg.qr(rng.normal(size=(n, n)))
+    return ((left * np.geomspace(1 / condition, 1, n)) @ right.T).astype(dtype)
+
+
+LAYOUTS = {
+    "rows": np.ascontiguousarray,
+    "columns": np.asfortranarray,
+    "neither": lambda array: np.repeat(np.repeat(array, 2, axis=0), 2, axis=1)[::2, ::2],
+    "reversed": lambda array: np.ascontiguousarray(array[::-1, ::-1])[::-1, ::-1],
+}

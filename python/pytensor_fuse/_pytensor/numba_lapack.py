@@ -16,7 +16,8 @@ from pytensor.link.numba import cache
 from pytensor.link.numba.dispatch.basic import numba_njit
 from pytensor.link.numba.dispatch.linalg import _LAPACK
 
-# To these Numba hands its typing context, which those who call them do not.
+# To the intrinsics Numba hands its typing context, which those who call them do not. Code that it
+# has stored finds `_address_of` here by this name.
 _cached_function: Any = cache._call_cached_ptr
 _pointer_to: Any = _LAPACK.val_to_int_ptr
 _value_at: Any = _LAPACK.int_ptr_to_val
