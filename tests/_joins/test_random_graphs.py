@@ -60,7 +60,7 @@ def test_slices_in_python(program: SliceProgram) -> None:
 @few_examples
 @given(program=slice_programs(3))
 def test_slices_compiled(linker: str, program: SliceProgram) -> None:
-    # C adds in the order of memory: stock's copy of an input keeps the order of that, ours does not.
+    # C adds in the order of memory, which stock's copy of an input keeps, and ours does not.
     adds_up = program.use % N_USES == SUMS
     rounding = 1e-12 if adds_up or any(kind % 6 == 1 for kind, *_ in program.writes) else 0.0
     note(check(build_slices(program), linker, rounding=rounding))
