@@ -247,8 +247,9 @@ def enabled(
             _prepare(given)
         setting = _Setting(given if flag else _settings[-1].wanted - given)
         _settings.append(setting)
-        _switch()
     try:
+        with _lock:
+            _switch()
         yield
     finally:
         with _lock:

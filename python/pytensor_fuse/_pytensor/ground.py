@@ -176,15 +176,24 @@ def names_in(code: CodeType) -> set[str]:
 
 
 def _plain(function: object) -> Any:
-    """Return the Python function in a method, or in what wraps it."""
+    """Return the Python function in a method, or in what this package has wrapped it into."""
     function = getattr(function, "__func__", function)
     if not hasattr(function, "__code__"):
         raise TypeError(f"{function!r} is no Python function")
+    # While a trace is open, PyTensor's methods are wrapped.
+    while hasattr(function, "__wrapped__") and _is_ours(function):
+        function = function.__wrapped__
     return function
+
+
+def _is_ours(function: Any) -> bool:
+    # What wraps a function takes over its names, but not where it was written.
+    module: str = function.__globals__.get("__name__", "")
+    return module.split(".")[0] == __name__.split(".")[0]
 
 
 def _functions(attributes: Any) -> Iterator[Any]:
     for value in attributes.values():
         function = getattr(value, "fget", None) or getattr(value, "__func__", value)
         if hasattr(function, "__code__"):
-            yield function
+            yield _plain(function)
