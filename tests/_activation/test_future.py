@@ -175,3 +175,52 @@ def test_importing_pytensor_never_fails_because_of_us(tmp_path):
         """
     )
     assert "pytensor_fuse cannot work with this PyTensor" in done.stderr
+
+
+def test_importing_pytensor_does_not_fail_where_warnings_are_errors():
+    done = run_python(
+        f"""
+        import sys
+        sys.path.insert(0, {str(Path(__file__).parents[1])!r})
+        from support.future import Change, come
+        come(Change(name="_names"))
+        import pytensor_fuse, pytensor
+        """,
+        "print(*(n for n, of in pytensor_fuse.status().items() if not of.is_on))",
+        flags=["-Werror::RuntimeWarning"],
+    )
+    assert done.stdout == "joins\n"
+    assert done.stderr.count("RuntimeWarning: pytensor_fuse leaves joins to PyTensor") == 1
+
+
+def test_a_compile_does_not_fail_where_warnings_are_errors():
+    """What is withdrawn in the middle of a compile leaves that to PyTensor."""
+    done = run_python(
+        """
+        import sys
+        sys.modules["pytensor_fuse._merging.merge"] = None
+        import pytensor_fuse, pytensor
+        import pytensor.tensor as pt
+        x = pt.vector("x")
+        f = pytensor.function([x], pt.exp(x) + pt.exp(x), mode="FAST_COMPILE")
+        print(*(n for n, of in pytensor_fuse.status().items() if not of.is_on))
+        """,
+        flags=["-Werror::RuntimeWarning"],
+    )
+    assert done.stdout == "merging\n"
+    assert done.stderr.count("RuntimeWarning: pytensor_fuse leaves merging to PyTensor") == 1
+
+
+def test_a_trace_is_no_future():
+    """The methods that a trace wraps are PyTensor's own all the same."""
+    run_python(
+        """
+        import pytensor_fuse
+        with pytensor_fuse.trace_rewrites():
+            pytensor_fuse.enable()
+            assert all(of.is_on for of in pytensor_fuse.status().values())
+        assert all(of.is_on for of in pytensor_fuse.status().values())
+        """,
+        variable="0",
+        flags=["-Werror::RuntimeWarning"],
+    )

@@ -92,7 +92,14 @@ SIGNATURES: Final[tuple[Fact, ...]] = (
 
 JOINS: Final[tuple[Fact, ...]] = (
     Keeps("pytensor.tensor.rewriting.elemwise:InplaceElemwiseOptimizer", "_get_protected_inputs"),
+    Takes(
+        "pytensor.tensor.rewriting.elemwise:InplaceElemwiseOptimizer.filter_candidate_pairs",
+        ("self, fgraph, node, protected_inputs",),
+    ),
+    Keeps("pytensor.compile.aliasing:Supervisor", "protected"),
     Keeps(_GRAPH, "_features"),
+    # What the C code of a kernel's scalar op is made for.
+    Keeps("pytensor.tensor.elemwise:Elemwise", "fake_node"),
     Takes(
         "pytensor.tensor.elemwise:Elemwise._c_all", ("self, node, nodename, inames, onames, sub",)
     ),
