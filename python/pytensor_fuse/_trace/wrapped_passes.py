@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     Method = Callable[..., Any]
 
 
-def wrapped_apply(kind: type, apply: Method) -> Method:
+def wrapped_apply(class_: type, apply: Method) -> Method:
     """Return ``apply`` of a class of passes with a frame around it."""
     state, recorders = running, open_recorders
-    is_watched = issubclass(kind, EquilibriumGraphRewriter) and is_pytensors(apply)
+    is_watched = issubclass(class_, EquilibriumGraphRewriter) and is_pytensors(apply)
 
     def run(frame: PassFrame, self: Any, args: Any, kwargs: Any) -> Any:
         profiled = frame.profiled

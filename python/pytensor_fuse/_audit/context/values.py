@@ -217,13 +217,13 @@ class Values:
         children = [self._of_op(node)]
         is_known = is_pytensors(node.op)
         for variable in (*node.inputs, *node.outputs):
-            kind = variable.type
-            if type(kind) is TensorType and is_known:
-                content += b"%b%d " % (kind.dtype.encode(), kind.ndim)
+            type_ = variable.type
+            if type(type_) is TensorType and is_known:
+                content += b"%b%d " % (type_.dtype.encode(), type_.ndim)
             else:
                 # What somebody's op makes of a static shape is not known.
                 content += b"T"
-                children.append(term_of(kind))
+                children.append(term_of(type_))
         children += [self.of(variable) for variable in node.inputs]
         made = table.compound(bytes(content), children)
         for i, output in enumerate(node.outputs):
@@ -244,7 +244,7 @@ def passes(op: Op) -> bool:
     if isinstance(op, Elemwise):
         return isinstance(op.scalar_op, Identity)
     # PyMC has checks of its own that leave it to PyTensor to do them.
-    return any(isinstance(op, kind) and type(op).perform is kind.perform for kind in _PASS)
+    return any(isinstance(op, class_) and type(op).perform is class_.perform for class_ in _PASS)
 
 
 def is_pytensors(op: Op) -> bool:
