@@ -39,7 +39,7 @@ from pytensor.graph.rewriting.basic import (
 )
 
 from pytensor_fuse._pytensor.node_trackers import LOOKUP, lookup_property
-from pytensor_fuse._pytensor.replacements import Replacements, class_tree
+from pytensor_fuse._pytensor.temporary_attributes import TemporaryAttributes, class_tree
 from pytensor_fuse._pytensor.versions import WRAPPERS
 from pytensor_fuse._trace.recorders import open_recorders
 from pytensor_fuse._trace.wrapped_makers import forget_calls, wrapped_create, wrapped_init
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from pytensor_fuse._trace.recorders import Recorder
 
 # What the classes had before.
-_methods = Replacements()
+_methods = TemporaryAttributes()
 
 
 def start(recorder: Recorder) -> None:

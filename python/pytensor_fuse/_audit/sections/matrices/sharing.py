@@ -94,10 +94,16 @@ def _variant(node: Apply[Any]) -> tuple[object, ...]:
     return ()
 
 
-def _one_for(matrix: SharedMatrix, factorization: str, members: Sequence[Found]) -> Iterator[Factorization]:
+def _one_for(
+    matrix: SharedMatrix, factorization: str, members: Sequence[Found]
+) -> Iterator[Factorization]:
     if len(members) > 1:
         # Who takes a matrix to be symmetric does not take it to be positive definite.
-        able = [m for m in members if factorization != "Cholesky" or m.kind.factorization == factorization]
+        able = [
+            m
+            for m in members
+            if factorization != "Cholesky" or m.kind.factorization == factorization
+        ]
         supposes = next((one.work for one in able if one.kind.supposes), None)
         yield Factorization(factorization, matrix, tuple(one.work for one in members), supposes)
 
