@@ -130,7 +130,7 @@ def why_unknown(core: Op, *, has_graph: bool) -> str | None:
         return "it calls a Python function"
     base = next((known for known in _KINDS if isinstance(core, known)), None)
     if base is not None:
-        return f"{class_.__qualname__} is a class_ of {base.__name__} that is not known"
+        return f"{class_.__qualname__} is a kind of {base.__name__} that is not known"
     if class_.__module__.startswith(_LINEAR_ALGEBRA):
         return None if class_.__name__ in _CHEAP else f"{class_.__qualname__} is not known"
     if is_pytensors(core) or passes(core):
