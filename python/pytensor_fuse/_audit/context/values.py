@@ -215,7 +215,7 @@ class Values:
     def _number_apply(self, node: Apply[Any]) -> None:
         content = bytearray(b"values ")
         children = [self._of_op(node)]
-        is_known = is_pytensors(node.op)
+        is_known = is_of_known_class(node.op)
         for variable in (*node.inputs, *node.outputs):
             type_ = variable.type
             if type(type_) is TensorType and is_known:
@@ -247,6 +247,6 @@ def passes(op: Op) -> bool:
     return any(isinstance(op, class_) and type(op).perform is class_.perform for class_ in _PASS)
 
 
-def is_pytensors(op: Op) -> bool:
+def is_of_known_class(op: Op) -> bool:
     """Whether the class of ``op`` is PyTensor's or ours, so that it is known what it does."""
     return type(op).__module__.startswith(("pytensor.", "pytensor_fuse."))

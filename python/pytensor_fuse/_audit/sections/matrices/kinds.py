@@ -24,7 +24,7 @@ from pytensor.tensor.linalg.summary import Det, SLogDet
 from pytensor.tensor.math import Dot
 from pytensor.tensor.random.basic import MvNormalRV
 
-from pytensor_fuse._audit.context.values import is_pytensors, passes
+from pytensor_fuse._audit.context.values import is_of_known_class, passes
 
 if TYPE_CHECKING:
     from pytensor.graph.basic import Apply
@@ -133,6 +133,6 @@ def why_unknown(core: Op, *, has_graph: bool) -> str | None:
         return f"{class_.__qualname__} is a kind of {base.__name__} that is not known"
     if class_.__module__.startswith(_LINEAR_ALGEBRA):
         return None if class_.__name__ in _CHEAP else f"{class_.__qualname__} is not known"
-    if is_pytensors(core) or passes(core):
+    if is_of_known_class(core) or passes(core):
         return None
     return f"{class_.__qualname__} of {class_.__module__} is not known"
