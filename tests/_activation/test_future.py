@@ -6,10 +6,12 @@ For every fact that a feature stands on there is a process in which it no longer
 import sys
 from pathlib import Path
 
+import pytensor
 import pytest
 
 import pytensor_fuse
 from pytensor_fuse._activation.changes import CHANGES
+from pytensor_fuse._pytensor import facts
 from pytensor_fuse._pytensor.ground import Has, Keeps, Takes, mismatches
 from support.future import Change
 from support.processes import run_python
@@ -99,6 +101,40 @@ def test_what_does_not_fit_stays_off(fact):
             pytensor_fuse.enable()
         """,
     )
+
+
+JOINS_IN_C = """
+import warnings
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", RuntimeWarning)
+    import pytensor, pytensor_fuse
+
+import numpy as np
+import pytensor.tensor as pt
+
+x = pt.vector("x", shape=(2000,))
+f = pytensor.function([x], pt.concatenate([x * 2 + 1, pt.exp(x), pt.tanh(x)]), mode="CVM")
+value = np.linspace(-1, 1, 2000)
+expected = np.concatenate([value * 2 + 1, np.exp(value), np.tanh(value)])
+np.testing.assert_allclose(f(value), expected, rtol=1e-12)
+print(any(type(node.op).__name__ == "WriteJoin" for node in f.maker.fgraph.apply_nodes))
+"""
+
+
+@pytest.mark.skipif(not pytensor.config.cxx, reason="there is no C compiler")
+@pytest.mark.parametrize("fact", [None, *dict.fromkeys(facts.JOINS)], ids=repr)
+def test_joins_in_c_do_not_fail_to_compile(fact):
+    future = ""
+    if fact is not None:
+        future = f"""
+            import sys
+            sys.path.insert(0, {str(Path(__file__).parents[1])!r})
+            from support.future import Change, come
+            come({change_of(fact)!r})
+            """
+    # Today the join is eliminated; in each of the futures it is PyTensor's own.
+    assert run_python(future, JOINS_IN_C).stdout == f"{fact is None}\n"
 
 
 def test_other_features_work():
