@@ -126,6 +126,6 @@ $(VENV)/.built: $(VENV)/.tools $(RUST_SOURCES)
 pymc: $(VENV)/.built
 	@test -e $(VENV)/.pymc || ! $(PY) -c 'import sys; sys.exit(sys.version_info < (3, 12))' || \
 	    if $(PY) -m pip install --quiet --group pymc \
-	        "$$($(PY) -m pip freeze | grep -i '^pytensor==')"; \
+	        "$$($(PY) -m pip freeze | grep -iE '^pytensor( @ |==)')"; \
 	    then touch $(VENV)/.pymc; \
 	    else echo "note: PyMC could not be installed; going on without it"; fi

@@ -80,7 +80,7 @@ def first_call(name: str, side: str) -> dict[str, Any]:
     import pytensor_fuse
     from graphs import reference
 
-    assert pytensor_fuse.is_enabled() == (side == "ours"), "PYTENSOR_FUSE was not honoured"
+    assert pytensor_fuse.is_enabled() == (side == "ours"), "PYTENSOR_FUSE was not honored"
     numba.njit(lambda x: x + 1)(1.0)
     graph = reference(name)
     inputs, outputs = graph.build()

@@ -385,8 +385,8 @@ def _check_limit(max_operands: int) -> int:
     try:
         limit = operator.index(max_operands)
     except TypeError:
-        kind = type(max_operands).__name__
-        raise TypeError(f"max_operands must be an integer, not {kind}") from None
+        given = type(max_operands).__name__
+        raise TypeError(f"max_operands must be an integer, not {given}") from None
     if limit < 2:
         raise ValueError(f"max_operands must be at least 2 (an input and an output), not {limit}")
     return min(limit, _MAX_OPERANDS)

@@ -7,6 +7,8 @@ import pytest
 from pytensor.compile.mode import Mode, optdb
 
 import pytensor_fuse
+from pytensor_fuse._activation import switch as switch_module
+from pytensor_fuse._activation import withdrawal
 from pytensor_fuse._activation.changes import CHANGES
 from pytensor_fuse._pytensor.patches import ReplacedAttributes, SwitchedClass
 from pytensor_fuse._startup.features import FEATURES
@@ -166,6 +168,41 @@ def test_every_change_says_what_it_replaces():
     assert len({change.replaces for change in CHANGES}) == len(CHANGES)
     for name, feature in pytensor_fuse.status().items():
         assert feature.replaces == tuple(c.replaces for c in CHANGES if c.feature == name)
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_a_feature_is_applied_wholly_or_not_at_all(number, monkeypatch):
+    def fail():
+        raise LookupError("a patch of a test")
+
+    pytensor_fuse.disable()
+    before = {tag: list(rewriters) for tag, rewriters in vars(optdb)["__db__"].items()}
+    patch = switch_module._features["joins"]._patches[number]
+    monkeypatch.setattr(withdrawal, "_said", set())
+    monkeypatch.setattr(patch, "apply", fail)
+    with pytest.warns(
+        RuntimeWarning, match=r"leaves joins to PyTensor .*a patch of a test"
+    ) as said:
+        pytensor_fuse.enable()
+    assert len(said) == 1
+    assert features_on() == what_is_replaced() == ALL - {"joins"}
+    assert {tag: list(rewriters) for tag, rewriters in vars(optdb)["__db__"].items()} == before
+    monkeypatch.undo()
+    pytensor_fuse.enable()
+    assert features_on() == ALL
+
+
+def test_a_block_that_cannot_be_entered_leaves_nothing_behind(monkeypatch):
+    def fail():
+        raise LookupError("a patch of a test")
+
+    pytensor_fuse.enable()
+    patch = switch_module._features["joins"]._patches[0]
+    with monkeypatch.context() as changed:
+        changed.setattr(patch, "undo", fail)
+        with pytest.raises(LookupError, match="a patch of a test"):
+            pytensor_fuse.enabled(False).__enter__()
+    assert features_on() == ALL
 
 
 class Stock:

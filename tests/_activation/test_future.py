@@ -6,10 +6,12 @@ For every fact that a feature stands on there is a process in which it no longer
 import sys
 from pathlib import Path
 
+import pytensor
 import pytest
 
 import pytensor_fuse
 from pytensor_fuse._activation.changes import CHANGES
+from pytensor_fuse._pytensor import facts
 from pytensor_fuse._pytensor.ground import Has, Keeps, Takes, mismatches
 from support.future import Change
 from support.processes import run_python
@@ -101,6 +103,40 @@ def test_what_does_not_fit_stays_off(fact):
     )
 
 
+JOINS_IN_C = """
+import warnings
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", RuntimeWarning)
+    import pytensor, pytensor_fuse
+
+import numpy as np
+import pytensor.tensor as pt
+
+x = pt.vector("x", shape=(2000,))
+f = pytensor.function([x], pt.concatenate([x * 2 + 1, pt.exp(x), pt.tanh(x)]), mode="CVM")
+value = np.linspace(-1, 1, 2000)
+expected = np.concatenate([value * 2 + 1, np.exp(value), np.tanh(value)])
+np.testing.assert_allclose(f(value), expected, rtol=1e-12)
+print(any(type(node.op).__name__ == "WriteJoin" for node in f.maker.fgraph.apply_nodes))
+"""
+
+
+@pytest.mark.skipif(not pytensor.config.cxx, reason="there is no C compiler")
+@pytest.mark.parametrize("fact", [None, *dict.fromkeys(facts.JOINS)], ids=repr)
+def test_joins_in_c_do_not_fail_to_compile(fact):
+    future = ""
+    if fact is not None:
+        future = f"""
+            import sys
+            sys.path.insert(0, {str(Path(__file__).parents[1])!r})
+            from support.future import Change, come
+            come({change_of(fact)!r})
+            """
+    # Today the join is eliminated; in each of the futures it is PyTensor's own.
+    assert run_python(future, JOINS_IN_C).stdout == f"{fact is None}\n"
+
+
 def test_other_features_work():
     """A change that concerns one feature leaves the others on."""
     run_python(
@@ -176,3 +212,52 @@ def test_importing_pytensor_never_fails_because_of_us(tmp_path):
         """
     )
     assert "pytensor_fuse cannot work with this PyTensor" in done.stderr
+
+
+def test_importing_pytensor_does_not_fail_where_warnings_are_errors():
+    done = run_python(
+        f"""
+        import sys
+        sys.path.insert(0, {str(Path(__file__).parents[1])!r})
+        from support.future import Change, come
+        come(Change(name="_names"))
+        import pytensor_fuse, pytensor
+        """,
+        "print(*(n for n, of in pytensor_fuse.status().items() if not of.is_on))",
+        flags=["-Werror::RuntimeWarning"],
+    )
+    assert done.stdout == "joins\n"
+    assert done.stderr.count("RuntimeWarning: pytensor_fuse leaves joins to PyTensor") == 1
+
+
+def test_a_compile_does_not_fail_where_warnings_are_errors():
+    """What is withdrawn in the middle of a compile leaves that to PyTensor."""
+    done = run_python(
+        """
+        import sys
+        sys.modules["pytensor_fuse._merging.merge"] = None
+        import pytensor_fuse, pytensor
+        import pytensor.tensor as pt
+        x = pt.vector("x")
+        f = pytensor.function([x], pt.exp(x) + pt.exp(x), mode="FAST_COMPILE")
+        print(*(n for n, of in pytensor_fuse.status().items() if not of.is_on))
+        """,
+        flags=["-Werror::RuntimeWarning"],
+    )
+    assert done.stdout == "merging\n"
+    assert done.stderr.count("RuntimeWarning: pytensor_fuse leaves merging to PyTensor") == 1
+
+
+def test_a_trace_is_no_future():
+    """The methods that a trace wraps are PyTensor's own all the same."""
+    run_python(
+        """
+        import pytensor_fuse
+        with pytensor_fuse.trace_rewrites():
+            pytensor_fuse.enable()
+            assert all(of.is_on for of in pytensor_fuse.status().values())
+        assert all(of.is_on for of in pytensor_fuse.status().values())
+        """,
+        variable="0",
+        flags=["-Werror::RuntimeWarning"],
+    )

@@ -84,7 +84,7 @@ def test_the_page(trace: Trace, browser: Browser, tmp_path: Any, scheme: str) ->
         # A click looks closer, and says what the box is.
         browser.run(
             "const box = [...document.querySelectorAll('rect')]"
-            ".find((r) => r.box.name === 'canonicalize');"
+            ".find((r) => r.bar.name === 'canonicalize');"
             "box.dispatchEvent(new MouseEvent('click', {bubbles: true}));"
         )
         assert browser.run("return document.getElementById('details').textContent").startswith(

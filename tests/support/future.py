@@ -46,7 +46,10 @@ def come(change: Change) -> None:
 def changed(change: Change, module: str, source: str) -> str | ast.Module:
     """Return the source of a module of that future."""
     if change.name is not None:
-        return re.sub(rf"(?<!\w){re.escape(change.name)}(?!\w)", _renamed(change.name), source)
+        # A private name of a class is written without the name of the class.
+        mangled = re.fullmatch(r"_[^\W_]+(__\w*[^\W_])", change.name)
+        name = change.name if mangled is None else mangled[1]
+        return re.sub(rf"(?<!\w){re.escape(name)}(?!\w)", _renamed(name), source)
     assert change.place is not None
     where, _, path = change.place.partition(":")
     if module != where:

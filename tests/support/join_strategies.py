@@ -337,6 +337,8 @@ def _uses(result: Variable) -> tuple[list[Variable], ...]:
 
 
 N_USES = len(_uses(pt.vector()))
+# The use that adds the elements of the result.
+SUMS = 2
 
 
 @dataclass

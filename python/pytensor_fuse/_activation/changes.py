@@ -11,8 +11,7 @@ To add a feature: a name in `pytensor_fuse._startup.features`, entries here, fac
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytensor_fuse._pytensor import facts
 
@@ -23,8 +22,7 @@ if TYPE_CHECKING:
     from pytensor_fuse._pytensor.patches import Patch
 
 
-@dataclass(frozen=True)
-class Change:
+class Change(NamedTuple):
     """One change in PyTensor.
 
     Attributes

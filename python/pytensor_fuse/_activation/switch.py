@@ -27,7 +27,6 @@ from typing import TYPE_CHECKING, Final
 
 from pytensor_fuse._activation import withdrawal
 from pytensor_fuse._activation.changes import CHANGES
-from pytensor_fuse._activation.status import FeatureStatus, Status
 from pytensor_fuse._errors import RegistrationError
 from pytensor_fuse._forks import hold_in_forks
 from pytensor_fuse._pytensor.ground import mismatches
@@ -37,6 +36,7 @@ from pytensor_fuse._startup.features import FEATURES
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from pytensor_fuse._activation.status import Status
     from pytensor_fuse._pytensor.patches import Patch
 
 
@@ -268,8 +268,9 @@ def enabled(
             _prepare(given)
         setting = _Setting(given if flag else _settings[-1].wanted - given)
         _settings.append(setting)
-        _switch()
     try:
+        with _lock:
+            _switch()
         yield
     finally:
         with _lock:
@@ -292,6 +293,9 @@ def status() -> Status:
     >>> pytensor_fuse.status()["fusion"].is_on
     True
     """
+    # Importing PyTensor does not wait for what only those need who ask.
+    from pytensor_fuse._activation.status import FeatureStatus, Status
+
     with _lock:
         wanted = _settings[-1].wanted
         return Status(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from importlib import import_module
 from typing import TYPE_CHECKING
+
+from pytensor_fuse._startup.warning import warn
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -46,7 +47,7 @@ def say(features: Iterable[str], reason: str) -> None:
     if not new:
         return
     _said.update((feature, reason) for feature in new)
-    _warn(
+    warn(
         f"pytensor_fuse leaves {' and '.join(new)} to PyTensor{_version()}, which is not as it "
         f"knows it: {reason}. Everything else works; pytensor_fuse.status() shows what is on, and "
         "a newer pytensor_fuse may know this PyTensor"
@@ -57,11 +58,7 @@ def say_replaced(reason: str) -> None:
     """Warn that another package has replaced what a feature would, unless that was said before."""
     if ("", reason) not in _said:
         _said.add(("", reason))
-        _warn(reason)
-
-
-def _warn(text: str) -> None:
-    warnings.warn(text, RuntimeWarning, stacklevel=2)
+        warn(reason)
 
 
 def _version() -> str:

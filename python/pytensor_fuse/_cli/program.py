@@ -121,10 +121,10 @@ def _show_frames_of(program: ModuleType) -> None:
     show = sys.excepthook
 
     def show_from_program(
-        kind: type[BaseException], error: BaseException, traceback: TracebackType | None
+        class_: type[BaseException], error: BaseException, traceback: TracebackType | None
     ) -> None:
         while traceback is not None and traceback.tb_frame.f_globals is not vars(program):
             traceback = traceback.tb_next
-        show(kind, error.with_traceback(traceback), traceback)
+        show(class_, error.with_traceback(traceback), traceback)
 
     sys.excepthook = show_from_program

@@ -58,24 +58,24 @@ class _ComparedClass(NamedTuple):
 compared_classes: dict[int, _ComparedClass] = {}
 
 
-def _compared_class(kind: type, encoding: Encoding) -> _ComparedClass:
-    known = compared_classes.get(id(kind))
-    if known is None or known.reference() is not kind:
+def _compared_class(class_: type, encoding: Encoding) -> _ComparedClass:
+    known = compared_classes.get(id(class_))
+    if known is None or known.reference() is not class_:
         own = encoding.empty()
-        encode_named(kind, own)
-        names = compared(kind)
-        has_graph = issubclass(kind, HasInnerGraph)
+        encode_named(class_, own)
+        names = compared(class_)
+        has_graph = issubclass(class_, HasInnerGraph)
         if names is not None and has_graph and "fgraph" not in names:
             # Not all compare it, but ops that compute something else are not the same.
             names = (*names, "fgraph")
-        number = id(kind)
+        number = id(class_)
         known = _ComparedClass(
-            weakref.ref(kind, lambda _: compared_classes.pop(number, None)),
+            weakref.ref(class_, lambda _: compared_classes.pop(number, None)),
             bytes(own.data),
             own.children[0] if own.children else None,
             None if names is None else tuple((name, _label(name)) for name in names),
-            issubclass(kind, Op),
-            issubclass(kind, EnumType),
+            issubclass(class_, Op),
+            issubclass(class_, EnumType),
             has_graph,
         )
         compared_classes[number] = known
@@ -91,19 +91,19 @@ def encode_attributes(value: Any, encoding: Encoding) -> bool:
 
     What has no encoding of its own is left out.
     """
-    kind = _compared_class(type(value), encoding)
-    encoding.data += kind.name
-    if kind.child is not None:
-        encoding.children.append(kind.child)
-    if kind.compared is None:
+    class_ = _compared_class(type(value), encoding)
+    encoding.data += class_.name
+    if class_.child is not None:
+        encoding.children.append(class_.child)
+    if class_.compared is None:
         return False
     complete = True
-    for name, label in kind.compared:
+    for name, label in class_.compared:
         encoding.data += label
         complete &= _try(getattr(value, name, None), encoding)
-    if kind.is_enum:
+    if class_.is_enum:
         complete &= _try(dict(value), encoding)
-    if kind.is_op:
+    if class_.is_op:
         # Not all compare these, but an op that overwrites an input is not like one that does not.
         # Those of the class are like the class.
         own = value.__dict__
@@ -111,7 +111,7 @@ def encode_attributes(value: Any, encoding: Encoding) -> bool:
             if part := own.get(name):
                 encoding.data += _label(name)
                 complete &= _try({key: tuple(items) for key, items in part.items()}, encoding)
-    if kind.has_graph:
+    if class_.has_graph:
         for name in also_compared(value):
             encoding.data += _label(name)
             complete &= _try(getattr(value, name), encoding)

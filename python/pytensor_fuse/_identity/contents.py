@@ -114,17 +114,17 @@ def _unknown(data: Any) -> None:
     return None
 
 
-def _choose_encoder(kind: type) -> Callable[[Any], bytes | None]:
+def _choose_encoder(class_: type) -> Callable[[Any], bytes | None]:
     # By exact class: a subclass may mean something else by the same data.
     encoder: Callable[[Any], bytes | None] = _unknown
-    if kind.__module__ == "numpy" and issubclass(kind, np.generic):
+    if class_.__module__ == "numpy" and issubclass(class_, np.generic):
         encoder = _scalar
-    elif kind.__module__ in ("scipy.sparse._csc", "scipy.sparse._csr"):
+    elif class_.__module__ in ("scipy.sparse._csc", "scipy.sparse._csr"):
         encoder = _sparse
     else:
         return encoder
     # These classes stay.
-    _ENCODERS[kind] = encoder
+    _ENCODERS[class_] = encoder
     return encoder
 
 

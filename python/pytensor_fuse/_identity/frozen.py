@@ -168,14 +168,14 @@ class FrozenGraph:
         expected = [variable.type for variable in self.inputs]
         if len(inputs) != len(expected):
             raise FreezeError(f"the graph has {len(expected)} inputs, but {len(inputs)} were given")
-        for position, (given, kind) in enumerate(zip(inputs, expected, strict=True)):
+        for position, (given, type_) in enumerate(zip(inputs, expected, strict=True)):
             if not isinstance(given, Variable):
                 raise FreezeError(
-                    f"input {position} must be a variable of {kind}, not a {type(given).__name__}"
+                    f"input {position} must be a variable of {type_}, not a {type(given).__name__}"
                 )
-            if not kind.is_super(given.type):
+            if not type_.is_super(given.type):
                 raise FreezeError(
-                    f"input {position} must be of {kind}, but {given} is {given.type}"
+                    f"input {position} must be of {type_}, but {given} is {given.type}"
                 )
         return self._applied(inputs)[1]
 
@@ -216,13 +216,13 @@ class FrozenGraph:
         if self._variables is None:
             _, rows, _, types, constants, _ = self._graph
             input_types, _, nodes, _ = rows.parts()
-            kinds: list[tuple[Type[Any], Constant[Any] | None]] = [
-                (types[kind], None) for kind in input_types
+            described: list[tuple[Type[Any], Constant[Any] | None]] = [
+                (types[index], None) for index in input_types
             ]
-            kinds += [(constant.type, constant) for constant in constants]
-            kinds += [(types[kind], None) for _, _, outputs in nodes for kind in outputs]
+            described += [(constant.type, constant) for constant in constants]
+            described += [(types[index], None) for _, _, outputs in nodes for index in outputs]
             self._variables = tuple(
-                [FrozenVariable(index, *kind) for index, kind in enumerate(kinds)]
+                [FrozenVariable(index, *of) for index, of in enumerate(described)]
             )
         return self._variables
 
@@ -237,7 +237,7 @@ class FrozenGraph:
 
     def _unfreeze(self) -> tuple[FunctionGraph, list[Apply[Any]]]:
         _, rows, _, types, _, destroys = self._graph
-        inputs = [types[kind].make_variable() for kind in rows.parts()[0]]
+        inputs = [types[index].make_variable() for index in rows.parts()[0]]
         nodes, outputs = self._applied(inputs)
         features = [DestroyHandler()] if destroys else []
         return FunctionGraph(inputs, outputs, features=features, clone=False), nodes
@@ -249,8 +249,8 @@ class FrozenGraph:
         _, _, flat, outputs = rows.parts()
         variables = [*inputs, *constants]
         nodes: list[Apply[Any]] = []
-        for op, read, kinds in flat:
-            new = [types[kind].make_variable() for kind in kinds]
+        for op, read, computed in flat:
+            new = [types[index].make_variable() for index in computed]
             nodes.append(Apply(ops[op], [variables[index] for index in read], new))
             variables += new
         return nodes, [variables[index] for index in outputs]

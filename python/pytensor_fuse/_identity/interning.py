@@ -77,20 +77,20 @@ class Interner:
             constant, or if a variable depends on itself.
         """
         try:
-            rows, ops, kinds, constants, orphans = _core.walk(
+            rows, ops, types, constants, orphans = _core.walk(
                 inputs, outputs, Constant, TensorType, PLAIN_OPS
             )
         except ValueError as error:
             raise FreezeError(str(error)) from error
         if orphans:
             _refuse(inputs, orphans)
-        return self.intern_rows(rows, ops, kinds, constants)
+        return self.intern_rows(rows, ops, types, constants)
 
     def intern_rows(
         self,
         rows: _core.FlatGraph,
         ops: Sequence[Op],
-        kinds: Sequence[Type[Any]],
+        types: Sequence[Type[Any]],
         constants: Sequence[Constant[Any]],
     ) -> InternedGraph:
         """Intern a graph whose variables and nodes are rows of numbers."""
@@ -100,26 +100,26 @@ class Interner:
         root, folded = rows.intern(
             self.table,
             [self.term(op) for op in ops],
-            [self.term(kind) for kind in kinds],
+            [self.term(type_) for type_ in types],
             self._constant_terms(constants),
             not in_place,
         )
-        return InternedGraph(root, folded, tuple(ops), tuple(kinds), tuple(constants), in_place)
+        return InternedGraph(root, folded, tuple(ops), tuple(types), tuple(constants), in_place)
 
     def _constant_terms(self, constants: Sequence[Constant[Any]]) -> list[Term]:
         # Most have a type of their own, although few types are different.
         plain: dict[tuple[str, tuple[int | None, ...]], Term] = {}
         terms = []
         for constant in constants:
-            kind = constant.type
-            if type(kind) is TensorType:
-                key = (kind.dtype, kind.shape)
-                kind_term = plain.get(key)
-                if kind_term is None:
-                    kind_term = plain[key] = self.term(kind)
+            type_ = constant.type
+            if type(type_) is TensorType:
+                key = (type_.dtype, type_.shape)
+                type_term = plain.get(key)
+                if type_term is None:
+                    type_term = plain[key] = self.term(type_)
             else:
-                kind_term = self.term(kind)
-            terms.append(self.constant_term(constant, kind_term))
+                type_term = self.term(type_)
+            terms.append(self.constant_term(constant, type_term))
         return terms
 
 

@@ -28,5 +28,5 @@ class Registry(dict[type, Encoder]):
         super().__init__(encoders)
         self._choose = choose
 
-    def __missing__(self, kind: type) -> Encoder:
-        return self._choose(kind)
+    def __missing__(self, class_: type) -> Encoder:
+        return self._choose(class_)

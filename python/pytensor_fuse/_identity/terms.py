@@ -63,10 +63,10 @@ def constant_term(constant: Constant[Any]) -> Term:
     return _constant_term(constant, term(constant.type))
 
 
-def _constant_term(constant: Constant[Any], kind: Term) -> Term:
+def _constant_term(constant: Constant[Any], type_: Term) -> Term:
     data = content(constant)
     if data is not None:
-        return table.compound(b"constant " + data, (kind,))
+        return table.compound(b"constant " + data, (type_,))
     encoding = Encoding(ENCODERS)
     try:
         # What is imported under a name is its name; of other data only the identity is sure.
@@ -76,7 +76,7 @@ def _constant_term(constant: Constant[Any], kind: Term) -> Term:
             encode_identity(constant.data, encoding)
     except NotByValueError:
         encode_identity(constant, encoding)
-    return table.compound(b"opaque constant " + encoding.data, (kind, *encoding.children))
+    return table.compound(b"opaque constant " + encoding.data, (type_, *encoding.children))
 
 
 _interner = Interner(table, term, _constant_term)
@@ -108,13 +108,13 @@ _BASES: tuple[tuple[type, Encoder], ...] = (
 )
 
 
-def _choose_encoder(kind: type) -> Encoder:
+def _choose_encoder(class_: type) -> Encoder:
     for base, encoder in _BASES:
-        if issubclass(kind, base):
+        if issubclass(class_, base):
             return encoder
-    if issubclass(kind, MetaObject) and kind.__eq__ is not object.__eq__:
+    if issubclass(class_, MetaObject) and class_.__eq__ is not object.__eq__:
         return encode_helper
-    return choose_value_encoder(kind)
+    return choose_value_encoder(class_)
 
 
 ENCODERS: Registry[Encoder] = Registry(VALUE_ENCODERS, _choose_encoder)

@@ -148,7 +148,7 @@ class _ScalarGraph:
         return cls(
             flat,
             [term(op) for op in ops],
-            [term(kind) for kind in types],
+            [term(type_) for type_ in types],
             [constant_term(constant) for constant in constants],
         )
 

@@ -202,19 +202,19 @@ _BASES: tuple[tuple[type, Encoder], ...] = (
 )
 
 
-def choose_value_encoder(kind: type) -> Encoder:
+def choose_value_encoder(class_: type) -> Encoder:
     """Return the encoder of the values of a class that is none of `VALUE_ENCODERS`."""
     for base, encoder in _BASES:
-        if issubclass(kind, base):
+        if issubclass(class_, base):
             return encoder
-    equality: Any = kind.__eq__
+    equality: Any = class_.__eq__
     if equality is object.__eq__:
-        return _enum if issubclass(kind, Enum) else encode_named
+        return _enum if issubclass(class_, Enum) else encode_named
     for base, encoder in VALUE_ENCODERS.items():
         # It adds something to what its base is, but not to what its base compares.
-        if issubclass(kind, base) and equality is base.__eq__:
+        if issubclass(class_, base) and equality is base.__eq__:
             return encoder
-    if dataclasses.is_dataclass(kind) and _is_generated(equality):
+    if dataclasses.is_dataclass(class_) and _is_generated(equality):
         return _dataclass
     return _no_encoder
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from pytensor.graph.utils import InconsistencyError
 
 from pytensor_fuse._joins.ops.elemwise import WriteElemwise
-from pytensor_fuse._joins.replacements import copy_traces
-from pytensor_fuse._pytensor.destroying import overwritable_pairs, updated_inputs
+from pytensor_fuse._joins.replacements import copy_stack_traces
+from pytensor_fuse._pytensor.overwritable import overwritable_pairs, updated_inputs
 
 if TYPE_CHECKING:
     from pytensor.graph.basic import Apply
@@ -47,5 +47,5 @@ def overwrite_inputs(fgraph: FunctionGraph, node: Apply[Any], reason: str) -> No
             )
         except InconsistencyError:
             continue
-        copy_traces(node, new)
+        copy_stack_traces(node, new)
         node = new

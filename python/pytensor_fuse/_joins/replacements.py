@@ -57,7 +57,7 @@ class Replacements:
                 for i, old in enumerate(kernel.outputs)
                 if i not in written[kernel]
             ]
-            copy_traces(kernel, new)
+            copy_stack_traces(kernel, new)
         copy_stack_trace(joined, join.outputs[0])
         return replacements
 
@@ -80,7 +80,7 @@ class Replacements:
         return producer.writing(kernel, streams)
 
 
-def copy_traces(old: Apply[Any], new: Apply[Any]) -> None:
+def copy_stack_traces(old: Apply[Any], new: Apply[Any]) -> None:
     """Let the outputs of a node say that they come from where those of another do."""
     # Given several at once, each output gets the traces of all: n times as many with each join.
     for before, after in zip(old.outputs, new.outputs, strict=True):

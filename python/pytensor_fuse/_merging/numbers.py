@@ -40,13 +40,13 @@ class Numbers:
         """How many different constants have been met."""
         return len(self._constants)
 
-    def of_class(self, kind: type[Op]) -> int:
+    def of_class(self, class_: type[Op]) -> int:
         """Return the number of a class of ops, which all classes share that may be equal to others.
 
         Those of which it is known how they compare are equal to none but themselves.
         """
-        is_known = kind.__eq__ is object.__eq__ or compared(kind) is not None
-        return self._classes.setdefault(kind if is_known else None, len(self._classes))
+        is_known = class_.__eq__ is object.__eq__ or compared(class_) is not None
+        return self._classes.setdefault(class_ if is_known else None, len(self._classes))
 
     def of_op(self, op: Op) -> int:
         """Return the number of ``op`` and of its equals."""
@@ -74,29 +74,29 @@ class Numbers:
         if not is_atomic:
             return None
         atom = cast("Constant[Any]", variable)
-        kind = type(atom)
+        class_ = type(atom)
         if not is_constant:
-            return kind, atom.merge_signature()
+            return class_, atom.merge_signature()
         encoded = content(atom)
         if encoded is None:
             self._held.append(atom.data)
         key = _plain_key(atom.type, atom.data, encoded)
-        if kind is not atom.type.constant_type:
-            key = (*key, kind)
-        if kind.merge_signature is not AtomicVariable.merge_signature:
+        if class_ is not atom.type.constant_type:
+            key = (*key, class_)
+        if class_.merge_signature is not AtomicVariable.merge_signature:
             # A class can keep more apart, but not less.
             key = (*key, atom.merge_signature())
         return key
 
 
 @lru_cache(maxsize=256)
-def _is_atomic(kind: type[Variable[Any, Any]]) -> tuple[bool, bool]:
+def _is_atomic(class_: type[Variable[Any, Any]]) -> tuple[bool, bool]:
     """Return whether variables of a class can be equal to others, and whether they are constants.
 
     There is one nominal variable of each kind already.
     """
-    is_atomic = issubclass(kind, AtomicVariable) and not issubclass(kind, NominalVariable)
-    return is_atomic, issubclass(kind, Constant)
+    is_atomic = issubclass(class_, AtomicVariable) and not issubclass(class_, NominalVariable)
+    return is_atomic, issubclass(class_, Constant)
 
 
 def _plain_key(type_: Type[Any], data: object, encoded: bytes | None) -> Key:
@@ -105,5 +105,5 @@ def _plain_key(type_: Type[Any], data: object, encoded: bytes | None) -> Key:
     Without content, the key holds for no longer than the data are held.
     """
     # What this class compares; hashing that takes less time than hashing the type.
-    kind = (type_.dtype, type_.shape) if type(type_) is TensorType else type_
-    return kind, id(data) if encoded is None else encoded
+    type_key = (type_.dtype, type_.shape) if type(type_) is TensorType else type_
+    return type_key, id(data) if encoded is None else encoded

@@ -33,9 +33,9 @@ class MergeRules:
 
         Hashing an op takes longer than all the rest of a look-up, so that this goes by the class.
         """
-        kind = type(op)
-        is_kernel = kind is Elemwise and type(cast("Elemwise", op).scalar_op) is Composite
-        return self.numbers.of_class(kind), is_kernel
+        class_ = type(op)
+        is_kernel = class_ is Elemwise and type(cast("Elemwise", op).scalar_op) is Composite
+        return self.numbers.of_class(class_), is_kernel
 
     def number_of_op(self, op: Op) -> int:
         """Return the number of ``op`` and of its equals."""

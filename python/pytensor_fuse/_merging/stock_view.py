@@ -58,8 +58,8 @@ class ConstantsBySignature:
         """Return the constant with this signature: a pair of a type and data."""
         if not (isinstance(signature, tuple) and len(signature) == 2):
             return default
-        kind, data = signature
-        found = self._merger.find_constant(kind, data) if isinstance(kind, Type) else None
+        type_, data = signature
+        found = self._merger.find_constant(type_, data) if isinstance(type_, Type) else None
         return default if found is None else found
 
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pytensor.compile.mode import optdb
 from pytensor.graph.rewriting.db import RewriteDatabase
@@ -54,8 +53,7 @@ def registered_rewriters() -> Iterator[object]:
                     yield rewriter
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(NamedTuple):
     """A rewriter to be registered in `optdb`.
 
     Attributes

@@ -68,12 +68,19 @@ COMPARISON: Final[tuple[Fact, ...]] = (
 
 FUSION: Final[tuple[Fact, ...]] = (
     Takes("pytensor.tensor.rewriting.elemwise:FusionOptimizer.apply", ("self, fgraph",)),
+    # What it fuses and what not, which a plan takes over.
+    Does(
+        "pytensor.tensor.rewriting.elemwise:FusionOptimizer.apply",
+        ("19436d94", "ff978c3b", "22db80d4", "266ebf62"),
+    ),
     Takes("pytensor.tensor.rewriting.elemwise:elemwise_max_operands_fct", ("node",)),
     Does(f"{_GRAPH}.orderings", ("06bff153",)),
 )
 
 MERGING: Final[tuple[Fact, ...]] = (
     Takes("pytensor.graph.rewriting.basic:MergeOptimizer.apply", ("self, fgraph",)),
+    # What it merges and what not.
+    Does("pytensor.graph.rewriting.basic:MergeOptimizer.apply", ("15145fb0", "f9ecc47f")),
     Does("pytensor.graph.rewriting.basic:MergeOptimizer.add_requirements", ("0d8a9aa2",)),
     Does(f"{_MERGE_FEATURE}.on_attach", ("6ec92034",)),
     Does(f"{_MERGE_FEATURE}.on_import", ("bdabd88e",)),
@@ -88,14 +95,24 @@ MERGING: Final[tuple[Fact, ...]] = (
 SIGNATURES: Final[tuple[Fact, ...]] = (
     Does("pytensor.scalar.basic:ScalarConstantSignature.__eq__", ("3866b268",)),
     Does("pytensor.tensor.variable:TensorConstantSignature.__eq__", ("176e58a8",)),
+    Does("pytensor.scalar.basic:ScalarConstantSignature.__hash__", ("e2ad37e1",)),
+    Does("pytensor.tensor.variable:TensorConstantSignature.__hash__", ("3baffb22",)),
 )
 
 JOINS: Final[tuple[Fact, ...]] = (
     Keeps("pytensor.tensor.rewriting.elemwise:InplaceElemwiseOptimizer", "_get_protected_inputs"),
+    Takes(
+        "pytensor.tensor.rewriting.elemwise:InplaceElemwiseOptimizer.filter_candidate_pairs",
+        ("self, fgraph, node, protected_inputs",),
+    ),
+    Keeps("pytensor.compile.aliasing:Supervisor", "protected"),
     Keeps(_GRAPH, "_features"),
+    # What the C code of a kernel's scalar op is made for.
+    Keeps("pytensor.tensor.elemwise:Elemwise", "fake_node"),
     Takes(
         "pytensor.tensor.elemwise:Elemwise._c_all", ("self, node, nodename, inames, onames, sub",)
     ),
+    Does("pytensor.tensor.elemwise:Elemwise._c_all", ("e36c4351",)),
 )
 
 USELESS_OUTPUTS: Final[tuple[Fact, ...]] = (

@@ -1,16 +1,17 @@
-"""The features of a graph: which there are, what they are told, and what they know."""
+"""The features of a graph: which there are, what they are told and know, and how they leave."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar, cast
 
+from pytensor.graph.features import AlreadyThere, Feature
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pytensor.graph.features import Feature
     from pytensor.graph.fg import FunctionGraph
 
-    Kind = TypeVar("Kind", bound=type[Feature])
+    Class = TypeVar("Class", bound=type[Feature])
     Changed = TypeVar("Changed", bound=Feature)
 
 
@@ -19,23 +20,23 @@ def features_of(fgraph: FunctionGraph) -> Sequence[Feature]:
     return fgraph._features
 
 
-def told_of(*events: str) -> Callable[[Kind], Kind]:
+def told_of(*events: str) -> Callable[[Class], Class]:
     """Let graphs tell the features of a class of these events alone.
 
     PyTensor asks the class which they are, and takes all that it has methods for, inherited or not.
     """
 
-    def decorate(kind: Kind) -> Kind:
-        kind._feature_callbacks = frozenset(events)
-        return kind
+    def decorate(class_: Class) -> Class:
+        class_._feature_callbacks = frozenset(events)
+        return class_
 
     return decorate
 
 
-def change_class(feature: Feature, kind: type[Changed]) -> Changed:
-    """Make ``feature`` one of the class ``kind``, without attributes, where it is attached."""
+def change_class(feature: Feature, class_: type[Changed]) -> Changed:
+    """Make ``feature`` one of the class ``class_``, without attributes, where it is attached."""
     vars(feature).clear()
-    feature.__class__ = kind
+    feature.__class__ = class_
     return cast("Changed", feature)
 
 
@@ -43,3 +44,27 @@ def has_destroyers(fgraph: FunctionGraph) -> bool:
     """Whether a node writes over an input, as the destroy handler of ``fgraph`` knows it."""
     handler = getattr(fgraph, "destroy_handler", None)
     return handler is not None and bool(handler._destroying_apps)
+
+
+class PassingFeature(Feature):
+    """A feature that is on a graph for the time of a pass, and does not go along into copies."""
+
+    def leave(self, fgraph: FunctionGraph) -> None:
+        """Remove this from the graph, and from what that knows of its features."""
+        fgraph.remove_feature(self)
+        fgraph.execute_callbacks_times.pop(self, None)
+
+    def clone(self) -> Feature:
+        """Return what a copy of the graph does not take."""
+        return _Nothing()
+
+    def __deepcopy__(self, memo: object) -> Feature:
+        return _Nothing()
+
+    def __reduce__(self) -> tuple[type[Feature], tuple[()]]:
+        return _Nothing, ()
+
+
+class _Nothing(Feature):
+    def on_attach(self, fgraph: FunctionGraph) -> None:
+        raise AlreadyThere

@@ -7,7 +7,6 @@ known of it. Facts are data: stating one imports nothing, and asking one imports
 from __future__ import annotations
 
 import zlib
-from dataclasses import dataclass
 from functools import reduce
 from importlib import import_module
 from types import CodeType
@@ -28,8 +27,25 @@ class Fact(Protocol):
         """Say what is not as it is known; None if all is."""
 
 
-@dataclass(frozen=True)
-class Has:
+class _Equal:
+    """Equal if the class and all attributes are.
+
+    Importing PyTensor waits while these classes are made; as data classes they would take longer
+    than all facts take to be asked.
+    """
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and vars(other) == vars(self)
+
+    def __hash__(self) -> int:
+        return hash((type(self), *vars(self).values()))
+
+    def __repr__(self) -> str:
+        parts = ", ".join(f"{name}={value!r}" for name, value in vars(self).items())
+        return f"{type(self).__name__}({parts})"
+
+
+class Has(_Equal):
     """An object has an attribute.
 
     Attributes
@@ -40,16 +56,16 @@ class Has:
         Of the attribute.
     """
 
-    place: str
-    name: str
+    def __init__(self, place: str, name: str) -> None:
+        self.place = place
+        self.name = name
 
     def mismatch(self) -> str | None:
         """Say that the attribute is not there; None if it is."""
         return None if hasattr(find(self.place), self.name) else f"{self.place} has no {self.name}"
 
 
-@dataclass(frozen=True)
-class Keeps:
+class Keeps(_Equal):
     """The instances of a class keep something in an attribute, which its methods set or read.
 
     Attributes
@@ -60,8 +76,9 @@ class Keeps:
         Of the attribute.
     """
 
-    place: str
-    name: str
+    def __init__(self, place: str, name: str) -> None:
+        self.place = place
+        self.name = name
 
     def mismatch(self) -> str | None:
         """Say that no method knows the attribute; None if one does."""
@@ -73,8 +90,7 @@ class Keeps:
         return None if known else f"a {self.place} has no {self.name}"
 
 
-@dataclass(frozen=True)
-class Takes:
+class Takes(_Equal):
     """A function takes these parameters.
 
     Attributes
@@ -85,8 +101,9 @@ class Takes:
         Its parameters as one text, ``"self, fgraph, *args"``; several where versions differ.
     """
 
-    place: str
-    known: tuple[str, ...]
+    def __init__(self, place: str, known: tuple[str, ...]) -> None:
+        self.place = place
+        self.known = known
 
     def mismatch(self) -> str | None:
         """Say what the function takes; None if it is what is known."""
@@ -94,8 +111,7 @@ class Takes:
         return None if found in self.known else f"{self.place} takes ({found})"
 
 
-@dataclass(frozen=True)
-class Does:
+class Does(_Equal):
     """A function does what it did: part of it is done by this package in its own way.
 
     Attributes
@@ -106,8 +122,9 @@ class Does:
         Its fingerprints in the versions of PyTensor that were read.
     """
 
-    place: str
-    known: tuple[str, ...]
+    def __init__(self, place: str, known: tuple[str, ...]) -> None:
+        self.place = place
+        self.known = known
 
     def mismatch(self) -> str | None:
         """Say that the function has been rewritten; None if it has not."""
@@ -176,15 +193,24 @@ def names_in(code: CodeType) -> set[str]:
 
 
 def _plain(function: object) -> Any:
-    """Return the Python function in a method, or in what wraps it."""
+    """Return the Python function in a method, or in what this package has wrapped it into."""
     function = getattr(function, "__func__", function)
     if not hasattr(function, "__code__"):
         raise TypeError(f"{function!r} is no Python function")
+    # While a trace is open, PyTensor's methods are wrapped.
+    while hasattr(function, "__wrapped__") and _is_ours(function):
+        function = function.__wrapped__
     return function
+
+
+def _is_ours(function: Any) -> bool:
+    # What wraps a function takes over its names, but not where it was written.
+    module: str = function.__globals__.get("__name__", "")
+    return module.split(".")[0] == __name__.split(".")[0]
 
 
 def _functions(attributes: Any) -> Iterator[Any]:
     for value in attributes.values():
         function = getattr(value, "fget", None) or getattr(value, "__func__", value)
         if hasattr(function, "__code__"):
-            yield function
+            yield _plain(function)

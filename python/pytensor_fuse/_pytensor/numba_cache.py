@@ -42,7 +42,7 @@ def is_graph(op: Op) -> bool:
     """Whether the function that Numba makes of ``op`` is one of its inner graph."""
     from pytensor.link.numba.dispatch.basic import numba_funcify_and_cache_key as dispatcher
 
-    generic = [dispatcher.dispatch(kind) for kind in GRAPH_OPS]
+    generic = [dispatcher.dispatch(class_) for class_ in GRAPH_OPS]
     return dispatcher.dispatch(type(op)) in generic
 
 

@@ -16,12 +16,12 @@ The environment variable ``PYTENSOR_FUSE`` says what importing the package does,
 from __future__ import annotations
 
 import sys
-import warnings
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from pytensor_fuse._imports import after_import
 from pytensor_fuse._startup.features import wanted_by_environment
+from pytensor_fuse._startup.warning import warn
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,11 +50,9 @@ def _settle() -> None:
     try:
         import_module(_SWITCH)
     except Exception as error:  # Importing PyTensor must not fail because of this package.
-        warnings.warn(
+        warn(
             "pytensor_fuse cannot work with this PyTensor, whose own passes stay: "
-            f"{type(error).__name__}: {error}",
-            RuntimeWarning,
-            stacklevel=2,
+            f"{type(error).__name__}: {error}"
         )
 
 

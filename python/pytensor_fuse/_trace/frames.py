@@ -10,13 +10,13 @@ from itertools import count
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from pytensor_fuse._pytensor.pass_profiles import (
+from pytensor_fuse._pytensor.provenance import calling_line
+from pytensor_fuse._pytensor.rewriting_passes import (
     EquilibriumProfile,
     equilibrium_profile,
     passes_beside,
     walk_profile,
 )
-from pytensor_fuse._pytensor.provenance import calling_line
 from pytensor_fuse._trace.tallies import GroupTries, NodeCounter, PassTries, Tallies, Tally
 
 if TYPE_CHECKING:

@@ -39,7 +39,7 @@ from pytensor.graph.rewriting.basic import (
 )
 
 from pytensor_fuse._pytensor.node_trackers import LOOKUP, lookup_property
-from pytensor_fuse._pytensor.replacements import Replacements, class_tree
+from pytensor_fuse._pytensor.temporary_attributes import TemporaryAttributes, class_tree
 from pytensor_fuse._pytensor.versions import WRAPPERS
 from pytensor_fuse._trace.recorders import open_recorders
 from pytensor_fuse._trace.wrapped_makers import forget_calls, wrapped_create, wrapped_init
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from pytensor_fuse._trace.recorders import Recorder
 
 # What the classes had before.
-_methods = Replacements()
+_methods = TemporaryAttributes()
 
 
 def start(recorder: Recorder) -> None:
@@ -77,8 +77,8 @@ def _instrument() -> None:
             (FunctionMaker, _wrap_maker),
             (NodeRewriter, _wrap_node_rewriter),
         ):
-            for kind in class_tree(base):
-                wrap(kind)
+            for class_ in class_tree(base):
+                wrap(class_)
             _methods.replace(base, "__init_subclass__", classmethod(_wrapping_new(base, wrap)))
         _methods.replace(GraphRewriter, "rewrite", wrapped_rewrite(GraphRewriter.rewrite))
         _methods.replace(OpToRewriterTracker, LOOKUP, lookup_property(candidates_of))
@@ -93,32 +93,32 @@ def _restore() -> None:
     forget_calls()
 
 
-def _wrap_pass(kind: type) -> None:
-    method = _own_method(kind, "apply")
-    if method is not None and not issubclass(kind, WRAPPERS):
-        _methods.replace(kind, "apply", wrapped_apply(kind, method))
+def _wrap_pass(class_: type) -> None:
+    method = _own_method(class_, "apply")
+    if method is not None and not issubclass(class_, WRAPPERS):
+        _methods.replace(class_, "apply", wrapped_apply(class_, method))
 
 
-def _wrap_node_rewriter(kind: type) -> None:
-    method = _own_method(kind, "transform")
+def _wrap_node_rewriter(class_: type) -> None:
+    method = _own_method(class_, "transform")
     if method is None:
         return
-    if issubclass(kind, SequentialNodeRewriter):
-        _methods.replace(kind, "transform", wrapped_group(method))
-    elif not issubclass(kind, FromFunctionNodeRewriter):
-        _methods.replace(kind, "transform", wrapped_transform(method))
+    if issubclass(class_, SequentialNodeRewriter):
+        _methods.replace(class_, "transform", wrapped_group(method))
+    elif not issubclass(class_, FromFunctionNodeRewriter):
+        _methods.replace(class_, "transform", wrapped_transform(method))
 
 
-def _wrap_maker(kind: type) -> None:
+def _wrap_maker(class_: type) -> None:
     for name, wrapped in (("__init__", wrapped_init), ("create", wrapped_create)):
-        method = _own_method(kind, name)
+        method = _own_method(class_, name)
         if method is not None:
-            _methods.replace(kind, name, wrapped(method))
+            _methods.replace(class_, name, wrapped(method))
 
 
-def _own_method(kind: type, name: str) -> FunctionType | None:
+def _own_method(class_: type, name: str) -> FunctionType | None:
     """Return a method that a class itself has, and that does something."""
-    method = vars(kind).get(name)
+    method = vars(class_).get(name)
     if not isinstance(method, FunctionType) or getattr(method, "__isabstractmethod__", False):
         return None
     return method
@@ -127,10 +127,10 @@ def _own_method(kind: type, name: str) -> FunctionType | None:
 def _wrapping_new(base: type[Any], wrap: Callable[[type], None]) -> Callable[..., None]:
     """Return what wraps the methods of subclasses that are made while a trace is open."""
 
-    def wrap_new(kind: type[Any], /, **options: Any) -> None:
-        super(base, kind).__init_subclass__(**options)
+    def wrap_new(class_: type[Any], /, **options: Any) -> None:
+        super(base, class_).__init_subclass__(**options)
         with open_recorders.lock:
             if open_recorders:
-                wrap(kind)
+                wrap(class_)
 
     return wrap_new

@@ -202,9 +202,9 @@ def _section(
         for heading, is_number in zip(headings, numeric, strict=True)
     )
     body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>\n" for row in rows)
-    kind = ' class="sorted"' if is_sorted else ""
+    attributes = ' class="sorted"' if is_sorted else ""
     return (
-        f'<h2>{page.escape(title)}</h2>\n<div class="scroll"><table{kind}>\n'
+        f'<h2>{page.escape(title)}</h2>\n<div class="scroll"><table{attributes}>\n'
         f"<thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody></table></div>"
     )
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
+from pytensor_fuse._pytensor.features import PassingFeature, told_of
 from pytensor_fuse._pytensor.node_trackers import lookup_of
-from pytensor_fuse._pytensor.passing_features import PassingFeature
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -204,7 +204,8 @@ class GroupTries(PassTries):
             self._running = None
 
 
-class NodeCounter(PassingFeature, events=("on_import", "on_prune")):
+@told_of("on_import", "on_prune")
+class NodeCounter(PassingFeature):
     """Counts the nodes that enter a graph, and those that leave it.
 
     Attributes

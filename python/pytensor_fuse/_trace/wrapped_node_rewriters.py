@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from pytensor.graph.rewriting.basic import FromFunctionNodeRewriter
 
 from pytensor_fuse._pytensor.node_trackers import SeenOps, is_pytensors, lookup_of
-from pytensor_fuse._pytensor.replacements import Replacements
+from pytensor_fuse._pytensor.temporary_attributes import TemporaryAttributes
 from pytensor_fuse._trace.frames import PassFrame, WalkFrame
 from pytensor_fuse._trace.recorders import open_recorders
 from pytensor_fuse._trace.running import running
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 _seen_ops: dict[int, SeenOps] = {}
 
 # What the rewriters ran that are made from a function and are the one of a pass.
-_functions = Replacements()
+_functions = TemporaryAttributes()
 
 
 def forget_node_rewriters() -> None:

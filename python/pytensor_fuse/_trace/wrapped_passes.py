@@ -10,7 +10,7 @@ from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.rewriting.basic import EquilibriumGraphRewriter, WalkingGraphRewriter
 
 from pytensor_fuse._pytensor.node_trackers import is_pytensors
-from pytensor_fuse._pytensor.pass_profiles import walked_with
+from pytensor_fuse._pytensor.rewriting_passes import walked_with
 from pytensor_fuse._trace.frames import EquilibriumFrame, Frame, NodeCounts, PassFrame, WalkFrame
 from pytensor_fuse._trace.recorders import open_recorders
 from pytensor_fuse._trace.running import running
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     Method = Callable[..., Any]
 
 
-def wrapped_apply(kind: type, apply: Method) -> Method:
+def wrapped_apply(class_: type, apply: Method) -> Method:
     """Return ``apply`` of a class of passes with a frame around it."""
     state, recorders = running, open_recorders
-    is_watched = issubclass(kind, EquilibriumGraphRewriter) and is_pytensors(apply)
+    is_watched = issubclass(class_, EquilibriumGraphRewriter) and is_pytensors(apply)
 
     def run(frame: PassFrame, self: Any, args: Any, kwargs: Any) -> Any:
         profiled = frame.profiled

@@ -57,14 +57,14 @@ impl<'py, 'a> Extractor<'py, 'a> {
     fn new(
         walk: Walk<'py, 'a>,
         typed_op: &Bound<'py, PyType>,
-        kind: &Bound<'py, PyString>,
+        attribute: &Bound<'py, PyString>,
     ) -> PyResult<Self> {
         let mut kinds = Interned::default();
         let mut op_kinds = Vec::with_capacity(walk.ops.objects.len());
         for op in &walk.ops.objects {
             let op = op.bind(walk.py);
             let is_typed = op.is_instance(typed_op)?;
-            let kind = is_typed.then(|| kinds.id(&op.getattr(kind)?)).transpose()?;
+            let kind = is_typed.then(|| kinds.id(&op.getattr(attribute)?)).transpose()?;
             op_kinds.push(kind.map(|(id, _)| id));
         }
         let types = vec![None; walk.variables.objects.len()];
@@ -78,9 +78,9 @@ impl<'py, 'a> Extractor<'py, 'a> {
         }
         let py = self.walk.py;
         let object = self.walk.variables.objects[variable as usize].bind(py);
-        let kind = object.getattr(intern!(py, "type"))?;
-        let dtype = kind.getattr(intern!(py, "dtype"))?.cast_into::<PyString>()?;
-        let shape = kind.getattr(intern!(py, "shape"))?.cast_into::<PyTuple>()?;
+        let ty = object.getattr(intern!(py, "type"))?;
+        let dtype = ty.getattr(intern!(py, "dtype"))?.cast_into::<PyString>()?;
+        let shape = ty.getattr(intern!(py, "shape"))?.cast_into::<PyTuple>()?;
         if shape.len() > MAX_NDIM {
             return Err(crate::errors::too_many_dimensions(shape.len(), MAX_NDIM));
         }
@@ -157,14 +157,14 @@ impl<'py, 'a> Extractor<'py, 'a> {
 /// `order` gives the apply nodes in a topological order where there is more to keep than the data
 /// flow; without it they come in the order of `pytensor.graph.traversal.toposort`. Dtypes and
 /// shapes are read for the operands of nodes whose op is an instance of `typed_op` only. Of such
-/// ops, those whose attribute `kind` is the same object are taken to be the same.
+/// ops, those whose attribute of the name `attribute` is the same object are taken to be the same.
 #[pyfunction]
-#[pyo3(signature = (outputs, typed_op, kind, constant, order=None))]
+#[pyo3(signature = (outputs, typed_op, attribute, constant, order=None))]
 pub(crate) fn extract(
     py: Python<'_>,
     outputs: &Bound<'_, PyAny>,
     typed_op: &Bound<'_, PyType>,
-    kind: &Bound<'_, PyString>,
+    attribute: &Bound<'_, PyString>,
     constant: &Bound<'_, PyType>,
     order: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Extraction> {
@@ -183,7 +183,7 @@ pub(crate) fn extract(
             ids
         }
     };
-    Extractor::new(walk, typed_op, kind)?.finish(&order, results)
+    Extractor::new(walk, typed_op, attribute)?.finish(&order, results)
 }
 
 #[pymethods]

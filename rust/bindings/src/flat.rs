@@ -43,12 +43,12 @@ struct Types<'py, 'a> {
 }
 
 impl<'py> Types<'py, '_> {
-    fn id(&mut self, kind: &Bound<'py, PyAny>) -> PyResult<u32> {
-        let (object, is_new) = self.objects.id(kind)?;
+    fn id(&mut self, ty: &Bound<'py, PyAny>) -> PyResult<u32> {
+        let (object, is_new) = self.objects.id(ty)?;
         if is_new {
             let next = self.distinct.len() as u32;
-            let id = if kind.get_type().is(self.plain_type) {
-                self.write_plain_key(kind)?;
+            let id = if ty.get_type().is(self.plain_type) {
+                self.write_plain_key(ty)?;
                 match self.plain.get(self.key.as_slice()) {
                     Some(&known) => known,
                     None => {
@@ -60,17 +60,17 @@ impl<'py> Types<'py, '_> {
                 next
             };
             if id == next {
-                self.distinct.push(kind.clone().unbind());
+                self.distinct.push(ty.clone().unbind());
             }
             self.distinct_of.push(id);
         }
         Ok(self.distinct_of[object as usize])
     }
 
-    fn write_plain_key(&mut self, kind: &Bound<'py, PyAny>) -> PyResult<()> {
-        let py = kind.py();
-        let dtype = kind.getattr(intern!(py, "dtype"))?.cast_into::<PyString>()?;
-        let shape = kind.getattr(intern!(py, "shape"))?.cast_into::<PyTuple>()?;
+    fn write_plain_key(&mut self, ty: &Bound<'py, PyAny>) -> PyResult<()> {
+        let py = ty.py();
+        let dtype = ty.getattr(intern!(py, "dtype"))?.cast_into::<PyString>()?;
+        let shape = ty.getattr(intern!(py, "shape"))?.cast_into::<PyTuple>()?;
         self.key.clear();
         self.key.push(i64::from(self.dtypes.id(dtype)?));
         for length in shape.iter() {
@@ -129,9 +129,9 @@ pub(crate) fn walk(
     };
     let mut number = vec![NONE; walk.variables.objects.len()];
     let mut input_types = Vec::with_capacity(n_inputs);
-    let kinds = walk.types.take().unwrap_or_default();
-    let mut type_of = |variable: usize| match &kinds[variable] {
-        Some(kind) => types.id(kind.bind(py)),
+    let types_of_variables = walk.types.take().unwrap_or_default();
+    let mut type_of = |variable: usize| match &types_of_variables[variable] {
+        Some(ty) => types.id(ty.bind(py)),
         // A constant that is computed, too: no graph has that.
         None => {
             types.id(&walk.variables.objects[variable].bind(py).getattr(intern!(py, "type"))?)

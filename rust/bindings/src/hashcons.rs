@@ -109,10 +109,10 @@ impl HashConsTable {
         id.map(|id| self.own(id)).map_err(to_py)
     }
 
-    /// Input number ``position`` of a graph, of type ``kind``.
-    fn input(&self, position: u32, kind: &Term) -> PyResult<Term> {
-        let kind = self.id(kind)?;
-        let id = self.table.lock().input(position, kind);
+    /// Input number ``position`` of a graph, of type ``type_``.
+    fn input(&self, position: u32, type_: &Term) -> PyResult<Term> {
+        let type_ = self.id(type_)?;
+        let id = self.table.lock().input(position, type_);
         id.map(|id| self.own(id)).map_err(to_py)
     }
 
@@ -366,12 +366,12 @@ impl HashConsTable {
         let mut leaves = Vec::with_capacity(inputs.len() + terms.leaves.len());
         let mut table = self.table.lock();
         let interned = (|| {
-            for (position, &kind) in (0u32..).zip(inputs) {
+            for (position, &ty) in (0u32..).zip(inputs) {
                 let limit = terms.types.len();
-                let Some(&kind) = terms.types.get(kind as usize) else {
-                    return Err(Error::OutOfRange { what: "type", id: kind.into(), limit });
+                let Some(&ty) = terms.types.get(ty as usize) else {
+                    return Err(Error::OutOfRange { what: "type", id: ty.into(), limit });
                 };
-                leaves.push(table.input(position, kind)?);
+                leaves.push(table.input(position, ty)?);
             }
             leaves.extend(terms.leaves);
             let terms = TermsOf { leaves: &leaves, ..terms };

@@ -113,8 +113,8 @@ impl<'py, 'a> Walk<'py, 'a> {
 
     fn read_type(&mut self, variable: &Bound<'py, PyAny>, is_constant: bool) -> PyResult<()> {
         if let Some(types) = &mut self.types {
-            let kind = (!is_constant).then(|| variable.getattr(intern!(self.py, "type")));
-            types.push(kind.transpose()?.map(Bound::unbind));
+            let ty = (!is_constant).then(|| variable.getattr(intern!(self.py, "type")));
+            types.push(ty.transpose()?.map(Bound::unbind));
         }
         Ok(())
     }

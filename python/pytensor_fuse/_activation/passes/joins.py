@@ -1,4 +1,8 @@
-"""The pass `join_buffer_elimination`, which PyTensor does not have, and what goes with it."""
+"""The pass `join_buffer_elimination` as it is registered, which PyTensor does not have.
+
+Its class, and what has to be told to it, are in `_joins.rewriter`: it takes the place of nothing of
+PyTensor's. Here is what loads and lists it.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,7 @@ from pytensor_fuse._activation.withdrawal import load
 from pytensor_fuse._joins.context import JoinContext
 from pytensor_fuse._joins.rewriter import JoinBufferElimination, JoinsKept, ReuseAsked, TargetKnown
 from pytensor_fuse._pytensor.databases import Entry, ListedRewriters
+from pytensor_fuse._pytensor.ops import assigns, is_join
 from pytensor_fuse._pytensor.patches import SwitchedClass
 from pytensor_fuse._pytensor.targets import Target
 
@@ -21,7 +26,10 @@ class LoadedJoinBufferElimination(JoinBufferElimination):
     def eliminate(self, fgraph: FunctionGraph, target: Target, *, reuse: bool) -> None:
         """Eliminate joins, unless what that needs cannot be loaded."""
         needed = ["pytensor_fuse._joins.eliminate"]
-        if target is Target.NUMBA:
+        # Where there is nothing to eliminate, Numba is not loaded for it.
+        if target is Target.NUMBA and any(
+            is_join(node) or assigns(node.op) for node in fgraph.apply_nodes
+        ):
             needed.append("pytensor_fuse._joins.ops.numba")
         if all(load("joins", module) is not None for module in needed):
             super().eliminate(fgraph, target, reuse=reuse)

@@ -86,9 +86,9 @@ def _input(
 
 
 def _checked(variable: Variable[Any, Any], shape: Sequence[int | None]) -> Lengths:
-    kind = variable.type
-    if not isinstance(kind, TensorType):
-        raise ValueError(f"shapes gives {_label(variable)} a shape, but it is a {kind}, no tensor")
+    type_ = variable.type
+    if not isinstance(type_, TensorType):
+        raise ValueError(f"shapes gives {_label(variable)} a shape, but it is a {type_}, no tensor")
     try:
         lengths = tuple(None if n is None else operator.index(n) for n in shape)
     except TypeError:
@@ -96,11 +96,11 @@ def _checked(variable: Variable[Any, Any], shape: Sequence[int | None]) -> Lengt
             f"the shape of {_label(variable)} must be a sequence of integers and None, not "
             f"{shape!r}"
         ) from None
-    if len(lengths) != kind.ndim:
+    if len(lengths) != type_.ndim:
         raise ValueError(
-            f"shapes gives {_label(variable)} {len(lengths)} dimensions, but it has {kind.ndim}"
+            f"shapes gives {_label(variable)} {len(lengths)} dimensions, but it has {type_.ndim}"
         )
-    for axis, (n, static) in enumerate(zip(lengths, kind.shape, strict=True)):
+    for axis, (n, static) in enumerate(zip(lengths, type_.shape, strict=True)):
         if n is not None and n < 0:
             raise ValueError(f"shapes gives {_label(variable)} the length {n} along axis {axis}")
         if None not in (n, static) and n != static:

@@ -26,10 +26,10 @@ _MOST_VALUES = 64
 
 def holds_integers(variable: Variable[Any, Any]) -> bool:
     """Whether a variable is an integer or a vector of integers, Booleans among them."""
-    kind = variable.type
-    if isinstance(kind, ScalarType):
-        return np.dtype(kind.dtype).kind in "biu"
-    return isinstance(kind, TensorType) and kind.ndim <= 1 and np.dtype(kind.dtype).kind in "biu"
+    type_ = variable.type
+    if isinstance(type_, ScalarType):
+        return np.dtype(type_.dtype).kind in "biu"
+    return isinstance(type_, TensorType) and type_.ndim <= 1 and np.dtype(type_.dtype).kind in "biu"
 
 
 # Ops of which `perform` is asked for a value; it depends on nothing but the values of the inputs.

@@ -255,11 +255,11 @@ def _asked(node: Apply[Any], known: Known) -> Sequence[Lengths | None]:
         return unknown
     found: list[Lengths | None] = []
     for variable, answer in zip(node.outputs, answers, strict=True):
-        kind = variable.type
+        type_ = variable.type
         if (
-            isinstance(kind, TensorType)
+            isinstance(type_, TensorType)
             and isinstance(answer, list | tuple)
-            and len(answer) == kind.ndim
+            and len(answer) == type_.ndim
         ):
             found.append(tuple(_length(n, known) for n in answer))
         else:

@@ -8,12 +8,12 @@ import numpy as np
 from pytensor.tensor.type import TensorType
 
 
-def is_sparse(kind: Any) -> bool:
+def is_sparse(type_: Any) -> bool:
     """Whether a type is of sparse matrices.
 
     The class itself is not asked for, as few graphs need its module and SciPy's.
     """
-    return isinstance(kind, TensorType) and hasattr(kind, "format")
+    return isinstance(type_, TensorType) and hasattr(type_, "format")
 
 
 def sparse_parts(data: Any) -> list[np.ndarray]:

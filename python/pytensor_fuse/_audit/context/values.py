@@ -37,8 +37,8 @@ from pytensor_fuse._identity.table import table
 from pytensor_fuse._identity.terms import constant_term
 from pytensor_fuse._identity.terms import term as term_of
 from pytensor_fuse._identity.value_numbering import Numbering
+from pytensor_fuse._pytensor.in_place_ops import without_overwriting
 from pytensor_fuse._pytensor.inner_graphs import passed_inside
-from pytensor_fuse._pytensor.overwriting import without_overwriting
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -215,15 +215,15 @@ class Values:
     def _number_apply(self, node: Apply[Any]) -> None:
         content = bytearray(b"values ")
         children = [self._of_op(node)]
-        is_known = is_pytensors(node.op)
+        is_known = is_of_known_class(node.op)
         for variable in (*node.inputs, *node.outputs):
-            kind = variable.type
-            if type(kind) is TensorType and is_known:
-                content += b"%b%d " % (kind.dtype.encode(), kind.ndim)
+            type_ = variable.type
+            if type(type_) is TensorType and is_known:
+                content += b"%b%d " % (type_.dtype.encode(), type_.ndim)
             else:
                 # What somebody's op makes of a static shape is not known.
                 content += b"T"
-                children.append(term_of(kind))
+                children.append(term_of(type_))
         children += [self.of(variable) for variable in node.inputs]
         made = table.compound(bytes(content), children)
         for i, output in enumerate(node.outputs):
@@ -244,9 +244,9 @@ def passes(op: Op) -> bool:
     if isinstance(op, Elemwise):
         return isinstance(op.scalar_op, Identity)
     # PyMC has checks of its own that leave it to PyTensor to do them.
-    return any(isinstance(op, kind) and type(op).perform is kind.perform for kind in _PASS)
+    return any(isinstance(op, class_) and type(op).perform is class_.perform for class_ in _PASS)
 
 
-def is_pytensors(op: Op) -> bool:
+def is_of_known_class(op: Op) -> bool:
     """Whether the class of ``op`` is PyTensor's or ours, so that it is known what it does."""
     return type(op).__module__.startswith(("pytensor.", "pytensor_fuse."))

@@ -190,7 +190,7 @@ impl HashConsTable {
             let inputs = rows.inputs.row(node);
             children.clear();
             children.push(terms.ops[op as usize]);
-            children.extend(types.iter().map(|&kind| terms.types[kind as usize]));
+            children.extend(types.iter().map(|&ty| terms.types[ty as usize]));
             children.extend(inputs.iter().map(|&input| variables[input as usize]));
             let mut apply = self.held_apply(types.len(), &children)?;
             if duplicates == Duplicates::Number {

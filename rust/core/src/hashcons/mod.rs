@@ -202,13 +202,13 @@ impl HashConsTable {
         Ok(self.hand_out(id))
     }
 
-    /// The input of a graph at `position`, of type `kind`.
+    /// The input of a graph at `position`, of type `ty`.
     ///
     /// # Errors
     /// As [`compound`](Self::compound).
-    pub fn input(&mut self, position: u32, kind: TermId) -> Result<TermId> {
-        self.check_terms(&[kind])?;
-        let id = self.intern(Kind::Input, position, &[kind])?;
+    pub fn input(&mut self, position: u32, ty: TermId) -> Result<TermId> {
+        self.check_terms(&[ty])?;
+        let id = self.intern(Kind::Input, position, &[ty])?;
         Ok(self.hand_out(id))
     }
 

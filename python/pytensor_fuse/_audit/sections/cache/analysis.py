@@ -100,8 +100,8 @@ def _without_key(
         for node in graph.order:
             if is_graph(node.op):
                 continue
-            kinds = [term(variable.type) for variable in (*node.inputs, *node.outputs)]
-            key = (term(node.op), *kinds)
+            types = [term(variable.type) for variable in (*node.inputs, *node.outputs)]
+            key = (term(node.op), *types)
             if key not in known:
                 known[key] = why_no_key(node)
             why = known[key]

@@ -24,7 +24,7 @@ from pytensor.tensor.linalg.summary import Det, SLogDet
 from pytensor.tensor.math import Dot
 from pytensor.tensor.random.basic import MvNormalRV
 
-from pytensor_fuse._audit.context.values import is_pytensors, passes
+from pytensor_fuse._audit.context.values import is_of_known_class, passes
 from pytensor_fuse._linalg.ops.cholesky_inverse import CholeskyInverse
 from pytensor_fuse._linalg.ops.lu_inverse import LUInverse
 
@@ -106,36 +106,36 @@ def core_of(op: Op) -> Any:
 def kind_of(node: Apply[Any]) -> MatrixKind | None:
     """Return what a node does to matrices; None if nothing, or if that is not known."""
     core = core_of(node.op)
-    kind = type(core)
-    if kind is Solve:
+    class_ = type(core)
+    if class_ is Solve:
         if core.assume_a in ("tridiagonal", "banded"):
             # The work is in proportion to the length, and to the square of the width of the band.
             return None
         kinds = {"pos": _CHOLESKY, "gen": _CHOLESKY_OR_LU}
         return kinds.get(core.assume_a, _CHOLESKY_OR_LU._replace(supposes=True))
-    if kind is MatrixPinv:
+    if class_ is MatrixPinv:
         return _SYMMETRIC if core.hermitian else _SVD
-    if kind in (Eigh, Eigvalsh):
+    if class_ in (Eigh, Eigvalsh):
         # With two matrices, it is another problem.
         return _SYMMETRIC if len(node.inputs) == 1 else _OTHER
-    if kind is MvNormalRV:
+    if class_ is MvNormalRV:
         method = {"cholesky": _CHOLESKY, "svd": _SVD, "eigh": _SYMMETRIC}[core.method]
         return method._replace(matrix=3, from_cholesky=core.method == "cholesky")
-    return _KINDS.get(kind)
+    return _KINDS.get(class_)
 
 
 def why_unknown(core: Op, *, has_graph: bool) -> str | None:
     """Say why it is not known whether an op works on matrices; None if that is known."""
-    kind = type(core)
-    if kind in _KINDS or has_graph:
+    class_ = type(core)
+    if class_ in _KINDS or has_graph:
         return None
     if isinstance(core, FromFunctionOp):
         return "it calls a Python function"
     base = next((known for known in _KINDS if isinstance(core, known)), None)
     if base is not None:
-        return f"{kind.__qualname__} is a kind of {base.__name__} that is not known"
-    if kind.__module__.startswith(_LINEAR_ALGEBRA):
-        return None if kind.__name__ in _CHEAP else f"{kind.__qualname__} is not known"
-    if is_pytensors(core) or passes(core):
+        return f"{class_.__qualname__} is a kind of {base.__name__} that is not known"
+    if class_.__module__.startswith(_LINEAR_ALGEBRA):
+        return None if class_.__name__ in _CHEAP else f"{class_.__qualname__} is not known"
+    if is_of_known_class(core) or passes(core):
         return None
-    return f"{kind.__qualname__} of {kind.__module__} is not known"
+    return f"{class_.__qualname__} of {class_.__module__} is not known"

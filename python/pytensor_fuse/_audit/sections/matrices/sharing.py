@@ -72,14 +72,14 @@ def _shareable(matrix: SharedMatrix, group: Sequence[Found]) -> Iterator[Factori
         able = [one for one in rest if one.kind.from_cholesky]
         rest = [one for one in rest if not one.kind.from_cholesky]
         yield from _one_for(matrix, "Cholesky", able)
-    kinds: dict[tuple[str, bool, tuple[object, ...]], list[Found]] = defaultdict(list)
+    groups: dict[tuple[str, bool, tuple[object, ...]], list[Found]] = defaultdict(list)
     for one in rest:
-        kind = one.kind.factorization
+        factorization = one.kind.factorization
         assert one.matrix is not None
-        transposed = kind in ONE_WAY and one.matrix.transposed
-        kinds[kind, transposed, _variant(one.work.node)].append(one)
-    for (kind, *_), members in kinds.items():
-        yield from _one_for(matrix, kind, members)
+        transposed = factorization in ONE_WAY and one.matrix.transposed
+        groups[factorization, transposed, _variant(one.work.node)].append(one)
+    for (factorization, *_), members in groups.items():
+        yield from _one_for(matrix, factorization, members)
 
 
 def _variant(node: Apply[Any]) -> tuple[object, ...]:
@@ -94,12 +94,18 @@ def _variant(node: Apply[Any]) -> tuple[object, ...]:
     return ()
 
 
-def _one_for(matrix: SharedMatrix, kind: str, members: Sequence[Found]) -> Iterator[Factorization]:
+def _one_for(
+    matrix: SharedMatrix, factorization: str, members: Sequence[Found]
+) -> Iterator[Factorization]:
     if len(members) > 1:
         # Who takes a matrix to be symmetric does not take it to be positive definite.
-        able = [m for m in members if kind != "Cholesky" or m.kind.factorization == kind]
+        able = [
+            m
+            for m in members
+            if factorization != "Cholesky" or m.kind.factorization == factorization
+        ]
         supposes = next((one.work for one in able if one.kind.supposes), None)
-        yield Factorization(kind, matrix, tuple(one.work for one in members), supposes)
+        yield Factorization(factorization, matrix, tuple(one.work for one in members), supposes)
 
 
 def repeated(found: Sequence[Found]) -> tuple[tuple[MatrixWork, ...], ...]:

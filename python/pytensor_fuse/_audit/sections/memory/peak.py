@@ -125,11 +125,11 @@ class _Allocations:
                 allocation.death = max(allocation.death, self._released(node, variable))
 
     def _allocate(self, node: Apply[Any], variable: Variable[Any, Any]) -> _Allocation:
-        graph, kind = self._graph, variable.type
+        graph, type_ = self._graph, variable.type
         nbytes = _allocated(graph, node, variable)
         if nbytes is None:
             self.n_unknown += 1
-            self.n_stored += is_sparse(kind) or not isinstance(kind, TensorType)
+            self.n_stored += is_sparse(type_) or not isinstance(type_, TensorType)
         place = graph.positions[node]
         made = _Allocation(graph.variable_name(variable), nbytes or 0, place, place)
         self._all.append(made)

@@ -7,7 +7,7 @@ from typing import Any
 _ABSENT = object()
 
 
-class Replacements:
+class TemporaryAttributes:
     """Attributes of classes and objects that have been replaced, and are to be restored.
 
     Where `pytensor_fuse._pytensor.patches` know what they change before they do, this takes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytensor_fuse._pytensor.replacements import Replacements, class_tree
+from pytensor_fuse._pytensor.temporary_attributes import TemporaryAttributes, class_tree
 
 
 class Base:
@@ -24,7 +24,7 @@ class Both(Left, Right):
 def test_all_is_restored() -> None:
     here = Left()
     here.color = "own"
-    done = Replacements()
+    done = TemporaryAttributes()
     for owner in (Base, Left, Right, here):
         done.replace(owner, "color", "gray")
         assert done.has(owner, "color")
@@ -36,7 +36,7 @@ def test_all_is_restored() -> None:
 
 
 def test_the_first_replacement_counts() -> None:
-    done = Replacements()
+    done = TemporaryAttributes()
     done.replace(Base, "color", "gray")
     done.replace(Base, "color", "white")
     assert Base.color == "gray"
@@ -46,7 +46,7 @@ def test_the_first_replacement_counts() -> None:
 
 def test_what_others_have_put_there_stays() -> None:
     here = Left()
-    done = Replacements()
+    done = TemporaryAttributes()
     done.replace(here, "color", "gray")
     here.color = "theirs"
     done.undo()

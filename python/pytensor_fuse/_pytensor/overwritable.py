@@ -1,9 +1,10 @@
-"""Which inputs PyTensor's own pass would let the outputs of an Elemwise be written over."""
+"""What of a graph may be written over: what PyTensor protects, and what its own pass would take."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pytensor.compile.aliasing import Supervisor
 from pytensor.tensor.rewriting.elemwise import InplaceElemwiseOptimizer
 
 if TYPE_CHECKING:
@@ -28,3 +29,11 @@ def updated_inputs(
     """Return for each output that updates a shared variable the input that stands for that."""
     updates: dict[int, int] = fgraph.update_mapping or {}  # type: ignore[assignment]
     return {fgraph.outputs[i]: fgraph.inputs[j] for i, j in updates.items()}
+
+
+def protected_inputs(fgraph: FunctionGraph) -> list[Variable[Any, Any]] | None:
+    """Return the inputs that must stay as they are; None if the graph has no supervisor."""
+    supervisors = [f for f in fgraph._features if isinstance(f, Supervisor)]
+    if not supervisors:
+        return None
+    return [variable for supervisor in supervisors for variable in supervisor.protected]
