@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import threading
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from pytensor_fuse._activation import withdrawal
@@ -40,9 +39,11 @@ if TYPE_CHECKING:
     from pytensor_fuse._pytensor.patches import Patch
 
 
-@dataclass(eq=False)
 class _Setting:
-    wanted: frozenset[str]
+    """The features that are wanted, for good or in a block."""
+
+    def __init__(self, wanted: frozenset[str]) -> None:
+        self.wanted = wanted
 
 
 class _Feature:

@@ -19,7 +19,7 @@ from pytensor_fuse._joins.plans import Compilation, JoinPlan, JoinReason
 from pytensor_fuse._joins.replacements import Replacements
 from pytensor_fuse._joins.reports import JoinReport, note_reports
 from pytensor_fuse._joins.thresholds import DEFAULT_THRESHOLDS, Thresholds
-from pytensor_fuse._pytensor.ops import is_join
+from pytensor_fuse._pytensor.ops import assigns, is_join
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -72,6 +72,11 @@ def eliminate_joins(
             overwrite_inputs(fgraph, node, _NAME)
     note_reports(fgraph, reports)
     return reports
+
+
+def has_joins(fgraph: FunctionGraph) -> bool:
+    """Whether a node of ``fgraph`` joins streams, or assigns to a part of one."""
+    return any(is_join(node) or assigns(node.op) for node in fgraph.apply_nodes)
 
 
 def _eliminate_each(

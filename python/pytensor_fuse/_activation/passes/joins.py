@@ -12,7 +12,6 @@ from pytensor_fuse._activation.withdrawal import load
 from pytensor_fuse._joins.context import JoinContext
 from pytensor_fuse._joins.rewriter import JoinBufferElimination, JoinsKept, ReuseAsked, TargetKnown
 from pytensor_fuse._pytensor.databases import Entry, ListedRewriters
-from pytensor_fuse._pytensor.ops import assigns, is_join
 from pytensor_fuse._pytensor.patches import SwitchedClass
 from pytensor_fuse._pytensor.targets import Target
 
@@ -25,13 +24,12 @@ class LoadedJoinBufferElimination(JoinBufferElimination):
 
     def eliminate(self, fgraph: FunctionGraph, target: Target, *, reuse: bool) -> None:
         """Eliminate joins, unless what that needs cannot be loaded."""
-        needed = ["pytensor_fuse._joins.eliminate"]
+        elimination = load("joins", "pytensor_fuse._joins.eliminate")
+        if elimination is None:
+            return
         # Where there is nothing to eliminate, Numba is not loaded for it.
-        if target is Target.NUMBA and any(
-            is_join(node) or assigns(node.op) for node in fgraph.apply_nodes
-        ):
-            needed.append("pytensor_fuse._joins.ops.numba")
-        if all(load("joins", module) is not None for module in needed):
+        needs_numba = target is Target.NUMBA and elimination.has_joins(fgraph)
+        if not needs_numba or load("joins", "pytensor_fuse._joins.ops.numba") is not None:
             super().eliminate(fgraph, target, reuse=reuse)
 
 
