@@ -3,9 +3,10 @@
 The registered rewriters stay the same objects; their classes change. PyTensor's rewrite databases,
 and every query of them that someone has kept (a `SequentialGraphRewriter`, however nested), hold
 those objects, so all follow, those made before the switch as well as those made after it. Undoing
-it leaves nothing behind: names, tags, their order and the position are never touched. Between the
-assignments another thread may compile with some passes switched; it gets a correct result, since
-each pass of the one kind works with the others of either kind.
+it leaves nothing behind: names, tags, their order and the position of PyTensor's own passes are
+never touched. Between the assignments another thread may compile with some passes switched; it gets
+a correct result, since each pass of the one kind works with the others of either kind. The passes
+over joins are ours, and come and go: a query in another thread at that moment may raise a KeyError.
 
 The alternatives fall short. `register(..., overwrite_existing=True)` does not reach kept queries,
 moves the entry to the end of each of its tags (the order of which decides the order of rewriters in
@@ -22,7 +23,6 @@ from __future__ import annotations
 
 import threading
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from pytensor_fuse._activation import withdrawal
@@ -40,9 +40,11 @@ if TYPE_CHECKING:
     from pytensor_fuse._pytensor.patches import Patch
 
 
-@dataclass(eq=False)
 class _Setting:
-    wanted: frozenset[str]
+    """The features that are wanted, for good or in a block."""
+
+    def __init__(self, wanted: frozenset[str]) -> None:
+        self.wanted = wanted
 
 
 class _Feature:

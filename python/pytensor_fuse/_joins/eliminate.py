@@ -19,15 +19,14 @@ from pytensor_fuse._joins.plans import Compilation, JoinPlan, JoinReason
 from pytensor_fuse._joins.replacements import Replacements
 from pytensor_fuse._joins.reports import JoinReport, note_reports
 from pytensor_fuse._joins.thresholds import DEFAULT_THRESHOLDS, Thresholds
-from pytensor_fuse._pytensor.ops import is_join
+from pytensor_fuse._pytensor.ops import assigns, is_join
+from pytensor_fuse._pytensor.targets import Target, resolve_target
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pytensor.graph.basic import Apply
     from pytensor.graph.fg import FunctionGraph
-
-    from pytensor_fuse._pytensor.targets import Target
 
 _NAME = "join_buffer_elimination"
 
@@ -37,7 +36,7 @@ def eliminate_joins(
     target: Target,
     *,
     reuse: bool = False,
-    thresholds: Thresholds = DEFAULT_THRESHOLDS,
+    thresholds: Thresholds | None = None,
 ) -> tuple[JoinReport, ...]:
     """Let kernels write into the results of joins, and return a report on each join.
 
@@ -55,9 +54,9 @@ def eliminate_joins(
     reuse
         Whether C code keeps the results' memory.
     thresholds
-        What is large enough to gain.
+        What is large enough to gain; None for what was found to be.
     """
-    compilation = Compilation(fgraph, target, thresholds)
+    compilation = Compilation(fgraph, target, thresholds or DEFAULT_THRESHOLDS)
     start = fgraph.checkpoint()
     try:
         reports = _eliminate_each(compilation, reuse, fgraph.replace_all)
@@ -72,6 +71,19 @@ def eliminate_joins(
             overwrite_inputs(fgraph, node, _NAME)
     note_reports(fgraph, reports)
     return reports
+
+
+def compile_target(fgraph: FunctionGraph, noted: str) -> Target:
+    """Return the target that ``fgraph`` is being compiled for, or the one noted."""
+    target = resolve_target(None, fgraph)
+    return Target(noted) if target is Target.STRICT else target
+
+
+def needs_numba(fgraph: FunctionGraph, target: Target) -> bool:
+    """Whether what may be put into ``fgraph`` is compiled by Numba: it loads in seconds."""
+    return target is Target.NUMBA and any(
+        is_join(node) or assigns(node.op) for node in fgraph.apply_nodes
+    )
 
 
 def _eliminate_each(

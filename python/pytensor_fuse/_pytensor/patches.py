@@ -115,9 +115,12 @@ class ReplacedAttributes:
                 setattr(owner, self._name, self._value)
 
     def undo(self) -> None:
-        """Put back what was there."""
+        """Put back what was there, but where somebody has put something else in the place of ours.
+
+        That is theirs to undo, and may call ours.
+        """
         for number, owner in enumerate(self._owners):
-            if number in self._stock:
+            if number in self._stock and vars(owner).get(self._name) is self._value:
                 setattr(owner, self._name, self._stock.pop(number))
 
     def holds(self) -> bool:

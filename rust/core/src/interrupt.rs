@@ -1,7 +1,7 @@
 //! Ending long work before it is done.
 //!
 //! Whoever starts the work says with it how to ask whether it may go on ([`interruptible`]). Loops
-//! that can take long on a large input count their steps here ([`check`]), which costs a
+//! that can take long on a large input count their steps here (`check`), which costs a
 //! subtraction; after some tens of thousands of steps the question is asked. Work that is not
 //! interruptible never asks.
 //!

@@ -1,42 +1,123 @@
-"""The pass `join_buffer_elimination` as it is registered, which PyTensor does not have.
+"""The passes over joins, which PyTensor does not have, as its databases hold them.
 
-Its class, and what has to be told to it, are in `_joins.rewriter`: it takes the place of nothing of
-PyTensor's. Here is what loads and lists it.
+`join_buffer_elimination` does the work; it is loaded when a graph is first rewritten, as it is most
+of the package. The others run before it and tell it, through one context, what it has to know of
+the graph. None takes the place of anything of PyTensor's.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
+from weakref import WeakKeyDictionary, WeakSet
+
+from pytensor.graph.destroyhandler import DestroyHandler
+from pytensor.graph.rewriting.basic import GraphRewriter
 
 from pytensor_fuse._activation.withdrawal import load
-from pytensor_fuse._joins.context import JoinContext
-from pytensor_fuse._joins.rewriter import JoinBufferElimination, JoinsKept, ReuseAsked, TargetKnown
 from pytensor_fuse._pytensor.databases import Entry, ListedRewriters
-from pytensor_fuse._pytensor.ops import assigns, is_join
 from pytensor_fuse._pytensor.patches import SwitchedClass
-from pytensor_fuse._pytensor.targets import Target
 
 if TYPE_CHECKING:
     from pytensor.graph.fg import FunctionGraph
 
-
-class LoadedJoinBufferElimination(JoinBufferElimination):
-    """The pass, which loads what it does when it first runs."""
-
-    def eliminate(self, fgraph: FunctionGraph, target: Target, *, reuse: bool) -> None:
-        """Eliminate joins, unless what that needs cannot be loaded."""
-        needed = ["pytensor_fuse._joins.eliminate"]
-        # Where there is nothing to eliminate, Numba is not loaded for it.
-        if target is Target.NUMBA and any(
-            is_join(node) or assigns(node.op) for node in fgraph.apply_nodes
-        ):
-            needed.append("pytensor_fuse._joins.ops.numba")
-        if all(load("joins", module) is not None for module in needed):
-            super().eliminate(fgraph, target, reuse=reuse)
+    from pytensor_fuse._joins.thresholds import Thresholds
 
 
-# Profiles and summaries print it.
-LoadedJoinBufferElimination.__name__ = JoinBufferElimination.__name__
+class JoinContext:
+    """What the passes over joins tell each other about a graph that is being compiled.
+
+    Attributes
+    ----------
+    thresholds
+        What `join_buffer_elimination` decides by; None for those that benchmarks/README.md gives.
+    """
+
+    def __init__(self, thresholds: Thresholds | None = None) -> None:
+        self.thresholds = thresholds
+        self._targets: WeakKeyDictionary[FunctionGraph, str] = WeakKeyDictionary()
+        self._reusing: WeakSet[FunctionGraph] = WeakSet()
+
+    def note_target(self, fgraph: FunctionGraph, target: str) -> None:
+        """Note the name of the target that ``fgraph`` is being compiled for."""
+        self._targets[fgraph] = target
+
+    def take_target(self, fgraph: FunctionGraph) -> str:
+        """Return the name that was noted, and forget it; Python's if there was none."""
+        return self._targets.pop(fgraph, "python")
+
+    def note_reuse(self, fgraph: FunctionGraph) -> None:
+        """Note that joins of ``fgraph`` may keep their memory from call to call."""
+        self._reusing.add(fgraph)
+
+    def take_reuse(self, fgraph: FunctionGraph) -> bool:
+        """Return whether that was noted, and forget it."""
+        reuse = fgraph in self._reusing
+        self._reusing.discard(fgraph)
+        return reuse
+
+    def __reduce__(self) -> tuple[type[JoinContext], tuple[Thresholds | None]]:
+        # Copies, also in other processes, are for other graphs.
+        return JoinContext, (self.thresholds,)
+
+
+class JoinPass(GraphRewriter):
+    """A pass that shares a context with the others."""
+
+    def __init__(self, context: JoinContext) -> None:
+        self.context = context
+
+
+class TargetKnown(JoinPass):
+    """Says which target a graph is being compiled for, to the passes that come after it.
+
+    PyTensor 3.0 does not say; but what its linkers ask the databases for differs, so a pass that
+    is listed under the right tags runs for one target alone.
+    """
+
+    def __init__(self, context: JoinContext, target: str) -> None:
+        super().__init__(context)
+        self.target = target
+
+    def apply(self, fgraph: FunctionGraph) -> None:
+        """Note the target."""
+        self.context.note_target(fgraph, self.target)
+
+
+class ReuseAsked(JoinPass):
+    """Says that the memory of joins may be kept from call to call, where C code makes it."""
+
+    def apply(self, fgraph: FunctionGraph) -> None:
+        """Note that."""
+        self.context.note_reuse(fgraph)
+
+
+class JoinsKept(JoinPass):
+    """What is registered while the feature is off: it leaves every graph alone."""
+
+    def apply(self, fgraph: FunctionGraph) -> None:
+        """Do nothing."""
+
+
+class JoinBufferElimination(JoinsKept):
+    """Replaces joins whose streams kernels can write by `WriteSplit` and `WriteJoin`."""
+
+    def add_requirements(self, fgraph: FunctionGraph) -> None:
+        """Attach PyTensor's destroy handler, unless ``fgraph`` has one."""
+        if not hasattr(fgraph, "destroy_handler"):
+            fgraph.attach_feature(DestroyHandler())
+
+    def apply(self, fgraph: FunctionGraph) -> None:
+        """Eliminate the joins of ``fgraph`` that are worth it, if what that needs can be loaded."""
+        noted, reuse = self.context.take_target(fgraph), self.context.take_reuse(fgraph)
+        elimination = load("joins", "pytensor_fuse._joins.eliminate")
+        if elimination is None:
+            return
+        target = elimination.compile_target(fgraph, noted)
+        needs_numba = elimination.needs_numba(fgraph, target)
+        if needs_numba and load("joins", "pytensor_fuse._joins.ops.numba") is None:
+            return
+        elimination.eliminate_joins(fgraph, target, reuse=reuse, thresholds=self.context.thresholds)
+
 
 _NAME: Final = "join_buffer_elimination"
 # After the destroy handler is attached, before any op is made to work in place.
@@ -46,9 +127,9 @@ _POSITION: Final = 49.7
 join_context: Final = JoinContext()
 _joins = JoinsKept(join_context)
 _joins.name = _NAME
-_in_c = TargetKnown(join_context, Target.C)
+_in_c = TargetKnown(join_context, "c")
 _in_c.name = f"{_NAME}_in_c"
-_in_numba = TargetKnown(join_context, Target.NUMBA)
+_in_numba = TargetKnown(join_context, "numba")
 _in_numba.name = f"{_NAME}_in_numba"
 _reuse = ReuseAsked(join_context)
 _reuse.name = "join_buffer_reuse"
@@ -70,4 +151,4 @@ def listed_passes() -> ListedRewriters:
 
 def switched_pass() -> SwitchedClass:
     """Return the patch by which those follow who got the pass from a query."""
-    return SwitchedClass(lambda: [_joins], {JoinsKept: LoadedJoinBufferElimination})
+    return SwitchedClass(lambda: [_joins], {JoinsKept: JoinBufferElimination})

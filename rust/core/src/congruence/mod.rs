@@ -95,6 +95,7 @@ use std::hash::BuildHasher;
 use foldhash::fast::FixedState;
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry as Slot;
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 const NONE: u32 = u32::MAX;
@@ -191,6 +192,9 @@ pub struct Congruence {
     replacement_of: Vec<u32>,
     is_dying: Vec<bool>,
     is_waiting: Vec<bool>,
+    /// For each variable that is to stay, those that it is to replace, also by way of others. Empty
+    /// between plans.
+    replaced_by: FxHashMap<u32, Vec<u32>>,
     rows: Scratch,
 }
 
@@ -253,6 +257,7 @@ impl Congruence {
         for &(old, _) in &plan.replacements {
             self.replacement_of[old as usize] = NONE;
         }
+        self.replaced_by.clear();
         result.map(|()| plan)
     }
 
@@ -377,14 +382,20 @@ impl Congruence {
             // Making the one merge tells of its clients.
             return Ok(());
         }
-        row.clear();
-        graph.clients(old, row)?;
-        for &client in &*row {
-            if !get(&self.is_waiting, client, false) && !get(&self.is_dying, client, false) {
-                set(&mut self.is_waiting, client, true, false);
-                plan.queue.push(client);
+        // What reads a variable that `old` was to replace is known by `old`, too.
+        let mut renamed = self.replaced_by.remove(&old).unwrap_or_default();
+        renamed.push(old);
+        for &variable in &renamed {
+            row.clear();
+            graph.clients(variable, row)?;
+            for &client in &*row {
+                if !get(&self.is_waiting, client, false) && !get(&self.is_dying, client, false) {
+                    set(&mut self.is_waiting, client, true, false);
+                    plan.queue.push(client);
+                }
             }
         }
+        self.replaced_by.entry(new).or_default().append(&mut renamed);
         Ok(())
     }
 

@@ -401,6 +401,26 @@ fn a_cascade_is_one_plan() {
     assert_eq!(plan.dying, [(b, a), (d, c)]);
 }
 
+/// What is to be replaced may turn out to be replaced by something else than was planned first.
+#[test]
+fn who_reads_what_is_replaced_twice_is_looked_up_again() {
+    let mut toy = toy(&[]);
+    let output = |toy: &Toy, node: u32| toy.nodes[node as usize].output;
+    // Equal nodes, of which the last says most, then the first.
+    let first = toy.node(3, 2, vec![]);
+    let poor = toy.node(3, 0, vec![]);
+    let reads_poor = toy.node(1, 0, vec![output(&toy, poor)]);
+    let rich = toy.node(3, 4, vec![]);
+    let reads_rich = toy.node(1, 0, vec![output(&toy, rich)]);
+    for node in [reads_poor, reads_rich] {
+        let result = output(&toy, node);
+        toy.results.push(result);
+    }
+    let pending = vec![first, poor, reads_poor, rich, reads_rich];
+    let Ok(plan) = Congruence::new().look_up(&mut toy, pending, false);
+    assert_eq!(plan.dying, [(poor, first), (first, rich), (reads_poor, reads_rich)]);
+}
+
 #[test]
 fn one_merge_at_a_time() {
     let mut toy = toy(&[]);
