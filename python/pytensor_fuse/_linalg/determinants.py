@@ -37,17 +37,55 @@ def from_lu(fgraph: FunctionGraph, determinant: Any, packed: Any, pivots: Any) -
     diagonal = pt.diagonal(packed)
     swaps = pt.neq(pivots, pt.arange(pivots.shape[0])).sum()
     permutation = (1 - 2 * (swaps % 2)).astype(determinant.type.dtype)
-    found = {determinant: permutation * pt.prod(diagonal)}
+    return _of_uses(
+        fgraph,
+        determinant,
+        permutation * pt.prod(diagonal),
+        permutation * pt.prod(pt.sign(diagonal)),
+        pt.log(pt.abs(diagonal)).sum(),
+    )
+
+
+def of_positive_definite(
+    fgraph: FunctionGraph, determinant: Any, number: Any, logarithm: Any
+) -> dict[Any, Any]:
+    """Return what takes the place of a positive determinant, its sign and its logarithm.
+
+    Parameters
+    ----------
+    fgraph
+        The graph.
+    determinant
+        Of one matrix.
+    number, logarithm
+        The determinant, which may overflow, and its logarithm, which does not.
+    """
+    # What is NaN has no sign.
+    sign = pt.where(pt.isnan(logarithm), logarithm, pt.ones_like(logarithm))
+    return _of_uses(fgraph, determinant, number, sign, logarithm, is_positive=True)
+
+
+def _of_uses(
+    fgraph: FunctionGraph,
+    determinant: Any,
+    number: Any,
+    sign: Any,
+    logarithm: Any,
+    *,
+    is_positive: bool = False,
+) -> dict[Any, Any]:
+    found = {determinant: number}
     for view in _views(fgraph, determinant):
         for client in _clients(fgraph, view):
             [result, *_] = client.outputs
             if isinstance(scalar_op(result), Sign):
-                found[result] = _expanded(permutation * pt.prod(pt.sign(diagonal)), result)
+                found[result] = _expanded(sign, result)
+            elif is_positive and isinstance(scalar_op(result), Log):
+                found[result] = _expanded(logarithm, result)
             elif isinstance(scalar_op(result), Abs):
                 for again in _views(fgraph, result):
                     for other in _clients(fgraph, again):
                         if isinstance(scalar_op(other.outputs[0]), Log):
-                            logarithm = pt.log(pt.abs(diagonal)).sum()
                             found[other.outputs[0]] = _expanded(logarithm, other.outputs[0])
     return found
 

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from pytensor.graph.rewriting.basic import GraphRewriter, in2out, node_rewriter
+from pytensor.graph.rewriting.basic import (
+    GraphRewriter,
+    MergeOptimizer,
+    in2out,
+    node_rewriter,
+)
+from pytensor.compile.builders import OpFromGraph
 from pytensor.tensor.basic import ExtractDiag
 from pytensor.tensor.blockwise import Blockwise
-from pytensor.tensor.math import Dot
+from pytensor.tensor.math import Dot, Sum
 
 from pytensor_fuse._activation.withdrawal import load
 from pytensor_fuse._pytensor.databases import Entry, ListedRewriters
@@ -17,7 +23,7 @@ if TYPE_CHECKING:
     from pytensor.graph.fg import FunctionGraph
 
 # The ops that rules ask about.
-_TRACKED: Final = (Blockwise, Dot, ExtractDiag)
+_TRACKED: Final = (Blockwise, Dot, ExtractDiag, OpFromGraph, Sum)
 
 _SOLVES: Final = frozenset({"SolveTriangular", "CholeskySolve", "Solve"})
 
@@ -45,7 +51,10 @@ class RuleKept(GraphRewriter):
 
 
 class LinalgRule(RuleKept):
-    """Applies a rule to all nodes of a graph, the inner ones first, and to those it makes."""
+    """Applies a rule to all nodes of a graph, the inner ones first, and to those it makes.
+
+    What the rule makes more than once is merged: rules and rewriters ask who uses a variable.
+    """
 
     def apply(self, fgraph: FunctionGraph) -> Any:
         """Load the rule and apply it, if the graph has any work for it."""
@@ -57,12 +66,29 @@ class LinalgRule(RuleKept):
                 return None
             rule: Any = node_rewriter(_TRACKED)(getattr(module, self.rule))
             self._pass = in2out(rule, name=self.name)
-        return self._pass.apply(fgraph)
+        before = list(fgraph.apply_nodes)
+        result = self._pass.apply(fgraph)
+        if len(before) != len(fgraph.apply_nodes) or not fgraph.apply_nodes.issuperset(before):
+            MergeOptimizer().apply(fgraph)
+        return result
 
 
 def _class_name(op: Any) -> str:
     return type(op.core_op if isinstance(op, Blockwise) else op).__name__
 
+
+_DIAGONALS: Final = frozenset({"ExtractDiag", "OpFromGraph"})
+
+# Before `stabilize`, which makes solves of products with an inverse, and factorizations of solves.
+# What is needed of an inverse is known while it is still one.
+_RULES_OF_STRUCTURE: Final = (
+    (1.410, RuleKept("structured_sums", "product_with_structured_sum", frozenset({"Dot"}))),
+    (1.411, RuleKept("structured_sums", "diagonal_of_structured_sum", _DIAGONALS)),
+    (1.412, RuleKept("structured_sums", "sum_of_structured_product", frozenset({"Sum"}))),
+    (1.413, RuleKept("woodbury", "woodbury_solve", frozenset({"Solve"}))),
+    (1.414, RuleKept("woodbury", "woodbury_inverse", frozenset({"MatrixInverse"}))),
+    (1.415, RuleKept("woodbury", "determinant_lemma", frozenset({"Det"}))),
+)
 
 # After `stabilize` has made solves of inverses, before matrix products are ordered and become BLAS
 # calls. What was a product with an inverse is a solve by then, and half of a triangle still is one.
@@ -81,13 +107,15 @@ _RULES_WITH_OPS: Final = (
     (1.556, RuleKept("inverses", "inverse_of_factorized_matrix", frozenset({"MatrixInverse"}))),
 )
 
+_ALL_RULES: Final = (*_RULES_OF_STRUCTURE, *_RULES, *_RULES_WITH_OPS)
+
 
 def listed_rules() -> ListedRewriters:
     """Return the patch that registers the rules."""
     tags = ("RuleKept", "fast_run", "linalg")
     return ListedRewriters(
         [
-            *(Entry(rule, position, tags) for position, rule in _RULES),
+            *(Entry(rule, position, tags) for position, rule in (*_RULES_OF_STRUCTURE, *_RULES)),
             *(Entry(rule, position, (*tags, "inplace")) for position, rule in _RULES_WITH_OPS),
         ]
     )
@@ -96,5 +124,5 @@ def listed_rules() -> ListedRewriters:
 def switched_rules() -> SwitchedClass:
     """Return the patch by which those follow who got the rules from a query."""
     return SwitchedClass(
-        lambda: [rule for _, rule in (*_RULES, *_RULES_WITH_OPS)], {RuleKept: LinalgRule}
+        lambda: [rule for _, rule in _ALL_RULES], {RuleKept: LinalgRule}
     )

@@ -1,0 +1,388 @@
+"""Matrices ``D + U U'``: a positive diagonal and a product of a thin matrix with its transpose.
+
+With ``V = D^-1/2 U`` and ``M = I + V' V``, which is as small as ``U`` is thin:
+
+- ``A^-1 = D^-1/2 (I - V M^-1 V') D^-1/2`` (Woodbury's identity);
+- ``log |A| = log |D| + log |M|`` (the determinant lemma);
+- ``A^-1 U = D^-1/2 V M^-1``.
+
+``D`` is positive, so that ``A`` and ``M`` are positive definite whatever ``U`` is.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+import pytensor.tensor as pt
+from pytensor.graph.basic import Constant
+from pytensor.scalar.basic import Add, Mul, TrueDiv
+from pytensor.tensor.basic import AllocDiag, Eye
+from pytensor.tensor.linalg.decomposition.cholesky import cholesky
+from pytensor.tensor.linalg.solvers.psd import cho_solve
+from pytensor.tensor.math import Dot
+
+from pytensor_fuse._linalg.costs import Cost, Length, term
+from pytensor_fuse._linalg.matrices import (
+    as_scalar,
+    core_of,
+    is_real_matrix,
+    is_transpose,
+    long_axes,
+    same,
+    scalar_op,
+    transpose_of,
+)
+from pytensor_fuse._linalg.signs import is_nonnegative, is_positive
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+# How deep sums and products are looked through.
+_DEPTH: Final = 8
+
+
+class Thin(NamedTuple):
+    """A summand ``s T C C' T'`` of a matrix.
+
+    Attributes
+    ----------
+    base
+        ``T``, with few columns.
+    inner
+        ``C``, with as many rows; a vector for a diagonal matrix, or None for the identity.
+    scales
+        Numbers, none of them negative, whose product is ``s``.
+    """
+
+    base: Any
+    inner: Any
+    scales: tuple[Any, ...]
+
+    @property
+    def rank(self) -> int:
+        """How many columns there are."""
+        is_matrix = self.inner is not None and self.inner.type.ndim == 2
+        rank: int = (self.inner if is_matrix else self.base).type.shape[1]
+        return rank
+
+    def columns(self) -> Any:
+        """Return ``s^1/2 T C``."""
+        result = self.base
+        if self.inner is not None:
+            result = result @ self.inner if self.inner.type.ndim == 2 else result * self.inner
+        return result * pt.sqrt(product_of(self.scales)) if self.scales else result
+
+
+class LowRankUpdate(NamedTuple):
+    """A matrix ``D + U U'``.
+
+    Attributes
+    ----------
+    size
+        How many rows it has.
+    diagonal
+        The diagonal of ``D``: a vector, or a number.
+    thin
+        The summands of ``U U'``.
+    """
+
+    size: int
+    diagonal: Any
+    thin: tuple[Thin, ...]
+
+    @property
+    def rank(self) -> int:
+        """How many columns ``U`` has."""
+        return sum(one.rank for one in self.thin)
+
+    def columns(self) -> Any:
+        """Return ``U``."""
+        found = [one.columns() for one in self.thin]
+        return found[0] if len(found) == 1 else pt.concatenate(found, axis=1)
+
+    def cost(self) -> Cost:
+        """Return what ``M`` and its factor cost."""
+        return term(2, self.size, self.rank, self.rank) + term(1, self.rank, self.rank, self.rank)
+
+    def cost_of_solve(self, columns: Length) -> Cost:
+        """Return what a solve costs, once there is a factor of ``M``."""
+        return term(14, self.size, self.rank, columns)
+
+    def pays(self) -> bool:
+        """Whether the factor of ``M`` costs at most half of a Cholesky factor of the matrix."""
+        n, k = self.size, self.rank
+        return 2 * 3 * (2 * n * k * k + k**3) <= n**3
+
+
+class Woodbury:
+    """What follows for a matrix ``D + U U'``, as new terms of a graph.
+
+    Parameters
+    ----------
+    matrix
+        The matrix by its parts.
+    """
+
+    def __init__(self, matrix: LowRankUpdate) -> None:
+        self._matrix = matrix
+        self._columns = matrix.columns()
+        self._root = pt.sqrt(_as_column(matrix.diagonal))
+        # V, and the factor of M.
+        self._scaled = self._columns / self._root
+        identity = pt.eye(matrix.rank, dtype=self._scaled.type.dtype)
+        self._factor: Any = cholesky(identity + self._scaled.T @ self._scaled)
+
+    def log_determinant(self) -> Any:
+        """Return the logarithm of the determinant."""
+        logarithms = pt.log(self._matrix.diagonal)
+        outer = logarithms.sum() if logarithms.type.ndim else self._matrix.size * logarithms
+        return outer + 2 * pt.log(pt.diagonal(self._factor)).sum()
+
+    def determinant(self) -> Any:
+        """Return the determinant, which overflows if the matrix is large."""
+        diagonal = self._matrix.diagonal
+        outer = pt.prod(diagonal) if diagonal.type.ndim else diagonal**self._matrix.size
+        return outer * pt.prod(pt.diagonal(self._factor)) ** 2
+
+    def solved(self, right: Any) -> Any:
+        """Return the solution for the columns of a matrix.
+
+        Notes
+        -----
+        Woodbury's identity subtracts what may be larger than the result by the condition of the
+        matrix. One step of refinement makes the error that of a solve which is stable.
+        """
+        thin = self._matrix.thin[0]
+        if len(self._matrix.thin) == 1 and thin.inner is None and same(right, thin.base):
+            # A^-1 T, without any subtraction, also where the scale is 0.
+            return self._half(thin.base / self._root) / self._root
+        first = self._once(right)
+        columns = self._columns
+        diagonal = _as_column(self._matrix.diagonal)
+        rest = right - diagonal * first - columns @ (columns.T @ first)
+        return first + self._once(rest)
+
+    def inverse(self) -> Any:
+        """Return the inverse, entry by entry."""
+        half = self._scaled / self._root
+        diagonal = pt.ones((self._matrix.size,), dtype=half.type.dtype) / self._matrix.diagonal
+        return pt.diag(diagonal) - half @ self._solved(half.T)
+
+    def diagonal_of_inverse(self) -> Any:
+        """Return the diagonal of the inverse."""
+        leverages = (self._scaled * self._half(self._scaled)).sum(axis=1)
+        return (1 - leverages) / self._matrix.diagonal
+
+    def _once(self, right: Any) -> Any:
+        turned = right / self._root
+        return (turned - self._scaled @ self._solved(self._scaled.T @ turned)) / self._root
+
+    def _half(self, columns: Any) -> Any:
+        return self._solved(columns.T).T
+
+    def _solved(self, right: Any) -> Any:
+        solve: Any = cho_solve
+        return solve((self._factor, True), right, b_ndim=2)
+
+
+def low_rank_update(matrix: Any) -> LowRankUpdate | None:
+    """Return the parts of a matrix ``D + U U'``; None if it is not known to be one."""
+    if not is_real_matrix(matrix):
+        return None
+    inner = transpose_of(matrix)
+    if inner is not None and inner.type.ndim == 2:
+        # It is symmetric.
+        matrix = inner
+    size = matrix.type.shape[0] or matrix.type.shape[1]
+    if size is None or not isinstance(scalar_op(matrix), Add):
+        return None
+    diagonals: list[Any] = []
+    thin: list[Thin] = []
+    for part in _summands(matrix, _DEPTH):
+        # An axis of length 1 would be repeated.
+        if any(part.type.broadcastable):
+            return None
+        diagonal = diagonal_of(part)
+        if diagonal is not None:
+            diagonals.append(diagonal)
+            continue
+        found = thin_square(part)
+        if found is None or not isinstance(found.base.type.shape[1], int):
+            return None
+        thin.append(found)
+    if not thin or not diagonals or not all(isinstance(one.rank, int) for one in thin):
+        return None
+    diagonal = _sum(diagonals)
+    if not is_positive(diagonal):
+        return None
+    return LowRankUpdate(size, diagonal, tuple(thin))
+
+
+def _summands(variable: Any, depth: int) -> Iterator[Any]:
+    if depth and isinstance(scalar_op(variable), Add):
+        for part in variable.owner.inputs:
+            yield from _summands(part, depth - 1)
+    else:
+        yield variable
+
+
+def diagonal_of(variable: Any) -> Any:
+    """Return the diagonal of a matrix that is 0 elsewhere, as a vector or a number; None if not.
+
+    A number stands for a multiple of the identity.
+    """
+    # A matrix of one element would be repeated.
+    if variable.type.ndim != 2 or any(variable.type.broadcastable):
+        return None
+    if isinstance(variable, Constant):
+        return _diagonal_of_constant(variable)
+    node = variable.owner
+    if node is None:
+        return None
+    if isinstance(node.op, AllocDiag):
+        return node.inputs[0] if node.op.offset == 0 else None
+    if isinstance(node.op, Eye):
+        rows, columns, offset = node.inputs
+        is_square = same(rows, columns) and isinstance(offset, Constant) and not offset.data
+        return pt.ones((), dtype=variable.type.dtype) if is_square else None
+    inner = transpose_of(variable)
+    if inner is not None:
+        return diagonal_of(inner) if inner.type.ndim == 2 else None
+    op = scalar_op(variable)
+    if not isinstance(op, Mul | TrueDiv):
+        return None
+    factors = list(node.inputs)
+    at = next((i for i, one in enumerate(factors) if diagonal_of(one) is not None), None)
+    if at is None or (isinstance(op, TrueDiv) and at):
+        return None
+    result = diagonal_of(factors.pop(at))
+    for factor in factors:
+        # Off the diagonal an infinite factor would make NaN of 0, so it must be one number or line.
+        if long_axes(factor) > 1:
+            return None
+        line = as_scalar(factor) if not long_axes(factor) else factor.flatten()
+        result = result * line if isinstance(op, Mul) else result / line
+    return result
+
+
+def _diagonal_of_constant(constant: Any) -> Any:
+    data = constant.data
+    if data.shape[0] != data.shape[1] or not data.size:
+        return None
+    entries = np.diagonal(data)
+    if np.count_nonzero(data) != np.count_nonzero(entries):
+        return None
+    if np.all(entries == entries[0]):
+        return pt.constant(entries[0])
+    return pt.constant(entries.copy())
+
+
+def thin_square(variable: Any) -> Thin | None:
+    """Return the parts of ``s T C C' T'``; None if a matrix is not of that form."""
+    node = variable.owner
+    if node is None or variable.type.ndim != 2:
+        return None
+    if isinstance(core_of(node), Dot):
+        return _square_of_product(*node.inputs)
+    op = scalar_op(variable)
+    if isinstance(op, Mul):
+        scales = [part for part in node.inputs if not long_axes(part)]
+        rest = [part for part in node.inputs if long_axes(part)]
+        if not all(is_nonnegative(one) for one in scales):
+            return None
+        found = thin_square(rest[0]) if len(rest) == 1 else _square_of_vector(rest)
+        return None if found is None else _scaled(found, [as_scalar(one) for one in scales])
+    if isinstance(op, TrueDiv):
+        whole, divisor = node.inputs
+        found = None if long_axes(divisor) else thin_square(whole)
+        if found is None or not is_positive(divisor):
+            return None
+        return _scaled(found, [pt.reciprocal(as_scalar(divisor))])
+    return None
+
+
+def _scaled(thin: Thin, scales: list[Any]) -> Thin:
+    return thin._replace(scales=(*thin.scales, *scales))
+
+
+def _square_of_vector(factors: list[Any]) -> Thin | None:
+    """Return ``v`` of a column times the same row."""
+    if len(factors) != 2:
+        return None
+    column, row = factors
+    if column.type.broadcastable == (True, False):
+        column, row = row, column
+    if column.type.broadcastable != (False, True) or not is_transpose(column, row):
+        return None
+    return Thin(column, None, ())
+
+
+def _square_of_product(left: Any, right: Any) -> Thin | None:
+    """Return the parts of ``T T'``, ``(T * c) T'``, ``T (C C') T'``."""
+    if is_transpose(left, right):
+        return Thin(left, None, ())
+    for one, other in ((left, right), (_turned(right), _turned(left))):
+        found = _weighted(one, other)
+        if found is not None:
+            return found
+    return None
+
+
+def _weighted(left: Any, right: Any) -> Thin | None:
+    """Return the parts where the weights are on the left."""
+    node = left.owner
+    if node is None:
+        return None
+    if isinstance(scalar_op(left), Mul):
+        base = next((one for one in node.inputs if is_transpose(one, right)), None)
+        weights = [one for one in node.inputs if one is not base]
+        if base is None or len(weights) != len(node.inputs) - 1:
+            return None
+        if not all(one.type.broadcastable[0] and is_nonnegative(one) for one in weights):
+            return None
+        lines = [as_scalar(one) if not long_axes(one) else one.flatten() for one in weights]
+        scales = [one for one in lines if not one.type.ndim]
+        columns = [one for one in lines if one.type.ndim]
+        inner = pt.sqrt(product_of(columns)) if columns else None
+        return Thin(base, inner, tuple(scales))
+    if isinstance(core_of(node), Dot):
+        base, middle = node.inputs
+        if not is_transpose(base, right):
+            return None
+        diagonal = diagonal_of(middle)
+        if diagonal is not None:
+            if not is_nonnegative(diagonal):
+                return None
+            if not diagonal.type.ndim:
+                return Thin(base, None, (diagonal,))
+            return Thin(base, pt.sqrt(diagonal), ())
+        square = thin_square(middle)
+        if square is None:
+            return None
+        return Thin(base, square._replace(scales=()).columns(), square.scales)
+    return None
+
+
+def _turned(variable: Any) -> Any:
+    inner = transpose_of(variable)
+    return inner if inner is not None and inner.type.ndim == 2 else variable.T
+
+
+def product_of(factors: Any) -> Any:
+    """Return the product of one variable or more."""
+    first, *others = factors
+    for one in others:
+        first = first * one
+    return first
+
+
+def _sum(terms: list[Any]) -> Any:
+    first, *others = terms
+    for one in others:
+        first = first + one
+    return first
+
+
+def _as_column(diagonal: Any) -> Any:
+    return diagonal[:, None] if diagonal.type.ndim else diagonal

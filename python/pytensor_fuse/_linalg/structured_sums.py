@@ -1,0 +1,428 @@
+"""Sums of diagonal matrices, thin products and inverses, of which only thin products are needed.
+
+The gradient of a log-density by a covariance is ``G = a (A^-1 y) (A^-1 y)' + b A^-1``. If the
+covariance is ``D + U U'``, what is asked of ``G`` is ``G U``, its diagonal, or the sum of the
+elements of ``G * B`` where ``B`` is diagonal or a thin product. Each of these is the sum of what it
+is for the summands of ``G``, which themselves are never made.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import pytensor.tensor as pt
+from pytensor.compile.builders import OpFromGraph
+from pytensor.graph.basic import Constant
+from pytensor.graph.rewriting.basic import copy_stack_trace
+from pytensor.scalar.basic import Add, Mul, Neg, Sub, TrueDiv
+from pytensor.tensor.basic import ARange, ExtractDiag
+from pytensor.tensor.elemwise import DimShuffle
+from pytensor.tensor.linalg.inverse import MatrixInverse
+from pytensor.tensor.math import Dot, Sum
+from pytensor.tensor.shape import Shape
+from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
+
+from pytensor_fuse._linalg.costs import Cost, Length, product_cost, term
+from pytensor_fuse._linalg.low_rank_updates import (
+    LowRankUpdate,
+    Woodbury,
+    diagonal_of,
+    low_rank_update,
+    product_of,
+)
+from pytensor_fuse._linalg.matrices import (
+    as_scalar,
+    core_of,
+    counts_from_zero,
+    is_real_matrix,
+    is_zero,
+    long_axes,
+    outer_product,
+    scalar_op,
+    transpose_of,
+)
+
+if TYPE_CHECKING:
+    from pytensor.graph.basic import Apply
+    from pytensor.graph.fg import FunctionGraph
+
+# How deep sums and products are looked through.
+_DEPTH: Final = 8
+
+
+class Diagonal(NamedTuple):
+    """A diagonal matrix: its diagonal, or the number by which the identity is multiplied."""
+
+    entries: Any
+
+    def turned(self) -> Diagonal:
+        """Return the transpose."""
+        return self
+
+    def cost(self, n: int, columns: Length) -> Cost:
+        """Return what a product with some columns costs."""
+        return term(1, n, columns)
+
+    def times(self, right: Any) -> Any:
+        """Return the product with a matrix."""
+        return (self.entries[:, None] if self.entries.type.ndim else self.entries) * right
+
+    def diagonal(self, n: int) -> Any:
+        """Return the diagonal."""
+        return self.entries if self.entries.type.ndim else pt.full((n,), self.entries)
+
+
+class ThinProduct(NamedTuple):
+    """A product ``P Q'`` of thin matrices."""
+
+    left: Any
+    right: Any
+
+    @property
+    def rank(self) -> int:
+        """How many columns both have."""
+        rank: int = self.left.type.shape[1]
+        return rank
+
+    def turned(self) -> ThinProduct:
+        """Return the transpose."""
+        return ThinProduct(self.right, self.left)
+
+    def cost(self, n: int, columns: Length) -> Cost:
+        """Return what a product with some columns costs."""
+        return term(4, n, self.rank, columns)
+
+    def times(self, right: Any) -> Any:
+        """Return the product with a matrix."""
+        return _product(self.left, _product(self.right.T, right))
+
+    def diagonal(self, n: int) -> Any:
+        """Return the diagonal."""
+        return (self.left * self.right).sum(axis=1)
+
+
+class Inverse(NamedTuple):
+    """The inverse of a matrix ``D + U U'``."""
+
+    of: LowRankUpdate
+
+    def turned(self) -> Inverse:
+        """Return the transpose."""
+        return self
+
+    def cost(self, n: int, columns: Length) -> Cost:
+        """Return what a product with some columns costs."""
+        return self.of.cost() + self.of.cost_of_solve(columns)
+
+    def times(self, right: Any) -> Any:
+        """Return the product with a matrix."""
+        return Woodbury(self.of).solved(right)
+
+    def diagonal(self, n: int) -> Any:
+        """Return the diagonal."""
+        return Woodbury(self.of).diagonal_of_inverse()
+
+
+class Summand(NamedTuple):
+    """A matrix of known structure times numbers."""
+
+    matrix: Diagonal | ThinProduct | Inverse
+    numbers: tuple[Any, ...] = ()
+
+    def by(self, *numbers: Any) -> Summand:
+        """Return it times more numbers."""
+        return self._replace(numbers=(*self.numbers, *numbers))
+
+    def scaled(self, result: Any) -> Any:
+        """Return what was found for the matrix, times the numbers."""
+        return result * product_of(self.numbers) if self.numbers else result
+
+
+class StructuredSum(NamedTuple):
+    """A square matrix by its summands."""
+
+    size: int
+    summands: tuple[Summand, ...]
+
+    def turned(self) -> StructuredSum:
+        """Return the transpose."""
+        turned = (one._replace(matrix=one.matrix.turned()) for one in self.summands)
+        return self._replace(summands=tuple(turned))
+
+    def cost(self, columns: Length) -> Cost:
+        """Return what a product with some columns costs."""
+        costs = [one.matrix.cost(self.size, columns) for one in self.summands]
+        return sum(costs[1:], costs[0])
+
+    def times(self, right: Any) -> Any:
+        """Return the product with a matrix."""
+        return _sum([one.scaled(one.matrix.times(right)) for one in self.summands])
+
+    def diagonal(self) -> Any:
+        """Return the diagonal."""
+        return _sum([one.scaled(one.matrix.diagonal(self.size)) for one in self.summands])
+
+    def times_elements_of(self, other: StructuredSum) -> Any:
+        """Return the sum of the products of the elements; the other one has no inverses."""
+        found: list[Any] = []
+        for one in other.summands:
+            if isinstance(one.matrix, ThinProduct):
+                found.append(one.scaled((one.matrix.left * self.times(one.matrix.right)).sum()))
+            else:
+                found.append(one.scaled((self.diagonal() * one.matrix.diagonal(self.size)).sum()))
+        return _sum(found)
+
+    @property
+    def is_worth_it(self) -> bool:
+        """Whether it is more than other rules know: a sum, or the inverse of ``D + U U'``."""
+        return len(self.summands) > 1 or isinstance(self.summands[0].matrix, Inverse)
+
+    @property
+    def has_inverses(self) -> bool:
+        """Whether some summand is an inverse."""
+        return any(isinstance(one.matrix, Inverse) for one in self.summands)
+
+
+def structured_sum(variable: Any) -> StructuredSum | None:
+    """Return the summands of a square matrix; None if one has no structure that is known."""
+    if not is_real_matrix(variable):
+        return None
+    sizes = {size for size in variable.type.shape if size is not None}
+    summands = _summands(variable, _DEPTH)
+    for one in summands or ():
+        if isinstance(one.matrix, Inverse):
+            sizes.add(one.matrix.of.size)
+    if summands is None or len(sizes) != 1:
+        return None
+    return StructuredSum(sizes.pop(), tuple(summands))
+
+
+def _summands(variable: Any, depth: int) -> list[Summand] | None:
+    if depth == 0 or variable.type.ndim != 2 or any(variable.type.broadcastable):
+        return None
+    node = variable.owner
+    entries = diagonal_of(variable)
+    if entries is not None:
+        return [Summand(Diagonal(entries))]
+    if node is None:
+        return None
+    inner = transpose_of(variable)
+    if inner is not None:
+        found = _summands(inner, depth - 1) if inner.type.ndim == 2 else None
+        return found and [one._replace(matrix=one.matrix.turned()) for one in found]
+    core = core_of(node)
+    if type(core) is MatrixInverse:
+        update = low_rank_update(node.inputs[0])
+        return [Summand(Inverse(update))] if update is not None and update.pays() else None
+    if isinstance(core, Dot):
+        left, right = node.inputs
+        known = left.type.ndim == 2 == right.type.ndim and left.type.shape[1] is not None
+        return [Summand(ThinProduct(left, right.T))] if known and _is_thin(left) else None
+    outer = outer_product(variable)
+    if outer is not None:
+        column, row = outer
+        if column.type.broadcastable[0] or row.type.broadcastable[1]:
+            return None
+        return [Summand(ThinProduct(column, row.T))]
+    return _summands_of_elements(variable, depth)
+
+
+def _summands_of_elements(variable: Any, depth: int) -> list[Summand] | None:
+    op, inputs = scalar_op(variable), variable.owner.inputs
+    if isinstance(op, Neg):
+        return _each(_summands(inputs[0], depth - 1), -1.0)
+    if isinstance(op, Add | Sub):
+        found: list[Summand] = []
+        for i, part in enumerate(inputs):
+            parts = _summands(part, depth - 1)
+            if isinstance(op, Sub) and i:
+                parts = _each(parts, -1.0)
+            if parts is None:
+                return None
+            found.extend(parts)
+        return found
+    if isinstance(op, Mul):
+        rest = [part for part in inputs if long_axes(part)]
+        if len(rest) != 1:
+            return None
+        numbers = [as_scalar(part) for part in inputs if not long_axes(part)]
+        return _each(_summands(rest[0], depth - 1), *numbers)
+    if isinstance(op, TrueDiv) and not long_axes(inputs[1]):
+        return _each(_summands(inputs[0], depth - 1), pt.reciprocal(as_scalar(inputs[1])))
+    return None
+
+
+def _each(summands: list[Summand] | None, *numbers: Any) -> list[Summand] | None:
+    return None if summands is None else [one.by(*numbers) for one in summands]
+
+
+def _is_thin(left: Any) -> bool:
+    rows, columns = left.type.shape
+    return rows is not None and 2 * columns <= rows
+
+
+def product_with_structured_sum(fgraph: FunctionGraph, node: Apply[Any]) -> list[Any] | None:
+    """Multiply a thin matrix by each of the summands of a matrix of known structure."""
+    if not isinstance(core_of(node), Dot) or node.outputs[0].type.ndim != 2:
+        return None
+    left, right = node.inputs
+    new = _times(left, right)
+    if new is None:
+        new = _times(_turned(right), _turned(left))
+        new = None if new is None else new.T
+    return None if new is None else _replaced(node, new)
+
+
+def _times(left: Any, right: Any) -> Any:
+    """Return the product; None if it does not pay."""
+    known = structured_sum(left)
+    if known is None or not known.is_worth_it:
+        return None
+    outer = None if right.type.broadcastable[1] else outer_product(right)
+    thin = right if outer is None else outer.column
+    columns, n = thin.type.shape[1], known.size
+    if columns is None:
+        return None
+    # A summand that is an inverse has its own factor, which the other rules share.
+    if not (known.cost(columns) + known.cost(columns)).is_at_most(_cost(known, columns)):
+        return None
+    result = known.times(thin)
+    return result if outer is None or n == 1 else result * outer.row
+
+
+def _cost(known: StructuredSum, columns: int) -> Cost:
+    """Return what the product costs, and the inverses that would be made for it."""
+    n = known.size
+    factorization = term(n * n * n // 3 if known.has_inverses else 0)
+    return product_cost(n, n, columns) + factorization
+
+
+def diagonal_of_structured_sum(fgraph: FunctionGraph, node: Apply[Any]) -> list[Any] | None:
+    """Sum the diagonals of the summands of a matrix of known structure."""
+    matrix = _whose_diagonal_is_taken(node)
+    known = None if matrix is None else structured_sum(matrix)
+    if known is None or not known.is_worth_it:
+        return None
+    return _replaced(node, known.diagonal())
+
+
+def _whose_diagonal_is_taken(node: Apply[Any]) -> Any:
+    """Return the matrix of which a node takes the diagonal; None if it does not."""
+    op = core_of(node)
+    if isinstance(op, ExtractDiag):
+        is_main = op.offset == 0 and (op.axis1, op.axis2) == (0, 1)
+        return node.inputs[0] if is_main and node.inputs[0].type.ndim == 2 else None
+    if type(op) is not OpFromGraph or len(op.fgraph.outputs) != 1:
+        return None
+    # The gradient of AllocDiag is a graph that takes the elements (0, 0), (1, 1) and so on.
+    taken = op.fgraph.outputs[0].owner
+    if taken is None or not isinstance(taken.op, AdvancedSubtensor):
+        return None
+    of, *indices = taken.inputs
+    if of.type.ndim != 2 or len(indices) != 2 or of not in op.fgraph.inputs:
+        return None
+    outside = dict(zip(op.fgraph.inputs, node.inputs, strict=True))
+    whole = outside[of]
+    if tuple(getattr(taken.op, "idx_list", ())) != (0, 1):
+        return None
+    size = whole.type.shape[0] or whole.type.shape[1]
+    known = all(_counts_all(one, outside, size) for one in indices)
+    return whole if known and size is not None else None
+
+
+def _counts_all(index: Any, outside: dict[Any, Any], size: int | None) -> bool:
+    """Whether an index of an inner graph goes from 0 to the size, by the length of an input."""
+    if isinstance(scalar_op(index), Add):
+        counting = [one for one in index.owner.inputs if long_axes(one)]
+        if len(counting) != 1:
+            return False
+        if not all(one is counting[0] or _is_nothing(one) for one in index.owner.inputs):
+            return False
+        index = counting[0]
+    if index.owner is None or not isinstance(index.owner.op, ARange):
+        return False
+    stop = index.owner.inputs[1]
+    if not counts_from_zero(index) or stop.owner is None:
+        return False
+    if not isinstance(stop.owner.op, Subtensor):
+        return False
+    shape = stop.owner.inputs[0]
+    if shape.owner is None or not isinstance(shape.owner.op, Shape):
+        return False
+    vector = outside.get(shape.owner.inputs[0])
+    return vector is not None and vector.type.shape == (size,)
+
+
+def _is_nothing(variable: Any) -> bool:
+    while variable.owner is not None and isinstance(variable.owner.op, DimShuffle):
+        [variable] = variable.owner.inputs
+    return isinstance(variable, Constant) and is_zero(variable)
+
+
+def sum_of_structured_product(fgraph: FunctionGraph, node: Apply[Any]) -> list[Any] | None:
+    """Sum the elements of ``G * B`` from the summands of ``G``, with a ``B`` of known structure."""
+    op = node.op
+    if not isinstance(op, Sum) or node.outputs[0].type.ndim:
+        return None
+    found = _sum_of(node.inputs[0], _DEPTH)
+    return None if found is None else _replaced(node, found)
+
+
+def _sum_of(variable: Any, depth: int) -> Any:
+    """Return the sum of all elements; None if some summand is not known."""
+    op = scalar_op(variable)
+    if depth == 0 or not is_real_matrix(variable):
+        return None
+    if isinstance(op, Neg):
+        inner = _sum_of(variable.owner.inputs[0], depth - 1)
+        return None if inner is None else -inner
+    if isinstance(op, Add | Sub):
+        parts = [_sum_of(one, depth - 1) for one in variable.owner.inputs]
+        if any(one is None for one in parts):
+            return None
+        return _sum(parts) if isinstance(op, Add) else parts[0] - parts[1]
+    if not isinstance(op, Mul):
+        return None
+    numbers = [as_scalar(one) for one in variable.owner.inputs if not long_axes(one)]
+    rest = [one for one in variable.owner.inputs if long_axes(one)]
+    if len(rest) != 2:
+        return None
+    first, second = map(structured_sum, rest)
+    if first is None or second is None or first.size != second.size:
+        return None
+    if second.has_inverses:
+        first, second = second, first
+    if second.has_inverses or not (first.is_worth_it or second.is_worth_it or first != second):
+        return None
+    columns = sum(
+        one.matrix.rank if isinstance(one.matrix, ThinProduct) else 1 for one in second.summands
+    )
+    if not first.cost(columns).is_at_most(_cost(first, columns)):
+        return None
+    result = first.times_elements_of(second)
+    return result * product_of(numbers) if numbers else result
+
+
+def _turned(variable: Any) -> Any:
+    inner = transpose_of(variable)
+    return inner if inner is not None and inner.type.ndim == 2 else variable.T
+
+
+def _product(left: Any, right: Any) -> Any:
+    """Return the matrix product."""
+    return left @ right
+
+
+def _sum(terms: list[Any]) -> Any:
+    first, *others = terms
+    for one in others:
+        first = first + one
+    return first
+
+
+def _replaced(node: Apply[Any], new: Any) -> list[Any]:
+    [old] = node.outputs
+    if new.type.dtype != old.type.dtype:
+        new = new.astype(old.type.dtype)
+    copy_stack_trace(old, new)
+    return [new]
