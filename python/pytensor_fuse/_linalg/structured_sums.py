@@ -384,7 +384,10 @@ def _sum_of(variable: Any, depth: int) -> Any:
     if not isinstance(op, Mul):
         return None
     numbers = [as_scalar(one) for one in variable.owner.inputs if not long_axes(one)]
-    rest = [one for one in variable.owner.inputs if long_axes(one)]
+    lines = [one for one in variable.owner.inputs if long_axes(one) == 1]
+    rest = [one for one in variable.owner.inputs if long_axes(one) == 2]
+    if lines:
+        rest.append(product_of(lines))
     if len(rest) != 2:
         return None
     first, second = map(structured_sum, rest)

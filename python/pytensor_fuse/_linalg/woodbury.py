@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pytensor.graph.rewriting.basic import copy_stack_trace
+from pytensor.scalar.basic import Mul
 from pytensor.tensor.linalg.inverse import MatrixInverse
 from pytensor.tensor.linalg.solvers.general import Solve
 from pytensor.tensor.linalg.summary import Det
@@ -15,7 +16,13 @@ from pytensor.tensor.linalg.summary import Det
 from pytensor_fuse._linalg.costs import length, solve_cost, term
 from pytensor_fuse._linalg.determinants import of_positive_definite
 from pytensor_fuse._linalg.low_rank_updates import LowRankUpdate, Woodbury, low_rank_update
-from pytensor_fuse._linalg.matrices import core_of, is_real_matrix
+from pytensor_fuse._linalg.matrices import (
+    as_scalar,
+    core_of,
+    is_real_matrix,
+    long_axes,
+    scalar_op,
+)
 
 if TYPE_CHECKING:
     from pytensor.graph.basic import Apply
@@ -35,10 +42,27 @@ def woodbury_solve(fgraph: FunctionGraph, node: Apply[Any]) -> list[Any] | None:
     before = term(n * n * n // 6) + solve_cost(1, n, columns)
     if not (update.cost() + update.cost_of_solve(columns)).is_at_most(before):
         return None
+    # The value has a solve with y, and its gradient one with a multiple of y.
+    right, numbers = _without_numbers(right)
     known = Woodbury(update)
     if core.b_ndim == 1:
-        return _replaced(node, known.solved(right[:, None])[:, 0])
-    return _replaced(node, known.solved(right))
+        solution = known.solved(right[:, None])[:, 0]
+    else:
+        solution = known.solved(right)
+    for number in numbers:
+        solution = solution * number
+    return _replaced(node, solution)
+
+
+def _without_numbers(right: Any) -> tuple[Any, list[Any]]:
+    """Return a vector or matrix of which another is a multiple, and the numbers."""
+    if not isinstance(scalar_op(right), Mul):
+        return right, []
+    numbers = [as_scalar(one) for one in right.owner.inputs if not long_axes(one)]
+    rest = [one for one in right.owner.inputs if long_axes(one)]
+    if len(rest) != 1 or rest[0].type.broadcastable != right.type.broadcastable:
+        return right, []
+    return rest[0], numbers
 
 
 def woodbury_inverse(fgraph: FunctionGraph, node: Apply[Any]) -> list[Any] | None:
