@@ -127,11 +127,14 @@ class Woodbury:
     def __init__(self, matrix: LowRankUpdate) -> None:
         self._matrix = matrix
         self._columns = matrix.columns()
-        self._root = pt.sqrt(_as_column(matrix.diagonal))
-        # V, and the factor of M.
-        self._scaled = self._columns / self._root
+        diagonal = matrix.diagonal
+        self._is_number = not diagonal.type.ndim
+        # V, or U where D is a multiple of the identity: dividing what is small is cheaper.
+        self._root = None if self._is_number else pt.sqrt(diagonal)[:, None]
+        self._scaled = self._columns if self._root is None else self._columns / self._root
+        gram = self._scaled.T @ self._scaled
         identity = pt.eye(matrix.rank, dtype=self._scaled.type.dtype)
-        self._factor: Any = cholesky(identity + self._scaled.T @ self._scaled)
+        self._factor: Any = cholesky(identity + (gram / diagonal if self._is_number else gram))
 
     def log_determinant(self) -> Any:
         """Return the logarithm of the determinant."""
@@ -156,30 +159,58 @@ class Woodbury:
         thin = self._matrix.thin[0]
         if len(self._matrix.thin) == 1 and thin.inner is None and same(right, thin.base):
             # A^-1 T, without any subtraction, also where the scale is 0.
-            return self._half(thin.base / self._root) / self._root
+            return self._times_solved(thin.base, None)
+        if len(self._matrix.thin) == 1 and isinstance(core_of(right.owner), Dot):
+            left, other = right.owner.inputs
+            if thin.inner is None and same(left, thin.base):
+                return self._times_solved(thin.base, other)
         first = self._once(right)
         columns = self._columns
-        diagonal = _as_column(self._matrix.diagonal)
+        diagonal = self._matrix.diagonal
+        if not self._is_number:
+            diagonal = diagonal[:, None]
         rest = right - diagonal * first - columns @ (columns.T @ first)
         return first + self._once(rest)
 
     def inverse(self) -> Any:
         """Return the inverse, entry by entry."""
-        half = self._scaled / self._root
-        diagonal = pt.ones((self._matrix.size,), dtype=half.type.dtype) / self._matrix.diagonal
+        diagonal = pt.ones((self._matrix.size,), dtype=self._scaled.type.dtype)
+        diagonal = diagonal / self._matrix.diagonal
+        half = self._scaled / (self._matrix.diagonal if self._is_number else self._root)
         return pt.diag(diagonal) - half @ self._solved(half.T)
 
     def diagonal_of_inverse(self) -> Any:
         """Return the diagonal of the inverse."""
-        leverages = (self._scaled * self._half(self._scaled)).sum(axis=1)
+        leverages = (self._scaled * self._solved(self._scaled.T).T).sum(axis=1)
+        if self._is_number:
+            leverages = leverages / self._matrix.diagonal
         return (1 - leverages) / self._matrix.diagonal
 
-    def _once(self, right: Any) -> Any:
-        turned = right / self._root
-        return (turned - self._scaled @ self._solved(self._scaled.T @ turned)) / self._root
+    def trace_of_inverse(self) -> Any:
+        """Return the trace of the inverse."""
+        if self._matrix.diagonal.type.ndim:
+            return self.diagonal_of_inverse().sum()
+        # The trace of V M^-1 V' is that of M^-1 (M - I).
+        identity = pt.eye(self._matrix.rank, dtype=self._scaled.type.dtype)
+        rest = self._matrix.size - self._matrix.rank
+        return (rest + pt.diagonal(self._solved(identity)).sum()) / self._matrix.diagonal
 
-    def _half(self, columns: Any) -> Any:
-        return self._solved(columns.T).T
+    def _once(self, right: Any) -> Any:
+        turned = right if self._root is None else right / self._root
+        small = self._solved(self._scaled.T @ turned)
+        if self._is_number:
+            small = small / self._matrix.diagonal
+        return self._divided(turned - self._scaled @ small)
+
+    def _times_solved(self, base: Any, other: Any) -> Any:
+        """Return ``D^-1 T M^-1 B``, where no ``B`` stands for the identity."""
+        turned = base if self._root is None else base / self._root
+        if other is None:
+            return self._divided(self._solved(turned.T).T)
+        return self._divided(turned @ self._solved(other))
+
+    def _divided(self, turned: Any) -> Any:
+        return turned / (self._matrix.diagonal if self._is_number else self._root)
 
     def _solved(self, right: Any) -> Any:
         solve: Any = cho_solve
@@ -382,7 +413,3 @@ def _sum(terms: list[Any]) -> Any:
     for one in others:
         first = first + one
     return first
-
-
-def _as_column(diagonal: Any) -> Any:
-    return diagonal[:, None] if diagonal.type.ndim else diagonal

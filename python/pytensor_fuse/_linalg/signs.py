@@ -29,7 +29,7 @@ from pytensor.scalar.basic import (
     TrueDiv,
 )
 from pytensor.scalar.math import Sigmoid, Softplus
-from pytensor.tensor.basic import Alloc, Join, MakeVector
+from pytensor.tensor.basic import Alloc, AllocDiag, ExtractDiag, Join, MakeVector
 from pytensor.tensor.elemwise import DimShuffle
 from pytensor.tensor.math import Sum
 from pytensor.tensor.reshape import JoinDims, SplitDims
@@ -41,8 +41,8 @@ from pytensor_fuse._linalg.matrices import same, scalar_op
 # How deep a form is followed.
 _DEPTH: Final = 20
 
-# Their first input has all of the elements.
-_VIEWS: Final = (Alloc, DimShuffle, JoinDims, Reshape, SpecifyShape, SplitDims, Subtensor)
+# Their first input has all of their elements.
+_VIEWS: Final = (Alloc, DimShuffle, ExtractDiag, JoinDims, Reshape, SpecifyShape, SplitDims, Subtensor)
 
 
 def is_positive(variable: Any, depth: int = _DEPTH) -> bool:
@@ -77,7 +77,7 @@ def is_nonnegative(variable: Any, depth: int = _DEPTH) -> bool:
     inputs = _inputs(variable, depth)
     if inputs is not None:
         return all(is_nonnegative(one, depth - 1) for one in inputs)
-    if depth and variable.owner is not None and isinstance(variable.owner.op, Sum):
+    if depth and variable.owner is not None and isinstance(variable.owner.op, AllocDiag | Sum):
         return is_nonnegative(variable.owner.inputs[0], depth - 1)
     op = scalar_op(variable)
     if op is None or depth == 0 or not _is_real(variable):

@@ -71,6 +71,10 @@ class Diagonal(NamedTuple):
         """Return the diagonal."""
         return self.entries if self.entries.type.ndim else pt.full((n,), self.entries)
 
+    def trace(self, n: int) -> Any:
+        """Return the trace."""
+        return self.entries.sum() if self.entries.type.ndim else n * self.entries
+
 
 class ThinProduct(NamedTuple):
     """A product ``P Q'`` of thin matrices."""
@@ -100,6 +104,10 @@ class ThinProduct(NamedTuple):
         """Return the diagonal."""
         return (self.left * self.right).sum(axis=1)
 
+    def trace(self, n: int) -> Any:
+        """Return the trace."""
+        return (self.left * self.right).sum()
+
 
 class Inverse(NamedTuple):
     """The inverse of a matrix ``D + U U'``."""
@@ -121,6 +129,10 @@ class Inverse(NamedTuple):
     def diagonal(self, n: int) -> Any:
         """Return the diagonal."""
         return Woodbury(self.of).diagonal_of_inverse()
+
+    def trace(self, n: int) -> Any:
+        """Return the trace."""
+        return Woodbury(self.of).trace_of_inverse()
 
 
 class Summand(NamedTuple):
@@ -162,12 +174,18 @@ class StructuredSum(NamedTuple):
         """Return the diagonal."""
         return _sum([one.scaled(one.matrix.diagonal(self.size)) for one in self.summands])
 
+    def trace(self) -> Any:
+        """Return the trace."""
+        return _sum([one.scaled(one.matrix.trace(self.size)) for one in self.summands])
+
     def times_elements_of(self, other: StructuredSum) -> Any:
         """Return the sum of the products of the elements; the other one has no inverses."""
         found: list[Any] = []
         for one in other.summands:
             if isinstance(one.matrix, ThinProduct):
                 found.append(one.scaled((one.matrix.left * self.times(one.matrix.right)).sum()))
+            elif isinstance(one.matrix, Diagonal) and not one.matrix.entries.type.ndim:
+                found.append(one.scaled(one.matrix.entries * self.trace()))
             else:
                 found.append(one.scaled((self.diagonal() * one.matrix.diagonal(self.size)).sum()))
         return _sum(found)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytensor.graph.rewriting.basic import copy_stack_trace
 from pytensor.scalar.basic import Mul
+from pytensor.tensor.elemwise import DimShuffle
 from pytensor.tensor.linalg.inverse import MatrixInverse
 from pytensor.tensor.linalg.solvers.general import Solve
 from pytensor.tensor.linalg.summary import Det
@@ -46,12 +47,22 @@ def woodbury_solve(fgraph: FunctionGraph, node: Apply[Any]) -> list[Any] | None:
     right, numbers = _without_numbers(right)
     known = Woodbury(update)
     if core.b_ndim == 1:
-        solution = known.solved(right[:, None])[:, 0]
+        column = _column_of(right)
+        solution = known.solved(right[:, None] if column is None else column)[:, 0]
     else:
         solution = known.solved(right)
     for number in numbers:
         solution = solution * number
     return _replaced(node, solution)
+
+
+def _column_of(vector: Any) -> Any:
+    """Return the matrix of one column from which a vector is made; None if it is not."""
+    if vector.owner is None or not isinstance(vector.owner.op, DimShuffle):
+        return None
+    [column] = vector.owner.inputs
+    is_column = column.type.broadcastable == (False, True)
+    return column if is_column and tuple(vector.owner.op.new_order) == (0,) else None
 
 
 def _without_numbers(right: Any) -> tuple[Any, list[Any]]:
