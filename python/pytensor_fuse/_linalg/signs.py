@@ -91,6 +91,8 @@ def is_nonnegative(variable: Any, depth: int = _DEPTH) -> bool:
         return all(is_nonnegative(one, depth - 1) for one in inputs)
     if isinstance(op, Pow):
         base, power = inputs
+        while power.owner is not None and isinstance(power.owner.op, DimShuffle):
+            [power] = power.owner.inputs
         is_even = isinstance(power, Constant) and bool(np.all(power.data % 2 == 0))
         return is_even or is_nonnegative(base, depth - 1)
     return isinstance(op, Maximum) and any(is_nonnegative(one, depth - 1) for one in inputs)

@@ -1,0 +1,305 @@
+"""Work on a diagonal and a thin product is done on a matrix as small as the product is thin."""
+
+import numpy as np
+import pytensor
+import pytensor.tensor as pt
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pytensor.compile.mode import get_mode
+from pytensor.tensor.linalg import det, inv, slogdet, solve
+
+from support import extended
+from support.linalg_rules import PYTHON, compile_both
+
+N, K = 30, 3
+# PyTensor's own ops work in place on what is read-only, and its fused reciprocals are those of
+# 32-bit floats, where both are left to Python.
+EXACT = PYTHON.excluding("inplace", "fusion")
+
+U = pt.dmatrix("U", shape=(N, K))
+X = pt.dmatrix("X", shape=(K, N))
+LOGS = pt.dvector("logs", shape=(N,))
+WEIGHTS = pt.dvector("weights", shape=(K,))
+SMALL = pt.dmatrix("small", shape=(K, K))
+V = pt.dvector("v", shape=(N,))
+SCALE, NOISE = pt.dscalars("scale", "noise")
+Y = pt.dvector("y", shape=(N,))
+
+RNG = np.random.default_rng(3)
+VALUES = {
+    U: RNG.normal(size=(N, K)),
+    X: RNG.normal(size=(K, N)),
+    LOGS: RNG.normal(size=N),
+    WEIGHTS: RNG.normal(size=K),
+    SMALL: RNG.normal(size=(K, K)),
+    V: RNG.normal(size=N),
+    SCALE: np.array(1.3),
+    NOISE: np.array(-0.4),
+    Y: RNG.normal(size=N),
+}
+DIAGONAL = pt.diag(pt.exp(LOGS))
+IDENTITY = pt.eye(N)
+
+FORMS = {
+    "diagonal": (DIAGONAL + U @ U.T, [U, LOGS]),
+    "identity": (U @ U.T + pt.exp(NOISE) * IDENTITY, [U, NOISE]),
+    "turned": (X.T @ X + (NOISE**2 + 0.1) * IDENTITY, [X, NOISE]),
+    "column": (IDENTITY * pt.exp(LOGS)[:, None] + U @ U.T, [U, LOGS]),
+    "scaled": (SCALE**2 * (U @ U.T) + DIAGONAL, [U, LOGS, SCALE]),
+    "scaled factor": ((SCALE**2 * U) @ U.T + DIAGONAL, [U, LOGS, SCALE]),
+    "divided": (U @ U.T / pt.exp(SCALE) + DIAGONAL, [U, LOGS, SCALE]),
+    "weighted": ((U * pt.exp(WEIGHTS)) @ U.T + DIAGONAL, [U, LOGS, WEIGHTS]),
+    "weighted on the right": (U @ (pt.exp(WEIGHTS) * U).T + DIAGONAL, [U, LOGS, WEIGHTS]),
+    "weights": (U @ pt.diag(pt.exp(WEIGHTS)) @ U.T + DIAGONAL, [U, LOGS, WEIGHTS]),
+    "square inside": (U @ (SMALL @ SMALL.T) @ U.T + DIAGONAL, [U, LOGS, SMALL]),
+    "vector": (DIAGONAL + pt.outer(V, V), [LOGS, V]),
+    "two": (DIAGONAL + U @ U.T + pt.outer(V, V), [U, LOGS, V]),
+    "two diagonals": (DIAGONAL + U @ U.T + 0.5 * IDENTITY, [U, LOGS]),
+    "constant": (pt.diag(np.linspace(1, 2, N)) + U @ U.T, [U]),
+}
+
+
+def density(matrix, *, inverse=False):
+    quadratic = Y @ inv(matrix) @ Y if inverse else Y @ solve(matrix, Y)
+    return -0.5 * (quadratic + slogdet(matrix)[1])
+
+
+def compare(inputs, outputs, mode=EXACT, rtol=1e-9):
+    ours, stock = compile_both(inputs, outputs, mode)
+    values = [VALUES[one] for one in inputs]
+    for mine, theirs in zip(ours(*values), stock(*values), strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=rtol, atol=1e-9)
+    return ours
+
+
+def large(function):
+    """Return what the function computes that has as many rows and columns as the matrix."""
+    return [
+        (str(node.op), variable.type.shape)
+        for node in function.maker.fgraph.toposort()
+        for variable in node.outputs
+        if variable.type.ndim == 2
+        and all(length is None or length >= N for length in variable.type.shape)
+    ]
+
+
+def names(function):
+    return [str(node.op) for node in function.maker.fgraph.toposort()]
+
+
+@pytest.mark.parametrize("inverse", [False, True], ids=["solve", "inv"])
+@pytest.mark.parametrize("form", FORMS)
+def test_density_and_gradient(form, inverse):
+    matrix, parameters = FORMS[form]
+    cost = density(matrix, inverse=inverse)
+    inputs = [*parameters, Y]
+    ours = compare(inputs, [cost, *pytensor.grad(cost, inputs)])
+    assert not large(ours)
+    assert sum("Cholesky{" in name for name in names(ours)) == 1
+
+
+@pytest.mark.parametrize("backend", ["NUMBA", "CVM"])
+@pytest.mark.parametrize("form", ["diagonal", "identity", "two"])
+def test_other_backends(form, backend):
+    matrix, parameters = FORMS[form]
+    cost = density(matrix)
+    ours = compare([*parameters, Y], [cost, *pytensor.grad(cost, parameters)], get_mode(backend))
+    assert not large(ours)
+
+
+LEFT = {
+    "sign not known": pt.diag(LOGS) + U @ U.T,
+    "negative": U @ U.T - pt.exp(NOISE) * IDENTITY,
+    "at least 0": pt.diag(LOGS**2) + U @ U.T,
+    "subtracted": DIAGONAL - U @ U.T,
+    "weights of any sign": (U * WEIGHTS) @ U.T + DIAGONAL,
+    "scale of any sign": NOISE * (U @ U.T) + DIAGONAL,
+    "not symmetric": DIAGONAL + U @ X,
+    "repeated": pt.exp(LOGS) + U @ U.T,
+    "off the diagonal": pt.diag(pt.exp(LOGS[1:]), k=1)[:N, :N] + U @ U.T,
+    "more than half": DIAGONAL + pt.tile(U, (1, 5)) @ pt.tile(U, (1, 5)).T,
+}
+
+
+@pytest.mark.parametrize("form", LEFT)
+def test_left_alone(form):
+    inputs = [U, X, LOGS, NOISE, WEIGHTS, Y]
+    matrix = LEFT[form]
+    ours, stock = compile_both(inputs, [solve(matrix, Y), det(matrix), inv(matrix)], EXACT)
+    assert "Cholesky{" not in " ".join(names(ours)) or names(ours) == names(stock)
+    assert any("LU" in name or "Solve{" in name for name in names(ours))
+
+
+def test_sizes_that_are_not_known():
+    u, logs = pt.dmatrix("u"), pt.dvector("logs")
+    matrix = pt.diag(pt.exp(logs)) + u @ u.T
+    ours, _ = compile_both([u, logs, Y], [solve(matrix, Y)], EXACT)
+    assert not any("CholeskySolve" in name for name in names(ours))
+
+
+def test_each_rule_alone():
+    matrix, parameters = FORMS["diagonal"]
+    rules = {
+        "woodbury_solve": solve(matrix, Y),
+        "woodbury_inverse": inv(matrix),
+        "determinant_lemma": slogdet(matrix)[1],
+        "product_with_structured_sum": inv(matrix) @ U,
+        "diagonal_of_structured_sum": pt.diagonal(inv(matrix)),
+        "sum_of_structured_product": (inv(matrix) * IDENTITY).sum(),
+    }
+    for rule, output in rules.items():
+        others = [f"linalg_{other}" for other in rules if other != rule]
+        ours = compare([*parameters, Y], [output], EXACT.excluding(*others))
+        assert "Cholesky{lower=True, overwrite_a=False}" in names(ours), rule
+        left = compare([*parameters, Y], [output], EXACT.excluding(f"linalg_{rule}", *others))
+        assert not large(ours) or rule == "woodbury_inverse"
+        assert large(left), rule
+
+
+def test_determinants():
+    matrix, parameters = FORMS["identity"]
+    sign, logarithm = slogdet(matrix)
+    outputs = [det(matrix), sign, logarithm, pt.log(det(matrix)), pt.sign(det(matrix.T))]
+    assert not large(compare(parameters, outputs))
+
+
+def test_log_determinant_that_overflows():
+    logs = pt.dvector("logs", shape=(400,))
+    thin = pt.dmatrix("thin", shape=(400, 2))
+    logarithm = slogdet(pt.diag(pt.exp(logs)) + thin @ thin.T)[1]
+    ours, _ = compile_both([logs, thin], [logarithm], EXACT)
+    [value] = ours(np.full(400, 5.0), np.zeros((400, 2)))
+    assert value == pytest.approx(2000)
+
+
+def test_matrices_of_right_hand_sides():
+    matrix, parameters = FORMS["two"]
+    right = pt.dmatrix("right", shape=(N, 2))
+    VALUES[right] = RNG.normal(size=(N, 2))
+    inputs = [*parameters, right]
+    for output in (solve(matrix, right), inv(matrix) @ right, right.T @ inv(matrix)):
+        assert not large(compare(inputs, [output]))
+    compare([*parameters, Y], [inv(matrix), solve(matrix, pt.outer(Y, Y))])
+
+
+def test_not_a_number():
+    matrix, parameters = FORMS["diagonal"]
+    cost = density(matrix)
+    ours, _ = compile_both([*parameters, Y], [cost, *pytensor.grad(cost, parameters)], EXACT)
+    value, by_thin, _ = ours(VALUES[U] * np.nan, VALUES[LOGS], VALUES[Y])
+    assert np.isnan(value)
+    assert np.isnan(by_thin).all()
+
+
+def test_rank_zero_scale():
+    """Where the scale of the low rank is 0, a diagonal is left."""
+    matrix, parameters = FORMS["scaled"]
+    inputs = [*parameters, Y]
+    cost = density(matrix)
+    ours, stock = compile_both(inputs, [cost, *pytensor.grad(cost, inputs)], EXACT)
+    values = [np.array(0.0) if one is SCALE else VALUES[one] for one in inputs]
+    for mine, theirs in zip(ours(*values), stock(*values), strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-10, atol=1e-10)
+
+
+def test_float32():
+    u, y = pt.fmatrix("u", shape=(N, K)), pt.fvector("y", shape=(N,))
+    matrix = pt.eye(N, dtype="float32") * np.float32(0.5) + u @ u.T
+    ours, stock = compile_both([u, y], [solve(matrix, y), slogdet(matrix)[1]], EXACT)
+    values = [VALUES[U].astype("float32"), VALUES[Y].astype("float32")]
+    for mine, theirs in zip(ours(*values), stock(*values), strict=True):
+        assert mine.dtype == theirs.dtype == "float32"
+        np.testing.assert_allclose(mine, theirs, rtol=2e-5, atol=2e-5)
+    assert not large(ours)
+
+
+def test_ridge_regression_with_more_columns_than_rows():
+    matrix, _ = FORMS["turned"]
+    y = pt.dvector("y", shape=(K,))
+    VALUES[y] = RNG.normal(size=K)
+    weights = solve(matrix, X.T @ y)
+    evidence = (weights**2).sum() + slogdet(matrix)[1]
+    ours = compare([X, NOISE, y], [weights, evidence, pytensor.grad(evidence, NOISE)])
+    assert not large(ours)
+
+
+def exact_density(diagonal, thin, y):
+    """Return the quadratic form, log-determinant and gradients in extended precision."""
+    u = extended.extended(thin)
+    matrix = np.diag(extended.extended(diagonal)) + u @ u.T
+    factors = extended.factored(matrix)
+    alpha = extended.solved(factors, extended.extended(y[:, None]))[:, 0]
+    inverse = extended.solved(factors, np.eye(len(y)))
+    logarithm = extended.log_determinant(matrix)
+    by_thin = np.outer(alpha, alpha @ u) - inverse @ u
+    return [extended.extended(y) @ alpha, logarithm, alpha**2 - np.diagonal(inverse), by_thin]
+
+
+def by_hand(diagonal, thin, y):
+    """Return the same by Woodbury's identity as it is written in textbooks."""
+    scaled = thin / diagonal[:, None]
+    inner = np.eye(thin.shape[1]) + thin.T @ scaled
+    half = np.linalg.solve(inner, scaled.T).T
+    alpha = y / diagonal - half @ (thin.T @ (y / diagonal))
+    logarithm = np.log(diagonal).sum() + np.linalg.slogdet(inner)[1]
+    of_inverse = 1 / diagonal - (half * scaled).sum(axis=1)
+    return [y @ alpha, logarithm, alpha**2 - of_inverse, np.outer(alpha, alpha @ thin) - half]
+
+
+@pytest.mark.parametrize("condition", [1e2, 1e5, 1e8])
+@pytest.mark.parametrize("kind", ["noise", "in the span", "uneven"])
+def test_rounding(kind, condition):
+    """At most 10 times the error by hand and of stock, whichever is less."""
+    n = 20
+    thin, diagonal, y = (
+        pt.dmatrix("thin", shape=(n, 2)),
+        pt.dvector("diagonal", shape=(n,)),
+        pt.dvector("y", shape=(n,)),
+    )
+    matrix = pt.diag(abs(diagonal) + 1e-200) + thin @ thin.T
+    quadratic, logarithm = y @ solve(matrix, y), slogdet(matrix)[1]
+    outputs = [quadratic, logarithm]
+    outputs += [-one for one in pytensor.grad(quadratic + logarithm, [diagonal])]
+    outputs += [-0.5 * one for one in pytensor.grad(quadratic + logarithm, [thin])]
+    ours, stock = compile_both([diagonal, thin, y], outputs, EXACT)
+    errors = []
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        u = rng.normal(size=(n, 2))
+        even = np.full(n, np.linalg.norm(u, 2) ** 2 / condition)
+        d = np.geomspace(1 / condition, 1, n) if kind == "uneven" else even
+        observed = u @ rng.normal(size=2) if kind == "in the span" else rng.normal(size=n)
+        exact = exact_density(d, u, observed)
+        found = [ours(d, u, observed), stock(d, u, observed), by_hand(d, u, observed)]
+        errors.append(
+            [[extended.error(a, b) for a, b in zip(one, exact, strict=True)] for one in found]
+        )
+    mine, theirs, hand = np.max(errors, axis=0)
+    assert (mine <= 10 * np.maximum(np.minimum(theirs, hand), 4e-15)).all()
+
+
+@st.composite
+def matrices(draw):
+    """Draw sums of diagonals and thin products, which may be known or not."""
+    diagonals = [DIAGONAL, pt.exp(NOISE) * IDENTITY, 0.5 * IDENTITY, pt.diag(LOGS**2)]
+    thin = [U @ U.T, X.T @ X, pt.outer(V, V), SCALE**2 * (U @ U.T), (U * WEIGHTS**2) @ U.T]
+    parts = draw(st.lists(st.sampled_from(diagonals), min_size=1, max_size=2))
+    parts += draw(st.lists(st.sampled_from(thin), min_size=1, max_size=2))
+    result = sum(draw(st.permutations(parts)))
+    return result.T if draw(st.booleans()) else result
+
+
+@settings(max_examples=15, deadline=None)
+@given(matrices(), st.sampled_from(["solve", "inv", "trace", "entries"]))
+def test_random_forms(matrix, kind):
+    outputs = {
+        "solve": density(matrix),
+        "inv": density(matrix, inverse=True),
+        "trace": pt.diagonal(inv(matrix)).sum(),
+        "entries": (inv(matrix) ** 2).sum() + det(matrix / 2),
+    }
+    cost = outputs[kind]
+    inputs = [U, X, V, LOGS, SCALE, NOISE, WEIGHTS, Y]
+    gradients = pytensor.grad(cost, inputs, disconnected_inputs="ignore")
+    compare(inputs, [cost, *gradients], rtol=1e-7)
