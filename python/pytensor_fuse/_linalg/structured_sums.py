@@ -399,6 +399,9 @@ def _sum_of(variable: Any, depth: int) -> Any:
         if any(one is None for one in parts):
             return None
         return _sum(parts) if isinstance(op, Add) else parts[0] - parts[1]
+    if isinstance(op, TrueDiv) and not long_axes(variable.owner.inputs[1]):
+        inner = _sum_of(variable.owner.inputs[0], depth - 1)
+        return None if inner is None else inner / as_scalar(variable.owner.inputs[1])
     if not isinstance(op, Mul):
         return None
     numbers = [as_scalar(one) for one in variable.owner.inputs if not long_axes(one)]
@@ -406,6 +409,9 @@ def _sum_of(variable: Any, depth: int) -> Any:
     rest = [one for one in variable.owner.inputs if long_axes(one) == 2]
     if lines:
         rest.append(product_of(lines))
+    if len(rest) == 1 and numbers:
+        inner = _sum_of(rest[0], depth - 1)
+        return None if inner is None else inner * product_of(numbers)
     if len(rest) != 2:
         return None
     first, second = map(structured_sum, rest)
