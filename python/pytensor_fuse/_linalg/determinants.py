@@ -37,7 +37,7 @@ def from_lu(fgraph: FunctionGraph, determinant: Any, packed: Any, pivots: Any) -
     diagonal = pt.diagonal(packed)
     swaps = pt.neq(pivots, pt.arange(pivots.shape[0])).sum()
     permutation = (1 - 2 * (swaps % 2)).astype(determinant.type.dtype)
-    return _of_uses(
+    return of_uses(
         fgraph,
         determinant,
         permutation * pt.prod(diagonal),
@@ -62,10 +62,10 @@ def of_positive_definite(
     """
     # What is NaN has no sign.
     sign = pt.where(pt.isnan(logarithm), logarithm, pt.ones_like(logarithm))
-    return _of_uses(fgraph, determinant, number, sign, logarithm, is_positive=True)
+    return of_uses(fgraph, determinant, number, sign, logarithm, is_positive=True)
 
 
-def _of_uses(
+def of_uses(
     fgraph: FunctionGraph,
     determinant: Any,
     number: Any,
@@ -74,6 +74,19 @@ def _of_uses(
     *,
     is_positive: bool = False,
 ) -> dict[Any, Any]:
+    """Return what takes the place of a determinant, of its sign and of its logarithm.
+
+    Parameters
+    ----------
+    fgraph
+        The graph.
+    determinant
+        Of one matrix.
+    number, sign, logarithm
+        The same, computed otherwise; the logarithm is that of the absolute value.
+    is_positive
+        Whether the determinant is, so that it may be followed by a logarithm at once.
+    """
     found = {determinant: number}
     for view in _views(fgraph, determinant):
         for client in _clients(fgraph, view):

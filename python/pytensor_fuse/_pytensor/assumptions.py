@@ -15,9 +15,18 @@ def is_known_positive_definite(fgraph: FunctionGraph, matrix: Any) -> bool:
     It does so where a user has said it, and where it follows. Products ``X X'`` count, which are
     semidefinite for sure, and definite only if the rows of ``X`` are independent.
     """
+    return _is_known(fgraph, matrix, "POSITIVE_DEFINITE")
+
+
+def is_known_symmetric(fgraph: FunctionGraph, matrix: Any) -> bool:
+    """Whether PyTensor takes a matrix to be symmetric, as a user has said or as follows."""
+    return _is_known(fgraph, matrix, "SYMMETRIC")
+
+
+def _is_known(fgraph: FunctionGraph, matrix: Any, name: str) -> bool:
     try:
         assumptions: Any = import_module("pytensor.assumptions")
-        key, check = assumptions.POSITIVE_DEFINITE, assumptions.check_assumption
+        key, check = getattr(assumptions, name), assumptions.check_assumption
     except (ImportError, AttributeError):
         return False
     return bool(check(fgraph, matrix, key))

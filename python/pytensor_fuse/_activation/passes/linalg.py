@@ -79,15 +79,23 @@ def _class_name(op: Any) -> str:
 
 _DIAGONALS: Final = frozenset({"ExtractDiag", "OpFromGraph"})
 
+_KRONECKER: Final = frozenset({"KroneckerProduct"})
+
 # Before `stabilize`, which makes solves of products with an inverse, and factorizations of solves.
 # What is needed of an inverse is known while it is still one.
 _RULES_OF_STRUCTURE: Final = (
+    # PyTensor has its own in `canonicalize`, which overflows.
+    (0.950, RuleKept("kronecker", "kronecker_determinant", _KRONECKER)),
     (1.410, RuleKept("structured_sums", "product_with_structured_sum", frozenset({"Dot"}))),
     (1.411, RuleKept("structured_sums", "diagonal_of_structured_sum", _DIAGONALS)),
     (1.412, RuleKept("structured_sums", "sum_of_structured_product", frozenset({"Sum"}))),
     (1.413, RuleKept("woodbury", "woodbury_solve", frozenset({"Solve"}))),
     (1.414, RuleKept("woodbury", "woodbury_inverse", frozenset({"MatrixInverse"}))),
     (1.415, RuleKept("woodbury", "determinant_lemma", frozenset({"Det"}))),
+    (1.416, RuleKept("kronecker", "kronecker_solve", _KRONECKER)),
+    (1.417, RuleKept("kronecker", "kronecker_times_vector", _KRONECKER)),
+    (1.418, RuleKept("kronecker", "shifted_kronecker_solve", _KRONECKER)),
+    (1.419, RuleKept("kronecker", "shifted_kronecker_determinant", _KRONECKER)),
 )
 
 # After `stabilize` has made solves of inverses, before matrix products are ordered and become BLAS
