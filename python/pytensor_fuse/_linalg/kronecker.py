@@ -13,6 +13,7 @@ import pytensor.tensor as pt
 from pytensor.graph.rewriting.basic import copy_stack_trace
 from pytensor.scalar.basic import Add
 from pytensor.tensor.linalg.decomposition.eigen import eigh
+from pytensor.tensor.linalg.inverse import MatrixInverse
 from pytensor.tensor.linalg.products import KroneckerProduct
 from pytensor.tensor.linalg.solvers.general import Solve, solve
 from pytensor.tensor.linalg.summary import Det, det
@@ -93,27 +94,50 @@ def kronecker_solve(fgraph: FunctionGraph, node: Apply[Any]) -> list[Any] | None
     known = kronecker_product(matrix)
     if known is None:
         return None
+    return _replaced(node, _solved(known, rights[0]))
+
+
+def _solved(known: Kronecker, right: Any) -> Any:
     # What is supposed of the product need not hold for its factors: two may be negative.
-    table = solve(known.left, _table(rights[0], known))
-    return _replaced(node, solve(known.right, table.T).T.flatten())
+    table = solve(known.left, _table(right, known))
+    return solve(known.right, table.T).T.flatten()
 
 
 def kronecker_times_vector(fgraph: FunctionGraph, node: Apply[Any]) -> list[Any] | None:
-    """Multiply by each factor: ``A Y B'``."""
+    """Multiply by each factor, ``A Y B'``, or solve with it if the matrix is an inverse."""
     if not isinstance(core_of(node), Dot) or node.outputs[0].type.ndim != 2:
         return None
     left, right = node.inputs
     if right.type.broadcastable == (False, True):
-        known = kronecker_product(left)
-        if known is not None:
-            table = known.left @ _table(right.flatten(), known) @ known.right.T
-            return _replaced(node, table.flatten()[:, None])
+        new = _applied(fgraph, left, right.flatten())
+        if new is not None:
+            return _replaced(node, new[:, None])
     if left.type.broadcastable == (True, False):
-        known = kronecker_product(right)
-        if known is not None:
-            table = known.left.T @ _table(left.flatten(), known) @ known.right
-            return _replaced(node, table.flatten()[None, :])
+        new = _applied(fgraph, right.T, left.flatten())
+        if new is not None:
+            return _replaced(node, new[None, :])
     return None
+
+
+def _applied(fgraph: FunctionGraph, matrix: Any, vector: Any) -> Any:
+    """Return the product of a vector with a Kronecker product, or with an inverse; or None."""
+    inner = transpose_of(matrix)
+    while inner is not None and inner.type.ndim == 2 and transpose_of(inner) is not None:
+        matrix = transpose_of(inner)
+        inner = transpose_of(matrix)
+    turned = inner is not None and inner.type.ndim == 2
+    node = inner.owner if turned else matrix.owner
+    if type(core_of(node)) is not MatrixInverse:
+        known = kronecker_product(matrix)
+        if known is None:
+            return None
+        return (known.left @ _table(vector, known) @ known.right.T).flatten()
+    of = node.inputs[0].T if turned else node.inputs[0]
+    known = kronecker_product(of)
+    if known is not None:
+        return _solved(known, vector)
+    shifted = shifted_kronecker_product(fgraph, of)
+    return None if shifted is None else _solved_shifted(shifted, vector)
 
 
 class Shifted(NamedTuple):
@@ -163,10 +187,14 @@ def shifted_kronecker_solve(fgraph: FunctionGraph, node: Apply[Any]) -> list[Any
     known = shifted_kronecker_product(fgraph, node.inputs[0])
     if known is None:
         return None
+    return _replaced(node, _solved_shifted(known, node.inputs[1]))
+
+
+def _solved_shifted(known: Shifted, vector: Any) -> Any:
     (p, left), (q, right) = (eigh(one) for one in known.product)
-    table = left.T @ _table(node.inputs[1], known.product) @ right
+    table = left.T @ _table(vector, known.product) @ right
     table = table / (p[:, None] * q[None, :] + known.shift)
-    return _replaced(node, (left @ table @ right.T).flatten())
+    return (left @ table @ right.T).flatten()
 
 
 def shifted_kronecker_determinant(fgraph: FunctionGraph, node: Apply[Any]) -> dict[Any, Any] | None:

@@ -42,7 +42,16 @@ from pytensor_fuse._linalg.matrices import same, scalar_op
 _DEPTH: Final = 20
 
 # Their first input has all of their elements.
-_VIEWS: Final = (Alloc, DimShuffle, ExtractDiag, JoinDims, Reshape, SpecifyShape, SplitDims, Subtensor)
+_VIEWS: Final = (
+    Alloc,
+    DimShuffle,
+    ExtractDiag,
+    JoinDims,
+    Reshape,
+    SpecifyShape,
+    SplitDims,
+    Subtensor,
+)
 
 
 def is_positive(variable: Any, depth: int = _DEPTH) -> bool:

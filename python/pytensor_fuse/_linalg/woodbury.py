@@ -1,4 +1,4 @@
-"""Work on ``D + U U'`` with a thin ``U`` becomes work on a matrix that is as small as ``U`` is thin.
+"""Work on ``D + U U'`` is done on a matrix that is as small as ``U`` is thin.
 
 `low_rank_updates` has the formulas, and knows such matrices.
 """

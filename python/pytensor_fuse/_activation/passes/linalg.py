@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from pytensor.compile.builders import OpFromGraph
 from pytensor.graph.rewriting.basic import (
     GraphRewriter,
     MergeOptimizer,
     in2out,
     node_rewriter,
 )
-from pytensor.compile.builders import OpFromGraph
 from pytensor.tensor.basic import ExtractDiag
 from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.math import Dot, Sum
@@ -131,6 +131,4 @@ def listed_rules() -> ListedRewriters:
 
 def switched_rules() -> SwitchedClass:
     """Return the patch by which those follow who got the rules from a query."""
-    return SwitchedClass(
-        lambda: [rule for _, rule in _ALL_RULES], {RuleKept: LinalgRule}
-    )
+    return SwitchedClass(lambda: [rule for _, rule in _ALL_RULES], {RuleKept: LinalgRule})
