@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytensor.tensor as pt
 from pytensor.graph.rewriting.basic import copy_stack_trace
-from pytensor.scalar.basic import Add
+from pytensor.scalar.basic import Add, Sub
 from pytensor.tensor.linalg.decomposition.eigen import eigh
 from pytensor.tensor.linalg.inverse import MatrixInverse
 from pytensor.tensor.linalg.products import KroneckerProduct
@@ -33,6 +33,12 @@ from pytensor_fuse._pytensor.assumptions import is_known_symmetric
 if TYPE_CHECKING:
     from pytensor.graph.basic import Apply
     from pytensor.graph.fg import FunctionGraph
+
+
+# PyTensor's annotations allow for what these never return.
+_det: Any = det
+_eigh: Any = eigh
+_solve: Any = solve
 
 
 class Kronecker(NamedTuple):
@@ -75,7 +81,7 @@ def kronecker_determinant(fgraph: FunctionGraph, node: Apply[Any]) -> dict[Any, 
     if known is None:
         return None
     n_left, n_right = known.sizes
-    left, right = det(known.left), det(known.right)
+    left, right = (_det(one) for one in known)
     return _uses(
         fgraph,
         node,
@@ -99,14 +105,16 @@ def kronecker_solve(fgraph: FunctionGraph, node: Apply[Any]) -> list[Any] | None
 
 def _solved(known: Kronecker, right: Any) -> Any:
     # What is supposed of the product need not hold for its factors: two may be negative.
-    table = solve(known.left, _table(right, known))
-    return solve(known.right, table.T).T.flatten()
+    table = _solve(known.left, _table(right, known))
+    return _solve(known.right, table.T).T.flatten()
 
 
 def kronecker_times_vector(fgraph: FunctionGraph, node: Apply[Any]) -> list[Any] | None:
     """Multiply by each factor, ``A Y B'``, or solve with it if the matrix is an inverse."""
     if not isinstance(core_of(node), Dot) or node.outputs[0].type.ndim != 2:
         return None
+    left: Any
+    right: Any
     left, right = node.inputs
     if right.type.broadcastable == (False, True):
         new = _applied(fgraph, left, right.flatten())
@@ -155,14 +163,17 @@ def shifted_kronecker_product(fgraph: FunctionGraph, matrix: Any) -> Shifted | N
     if inner is not None and inner.type.ndim == 2:
         # It is symmetric if it is of this form.
         matrix = inner
-    if not isinstance(scalar_op(matrix), Add) or len(matrix.owner.inputs) != 2:
+    op = scalar_op(matrix)
+    if not isinstance(op, Add | Sub) or len(matrix.owner.inputs) != 2:
         return None
-    for product, identity in (matrix.owner.inputs, matrix.owner.inputs[::-1]):
+    orders = (matrix.owner.inputs, matrix.owner.inputs[::-1])
+    for product, identity in orders if isinstance(op, Add) else orders[:1]:
         known = kronecker_product(product)
         shift = None if known is None else diagonal_of(identity)
         if known is None or shift is None or shift.type.ndim:
             continue
         if all(_is_symmetric(fgraph, one) for one in known):
+            shift = shift if isinstance(op, Add) else -shift
             return Shifted(known, shift) if _pays(known) else None
     return None
 
@@ -191,7 +202,7 @@ def shifted_kronecker_solve(fgraph: FunctionGraph, node: Apply[Any]) -> list[Any
 
 
 def _solved_shifted(known: Shifted, vector: Any) -> Any:
-    (p, left), (q, right) = (eigh(one) for one in known.product)
+    (p, left), (q, right) = (_eigh(one) for one in known.product)
     table = left.T @ _table(vector, known.product) @ right
     table = table / (p[:, None] * q[None, :] + known.shift)
     return (left @ table @ right.T).flatten()
@@ -204,7 +215,7 @@ def shifted_kronecker_determinant(fgraph: FunctionGraph, node: Apply[Any]) -> di
     known = shifted_kronecker_product(fgraph, node.inputs[0])
     if known is None:
         return None
-    (p, _), (q, _) = (eigh(one) for one in known.product)
+    (p, _), (q, _) = (_eigh(one) for one in known.product)
     values = p[:, None] * q[None, :] + known.shift
     logarithm = pt.log(pt.abs(values)).sum()
     return _uses(fgraph, node, pt.prod(values), pt.prod(pt.sign(values)), logarithm)
