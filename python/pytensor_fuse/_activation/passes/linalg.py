@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakSet
 
 from pytensor.graph.rewriting.basic import GraphRewriter, in2out, node_rewriter
 from pytensor.tensor.basic import ExtractDiag
@@ -22,6 +23,50 @@ _TRACKED: Final = (Blockwise, Dot, ExtractDiag)
 _SOLVES: Final = frozenset({"SolveTriangular", "CholeskySolve", "Solve"})
 
 
+class KnownOps:
+    """Of which graphs those who compile them know the ops of this package.
+
+    PyTensor 3.0 does not say who compiles a graph, but its linkers exclude passes by their tags.
+    Those of JAX, PyTorch and MLX exclude all the tags below, and no other does; Numba's excludes
+    some and asks for one of its own. So a graph counts if a pass with one of these tags has run.
+    """
+
+    TAGS: Final = {
+        "in_place": ("fast_run", "inplace"),
+        "in_c": ("fast_run", "cxx_only"),
+        "with_blas": ("fast_run", "BlasOpt"),
+        "in_numba": ("numba",),
+    }
+
+    def __init__(self) -> None:
+        self._graphs: WeakSet[FunctionGraph] = WeakSet()
+
+    def __contains__(self, fgraph: FunctionGraph) -> bool:
+        return fgraph in self._graphs
+
+    def note(self, fgraph: FunctionGraph, known: bool) -> None:
+        """Note of a graph whether the ops are known."""
+        if known:
+            self._graphs.add(fgraph)
+        else:
+            self._graphs.discard(fgraph)
+
+
+known_ops: Final = KnownOps()
+
+
+class OpsKnown(GraphRewriter):
+    """Notes whether those who compile a graph know the ops of this package."""
+
+    def __init__(self, name: str, known: bool) -> None:
+        self.name = name
+        self.known = known
+
+    def apply(self, fgraph: FunctionGraph) -> None:
+        """Note it."""
+        known_ops.note(fgraph, self.known)
+
+
 class RuleKept(GraphRewriter):
     """What is registered while the feature is off: it leaves every graph alone.
 
@@ -31,13 +76,18 @@ class RuleKept(GraphRewriter):
         Where the rule, a node rewriter, is, and what it is called.
     works_on
         The classes of the ops, one of which a graph must have for the rule to find anything.
+    makes_ops
+        Whether it makes ops of this package, and so runs only where these are known.
     """
 
-    def __init__(self, module: str, rule: str, works_on: frozenset[str]) -> None:
+    def __init__(
+        self, module: str, rule: str, works_on: frozenset[str], *, makes_ops: bool = False
+    ) -> None:
         self.name = f"linalg_{rule}"
         self.module = f"pytensor_fuse._linalg.{module}"
         self.rule = rule
         self.works_on = works_on
+        self.makes_ops = makes_ops
         self._pass: GraphRewriter | None = None
 
     def apply(self, fgraph: FunctionGraph) -> Any:
@@ -49,6 +99,8 @@ class LinalgRule(RuleKept):
 
     def apply(self, fgraph: FunctionGraph) -> Any:
         """Load the rule and apply it, if the graph has any work for it."""
+        if self.makes_ops and fgraph not in known_ops:
+            return None
         if not any(_class_name(node.op) in self.works_on for node in fgraph.apply_nodes):
             return None
         if self._pass is None:
@@ -72,29 +124,38 @@ _RULES: Final = (
     (1.552, RuleKept("cholesky_gradient", "cholesky_gradient", frozenset({"Cholesky"}))),
     (1.553, RuleKept("low_rank", "product_with_outer_product", frozenset({"Dot"}))),
     (1.554, RuleKept("low_rank", "diagonal_of_product", frozenset({"ExtractDiag"}))),
+    (
+        1.555,
+        RuleKept("inverses", "inverse_from_cholesky", frozenset({"CholeskySolve"}), makes_ops=True),
+    ),
+    (
+        1.556,
+        RuleKept(
+            "inverses", "inverse_of_factorized_matrix", frozenset({"MatrixInverse"}), makes_ops=True
+        ),
+    ),
 )
 
-# These make ops of this package. The targets that do not know them are those that do not work in
-# place either, and say so by a tag.
-_RULES_WITH_OPS: Final = (
-    (1.555, RuleKept("inverses", "inverse_from_cholesky", frozenset({"CholeskySolve"}))),
-    (1.556, RuleKept("inverses", "inverse_of_factorized_matrix", frozenset({"MatrixInverse"}))),
+# Before the rules: first that the ops are not known, as a graph may be rewritten again.
+_OPS_UNKNOWN: Final = (1.540, OpsKnown("linalg_ops", False))
+_OPS_KNOWN: Final = tuple(
+    (1.541 + i / 1000, OpsKnown(f"linalg_ops_{name}", True), tags)
+    for i, (name, tags) in enumerate(KnownOps.TAGS.items())
 )
 
 
 def listed_rules() -> ListedRewriters:
-    """Return the patch that registers the rules."""
-    tags = ("RuleKept", "fast_run", "linalg")
+    """Return the patch that registers the rules, and what tells them of the target of a graph."""
+    position, unknown = _OPS_UNKNOWN
     return ListedRewriters(
         [
-            *(Entry(rule, position, tags) for position, rule in _RULES),
-            *(Entry(rule, position, (*tags, "inplace")) for position, rule in _RULES_WITH_OPS),
+            Entry(unknown, position, (OpsKnown.__name__, "fast_run", "linalg")),
+            *(Entry(one, at, (OpsKnown.__name__, *tags, "linalg")) for at, one, tags in _OPS_KNOWN),
+            *(Entry(rule, at, (RuleKept.__name__, "fast_run", "linalg")) for at, rule in _RULES),
         ]
     )
 
 
 def switched_rules() -> SwitchedClass:
     """Return the patch by which those follow who got the rules from a query."""
-    return SwitchedClass(
-        lambda: [rule for _, rule in (*_RULES, *_RULES_WITH_OPS)], {RuleKept: LinalgRule}
-    )
+    return SwitchedClass(lambda: [rule for _, rule in _RULES], {RuleKept: LinalgRule})
