@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
-from weakref import WeakSet
+from weakref import WeakKeyDictionary
 
 from pytensor.graph.rewriting.basic import GraphRewriter, in2out, node_rewriter
 from pytensor.tensor.basic import ExtractDiag
@@ -24,7 +24,7 @@ _SOLVES: Final = frozenset({"SolveTriangular", "CholeskySolve", "Solve"})
 
 
 class KnownOps:
-    """Of which graphs those who compile them know the ops of this package.
+    """For which graphs those who compile them know the ops of this package, and who that is.
 
     PyTensor 3.0 does not say who compiles a graph, but its linkers exclude passes by their tags.
     Those of JAX, PyTorch and MLX exclude all the tags below, and no other does; Numba's excludes
@@ -39,32 +39,36 @@ class KnownOps:
     }
 
     def __init__(self) -> None:
-        self._graphs: WeakSet[FunctionGraph] = WeakSet()
+        self._noted: WeakKeyDictionary[FunctionGraph, str] = WeakKeyDictionary()
 
-    def __contains__(self, fgraph: FunctionGraph) -> bool:
-        return fgraph in self._graphs
-
-    def note(self, fgraph: FunctionGraph, known: bool) -> None:
-        """Note of a graph whether the ops are known."""
-        if known:
-            self._graphs.add(fgraph)
+    def note(self, fgraph: FunctionGraph, by: str | None) -> None:
+        """Note the tag by which the ops are known to be known; None if they are not."""
+        if by is None:
+            self._noted.pop(fgraph, None)
         else:
-            self._graphs.discard(fgraph)
+            self._noted[fgraph] = by
+
+    def may_be_made(self, fgraph: FunctionGraph) -> bool:
+        """Whether the ops may come to a graph: Numba's implementations of them must be there."""
+        by = self._noted.get(fgraph)
+        if by == "in_numba":
+            return load("linalg", "pytensor_fuse._linalg.ops.numba") is not None
+        return by is not None
 
 
 known_ops: Final = KnownOps()
 
 
 class OpsKnown(GraphRewriter):
-    """Notes whether those who compile a graph know the ops of this package."""
+    """Notes by which tag those who compile a graph are known to know the ops of this package."""
 
-    def __init__(self, name: str, known: bool) -> None:
-        self.name = name
-        self.known = known
+    def __init__(self, by: str | None) -> None:
+        self.name = "linalg_ops" if by is None else f"linalg_ops_{by}"
+        self.by = by
 
     def apply(self, fgraph: FunctionGraph) -> None:
         """Note it."""
-        known_ops.note(fgraph, self.known)
+        known_ops.note(fgraph, self.by)
 
 
 class RuleKept(GraphRewriter):
@@ -99,9 +103,9 @@ class LinalgRule(RuleKept):
 
     def apply(self, fgraph: FunctionGraph) -> Any:
         """Load the rule and apply it, if the graph has any work for it."""
-        if self.makes_ops and fgraph not in known_ops:
-            return None
         if not any(_class_name(node.op) in self.works_on for node in fgraph.apply_nodes):
+            return None
+        if self.makes_ops and not known_ops.may_be_made(fgraph):
             return None
         if self._pass is None:
             module = load("linalg", self.module)
@@ -136,11 +140,10 @@ _RULES: Final = (
     ),
 )
 
-# Before the rules: first that the ops are not known, as a graph may be rewritten again.
-_OPS_UNKNOWN: Final = (1.540, OpsKnown("linalg_ops", False))
+# Before the rules: first that the ops are not known, as a graph may be rewritten again. Numba last.
+_OPS_UNKNOWN: Final = (1.540, OpsKnown(None))
 _OPS_KNOWN: Final = tuple(
-    (1.541 + i / 1000, OpsKnown(f"linalg_ops_{name}", True), tags)
-    for i, (name, tags) in enumerate(KnownOps.TAGS.items())
+    (1.541 + i / 1000, OpsKnown(by), tags) for i, (by, tags) in enumerate(KnownOps.TAGS.items())
 )
 
 
