@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pytensor.graph.rewriting.basic import GraphRewriter, in2out, node_rewriter
 from pytensor.tensor.basic import ExtractDiag
 from pytensor.tensor.blockwise import Blockwise
-from pytensor.tensor.math import Dot
+from pytensor.tensor.math import Dot, Sum
 
 from pytensor_fuse._activation.withdrawal import load
 from pytensor_fuse._pytensor.databases import Entry, ListedRewriters
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pytensor.graph.fg import FunctionGraph
 
 # The ops that rules ask about.
-_TRACKED: Final = (Blockwise, Dot, ExtractDiag)
+_TRACKED: Final = (Blockwise, Dot, ExtractDiag, Sum)
 
 _SOLVES: Final = frozenset({"SolveTriangular", "CholeskySolve", "Solve"})
 
@@ -72,6 +72,8 @@ _RULES: Final = (
     (1.552, RuleKept("cholesky_gradient", "cholesky_gradient", frozenset({"Cholesky"}))),
     (1.553, RuleKept("low_rank", "product_with_outer_product", frozenset({"Dot"}))),
     (1.554, RuleKept("low_rank", "diagonal_of_product", frozenset({"ExtractDiag"}))),
+    (1.557, RuleKept("sums", "sum_of_triangle", frozenset({"Cholesky"}))),
+    (1.558, RuleKept("sums", "sum_of_diagonal_matrix", frozenset({"Eye", "AllocDiag"}))),
 )
 
 # These make ops of this package. The targets that do not know them are those that do not work in
