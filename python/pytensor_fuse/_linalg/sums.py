@@ -70,13 +70,17 @@ def _without_triangles(term: Any, symmetry: Symmetry) -> Any:
     parts = [] if op is None else list(term.owner.inputs)
     if isinstance(op, Add | Sub | Neg):
         # A part that is broadcast is not summed over the matrix, but over itself many times.
-        found = [is_real_matrix(one) and _without_triangles(one, symmetry) or None for one in parts]
+        found = [
+            _without_triangles(one, symmetry) if is_real_matrix(one) else None for one in parts
+        ]
     elif isinstance(op, Mul | TrueDiv):
         places = range(len(parts) if isinstance(op, Mul) else 1)
         at = next((i for i in places if _has_triangle(parts[i])), None)
         if at is None or not all(symmetry.of(b) for i, b in enumerate(parts) if i != at):
             return None
-        found = [_without_triangles(one, symmetry) if i == at else None for i, one in enumerate(parts)]
+        found = [
+            _without_triangles(one, symmetry) if i == at else None for i, one in enumerate(parts)
+        ]
     else:
         return None
     if all(one is None for one in found):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from pytensor.graph.rewriting.basic import GraphRewriter, in2out, node_rewriter
-from pytensor.tensor.basic import ExtractDiag
+from pytensor.tensor.basic import AllocDiag, ExtractDiag, Eye
 from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.math import Dot, Sum
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pytensor.graph.fg import FunctionGraph
 
 # The ops that rules ask about.
-_TRACKED: Final = (Blockwise, Dot, ExtractDiag, Sum)
+_TRACKED: Final = (AllocDiag, Blockwise, Dot, ExtractDiag, Eye, Sum)
 
 _SOLVES: Final = frozenset({"SolveTriangular", "CholeskySolve", "Solve"})
 
@@ -74,6 +74,9 @@ _RULES: Final = (
     (1.554, RuleKept("low_rank", "diagonal_of_product", frozenset({"ExtractDiag"}))),
     (1.557, RuleKept("sums", "sum_of_triangle", frozenset({"Cholesky"}))),
     (1.558, RuleKept("sums", "sum_of_diagonal_matrix", frozenset({"Eye", "AllocDiag"}))),
+    # After `specialize`, which makes the solves of pairs, and to which an identity says something.
+    (2.91, RuleKept("shared_solves", "solve_from_forward_solve", frozenset({"CholeskySolve"}))),
+    (2.92, RuleKept("diagonal_terms", "diagonal_added_in_place", frozenset({"Eye", "AllocDiag"}))),
 )
 
 # These make ops of this package. The targets that do not know them are those that do not work in
