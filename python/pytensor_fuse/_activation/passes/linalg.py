@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakKeyDictionary
 
 from pytensor.graph.rewriting.basic import GraphRewriter, in2out, node_rewriter
-from pytensor.tensor.basic import ExtractDiag
+from pytensor.tensor.basic import AllocDiag, ExtractDiag, Eye
 from pytensor.tensor.blockwise import Blockwise
-from pytensor.tensor.math import Dot
+from pytensor.tensor.math import Dot, Sum
 
 from pytensor_fuse._activation.withdrawal import load
 from pytensor_fuse._pytensor.databases import Entry, ListedRewriters
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pytensor.graph.fg import FunctionGraph
 
 # The ops that rules ask about.
-_TRACKED: Final = (Blockwise, Dot, ExtractDiag)
+_TRACKED: Final = (AllocDiag, Blockwise, Dot, ExtractDiag, Eye, Sum)
 
 _SOLVES: Final = frozenset({"SolveTriangular", "CholeskySolve", "Solve"})
 
@@ -138,6 +138,11 @@ _RULES: Final = (
             "inverses", "inverse_of_factorized_matrix", frozenset({"MatrixInverse"}), makes_ops=True
         ),
     ),
+    (1.557, RuleKept("sums", "sum_of_triangle", frozenset({"Cholesky"}))),
+    (1.558, RuleKept("sums", "sum_of_diagonal_matrix", frozenset({"Eye", "AllocDiag"}))),
+    # After `specialize`, which makes the solves of pairs, and to which an identity says something.
+    (2.91, RuleKept("shared_solves", "solve_from_forward_solve", frozenset({"CholeskySolve"}))),
+    (2.92, RuleKept("diagonal_terms", "diagonal_added_in_place", frozenset({"Eye", "AllocDiag"}))),
 )
 
 # Before the rules: first that the ops are not known, as a graph may be rewritten again. Numba last.
