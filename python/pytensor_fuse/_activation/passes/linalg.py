@@ -10,6 +10,7 @@ from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.math import Dot
 
 from pytensor_fuse._activation.withdrawal import load
+from pytensor_fuse._linalg.notes import note_pass, noting
 from pytensor_fuse._pytensor.databases import Entry, ListedRewriters
 from pytensor_fuse._pytensor.patches import SwitchedClass
 
@@ -34,7 +35,7 @@ class RuleKept(GraphRewriter):
     """
 
     def __init__(self, module: str, rule: str, works_on: frozenset[str]) -> None:
-        self.name = f"linalg_{rule}"
+        self.name = _name_of(rule)
         self.module = f"pytensor_fuse._linalg.{module}"
         self.rule = rule
         self.works_on = works_on
@@ -49,15 +50,21 @@ class LinalgRule(RuleKept):
 
     def apply(self, fgraph: FunctionGraph) -> Any:
         """Load the rule and apply it, if the graph has any work for it."""
+        note_pass(fgraph, _name_of(self.rule))
         if not any(_class_name(node.op) in self.works_on for node in fgraph.apply_nodes):
             return None
         if self._pass is None:
             module = load("linalg", self.module)
             if module is None:
                 return None
-            rule: Any = node_rewriter(_TRACKED)(getattr(module, self.rule))
+            noted = noting(_name_of(self.rule), getattr(module, self.rule))
+            rule: Any = node_rewriter(_TRACKED)(noted)
             self._pass = in2out(rule, name=self.name)
         return self._pass.apply(fgraph)
+
+
+def _name_of(rule: str) -> str:
+    return f"linalg_{rule}"
 
 
 def _class_name(op: Any) -> str:
