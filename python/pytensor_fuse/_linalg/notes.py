@@ -7,7 +7,7 @@ the graph is there; copies of it, and what is unpickled, have none.
 from __future__ import annotations
 
 from functools import wraps
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from pytensor.graph.features import Feature
@@ -17,16 +17,34 @@ from pytensor.tensor.math import Dot
 
 from pytensor_fuse._linalg.matrices import core_of
 from pytensor_fuse._pytensor.features import PassingFeature, told_of
+from pytensor_fuse._pytensor.provenance import line_that_made
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from pytensor.graph.basic import Apply, Variable
 
+    from pytensor_fuse._pytensor.provenance import SourceLine
+
     Rule = Callable[[FunctionGraph, Apply[Any]], Any]
 
 # By the names of their classes: asking for these must not load more of PyTensor.
 _FACTORIZATIONS = ("Cholesky", "LUFactor")
+
+
+class Applied(NamedTuple):
+    """A rule that was applied to work on a matrix.
+
+    Attributes
+    ----------
+    rule
+        Its name.
+    line
+        What made the matrix, as it was then: later passes lose it.
+    """
+
+    rule: str
+    line: SourceLine | None
 
 
 class GraphNotes:
@@ -40,7 +58,7 @@ class GraphNotes:
 
     def __init__(self) -> None:
         self.ran: set[str] = set()
-        self._applied: list[str] = []
+        self._applied: list[Applied] = []
         self._matrices: _Followed | None = None
 
     def note(self, fgraph: FunctionGraph, rule: str, matrices: list[Variable[Any, Any]]) -> None:
@@ -50,16 +68,12 @@ class GraphNotes:
             fgraph.attach_feature(self._matrices)
         for matrix in matrices:
             self._matrices.follow(matrix, [len(self._applied)])
-        self._applied.append(rule)
+            self._applied.append(Applied(rule, line_that_made([matrix])))
 
-    @property
-    def applied(self) -> tuple[str, ...]:
-        """The rules that were applied, each as often as it was, in this order."""
-        return tuple(self._applied)
-
-    def applied_to(self, variable: Variable[Any, Any]) -> tuple[int, ...]:
-        """Return which of `applied` were applied to what is now ``variable``."""
-        return () if self._matrices is None else self._matrices.found(variable)
+    def applied_to(self, variable: Variable[Any, Any]) -> dict[int, Applied]:
+        """Return what was applied to what is now ``variable``, by its place among all."""
+        numbers = () if self._matrices is None else self._matrices.found(variable)
+        return {number: self._applied[number] for number in numbers}
 
 
 @told_of("on_change_input")

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from pytensor_fuse._audit.sections.matrices.record import Factorization, MatrixWork
     from pytensor_fuse._audit.sections.matrices.work import Found
     from pytensor_fuse._core import Term
+    from pytensor_fuse._linalg.notes import Applied
     from pytensor_fuse._pytensor.provenance import SourceLine
 
 # How many nodes of a kind a line of a report shows.
@@ -107,6 +108,8 @@ class MatrixReport:
         The name of the variable, or of the node that computes it.
     rows
         How many there are; None if that is not known.
+    batch
+        How many matrices it is; None if that is not known.
     line
         The line of the user's program that made the matrix, or else that asked for the first work
         on it of which this is known.
@@ -126,6 +129,7 @@ class MatrixReport:
 
     matrix: str
     rows: int | None
+    batch: int | None
     line: SourceLine | None
     uses: tuple[MatrixUse, ...]
     operations: str
@@ -141,6 +145,8 @@ class MatrixReport:
     def __str__(self) -> str:
         n = "n" if self.rows is None else f"{self.rows:,}"
         head = f"{self.matrix}, {n} x {n}"
+        if self.batch != 1:
+            head += f", batch of {'b' if self.batch is None else f'{self.batch:,}'}"
         if self.line is not None:
             head += f", {self.line.file}:{self.line.line}"
         lines = [head]
@@ -215,7 +221,7 @@ def _report(
     families: Families,
     holder: tuple[str, Variable[Any, Any]],
     shareable: Mapping[Apply[Any], Factorization],
-    rules: Sequence[str],
+    applied: Sequence[Applied],
 ) -> MatrixReport:
     name, variable = holder
     costs = [
@@ -225,32 +231,31 @@ def _report(
     ]
     known = [cost for cost in costs if cost is not None]
     total = sum(known, start=Cost())
-    rows = next(
-        (n for one in family.members if isinstance(n := _rows(one), int)),
-        None,
-    )
+    work = [
+        one.found.work
+        for one in family.members
+        if one.found is not None and one.purpose is not Purpose.PRODUCT
+    ]
+    lengths = (length_of(one) for one in work)
     return MatrixReport(
         matrix=name,
-        rows=rows,
-        line=_line(variable, family),
+        rows=next((n for n in lengths if isinstance(n, int)), None),
+        batch=work[0].batch,
+        line=_line(variable, family, applied),
         uses=tuple(_use(one) for one in family.members),
         operations=total.in_words(parts=PARTS),
         uncounted=len(costs) - len(known),
-        rules=tuple(dict.fromkeys(rules)),
+        rules=tuple(dict.fromkeys(one.rule for one in applied)),
         not_shared=tuple(_not_shared(family, families, shareable)),
     )
 
 
-def _rows(member: Member) -> int | str | None:
-    if member.found is None or member.purpose is Purpose.PRODUCT:
-        return None
-    return length_of(member.found.work)
-
-
-def _line(variable: Variable[Any, Any], family: Family) -> SourceLine | None:
+def _line(
+    variable: Variable[Any, Any], family: Family, applied: Sequence[Applied]
+) -> SourceLine | None:
     made = (output for one in family.members for output in one.node.outputs)
-    line = line_that_made([variable, *made])
-    return None if line is None or is_library(line.file) else line
+    lines = (line_that_made([variable]), *(one.line for one in applied), line_that_made(made))
+    return next((line for line in lines if line is not None and not is_library(line.file)), None)
 
 
 def _use(member: Member) -> MatrixUse:
@@ -321,18 +326,18 @@ def _places(work: Sequence[MatrixWork]) -> tuple[str, ...]:
     return tuple(one.place for one in work)
 
 
-def _applied(values: Values, families: Families) -> dict[Term, list[str]]:
-    """Return the rules that were applied to the work on each matrix, in their order."""
-    numbers: dict[Term, dict[int, str]] = {}
+def _applied(values: Values, families: Families) -> dict[Term, list[Applied]]:
+    """Return what was applied to the work on each matrix, in its order."""
+    found: dict[Term, dict[int, Applied]] = {}
     for graph in values.walk():
         fgraph = graph.context.fgraph
         notes = notes_of(fgraph)
         if notes is None:
             continue
-        rules = notes.applied
-        variables = (*fgraph.inputs, *(v for node in graph.context.order for v in node.outputs))
-        for variable in variables:
-            for number in notes.applied_to(variable):
+        read = dict.fromkeys(v for node in graph.context.order for v in node.inputs)
+        for variable in read:
+            applied = notes.applied_to(variable)
+            if applied:
                 matrix = families.root(graph.matrix(variable).values)
-                numbers.setdefault(matrix, {})[number] = rules[number]
-    return {matrix: [of[i] for i in sorted(of)] for matrix, of in numbers.items()}
+                found.setdefault(matrix, {}).update(applied)
+    return {matrix: [of[i] for i in sorted(of)] for matrix, of in found.items()}
