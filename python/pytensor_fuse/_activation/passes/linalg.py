@@ -103,7 +103,11 @@ class LinalgRule(RuleKept):
 
     def apply(self, fgraph: FunctionGraph) -> Any:
         """Load the rule and apply it, if the graph has any work for it."""
-        if not any(_class_name(node.op) in self.works_on for node in fgraph.apply_nodes):
+        notes = load("linalg", "pytensor_fuse._linalg.notes")
+        if notes is None:
+            return None
+        notes.note_pass(fgraph, self.name)
+        if self.works_on.isdisjoint(_class_names(fgraph)):
             return None
         if self.makes_ops and not known_ops.may_be_made(fgraph):
             return None
@@ -111,13 +115,19 @@ class LinalgRule(RuleKept):
             module = load("linalg", self.module)
             if module is None:
                 return None
-            rule: Any = node_rewriter(_TRACKED)(getattr(module, self.rule))
+            rule: Any = node_rewriter(_TRACKED)(notes.noting(self.name, getattr(module, self.rule)))
             self._pass = in2out(rule, name=self.name)
         return self._pass.apply(fgraph)
 
 
-def _class_name(op: Any) -> str:
-    return type(op.core_op if isinstance(op, Blockwise) else op).__name__
+def _class_names(fgraph: FunctionGraph) -> set[str]:
+    """Return the names of the classes of a graph's ops, of those on single matrices for stacks."""
+    classes = {type(node.op) for node in fgraph.apply_nodes}
+    if Blockwise in classes:
+        classes.update(
+            type(node.op.core_op) for node in fgraph.apply_nodes if type(node.op) is Blockwise
+        )
+    return {class_.__name__ for class_ in classes}
 
 
 # After `stabilize` has made solves of inverses, before matrix products are ordered and become BLAS
