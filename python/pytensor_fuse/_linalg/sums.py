@@ -100,7 +100,13 @@ def _has_triangle(term: Any) -> bool:
 
 
 def _symmetrized(term: Any) -> Any:
-    """Return ``S``, of the lower triangle of ``S + S'`` less the diagonal of ``S``."""
+    """Return ``S``, of the lower triangle of ``S + S'`` less its diagonal, turned or not.
+
+    Against a symmetric matrix, the transpose of anything has the same sum.
+    """
+    turned = transpose_of(term)
+    if turned is not None and turned.type.ndim == 2:
+        return _symmetrized(turned)
     if not is_real_matrix(term) or not isinstance(scalar_op(term), Sub):
         return None
     masked, diagonal = term.owner.inputs
