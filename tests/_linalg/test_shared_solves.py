@@ -1,10 +1,12 @@
 """Solves with a Cholesky factor that go on from what has been solved with it."""
 
 import numpy as np
+import pytensor
 import pytensor.tensor as pt
 import pytest
+from pytensor.assumptions import assume
 from pytensor.compile.mode import get_mode
-from pytensor.tensor.linalg import cho_solve, cholesky, solve_triangular
+from pytensor.tensor.linalg import cho_solve, cholesky, inv, slogdet, solve_triangular
 
 from support.linalg_rules import compile_both, positive_definite
 
@@ -37,6 +39,15 @@ def test_solve_goes_on(expanded, mode):
     for mine, theirs in zip(ours(*VALUES), stock(*VALUES), strict=True):
         np.testing.assert_allclose(mine, theirs, rtol=1e-10)
     assert solves(stock) >= 1
+    assert solves(ours) == 0
+
+
+def test_factorizations_that_are_not_merged_yet():
+    known = assume(A, positive_definite=True)
+    density = Y @ inv(known) @ Y + slogdet(known)[1]
+    ours, stock = compile_both([A, Y], [density, pytensor.grad(density, A)])
+    for mine, theirs in zip(ours(*VALUES), stock(*VALUES), strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-10)
     assert solves(ours) == 0
 
 

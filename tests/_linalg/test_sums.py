@@ -38,9 +38,13 @@ def is_made(function, kind):
     return any(isinstance(node.op, kind) for node in function.maker.fgraph.apply_nodes)
 
 
+def by_factor_twice(matrix):
+    """Like PyMC's density of a normal distribution by its factor."""
+    factor = cholesky(matrix)
+    return by_cholesky(factor @ factor.T)
 
 
-@pytest.mark.parametrize("density", [by_cholesky, by_lu])
+@pytest.mark.parametrize("density", [by_cholesky, by_factor_twice, by_lu])
 def test_gradient_by_parameters(density):
     cost = density(covariance())
     outputs = [cost, *pytensor.grad(cost, [SCALE, NOISE])]

@@ -44,7 +44,13 @@ def solve_from_forward_solve(fgraph: FunctionGraph, node: Apply[Any]) -> list[An
         return None
     if not _is_one_vector(right, core.b_ndim):
         return None
-    for forward in _forward_solves(fgraph, factor):
+    # Equal factorizations are one only after the next merging.
+    twins = [
+        client.outputs[0]
+        for client, _ in fgraph.clients[factor.owner.inputs[0]]
+        if client.op == factor.owner.op
+    ]
+    for twin, forward in ((one, found) for one in twins for found in _forward_solves(fgraph, one)):
         known = vector_of(forward.inputs[1])
         multiple = multiple_of(right, lambda one, known=known: 1.0 if same(one, known) else None)
         if multiple is None:
@@ -52,7 +58,7 @@ def solve_from_forward_solve(fgraph: FunctionGraph, node: Apply[Any]) -> list[An
         solve: Any = Blockwise(SolveTriangular(lower=False, b_ndim=1))
         [solved] = forward.outputs
         long = [axis for axis, short in enumerate(solved.type.broadcastable) if not short]
-        back = multiple * solve(factor.mT, solved.dimshuffle(long))
+        back = multiple * solve(twin.mT, solved.dimshuffle(long))
         short_or_long = ["x" if short else 0 for short in old.type.broadcastable]
         result = back.astype(old.type.dtype).dimshuffle(short_or_long)
         copy_stack_trace(old, result)

@@ -26,16 +26,16 @@ from pytensor_fuse._linalg.matrices import (
 from pytensor_fuse._linalg.symmetry import Symmetry, is_identity
 
 if TYPE_CHECKING:
-
     from pytensor.graph.basic import Apply
     from pytensor.graph.fg import FunctionGraph
 
 
 def sum_of_triangle(fgraph: FunctionGraph, node: Apply[Any]) -> list[Any] | None:
-    """Sum ``S * B`` in place of ``F * B``, ``F`` the lower triangle of ``S + S'`` less its diagonal.
+    """Sum ``S * B`` in place of ``F * B``, with ``B`` symmetric.
 
-    That is what PyTensor returns as the gradient by a matrix that has been factorized. ``F + F'``
-    is ``S + S'``, and if ``B`` is symmetric, the sum is half of that of ``(F + F') * B``.
+    ``F``, the lower triangle of ``S + S'`` less the diagonal of ``S``, is what PyTensor returns as
+    the gradient by a matrix that has been factorized. ``F + F'`` is ``S + S'``, and the sum of
+    ``F * B`` is half of that of ``(F + F') * B``.
     """
     if not _sums_all(node):
         return None
@@ -100,7 +100,13 @@ def _has_triangle(term: Any) -> bool:
 
 
 def _symmetrized(term: Any) -> Any:
-    """Return ``S``, of the lower triangle of ``S + S'`` less the diagonal of ``S``."""
+    """Return ``S``, of the lower triangle of ``S + S'`` less its diagonal, turned or not.
+
+    Against a symmetric matrix, the transpose of anything has the same sum.
+    """
+    turned = transpose_of(term)
+    if turned is not None and turned.type.ndim == 2:
+        return _symmetrized(turned)
     if not is_real_matrix(term) or not isinstance(scalar_op(term), Sub):
         return None
     masked, diagonal = term.owner.inputs
