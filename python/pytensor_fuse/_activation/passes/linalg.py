@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakKeyDictionary
 
 from pytensor.graph.rewriting.basic import GraphRewriter, in2out, node_rewriter
-from pytensor.tensor.basic import ExtractDiag
+from pytensor.tensor.basic import AllocDiag, ExtractDiag, Eye
 from pytensor.tensor.blockwise import Blockwise
-from pytensor.tensor.math import Dot
+from pytensor.tensor.math import Dot, Sum
 
 from pytensor_fuse._activation.withdrawal import load
 from pytensor_fuse._pytensor.databases import Entry, ListedRewriters
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pytensor.graph.fg import FunctionGraph
 
 # The ops that rules ask about.
-_TRACKED: Final = (Blockwise, Dot, ExtractDiag)
+_TRACKED: Final = (AllocDiag, Blockwise, Dot, ExtractDiag, Eye, Sum)
 
 _SOLVES: Final = frozenset({"SolveTriangular", "CholeskySolve", "Solve"})
 
@@ -103,7 +103,11 @@ class LinalgRule(RuleKept):
 
     def apply(self, fgraph: FunctionGraph) -> Any:
         """Load the rule and apply it, if the graph has any work for it."""
-        if not any(_class_name(node.op) in self.works_on for node in fgraph.apply_nodes):
+        notes = load("linalg", "pytensor_fuse._linalg.notes")
+        if notes is None:
+            return None
+        notes.note_pass(fgraph, self.name)
+        if self.works_on.isdisjoint(_class_names(fgraph)):
             return None
         if self.makes_ops and not known_ops.may_be_made(fgraph):
             return None
@@ -111,13 +115,19 @@ class LinalgRule(RuleKept):
             module = load("linalg", self.module)
             if module is None:
                 return None
-            rule: Any = node_rewriter(_TRACKED)(getattr(module, self.rule))
+            rule: Any = node_rewriter(_TRACKED)(notes.noting(self.name, getattr(module, self.rule)))
             self._pass = in2out(rule, name=self.name)
         return self._pass.apply(fgraph)
 
 
-def _class_name(op: Any) -> str:
-    return type(op.core_op if isinstance(op, Blockwise) else op).__name__
+def _class_names(fgraph: FunctionGraph) -> set[str]:
+    """Return the names of the classes of a graph's ops, of those on single matrices for stacks."""
+    classes = {type(node.op) for node in fgraph.apply_nodes}
+    if Blockwise in classes:
+        classes.update(
+            type(node.op.core_op) for node in fgraph.apply_nodes if type(node.op) is Blockwise
+        )
+    return {class_.__name__ for class_ in classes}
 
 
 # After `stabilize` has made solves of inverses, before matrix products are ordered and become BLAS
@@ -138,6 +148,11 @@ _RULES: Final = (
             "inverses", "inverse_of_factorized_matrix", frozenset({"MatrixInverse"}), makes_ops=True
         ),
     ),
+    (1.557, RuleKept("sums", "sum_of_triangle", frozenset({"Cholesky"}))),
+    (1.558, RuleKept("sums", "sum_of_diagonal_matrix", frozenset({"Eye", "AllocDiag"}))),
+    # After `specialize`, which makes the solves of pairs, and to which an identity says something.
+    (2.91, RuleKept("shared_solves", "solve_from_forward_solve", frozenset({"CholeskySolve"}))),
+    (2.92, RuleKept("diagonal_terms", "diagonal_added_in_place", frozenset({"Eye", "AllocDiag"}))),
 )
 
 # Before the rules: first that the ops are not known, as a graph may be rewritten again. Numba last.
