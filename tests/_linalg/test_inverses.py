@@ -94,6 +94,21 @@ def test_solve_against_the_identity():
     assert ours == stock
 
 
+def test_solve_against_part_of_the_identity():
+    for part in np.eye(N, 2), np.eye(N)[:, 1:], np.eye(N)[::-1]:
+        outputs = [pt.linalg.cho_solve((cholesky(A), True), part)]
+        ours, stock = check([A], outputs, VALUES[:1])
+        assert ours == stock
+
+
+def test_factorization_of_the_transpose_alone():
+    """It is not that of the matrix, and another would be one more."""
+    ours, stock = check([A], [inv(A), pt.linalg.lu_factor(A.T)[0]], GENERAL[:1])
+    assert ours == stock
+    ours, _ = check([A], [inv(A), pt.linalg.lu_factor(A)[0]], GENERAL[:1])
+    assert ours == {"LUFactor": 1, "LUInverse": 1}
+
+
 def test_each_rule_can_be_excluded():
     outputs = with_gradient(density(A, Y @ inv(A) @ Y))
     mode = PYTHON.excluding("linalg_inverse_of_factorized_matrix")

@@ -75,7 +75,7 @@ def inverse_of_factorized_matrix(
         return _replaced(node, cholesky_inverse(factors[0].outputs[0], matrix, lower=lower))
     if any(_supposes_positive_definite(one) for one, _ in work):
         return _checked(_from_new_cholesky(old, matrix, [one for one, _ in work]))
-    if not any(_is_served_by_lu(one) for one, _ in work):
+    if not any(_is_served_by_lu(one, turned) for one, turned in work):
         return None
     packed, pivots = lu_factor(matrix)
     solve: Any = lu_solve
@@ -83,7 +83,7 @@ def inverse_of_factorized_matrix(
     replacements = {old: inverse.mT if is_turned else inverse}
     for one, turned in work:
         core = core_of(one)
-        if type(core) is Solve and _is_served_by_lu(one):
+        if type(core) is Solve and _is_served_by_lu(one, turned):
             solved = solve((packed, pivots), one.inputs[1], trans=turned, b_ndim=core.b_ndim)
             replacements[one.outputs[0]] = solved
         elif type(core) is Det and one.outputs[0].type.ndim == 0:
@@ -132,18 +132,19 @@ def _supposes_positive_definite(node: Apply[Any]) -> bool:
     return bool(node.inputs[1].type.ndim == core.b_ndim)
 
 
-def _is_served_by_lu(node: Apply[Any]) -> bool:
+def _is_served_by_lu(node: Apply[Any], turned: bool) -> bool:
+    """Whether the LU factorization of a matrix serves a node that has it, or its transpose."""
     core = core_of(node)
     if type(core) is Solve:
         is_single = node.inputs[1].type.ndim == core.b_ndim
         return is_single and core.assume_a == "gen" and node.inputs[1] is not node.inputs[0]
-    return type(core) in (Det, LUFactor)
+    return type(core) is Det or (type(core) is LUFactor and not turned)
 
 
 def _is_identity(variable: Any) -> bool:
     if isinstance(variable, Constant):
         data = variable.data
-        return data.ndim == 2 and np.array_equal(data, np.eye(*data.shape))
+        return data.ndim == 2 and np.array_equal(data, np.eye(len(data)))
     node = variable.owner
     if node is None or not isinstance(node.op, Eye):
         return False

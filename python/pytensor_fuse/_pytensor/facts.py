@@ -122,9 +122,8 @@ LINALG: Final[tuple[Fact, ...]] = (
     # By which the rules know what an op does.
     Keeps("pytensor.tensor.blockwise:Blockwise", "core_op"),
     Keeps(f"{_SOLVERS}.core:SolveBase", "b_ndim"),
+    Keeps(f"{_SOLVERS}.core:SolveBase", "lower"),
     Keeps(f"{_SOLVERS}.general:Solve", "assume_a"),
-    Keeps(f"{_SOLVERS}.psd:CholeskySolve", "lower"),
-    Keeps(f"{_SOLVERS}.triangular:SolveTriangular", "lower"),
     Keeps(f"{_SOLVERS}.triangular:SolveTriangular", "unit_diagonal"),
     Keeps(f"{_DECOMPOSITIONS}.cholesky:Cholesky", "lower"),
     Keeps("pytensor.tensor.basic:ExtractDiag", "offset"),
