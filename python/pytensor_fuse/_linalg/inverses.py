@@ -72,14 +72,14 @@ def inverse_of_factorized_matrix(
         if not is_known_positive_definite(fgraph, matrix):
             return None
         lower: bool = core_of(factors[0]).lower
-        return _replaced(node, cholesky_inverse(factors[0].outputs[0], lower=lower))
+        return _replaced(node, cholesky_inverse(factors[0].outputs[0], matrix, lower=lower))
     if any(_supposes_positive_definite(one) for one, _ in work):
         return _checked(_from_new_cholesky(old, matrix, [one for one, _ in work]))
     if not any(_is_served_by_lu(one) for one, _ in work):
         return None
     packed, pivots = lu_factor(matrix)
     solve: Any = lu_solve
-    inverse: Any = lu_inverse(packed, pivots)
+    inverse: Any = lu_inverse(packed, pivots, matrix)
     replacements = {old: inverse.mT if is_turned else inverse}
     for one, turned in work:
         core = core_of(one)
@@ -95,7 +95,7 @@ def _from_new_cholesky(inverse: Any, matrix: Any, work: list[Apply[Any]]) -> dic
     """Serve solves that suppose a positive definite matrix, where PyTensor has not done so yet."""
     solve: Any = cho_solve
     factor: Any = cholesky(matrix)
-    replacements: dict[Any, Any] = {inverse: cholesky_inverse(factor)}
+    replacements: dict[Any, Any] = {inverse: cholesky_inverse(factor, matrix)}
     for one in work:
         if _supposes_positive_definite(one):
             b_ndim = core_of(one).b_ndim

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakKeyDictionary
 
 from pytensor.graph.rewriting.basic import GraphRewriter, in2out, node_rewriter
-from pytensor.tensor.basic import ExtractDiag
+from pytensor.tensor.basic import AllocDiag, ExtractDiag, Eye
 from pytensor.tensor.blockwise import Blockwise
-from pytensor.tensor.math import Dot
+from pytensor.tensor.math import Dot, Sum
 
 from pytensor_fuse._activation.withdrawal import load
-from pytensor_fuse._linalg.notes import note_pass, noting
 from pytensor_fuse._pytensor.databases import Entry, ListedRewriters
 from pytensor_fuse._pytensor.patches import SwitchedClass
 
@@ -18,9 +18,57 @@ if TYPE_CHECKING:
     from pytensor.graph.fg import FunctionGraph
 
 # The ops that rules ask about.
-_TRACKED: Final = (Blockwise, Dot, ExtractDiag)
+_TRACKED: Final = (AllocDiag, Blockwise, Dot, ExtractDiag, Eye, Sum)
 
 _SOLVES: Final = frozenset({"SolveTriangular", "CholeskySolve", "Solve"})
+
+
+class KnownOps:
+    """For which graphs those who compile them know the ops of this package, and who that is.
+
+    PyTensor 3.0 does not say who compiles a graph, but its linkers exclude passes by their tags.
+    Those of JAX, PyTorch and MLX exclude all the tags below, and no other does; Numba's excludes
+    some and asks for one of its own. So a graph counts if a pass with one of these tags has run.
+    """
+
+    TAGS: Final = {
+        "in_place": ("fast_run", "inplace"),
+        "in_c": ("fast_run", "cxx_only"),
+        "with_blas": ("fast_run", "BlasOpt"),
+        "in_numba": ("numba",),
+    }
+
+    def __init__(self) -> None:
+        self._noted: WeakKeyDictionary[FunctionGraph, str] = WeakKeyDictionary()
+
+    def note(self, fgraph: FunctionGraph, by: str | None) -> None:
+        """Note the tag by which the ops are known to be known; None if they are not."""
+        if by is None:
+            self._noted.pop(fgraph, None)
+        else:
+            self._noted[fgraph] = by
+
+    def may_be_made(self, fgraph: FunctionGraph) -> bool:
+        """Whether the ops may come to a graph: Numba's implementations of them must be there."""
+        by = self._noted.get(fgraph)
+        if by == "in_numba":
+            return load("linalg", "pytensor_fuse._linalg.ops.numba") is not None
+        return by is not None
+
+
+known_ops: Final = KnownOps()
+
+
+class OpsKnown(GraphRewriter):
+    """Notes by which tag those who compile a graph are known to know the ops of this package."""
+
+    def __init__(self, by: str | None) -> None:
+        self.name = "linalg_ops" if by is None else f"linalg_ops_{by}"
+        self.by = by
+
+    def apply(self, fgraph: FunctionGraph) -> None:
+        """Note it."""
+        known_ops.note(fgraph, self.by)
 
 
 class RuleKept(GraphRewriter):
@@ -32,13 +80,18 @@ class RuleKept(GraphRewriter):
         Where the rule, a node rewriter, is, and what it is called.
     works_on
         The classes of the ops, one of which a graph must have for the rule to find anything.
+    makes_ops
+        Whether it makes ops of this package, and so runs only where these are known.
     """
 
-    def __init__(self, module: str, rule: str, works_on: frozenset[str]) -> None:
-        self.name = _name_of(rule)
+    def __init__(
+        self, module: str, rule: str, works_on: frozenset[str], *, makes_ops: bool = False
+    ) -> None:
+        self.name = f"linalg_{rule}"
         self.module = f"pytensor_fuse._linalg.{module}"
         self.rule = rule
         self.works_on = works_on
+        self.makes_ops = makes_ops
         self._pass: GraphRewriter | None = None
 
     def apply(self, fgraph: FunctionGraph) -> Any:
@@ -50,25 +103,31 @@ class LinalgRule(RuleKept):
 
     def apply(self, fgraph: FunctionGraph) -> Any:
         """Load the rule and apply it, if the graph has any work for it."""
-        note_pass(fgraph, _name_of(self.rule))
-        if not any(_class_name(node.op) in self.works_on for node in fgraph.apply_nodes):
+        notes = load("linalg", "pytensor_fuse._linalg.notes")
+        if notes is None:
+            return None
+        notes.note_pass(fgraph, self.name)
+        if self.works_on.isdisjoint(_class_names(fgraph)):
+            return None
+        if self.makes_ops and not known_ops.may_be_made(fgraph):
             return None
         if self._pass is None:
             module = load("linalg", self.module)
             if module is None:
                 return None
-            noted = noting(_name_of(self.rule), getattr(module, self.rule))
-            rule: Any = node_rewriter(_TRACKED)(noted)
+            rule: Any = node_rewriter(_TRACKED)(notes.noting(self.name, getattr(module, self.rule)))
             self._pass = in2out(rule, name=self.name)
         return self._pass.apply(fgraph)
 
 
-def _name_of(rule: str) -> str:
-    return f"linalg_{rule}"
-
-
-def _class_name(op: Any) -> str:
-    return type(op.core_op if isinstance(op, Blockwise) else op).__name__
+def _class_names(fgraph: FunctionGraph) -> set[str]:
+    """Return the names of the classes of a graph's ops, of those on single matrices for stacks."""
+    classes = {type(node.op) for node in fgraph.apply_nodes}
+    if Blockwise in classes:
+        classes.update(
+            type(node.op.core_op) for node in fgraph.apply_nodes if type(node.op) is Blockwise
+        )
+    return {class_.__name__ for class_ in classes}
 
 
 # After `stabilize` has made solves of inverses, before matrix products are ordered and become BLAS
@@ -79,29 +138,42 @@ _RULES: Final = (
     (1.552, RuleKept("cholesky_gradient", "cholesky_gradient", frozenset({"Cholesky"}))),
     (1.553, RuleKept("low_rank", "product_with_outer_product", frozenset({"Dot"}))),
     (1.554, RuleKept("low_rank", "diagonal_of_product", frozenset({"ExtractDiag"}))),
+    (
+        1.555,
+        RuleKept("inverses", "inverse_from_cholesky", frozenset({"CholeskySolve"}), makes_ops=True),
+    ),
+    (
+        1.556,
+        RuleKept(
+            "inverses", "inverse_of_factorized_matrix", frozenset({"MatrixInverse"}), makes_ops=True
+        ),
+    ),
+    (1.557, RuleKept("sums", "sum_of_triangle", frozenset({"Cholesky"}))),
+    (1.558, RuleKept("sums", "sum_of_diagonal_matrix", frozenset({"Eye", "AllocDiag"}))),
+    # After `specialize`, which makes the solves of pairs, and to which an identity says something.
+    (2.91, RuleKept("shared_solves", "solve_from_forward_solve", frozenset({"CholeskySolve"}))),
+    (2.92, RuleKept("diagonal_terms", "diagonal_added_in_place", frozenset({"Eye", "AllocDiag"}))),
 )
 
-# These make ops of this package. The targets that do not know them are those that do not work in
-# place either, and say so by a tag.
-_RULES_WITH_OPS: Final = (
-    (1.555, RuleKept("inverses", "inverse_from_cholesky", frozenset({"CholeskySolve"}))),
-    (1.556, RuleKept("inverses", "inverse_of_factorized_matrix", frozenset({"MatrixInverse"}))),
+# Before the rules: first that the ops are not known, as a graph may be rewritten again. Numba last.
+_OPS_UNKNOWN: Final = (1.540, OpsKnown(None))
+_OPS_KNOWN: Final = tuple(
+    (1.541 + i / 1000, OpsKnown(by), tags) for i, (by, tags) in enumerate(KnownOps.TAGS.items())
 )
 
 
 def listed_rules() -> ListedRewriters:
-    """Return the patch that registers the rules."""
-    tags = ("RuleKept", "fast_run", "linalg")
+    """Return the patch that registers the rules, and what tells them of the target of a graph."""
+    position, unknown = _OPS_UNKNOWN
     return ListedRewriters(
         [
-            *(Entry(rule, position, tags) for position, rule in _RULES),
-            *(Entry(rule, position, (*tags, "inplace")) for position, rule in _RULES_WITH_OPS),
+            Entry(unknown, position, (OpsKnown.__name__, "fast_run", "linalg")),
+            *(Entry(one, at, (OpsKnown.__name__, *tags, "linalg")) for at, one, tags in _OPS_KNOWN),
+            *(Entry(rule, at, (RuleKept.__name__, "fast_run", "linalg")) for at, rule in _RULES),
         ]
     )
 
 
 def switched_rules() -> SwitchedClass:
     """Return the patch by which those follow who got the rules from a query."""
-    return SwitchedClass(
-        lambda: [rule for _, rule in (*_RULES, *_RULES_WITH_OPS)], {RuleKept: LinalgRule}
-    )
+    return SwitchedClass(lambda: [rule for _, rule in _RULES], {RuleKept: LinalgRule})
