@@ -64,6 +64,18 @@ def _class_name(op: Any) -> str:
     return type(op.core_op if isinstance(op, Blockwise) else op).__name__
 
 
+# Before PyTensor rearranges what a matrix is made of, and has a transpose made of transposes.
+_FIRST: Final = (
+    (
+        0.85,
+        RuleKept(
+            "definite_work",
+            "work_on_definite_matrix",
+            frozenset({"Solve", "MatrixInverse", "Det"}),
+        ),
+    ),
+)
+
 # After `stabilize` has made solves of inverses, before matrix products are ordered and become BLAS
 # calls. What was a product with an inverse is a solve by then, and half of a triangle still is one.
 _RULES: Final = (
@@ -87,7 +99,7 @@ def listed_rules() -> ListedRewriters:
     tags = ("RuleKept", "fast_run", "linalg")
     return ListedRewriters(
         [
-            *(Entry(rule, position, tags) for position, rule in _RULES),
+            *(Entry(rule, position, tags) for position, rule in (*_FIRST, *_RULES)),
             *(Entry(rule, position, (*tags, "inplace")) for position, rule in _RULES_WITH_OPS),
         ]
     )
@@ -96,5 +108,5 @@ def listed_rules() -> ListedRewriters:
 def switched_rules() -> SwitchedClass:
     """Return the patch by which those follow who got the rules from a query."""
     return SwitchedClass(
-        lambda: [rule for _, rule in (*_RULES, *_RULES_WITH_OPS)], {RuleKept: LinalgRule}
+        lambda: [rule for _, rule in (*_FIRST, *_RULES, *_RULES_WITH_OPS)], {RuleKept: LinalgRule}
     )
