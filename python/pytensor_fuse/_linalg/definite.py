@@ -55,7 +55,7 @@ def definiteness(matrix: Any, depth: int = _DEPTH) -> Definiteness:
 
     Single precision is left out, as it often rounds away what makes a matrix definite.
     """
-    if depth == 0 or not is_real_matrix(matrix) or matrix.type.dtype != "float64":
+    if depth <= 0 or not is_real_matrix(matrix) or matrix.type.dtype != "float64":
         return Definiteness.UNKNOWN
     grades = [_of_term(term, depth) for term in terms_of(matrix)]
     known = max(grades) if min(grades) > 0 else 0

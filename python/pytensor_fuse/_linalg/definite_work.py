@@ -119,8 +119,9 @@ def _transposes(fgraph: FunctionGraph, variable: Any) -> Iterator[Any]:
     yield variable
     for client, _ in fgraph.clients[variable]:
         if client.outputs and transpose_of(client.outputs[0]) is variable:
-            if client.outputs[0].type.ndim == 2:
-                yield client.outputs[0]
+            [turned] = client.outputs
+            if turned.type.ndim == 2:
+                yield turned
 
 
 def _last_first(fgraph: FunctionGraph, replacements: dict[Any, Any]) -> dict[Any, Any]:

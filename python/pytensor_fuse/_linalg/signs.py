@@ -63,7 +63,7 @@ def sign_of(variable: Any, depth: int = _DEPTH) -> Sign:
     number = number_of(variable)
     if number is not None:
         return _sign_of_data(np.asarray(number))
-    if depth == 0 or variable.owner is None or variable.type.numpy_dtype.kind != "f":
+    if depth <= 0 or variable.owner is None or variable.type.numpy_dtype.kind != "f":
         # Integers overflow, and then have the other sign.
         return Sign.UNKNOWN
     inputs = variable.owner.inputs
@@ -97,7 +97,7 @@ def is_usually_not_zero(variable: Any, depth: int = _DEPTH) -> bool:
     """Whether real numbers are 0 only where a number is that the graph is given."""
     if isinstance(variable, Constant):
         return bool(np.all(variable.data != 0))
-    if variable.type.numpy_dtype.kind != "f" or depth == 0:
+    if variable.type.numpy_dtype.kind != "f" or depth <= 0:
         return False
     if variable.owner is None or sign_of(variable, depth) >= Sign.USUALLY_POSITIVE:
         return True

@@ -115,7 +115,7 @@ def _terms(variable: Any, depth: int) -> list[Term]:
     number = number_of(variable)
     if number is not None:
         return [Term(number, (), ())]
-    if variable.owner is None or depth == 0 or variable.type.numpy_dtype.kind != "f":
+    if variable.owner is None or depth <= 0 or variable.type.numpy_dtype.kind != "f":
         # Integers overflow.
         return [_opaque(variable)]
     inputs = variable.owner.inputs
@@ -217,19 +217,26 @@ def _product(variable: Any, depth: int) -> Term:
     factor = _ONE
     operands: tuple[Operand, ...] = ()
     for one in variable.owner.inputs:
-        inner = transpose_of(one)
-        is_turned = inner is not None and inner.type.ndim == 2
-        matrix = inner if is_turned else one
-        term = _single(matrix, depth)
-        if len(term.parts) != 1:
-            operands += (Operand(matrix, is_turned),)
-            continue
-        [part] = term.parts
-        factor = multiplied(factor, term._replace(parts=()))
-        if not isinstance(part, Product):
-            operands += (Operand(part, is_turned),)
-        elif is_turned:
-            operands += tuple(Operand(m, not turned) for m, turned in reversed(part.operands))
-        else:
-            operands += part.operands
+        number, found = _operands(one, depth - 1)
+        factor = multiplied(factor, number)
+        operands += found
     return factor._replace(parts=(Product(operands),))
+
+
+def _operands(matrix: Any, depth: int) -> tuple[Term, tuple[Operand, ...]]:
+    """Return a matrix as a scalar and a product of matrices, which may be the one alone."""
+    inner = transpose_of(matrix)
+    if inner is not None and inner.type.ndim == 2 and depth > 0:
+        number, found = _operands(inner, depth - 1)
+        return number, tuple(Operand(one, not turned) for one, turned in reversed(found))
+    term = _single(matrix, depth)
+    if len(term.parts) != 1 or depth <= 0:
+        return _ONE, (Operand(matrix, False),)
+    [part] = term.parts
+    number = term._replace(parts=())
+    if isinstance(part, Product):
+        return number, part.operands
+    if part is matrix:
+        return _ONE, (Operand(matrix, False),)
+    more, found = _operands(part, depth - 1)
+    return multiplied(number, more), found
