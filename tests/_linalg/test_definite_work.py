@@ -93,9 +93,13 @@ def test_prediction():
     ],
 )
 def test_other_work(outputs):
-    ours, _ = check(INPUTS, outputs, VALUES)
-    assert ours["Cholesky"] == 1
-    assert not {"LUFactor", "MatrixInverse", "Solve", "Det", "SLogDet"} & set(ours)
+    # Not counted against stock: an inverse of its own is two operations, of half the size together.
+    ours, stock = compile_both(INPUTS, outputs)
+    for mine, theirs in zip(ours(*VALUES), stock(*VALUES), strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-9)
+    work = cubic(ours)
+    assert work["Cholesky"] == 1
+    assert not {"LUFactor", "MatrixInverse", "Solve", "Det", "SLogDet"} & set(work)
 
 
 def test_only_a_determinant():
@@ -103,10 +107,9 @@ def test_only_a_determinant():
     ours, stock = check(INPUTS, [det(K)], VALUES)
     assert ours == stock
     certain = X @ X.T + pt.exp(NOISE) * pt.eye(X.shape[0])
-    for output in det(certain), slogdet(certain)[1], slogdet(certain)[0]:
+    for output in det(certain), slogdet(certain)[1]:
         ours, _ = check(INPUTS, [output], VALUES)
-        assert ours["Cholesky"] == 1
-        assert "LUFactor" not in ours
+        assert without_products(ours) == {"Cholesky": 1}
 
 
 @pytest.mark.parametrize(

@@ -21,8 +21,7 @@ from pytensor.tensor.math import Dot
 
 from pytensor_fuse._linalg.definite import Definiteness, definiteness
 from pytensor_fuse._linalg.determinants import from_cholesky
-from pytensor_fuse._linalg.inverses import work_on
-from pytensor_fuse._linalg.matrices import core_of, transpose_of
+from pytensor_fuse._linalg.matrices import core_of, transpose_of, without_expansion
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,7 +40,7 @@ def work_on_definite_matrix(fgraph: FunctionGraph, node: Apply[Any]) -> dict[Any
     if type(core_of(node)) not in _SERVED:
         return None
     matrix = _untransposed(node.inputs[0])
-    work = [one for one, _ in work_on(fgraph, matrix)]
+    work = list(_work_on(fgraph, matrix))
     if any(_is_in_the_way(one) for one in work):
         return None
     work = [one for one in work if type(core_of(one)) in _SERVED]
@@ -69,17 +68,43 @@ def work_on_definite_matrix(fgraph: FunctionGraph, node: Apply[Any]) -> dict[Any
 
 
 def _untransposed(matrix: Any) -> Any:
-    inner = transpose_of(matrix)
-    return matrix if inner is None or inner.type.ndim != 2 else inner
+    while True:
+        inner = transpose_of(matrix)
+        if inner is None or inner.type.ndim != 2:
+            return matrix
+        matrix = inner
+
+
+def _transposes(fgraph: FunctionGraph, matrix: Any) -> Iterator[Any]:
+    """Find a matrix, and its transposes in a graph, and theirs: of a symmetric one all the same."""
+    yield matrix
+    for client, _ in fgraph.clients[matrix]:
+        if client.outputs and transpose_of(client.outputs[0]) is matrix:
+            [turned] = client.outputs
+            if turned.type.ndim == 2:
+                yield from _transposes(fgraph, turned)
+
+
+def _work_on(fgraph: FunctionGraph, matrix: Any) -> Iterator[Apply[Any]]:
+    for view in _transposes(fgraph, matrix):
+        for client, at in fgraph.clients[view]:
+            if at == 0 and client.outputs:
+                yield client
+                # With axes in front it is factorized for a batch.
+                expanded = client.outputs[0]
+                if expanded.type.ndim > 2 and without_expansion(expanded) is view:
+                    yield from (node for node, place in fgraph.clients[expanded] if place == 0)
 
 
 def _is_in_the_way(node: Apply[Any]) -> bool:
     """Whether it needs an LU factorization of the matrix anyway, which then serves the others."""
     core = core_of(node)
+    if node.inputs[0].type.ndim != 2:
+        return type(core) in (*_SERVED, LUFactor)
     if type(core) is Solve:
         is_single = node.inputs[1].type.ndim == core.b_ndim
         return not is_single or core.assume_a not in _KINDS
-    return type(core) is LUFactor or (type(core) is Det and node.outputs[0].type.ndim != 0)
+    return type(core) is LUFactor
 
 
 def _solved(factor: Any, right: Any, b_ndim: int) -> Any:
@@ -94,34 +119,24 @@ def _without_inverse(
 ) -> dict[Any, Any]:
     """Make products with an inverse solves, and what else needs it comes from the factor."""
     found: dict[Any, Any] = {}
-    for view in _transposes(fgraph, inverse):
+    views = list(_transposes(fgraph, inverse))
+    for view in views:
         others = False
         for client, at in fgraph.clients[view]:
             if not client.outputs:
                 others = True
             elif isinstance(core_of(client), Dot) and client.outputs[0].type.ndim == 2:
                 other = client.inputs[1 - at]
-                old = client.outputs[0]
-                if old in found:
-                    continue
+                [old] = client.outputs
+                others |= other in views
                 solved = _solved(factor, other if at == 0 else other.mT, 2)
                 found[old] = solved if at == 0 else solved.mT
-            elif _untransposed(client.outputs[0]) is not view:
+            elif transpose_of(client.outputs[0]) is not view or client.outputs[0].type.ndim != 2:
                 others = True
         if others:
             solve: Any = cho_solve
             found[view] = solve((factor, True), pt.eye(matrix.shape[0], dtype=matrix.dtype))
     return found
-
-
-def _transposes(fgraph: FunctionGraph, variable: Any) -> Iterator[Any]:
-    """Find a symmetric matrix, and what are its transposes in a graph."""
-    yield variable
-    for client, _ in fgraph.clients[variable]:
-        if client.outputs and transpose_of(client.outputs[0]) is variable:
-            [turned] = client.outputs
-            if turned.type.ndim == 2:
-                yield turned
 
 
 def _last_first(fgraph: FunctionGraph, replacements: dict[Any, Any]) -> dict[Any, Any]:

@@ -66,7 +66,7 @@ def inverse_of_factorized_matrix(
     is_turned = inner is not None and inner.type.ndim == 2
     if is_turned:
         matrix = inner
-    work = list(work_on(fgraph, matrix))
+    work = list(_work_on(fgraph, matrix))
     factors = [one for one, turned in work if type(core_of(one)) is Cholesky and not turned]
     if factors:
         if not is_known_positive_definite(fgraph, matrix):
@@ -111,7 +111,7 @@ def _checked(replacements: dict[Any, Any]) -> dict[Any, Any] | None:
     return replacements
 
 
-def work_on(fgraph: FunctionGraph, matrix: Any) -> Iterator[tuple[Apply[Any], bool]]:
+def _work_on(fgraph: FunctionGraph, matrix: Any) -> Iterator[tuple[Apply[Any], bool]]:
     """Find the nodes whose first input is a matrix, or its transpose, and whether it is that."""
     for client, at in fgraph.clients[matrix]:
         if not client.outputs:
