@@ -1,4 +1,4 @@
-"""Determinants from an LU factorization: the number, its sign and its logarithm.
+"""Determinants from a factorization: the number, its sign and its logarithm.
 
 The logarithm is a sum of logarithms: a determinant of a large matrix overflows. PyTensor's own
 rewriters would take a determinant from the factorization, too, but in PyTensor 3.0 they lose the
@@ -37,17 +37,58 @@ def from_lu(fgraph: FunctionGraph, determinant: Any, packed: Any, pivots: Any) -
     diagonal = pt.diagonal(packed)
     swaps = pt.neq(pivots, pt.arange(pivots.shape[0])).sum()
     permutation = (1 - 2 * (swaps % 2)).astype(determinant.type.dtype)
-    found = {determinant: permutation * pt.prod(diagonal)}
+    return _served(
+        fgraph,
+        determinant,
+        permutation * pt.prod(diagonal),
+        permutation * pt.prod(pt.sign(diagonal)),
+        pt.log(pt.abs(diagonal)).sum(),
+    )
+
+
+def from_cholesky(fgraph: FunctionGraph, determinant: Any, factor: Any) -> dict[Any, Any]:
+    """Return what takes the place of a determinant, and of its sign and its logarithm.
+
+    Parameters
+    ----------
+    fgraph
+        The graph.
+    determinant
+        Of one positive definite matrix.
+    factor
+        The Cholesky factor of this matrix.
+    """
+    diagonal = pt.diagonal(factor)
+    logarithm = 2 * pt.log(diagonal).sum()
+    found = _served(
+        fgraph,
+        determinant,
+        pt.sqr(pt.prod(diagonal)),
+        # NaN if the factorization has failed.
+        pt.sign(diagonal).prod(),
+        logarithm,
+    )
+    for view in _views(fgraph, determinant):
+        for client in _clients(fgraph, view):
+            if isinstance(scalar_op(client.outputs[0]), Log):
+                found[client.outputs[0]] = _expanded(logarithm, client.outputs[0])
+    return found
+
+
+def _served(
+    fgraph: FunctionGraph, determinant: Any, value: Any, sign: Any, logarithm: Any
+) -> dict[Any, Any]:
+    """Find what is made of a determinant, and what takes its place."""
+    found = {determinant: value}
     for view in _views(fgraph, determinant):
         for client in _clients(fgraph, view):
             [result, *_] = client.outputs
             if isinstance(scalar_op(result), Sign):
-                found[result] = _expanded(permutation * pt.prod(pt.sign(diagonal)), result)
+                found[result] = _expanded(sign, result)
             elif isinstance(scalar_op(result), Abs):
                 for again in _views(fgraph, result):
                     for other in _clients(fgraph, again):
                         if isinstance(scalar_op(other.outputs[0]), Log):
-                            logarithm = pt.log(pt.abs(diagonal)).sum()
                             found[other.outputs[0]] = _expanded(logarithm, other.outputs[0])
     return found
 

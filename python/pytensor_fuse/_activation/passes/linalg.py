@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _TRACKED: Final = (AllocDiag, Blockwise, Dot, ExtractDiag, Eye, Sum)
 
 _SOLVES: Final = frozenset({"SolveTriangular", "CholeskySolve", "Solve"})
+_WORK: Final = frozenset({"Solve", "MatrixInverse", "Det"})
 
 
 class KnownOps:
@@ -133,6 +134,8 @@ def _class_names(fgraph: FunctionGraph) -> set[str]:
 # After `stabilize` has made solves of inverses, before matrix products are ordered and become BLAS
 # calls. What was a product with an inverse is a solve by then, and half of a triangle still is one.
 _RULES: Final = (
+    # Before PyTensor rearranges what a matrix is made of, and has a transpose made of transposes.
+    (0.85, RuleKept("definite_work", "work_on_definite_matrix", _WORK)),
     (1.550, RuleKept("low_rank", "solve_of_outer_product", _SOLVES)),
     (1.551, RuleKept("low_rank", "solve_of_thin_product", _SOLVES)),
     (1.552, RuleKept("cholesky_gradient", "cholesky_gradient", frozenset({"Cholesky"}))),
