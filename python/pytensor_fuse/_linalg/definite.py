@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 from enum import IntEnum
+from itertools import permutations
 from typing import Any
 
 import numpy as np
 from pytensor.graph.basic import Constant
 from pytensor.raise_op import CheckAndRaise
-from pytensor.tensor.basic import AllocDiag, Eye
+from pytensor.tensor.basic import Alloc, AllocDiag, Eye
 from pytensor.tensor.linalg.constructors import BlockDiagonal
 from pytensor.tensor.linalg.decomposition.cholesky import Cholesky
 from pytensor.tensor.linalg.inverse import MatrixInverse
@@ -86,9 +87,15 @@ def _of_term(term: Term, depth: int) -> int:
 
 
 def _of_schur_product(parts: list[Any], depth: int) -> int:
-    if len(parts) == 2 and (is_matern(*parts) or is_matern(*reversed(parts))):
-        return Sign.NONNEGATIVE
-    return min(_of_part(part, depth) for part in parts)
+    left = list(parts)
+    found: list[int] = []
+    for first, second in permutations(parts, 2):
+        # The same variable may be there more than once.
+        if left.count(first) and left.count(second) and is_matern(first, second):
+            left.remove(first)
+            left.remove(second)
+            found.append(Sign.NONNEGATIVE)
+    return min([*found, *(_of_part(part, depth) for part in left)])
 
 
 def _without_scales(parts: list[Any]) -> tuple[list[int], list[Any]]:
@@ -166,6 +173,8 @@ def _of_part(part: Any, depth: int) -> int:
     match core_of(part.owner):
         case AllocDiag(offset=0):
             return sign_of(inputs[0])
+        case Alloc() if all(inputs[0].type.broadcastable):
+            return min(sign_of(inputs[0]), Sign.NONNEGATIVE)
         case KroneckerProduct() | BlockDiagonal():
             return min(definiteness(one, depth - 1) for one in inputs)
         case MatrixInverse() | SpecifyShape() | CheckAndRaise():

@@ -126,7 +126,7 @@ def _without_inverse(
             if not client.outputs:
                 others = True
             elif isinstance(core_of(client), Dot) and client.outputs[0].type.ndim == 2:
-                other = client.inputs[1 - at]
+                other: Any = client.inputs[1 - at]
                 [old] = client.outputs
                 others |= other in views
                 solved = _solved(factor, other if at == 0 else other.mT, 2)

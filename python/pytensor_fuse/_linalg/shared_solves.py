@@ -45,18 +45,18 @@ def solve_from_forward_solve(fgraph: FunctionGraph, node: Apply[Any]) -> list[An
     if not _is_one_vector(right, core.b_ndim):
         return None
     # Equal factorizations are one only after the next merging.
-    twins = [
+    twins: list[Any] = [
         client.outputs[0]
         for client, _ in fgraph.clients[factor.owner.inputs[0]]
         if client.op == factor.owner.op
     ]
     for twin, forward in ((one, found) for one in twins for found in _forward_solves(fgraph, one)):
         known = vector_of(forward.inputs[1])
-        multiple = multiple_of(right, lambda one, known=known: 1.0 if same(one, known) else None)
+        multiple = _multiple(right, known)
         if multiple is None:
             continue
         solve: Any = Blockwise(SolveTriangular(lower=False, b_ndim=1))
-        [solved] = forward.outputs
+        solved: Any = forward.outputs[0]
         long = [axis for axis, short in enumerate(solved.type.broadcastable) if not short]
         back = multiple * solve(twin.mT, solved.dimshuffle(long))
         short_or_long = ["x" if short else 0 for short in old.type.broadcastable]
@@ -64,6 +64,10 @@ def solve_from_forward_solve(fgraph: FunctionGraph, node: Apply[Any]) -> list[An
         copy_stack_trace(old, result)
         return [result]
     return None
+
+
+def _multiple(variable: Any, of: Any) -> Any:
+    return multiple_of(variable, lambda one: 1.0 if same(one, of) else None)
 
 
 def _forward_solves(fgraph: FunctionGraph, factor: Any) -> Iterator[Apply[Any]]:
