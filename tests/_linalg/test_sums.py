@@ -38,8 +38,6 @@ def is_made(function, kind):
     return any(isinstance(node.op, kind) for node in function.maker.fgraph.apply_nodes)
 
 
-
-
 @pytest.mark.parametrize("density", [by_cholesky, by_lu])
 def test_gradient_by_parameters(density):
     cost = density(covariance())

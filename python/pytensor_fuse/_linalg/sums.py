@@ -26,7 +26,6 @@ from pytensor_fuse._linalg.matrices import (
 from pytensor_fuse._linalg.symmetry import Symmetry, is_identity
 
 if TYPE_CHECKING:
-
     from pytensor.graph.basic import Apply
     from pytensor.graph.fg import FunctionGraph
 
