@@ -153,6 +153,13 @@ def test_a_mode_that_leaves_all_out():
     assert reasons(explain_linalg(f)) == [LinalgReason.NOT_RUN]
 
 
+def test_a_target_that_does_not_know_the_ops():
+    value = density(A)
+    mode = PYTHON.excluding("inplace", "cxx_only", "BlasOpt")
+    f = pytensor.function([A, Y], [value, pytensor.grad(value, A)], mode=mode)
+    assert reasons(explain_linalg(f)) == [LinalgReason.OP_UNKNOWN]
+
+
 def test_an_inverse_beside_a_cholesky_factorization():
     f = pytensor.function([A], [cholesky(A), inv(A)], mode=PYTHON)
     [report] = explain_linalg(f)
