@@ -4,8 +4,11 @@ import numpy as np
 import pytensor.tensor as pt
 import pytest
 from pytensor.compile.mode import get_mode
+from pytensor.graph.fg import FunctionGraph
 from pytensor.tensor.basic import AllocDiag, Eye
+from pytensor.tensor.linalg.decomposition.lu import lu_factor
 
+from pytensor_fuse._linalg.diagonal_terms import diagonal_added_in_place
 from support.linalg_rules import PYTHON, compile_both, positive_definite
 
 N = 5
@@ -66,3 +69,9 @@ def test_other_types():
     for mine, theirs in zip(ours(value), stock(value), strict=True):
         assert mine.dtype == theirs.dtype
         np.testing.assert_array_equal(mine, theirs)
+
+
+def test_nodes_of_two_outputs_are_left_alone():
+    packed, pivots = lu_factor(A + EYE)
+    fgraph = FunctionGraph([A], [packed, pivots], clone=False)
+    assert diagonal_added_in_place(fgraph, packed.owner) is None

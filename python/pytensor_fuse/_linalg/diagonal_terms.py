@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 def diagonal_added_in_place(fgraph: FunctionGraph, node: Apply[Any]) -> dict[Any, Any] | None:
     """Add to a matrix where its indices are equal, and zero elsewhere."""
+    if len(node.outputs) != 1:
+        # All nodes that work on stacks of matrices come here: an LU factorization has two outputs.
+        return None
     [diagonal] = node.outputs
     if not is_real_matrix(diagonal):
         return None

@@ -53,11 +53,12 @@ class GraphNotes:
     Attributes
     ----------
     ran
-        The names of the rules that ran, applied or not.
+        For each rule that the mode has, by name, whether it might change the graph: not if it makes
+        ops of this package, and whoever compiles the graph does not know them.
     """
 
     def __init__(self) -> None:
-        self.ran: set[str] = set()
+        self.ran: dict[str, bool] = {}
         self._applied: list[Applied] = []
         self._matrices: _Followed | None = None
 
@@ -118,9 +119,9 @@ def notes_of(fgraph: object) -> GraphNotes | None:
     return _notes.get(fgraph) if isinstance(fgraph, FunctionGraph) else None
 
 
-def note_pass(fgraph: FunctionGraph, rule: str) -> None:
-    """Note that a rule runs over a graph."""
-    _notes.setdefault(fgraph, GraphNotes()).ran.add(rule)
+def note_pass(fgraph: FunctionGraph, rule: str, *, may_run: bool) -> None:
+    """Note that the mode has a rule, and whether it might change the graph."""
+    _notes.setdefault(fgraph, GraphNotes()).ran[rule] = may_run
 
 
 def noting(name: str, rule: Rule) -> Rule:

@@ -107,10 +107,10 @@ class LinalgRule(RuleKept):
         notes = load("linalg", "pytensor_fuse._linalg.notes")
         if notes is None:
             return None
-        notes.note_pass(fgraph, self.name)
-        if self.works_on.isdisjoint(_class_names(fgraph)):
-            return None
-        if self.makes_ops and not known_ops.may_be_made(fgraph):
+        has_work = not self.works_on.isdisjoint(_class_names(fgraph))
+        may_run = not (has_work and self.makes_ops) or known_ops.may_be_made(fgraph)
+        notes.note_pass(fgraph, self.name, may_run=may_run)
+        if not (has_work and may_run):
             return None
         if self._pass is None:
             module = load("linalg", self.module)

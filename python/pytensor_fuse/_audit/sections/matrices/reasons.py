@@ -14,6 +14,7 @@ class LinalgReason(Enum):
     )
     INNER_GRAPH = "it is in the graph of another node, over which no rule of linalg has run"
     RULE_EXCLUDED = "the mode leaves out the rule that may do it"
+    OP_UNKNOWN = "who compiles the graph does not know the op of this package that it takes"
     NOT_KNOWN_POSITIVE_DEFINITE = "the matrix is not known to be positive definite"
     BATCHED = "it is a batch of matrices, which the rules leave alone"
     COMPLEX = "its elements are complex numbers, which the rules leave alone"

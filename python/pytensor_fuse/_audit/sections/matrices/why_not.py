@@ -82,7 +82,9 @@ def _why_not_tried(member: Found, rule: str) -> LinalgReason | None:
     notes = notes_of(member.values.context.fgraph)
     if notes is None:
         return _why_not_seen(member)
-    return None if rule in notes.ran else LinalgReason.RULE_EXCLUDED
+    if rule not in notes.ran:
+        return LinalgReason.RULE_EXCLUDED
+    return None if notes.ran[rule] else LinalgReason.OP_UNKNOWN
 
 
 def _why_not_by_type(matrices: Sequence[Any]) -> LinalgReason | None:
