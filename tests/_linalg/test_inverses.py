@@ -126,6 +126,13 @@ def test_solves_with_solutions(assumed, expected):
             assert ours == expected
 
 
+def test_solve_with_an_inverse_as_its_right_hand_side():
+    outputs = [pt.trace(inv(A) @ (inv(A.T) @ pt.diag(Y)))]
+    ours, _ = check([A, Y], outputs, GENERAL)
+    assert not ours["MatrixInverse"]
+    assert ours["LUInverse"] == 1
+
+
 def test_each_rule_can_be_excluded():
     outputs = with_gradient(density(A, Y @ inv(A) @ Y))
     mode = PYTHON.excluding("linalg_inverse_of_factorized_matrix")
