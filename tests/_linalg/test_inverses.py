@@ -109,6 +109,30 @@ def test_factorization_of_the_transpose_alone():
     assert ours == {"LUFactor": 1, "LUInverse": 1}
 
 
+@pytest.mark.parametrize(
+    ("assumed", "expected"),
+    [
+        ("gen", {"LUFactor": 1, "LUInverse": 1}),
+        ("pos", {"Cholesky": 1, "CholeskyInverse": 1}),
+    ],
+)
+def test_solves_with_solutions(assumed, expected):
+    """What one rule replaces together must not come back as the right-hand side of another."""
+    for first, second in [(A, A), (A, A.T), (A.T, A)] if assumed == "gen" else [(A, A)]:
+        once = solve(second, Y, assume_a=assumed)
+        twice = solve(first, once, assume_a=assumed)
+        for outputs in [inv(A), twice], [inv(A), once, twice], [inv(A), twice, once]:
+            ours, _ = check([A, Y], outputs, VALUES)
+            assert ours == expected
+
+
+def test_solve_with_an_inverse_as_its_right_hand_side():
+    outputs = [pt.trace(inv(A) @ (inv(A.T) @ pt.diag(Y)))]
+    ours, _ = check([A, Y], outputs, GENERAL)
+    assert not ours["MatrixInverse"]
+    assert ours["LUInverse"] == 1
+
+
 def test_each_rule_can_be_excluded():
     outputs = with_gradient(density(A, Y @ inv(A) @ Y))
     mode = PYTHON.excluding("linalg_inverse_of_factorized_matrix")

@@ -7,6 +7,7 @@ factor it takes ``2/3 n^3`` (LAPACK's potri), from an LU factorization ``4/3 n^3
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -78,28 +79,42 @@ def inverse_of_factorized_matrix(
     if not any(_is_served_by_lu(one, turned) for one, turned in work):
         return None
     packed, pivots = lu_factor(matrix)
-    solve: Any = lu_solve
     inverse: Any = lu_inverse(packed, pivots, matrix)
     replacements = {old: inverse.mT if is_turned else inverse}
+    solves = {}
     for one, turned in work:
         core = core_of(one)
         if type(core) is Solve and _is_served_by_lu(one, turned):
-            solved = solve((packed, pivots), one.inputs[1], trans=turned, b_ndim=core.b_ndim)
-            replacements[one.outputs[0]] = solved
+            solves[one.outputs[0]] = (one, partial(lu_solve, (packed, pivots), trans=turned))
         elif type(core) is Det and one.outputs[0].type.ndim == 0:
             replacements.update(from_lu(fgraph, one.outputs[0], packed, pivots))
+    _add_solves(replacements, solves)
     return _checked(replacements)
+
+
+def _add_solves(replacements: dict[Any, Any], solves: dict[Any, tuple[Apply[Any], Any]]) -> None:
+    """Solve what has been replaced where it is the right-hand side of another of the solves."""
+
+    def add(solution: Any) -> None:
+        node, solve = solves[solution]
+        right = node.inputs[1]
+        if right in solves and right not in replacements:
+            add(right)
+        b_ndim = core_of(node).b_ndim
+        replacements[solution] = solve(b=replacements.get(right, right), b_ndim=b_ndim)
+
+    for solution in solves:
+        if solution not in replacements:
+            add(solution)
 
 
 def _from_new_cholesky(inverse: Any, matrix: Any, work: list[Apply[Any]]) -> dict[Any, Any]:
     """Serve solves that suppose a positive definite matrix, where PyTensor has not done so yet."""
-    solve: Any = cho_solve
     factor: Any = cholesky(matrix)
     replacements: dict[Any, Any] = {inverse: cholesky_inverse(factor, matrix)}
-    for one in work:
-        if _supposes_positive_definite(one):
-            b_ndim = core_of(one).b_ndim
-            replacements[one.outputs[0]] = solve((factor, True), one.inputs[1], b_ndim=b_ndim)
+    solve = partial(cho_solve, (factor, True))
+    supposing = filter(_supposes_positive_definite, work)
+    _add_solves(replacements, {one.outputs[0]: (one, solve) for one in supposing})
     return replacements
 
 
