@@ -32,7 +32,7 @@ def diagonal_added_in_place(fgraph: FunctionGraph, node: Apply[Any]) -> dict[Any
     if is_identity(diagonal):
         size, entries = node.inputs[0], None
     elif isinstance(node.op, AllocDiag) and node.op.offset == 0 and node.inputs[0].type.ndim == 1:
-        [vector] = node.inputs
+        vector: Any = node.inputs[0]
         size, entries = vector.shape[0], vector[:, None]
     else:
         return None

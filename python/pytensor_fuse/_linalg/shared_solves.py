@@ -6,6 +6,7 @@ A quadratic form needs ``z``, and its gradient ``x``. PyTensor solves for both f
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pytensor.graph.rewriting.basic import copy_stack_trace
@@ -45,18 +46,17 @@ def solve_from_forward_solve(fgraph: FunctionGraph, node: Apply[Any]) -> list[An
     if not _is_one_vector(right, core.b_ndim):
         return None
     # Equal factorizations are one only after the next merging.
-    twins = [
+    twins: list[Any] = [
         client.outputs[0]
         for client, _ in fgraph.clients[factor.owner.inputs[0]]
         if client.op == factor.owner.op
     ]
     for twin, forward in ((one, found) for one in twins for found in _forward_solves(fgraph, one)):
-        known = vector_of(forward.inputs[1])
-        multiple = multiple_of(right, lambda one, known=known: 1.0 if same(one, known) else None)
+        multiple = multiple_of(right, partial(_one_of, vector_of(forward.inputs[1])))
         if multiple is None:
             continue
         solve: Any = Blockwise(SolveTriangular(lower=False, b_ndim=1))
-        [solved] = forward.outputs
+        solved: Any = forward.outputs[0]
         long = [axis for axis, short in enumerate(solved.type.broadcastable) if not short]
         back = multiple * solve(twin.mT, solved.dimshuffle(long))
         short_or_long = ["x" if short else 0 for short in old.type.broadcastable]
@@ -85,6 +85,10 @@ def _forward_solves(fgraph: FunctionGraph, factor: Any) -> Iterator[Apply[Any]]:
                 and _is_one_vector(one.inputs[1], core.b_ndim)
             ):
                 yield one
+
+
+def _one_of(known: Any, vector: Any) -> float | None:
+    return 1.0 if same(vector, known) else None
 
 
 def _is_one_vector(right: Any, b_ndim: int) -> bool:
