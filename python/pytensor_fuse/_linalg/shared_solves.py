@@ -6,6 +6,7 @@ A quadratic form needs ``z``, and its gradient ``x``. PyTensor solves for both f
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pytensor.graph.rewriting.basic import copy_stack_trace
@@ -51,8 +52,7 @@ def solve_from_forward_solve(fgraph: FunctionGraph, node: Apply[Any]) -> list[An
         if client.op == factor.owner.op
     ]
     for twin, forward in ((one, found) for one in twins for found in _forward_solves(fgraph, one)):
-        known = vector_of(forward.inputs[1])
-        multiple = _multiple(right, known)
+        multiple = multiple_of(right, partial(_one_of, vector_of(forward.inputs[1])))
         if multiple is None:
             continue
         solve: Any = Blockwise(SolveTriangular(lower=False, b_ndim=1))
@@ -64,10 +64,6 @@ def solve_from_forward_solve(fgraph: FunctionGraph, node: Apply[Any]) -> list[An
         copy_stack_trace(old, result)
         return [result]
     return None
-
-
-def _multiple(variable: Any, of: Any) -> Any:
-    return multiple_of(variable, lambda one: 1.0 if same(one, of) else None)
 
 
 def _forward_solves(fgraph: FunctionGraph, factor: Any) -> Iterator[Apply[Any]]:
@@ -89,6 +85,10 @@ def _forward_solves(fgraph: FunctionGraph, factor: Any) -> Iterator[Apply[Any]]:
                 and _is_one_vector(one.inputs[1], core.b_ndim)
             ):
                 yield one
+
+
+def _one_of(known: Any, vector: Any) -> float | None:
+    return 1.0 if same(vector, known) else None
 
 
 def _is_one_vector(right: Any, b_ndim: int) -> bool:
