@@ -118,30 +118,35 @@ def test_no_form_is_indefinite(at, seed, scale):
     assert low >= -(1e-12 if known is DEFINITE else 1e-10) * high
 
 
-graded = st.recursive(
-    st.sampled_from([*KERNELS.values(), X @ X.T, EYE, pt.diag(pt.exp(x)), X, SMOOTH - EYE]),
-    lambda inner: st.one_of(
-        st.builds(lambda one, other: one + other, inner, inner),
-        st.builds(lambda one, other: one - other, inner, inner),
-        st.builds(lambda one, other: one * other, inner, inner),
-        st.builds(lambda one, other: one @ other @ one.T, inner, inner),
-        inner.map(lambda one: one * b),
-        inner.map(lambda one: b**2 * one),
-        inner.map(lambda one: one / pt.exp(b)),
-        inner.map(lambda one: one * x[:, None] * x[None, :]),
-        inner.map(lambda one: one * x[:, None]),
-        inner.map(lambda one: one + b),
-        inner.map(lambda one: one.T @ one),
-        inner.map(lambda one: pt.exp(-one)),
-        inner.map(lambda one: pt.sqr(one)),
-    ),
-    max_leaves=4,
-)
+LEAVES = [*KERNELS.values(), X @ X.T, EYE, pt.diag(pt.exp(x)), X, SMOOTH - EYE]
+STEPS = [
+    lambda one, other: one + other,
+    lambda one, other: one - other,
+    lambda one, other: one * other,
+    lambda one, other: other @ one @ other.T,
+    lambda one, other: one @ other @ one.T,
+    lambda one, _: one * b,
+    lambda one, _: b**2 * one,
+    lambda one, _: one / pt.exp(b),
+    lambda one, _: one * x[:, None] * x[None, :],
+    lambda one, _: one * x[:, None],
+    lambda one, _: one + b,
+    lambda one, _: one.T @ one,
+    lambda one, _: pt.exp(-one),
+    lambda one, _: pt.sqr(one),
+]
 
 
 @settings(max_examples=40, deadline=None)
-@given(graded, st.integers(0, 10**6))
-def test_what_is_claimed_of_random_expressions(matrix, seed):
+@given(
+    st.sampled_from(LEAVES),
+    st.lists(st.tuples(st.sampled_from(STEPS), st.sampled_from(LEAVES)), max_size=3),
+    st.integers(0, 10**6),
+)
+def test_what_is_claimed_of_random_expressions(leaf, steps, seed):
+    matrix = leaf
+    for step, other in steps:
+        matrix = step(matrix, other)
     known = definiteness(matrix)
     if known is UNKNOWN:
         return
