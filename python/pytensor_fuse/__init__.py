@@ -35,7 +35,7 @@ if TYPE_CHECKING:
         NotShared,
         explain_linalg,
     )
-    from pytensor_fuse._audit.sections.matrices.families import Purpose
+    from pytensor_fuse._audit.sections.matrices.families import MatrixPurpose
     from pytensor_fuse._audit.sections.matrices.reasons import LinalgReason
     from pytensor_fuse._fusion.why_not import Reason, WhyNot
     from pytensor_fuse._identity.frozen import (
@@ -64,11 +64,11 @@ __all__ = [
     "JoinReport",
     "Kernel",
     "LinalgReason",
+    "MatrixPurpose",
     "MatrixReport",
     "MatrixUse",
     "NotShared",
     "PlanStats",
-    "Purpose",
     "Reason",
     "RegistrationError",
     "StalePlanError",
@@ -108,7 +108,7 @@ _HOMES = {
         "_audit.sections.matrices.explain",
     ),
     "LinalgReason": "_audit.sections.matrices.reasons",
-    "Purpose": "_audit.sections.matrices.families",
+    "MatrixPurpose": "_audit.sections.matrices.families",
     **dict.fromkeys(("JoinReport", "explain_joins"), "_joins.reports"),
     **dict.fromkeys(("Trace", "TraceDiff", "trace_rewrites"), "_trace.trace"),
     **dict.fromkeys(("FeatureStatus", "Status"), "_activation.status"),

@@ -53,7 +53,10 @@ def estimated(function):
     """Return the operations of cubic work, in thirds of the cube of the size."""
     total = 0
     for node in function.maker.fgraph.apply_nodes:
-        alone, with_matrix = THIRDS.get(type(getattr(node.op, "core_op", node.op)).__name__, (0, 0))
+        name = type(getattr(node.op, "core_op", node.op)).__name__
+        if name not in THIRDS:
+            continue
+        alone, with_matrix = THIRDS[name]
         has_matrix = not any(any(i.type.broadcastable) or i.type.ndim < 2 for i in node.inputs)
         total += with_matrix if has_matrix else alone
     return total

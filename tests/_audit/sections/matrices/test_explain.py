@@ -16,7 +16,7 @@ from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.linalg import cholesky, det, inv, slogdet, solve, solve_triangular, svd
 
 import pytensor_fuse
-from pytensor_fuse import LinalgReason, Purpose, explain_linalg
+from pytensor_fuse import LinalgReason, MatrixPurpose, explain_linalg
 from pytensor_fuse._audit.audit import audit
 from pytensor_fuse._linalg.notes import note_pass
 from support.linalg_rules import PYTHON
@@ -63,10 +63,10 @@ def test_what_serves_a_matrix(mode):
     [report] = explain_linalg(f)
     assert (report.matrix, report.rows, report.batch) == ("A", None, 1)
     assert report.factorizations == ("LU",)
-    assert purposes(report).count(Purpose.FACTORIZATION) == 1
-    assert purposes(report).count(Purpose.INVERSE) == 1
-    assert Purpose.DETERMINANT in purposes(report)
-    assert {use.columns for use in report.uses if use.purpose is Purpose.SOLVE} == {1}
+    assert purposes(report).count(MatrixPurpose.FACTORIZATION) == 1
+    assert purposes(report).count(MatrixPurpose.INVERSE) == 1
+    assert MatrixPurpose.DETERMINANT in purposes(report)
+    assert {use.columns for use in report.uses if use.purpose is MatrixPurpose.SOLVE} == {1}
     assert report.rules[-1] == "linalg_inverse_of_factorized_matrix"
     assert not report.not_shared
     assert audit(f).matrices.factorizations == ()
@@ -109,7 +109,7 @@ def test_products_with_the_inverse_are_counted_in_its_letters():
     with pytensor_fuse.enabled(False):
         f = pytensor.function([A, B], [inv(A), inv(A) @ B, B @ inv(A)], mode=Mode("py", None))
     [report] = explain_linalg(f, shapes={"A": (7, 7)})
-    assert purposes(report).count(Purpose.PRODUCT) == 2
+    assert purposes(report).count(MatrixPurpose.PRODUCT) == 2
     n_inverses = len(report.factorizations)
     assert report.operations == f"196 k + {2 * 7**3 * n_inverses:,}"
 

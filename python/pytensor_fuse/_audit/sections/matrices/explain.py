@@ -13,7 +13,7 @@ from pytensor.tensor.linalg.solvers.triangular import SolveTriangular
 
 from pytensor_fuse._audit.context.build import graph_context
 from pytensor_fuse._audit.context.values import Values
-from pytensor_fuse._audit.sections.matrices.families import Families, Purpose
+from pytensor_fuse._audit.sections.matrices.families import Families, MatrixPurpose
 from pytensor_fuse._audit.sections.matrices.kinds import core_of
 from pytensor_fuse._audit.sections.matrices.operations import PARTS, length_of, operations
 from pytensor_fuse._audit.sections.matrices.reasons import LinalgReason
@@ -64,17 +64,17 @@ class MatrixUse:
     """
 
     node: str
-    purpose: Purpose
+    purpose: MatrixPurpose
     columns: int | None
     factorization: str
 
     def __str__(self) -> str:
         notes = []
-        if self.purpose is Purpose.SOLVE:
+        if self.purpose is MatrixPurpose.SOLVE:
             many = self.columns
             text = "k right-hand sides" if many is None else count(many, "right-hand side")
             notes.append(text)
-        if self.factorization and self.purpose is not Purpose.FACTORIZATION:
+        if self.factorization and self.purpose is not MatrixPurpose.FACTORIZATION:
             notes.append(f"with {self.factorization} of its own")
         return f"{self.node} ({', '.join(notes)})" if notes else self.node
 
@@ -150,7 +150,7 @@ class MatrixReport:
         if self.line is not None:
             head += f", {self.line.file}:{self.line.line}"
         lines = [head]
-        for purpose in Purpose:
+        for purpose in MatrixPurpose:
             those = [str(use) for use in self.uses if use.purpose is purpose]
             if those:
                 lines.append(f"  {purpose.value}: {some(those, _SHOWN)}")
@@ -234,7 +234,7 @@ def _report(
     work = [
         one.found.work
         for one in family.members
-        if one.found is not None and one.purpose is not Purpose.PRODUCT
+        if one.found is not None and one.purpose is not MatrixPurpose.PRODUCT
     ]
     lengths = (length_of(one) for one in work)
     return MatrixReport(
@@ -265,7 +265,7 @@ def _use(member: Member) -> MatrixUse:
         position = context.positions[member.node]
         name = f"{position}: {type(core_of(member.node.op)).__name__}"
         return MatrixUse(place(context.path, name), member.purpose, None, "")
-    is_solve = member.purpose is Purpose.SOLVE
+    is_solve = member.purpose is MatrixPurpose.SOLVE
     return MatrixUse(
         found.work.place,
         member.purpose,
@@ -282,7 +282,7 @@ def _not_shared(
     members = [
         one.found
         for one in family.members
-        if one.found is not None and one.purpose is not Purpose.PRODUCT
+        if one.found is not None and one.purpose is not MatrixPurpose.PRODUCT
     ]
     factorizing = [one for one in members if one.kind.factorization]
     for one in members:

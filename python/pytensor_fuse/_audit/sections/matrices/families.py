@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from pytensor_fuse._core import Term
 
 
-class Purpose(Enum):
+class MatrixPurpose(Enum):
     """What a node is for. The value is a word for people."""
 
     FACTORIZATION = "factorized"
@@ -52,11 +52,11 @@ _FACTORIZATIONS: tuple[type[Op], ...] = (Cholesky, LU, LUFactor, QR, Eig, Eigh, 
 _FROM_FACTORS: tuple[type[Op], ...] = (CholeskyInverse, LUInverse)
 _INVERSES: tuple[type[Op], ...] = (MatrixInverse, MatrixPinv, TensorInv, *_FROM_FACTORS)
 
-_PURPOSES: dict[type[Op], Purpose] = {
-    **dict.fromkeys((*_FACTORIZATIONS, Eigvalsh), Purpose.FACTORIZATION),
-    **dict.fromkeys((Solve, *TRIANGULAR, Lstsq, TensorSolve), Purpose.SOLVE),
-    **dict.fromkeys(_INVERSES, Purpose.INVERSE),
-    **dict.fromkeys((Det, SLogDet), Purpose.DETERMINANT),
+_PURPOSES: dict[type[Op], MatrixPurpose] = {
+    **dict.fromkeys((*_FACTORIZATIONS, Eigvalsh), MatrixPurpose.FACTORIZATION),
+    **dict.fromkeys((Solve, *TRIANGULAR, Lstsq, TensorSolve), MatrixPurpose.SOLVE),
+    **dict.fromkeys(_INVERSES, MatrixPurpose.INVERSE),
+    **dict.fromkeys((Det, SLogDet), MatrixPurpose.DETERMINANT),
 }
 
 
@@ -79,7 +79,7 @@ class Member(NamedTuple):
 
     node: Apply[Any]
     values: Values
-    purpose: Purpose
+    purpose: MatrixPurpose
     found: Found | None
     square: int | None = None
 
@@ -104,7 +104,7 @@ class Family:
         """Whether there is cubic work other than products."""
         return any(
             one.found is not None
-            and one.purpose is not Purpose.PRODUCT
+            and one.purpose is not MatrixPurpose.PRODUCT
             and one.found.work.order == 3
             for one in self.members
         )
@@ -177,7 +177,7 @@ class Families:
         if isinstance(core, ExtractDiag):
             known = self._factorized.get(values.matrix(node.inputs[0]).values)
             if known is not None:
-                yield Member(node, values, Purpose.DETERMINANT, None), known[0]
+                yield Member(node, values, MatrixPurpose.DETERMINANT, None), known[0]
         elif found is None:
             return
         elif found.kind is PRODUCT:
@@ -188,13 +188,13 @@ class Families:
                 if matrix is None and operand in self._factorized:
                     matrix = self.root(operand)
                 if matrix is not None:
-                    matrices[matrix] = Member(node, values, Purpose.PRODUCT, found, side)
+                    matrices[matrix] = Member(node, values, MatrixPurpose.PRODUCT, found, side)
             for matrix, member in matrices.items():
                 yield member, matrix
         elif found.matrix is not None:
-            purpose = _PURPOSES.get(type(core), Purpose.OTHER)
+            purpose = _PURPOSES.get(type(core), MatrixPurpose.OTHER)
             matrix = found.matrix.values
             # A factor that is factorized is a matrix of its own.
-            if purpose is not Purpose.FACTORIZATION:
+            if purpose is not MatrixPurpose.FACTORIZATION:
                 matrix = self.root(matrix)
             yield Member(node, values, purpose, found), matrix
