@@ -22,6 +22,7 @@ from pytensor.tensor.math import Dot
 from pytensor_fuse._linalg.definite import Definiteness, definiteness
 from pytensor_fuse._linalg.determinants import from_cholesky
 from pytensor_fuse._linalg.matrices import core_of, transpose_of, without_expansion
+from pytensor_fuse._pytensor.ops import computes_on_demand
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,6 +50,9 @@ def work_on_definite_matrix(fgraph: FunctionGraph, node: Apply[Any]) -> dict[Any
         return None
     if known < Definiteness.DEFINITE and all(type(core_of(one)) is Det for one in work):
         # The determinant of a singular matrix is 0; what has an inverse is definite.
+        return None
+    if any(type(core_of(one)) is Det for one in work) and computes_on_demand(fgraph):
+        # If it is 0, the inverse may be what is not asked for.
         return None
     factor = cholesky(matrix)
     replacements: dict[Any, Any] = {}

@@ -26,6 +26,7 @@ from pytensor_fuse._linalg.matrices import core_of, is_real_matrix, transpose_of
 from pytensor_fuse._linalg.ops.cholesky_inverse import cholesky_inverse
 from pytensor_fuse._linalg.ops.lu_inverse import lu_inverse
 from pytensor_fuse._pytensor.assumptions import is_known_positive_definite
+from pytensor_fuse._pytensor.ops import computes_on_demand
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -77,6 +78,10 @@ def inverse_of_factorized_matrix(
     if any(_supposes_positive_definite(one) for one, _ in work):
         return _checked(_from_new_cholesky(old, matrix, [one for one, _ in work]))
     if not any(_is_served_by_lu(one, turned) for one, turned in work):
+        return None
+    if any(type(core_of(one)) is Det for one, _ in work) and computes_on_demand(fgraph):
+        # Of a singular matrix the factors are NaN, and so is the determinant from them. That shows
+        # only where the inverse, which fails then, is not asked for.
         return None
     packed, pivots = lu_factor(matrix)
     inverse: Any = lu_inverse(packed, pivots, matrix)
