@@ -94,6 +94,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--check-floors", action="store_true", help="fail if a figure does not reach its floor"
     )
+    parser.addoption(
+        "--large-matrices", action="store_true", help="linear algebra of size 2000, too"
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -110,6 +113,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         "test_freeze",
         "test_compiled",
         "test_joins",
+        "test_linalg",
         "test_trace",
         "test_import",
     ]

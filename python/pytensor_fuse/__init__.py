@@ -29,6 +29,14 @@ if TYPE_CHECKING:
     from pytensor_fuse._activation.status import FeatureStatus, Status
     from pytensor_fuse._activation.switch import disable, enable, enabled, is_enabled, status
     from pytensor_fuse._audit.audit import Audit, audit
+    from pytensor_fuse._audit.sections.matrices.explain import (
+        MatrixReport,
+        MatrixUse,
+        NotShared,
+        explain_linalg,
+    )
+    from pytensor_fuse._audit.sections.matrices.families import MatrixPurpose
+    from pytensor_fuse._audit.sections.matrices.reasons import LinalgReason
     from pytensor_fuse._fusion.why_not import Reason, WhyNot
     from pytensor_fuse._identity.frozen import (
         FrozenGraph,
@@ -55,6 +63,11 @@ __all__ = [
     "JoinReason",
     "JoinReport",
     "Kernel",
+    "LinalgReason",
+    "MatrixPurpose",
+    "MatrixReport",
+    "MatrixUse",
+    "NotShared",
     "PlanStats",
     "Reason",
     "RegistrationError",
@@ -69,6 +82,7 @@ __all__ = [
     "enable",
     "enabled",
     "explain_joins",
+    "explain_linalg",
     "freeze",
     "graph",
     "is_enabled",
@@ -89,6 +103,12 @@ _HOMES = {
     **dict.fromkeys(("FusionPlan", "Kernel", "PlanStats", "plan_fusion"), "_plan"),
     **dict.fromkeys(("Reason", "WhyNot"), "_fusion.why_not"),
     "JoinReason": "_joins.plans",
+    **dict.fromkeys(
+        ("MatrixReport", "MatrixUse", "NotShared", "explain_linalg"),
+        "_audit.sections.matrices.explain",
+    ),
+    "LinalgReason": "_audit.sections.matrices.reasons",
+    "MatrixPurpose": "_audit.sections.matrices.families",
     **dict.fromkeys(("JoinReport", "explain_joins"), "_joins.reports"),
     **dict.fromkeys(("Trace", "TraceDiff", "trace_rewrites"), "_trace.trace"),
     **dict.fromkeys(("FeatureStatus", "Status"), "_activation.status"),

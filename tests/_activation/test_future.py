@@ -24,7 +24,13 @@ def described(fact):
     return f"{type(fact).__name__}-{fact.place.split(':')[-1]}{'-' + name if name else ''}"
 
 
+# Words that others use, too.
+COMMON = {"lower", "offset", "axis1", "axis2"}
+
+
 def change_of(fact):
+    if isinstance(fact, Keeps) and fact.name in COMMON:
+        return Change(place=fact.place, name=fact.name)
     if isinstance(fact, Has | Keeps):
         return Change(name=fact.name)
     return Change(place=fact.place, takes_more=isinstance(fact, Takes))
@@ -47,7 +53,8 @@ def results():
     mean = pt.exp(x) / (1 + pt.exp(x))
     joined = pt.concatenate([pt.sin(x) * 2 + 1, pt.exp(y) - 1, pt.cumsum(x)])
     gradient = pt.grad((mean * pt.exp(x)).sum(), x)
-    f = pytensor.function([x, y], [mean, joined, gradient], mode="FAST_RUN_PYTHON")
+    trace = pt.trace(pt.outer(x, x) @ pt.outer(x, y[:1].repeat(3)))
+    f = pytensor.function([x, y], [mean, joined, gradient, trace], mode="FAST_RUN_PYTHON")
     return f(np.array([0.1, 0.2, 0.3]), np.array([1.0, 2.0]))
 
 from pytensor.compile.mode import Mode, register_mode
@@ -137,6 +144,39 @@ def test_joins_in_c_do_not_fail_to_compile(fact):
     assert run_python(future, JOINS_IN_C).stdout == f"{fact is None}\n"
 
 
+LINALG_IN_NUMBA = """
+import warnings
+
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    import pytensor, pytensor_fuse
+    assert "numba" not in sys.modules
+    import pytensor.tensor as pt
+    from pytensor.compile.mode import NUMBA
+    from pytensor.graph.fg import FunctionGraph
+    a = pt.matrix("a")
+    graph = FunctionGraph([a], [pt.linalg.inv(a), pt.linalg.det(a)], clone=True)
+    NUMBA.optimizer.rewrite(graph)
+said = [str(w.message) for w in caught if "pytensor_fuse" in str(w.message)]
+made = any("LUInverse" in str(node.op) for node in graph.apply_nodes)
+print(made, pytensor_fuse.is_enabled("linalg"), len(said))
+"""
+
+
+@pytest.mark.parametrize("fact", [None, *facts.NUMBA_LAPACK], ids=repr)
+def test_linalg_in_numba_is_withdrawn_if_lapack_is_called_in_another_way(fact):
+    future = "import sys"
+    if fact is not None:
+        future = f"""
+            import sys
+            sys.path.insert(0, {str(Path(__file__).parents[1])!r})
+            from support.future import Change, come
+            come({change_of(fact)!r})
+            """
+    expected = "True True 0" if fact is None else "False False 1"
+    assert run_python(future, LINALG_IN_NUMBA).stdout == f"{expected}\n"
+
+
 def test_other_features_work():
     """A change that concerns one feature leaves the others on."""
     run_python(
@@ -162,6 +202,7 @@ def test_other_features_work():
         ("fusion", "pytensor_fuse._fusion.fuse"),
         ("merging", "pytensor_fuse._merging.merge"),
         ("joins", "pytensor_fuse._joins.eliminate"),
+        ("linalg", "pytensor_fuse._linalg.low_rank"),
     ],
 )
 def test_what_cannot_be_loaded_when_it_is_needed_is_withdrawn(feature, module):

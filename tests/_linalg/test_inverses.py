@@ -94,11 +94,43 @@ def test_solve_against_the_identity():
     assert ours == stock
 
 
-def test_targets_that_do_not_know_the_ops():
-    """JAX and others do not work in place, and exclude by that tag what they cannot do."""
-    outputs = with_gradient(density(KNOWN, Y @ solve(KNOWN, Y)))
-    ours, stock = check([A, Y], outputs, VALUES, mode=PYTHON.excluding("inplace"))
+def test_solve_against_part_of_the_identity():
+    for part in np.eye(N, 2), np.eye(N)[:, 1:], np.eye(N)[::-1]:
+        outputs = [pt.linalg.cho_solve((cholesky(A), True), part)]
+        ours, stock = check([A], outputs, VALUES[:1])
+        assert ours == stock
+
+
+def test_factorization_of_the_transpose_alone():
+    """It is not that of the matrix, and another would be one more."""
+    ours, stock = check([A], [inv(A), pt.linalg.lu_factor(A.T)[0]], GENERAL[:1])
     assert ours == stock
+    ours, _ = check([A], [inv(A), pt.linalg.lu_factor(A)[0]], GENERAL[:1])
+    assert ours == {"LUFactor": 1, "LUInverse": 1}
+
+
+@pytest.mark.parametrize(
+    ("assumed", "expected"),
+    [
+        ("gen", {"LUFactor": 1, "LUInverse": 1}),
+        ("pos", {"Cholesky": 1, "CholeskyInverse": 1}),
+    ],
+)
+def test_solves_with_solutions(assumed, expected):
+    """What one rule replaces together must not come back as the right-hand side of another."""
+    for first, second in [(A, A), (A, A.T), (A.T, A)] if assumed == "gen" else [(A, A)]:
+        once = solve(second, Y, assume_a=assumed)
+        twice = solve(first, once, assume_a=assumed)
+        for outputs in [inv(A), twice], [inv(A), once, twice], [inv(A), twice, once]:
+            ours, _ = check([A, Y], outputs, VALUES)
+            assert ours == expected
+
+
+def test_solve_with_an_inverse_as_its_right_hand_side():
+    outputs = [pt.trace(inv(A) @ (inv(A.T) @ pt.diag(Y)))]
+    ours, _ = check([A, Y], outputs, GENERAL)
+    assert not ours["MatrixInverse"]
+    assert ours["LUInverse"] == 1
 
 
 def test_each_rule_can_be_excluded():

@@ -142,3 +142,21 @@ def test_small_sizes(n):
     ours, stock = compile_both([A, B, U, V], outputs)
     for mine, theirs in zip(ours(*values), stock(*values), strict=True):
         np.testing.assert_allclose(mine, theirs)
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int16", "int32", "int64", "float32"])
+def test_factors_of_other_types_are_multiplied_as_before(dtype):
+    u, v, w = pt.vector("u", dtype=dtype), pt.vector("v", dtype=dtype), pt.dvector("w")
+    rights = [
+        # Of `u * v * w` PyTensor itself makes another order in another mode.
+        u[:, None] * w[None, :] * v[:, None],
+        u[:, None] * w[None, :] / v[:, None],
+    ]
+    outputs = [result for right in rights for result in (solve(A, right), A @ right, right @ A)]
+    ours, stock = compile_both([A, u, v, w], outputs)
+    numbers = np.array([181, 150, 77, 199]) * {"int16": 100, "int32": 10**4}.get(dtype, 1)
+    values = [np.diag([1.0, 2, 3, 4]) + 0.1, numbers.astype(dtype), numbers[::-1].astype(dtype)]
+    values.append(np.array([1.5, -2, 0.25, 1]))
+    rtol = 1e-5 if dtype == "float32" else 1e-10
+    for found, expected in zip(ours(*values), stock(*values), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=rtol)

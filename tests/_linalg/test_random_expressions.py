@@ -75,5 +75,7 @@ def test_value_and_gradients(terms):
     cost = sum(pt.tanh(term / 50) for term in terms)
     gradients = pytensor.grad(cost, [P, B, U, V], disconnected_inputs="ignore")
     # In Python, kernels may not have more than 32 operands, and stock's reciprocals are of single
-    # precision.
-    check([P, B, U, V], [cost, *gradients], VALUES, mode=PYTHON.excluding("fusion"), rtol=1e-5)
+    # precision. What SciPy 1.18 solves in place must not be written, so PyTensor's elementwise
+    # operations in place fail in Python.
+    mode = PYTHON.excluding("fusion", "inplace")
+    check([P, B, U, V], [cost, *gradients], VALUES, mode=mode, rtol=1e-5)

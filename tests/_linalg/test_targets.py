@@ -5,17 +5,27 @@ import pytensor
 import pytensor.tensor as pt
 import pytest
 from pytensor.assumptions import assume
-from pytensor.compile.mode import get_mode, optdb
+from pytensor.compile.mode import JAX, MLX, NUMBA, PYTORCH, get_mode, optdb
+from pytensor.graph.fg import FunctionGraph
 from pytensor.tensor.linalg import cholesky, inv, slogdet, solve, solve_triangular
 
 import pytensor_fuse
-from support.linalg_rules import PYTHON, check, compile_both, cubic, positive_definite
+from pytensor_fuse._activation.passes.linalg import KnownOps
+from support.linalg_rules import (
+    PYTHON,
+    check,
+    compile_both,
+    cubic,
+    only_linalg,
+    positive_definite,
+)
 
 N = 6
 A = pt.dmatrix("A")
 Y = pt.dvector("y")
 VALUES = [positive_definite(N), np.random.default_rng(3).normal(size=N)]
 RULES = [
+    "linalg_work_on_definite_matrix",
     "linalg_solve_of_outer_product",
     "linalg_solve_of_thin_product",
     "linalg_cholesky_gradient",
@@ -23,6 +33,10 @@ RULES = [
     "linalg_diagonal_of_product",
     "linalg_inverse_from_cholesky",
     "linalg_inverse_of_factorized_matrix",
+    "linalg_sum_of_triangle",
+    "linalg_sum_of_diagonal_matrix",
+    "linalg_solve_from_forward_solve",
+    "linalg_diagonal_added_in_place",
 ]
 
 
@@ -49,6 +63,59 @@ def test_modes(mode):
         assert ours == work
 
 
+OF_THIS_PACKAGE = {"LUInverse", "CholeskyInverse"}
+LINKERS = {"JAX": JAX, "PYTORCH": PYTORCH, "MLX": MLX}
+
+
+@pytest.mark.parametrize("name", LINKERS)
+def test_targets_that_do_not_know_the_ops_get_none(name):
+    # Their packages need not be there: the graph is rewritten, not compiled.
+    for cost, work in densities():
+        graph = FunctionGraph([A, Y], pytensor.grad(cost, [A, Y]), clone=True)
+        with pytensor_fuse.enabled(False), pytensor_fuse.enabled(**only_linalg()):
+            LINKERS[name].optimizer.rewrite(graph)
+            names = {class_name(node.op) for node in graph.apply_nodes}
+            assert not names & OF_THIS_PACKAGE
+            # The same graph, for another target.
+            again = FunctionGraph([A, Y], pytensor.grad(cost, [A, Y]), clone=True)
+            get_mode("CVM").optimizer.rewrite(again)
+            names = {class_name(node.op) for node in again.apply_nodes}
+            assert names & OF_THIS_PACKAGE == set(work) & OF_THIS_PACKAGE
+
+
+def class_name(op):
+    return type(getattr(op, "core_op", op)).__name__
+
+
+def test_a_graph_may_be_rewritten_for_another_target():
+    cost, _ = next(densities())
+    graph = FunctionGraph([A, Y], pytensor.grad(cost, [A, Y]), clone=True)
+    with pytensor_fuse.enabled(False), pytensor_fuse.enabled(**only_linalg()):
+        for mode in get_mode("CVM").excluding("linalg_inverse_of_factorized_matrix"), JAX:
+            mode.optimizer.rewrite(graph)
+    assert not OF_THIS_PACKAGE & {class_name(node.op) for node in graph.apply_nodes}
+
+
+def test_linkers_exclude_what_tells_them_apart():
+    tags = [set(tags) for tags in KnownOps.TAGS.values()]
+    for mode in LINKERS.values():
+        excluded, required = mode.linker.incompatible_rewrites, mode.linker.required_rewrites
+        assert all(of & set(excluded) or not of & {"fast_run", *required} for of in tags)
+    excluded, required = NUMBA.linker.incompatible_rewrites, NUMBA.linker.required_rewrites
+    assert any(not of & set(excluded) and of & {"fast_run", *required} for of in tags)
+
+
+@pytest.mark.parametrize("mode", ["NUMBA", "CVM", PYTHON], ids=["NUMBA", "CVM", "Python"])
+@pytest.mark.parametrize("tag", ["inplace", "BlasOpt", "cxx_only"])
+def test_rules_do_not_hang_on_tags_of_others(mode, tag):
+    cost, work = next(densities())
+    graph = FunctionGraph([A, Y], pytensor.grad(cost, [A, Y]), clone=True)
+    with pytensor_fuse.enabled(False), pytensor_fuse.enabled(**only_linalg()):
+        get_mode(mode).excluding(tag).optimizer.rewrite(graph)
+    names = {class_name(node.op) for node in graph.apply_nodes}
+    assert names & OF_THIS_PACKAGE == set(work) & OF_THIS_PACKAGE
+
+
 def test_mode_that_compiles_fast_is_left_alone():
     for cost, _ in densities():
         ours, stock = compile_both([A, Y], pytensor.grad(cost, [A]), mode="FAST_COMPILE")
@@ -68,7 +135,7 @@ def test_rules_that_were_asked_for_follow_the_switch():
     with pytensor_fuse.enabled():
         kept = PYTHON.optimizer
     cost, _ = next(densities())
-    graph = pytensor.graph.fg.FunctionGraph([A, Y], [pytensor.grad(cost, A)])
+    graph = FunctionGraph([A, Y], [pytensor.grad(cost, A)])
     with pytensor_fuse.enabled(False):
         kept.rewrite(graph)
     assert not any("LUInverse" in str(node.op) for node in graph.apply_nodes)

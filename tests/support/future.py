@@ -25,7 +25,8 @@ class Change:
     Attributes
     ----------
     place
-        A function that takes one more parameter, or does something more; or None.
+        A function that takes one more parameter, or does something more; or None. With a name, the
+        module in which alone this is another.
     name
         An attribute that has another name; or None.
     takes_more
@@ -46,6 +47,8 @@ def come(change: Change) -> None:
 def changed(change: Change, module: str, source: str) -> str | ast.Module:
     """Return the source of a module of that future."""
     if change.name is not None:
+        if change.place is not None and module != change.place.partition(":")[0]:
+            return source
         # A private name of a class is written without the name of the class.
         mangled = re.fullmatch(r"_[^\W_]+(__\w*[^\W_])", change.name)
         name = change.name if mangled is None else mangled[1]
@@ -55,7 +58,7 @@ def changed(change: Change, module: str, source: str) -> str | ast.Module:
     if module != where:
         return source
     tree = ast.parse(source)
-    function = _function(tree, path.removesuffix(".fn").split("."))
+    function = _function(tree, path.removesuffix(".fn").removesuffix("._defn").split("."))
     if change.takes_more:
         function.args.kwonlyargs.append(ast.arg("of_the_future"))
         function.args.kw_defaults.append(ast.Constant(None))

@@ -138,7 +138,7 @@ CHANGES: Final[tuple[Change, ...]] = (
     Change(
         "linalg",
         "nothing: the passes whose names begin with linalg_ come to optdb",
-        (*facts.DATABASES, *facts.ENTRIES),
+        (*facts.DATABASES, *facts.ENTRIES, *facts.LINALG),
         _linalg_rules,
     ),
     Change(

@@ -8,6 +8,7 @@ to nothing either way. Of two costs one is at most the other only if it is so wh
 from __future__ import annotations
 
 from collections import Counter
+from fractions import Fraction
 from itertools import product as all_of
 from math import prod
 from typing import TYPE_CHECKING, Any, Final
@@ -37,6 +38,14 @@ class Cost:
     def __add__(self, other: Cost) -> Cost:
         return Cost(self._terms + other._terms)
 
+    def times(self, other: Cost) -> Cost:
+        """Return the cost of doing it as often as another says."""
+        terms: Counter[tuple[str, ...]] = Counter()
+        for mine, n in self._terms.items():
+            for theirs, m in other._terms.items():
+                terms[tuple(sorted(mine + theirs))] += n * m
+        return Cost(terms)
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Cost) and self._terms == other._terms
 
@@ -46,6 +55,22 @@ class Cost:
     def __repr__(self) -> str:
         parts = (" ".join((str(n), *letters)) for letters, n in sorted(self._terms.items()))
         return f"Cost({' + '.join(parts)})"
+
+    def in_words(self, *, parts: int = 1) -> str:
+        """Return the cost as a formula, highest powers first.
+
+        Parameters
+        ----------
+        parts
+            Into how many parts of an operation it is counted.
+        """
+        shown = []
+        for letters, n in sorted(self._terms.items(), key=_steepest_first):
+            powers = (f"{at}^{m}" if m > 1 else at for at, m in Counter(letters).items())
+            number = Fraction(n, parts)
+            factor = f"{round(number):,}" if not letters or number.denominator == 1 else str(number)
+            shown.append(" ".join((*((factor,) if factor != "1" or not letters else ()), *powers)))
+        return " + ".join(shown) or "0"
 
     def at(self, **lengths: int) -> int:
         """Return the cost for given lengths of its letters."""
@@ -71,6 +96,11 @@ class Cost:
                 left = tuple(at for at, keep in zip(letters, kept, strict=True) if keep)
                 terms[left] += n * _LEAST ** (len(letters) - len(left))
         return terms
+
+
+def _steepest_first(item: tuple[tuple[str, ...], int]) -> tuple[object, ...]:
+    letters, _ = item
+    return -len(letters), sorted(-n for n in Counter(letters).values()), letters
 
 
 def term(factor: int, *lengths: Length) -> Cost:

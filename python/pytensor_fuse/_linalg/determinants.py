@@ -1,4 +1,4 @@
-"""Determinants from an LU factorization: the number, its sign and its logarithm.
+"""Determinants from a factorization: the number, its sign and its logarithm.
 
 The logarithm is a sum of logarithms: a determinant of a large matrix overflows. PyTensor's own
 rewriters would take a determinant from the factorization, too, but in PyTensor 3.0 they lose the
@@ -44,6 +44,23 @@ def from_lu(fgraph: FunctionGraph, determinant: Any, packed: Any, pivots: Any) -
         permutation * pt.prod(pt.sign(diagonal)),
         pt.log(pt.abs(diagonal)).sum(),
     )
+
+
+def from_cholesky(fgraph: FunctionGraph, determinant: Any, factor: Any) -> dict[Any, Any]:
+    """Return what takes the place of a determinant, and of its sign and its logarithm.
+
+    Parameters
+    ----------
+    fgraph
+        The graph.
+    determinant
+        Of one positive definite matrix.
+    factor
+        The Cholesky factor of this matrix: NaN if the factorization has failed.
+    """
+    diagonal = pt.diagonal(factor)
+    logarithm = 2 * pt.log(diagonal).sum()
+    return of_positive_definite(fgraph, determinant, pt.sqr(pt.prod(diagonal)), logarithm)
 
 
 def of_positive_definite(

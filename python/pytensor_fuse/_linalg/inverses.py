@@ -7,6 +7,7 @@ factor it takes ``2/3 n^3`` (LAPACK's potri), from an LU factorization ``4/3 n^3
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from pytensor_fuse._linalg.matrices import core_of, is_real_matrix, transpose_of
 from pytensor_fuse._linalg.ops.cholesky_inverse import cholesky_inverse
 from pytensor_fuse._linalg.ops.lu_inverse import lu_inverse
 from pytensor_fuse._pytensor.assumptions import is_known_positive_definite
+from pytensor_fuse._pytensor.ops import computes_on_demand
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -72,34 +74,52 @@ def inverse_of_factorized_matrix(
         if not is_known_positive_definite(fgraph, matrix):
             return None
         lower: bool = core_of(factors[0]).lower
-        return _replaced(node, cholesky_inverse(factors[0].outputs[0], lower=lower))
+        return _replaced(node, cholesky_inverse(factors[0].outputs[0], matrix, lower=lower))
     if any(_supposes_positive_definite(one) for one, _ in work):
         return _checked(_from_new_cholesky(old, matrix, [one for one, _ in work]))
-    if not any(_is_served_by_lu(one) for one, _ in work):
+    if not any(_is_served_by_lu(one, turned) for one, turned in work):
+        return None
+    if any(type(core_of(one)) is Det for one, _ in work) and computes_on_demand(fgraph):
+        # Of a singular matrix the factors are NaN, and so is the determinant from them. That shows
+        # only where the inverse, which fails then, is not asked for.
         return None
     packed, pivots = lu_factor(matrix)
-    solve: Any = lu_solve
-    inverse: Any = lu_inverse(packed, pivots)
+    inverse: Any = lu_inverse(packed, pivots, matrix)
     replacements = {old: inverse.mT if is_turned else inverse}
+    solves = {}
     for one, turned in work:
         core = core_of(one)
-        if type(core) is Solve and _is_served_by_lu(one):
-            solved = solve((packed, pivots), one.inputs[1], trans=turned, b_ndim=core.b_ndim)
-            replacements[one.outputs[0]] = solved
+        if type(core) is Solve and _is_served_by_lu(one, turned):
+            solves[one.outputs[0]] = (one, partial(lu_solve, (packed, pivots), trans=turned))
         elif type(core) is Det and one.outputs[0].type.ndim == 0:
             replacements.update(from_lu(fgraph, one.outputs[0], packed, pivots))
+    _add_solves(replacements, solves)
     return _checked(replacements)
+
+
+def _add_solves(replacements: dict[Any, Any], solves: dict[Any, tuple[Apply[Any], Any]]) -> None:
+    """Solve what has been replaced where it is the right-hand side of another of the solves."""
+
+    def add(solution: Any) -> None:
+        node, solve = solves[solution]
+        right = node.inputs[1]
+        if right in solves and right not in replacements:
+            add(right)
+        b_ndim = core_of(node).b_ndim
+        replacements[solution] = solve(b=replacements.get(right, right), b_ndim=b_ndim)
+
+    for solution in solves:
+        if solution not in replacements:
+            add(solution)
 
 
 def _from_new_cholesky(inverse: Any, matrix: Any, work: list[Apply[Any]]) -> dict[Any, Any]:
     """Serve solves that suppose a positive definite matrix, where PyTensor has not done so yet."""
-    solve: Any = cho_solve
     factor: Any = cholesky(matrix)
-    replacements: dict[Any, Any] = {inverse: cholesky_inverse(factor)}
-    for one in work:
-        if _supposes_positive_definite(one):
-            b_ndim = core_of(one).b_ndim
-            replacements[one.outputs[0]] = solve((factor, True), one.inputs[1], b_ndim=b_ndim)
+    replacements: dict[Any, Any] = {inverse: cholesky_inverse(factor, matrix)}
+    solve = partial(cho_solve, (factor, True))
+    supposing = filter(_supposes_positive_definite, work)
+    _add_solves(replacements, {one.outputs[0]: (one, solve) for one in supposing})
     return replacements
 
 
@@ -132,18 +152,19 @@ def _supposes_positive_definite(node: Apply[Any]) -> bool:
     return bool(node.inputs[1].type.ndim == core.b_ndim)
 
 
-def _is_served_by_lu(node: Apply[Any]) -> bool:
+def _is_served_by_lu(node: Apply[Any], turned: bool) -> bool:
+    """Whether the LU factorization of a matrix serves a node that has it, or its transpose."""
     core = core_of(node)
     if type(core) is Solve:
         is_single = node.inputs[1].type.ndim == core.b_ndim
         return is_single and core.assume_a == "gen" and node.inputs[1] is not node.inputs[0]
-    return type(core) in (Det, LUFactor)
+    return type(core) is Det or (type(core) is LUFactor and not turned)
 
 
 def _is_identity(variable: Any) -> bool:
     if isinstance(variable, Constant):
         data = variable.data
-        return data.ndim == 2 and np.array_equal(data, np.eye(*data.shape))
+        return data.ndim == 2 and np.array_equal(data, np.eye(len(data)))
     node = variable.owner
     if node is None or not isinstance(node.op, Eye):
         return False

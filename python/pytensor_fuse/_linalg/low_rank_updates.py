@@ -33,7 +33,7 @@ from pytensor_fuse._linalg.matrices import (
     scalar_op,
     transpose_of,
 )
-from pytensor_fuse._linalg.signs import is_nonnegative, is_positive
+from pytensor_fuse._linalg.signs import Sign, sign_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -245,7 +245,7 @@ def low_rank_update(matrix: Any) -> LowRankUpdate | None:
     if not thin or not diagonals or not all(isinstance(one.rank, int) for one in thin):
         return None
     diagonal = _sum(diagonals)
-    if not is_positive(diagonal):
+    if sign_of(diagonal) is not Sign.POSITIVE:
         return None
     return LowRankUpdate(size, diagonal, tuple(thin))
 
@@ -320,14 +320,14 @@ def thin_square(variable: Any) -> Thin | None:
     if isinstance(op, Mul):
         scales = [part for part in node.inputs if not long_axes(part)]
         rest = [part for part in node.inputs if long_axes(part)]
-        if not all(is_nonnegative(one) for one in scales):
+        if not all(sign_of(one) >= Sign.NONNEGATIVE for one in scales):
             return None
         found = thin_square(rest[0]) if len(rest) == 1 else _square_of_vector(rest)
         return None if found is None else _scaled(found, [as_scalar(one) for one in scales])
     if isinstance(op, TrueDiv):
         whole, divisor = node.inputs
         found = None if long_axes(divisor) else thin_square(whole)
-        if found is None or not is_positive(divisor):
+        if found is None or sign_of(divisor) is not Sign.POSITIVE:
             return None
         return _scaled(found, [pt.reciprocal(as_scalar(divisor))])
     return None
@@ -370,7 +370,9 @@ def _weighted(left: Any, right: Any) -> Thin | None:
         weights = [one for one in node.inputs if one is not base]
         if base is None or len(weights) != len(node.inputs) - 1:
             return None
-        if not all(one.type.broadcastable[0] and is_nonnegative(one) for one in weights):
+        if not all(
+            one.type.broadcastable[0] and sign_of(one) >= Sign.NONNEGATIVE for one in weights
+        ):
             return None
         lines = [as_scalar(one) if not long_axes(one) else one.flatten() for one in weights]
         scales = [one for one in lines if not one.type.ndim]
@@ -383,7 +385,7 @@ def _weighted(left: Any, right: Any) -> Thin | None:
             return None
         diagonal = diagonal_of(middle)
         if diagonal is not None:
-            if not is_nonnegative(diagonal):
+            if sign_of(diagonal) < Sign.NONNEGATIVE:
                 return None
             if not diagonal.type.ndim:
                 return Thin(base, None, (diagonal,))

@@ -146,7 +146,8 @@ def multiple_of(variable: Any, is_it: Callable[[Any], Any]) -> Any:
         None if it is not recognized as a multiple.
     """
     base = vector_of(variable)
-    if base is None:
+    # Integers overflow in one order of factors, and not in another.
+    if base is None or base.type.numpy_dtype.kind != "f":
         return None
     known = is_it(base)
     if known is not None:
@@ -166,7 +167,7 @@ def multiple_of(variable: Any, is_it: Callable[[Any], Any]) -> Any:
         factor = multiple_of(parts[at[0]], is_it)
         for i, part in enumerate(parts):
             if factor is not None and i != at[0]:
-                number = as_scalar(part)
+                number = as_scalar(part).astype(base.type.dtype)
                 factor = factor * number if isinstance(op, Mul) else factor / number
         return factor
     return None
@@ -207,10 +208,14 @@ def is_transpose(first: Any, second: Any, depth: int = _DEPTH) -> bool:
 
 
 def outer_product(variable: Any) -> Outer | None:
-    """Return the column and the row of which a matrix is the product; None if it is not known."""
+    """Return the column and the row of which a matrix is the product; None if it is not known.
+
+    Its factors are multiplied in another order. Integers would overflow in another way, too, so
+    they have the type of the matrix first, and a matrix of integers is left alone.
+    """
     ndim = variable.type.ndim
     node = variable.owner
-    if ndim < 2 or node is None:
+    if ndim < 2 or node is None or variable.type.numpy_dtype.kind != "f":
         return None
     inner = transpose_of(variable)
     if inner is not None and inner.type.ndim == ndim:
@@ -225,9 +230,9 @@ def outer_product(variable: Any) -> Outer | None:
         found = outer_product(node.inputs[0])
         return None if found is None else Outer(-found.column, found.row)
     if isinstance(op, Mul):
-        return _product(node.inputs)
+        return _product(node.inputs, variable.type.dtype)
     if isinstance(op, TrueDiv):
-        found, divisor = _product(node.inputs[:1]), node.inputs[1]
+        found, divisor = _product(node.inputs[:1], variable.type.dtype), node.inputs[1]
         if found is None or not any(divisor.type.broadcastable[-2:]):
             return None
         if divisor.type.broadcastable[-1]:
@@ -236,7 +241,7 @@ def outer_product(variable: Any) -> Outer | None:
     return None
 
 
-def _product(factors: list[Any]) -> Outer | None:
+def _product(factors: list[Any], dtype: str) -> Outer | None:
     columns: list[Any] = []
     rows: list[Any] = []
     for factor in factors:
@@ -252,13 +257,13 @@ def _product(factors: list[Any]) -> Outer | None:
             rows.append(found.row)
     if not columns or not rows:
         return None
-    return Outer(_multiplied(columns), _multiplied(rows))
+    return Outer(_multiplied(columns, dtype), _multiplied(rows, dtype))
 
 
-def _multiplied(factors: list[Any]) -> Any:
-    result = factors[0]
+def _multiplied(factors: list[Any], dtype: str) -> Any:
+    result = factors[0].astype(dtype)
     for factor in factors[1:]:
-        result = result * factor
+        result = result * factor.astype(dtype)
     return result
 
 

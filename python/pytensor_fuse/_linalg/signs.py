@@ -1,13 +1,12 @@
-"""Which variables are positive by the form in which they are written.
+"""What is known of the sign of real numbers by the form in which they are computed.
 
-Whatever the inputs are, as long as they are not NaN: an exponential, a square plus a positive
-number. Only forms that are certain count. Rounding may still make a 0 of an exponential of less
-than -745.
+All of it in exact arithmetic: ``exp`` is positive, even if a small one rounds to 0.
 """
 
 from __future__ import annotations
 
-from typing import Any, Final
+from enum import IntEnum
+from typing import Any
 
 import numpy as np
 from pytensor.graph.basic import Constant
@@ -15,13 +14,16 @@ from pytensor.scalar.basic import (
     Abs,
     Add,
     Cast,
+    Clip,
     Cosh,
     Exp,
-    Maximum,
-    Minimum,
+    Log1p,
     Mul,
+    Neg,
     Pow,
     Reciprocal,
+    ScalarMaximum,
+    ScalarMinimum,
     Second,
     Sqr,
     Sqrt,
@@ -32,111 +34,176 @@ from pytensor.scalar.math import Sigmoid, Softplus
 from pytensor.tensor.basic import Alloc, AllocDiag, ExtractDiag, Join, MakeVector
 from pytensor.tensor.elemwise import DimShuffle
 from pytensor.tensor.math import Sum
-from pytensor.tensor.reshape import JoinDims, SplitDims
 from pytensor.tensor.shape import Reshape, SpecifyShape
 from pytensor.tensor.subtensor import Subtensor
 
-from pytensor_fuse._linalg.matrices import same, scalar_op
-
-# How deep a form is followed.
-_DEPTH: Final = 20
+from pytensor_fuse._linalg.matrices import scalar_op
+from pytensor_fuse._pytensor.ops import reshapes
 
 # Their first input has all of their elements.
-_VIEWS: Final = (
-    Alloc,
-    DimShuffle,
-    ExtractDiag,
-    JoinDims,
-    Reshape,
-    SpecifyShape,
-    SplitDims,
-    Subtensor,
-)
+_VIEWS = (Alloc, DimShuffle, ExtractDiag, Reshape, SpecifyShape, Subtensor)
+
+# How far a proof goes back in a graph: a term that is used twice is proved twice.
+_DEPTH = 12
 
 
-def is_positive(variable: Any, depth: int = _DEPTH) -> bool:
-    """Whether all elements are above 0, and not at it."""
+class Sign(IntEnum):
+    """What is known of all elements of a variable: the larger, the more.
+
+    The product of two of them has the smaller sign of both, and the sum the larger, if there are no
+    unknown ones.
+    """
+
+    UNKNOWN = 0
+    NONNEGATIVE = 1
+    # Nonnegative, and 0 only where a number is 0 that the graph is given: a square of a parameter.
+    USUALLY_POSITIVE = 2
+    POSITIVE = 3
+
+
+def sign_of(variable: Any, depth: int = _DEPTH) -> Sign:
+    """Return what is known of the sign of the elements of a variable."""
     if isinstance(variable, Constant):
-        return _is_real(variable) and bool(np.all(variable.data > 0))
-    inputs = _inputs(variable, depth)
-    if inputs is not None:
-        return all(is_positive(one, depth - 1) for one in inputs)
-    op = scalar_op(variable)
-    if op is None or depth == 0 or not _is_real(variable):
-        return False
+        return _sign_of_data(variable.data)
+    number = number_of(variable)
+    if number is not None:
+        return _sign_of_data(np.asarray(number))
+    if depth <= 0 or variable.owner is None or variable.type.numpy_dtype.kind != "f":
+        # Integers overflow, and then have the other sign.
+        return Sign.UNKNOWN
     inputs = variable.owner.inputs
-    if isinstance(op, Exp | Softplus | Sigmoid | Cosh):
-        return True
-    if isinstance(op, Add):
-        at_least = all(is_nonnegative(one, depth - 1) for one in inputs)
-        return at_least and any(is_positive(one, depth - 1) for one in inputs)
-    if isinstance(op, Mul | TrueDiv | Sqr | Sqrt | Abs | Reciprocal | Minimum):
-        return all(is_positive(one, depth - 1) for one in inputs)
-    if isinstance(op, Pow):
-        return is_positive(inputs[0], depth - 1)
-    return isinstance(op, Maximum) and any(is_positive(one, depth - 1) for one in inputs)
+    op = variable.owner.op
+    if isinstance(op, _VIEWS) or reshapes(op):
+        return sign_of(inputs[0], depth - 1)
+    if isinstance(op, AllocDiag):
+        return min(sign_of(inputs[0], depth - 1), Sign.NONNEGATIVE)
+    if isinstance(op, MakeVector):
+        return _least(inputs, depth)
+    if isinstance(op, Join):
+        return _least(inputs[1:], depth)
+    if isinstance(op, Sum):
+        axes = range(inputs[0].type.ndim) if op.axis is None else op.axis
+        shape = [inputs[0].type.shape[axis] for axis in axes]
+        summand = sign_of(inputs[0], depth - 1)
+        # The sum of no numbers is 0.
+        return summand if all(shape) else min(summand, Sign.NONNEGATIVE)
+    return _sign_of_elements(variable, depth)
 
 
-def is_nonnegative(variable: Any, depth: int = _DEPTH) -> bool:
-    """Whether no element is below 0."""
+def sign_of_power(base: Any, exponent: float, depth: int = _DEPTH) -> Sign:
+    """Return what is known of the sign of a power with a constant exponent."""
+    known = sign_of(base, depth)
+    if exponent % 2 == 0 and is_usually_not_zero(base, depth):
+        known = max(known, Sign.USUALLY_POSITIVE)
+    elif exponent % 2 == 0 and exponent > 0:
+        known = max(known, Sign.NONNEGATIVE)
+    return _where_finite(known) if exponent < 0 else known
+
+
+def is_usually_not_zero(variable: Any, depth: int = _DEPTH) -> bool:
+    """Whether real numbers are 0 only where a number is that the graph is given."""
     if isinstance(variable, Constant):
-        return _is_real(variable) and bool(np.all(variable.data >= 0))
-    if is_positive(variable, depth):
-        return True
-    inputs = _inputs(variable, depth)
-    if inputs is not None:
-        return all(is_nonnegative(one, depth - 1) for one in inputs)
-    if depth and variable.owner is not None and isinstance(variable.owner.op, AllocDiag | Sum):
-        return is_nonnegative(variable.owner.inputs[0], depth - 1)
-    op = scalar_op(variable)
-    if op is None or depth == 0 or not _is_real(variable):
+        return bool(np.all(variable.data != 0))
+    if variable.type.numpy_dtype.kind != "f" or depth <= 0:
         return False
-    inputs = variable.owner.inputs
-    if isinstance(op, Sqr | Abs | Sqrt):
+    if variable.owner is None or sign_of(variable, depth) >= Sign.USUALLY_POSITIVE:
         return True
-    if isinstance(op, Mul):
-        return _is_product_nonnegative(list(inputs), depth)
-    if isinstance(op, Add | TrueDiv | Minimum):
-        return all(is_nonnegative(one, depth - 1) for one in inputs)
-    if isinstance(op, Pow):
-        base, power = inputs
-        while power.owner is not None and isinstance(power.owner.op, DimShuffle):
-            [power] = power.owner.inputs
-        is_even = isinstance(power, Constant) and bool(np.all(power.data % 2 == 0))
-        return is_even or is_nonnegative(base, depth - 1)
-    return isinstance(op, Maximum) and any(is_nonnegative(one, depth - 1) for one in inputs)
+    op, inputs = variable.owner.op, variable.owner.inputs
+    if isinstance(op, DimShuffle | SpecifyShape) or isinstance(scalar_op(variable), Neg):
+        return is_usually_not_zero(inputs[0], depth - 1)
+    if isinstance(scalar_op(variable), Mul | TrueDiv):
+        return all(is_usually_not_zero(one, depth - 1) for one in inputs)
+    return False
 
 
-def _is_product_nonnegative(factors: list[Any], depth: int) -> bool:
-    """Whether the factors are, or come in pairs."""
-    while factors:
-        factor = factors.pop()
-        at = next((i for i, other in enumerate(factors) if same(factor, other)), None)
-        if at is not None:
-            del factors[at]
-        elif not is_nonnegative(factor, depth - 1):
-            return False
-    return True
-
-
-def _inputs(variable: Any, depth: int) -> list[Any] | None:
-    """Return the inputs whose elements are those of a variable; None if it computes others."""
-    node = variable.owner
-    if node is None or depth == 0 or not _is_real(variable):
+def number_of(variable: Any) -> float | None:
+    """Return a real number that is a constant with all axes of length 1; None for all else."""
+    while variable.owner is not None and (
+        isinstance(variable.owner.op, DimShuffle) or isinstance(scalar_op(variable), Cast)
+    ):
+        [variable] = variable.owner.inputs
+    if not isinstance(variable, Constant) or np.asarray(variable.data).dtype.kind not in "fiu":
         return None
-    if isinstance(node.op, _VIEWS):
-        return list(node.inputs[:1])
-    if isinstance(node.op, MakeVector):
-        return list(node.inputs)
-    if isinstance(node.op, Join):
-        return [one for one in node.inputs if one.type.ndim == variable.type.ndim]
-    op = scalar_op(variable)
-    if isinstance(op, Cast):
-        return list(node.inputs) if _is_real(node.inputs[0]) else None
-    if isinstance(op, Switch | Second):
-        return list(node.inputs[1:])
-    return None
+    return float(variable.data.item()) if variable.data.size == 1 else None
 
 
-def _is_real(variable: Any) -> bool:
-    return variable.type.numpy_dtype.kind in "fiu"
+def _sign_of_data(data: Any) -> Sign:
+    if np.asarray(data).dtype.kind not in "fiub" or not np.all(np.isfinite(data)):
+        return Sign.UNKNOWN
+    if np.all(data > 0):
+        return Sign.POSITIVE
+    return Sign.NONNEGATIVE if np.all(data >= 0) else Sign.UNKNOWN
+
+
+def _where_finite(known: Sign) -> Sign:
+    """Return the sign of the reciprocal: 0 has none."""
+    return known if known >= Sign.USUALLY_POSITIVE else Sign.UNKNOWN
+
+
+def _least(variables: list[Any], depth: int) -> Sign:
+    return min(sign_of(one, depth - 1) for one in variables)
+
+
+def _sign_of_elements(variable: Any, depth: int) -> Sign:
+    op, inputs = scalar_op(variable), variable.owner.inputs
+    match op:
+        case Exp() | Softplus() | Sigmoid() | Cosh():
+            return Sign.POSITIVE
+        case Sqr() | Abs():
+            return sign_of_power(inputs[0], 2, depth - 1)
+        case Pow():
+            return _sign_of_pow(inputs, depth)
+        case Mul():
+            return _sign_of_product(inputs, depth)
+        case Sqrt() | Log1p() | Cast():
+            return sign_of(inputs[0], depth - 1)
+        case Reciprocal():
+            return _where_finite(sign_of(inputs[0], depth - 1))
+        case TrueDiv():
+            over = _where_finite(sign_of(inputs[1], depth - 1))
+            return min(sign_of(inputs[0], depth - 1), over)
+        case Add():
+            signs = [sign_of(one, depth - 1) for one in inputs]
+            return max(signs) if min(signs) > Sign.UNKNOWN else Sign.UNKNOWN
+        case ScalarMaximum():
+            return max(sign_of(one, depth - 1) for one in inputs)
+        case ScalarMinimum():
+            return _least(inputs, depth)
+        case Second():
+            return sign_of(inputs[1], depth - 1)
+        case Switch():
+            return _least(inputs[1:], depth)
+        case Clip():
+            value, low, high = (sign_of(one, depth - 1) for one in inputs)
+            return min(max(value, low), high)
+    return Sign.UNKNOWN
+
+
+def _sign_of_pow(inputs: list[Any], depth: int) -> Sign:
+    base, exponent = inputs
+    if sign_of(base, depth - 1) is Sign.POSITIVE:
+        return Sign.POSITIVE
+    power = number_of(exponent)
+    if power is not None:
+        # What is to the power of 0 is 1, and 0 ** 0 as well.
+        return sign_of_power(base, power, depth - 1) if power else Sign.POSITIVE
+    return Sign.UNKNOWN
+
+
+def _sign_of_product(factors: list[Any], depth: int) -> Sign:
+    """Return the sign of a product, in which equal factors make squares."""
+    found = Sign.POSITIVE
+    left = list(factors)
+    while left:
+        factor = left.pop()
+        if any(other is factor for other in left):
+            left = _without_one(left, factor)
+            found = min(found, sign_of_power(factor, 2, depth - 1))
+        else:
+            found = min(found, sign_of(factor, depth - 1))
+    return found
+
+
+def _without_one(variables: list[Any], gone: Any) -> list[Any]:
+    at = next(i for i, one in enumerate(variables) if one is gone)
+    return variables[:at] + variables[at + 1 :]

@@ -115,6 +115,60 @@ JOINS: Final[tuple[Fact, ...]] = (
     Does("pytensor.tensor.elemwise:Elemwise._c_all", ("e36c4351",)),
 )
 
+_SOLVERS: Final = "pytensor.tensor.linalg.solvers"
+_DECOMPOSITIONS: Final = "pytensor.tensor.linalg.decomposition"
+
+LINALG: Final[tuple[Fact, ...]] = (
+    # By which the rules know what an op does.
+    Keeps("pytensor.tensor.blockwise:Blockwise", "core_op"),
+    Keeps(f"{_SOLVERS}.core:SolveBase", "b_ndim"),
+    Keeps(f"{_SOLVERS}.core:SolveBase", "lower"),
+    Keeps(f"{_SOLVERS}.general:Solve", "assume_a"),
+    Keeps(f"{_SOLVERS}.triangular:SolveTriangular", "unit_diagonal"),
+    Keeps(f"{_DECOMPOSITIONS}.cholesky:Cholesky", "lower"),
+    Keeps("pytensor.tensor.basic:ExtractDiag", "offset"),
+    Keeps("pytensor.tensor.basic:ExtractDiag", "axis1"),
+    Keeps("pytensor.tensor.basic:ExtractDiag", "axis2"),
+    Keeps("pytensor.tensor.basic:AllocDiag", "offset"),
+    Keeps("pytensor.tensor.subtensor:IncSubtensor", "idx_list"),
+    Keeps("pytensor.tensor.subtensor:IncSubtensor", "set_instead_of_inc"),
+    Keeps("pytensor.tensor.subtensor:AdvancedIncSubtensor", "idx_list"),
+    Keeps("pytensor.tensor.subtensor:AdvancedIncSubtensor", "set_instead_of_inc"),
+    # What the rules call.
+    Takes(
+        f"{_DECOMPOSITIONS}.cholesky:cholesky",
+        ("x, lower, *, check_finite, overwrite_a, on_error",),
+    ),
+    Takes(f"{_DECOMPOSITIONS}.lu:lu_factor", ("a, *, check_finite, overwrite_a",)),
+    Takes(
+        f"{_SOLVERS}.general:lu_solve",
+        ("LU_and_pivots, b, trans, b_ndim, check_finite, overwrite_b",),
+    ),
+    Takes(
+        f"{_SOLVERS}.psd:cho_solve",
+        ("c_and_lower, b, *, b_ndim", "c_and_lower, b, *, check_finite, b_ndim"),
+    ),
+    Takes(
+        f"{_SOLVERS}.triangular:solve_triangular",
+        ("a, b, *, trans, lower, unit_diagonal, check_finite, b_ndim",),
+    ),
+    # The pivots count from 0, and all factors are NaN where the factorization has failed.
+    Does(f"{_DECOMPOSITIONS}.lu:LUFactor.perform", ("0659c5cd", "12181cfb")),
+)
+
+_LAPACK: Final = "pytensor.link.numba.dispatch.linalg._LAPACK"
+
+# `_pytensor.numba_lapack` calls these. Asking them loads Numba.
+NUMBA_LAPACK: Final[tuple[Fact, ...]] = (
+    Takes(f"{_LAPACK}:get_lapack_ptr", ("dtype, name",)),
+    Takes(f"{_LAPACK}:val_to_int_ptr._defn", ("typingctx, data",)),
+    Takes(f"{_LAPACK}:int_ptr_to_val._defn", ("typingctx, data",)),
+    Takes(
+        "pytensor.link.numba.cache:_call_cached_ptr._defn",
+        ("typingctx, get_ptr_func, func_type_ref, unique_func_name_lit",),
+    ),
+)
+
 USELESS_OUTPUTS: Final[tuple[Fact, ...]] = (
     Does("pytensor.tensor.rewriting.elemwise:local_useless_composite_outputs.fn", ("350c6894",)),
     Takes(

@@ -1,7 +1,8 @@
 """LAPACK's functions in Numba, called as PyTensor calls them: by their addresses in SciPy.
 
 The address is asked for when a function first runs, not when it is compiled, so that Numba can
-store what it compiles. Imported only once Numba's dispatch is.
+store what it compiles. Imported only once Numba's dispatch is. That fails where functions of
+PyTensor are not as they are known, which would else be seen when Numba compiles calls of them.
 """
 
 from __future__ import annotations
@@ -15,6 +16,12 @@ from numba.np.linalg import ensure_lapack, get_blas_kind
 from pytensor.link.numba import cache
 from pytensor.link.numba.dispatch.basic import numba_njit
 from pytensor.link.numba.dispatch.linalg import _LAPACK
+
+from pytensor_fuse._pytensor.facts import NUMBA_LAPACK
+from pytensor_fuse._pytensor.ground import mismatches
+
+if wrong := mismatches(NUMBA_LAPACK):
+    raise ImportError(", ".join(wrong))
 
 # To the intrinsics Numba hands its typing context, which those who call them do not. Code that it
 # has stored finds `_address_of` here by this name.

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pytensor.graph.basic import Apply, Variable
+    from pytensor.graph.fg import FunctionGraph
 
 _GIVES_GRAPH = "fgraph" in inspect.signature(Shape_i.infer_shape).parameters
 
@@ -57,6 +58,12 @@ def takes_along_first(op: object) -> bool:
     if type(op).__name__ == "AdvancedSubtensor1":
         return True
     return isinstance(op, AdvancedSubtensor) and getattr(op, "idx_list", None) == (0,)
+
+
+def computes_on_demand(fgraph: FunctionGraph) -> bool:
+    """Whether some nodes of a graph may not be reached: its conditions take one branch."""
+    # Its module is another in 3.3 than in 3.0.
+    return any(type(node.op).__name__ in ("IfElse", "LazyIfElse") for node in fgraph.apply_nodes)
 
 
 def assigns(op: object) -> bool:

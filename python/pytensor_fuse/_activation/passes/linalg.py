@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakKeyDictionary
 
 from pytensor.compile.builders import OpFromGraph
 from pytensor.graph.rewriting.basic import (
@@ -11,7 +12,7 @@ from pytensor.graph.rewriting.basic import (
     in2out,
     node_rewriter,
 )
-from pytensor.tensor.basic import ExtractDiag
+from pytensor.tensor.basic import AllocDiag, ExtractDiag, Eye
 from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.math import Dot, Sum
 
@@ -23,9 +24,60 @@ if TYPE_CHECKING:
     from pytensor.graph.fg import FunctionGraph
 
 # The ops that rules ask about.
-_TRACKED: Final = (Blockwise, Dot, ExtractDiag, OpFromGraph, Sum)
+_TRACKED: Final = (AllocDiag, Blockwise, Dot, ExtractDiag, Eye, OpFromGraph, Sum)
 
 _SOLVES: Final = frozenset({"SolveTriangular", "CholeskySolve", "Solve"})
+_WORK: Final = frozenset({"Solve", "MatrixInverse", "Det"})
+_DIAGONALS: Final = frozenset({"ExtractDiag", "OpFromGraph"})
+_KRONECKER: Final = frozenset({"KroneckerProduct"})
+
+
+class KnownOps:
+    """For which graphs those who compile them know the ops of this package, and who that is.
+
+    PyTensor 3.0 does not say who compiles a graph, but its linkers exclude passes by their tags.
+    Those of JAX, PyTorch and MLX exclude all the tags below, and no other does; Numba's excludes
+    some and asks for one of its own. So a graph counts if a pass with one of these tags has run.
+    """
+
+    TAGS: Final = {
+        "in_place": ("fast_run", "inplace"),
+        "in_c": ("fast_run", "cxx_only"),
+        "with_blas": ("fast_run", "BlasOpt"),
+        "in_numba": ("numba",),
+    }
+
+    def __init__(self) -> None:
+        self._noted: WeakKeyDictionary[FunctionGraph, str] = WeakKeyDictionary()
+
+    def note(self, fgraph: FunctionGraph, by: str | None) -> None:
+        """Note the tag by which the ops are known to be known; None if they are not."""
+        if by is None:
+            self._noted.pop(fgraph, None)
+        else:
+            self._noted[fgraph] = by
+
+    def may_be_made(self, fgraph: FunctionGraph) -> bool:
+        """Whether the ops may come to a graph: Numba's implementations of them must be there."""
+        by = self._noted.get(fgraph)
+        if by == "in_numba":
+            return load("linalg", "pytensor_fuse._linalg.ops.numba") is not None
+        return by is not None
+
+
+known_ops: Final = KnownOps()
+
+
+class OpsKnown(GraphRewriter):
+    """Notes by which tag those who compile a graph are known to know the ops of this package."""
+
+    def __init__(self, by: str | None) -> None:
+        self.name = "linalg_ops" if by is None else f"linalg_ops_{by}"
+        self.by = by
+
+    def apply(self, fgraph: FunctionGraph) -> None:
+        """Note it."""
+        known_ops.note(fgraph, self.by)
 
 
 class RuleKept(GraphRewriter):
@@ -37,13 +89,18 @@ class RuleKept(GraphRewriter):
         Where the rule, a node rewriter, is, and what it is called.
     works_on
         The classes of the ops, one of which a graph must have for the rule to find anything.
+    makes_ops
+        Whether it makes ops of this package, and so runs only where these are known.
     """
 
-    def __init__(self, module: str, rule: str, works_on: frozenset[str]) -> None:
+    def __init__(
+        self, module: str, rule: str, works_on: frozenset[str], *, makes_ops: bool = False
+    ) -> None:
         self.name = f"linalg_{rule}"
         self.module = f"pytensor_fuse._linalg.{module}"
         self.rule = rule
         self.works_on = works_on
+        self.makes_ops = makes_ops
         self._pass: GraphRewriter | None = None
 
     def apply(self, fgraph: FunctionGraph) -> Any:
@@ -58,13 +115,19 @@ class LinalgRule(RuleKept):
 
     def apply(self, fgraph: FunctionGraph) -> Any:
         """Load the rule and apply it, if the graph has any work for it."""
-        if not any(_class_name(node.op) in self.works_on for node in fgraph.apply_nodes):
+        notes = load("linalg", "pytensor_fuse._linalg.notes")
+        if notes is None:
+            return None
+        has_work = not self.works_on.isdisjoint(_class_names(fgraph))
+        may_run = not (has_work and self.makes_ops) or known_ops.may_be_made(fgraph)
+        notes.note_pass(fgraph, self.name, may_run=may_run)
+        if not (has_work and may_run):
             return None
         if self._pass is None:
             module = load("linalg", self.module)
             if module is None:
                 return None
-            rule: Any = node_rewriter(_TRACKED)(getattr(module, self.rule))
+            rule: Any = node_rewriter(_TRACKED)(notes.noting(self.name, getattr(module, self.rule)))
             self._pass = in2out(rule, name=self.name)
         before = list(fgraph.apply_nodes)
         result = self._pass.apply(fgraph)
@@ -73,19 +136,23 @@ class LinalgRule(RuleKept):
         return result
 
 
-def _class_name(op: Any) -> str:
-    return type(op.core_op if isinstance(op, Blockwise) else op).__name__
+def _class_names(fgraph: FunctionGraph) -> set[str]:
+    """Return the names of the classes of a graph's ops, of those on single matrices for stacks."""
+    classes = {type(node.op) for node in fgraph.apply_nodes}
+    if Blockwise in classes:
+        classes.update(
+            type(node.op.core_op) for node in fgraph.apply_nodes if type(node.op) is Blockwise
+        )
+    return {class_.__name__ for class_ in classes}
 
 
-_DIAGONALS: Final = frozenset({"ExtractDiag", "OpFromGraph"})
-
-_KRONECKER: Final = frozenset({"KroneckerProduct"})
-
-# Before `stabilize`, which makes solves of products with an inverse, and factorizations of solves.
-# What is needed of an inverse is known while it is still one.
-_RULES_OF_STRUCTURE: Final = (
+_RULES: Final = (
+    # Before PyTensor rearranges what a matrix is made of, and has a transpose made of transposes.
+    (0.85, RuleKept("definite_work", "work_on_definite_matrix", _WORK)),
     # PyTensor has its own in `canonicalize`, which overflows.
     (0.950, RuleKept("kronecker", "kronecker_determinant", _KRONECKER)),
+    # Before `stabilize`, which makes solves of products with an inverse, and factorizations of
+    # solves. What is needed of an inverse is known while it is still one.
     (1.410, RuleKept("structured_sums", "product_with_structured_sum", frozenset({"Dot"}))),
     (1.411, RuleKept("structured_sums", "diagonal_of_structured_sum", _DIAGONALS)),
     (1.412, RuleKept("structured_sums", "sum_of_structured_product", frozenset({"Sum"}))),
@@ -96,39 +163,50 @@ _RULES_OF_STRUCTURE: Final = (
     (1.417, RuleKept("kronecker", "kronecker_times_vector", _KRONECKER)),
     (1.418, RuleKept("kronecker", "shifted_kronecker_solve", _KRONECKER)),
     (1.419, RuleKept("kronecker", "shifted_kronecker_determinant", _KRONECKER)),
-)
-
-# After `stabilize` has made solves of inverses, before matrix products are ordered and become BLAS
-# calls. What was a product with an inverse is a solve by then, and half of a triangle still is one.
-_RULES: Final = (
+    # After `stabilize` has made solves of inverses, before matrix products are ordered and become
+    # BLAS calls. What was a product with an inverse is a solve by then, and half of a triangle
+    # still is one.
     (1.550, RuleKept("low_rank", "solve_of_outer_product", _SOLVES)),
     (1.551, RuleKept("low_rank", "solve_of_thin_product", _SOLVES)),
     (1.552, RuleKept("cholesky_gradient", "cholesky_gradient", frozenset({"Cholesky"}))),
     (1.553, RuleKept("low_rank", "product_with_outer_product", frozenset({"Dot"}))),
     (1.554, RuleKept("low_rank", "diagonal_of_product", frozenset({"ExtractDiag"}))),
+    (
+        1.555,
+        RuleKept("inverses", "inverse_from_cholesky", frozenset({"CholeskySolve"}), makes_ops=True),
+    ),
+    (
+        1.556,
+        RuleKept(
+            "inverses", "inverse_of_factorized_matrix", frozenset({"MatrixInverse"}), makes_ops=True
+        ),
+    ),
+    (1.557, RuleKept("sums", "sum_of_triangle", frozenset({"Cholesky"}))),
+    (1.558, RuleKept("sums", "sum_of_diagonal_matrix", frozenset({"Eye", "AllocDiag"}))),
+    # After `specialize`, which makes the solves of pairs, and to which an identity says something.
+    (2.91, RuleKept("shared_solves", "solve_from_forward_solve", frozenset({"CholeskySolve"}))),
+    (2.92, RuleKept("diagonal_terms", "diagonal_added_in_place", frozenset({"Eye", "AllocDiag"}))),
 )
 
-# These make ops of this package. The targets that do not know them are those that do not work in
-# place either, and say so by a tag.
-_RULES_WITH_OPS: Final = (
-    (1.555, RuleKept("inverses", "inverse_from_cholesky", frozenset({"CholeskySolve"}))),
-    (1.556, RuleKept("inverses", "inverse_of_factorized_matrix", frozenset({"MatrixInverse"}))),
+# Before the rules: first that the ops are not known, as a graph may be rewritten again. Numba last.
+_OPS_UNKNOWN: Final = (1.540, OpsKnown(None))
+_OPS_KNOWN: Final = tuple(
+    (1.541 + i / 1000, OpsKnown(by), tags) for i, (by, tags) in enumerate(KnownOps.TAGS.items())
 )
-
-_ALL_RULES: Final = (*_RULES_OF_STRUCTURE, *_RULES, *_RULES_WITH_OPS)
 
 
 def listed_rules() -> ListedRewriters:
-    """Return the patch that registers the rules."""
-    tags = ("RuleKept", "fast_run", "linalg")
+    """Return the patch that registers the rules, and what tells them of the target of a graph."""
+    position, unknown = _OPS_UNKNOWN
     return ListedRewriters(
         [
-            *(Entry(rule, position, tags) for position, rule in (*_RULES_OF_STRUCTURE, *_RULES)),
-            *(Entry(rule, position, (*tags, "inplace")) for position, rule in _RULES_WITH_OPS),
+            Entry(unknown, position, (OpsKnown.__name__, "fast_run", "linalg")),
+            *(Entry(one, at, (OpsKnown.__name__, *tags, "linalg")) for at, one, tags in _OPS_KNOWN),
+            *(Entry(rule, at, (RuleKept.__name__, "fast_run", "linalg")) for at, rule in _RULES),
         ]
     )
 
 
 def switched_rules() -> SwitchedClass:
     """Return the patch by which those follow who got the rules from a query."""
-    return SwitchedClass(lambda: [rule for _, rule in _ALL_RULES], {RuleKept: LinalgRule})
+    return SwitchedClass(lambda: [rule for _, rule in _RULES], {RuleKept: LinalgRule})

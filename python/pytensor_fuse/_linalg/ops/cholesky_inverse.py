@@ -13,7 +13,12 @@ from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.linalg.solvers.triangular import solve_triangular
 from pytensor.tensor.type import tensor
 
-from pytensor_fuse._linalg.ops.lapack import check_real_matrix, check_square, lapack_functions
+from pytensor_fuse._linalg.ops.lapack import (
+    check_given_matrix,
+    check_real_matrix,
+    check_square,
+    lapack_functions,
+)
 from pytensor_fuse._linalg.ops.triangles import clear_other_triangle, mirror_triangle
 from pytensor_fuse._pytensor.ops import shape_inference
 
@@ -28,7 +33,9 @@ class CholeskyInverse(Op):
 
     The other triangle of the factor is not read. A zero on its diagonal makes the result NaN, and
     so do NaN, which is what PyTensor's Cholesky gives of a matrix that is not positive definite. A
-    negative diagonal is as good as a positive one.
+    negative diagonal is as good as a positive one. If the matrix itself is the last input, it is
+    inverted instead where its factor is not finite, as `MatrixInverse` does it: that raises an
+    exception if the matrix is singular, and in Numba also if it is not finite.
 
     Parameters
     ----------
@@ -40,29 +47,42 @@ class CholeskyInverse(Op):
         symmetric anyway.
     overwrite_a
         Whether the result takes over the memory of the factor.
+    checked
+        Whether the matrix itself is the last input.
     """
 
-    __props__ = ("lower", "full", "overwrite_a")
-    gufunc_signature = "(m,m)->(m,m)"
+    __props__ = ("lower", "full", "overwrite_a", "checked")
 
-    def __init__(self, *, lower: bool = True, full: bool = True, overwrite_a: bool = False) -> None:
+    def __init__(
+        self,
+        *,
+        lower: bool = True,
+        full: bool = True,
+        overwrite_a: bool = False,
+        checked: bool = False,
+    ) -> None:
         self.lower = lower
         self.full = full
         self.overwrite_a = overwrite_a
+        self.checked = checked
+        self.gufunc_signature = f"(m,m){',(m,m)' if checked else ''}->(m,m)"
         if overwrite_a:
             self.destroy_map = {0: [0]}
 
     def make_node(self, *inputs: Variable[Any, Any]) -> Apply[Any]:
-        """Return the node that inverts the matrix with a factor, the only input.
+        """Return the node that inverts the matrix with a factor, the first input.
 
         Raises
         ------
         TypeError
-            If the factor is no matrix of float32 or float64.
+            If the factor is no matrix of float32 or float64. If the matrix is given and not of the
+            type of the factor.
         """
-        [factor] = map(as_tensor_variable, inputs)
+        factor, *matrix = map(as_tensor_variable, inputs)
         check_real_matrix(factor, "the factor")
-        return Apply(self, [factor], [tensor(shape=factor.type.shape, dtype=factor.type.dtype)])
+        check_given_matrix(matrix, factor, self.checked)
+        inverse = tensor(shape=factor.type.shape, dtype=factor.type.dtype)
+        return Apply(self, [factor, *matrix], [inverse])
 
     @shape_inference
     def infer_shape(self, node: Apply[Any], shapes: list[Any]) -> list[Any]:
@@ -73,7 +93,13 @@ class CholeskyInverse(Op):
         """Return the op that writes over the factor, if it may."""
         if 0 not in allowed_inplace_inputs:
             return self
-        return CholeskyInverse(lower=self.lower, full=self.full, overwrite_a=True)
+        return CholeskyInverse(
+            lower=self.lower, full=self.full, overwrite_a=True, checked=self.checked
+        )
+
+    def connection_pattern(self, node: Apply[Any]) -> list[list[bool]]:
+        """Say that the result has a gradient with respect to the factor, not the matrix."""
+        return [[True], [False]] if self.checked else [[True]]
 
     def perform(
         self, node: Apply[Any], inputs: Sequence[Any], output_storage: Sequence[list[Any]]
@@ -83,12 +109,18 @@ class CholeskyInverse(Op):
         Raises
         ------
         numpy.linalg.LinAlgError
-            If the factor is not square.
+            If the factor is not square, or the matrix is given and singular.
         """
-        [factor] = inputs
+        factor, *matrix = inputs
         check_square(factor)
         if factor.size == 0:
             output_storage[0][0] = np.empty_like(factor)
+            return
+        if matrix and not np.isfinite(factor.diagonal()).all():
+            inverse = np.linalg.inv(matrix[0])
+            if not self.full:
+                clear_other_triangle(inverse, self.lower)
+            output_storage[0][0] = inverse
             return
         # LAPACK knows columns. What is kept by rows is the transposed factor by columns, which
         # belongs to the same matrix.
@@ -118,9 +150,10 @@ class CholeskyInverse(Op):
         factor, ``U = L'``, it is what solves ``U' Y = (G + G') Z`` itself. Of a result that is one
         triangle, the cotangent of the other counts for nothing.
         """
-        [factor], [inverse], [cotangent] = inputs, outputs, cotangents
+        [factor, *others], [inverse], [cotangent] = inputs, outputs, cotangents
+        disconnected = [disconnected_type() for _ in others]
         if isinstance(cotangent.type, DisconnectedType):
-            return [disconnected_type()]
+            return [disconnected_type(), *disconnected]
         half: Any = tril if self.lower else triu
         z: Any = inverse
         g: Any = cotangent
@@ -135,21 +168,26 @@ class CholeskyInverse(Op):
             trans="N" if self.lower else "T",
             b_ndim=2,
         )
-        return [-half(y.T if self.lower else y)]
+        return [-half(y.T if self.lower else y), *disconnected]
 
 
-def cholesky_inverse(factor: Any, *, lower: bool = True, full: bool = True) -> Variable[Any, Any]:
+def cholesky_inverse(
+    factor: Any, matrix: Any = None, *, lower: bool = True, full: bool = True
+) -> Variable[Any, Any]:
     """Return the inverse of a matrix, or of each of a batch, from its Cholesky factor.
 
     Parameters
     ----------
     factor
         The triangular factor, or a batch of them.
+    matrix
+        The matrix, if the inverse is to fail as PyTensor's own does.
     lower
         Whether it is the lower one.
     full
         Whether the inverse is wanted whole, or that triangle of it which the factor fills.
     """
-    invert: Any = Blockwise(CholeskyInverse(lower=lower, full=full))
-    inverse: Variable[Any, Any] = invert(factor)
+    given = () if matrix is None else (matrix,)
+    invert: Any = Blockwise(CholeskyInverse(lower=lower, full=full, checked=matrix is not None))
+    inverse: Variable[Any, Any] = invert(factor, *given)
     return inverse

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pytensor.graph.basic import Variable
 
 # Of the dtypes that LAPACK knows, those whose gradients are those of real numbers.
@@ -50,3 +52,22 @@ def check_real_matrix(variable: Variable[Any, Any], what: str) -> None:
     kind: Any = variable.type
     if getattr(kind, "ndim", None) != 2 or kind.dtype not in REAL_DTYPES:
         raise TypeError(f"{what} must be a matrix of float32 or float64, not {kind}")
+
+
+def check_given_matrix(
+    given: Sequence[Variable[Any, Any]], factor: Variable[Any, Any], is_wanted: bool
+) -> None:
+    """Raise unless the matrix that a factor is of is given, if it is wanted, and only then.
+
+    Raises
+    ------
+    TypeError
+        Also if it is not of the rank and the dtype of the factor.
+    """
+    if len(given) != is_wanted:
+        raise TypeError(f"the matrix itself is {'' if is_wanted else 'not '}an input")
+    kind: Any = factor.type
+    for matrix in given:
+        its: Any = matrix.type
+        if (getattr(its, "ndim", None), getattr(its, "dtype", None)) != (2, kind.dtype):
+            raise TypeError(f"the matrix must be one of {kind.dtype} as its factor is, not {its}")

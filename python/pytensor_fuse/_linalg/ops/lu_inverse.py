@@ -13,7 +13,12 @@ from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.linalg.solvers.triangular import solve_triangular
 from pytensor.tensor.type import tensor
 
-from pytensor_fuse._linalg.ops.lapack import check_real_matrix, check_square, lapack_functions
+from pytensor_fuse._linalg.ops.lapack import (
+    check_given_matrix,
+    check_real_matrix,
+    check_square,
+    lapack_functions,
+)
 from pytensor_fuse._pytensor.ops import shape_inference
 
 if TYPE_CHECKING:
@@ -28,20 +33,24 @@ class LUInverse(Op):
     """The inverse of a matrix from what PyTensor's `LUFactor` gives: packed factors, and pivots.
 
     A zero on the diagonal of the upper factor makes the result NaN, and so do NaN, which is what
-    LUFactor gives of a singular matrix: where `MatrixInverse` raises an exception, the two together
-    do not.
+    LUFactor gives of a singular matrix. If the matrix itself is the last input, it is inverted
+    instead where its factors are not finite, as `MatrixInverse` does it: that raises an exception
+    if the matrix is singular, and in Numba also if it is not finite.
 
     Parameters
     ----------
     overwrite_a
         Whether the result takes over the memory of the packed factors.
+    checked
+        Whether the matrix itself is the last input.
     """
 
-    __props__ = ("overwrite_a",)
-    gufunc_signature = "(m,m),(m)->(m,m)"
+    __props__ = ("overwrite_a", "checked")
 
-    def __init__(self, *, overwrite_a: bool = False) -> None:
+    def __init__(self, *, overwrite_a: bool = False, checked: bool = False) -> None:
         self.overwrite_a = overwrite_a
+        self.checked = checked
+        self.gufunc_signature = f"(m,m),(m){',(m,m)' if checked else ''}->(m,m)"
         if overwrite_a:
             self.destroy_map = {0: [0]}
 
@@ -52,14 +61,16 @@ class LUInverse(Op):
         ------
         TypeError
             If the factors are no matrix of float32 or float64, or the pivots no vector of integers.
+            If the matrix is given and not of the type of the factors.
         """
-        packed, pivots = map(as_tensor_variable, inputs)
+        packed, pivots, *matrix = map(as_tensor_variable, inputs)
         check_real_matrix(packed, "the packed factors")
         kind: Any = pivots.type
         if kind.ndim != 1 or np.dtype(kind.dtype).kind not in "iu":
             raise TypeError(f"the pivots must be a vector of integers, not {kind}")
+        check_given_matrix(matrix, packed, self.checked)
         inverse = tensor(shape=packed.type.shape, dtype=packed.type.dtype)
-        return Apply(self, [packed, pivots], [inverse])
+        return Apply(self, [packed, pivots, *matrix], [inverse])
 
     @shape_inference
     def infer_shape(self, node: Apply[Any], shapes: list[Any]) -> list[Any]:
@@ -68,11 +79,13 @@ class LUInverse(Op):
 
     def inplace_on_inputs(self, allowed_inplace_inputs: list[int]) -> Op:
         """Return the op that writes over the packed factors, if it may."""
-        return LUInverse(overwrite_a=True) if 0 in allowed_inplace_inputs else self
+        if 0 not in allowed_inplace_inputs:
+            return self
+        return LUInverse(overwrite_a=True, checked=self.checked)
 
     def connection_pattern(self, node: Apply[Any]) -> list[list[bool]]:
         """Say that the result has a gradient with respect to the factors, not the pivots."""
-        return [[True], [False]]
+        return [[True], [False], [False]] if self.checked else [[True], [False]]
 
     def perform(
         self, node: Apply[Any], inputs: Sequence[Any], output_storage: Sequence[list[Any]]
@@ -82,11 +95,11 @@ class LUInverse(Op):
         Raises
         ------
         numpy.linalg.LinAlgError
-            If the factors are not square.
+            If the factors are not square, or the matrix is given and singular.
         ValueError
             If the pivots are not as many, or name rows that there are not.
         """
-        packed, pivots = inputs
+        packed, pivots, *matrix = inputs
         check_square(packed)
         n = len(packed)
         # LAPACK would write wherever they say.
@@ -94,6 +107,9 @@ class LUInverse(Op):
             raise ValueError(WRONG_PIVOTS)
         if n == 0:
             output_storage[0][0] = np.empty_like(packed)
+            return
+        if matrix and not np.isfinite(packed.diagonal()).all():
+            output_storage[0][0] = np.linalg.inv(matrix[0])
             return
         getri, getri_lwork = lapack_functions(packed.dtype, "getri", "getri_lwork")
         # Without as much memory as it asks for it works column by column.
@@ -117,25 +133,29 @@ class LUInverse(Op):
         ``U' L'``, both come from the solution ``W`` of ``U' W = G Z'``: they are those triangles
         of ``-W``, and of ``-V U'`` with ``L' V = W``.
         """
-        [packed, _], [inverse], [cotangent] = inputs, outputs, cotangents
+        [packed, *others], [inverse], [cotangent] = inputs, outputs, cotangents
+        disconnected = [disconnected_type() for _ in others]
         if isinstance(cotangent.type, DisconnectedType):
-            return [disconnected_type(), disconnected_type()]
+            return [disconnected_type(), *disconnected]
         lu: Any = packed
         z: Any = inverse
         g: Any = cotangent
         w = solve_triangular(lu, g @ z.T, lower=False, trans="T", b_ndim=2)
         v = solve_triangular(lu, w, lower=True, trans="T", unit_diagonal=True, b_ndim=2)
-        return [-(triu(w) + tril(v @ triu(lu).T, -1)), disconnected_type()]
+        return [-(triu(w) + tril(v @ triu(lu).T, -1)), *disconnected]
 
 
-def lu_inverse(packed: Any, pivots: Any) -> Variable[Any, Any]:
+def lu_inverse(packed: Any, pivots: Any, matrix: Any = None) -> Variable[Any, Any]:
     """Return the inverse of a matrix, or of each of a batch, from its LU factorization.
 
     Parameters
     ----------
     packed, pivots
         What `pytensor.tensor.linalg.lu_factor` returns.
+    matrix
+        The matrix, if the inverse is to fail as PyTensor's own does.
     """
-    invert: Any = Blockwise(LUInverse())
-    inverse: Variable[Any, Any] = invert(packed, pivots)
+    given = () if matrix is None else (matrix,)
+    invert: Any = Blockwise(LUInverse(checked=matrix is not None))
+    inverse: Variable[Any, Any] = invert(packed, pivots, *given)
     return inverse

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pytensor.graph.basic import Apply
 
 # Part of the cache keys: raise it when the code that is made changes.
-_VERSION = 1
+_VERSION = 2
 
 _BLOCK = 32
 
@@ -30,7 +30,16 @@ def _cholesky_inverse(op: CholeskyInverse, node: Apply[Any], **kwargs: Any) -> A
     def cholesky_inverse(factor: Any) -> Any:
         return _from_cholesky(factor, lower, full, overwrite)
 
-    return cholesky_inverse, _VERSION
+    @numba_njit
+    def checked_cholesky_inverse(factor: Any, matrix: Any) -> Any:
+        if not _has_finite_diagonal(factor):
+            inverse = np.linalg.inv(matrix)
+            if not full:
+                inverse = np.tril(inverse) if lower else np.triu(inverse)
+            return inverse
+        return _from_cholesky(factor, lower, full, overwrite)
+
+    return checked_cholesky_inverse if op.checked else cholesky_inverse, _VERSION
 
 
 @register_funcify_default_op_cache_key(LUInverse)  # type: ignore[untyped-decorator]
@@ -41,7 +50,14 @@ def _lu_inverse(op: LUInverse, node: Apply[Any], **kwargs: Any) -> Any:
     def lu_inverse(packed: Any, pivots: Any) -> Any:
         return _from_lu(packed, pivots, overwrite)
 
-    return lu_inverse, _VERSION
+    @numba_njit
+    def checked_lu_inverse(packed: Any, pivots: Any, matrix: Any) -> Any:
+        # Numba's inverse takes no matrix that is not finite.
+        if not _is_finite(packed):
+            return np.linalg.inv(matrix)
+        return _from_lu(packed, pivots, overwrite)
+
+    return checked_lu_inverse if op.checked else lu_inverse, _VERSION
 
 
 def _compiled_only(*arguments: Any) -> Any:
@@ -138,6 +154,24 @@ def _from_lu_of_dtype(packed: Any, pivots: Any, overwrite: Any) -> Any:
         return inverse
 
     return from_lu
+
+
+@numba_njit
+def _is_finite(a: Any) -> bool:
+    # Counted, not left at the first: a loop without branches takes several elements at once.
+    n_others = 0
+    for j in range(a.shape[1]):
+        for i in range(a.shape[0]):
+            n_others += not abs(a[i, j]) < np.inf
+    return n_others == 0
+
+
+@numba_njit
+def _has_finite_diagonal(a: Any) -> bool:
+    for i in range(min(a.shape)):  # noqa: SIM110 - Numba has no generators within `all`
+        if not abs(a[i, i]) < np.inf:
+            return False
+    return True
 
 
 @numba_njit

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pytensor.graph.basic import Apply, Variable
 
     from pytensor_fuse._audit.context.lengths import Lengths
+    from pytensor_fuse._audit.sections.matrices.reasons import LinalgReason
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,12 +142,15 @@ class Factorization:
     supposes
         A node among these that is right only if the matrix is what the factorization needs,
         positive definite or symmetric; None if any matrix will do.
+    reason
+        Why the rules of the feature `linalg` have not done it.
     """
 
     kind: str
     matrix: SharedMatrix
     work: tuple[MatrixWork, ...]
     supposes: MatrixWork | None
+    reason: LinalgReason
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain types that JSON can hold."""
@@ -155,14 +159,15 @@ class Factorization:
             "matrix": self.matrix.name,
             "work": _places(self.work),
             "supposes": None if self.supposes is None else self.supposes.place,
+            "reason": self.reason.name,
         }
 
     def __str__(self) -> str:
         text = f"one {self.kind} factorization of {self.matrix.name} for: {some_of(self.work)}"
-        if self.supposes is None:
-            return text
-        needed = "positive definite" if self.kind == "Cholesky" else "symmetric"
-        return f"{text}; if it is {needed}, as {self.supposes.place} takes it to be"
+        if self.supposes is not None:
+            needed = "positive definite" if self.kind == "Cholesky" else "symmetric"
+            text += f"; if it is {needed}, as {self.supposes.place} takes it to be"
+        return f"{text}. Not done: {self.reason.value}"
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,6 +22,7 @@ from pytensor_fuse._audit.sections.matrices.record import (
     InverseProduct,
     SharedMatrix,
 )
+from pytensor_fuse._audit.sections.matrices.why_not import why_not_shared
 from pytensor_fuse._reports.text import place
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def by_matrix(
         if one.matrix is not None:
             groups[one.matrix.values, _part(one.work.node, one.matrix)].append(one)
     shared = {key: group for key, group in groups.items() if len(group) > 1}
-    holders = _first_holders(values, {value for value, _ in shared})
+    holders = first_holders(values, {value for value, _ in shared})
     matrices: list[SharedMatrix] = []
     factorizations: list[Factorization] = []
     for (value, part), group in shared.items():
@@ -105,7 +106,9 @@ def _one_for(
             if factorization != "Cholesky" or m.kind.factorization == factorization
         ]
         supposes = next((one.work for one in able if one.kind.supposes), None)
-        yield Factorization(factorization, matrix, tuple(one.work for one in members), supposes)
+        reason = why_not_shared(members, factorization)
+        work = tuple(one.work for one in members)
+        yield Factorization(factorization, matrix, work, supposes, reason)
 
 
 def repeated(found: Sequence[Found]) -> tuple[tuple[MatrixWork, ...], ...]:
@@ -143,7 +146,7 @@ def inverse_products(found: Sequence[Found], values: Values) -> tuple[InversePro
     return tuple(products)
 
 
-def _first_holders(values: Values, wanted: set[Term]) -> dict[Term, tuple[str, Variable[Any, Any]]]:
+def first_holders(values: Values, wanted: set[Term]) -> dict[Term, tuple[str, Variable[Any, Any]]]:
     """Return for each term the variable that holds it first, with a name for it."""
     holders: dict[Term, tuple[str, Variable[Any, Any]]] = {}
     for graph in values.walk():

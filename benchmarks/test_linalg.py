@@ -1,0 +1,164 @@
+"""Gaussian processes with the feature `linalg`: against LAPACK by hand, and against stock."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from functools import cache
+from statistics import median
+from typing import Any
+
+import numpy as np
+import pytensor
+import pytensor.tensor as pt
+import pytest
+from pytensor.assumptions import assume
+from pytensor.compile.executor import Function
+from pytensor.tensor.linalg import cholesky, inv, slogdet, solve, solve_triangular
+
+import linalg_reference
+import measure
+import pytensor_fuse
+from conftest import Pair
+from rows import Row
+
+LINKERS = ["NUMBA", "CVM"]
+ROUNDS = 7
+X, Y = pt.dmatrix("X"), pt.dvector("y")
+SCALE, NOISE = pt.dscalar("scale"), pt.dscalar("noise")
+
+
+def covariance() -> Any:
+    """The covariance that the reference has."""
+    squares = (X**2).sum(axis=1)
+    distances = squares[:, None] + squares - 2 * X @ X.T
+    return pt.exp(-0.5 * distances / SCALE**2) + NOISE**2 * pt.eye(X.shape[0])
+
+
+def by_inverse(matrix: Any) -> Any:
+    return -0.5 * (Y @ inv(matrix) @ Y + slogdet(matrix)[1])
+
+
+def by_solve(matrix: Any) -> Any:
+    return -0.5 * (Y @ solve(matrix, Y) + slogdet(matrix)[1])
+
+
+def by_hand(matrix: Any) -> Any:
+    factor = cholesky(matrix)
+    white = solve_triangular(factor, Y, lower=True)
+    return -0.5 * white @ white - pt.log(pt.diagonal(factor)).sum()
+
+
+def assumed(density: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda matrix: density(assume(matrix, positive_definite=True))
+
+
+def multivariate_normal(parameter: str) -> Callable[[Any], Any]:
+    def density(matrix: Any) -> Any:
+        pymc = pytest.importorskip("pymc")
+        given = cholesky(matrix) if parameter == "chol" else matrix
+        normal = pymc.MvNormal.dist(mu=pt.zeros(X.shape[0]), **{parameter: given})
+        return pymc.logp(normal, Y) + 0.5 * X.shape[0] * np.log(2 * np.pi)
+
+    return density
+
+
+# How it is written; the reference; the most that it may take of its time, and the least of stock's.
+CASES: dict[str, tuple[Callable[[Any], Any], Callable[..., Any], float, float]] = {
+    "inv, positive definite": (
+        assumed(by_inverse),
+        linalg_reference.gaussian_process,
+        1.3,
+        2.5,
+    ),
+    "solve, positive definite": (
+        assumed(by_solve),
+        linalg_reference.gaussian_process,
+        1.3,
+        2.5,
+    ),
+    "inv": (by_inverse, linalg_reference.gaussian_process_by_lu, 1.3, 1.5),
+    "solve": (by_solve, linalg_reference.gaussian_process_by_lu, 1.3, 1.5),
+    "cholesky by hand": (by_hand, linalg_reference.gaussian_process, 1.4, 1.5),
+    "MvNormal(cov)": (multivariate_normal("cov"), linalg_reference.gaussian_process, 1.4, 1.5),
+    "MvNormal(chol)": (multivariate_normal("chol"), linalg_reference.gaussian_process, 1.4, 1.5),
+}
+
+
+def outputs_of(case: str) -> list[Any]:
+    cost = CASES[case][0](covariance())
+    return [cost, *pytensor.grad(cost, [SCALE, NOISE])]
+
+
+def compiled(outputs: list[Any], linker: str, *, ours: bool) -> Function:
+    """Compile with the feature alone, or by stock PyTensor."""
+    only = {name: ours and name == "linalg" for name in pytensor_fuse.status()}
+    with pytensor_fuse.enabled(False), pytensor_fuse.enabled(**only):
+        function = pytensor.function([X, Y, SCALE, NOISE], outputs, mode=linker)
+    function.trust_input = True
+    return function
+
+
+@cache
+def both(case: str, linker: str) -> tuple[Function, Function]:
+    outputs = outputs_of(case)
+    return compiled(outputs, linker, ours=False), compiled(outputs, linker, ours=True)
+
+
+def values(size: int) -> list[Any]:
+    rng = np.random.default_rng(0)
+    numbers = [rng.normal(size=(size, 3)), rng.normal(size=size), 0.8, 0.5]
+    return [np.asarray(value) for value in numbers]
+
+
+def seconds(call: Callable[..., Any], arguments: Sequence[Any]) -> float:
+    # The clock of the thread stands still while something else has the processor. LAPACK is to use
+    # one thread: more would not be seen by it.
+    start = time.thread_time()
+    call(*arguments)
+    return time.thread_time() - start
+
+
+@pytest.mark.parametrize("linker", LINKERS)
+@pytest.mark.parametrize("case", CASES)
+def test_run_time(pair: Pair, request: pytest.FixtureRequest, case: str, linker: str) -> None:
+    stock, ours = both(case, linker)
+    _, by_lapack, most, least = CASES[case]
+    sizes = [1000, 2000] if request.config.getoption("--large-matrices") else [1000]
+    for size in sizes:
+        arguments = values(size)
+        numbers = [np.asarray(one) for one in by_lapack(*arguments)]
+        assert measure.largest_difference(ours(*arguments), numbers) <= measure.ROUNDING
+        assert measure.largest_difference(stock(*arguments), numbers) <= measure.ROUNDING
+
+        def rounds(arguments: Sequence[Any] = arguments) -> list[list[float]]:
+            calls = (stock, ours, by_lapack)
+            return [[seconds(one, arguments) for one in calls] for _ in range(ROUNDS)]
+
+        [times] = pair.alone(rounds, rounds=1)
+        graph = f"{case}, N = {size}"
+        against = median(mine / theirs for _, mine, theirs in times)
+        pair.report(Row(f"ours / LAPACK by hand ({linker})", graph, against, "x", ceiling=most))
+        faster = median(theirs / mine for theirs, mine, _ in times)
+        pair.report(Row(f"linalg ({linker})", graph, faster, "x", floor=least))
+
+
+@pytest.mark.parametrize("case", ["inv, positive definite", "cholesky by hand"])
+def test_compile_time(pair: Pair, case: str) -> None:
+    """Rewriting, by the clock of the thread; what is rewritten is then there to be compiled."""
+    outputs = outputs_of(case)
+    mode = pytensor.compile.mode.Mode("py", "fast_run")
+
+    def rewriting(ours: bool) -> float:
+        only = {name: ours and name == "linalg" for name in pytensor_fuse.status()}
+        with pytensor_fuse.enabled(False), pytensor_fuse.enabled(**only):
+            start = time.thread_time()
+            pytensor.function([X, Y, SCALE, NOISE], outputs, mode=mode)
+            return time.thread_time() - start
+
+    def rounds() -> list[tuple[float, float]]:
+        return [(rewriting(False), rewriting(True)) for _ in range(ROUNDS + 2)][2:]
+
+    [times] = pair.alone(rounds, rounds=1)
+    slower = median(mine / theirs for theirs, mine in times)
+    pair.report(Row("compile with linalg / without (py)", case, slower, "x", ceiling=1.05))

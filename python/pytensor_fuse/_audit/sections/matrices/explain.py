@@ -1,0 +1,343 @@
+"""What was done about the work on each matrix of a graph, and why not more."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pytensor.graph.fg import FunctionGraph
+from pytensor.tensor.basic import Eye
+from pytensor.tensor.linalg.inverse import MatrixInverse
+from pytensor.tensor.linalg.solvers.psd import CholeskySolve
+from pytensor.tensor.linalg.solvers.triangular import SolveTriangular
+
+from pytensor_fuse._audit.context.build import graph_context
+from pytensor_fuse._audit.context.values import Values
+from pytensor_fuse._audit.sections.matrices.families import Families, MatrixPurpose
+from pytensor_fuse._audit.sections.matrices.kinds import core_of
+from pytensor_fuse._audit.sections.matrices.operations import PARTS, length_of, operations
+from pytensor_fuse._audit.sections.matrices.reasons import LinalgReason
+from pytensor_fuse._audit.sections.matrices.sharing import by_matrix, first_holders
+from pytensor_fuse._audit.sections.matrices.why_not import (
+    why_not_in_closed_form,
+    why_solved_with_identity,
+)
+from pytensor_fuse._audit.sections.matrices.work import find_work
+from pytensor_fuse._linalg.costs import Cost
+from pytensor_fuse._linalg.notes import notes_of
+from pytensor_fuse._pytensor.provenance import is_library, line_that_made
+from pytensor_fuse._reports.text import count, place, some
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from pytensor.compile.executor import Function
+    from pytensor.graph.basic import Apply, Variable
+
+    from pytensor_fuse._audit.context.graph import GraphContext
+    from pytensor_fuse._audit.sections.matrices.families import Family, Member
+    from pytensor_fuse._audit.sections.matrices.record import Factorization, MatrixWork
+    from pytensor_fuse._audit.sections.matrices.work import Found
+    from pytensor_fuse._core import Term
+    from pytensor_fuse._linalg.notes import Applied
+    from pytensor_fuse._pytensor.provenance import SourceLine
+
+# How many nodes of a kind a line of a report shows.
+_SHOWN = 6
+
+
+@dataclass(frozen=True)
+class MatrixUse:
+    """A node that works on a matrix, its factor or its inverse.
+
+    Attributes
+    ----------
+    node
+        Its place in the order in which the graph runs, and its op; before that, the nodes in whose
+        inner graphs it is.
+    purpose
+        What it is for.
+    columns
+        Of a solve, the number of right-hand sides; None if that is not known, or for another node.
+    factorization
+        Which factorization it makes: ``"Cholesky"``, ``"LU"`` and so on, or empty.
+    """
+
+    node: str
+    purpose: MatrixPurpose
+    columns: int | None
+    factorization: str
+
+    def __str__(self) -> str:
+        notes = []
+        if self.purpose is MatrixPurpose.SOLVE:
+            many = self.columns
+            text = "k right-hand sides" if many is None else count(many, "right-hand side")
+            notes.append(text)
+        if self.factorization and self.purpose is not MatrixPurpose.FACTORIZATION:
+            notes.append(f"with {self.factorization} of its own")
+        return f"{self.node} ({', '.join(notes)})" if notes else self.node
+
+
+@dataclass(frozen=True)
+class NotShared:
+    """Work that was left as it is.
+
+    Attributes
+    ----------
+    nodes
+        The nodes that do it.
+    reason
+        Why.
+    """
+
+    nodes: tuple[str, ...]
+    reason: LinalgReason
+
+    def __str__(self) -> str:
+        return f"{some(self.nodes, _SHOWN)}: {self.reason.value}"
+
+
+@dataclass(frozen=True)
+class MatrixReport:
+    """What is computed with one matrix, what rules did about it, and what they left.
+
+    Attributes
+    ----------
+    matrix
+        The name of the variable, or of the node that computes it.
+    rows
+        How many there are; None if that is not known.
+    batch
+        How many matrices it is; None if that is not known.
+    line
+        The line of the user's program that made the matrix, or else that asked for the first work
+        on it of which this is known.
+    uses
+        The nodes that work on it, its factors and its inverse, in the order in which they run.
+    operations
+        About how many floating-point operations these take in a call, as a number or a formula: of
+        ``n`` rows, ``k`` right-hand sides, batches of ``b``, runs in a loop of ``t``. All numbers
+        are taken to be real.
+    uncounted
+        How many of the nodes are not among these.
+    rules
+        The rules that were applied to the work on it, in this order, each once.
+    not_shared
+        What was not saved, and why.
+    """
+
+    matrix: str
+    rows: int | None
+    batch: int | None
+    line: SourceLine | None
+    uses: tuple[MatrixUse, ...]
+    operations: str
+    uncounted: int
+    rules: tuple[str, ...]
+    not_shared: tuple[NotShared, ...]
+
+    @property
+    def factorizations(self) -> tuple[str, ...]:
+        """The factorizations that are made of it, by kind, each as often as it is made."""
+        return tuple(use.factorization for use in self.uses if use.factorization)
+
+    def __str__(self) -> str:
+        n = "n" if self.rows is None else f"{self.rows:,}"
+        head = f"{self.matrix}, {n} x {n}"
+        if self.batch != 1:
+            head += f", batch of {'b' if self.batch is None else f'{self.batch:,}'}"
+        if self.line is not None:
+            head += f", {self.line.file}:{self.line.line}"
+        lines = [head]
+        for purpose in MatrixPurpose:
+            those = [str(use) for use in self.uses if use.purpose is purpose]
+            if those:
+                lines.append(f"  {purpose.value}: {some(those, _SHOWN)}")
+        rest = f", and {count(self.uncounted, 'node')} not counted" if self.uncounted else ""
+        lines.append(f"  operations: {self.operations}{rest}")
+        if self.rules:
+            lines.append(f"  rules: {', '.join(self.rules)}")
+        lines += [f"  not shared: {one}" for one in self.not_shared]
+        return "\n".join(lines)
+
+
+def explain_linalg(
+    compiled: Function | FunctionGraph,
+    *,
+    shapes: Mapping[Variable[Any, Any] | str, Sequence[int | None]] | None = None,
+) -> tuple[MatrixReport, ...]:
+    """Say for each matrix what serves it, what the rules of `linalg` did, and why not more.
+
+    Parameters
+    ----------
+    compiled
+        A compiled function, or its graph.
+    shapes
+        Shapes of inputs, by variable or name, as for `audit`.
+
+    Returns
+    -------
+    reports
+        One for each matrix, or batch of them, that is factorized or solved with by cubic work, in
+        the order in which that is first done. Which rules were applied is known of the graph that
+        was compiled, not of copies, nor of what was unpickled.
+
+    Examples
+    --------
+    >>> import pytensor
+    >>> import pytensor.tensor as pt
+    >>> from pytensor_fuse import explain_linalg
+    >>> K, y = pt.matrix("K"), pt.vector("y")
+    >>> density = -0.5 * (y @ pt.linalg.inv(K) @ y + pt.linalg.slogdet(K)[1])
+    >>> f = pytensor.function([K, y], [density, pt.grad(density, K)])
+    >>> [report] = explain_linalg(f)
+    >>> report.factorizations
+    ('LU',)
+    >>> report.rules[-1]
+    'linalg_inverse_of_factorized_matrix'
+    """
+    return explain(graph_context(compiled, shapes))
+
+
+def explain(context: GraphContext) -> tuple[MatrixReport, ...]:
+    """Report on the matrices of a graph; O(nodes + edges)."""
+    values = Values(context)
+    found = list(find_work(values))
+    families = Families(found, values)
+    cubic = [family for family in families if family.is_cubic]
+    holders = first_holders(values, {family.matrix for family in cubic})
+    _, shareable = by_matrix(found, values)
+    by_node = {work.node: one for one in shareable for work in one.work}
+    applied = _applied(values, families)
+    return tuple(
+        _report(family, families, holders[family.matrix], by_node, applied.get(family.matrix, ()))
+        for family in cubic
+    )
+
+
+def _report(
+    family: Family,
+    families: Families,
+    holder: tuple[str, Variable[Any, Any]],
+    shareable: Mapping[Apply[Any], Factorization],
+    applied: Sequence[Applied],
+) -> MatrixReport:
+    name, variable = holder
+    costs = [
+        operations(one.found.work, square=one.square)
+        for one in family.members
+        if one.found is not None
+    ]
+    known = [cost for cost in costs if cost is not None]
+    total = sum(known, start=Cost())
+    work = [
+        one.found.work
+        for one in family.members
+        if one.found is not None and one.purpose is not MatrixPurpose.PRODUCT
+    ]
+    lengths = (length_of(one) for one in work)
+    return MatrixReport(
+        matrix=name,
+        rows=next((n for n in lengths if isinstance(n, int)), None),
+        batch=work[0].batch,
+        line=_line(variable, family, applied),
+        uses=tuple(_use(one) for one in family.members),
+        operations=total.in_words(parts=PARTS),
+        uncounted=len(costs) - len(known),
+        rules=tuple(dict.fromkeys(one.rule for one in applied)),
+        not_shared=tuple(_not_shared(family, families, shareable)),
+    )
+
+
+def _line(
+    variable: Variable[Any, Any], family: Family, applied: Sequence[Applied]
+) -> SourceLine | None:
+    made = (output for one in family.members for output in one.node.outputs)
+    lines = (line_that_made([variable]), *(one.line for one in applied), line_that_made(made))
+    return next((line for line in lines if line is not None and not is_library(line.file)), None)
+
+
+def _use(member: Member) -> MatrixUse:
+    found = member.found
+    if found is None:
+        context = member.values.context
+        position = context.positions[member.node]
+        name = f"{position}: {type(core_of(member.node.op)).__name__}"
+        return MatrixUse(place(context.path, name), member.purpose, None, "")
+    is_solve = member.purpose is MatrixPurpose.SOLVE
+    return MatrixUse(
+        found.work.place,
+        member.purpose,
+        found.work.lengths[1] if is_solve and len(found.work.lengths) > 1 else None,
+        found.kind.factorization,
+    )
+
+
+def _not_shared(
+    family: Family, families: Families, shareable: Mapping[Apply[Any], Factorization]
+) -> Iterator[NotShared]:
+    seen: set[int] = set()
+    # A product with the inverse or a factor shares it already.
+    members = [
+        one.found
+        for one in family.members
+        if one.found is not None and one.purpose is not MatrixPurpose.PRODUCT
+    ]
+    factorizing = [one for one in members if one.kind.factorization]
+    for one in members:
+        node = one.work.node
+        shared = shareable.get(node)
+        if shared is not None:
+            if id(shared) not in seen:
+                seen.add(id(shared))
+                yield NotShared(_places(shared.work), shared.reason)
+        elif type(core_of(node.op)) is MatrixInverse and factorizing == [one]:
+            yield NotShared(_places([one.work]), LinalgReason.ONLY_INVERSE)
+    yield from _gradients(members, families)
+
+
+def _gradients(members: Sequence[Found], families: Families) -> Iterator[NotShared]:
+    """Find what the closed form of the gradient of a Cholesky factorization would save."""
+    solved = {
+        one.values.matrix(one.work.node.outputs[0]): one
+        for one in members
+        if _is_cubic(one, SolveTriangular)
+    }
+    for one in members:
+        if _is_cubic(one, CholeskySolve):
+            right = one.work.node.inputs[1]
+            if right.owner is not None and type(core_of(right.owner.op)) is Eye:
+                yield NotShared(_places([one.work]), why_solved_with_identity(one))
+        elif _is_cubic(one, SolveTriangular) and one.matrix is not None:
+            factorization = families.factorization_of(one.matrix.values)
+            inner = solved.get(one.values.matrix(one.work.node.inputs[1]).flipped())
+            if factorization is None or inner is None or inner.matrix != one.matrix:
+                continue
+            reason = why_not_in_closed_form(one, factorization)
+            yield NotShared(_places([inner.work, one.work]), reason)
+
+
+def _is_cubic(one: Found, class_: type[Any]) -> bool:
+    return type(core_of(one.work.node.op)) is class_ and one.work.order == 3
+
+
+def _places(work: Sequence[MatrixWork]) -> tuple[str, ...]:
+    return tuple(one.place for one in work)
+
+
+def _applied(values: Values, families: Families) -> dict[Term, list[Applied]]:
+    """Return what was applied to the work on each matrix, in its order."""
+    found: dict[Term, dict[int, Applied]] = {}
+    for graph in values.walk():
+        fgraph = graph.context.fgraph
+        notes = notes_of(fgraph)
+        if notes is None:
+            continue
+        read = dict.fromkeys(v for node in graph.context.order for v in node.inputs)
+        for variable in read:
+            applied = notes.applied_to(variable)
+            if applied:
+                matrix = families.root(graph.matrix(variable).values)
+                found.setdefault(matrix, {}).update(applied)
+    return {matrix: [of[i] for i in sorted(of)] for matrix, of in found.items()}

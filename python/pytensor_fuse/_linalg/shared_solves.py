@@ -1,0 +1,95 @@
+"""Solves of ``L L' x = c v`` where ``L z = v`` is solved anyway: what is left is ``L' x = c z``.
+
+A quadratic form needs ``z``, and its gradient ``x``. PyTensor solves for both from ``v``, and for
+``x`` by LAPACK's potrs, for which SciPy copies a factor that is kept by rows.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from pytensor.graph.rewriting.basic import copy_stack_trace
+from pytensor.tensor.blockwise import Blockwise
+from pytensor.tensor.linalg.decomposition.cholesky import Cholesky
+from pytensor.tensor.linalg.solvers.psd import CholeskySolve
+from pytensor.tensor.linalg.solvers.triangular import SolveTriangular
+
+from pytensor_fuse._linalg.matrices import (
+    core_of,
+    is_real_matrix,
+    long_axes,
+    multiple_of,
+    same,
+    vector_of,
+    without_expansion,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pytensor.graph.basic import Apply
+    from pytensor.graph.fg import FunctionGraph
+
+
+def solve_from_forward_solve(fgraph: FunctionGraph, node: Apply[Any]) -> list[Any] | None:
+    """Solve with ``L'`` what has been solved with ``L``, where there is one right-hand side."""
+    core = core_of(node)
+    if type(core) is not CholeskySolve or not core.lower:
+        return None
+    factor, right = node.inputs
+    [old] = node.outputs
+    made = core_of(factor.owner)
+    # A factor with a zero on its diagonal, which Cholesky does not make, is another matter.
+    if not is_real_matrix(factor) or type(made) is not Cholesky or not made.lower:
+        return None
+    if not _is_one_vector(right, core.b_ndim):
+        return None
+    # Equal factorizations are one only after the next merging.
+    twins: list[Any] = [
+        client.outputs[0]
+        for client, _ in fgraph.clients[factor.owner.inputs[0]]
+        if client.op == factor.owner.op
+    ]
+    for twin, forward in ((one, found) for one in twins for found in _forward_solves(fgraph, one)):
+        multiple = multiple_of(right, partial(_one_of, vector_of(forward.inputs[1])))
+        if multiple is None:
+            continue
+        solve: Any = Blockwise(SolveTriangular(lower=False, b_ndim=1))
+        solved: Any = forward.outputs[0]
+        long = [axis for axis, short in enumerate(solved.type.broadcastable) if not short]
+        back = multiple * solve(twin.mT, solved.dimshuffle(long))
+        short_or_long = ["x" if short else 0 for short in old.type.broadcastable]
+        result = back.astype(old.type.dtype).dimshuffle(short_or_long)
+        copy_stack_trace(old, result)
+        return [result]
+    return None
+
+
+def _forward_solves(fgraph: FunctionGraph, factor: Any) -> Iterator[Apply[Any]]:
+    """Find the solves of one vector with the lower factor itself."""
+    for client, at in fgraph.clients[factor]:
+        if not client.outputs:
+            continue
+        view = client.outputs[0]
+        nodes = [(client, at)]
+        if without_expansion(view) is factor:
+            nodes = list(fgraph.clients[view])
+        for one, place in nodes:
+            core = core_of(one) if one.outputs else None
+            if (
+                place == 0
+                and type(core) is SolveTriangular
+                and core.lower
+                and not core.unit_diagonal
+                and _is_one_vector(one.inputs[1], core.b_ndim)
+            ):
+                yield one
+
+
+def _one_of(known: Any, vector: Any) -> float | None:
+    return 1.0 if same(vector, known) else None
+
+
+def _is_one_vector(right: Any, b_ndim: int) -> bool:
+    return long_axes(right) == 1 and not right.type.broadcastable[-b_ndim]

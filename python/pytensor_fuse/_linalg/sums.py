@@ -1,0 +1,189 @@
+"""Sums over all elements of a matrix that need only some of them, or need them in another form.
+
+The derivative of a function of a matrix ``K`` by a number ``t`` is the sum of all elements of
+``G * dK/dt``, with ``G`` the gradient by ``K``. Where ``G`` came through a Cholesky factorization,
+it is a triangle, made with masks; as ``dK/dt`` is symmetric, what the triangle was made from serves
+as well. Where ``K`` has ``t`` on its diagonal only, so has ``dK/dt``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytensor.tensor as pt
+from pytensor.graph.rewriting.basic import copy_stack_trace
+from pytensor.scalar.basic import Add, Mul, Neg, Sub, TrueDiv
+from pytensor.tensor.basic import AllocDiag, ExtractDiag
+from pytensor.tensor.math import Sum
+
+from pytensor_fuse._linalg.matrices import (
+    core_of,
+    is_real_matrix,
+    is_triangle,
+    scalar_op,
+    transpose_of,
+)
+from pytensor_fuse._linalg.symmetry import Symmetry, is_identity
+
+if TYPE_CHECKING:
+    from pytensor.graph.basic import Apply
+    from pytensor.graph.fg import FunctionGraph
+
+
+def sum_of_triangle(fgraph: FunctionGraph, node: Apply[Any]) -> list[Any] | None:
+    """Sum ``S * B`` in place of ``F * B``, with ``B`` symmetric.
+
+    ``F``, the lower triangle of ``S + S'`` less the diagonal of ``S``, is what PyTensor returns as
+    the gradient by a matrix that has been factorized. ``F + F'`` is ``S + S'``, and the sum of
+    ``F * B`` is half of that of ``(F + F') * B``.
+    """
+    if not _sums_all(node):
+        return None
+    before = node.inputs[0]
+    after = _without_triangles(before, Symmetry())
+    return None if after is None else _replaced(node, after)
+
+
+def sum_of_diagonal_matrix(fgraph: FunctionGraph, node: Apply[Any]) -> list[Any] | None:
+    """Sum the diagonal of what is zero elsewhere."""
+    if not _sums_all(node):
+        return None
+    [matrix] = node.inputs
+    return _replaced(node, _diagonal(matrix)) if _is_diagonal(matrix) else None
+
+
+def _sums_all(node: Apply[Any]) -> bool:
+    if not isinstance(node.op, Sum) or not is_real_matrix(node.inputs[0]):
+        return False
+    return node.op.axis is None or set(node.op.axis) == {0, 1}
+
+
+def _without_triangles(term: Any, symmetry: Symmetry) -> Any:
+    """Return a matrix whose elements have the same sum; None if there is no triangle to replace.
+
+    Where several are multiplied, none is replaced.
+    """
+    whole = _symmetrized(term)
+    if whole is not None:
+        return whole
+    op = scalar_op(term)
+    parts = [] if op is None else list(term.owner.inputs)
+    if isinstance(op, Add | Sub | Neg):
+        # A part that is broadcast is not summed over the matrix, but over itself many times.
+        found = [
+            _without_triangles(one, symmetry) if is_real_matrix(one) else None for one in parts
+        ]
+    elif isinstance(op, Mul | TrueDiv):
+        places = range(len(parts) if isinstance(op, Mul) else 1)
+        at = next((i for i in places if _has_triangle(parts[i])), None)
+        if at is None or not all(symmetry.of(b) for i, b in enumerate(parts) if i != at):
+            return None
+        found = [
+            _without_triangles(one, symmetry) if i == at else None for i, one in enumerate(parts)
+        ]
+    else:
+        return None
+    if all(one is None for one in found):
+        return None
+    return term.owner.op(
+        *(old if new is None else new for old, new in zip(parts, found, strict=True))
+    )
+
+
+def _has_triangle(term: Any) -> bool:
+    if _symmetrized(term) is not None:
+        return True
+    op = scalar_op(term)
+    return isinstance(op, Add | Sub | Neg | Mul | TrueDiv) and any(
+        _has_triangle(one) for one in term.owner.inputs
+    )
+
+
+def _symmetrized(term: Any) -> Any:
+    """Return ``S``, of the lower triangle of ``S + S'`` less its diagonal, turned or not.
+
+    Against a symmetric matrix, the transpose of anything has the same sum.
+    """
+    turned = transpose_of(term)
+    if turned is not None and turned.type.ndim == 2:
+        return _symmetrized(turned)
+    if not is_real_matrix(term) or not isinstance(scalar_op(term), Sub):
+        return None
+    masked, diagonal = term.owner.inputs
+    if not isinstance(scalar_op(masked), Mul) or len(masked.owner.inputs) != 2:
+        return None
+    whole, mask = masked.owner.inputs
+    if is_triangle(whole, lower=True):
+        whole, mask = mask, whole
+    if not isinstance(scalar_op(whole), Add) or len(whole.owner.inputs) != 2:
+        return None
+    one, other = whole.owner.inputs
+    if transpose_of(other) is not one:
+        one, other = other, one
+    of = _placed_diagonal(diagonal)
+    is_it = transpose_of(other) is one and of is one and is_triangle(mask, lower=True)
+    return one if is_it and is_real_matrix(one) else None
+
+
+def _placed_diagonal(variable: Any) -> Any:
+    """Return the matrix whose diagonal is that of a matrix which is zero elsewhere."""
+    placed = core_of(variable.owner)
+    if not isinstance(placed, AllocDiag) or not _is_main(placed):
+        return None
+    [entries] = variable.owner.inputs
+    taken = core_of(entries.owner)
+    if not isinstance(taken, ExtractDiag) or not _is_main(taken):
+        return None
+    return entries.owner.inputs[0]
+
+
+def _is_main(op: AllocDiag | ExtractDiag) -> bool:
+    return bool(op.offset == 0 and (op.axis1, op.axis2) == (0, 1))
+
+
+def _is_diagonal(term: Any) -> bool:
+    """Whether all elements that are not on the diagonal are zero, if the others are finite."""
+    if not is_real_matrix(term):
+        return False
+    if is_identity(term):
+        return True
+    placed = core_of(term.owner)
+    if isinstance(placed, AllocDiag):
+        return _is_main(placed)
+    op = scalar_op(term)
+    if isinstance(op, Add | Sub | Neg):
+        return all(_is_diagonal(one) for one in term.owner.inputs)
+    if isinstance(op, Mul):
+        return any(_is_diagonal(one) for one in term.owner.inputs)
+    return isinstance(op, TrueDiv) and _is_diagonal(term.owner.inputs[0])
+
+
+def _diagonal(term: Any) -> Any:
+    """Return the diagonal of a square matrix, taken as far down in its term as it goes.
+
+    Of a column, a row or a number it is that of the matrix to which it is broadcast.
+    """
+    broadcastable = term.type.broadcastable
+    if term.type.ndim == 0 or all(broadcastable):
+        return term.dimshuffle(())
+    if any(broadcastable):
+        return term.dimshuffle(broadcastable.index(False))
+    node = term.owner
+    if is_identity(term):
+        return pt.ones(node.inputs[0], dtype=term.type.dtype)
+    placed = core_of(node)
+    if isinstance(placed, AllocDiag) and _is_main(placed):
+        return node.inputs[0]
+    inner = transpose_of(term)
+    if inner is not None and inner.type.ndim == 2:
+        return _diagonal(inner)
+    if scalar_op(term) is not None and len(node.outputs) == 1:
+        return node.op(*map(_diagonal, node.inputs))
+    return pt.diagonal(term)
+
+
+def _replaced(node: Apply[Any], summand: Any) -> list[Any]:
+    [old] = node.outputs
+    new = summand.sum(dtype=old.type.dtype, acc_dtype=node.op.acc_dtype)
+    copy_stack_trace(old, new)
+    return [new]

@@ -1,0 +1,125 @@
+"""Which matrices are symmetric by the terms that make them.
+
+A covariance is written in a way that shows it: a column and the row that is it, lying down, go
+through the same elementwise operations, and products are those of a matrix with its own transpose.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from pytensor.graph.basic import Constant
+from pytensor.scalar.basic import Add, Mul
+from pytensor.tensor.basic import AllocDiag, Eye
+from pytensor.tensor.math import Dot
+
+from pytensor_fuse._linalg.matrices import core_of, same, scalar_op, transpose_of, vector_of
+from pytensor_fuse._linalg.ops.cholesky_inverse import CholeskyInverse
+
+
+class Symmetry:
+    """Answers for one graph as it is now; what was found is remembered."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[Any, Any], bool] = {}
+
+    def of(self, matrix: Any) -> bool:
+        """Whether a matrix is its own transpose, whatever the values of what it is made from."""
+        return matrix.type.ndim == 2 and self._are_mirrored(matrix, matrix)
+
+    def _are_mirrored(self, first: Any, second: Any) -> bool:
+        """Whether two matrices are each other's transposes."""
+        pair = (first, second)
+        known = self._known.get(pair)
+        if known is None:
+            known = self._known[pair] = self._find(first, second)
+            self._known[second, first] = known
+        return known
+
+    def _find(self, first: Any, second: Any) -> bool:
+        if first.type.broadcastable != second.type.broadcastable[::-1]:
+            return False
+        if all(first.type.broadcastable):
+            return same(first, second)
+        if isinstance(first, Constant) and isinstance(second, Constant):
+            return np.array_equal(first.data, second.data.T)
+        if _is_turned(first, second) or _is_turned(second, first):
+            return True
+        column, row = vector_of(first), vector_of(second)
+        if column is not None and row is not None and same(column, row):
+            return True
+        one, other = core_of(first.owner), core_of(second.owner)
+        if isinstance(one, Dot) and isinstance(other, Dot):
+            return self._are_mirrored_products(first, second)
+        if _is_symmetric_by_itself(one, first):
+            return same(first, second)
+        op = scalar_op(first)
+        if op is None or scalar_op(second) != op:
+            return False
+        return self._match(op, first.owner.inputs, list(second.owner.inputs))
+
+    def _match(self, op: Any, mine: list[Any], theirs: list[Any]) -> bool:
+        if len(mine) != len(theirs):
+            return False
+        if not isinstance(op, Add | Mul):
+            return all(self._are_mirrored(a, b) for a, b in zip(mine, theirs, strict=True))
+        for one in mine:
+            at = next((i for i, b in enumerate(theirs) if self._are_mirrored(one, b)), None)
+            if at is None:
+                return False
+            del theirs[at]
+        return True
+
+    def _are_mirrored_products(self, first: Any, second: Any) -> bool:
+        """Whether ``A B`` is the transpose of ``C D``, numbers that are factors apart."""
+        left, right = first.owner.inputs
+        other_left, other_right = second.owner.inputs
+        if {one.type.ndim for one in (left, right, other_left, other_right)} != {2}:
+            return False
+        left, numbers = _without_numbers(left)
+        right, more = _without_numbers(right)
+        other_left, other_numbers = _without_numbers(other_left)
+        other_right, other_more = _without_numbers(other_right)
+        numbers, other_numbers = numbers + more, other_numbers + other_more
+        for number in numbers:
+            at = next((i for i, b in enumerate(other_numbers) if same(number, b)), None)
+            if at is None:
+                return False
+            del other_numbers[at]
+        return (
+            not other_numbers
+            and self._are_mirrored(left, other_right)
+            and self._are_mirrored(right, other_left)
+        )
+
+
+def _is_turned(first: Any, second: Any) -> bool:
+    inner = transpose_of(first)
+    return inner is not None and same(inner, second)
+
+
+def _is_symmetric_by_itself(op: Any, matrix: Any) -> bool:
+    if isinstance(op, CholeskyInverse):
+        return bool(op.full)
+    if isinstance(op, AllocDiag):
+        return bool(op.offset == 0 and (op.axis1, op.axis2) == (0, 1))
+    return isinstance(op, Eye) and is_identity(matrix)
+
+
+def is_identity(matrix: Any) -> bool:
+    """Whether a matrix is made as a square one with ones on the diagonal."""
+    node = matrix.owner
+    if node is None or not isinstance(node.op, Eye):
+        return False
+    rows, columns, offset = node.inputs
+    return same(rows, columns) and isinstance(offset, Constant) and int(offset.data) == 0
+
+
+def _without_numbers(matrix: Any) -> tuple[Any, list[Any]]:
+    """Return the matrix that is multiplied by numbers, and these."""
+    if not isinstance(scalar_op(matrix), Mul):
+        return matrix, []
+    numbers = [one for one in matrix.owner.inputs if all(one.type.broadcastable)]
+    rest = [one for one in matrix.owner.inputs if not all(one.type.broadcastable)]
+    return (rest[0], numbers) if len(rest) == 1 else (matrix, [])

@@ -1,0 +1,68 @@
+"""Which matrices are found to be symmetric, and which are not."""
+
+import numpy as np
+import pytensor.tensor as pt
+import pytest
+from pytensor.tensor.linalg import cholesky
+
+from pytensor_fuse._linalg.ops.cholesky_inverse import cholesky_inverse
+from pytensor_fuse._linalg.symmetry import Symmetry
+
+A = pt.dmatrix("A")
+B = pt.dmatrix("B")
+V = pt.dvector("v")
+W = pt.dvector("w")
+C = pt.dscalar("c")
+
+SYMMETRIC = {
+    "sum with the transpose": A + A.T,
+    "product with the transpose": A @ A.T,
+    "product from the other side": A.T @ A,
+    "number in a product": (2 * A) @ A.T,
+    "product of scaled matrices": (A * V) @ (A * V).T,
+    "outer product": V[:, None] * V,
+    "distances": V[:, None] + V - (2 * A) @ A.T,
+    "kernel": pt.exp(-(V[:, None] + V - 2 * A @ A.T) / C**2),
+    "identity": pt.eye(A.shape[0]) * C,
+    "diagonal": pt.diag(V),
+    "constant": pt.constant(np.array([[1.0, 2], [2, 3]])),
+    "inverse": cholesky_inverse(cholesky(A)),
+    "difference turned twice": abs((V[:, None] + W) * (W[:, None] + V)),
+}
+
+NOT_SYMMETRIC = {
+    "matrix": A,
+    "difference": V[:, None] - V,
+    "product": A @ B,
+    "product with itself": A @ A,
+    "scaled on one side": (A * V) @ A.T,
+    "two numbers": (2 * A) @ B.T,
+    "outer product of two": V[:, None] * W,
+    "quotient": V[:, None] / V,
+    "identity beside it": pt.eye(A.shape[0], A.shape[1], 1),
+    "identity that is not square": pt.eye(A.shape[0], A.shape[1]),
+    "constant": pt.constant(np.array([[1.0, 2], [3, 4]])),
+    "triangle": cholesky(A),
+    "part of the inverse": cholesky_inverse(cholesky(A), full=False),
+    "column": V[:, None],
+    "row": V[None, :],
+    "difference with the transpose": A - A.T,
+    "vector": V,
+}
+
+
+@pytest.mark.parametrize("name", SYMMETRIC)
+def test_symmetric(name):
+    assert Symmetry().of(SYMMETRIC[name])
+
+
+@pytest.mark.parametrize("name", NOT_SYMMETRIC)
+def test_not_symmetric(name):
+    assert not Symmetry().of(NOT_SYMMETRIC[name])
+
+
+def test_what_is_shared_is_looked_at_once():
+    matrix = A + A.T
+    for _ in range(60):
+        matrix = matrix * matrix + matrix
+    assert Symmetry().of(matrix)
