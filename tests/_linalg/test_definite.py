@@ -232,3 +232,32 @@ def test_other_kinds_of_numbers():
     whole = pt.lscalar("whole")
     # The square of a large integer is negative.
     assert definiteness(X @ X.T + whole**2 * EYE) is UNKNOWN
+
+
+def single_precision():
+    single = pt.fmatrix("single")
+    squares = (single**2).sum(axis=1)
+    distances = pt.maximum(squares[:, None] + squares[None, :] - 2 * single @ single.T, 0)
+    return pt.exp(-0.5 * distances) + 1e-2 * pt.eye(single.shape[0], dtype="float64")
+
+
+NOT_CLAIMED = {
+    "a kernel in single precision": single_precision(),
+    "a number that is 0 as an integer": X @ X.T
+    + pt.constant(0.5).astype("int64") * pt.eye(X.shape[0]),
+    "a number that overflows": X @ X.T + pt.constant(200).astype("int8") * pt.eye(X.shape[0]),
+    "blocks that are not square": pt.linalg.block_diag(pt.ones((2, 3)), pt.ones((3, 2)))
+    + pt.eye(5),
+    "identities that are not square": pt.linalg.kron(pt.eye(2, 3), pt.eye(3, 2)) + pt.eye(6),
+    "squares of another matrix": pt.exp(
+        -pt.sqrt(
+            ((X @ Y) ** 2).sum(axis=1)[:, None] + ((X @ Y) ** 2).sum(axis=1)[None, :] - 2 * X @ X.T
+        )
+    )
+    + pt.eye(X.shape[0]),
+}
+
+
+@pytest.mark.parametrize("name", NOT_CLAIMED)
+def test_what_a_review_has_found(name):
+    assert definiteness(NOT_CLAIMED[name]) < USUALLY_DEFINITE

@@ -7,7 +7,7 @@ import pytest
 from pytensor.compile.mode import get_mode
 from pytensor.tensor.linalg import det, inv, slogdet, solve
 
-from support.linalg_rules import PYTHON, check, compile_both, cubic
+from support.linalg_rules import PYTHON, check, compile_both, cubic, estimated
 
 N = 7
 X, Z = pt.dmatrices("X", "Z")
@@ -172,3 +172,23 @@ def test_ridge_regression():
     cost = weights @ weights + slogdet(gram)[1]
     ours, _ = check(INPUTS, [cost, pytensor.grad(cost, NOISE)], VALUES)
     assert without_products(ours) == WORK
+
+
+BLOCK = X[:3].T @ X[:3] + pt.eye(2)
+
+UNDONE = {
+    "Kronecker": inv(pt.linalg.kron(BLOCK, BLOCK)),
+    "blocks": inv(pt.linalg.block_diag(BLOCK, BLOCK, BLOCK)),
+    "inverse of the inverse": inv(inv(K)),
+    "determinant of the inverse": det(inv(K)),
+    "solved with the inverse": solve(inv(K), Y),
+    "multiplied with a batch": pt.matmul(inv(K), pt.stack([Y, 2 * Y])[:, :, None]),
+}
+
+
+@pytest.mark.parametrize("name", UNDONE)
+def test_what_pytensor_does_with_an_inverse_is_left_to_it(name):
+    ours, stock = compile_both(INPUTS, [UNDONE[name]])
+    assert estimated(ours) <= estimated(stock)
+    for found, expected in zip(ours(*VALUES), stock(*VALUES), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-8)

@@ -24,6 +24,7 @@ from pytensor.tensor.shape import SpecifyShape
 from pytensor_fuse._linalg.kernels import column_of, is_gram, is_kernel, is_matern, row_of
 from pytensor_fuse._linalg.matrices import core_of, is_real_matrix, same, transpose_of
 from pytensor_fuse._linalg.signs import Sign, is_usually_not_zero, sign_of, sign_of_power
+from pytensor_fuse._linalg.symmetry import is_identity
 from pytensor_fuse._linalg.terms import Operand, Product, Term, terms_of
 
 # How deep matrices are in each other.
@@ -156,7 +157,7 @@ def _is_identity(part: Any) -> bool:
 def _of_part(part: Any, depth: int) -> int:
     if isinstance(part, Product):
         return _of_product(part.operands, depth)
-    if not is_real_matrix(part):
+    if not is_real_matrix(part) or part.type.dtype != "float64":
         return Sign.UNKNOWN
     if isinstance(part, Constant):
         return _of_constant(part.data)
@@ -175,7 +176,7 @@ def _of_part(part: Any, depth: int) -> int:
             return sign_of(inputs[0])
         case Alloc() if all(inputs[0].type.broadcastable):
             return min(sign_of(inputs[0]), Sign.NONNEGATIVE)
-        case KroneckerProduct() | BlockDiagonal():
+        case KroneckerProduct() | BlockDiagonal() if all(map(_is_square, inputs)):
             return min(definiteness(one, depth - 1) for one in inputs)
         case MatrixInverse() | SpecifyShape() | CheckAndRaise():
             return definiteness(inputs[0], depth - 1)
@@ -184,8 +185,22 @@ def _of_part(part: Any, depth: int) -> int:
     return definiteness(part, depth - 1) if others or term.parts != (part,) else Sign.UNKNOWN
 
 
+def _is_square(block: Any) -> bool:
+    """Whether a part of a square matrix is square by its form, too."""
+    rows, columns = block.type.shape
+    if rows is not None and rows == columns:
+        return True
+    return any(
+        is_gram(part) if isinstance(part, Product) else is_kernel(part) or is_identity(part)
+        for term in terms_of(block)
+        for part in term.parts
+    )
+
+
 def _of_product(operands: tuple[Operand, ...], depth: int) -> int:
     """Return what is known of ``X X'`` and of ``B A B'``."""
+    if any(one.matrix.type.dtype != "float64" for one in operands):
+        return Sign.UNKNOWN
     half = len(operands) // 2
     for first, last in zip(operands[:half], reversed(operands), strict=False):
         if first.is_turned == last.is_turned or not same(first.matrix, last.matrix):

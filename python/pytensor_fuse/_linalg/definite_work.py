@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytensor.tensor as pt
 from pytensor.graph.rewriting.basic import copy_stack_trace
+from pytensor.tensor.linalg.constructors import BlockDiagonal
 from pytensor.tensor.linalg.decomposition.cholesky import cholesky
 from pytensor.tensor.linalg.decomposition.lu import LUFactor
 from pytensor.tensor.linalg.inverse import MatrixInverse
+from pytensor.tensor.linalg.products import KroneckerProduct
 from pytensor.tensor.linalg.solvers.general import Solve
 from pytensor.tensor.linalg.solvers.psd import cho_solve
 from pytensor.tensor.linalg.solvers.triangular import solve_triangular
@@ -34,6 +36,9 @@ if TYPE_CHECKING:
 
 _SERVED = (Solve, MatrixInverse, Det)
 
+# What is made of smaller matrices, or undoes what is done to it.
+_OF_PARTS = (KroneckerProduct, BlockDiagonal, MatrixInverse)
+
 # What a Solve may be told of its matrix that a symmetric one fulfils.
 _KINDS = frozenset({"gen", "sym", "her", "pos"})
 
@@ -43,10 +48,15 @@ def work_on_definite_matrix(fgraph: FunctionGraph, node: Apply[Any]) -> dict[Any
     if type(core_of(node)) not in _SERVED:
         return None
     matrix = _untransposed(node.inputs[0])
+    if isinstance(core_of(matrix.owner), _OF_PARTS):
+        # PyTensor's own rewriters look for these.
+        return None
     work = list(_work_on(fgraph, matrix))
     if any(_is_in_the_way(one) for one in work):
         return None
     work = [one for one in work if type(core_of(one)) in _SERVED]
+    if any(_is_inverse_at_work(fgraph, one.outputs[0]) for one in work if _inverts(one)):
+        return None
     known = definiteness(matrix)
     if known < Definiteness.USUALLY_DEFINITE or _is_served_by_its_parts(fgraph, matrix):
         return None
@@ -71,6 +81,24 @@ def work_on_definite_matrix(fgraph: FunctionGraph, node: Apply[Any]) -> dict[Any
         return None
     copy_stack_trace(list(replacements), list(replacements.values()))
     return _last_first(fgraph, replacements)
+
+
+def _inverts(node: Apply[Any]) -> bool:
+    return type(core_of(node)) is MatrixInverse
+
+
+def _is_inverse_at_work(fgraph: FunctionGraph, inverse: Any) -> bool:
+    """Whether an inverse is itself inverted, or solved with, or multiplied with a batch.
+
+    PyTensor's own rewriters know what to do with an inverse there.
+    """
+    for view in _transposes(fgraph, inverse):
+        for client, at in fgraph.clients[view]:
+            if at == 0 and type(core_of(client)) in (*_SERVED, LUFactor):
+                return True
+            if client.outputs and client.outputs[0].type.ndim > 2:
+                return True
+    return False
 
 
 def _is_served_by_its_parts(fgraph: FunctionGraph, matrix: Any) -> bool:

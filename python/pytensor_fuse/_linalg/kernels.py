@@ -219,7 +219,7 @@ def _gram_for(column: Term, terms: list[Term]) -> int | None:
                 len(term.parts) == 1
                 and is_gram(term.parts[0])
                 and not term.parts[0].operands[0].is_turned
-                and same(term.parts[0].operands[0].matrix, squares.parts[0])
+                and same_part(term.parts[0].operands[0].matrix, squares.parts[0])
                 and term.coefficient == -2 * squares.coefficient
                 and same_powers(term, squares)
                 and is_nonnegative(squares, squares.coefficient)

@@ -312,5 +312,5 @@ def counts_from_zero(vector: Any) -> bool:
         return False
     start, _, step = vector.owner.inputs
     return all(isinstance(one, Constant) for one in (start, step)) and (
-        int(start.data) == 0 and int(step.data) == 1
+        bool(start.data == 0) and bool(step.data == 1)
     )

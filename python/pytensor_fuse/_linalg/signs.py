@@ -118,13 +118,23 @@ def is_usually_not_zero(variable: Any, depth: int = _DEPTH) -> bool:
 
 def number_of(variable: Any) -> float | None:
     """Return a real number that is a constant with all axes of length 1; None for all else."""
+    dtypes = []
     while variable.owner is not None and (
         isinstance(variable.owner.op, DimShuffle) or isinstance(scalar_op(variable), Cast)
     ):
+        dtypes.append(variable.type.numpy_dtype)
         [variable] = variable.owner.inputs
-    if not isinstance(variable, Constant) or np.asarray(variable.data).dtype.kind not in "fiu":
+    if not isinstance(variable, Constant):
         return None
-    return float(variable.data.item()) if variable.data.size == 1 else None
+    data = np.asarray(variable.data)
+    if data.size != 1 or any(dtype.kind not in "fiu" for dtype in (data.dtype, *dtypes)):
+        return None
+    for dtype in reversed(dtypes):
+        if dtype.kind != "f" and data.dtype != dtype:
+            # What does not fit is another number, on each machine.
+            return None
+        data = data.astype(dtype)
+    return float(data.item())
 
 
 def _sign_of_data(data: Any) -> Sign:

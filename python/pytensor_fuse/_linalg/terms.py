@@ -115,8 +115,14 @@ def _terms(variable: Any, depth: int) -> list[Term]:
     number = number_of(variable)
     if number is not None:
         return [Term(number, (), ())]
-    if variable.owner is None or depth <= 0 or variable.type.numpy_dtype.kind != "f":
-        # Integers overflow.
+    is_exact = _is_scalar(variable) or variable.type.dtype == "float64"
+    if (
+        variable.owner is None
+        or depth <= 0
+        or variable.type.numpy_dtype.kind != "f"
+        or not is_exact
+    ):
+        # Integers overflow, and single precision rounds away what counts.
         return [_opaque(variable)]
     inputs = variable.owner.inputs
     if isinstance(core_of(variable.owner), Dot) and variable.type.ndim == 2:
