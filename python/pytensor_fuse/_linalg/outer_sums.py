@@ -80,7 +80,7 @@ def without_axis(variable: Any, axis: int, depth: int = _DEPTH) -> Any:
         found = [without_axis(one, axis, depth - 1) for one in node.inputs]
         return None if any(one is None for one in found) else node.op(*found)
     if isinstance(node.op, DimShuffle):
-        order = node.op.new_order
+        order: Any = node.op.new_order
         inner = without_axis(node.inputs[0], order[axis], depth - 1)
         if inner is None:
             return None
