@@ -27,6 +27,7 @@ Y = pt.dvector("y")
 VALUES = [positive_definite(N), np.random.default_rng(3).normal(size=N)]
 RULES = [
     "linalg_work_on_definite_matrix",
+    "linalg_sum_of_outer_products",
     "linalg_solve_of_outer_product",
     "linalg_solve_of_thin_product",
     "linalg_cholesky_gradient",

@@ -307,7 +307,7 @@ def is_triangle(variable: Any, *, lower: bool) -> bool:
 def counts_from_zero(vector: Any) -> bool:
     """Whether a vector holds 0, 1, 2 and so on."""
     if isinstance(vector, Constant):
-        return bool(np.array_equal(vector.data, np.arange(vector.data.size)))
+        return bool(np.array_equal(vector.data.ravel(), np.arange(vector.data.size)))
     if vector.owner is None or not isinstance(vector.owner.op, ARange):
         return False
     start, _, step = vector.owner.inputs

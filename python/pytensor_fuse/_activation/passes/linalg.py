@@ -166,6 +166,7 @@ _RULES: Final = (
     # After `stabilize` has made solves of inverses, before matrix products are ordered and become
     # BLAS calls. What was a product with an inverse is a solve by then, and half of a triangle
     # still is one.
+    (1.549, RuleKept("outer_sums", "sum_of_outer_products", _SOLVES)),
     (1.550, RuleKept("low_rank", "solve_of_outer_product", _SOLVES)),
     (1.551, RuleKept("low_rank", "solve_of_thin_product", _SOLVES)),
     (1.552, RuleKept("cholesky_gradient", "cholesky_gradient", frozenset({"Cholesky"}))),
