@@ -329,7 +329,7 @@ def thin_square(variable: Any) -> Thin | None:
         found = None if long_axes(divisor) else thin_square(whole)
         if found is None or sign_of(divisor) is not Sign.POSITIVE:
             return None
-        return _scaled(found, [pt.reciprocal(as_scalar(divisor))])
+        return _scaled(found, [pt.reciprocal(as_scalar(divisor).astype(variable.type.dtype))])
     return None
 
 

@@ -159,10 +159,12 @@ _RULES: Final = (
     (1.413, RuleKept("woodbury", "woodbury_solve", frozenset({"Solve"}))),
     (1.414, RuleKept("woodbury", "woodbury_inverse", frozenset({"MatrixInverse"}))),
     (1.415, RuleKept("woodbury", "determinant_lemma", frozenset({"Det"}))),
+    (1.4155, RuleKept("kronecker_gradients", "kronecker_gradient", _KRONECKER)),
     (1.416, RuleKept("kronecker", "kronecker_solve", _KRONECKER)),
-    (1.417, RuleKept("kronecker", "kronecker_times_vector", _KRONECKER)),
+    (1.417, RuleKept("kronecker", "kronecker_times_matrix", _KRONECKER)),
     (1.418, RuleKept("kronecker", "shifted_kronecker_solve", _KRONECKER)),
     (1.419, RuleKept("kronecker", "shifted_kronecker_determinant", _KRONECKER)),
+    (1.420, RuleKept("kronecker", "kronecker_inverse", _KRONECKER)),
     # After `stabilize` has made solves of inverses, before matrix products are ordered and become
     # BLAS calls. What was a product with an inverse is a solve by then, and half of a triangle
     # still is one.
