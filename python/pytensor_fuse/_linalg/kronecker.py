@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
 import pytensor.tensor as pt
 from pytensor.graph.rewriting.basic import copy_stack_trace
 from pytensor.scalar.basic import Add, Sub
@@ -20,7 +21,7 @@ from pytensor.tensor.linalg.summary import Det, det
 from pytensor.tensor.math import Dot
 
 from pytensor_fuse._linalg.determinants import of_uses
-from pytensor_fuse._linalg.low_rank_updates import diagonal_of
+from pytensor_fuse._linalg.low_rank_updates import diagonal_of, is_of_known_size
 from pytensor_fuse._linalg.matrices import (
     core_of,
     is_real_matrix,
@@ -170,7 +171,7 @@ def shifted_kronecker_product(fgraph: FunctionGraph, matrix: Any) -> Shifted | N
     for product, identity in orders if isinstance(op, Add) else orders[:1]:
         known = kronecker_product(product)
         shift = None if known is None else diagonal_of(identity)
-        if known is None or shift is None or shift.type.ndim:
+        if known is None or shift is None or shift.type.ndim or not is_of_known_size(identity):
             continue
         if all(_is_symmetric(fgraph, one) for one in known):
             shift = shift if isinstance(op, Add) else -shift
@@ -202,10 +203,22 @@ def shifted_kronecker_solve(fgraph: FunctionGraph, node: Apply[Any]) -> list[Any
 
 
 def _solved_shifted(known: Shifted, vector: Any) -> Any:
-    (p, left), (q, right) = (_eigh(one) for one in known.product)
+    (p, left), (q, right) = map(_decomposed, known.product)
     table = left.T @ _table(vector, known.product) @ right
     table = table / (p[:, None] * q[None, :] + known.shift)
     return (left @ table @ right.T).flatten()
+
+
+def _decomposed(matrix: Any) -> tuple[Any, Any]:
+    """Return eigenvalues, NaN where the matrix is not finite, and eigenvectors.
+
+    An eigendecomposition raises an exception there, and the factorizations that it stands for do
+    not.
+    """
+    is_finite = pt.isfinite(matrix).all()
+    values, vectors = _eigh(pt.switch(is_finite, matrix, np.asarray(0, matrix.type.dtype)))
+    nothing = np.asarray(np.nan, matrix.type.dtype)
+    return pt.switch(is_finite, values, nothing), vectors
 
 
 def shifted_kronecker_determinant(fgraph: FunctionGraph, node: Apply[Any]) -> dict[Any, Any] | None:
@@ -215,7 +228,7 @@ def shifted_kronecker_determinant(fgraph: FunctionGraph, node: Apply[Any]) -> di
     known = shifted_kronecker_product(fgraph, node.inputs[0])
     if known is None:
         return None
-    (p, _), (q, _) = (_eigh(one) for one in known.product)
+    (p, _), (q, _) = map(_decomposed, known.product)
     values = p[:, None] * q[None, :] + known.shift
     logarithm = pt.log(pt.abs(values)).sum()
     return _uses(fgraph, node, pt.prod(values), pt.prod(pt.sign(values)), logarithm)

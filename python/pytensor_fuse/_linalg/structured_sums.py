@@ -27,6 +27,7 @@ from pytensor_fuse._linalg.low_rank_updates import (
     LowRankUpdate,
     Woodbury,
     diagonal_of,
+    is_of_known_size,
     low_rank_update,
     product_of,
 )
@@ -221,7 +222,8 @@ def _summands(variable: Any, depth: int) -> list[Summand] | None:
     node = variable.owner
     entries = diagonal_of(variable)
     if entries is not None:
-        return [Summand(Diagonal(entries))]
+        fits = entries.type.ndim or is_of_known_size(variable)
+        return [Summand(Diagonal(entries))] if fits else None
     if node is None:
         return None
     inner = transpose_of(variable)
