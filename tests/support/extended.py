@@ -14,6 +14,8 @@ _context = mpmath.mp.clone()
 _context.dps = 52
 
 extended = np.frompyfunc(lambda number: _context.mpf(float(number)), 1, 1)
+root = np.frompyfunc(_context.sqrt, 1, 1)
+exponential = np.frompyfunc(_context.exp, 1, 1)
 
 
 def factored(a):

@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pytensor.tensor as pt
 from pytensor.graph.basic import Constant
 from pytensor.graph.rewriting.basic import copy_stack_trace
 from pytensor.tensor.basic import Eye
@@ -22,6 +23,7 @@ from pytensor.tensor.linalg.solvers.psd import CholeskySolve, cho_solve
 from pytensor.tensor.linalg.summary import Det
 
 from pytensor_fuse._linalg.determinants import from_lu
+from pytensor_fuse._linalg.lengths import of_length
 from pytensor_fuse._linalg.matrices import core_of, is_real_matrix, transpose_of
 from pytensor_fuse._linalg.ops.cholesky_inverse import cholesky_inverse
 from pytensor_fuse._linalg.ops.lu_inverse import lu_inverse
@@ -41,11 +43,13 @@ def inverse_from_cholesky(fgraph: FunctionGraph, node: Apply[Any]) -> list[Any] 
     if type(core) is not CholeskySolve or core.b_ndim != 2:
         return None
     factor, right = node.inputs
-    if not (is_real_matrix(factor) and _is_identity(right)):
+    rows = _rows_of_identity(right) if is_real_matrix(factor) else None
+    if rows is None:
         return None
     if factor.type.dtype != node.outputs[0].type.dtype:
         return None
-    return _replaced(node, cholesky_inverse(factor, lower=core.lower))
+    checked = of_length(factor, rows)
+    return _replaced(node, cholesky_inverse(checked, lower=core.lower))
 
 
 def inverse_of_factorized_matrix(
@@ -161,18 +165,20 @@ def _is_served_by_lu(node: Apply[Any], turned: bool) -> bool:
     return type(core) is Det or (type(core) is LUFactor and not turned)
 
 
-def _is_identity(variable: Any) -> bool:
+def _rows_of_identity(variable: Any) -> Any:
+    """Return how many rows an identity has; None if it is none."""
     if isinstance(variable, Constant):
         data = variable.data
-        return data.ndim == 2 and np.array_equal(data, np.eye(len(data)))
+        is_it = data.ndim == 2 and np.array_equal(data, np.eye(len(data)))
+        return pt.constant(len(data)) if is_it else None
     node = variable.owner
     if node is None or not isinstance(node.op, Eye):
-        return False
+        return None
     rows, columns, offset = node.inputs
     is_square = rows is columns or (
         isinstance(rows, Constant) and isinstance(columns, Constant) and rows.equals(columns)
     )
-    return is_square and isinstance(offset, Constant) and int(offset.data) == 0
+    return rows if is_square and isinstance(offset, Constant) and not int(offset.data) else None
 
 
 def _replaced(node: Apply[Any], new: Any) -> list[Any]:

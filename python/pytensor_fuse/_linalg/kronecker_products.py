@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
 import pytensor.tensor as pt
 from pytensor.scalar.basic import Add, Mul, Sub, TrueDiv
 from pytensor.tensor.linalg.decomposition.eigen import eigh
@@ -23,7 +24,7 @@ from pytensor.tensor.linalg.products import KroneckerProduct, kron
 from pytensor.tensor.linalg.solvers.general import solve
 
 from pytensor_fuse._linalg.costs import Cost, Length, term
-from pytensor_fuse._linalg.low_rank_updates import diagonal_of
+from pytensor_fuse._linalg.low_rank_updates import diagonal_of, is_of_known_size
 from pytensor_fuse._linalg.matrices import (
     as_scalar,
     is_real_matrix,
@@ -190,7 +191,7 @@ class Shifted(NamedTuple):
         return _on_axes(sizes, turned, lambda t: left @ t, lambda t: other @ t)
 
     def _decomposed(self) -> tuple[Any, Any]:
-        return _eigh(self.product.left), _eigh(self.product.right)
+        return _decomposed(self.product.left), _decomposed(self.product.right)
 
 
 class ShiftedInverse(NamedTuple):
@@ -297,7 +298,7 @@ def shifted_kronecker_product(fgraph: FunctionGraph, matrix: Any) -> Shifted | N
     for product, identity in orders if isinstance(op, Add) else orders[:1]:
         found = _multiple(product)
         shift = None if found is None else diagonal_of(identity)
-        if found is None or shift is None or shift.type.ndim:
+        if found is None or shift is None or shift.type.ndim or not is_of_known_size(identity):
             continue
         known, numbers = found
         if all(_is_symmetric(fgraph, one) for one in known):
@@ -368,6 +369,18 @@ def _on_axes(
     table = of_right(table.reshape((n_right, n_left * columns)))
     table = table.reshape((n_right, n_left, columns)).transpose(1, 0, 2)
     return table.reshape((n_left * n_right, columns))
+
+
+def _decomposed(matrix: Any) -> tuple[Any, Any]:
+    """Return eigenvalues, NaN where the matrix is not finite, and eigenvectors.
+
+    An eigendecomposition raises an exception there, and the factorizations that it stands for do
+    not.
+    """
+    is_finite = pt.isfinite(matrix).all()
+    values, vectors = _eigh(pt.switch(is_finite, matrix, np.asarray(0, matrix.type.dtype)))
+    nothing = np.asarray(np.nan, matrix.type.dtype)
+    return pt.switch(is_finite, values, nothing), vectors
 
 
 def _inverse(matrix: Any) -> Any:

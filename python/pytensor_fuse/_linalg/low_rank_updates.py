@@ -20,6 +20,7 @@ from pytensor.scalar.basic import Add, Mul, TrueDiv
 from pytensor.tensor.basic import AllocDiag, Eye
 from pytensor.tensor.linalg.decomposition.cholesky import cholesky
 from pytensor.tensor.linalg.solvers.psd import cho_solve
+from pytensor.tensor.linalg.solvers.triangular import solve_triangular
 from pytensor.tensor.math import Dot
 
 from pytensor_fuse._linalg.costs import Cost, Length, term
@@ -101,18 +102,25 @@ class LowRankUpdate(NamedTuple):
         found = [one.columns() for one in self.thin]
         return found[0] if len(found) == 1 else pt.concatenate(found, axis=1)
 
+    @property
+    def is_even(self) -> bool:
+        """Whether ``D`` is a multiple of the identity."""
+        return not self.diagonal.type.ndim
+
     def cost(self) -> Cost:
         """Return what ``M`` and its factor cost."""
-        return term(2, self.size, self.rank, self.rank) + term(1, self.rank, self.rank, self.rank)
+        n, k = self.size, self.rank
+        if self.is_even:
+            return term(2, n, k, k) + term(1, k, k, k)
+        return term(6, n, k, k) + term(4, k, k, k)
 
     def cost_of_solve(self, columns: Length) -> Cost:
         """Return what a solve costs, once there is a factor of ``M``."""
-        return term(14, self.size, self.rank, columns)
+        return term(8, self.size, self.rank, columns) + term(4, self.rank, self.rank, columns)
 
     def pays(self) -> bool:
         """Whether the factor of ``M`` costs at most half of a Cholesky factor of the matrix."""
-        n, k = self.size, self.rank
-        return 2 * 3 * (2 * n * k * k + k**3) <= n**3
+        return bool(2 * 3 * self.cost().at() <= self.size**3)
 
 
 class Woodbury:
@@ -122,19 +130,44 @@ class Woodbury:
     ----------
     matrix
         The matrix by its parts.
+
+    Notes
+    -----
+    With ``V = D^-1/2 U``, ``M = I + V' V = L L'`` and ``Z = V L^-T``, the inverse of ``I + V V'``
+    is ``I - Z Z'``, and ``Z' Z = I - N`` with ``N = L^-1 L^-T``. Where ``N`` is small, that is a
+    difference of what is nearly equal: so ``Z' x`` of a solution ``x`` for ``y``, which is
+    ``N Z' y``, is computed as such, and ``x`` corrected by ``Z`` times the difference.
+
+    Where rows of ``V`` are much longer than others, as where elements of ``D`` are much smaller,
+    ``V' V`` rounds the others away. So there ``M`` is factorized twice, as in CholeskyQR2 with a
+    shift (Fukaya and others 2020): with ``L1`` of ``M`` and a multiple of the identity that makes
+    it definite as rounded, ``W = V L1^-T`` has no such rows, and ``L = L1 L2`` with ``L2 L2' =
+    W' W + L1^-1 L1^-T``.
     """
 
     def __init__(self, matrix: LowRankUpdate) -> None:
         self._matrix = matrix
-        self._columns = matrix.columns()
+        columns = matrix.columns()
         diagonal = matrix.diagonal
-        self._is_number = not diagonal.type.ndim
-        # V, or U where D is a multiple of the identity: dividing what is small is cheaper.
-        self._root = None if self._is_number else pt.sqrt(diagonal)[:, None]
-        self._scaled = self._columns if self._root is None else self._columns / self._root
+        identity = pt.eye(matrix.rank, dtype=columns.type.dtype)
+        self._factor: Any
+        if matrix.is_even:
+            # U stands for V: dividing what is small is cheaper.
+            self._root = None
+            self._scaled = columns
+            self._factor = cholesky(identity + columns.T @ columns / diagonal)
+            return
+        self._root = pt.sqrt(diagonal)[:, None]
+        self._scaled = columns / self._root
         gram = self._scaled.T @ self._scaled
-        identity = pt.eye(matrix.rank, dtype=self._scaled.type.dtype)
-        self._factor: Any = cholesky(identity + (gram / diagonal if self._is_number else gram))
+        rounding = (matrix.size + matrix.rank) * np.finfo(columns.type.dtype).eps
+        shift = 1 + np.asarray(rounding, dtype=columns.type.dtype) * pt.diagonal(gram).sum()
+        first: Any = cholesky(shift * identity + gram)
+        narrowed = _solved_triangle(first, self._scaled.T)
+        rest = _solved_triangle(first, identity)
+        second: Any = cholesky(narrowed @ narrowed.T + rest @ rest.T)
+        self._factor = first @ second
+        self._basis = _solved_triangle(second, narrowed).T
 
     def log_determinant(self) -> Any:
         """Return the logarithm of the determinant."""
@@ -149,13 +182,7 @@ class Woodbury:
         return outer * pt.prod(pt.diagonal(self._factor)) ** 2
 
     def solved(self, right: Any) -> Any:
-        """Return the solution for the columns of a matrix.
-
-        Notes
-        -----
-        Woodbury's identity subtracts what may be larger than the result by the condition of the
-        matrix. One step of refinement makes the error that of a solve which is stable.
-        """
+        """Return the solution for the columns of a matrix."""
         thin = self._matrix.thin[0]
         if len(self._matrix.thin) == 1 and thin.inner is None and same(right, thin.base):
             # A^-1 T, without any subtraction, also where the scale is 0.
@@ -164,57 +191,100 @@ class Woodbury:
             left, other = right.owner.inputs
             if thin.inner is None and same(left, thin.base):
                 return self._times_solved(thin.base, other)
-        first = self._once(right)
-        columns = self._columns
-        diagonal = self._matrix.diagonal
-        if not self._is_number:
-            diagonal = diagonal[:, None]
-        rest = right - diagonal * first - columns @ (columns.T @ first)
-        return first + self._once(rest)
+        turned = right if self._root is None else right / self._root
+        return self._divided(self._solved(turned))
 
     def inverse(self) -> Any:
         """Return the inverse, entry by entry."""
-        diagonal = pt.ones((self._matrix.size,), dtype=self._scaled.type.dtype)
-        diagonal = diagonal / self._matrix.diagonal
-        half = self._scaled / (self._matrix.diagonal if self._is_number else self._root)
-        return pt.diag(diagonal) - half @ self._solved(half.T)
+        size, dtype = self._matrix.size, self._scaled.type.dtype
+        if self._root is None:
+            identity = pt.eye(size, dtype=dtype)
+            spanned = self._spanned(_solved_triangle(self._factor, self._scaled.T))
+            return (identity - spanned) / self._matrix.diagonal
+        roots = self._root[:, 0]
+        return self._divided(self._solved(pt.diag(1 / roots), (self._basis / self._root).T))
 
     def diagonal_of_inverse(self) -> Any:
         """Return the diagonal of the inverse."""
-        leverages = (self._scaled * self._solved(self._scaled.T).T).sum(axis=1)
-        if self._is_number:
-            leverages = leverages / self._matrix.diagonal
-        return (1 - leverages) / self._matrix.diagonal
+        if self._root is None:
+            inner = _solved_triangle(self._factor, self._scaled.T)
+            leverages = (inner**2).sum(axis=0) / self._matrix.diagonal
+            return (1 - leverages) / self._matrix.diagonal
+        return self._left_over() / self._matrix.diagonal
 
     def trace_of_inverse(self) -> Any:
         """Return the trace of the inverse."""
-        if self._matrix.diagonal.type.ndim:
+        if not self._matrix.is_even:
             return self.diagonal_of_inverse().sum()
         # The trace of V M^-1 V' is that of M^-1 (M - I).
         identity = pt.eye(self._matrix.rank, dtype=self._scaled.type.dtype)
         rest = self._matrix.size - self._matrix.rank
-        return (rest + pt.diagonal(self._solved(identity)).sum()) / self._matrix.diagonal
+        inner = _solved_triangle(self._factor, identity)
+        return (rest + (inner**2).sum()) / self._matrix.diagonal
 
-    def _once(self, right: Any) -> Any:
-        turned = right if self._root is None else right / self._root
-        small = self._solved(self._scaled.T @ turned)
-        if self._is_number:
-            small = small / self._matrix.diagonal
-        return self._divided(turned - self._scaled @ small)
+    def _left_over(self) -> Any:
+        """Return the diagonal of ``I - Z Z'``.
+
+        Notes
+        -----
+        The squares of the rows of ``Z`` sum up to less than ``k``, so less than ``2 k`` of them are
+        larger than 1/2. For these ``1 - z' z`` would cancel. As ``z' (I - N) z`` is the sum of the
+        squares of the products of ``z`` with all rows, it is ``z' N z`` and the products with the
+        others, over ``z' z``.
+        """
+        basis, most = self._basis, 2 * self._matrix.rank
+        leverages = (basis**2).sum(axis=1)
+        largest = pt.argsort(leverages)[self._matrix.size - most :]
+        rows, near = basis[largest], leverages[largest]
+        products = rows @ basis.T
+        products = pt.set_subtensor(products[pt.arange(most), largest], 0)
+        turned = _solved_triangle(self._factor.T, rows.T, lower=False)
+        squares = (products**2).sum(axis=1) + (turned**2).sum(axis=0)
+        simple = 1 - leverages
+        exact = pt.switch(near > 0.5, squares / near, simple[largest])
+        return pt.set_subtensor(simple[largest], exact.astype(simple.type.dtype))
+
+    def _solved(self, turned: Any, inner: Any = None) -> Any:
+        """Solve with ``I + V V'``; what is in ``Z' y`` may be known."""
+        if inner is None:
+            inner = self._coordinates(turned)
+        first = turned - self._spanned(inner)
+        wanted = _solved_triangle(self._factor.T, inner, lower=False)
+        wanted = _solved_triangle(self._factor, wanted)
+        return first + self._spanned(wanted - self._coordinates(first))
+
+    def _coordinates(self, turned: Any) -> Any:
+        """Return ``Z' y``, times the root of ``D`` if that is a number."""
+        if self._root is None:
+            return _solved_triangle(self._factor, self._scaled.T @ turned)
+        return self._basis.T @ turned
+
+    def _spanned(self, inner: Any) -> Any:
+        """Return ``Z t``, divided by the root of ``D`` if that is a number."""
+        if self._root is None:
+            back = _solved_triangle(self._factor.T, inner, lower=False)
+            return self._scaled @ back / self._matrix.diagonal
+        return self._basis @ inner
 
     def _times_solved(self, base: Any, other: Any) -> Any:
         """Return ``D^-1 T M^-1 B``, where no ``B`` stands for the identity."""
         turned = base if self._root is None else base / self._root
         if other is None:
-            return self._divided(self._solved(turned.T).T)
-        return self._divided(turned @ self._solved(other))
+            return self._divided(self._solved_small(turned.T).T)
+        return self._divided(turned @ self._solved_small(other))
 
     def _divided(self, turned: Any) -> Any:
-        return turned / (self._matrix.diagonal if self._is_number else self._root)
+        return turned / (self._matrix.diagonal if self._root is None else self._root)
 
-    def _solved(self, right: Any) -> Any:
+    def _solved_small(self, right: Any) -> Any:
+        """Solve with ``M``."""
         solve: Any = cho_solve
         return solve((self._factor, True), right, b_ndim=2)
+
+
+def _solved_triangle(factor: Any, right: Any, *, lower: bool = True) -> Any:
+    solve: Any = solve_triangular
+    return solve(factor, right, lower=lower, b_ndim=2)
 
 
 def low_rank_update(matrix: Any) -> LowRankUpdate | None:
@@ -236,6 +306,8 @@ def low_rank_update(matrix: Any) -> LowRankUpdate | None:
             return None
         diagonal = diagonal_of(part)
         if diagonal is not None:
+            if not diagonal.type.ndim and not is_of_known_size(part):
+                return None
             diagonals.append(diagonal)
             continue
         found = thin_square(part)
@@ -307,6 +379,12 @@ def _diagonal_of_constant(constant: Any) -> Any:
     if np.all(entries == entries[0]):
         return pt.constant(entries[0])
     return pt.constant(entries.copy())
+
+
+def is_of_known_size(matrix: Any) -> bool:
+    """Whether it is square before the graph runs, so that nobody has to see if it fits others."""
+    rows, columns = matrix.type.shape
+    return rows is not None and rows == columns
 
 
 def thin_square(variable: Any) -> Thin | None:

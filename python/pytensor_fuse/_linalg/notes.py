@@ -71,6 +71,11 @@ class GraphNotes:
             self._matrices.follow(matrix, [len(self._applied)])
             self._applied.append(Applied(rule, line_that_made([matrix])))
 
+    @property
+    def applied(self) -> frozenset[str]:
+        """The names of the rules that have been applied to anything."""
+        return frozenset(one.rule for one in self._applied)
+
     def applied_to(self, variable: Variable[Any, Any]) -> dict[int, Applied]:
         """Return what was applied to what is now ``variable``, by its place among all."""
         numbers = () if self._matrices is None else self._matrices.found(variable)

@@ -39,6 +39,7 @@ from pytensor_fuse._linalg.low_rank_updates import (
     LowRankUpdate,
     Woodbury,
     diagonal_of,
+    is_of_known_size,
     low_rank_update,
     product_of,
 )
@@ -267,7 +268,8 @@ def _summands(fgraph: FunctionGraph, variable: Any, depth: int) -> list[Summand]
     node = variable.owner
     entries = diagonal_of(variable)
     if entries is not None:
-        return [Summand(Diagonal(entries))]
+        fits = entries.type.ndim or is_of_known_size(variable)
+        return [Summand(Diagonal(entries))] if fits else None
     if node is None:
         return None
     inner = transpose_of(variable)

@@ -16,6 +16,7 @@ from pytensor.scalar.basic import Add, Mul, Neg, Sub, TrueDiv
 from pytensor.tensor.basic import AllocDiag, ExtractDiag
 from pytensor.tensor.math import Sum
 
+from pytensor_fuse._linalg.lengths import diagonal_of_square
 from pytensor_fuse._linalg.matrices import (
     core_of,
     is_real_matrix,
@@ -179,7 +180,7 @@ def _diagonal(term: Any) -> Any:
         return _diagonal(inner)
     if scalar_op(term) is not None and len(node.outputs) == 1:
         return node.op(*map(_diagonal, node.inputs))
-    return pt.diagonal(term)
+    return diagonal_of_square(term)
 
 
 def _replaced(node: Apply[Any], summand: Any) -> list[Any]:

@@ -1,0 +1,76 @@
+"""Lengths that must agree for a graph to run, where a rule leaves out what would have found out.
+
+``A * I`` raises an exception unless ``A`` is as large as ``I``; the diagonal of ``A`` does not.
+Where it is not known before that lengths agree, they are compared when the graph runs.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import pytensor.tensor as pt
+from pytensor.graph.basic import Constant
+from pytensor.raise_op import CheckAndRaise
+from pytensor.scalar.basic import Cast
+from pytensor.tensor.linalg.decomposition.cholesky import Cholesky
+from pytensor.tensor.linalg.inverse import MatrixInverse
+from pytensor.tensor.shape import Shape, Shape_i
+from pytensor.tensor.subtensor import Subtensor
+
+from pytensor_fuse._linalg.matrices import core_of, same, scalar_op, transpose_of
+from pytensor_fuse._linalg.ops.cholesky_inverse import CholeskyInverse
+from pytensor_fuse._linalg.ops.lu_inverse import LUInverse
+from pytensor_fuse._linalg.symmetry import Symmetry
+
+_DIFFERENT: Final = "the lengths of matrices that belong together differ"
+
+# What is not square makes them raise exceptions.
+_SQUARE_ONLY: Final = (MatrixInverse, Cholesky, CholeskyInverse, LUInverse)
+
+
+def diagonal_of_square(matrix: Any) -> Any:
+    """Return the diagonal of a matrix, of which it is seen that it is square."""
+    diagonal: Any = pt.diagonal(matrix)
+    return diagonal if _is_square(matrix) else _if_equal(diagonal, *matrix.shape)
+
+
+def of_length(matrix: Any, rows: Any) -> Any:
+    """Return a square matrix, of which it is seen that it has so many rows."""
+    return matrix if _is_length_of(rows, matrix) else _if_equal(matrix, *matrix.shape, rows)
+
+
+def _if_equal(variable: Any, first: Any, *others: Any) -> Any:
+    check: Any = CheckAndRaise(ValueError, _DIFFERENT)
+    return check(variable, *(pt.eq(first, one) for one in others))
+
+
+def _is_square(matrix: Any) -> bool:
+    rows, columns = matrix.type.shape
+    if rows is not None and rows == columns:
+        return True
+    if isinstance(core_of(matrix.owner), _SQUARE_ONLY) or Symmetry().of(matrix):
+        return True
+    inner = transpose_of(matrix)
+    return inner is not None and inner.type.ndim == 2 and _is_square(inner)
+
+
+def _is_length_of(rows: Any, matrix: Any) -> bool:
+    known = matrix.type.shape[0]
+    if isinstance(rows, Constant):
+        return known is not None and int(rows.data) == known
+    while isinstance(scalar_op(rows), Cast):
+        [rows] = rows.owner.inputs
+    if rows.owner is None:
+        return False
+    if isinstance(rows.owner.op, Shape_i):
+        whole = rows.owner.inputs[0]
+    elif isinstance(rows.owner.op, Subtensor):
+        shape = rows.owner.inputs[0].owner
+        if shape is None or not isinstance(shape.op, Shape):
+            return False
+        whole = shape.inputs[0]
+    else:
+        return False
+    if isinstance(core_of(matrix.owner), Cholesky) and same(whole, matrix.owner.inputs[0]):
+        return True
+    return whole.type.ndim == 2 and same(whole, matrix)

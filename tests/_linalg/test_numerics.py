@@ -1,0 +1,324 @@
+"""The error of each rule against extended precision.
+
+It is at most 10 times that of the stable form as a numerical analyst writes it, and of what stock
+PyTensor computes, whichever is less; or some units in the last place.
+"""
+
+import os
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+import scipy.linalg
+from scipy.linalg import lapack
+
+from pytensor_fuse._activation.passes.linalg import _RULES
+from support import extended
+from support.extended import exponential, factored, log_determinant, solved
+from support.linalg import general, positive_definite
+from support.linalg_cases import CASES, FACTOR, OF_KNOWN_SIZES, RANK, Given, given
+from support.linalg_rules import PYTHON, compile_both
+
+EXACT = PYTHON.excluding("inplace", "fusion", "linalg_work_on_definite_matrix")
+WITH_DEFINITE = PYTHON.excluding("inplace", "fusion")
+
+IS_DEEP = os.environ.get("HYPOTHESIS_PROFILE") == "deep"
+CONDITIONS = [10.0**e for e in range(2, 13, 2)] if IS_DEEP else [1e2, 1e7, 1e12]
+# Those that are made of two factors are squares.
+SIZES = [5, 20, 50, 100, 200] if IS_DEEP else [5, 20]
+FACTORS = [FACTOR, 7, 10, 14] if IS_DEEP else [FACTOR]
+
+
+def values_of(n, condition, seed):
+    """Return values with which each matrix that is factorized has about this condition."""
+    rng = np.random.default_rng(seed)
+    factor = round(n**0.5)
+    thin = rng.normal(size=(n, RANK))
+    log = np.log(n / condition)
+    return Given(
+        positive_definite(n, condition, seed=seed),
+        general(n, condition, seed=seed) * 10,
+        general(factor, condition**0.5, seed=seed),
+        general(factor, condition**0.5, seed=seed + 1),
+        log + 0.1 * rng.normal(size=n),
+        rng.normal(size=n),
+        rng.normal(size=n),
+        thin,
+        np.array(-np.log(condition)),
+    )
+
+
+def inverse(matrix):
+    """Return the inverse in extended precision."""
+    return solved(factored(matrix), extended.extended(np.eye(len(matrix))))
+
+
+def exact(given_values):
+    return Given(*(extended.extended(one) for one in given_values))
+
+
+def definite(g, exp):
+    return g.b @ g.b.T + exp(g.number) * np.eye(len(g.b))
+
+
+def low_rank(g, exp):
+    return np.diag(exp(g.u)) + g.thin @ g.thin.T
+
+
+def shifted(g, exp):
+    return np.kron(g.left @ g.left.T, g.right @ g.right.T) + exp(g.number) * np.eye(len(g.u))
+
+
+def kernel(g, exp):
+    squares = (g.thin**2).sum(axis=1)
+    distances = squares[:, None] + squares[None, :] - 2 * g.thin @ g.thin.T
+    smooth = exp(-distances / g.number**2)
+    return smooth + 0.5 * np.eye(len(g.u)), smooth * distances * 2 / g.number**3
+
+
+def lower_gradient(by_matrix):
+    """Return the gradient by a matrix of which one triangle counts."""
+    return np.tril(2 * by_matrix) - np.diag(np.diagonal(by_matrix))
+
+
+def density_gradient(matrix, y):
+    """Return the gradient of a log-density by its covariance, in extended precision."""
+    inverted = inverse(matrix)
+    solution = inverted @ y
+    return (np.outer(solution, solution) - inverted) / 2
+
+
+# By hand, in floats.
+
+
+def potri(matrix):
+    factor, info = lapack.dpotrf(matrix, lower=1)
+    assert info == 0
+    found, _ = lapack.dpotri(factor, lower=1)
+    return np.tril(found) + np.tril(found, -1).T
+
+
+def getri(matrix):
+    packed, pivots, _ = lapack.dgetrf(matrix)
+    found, _ = lapack.dgetri(packed, pivots)
+    return found
+
+
+def cho(matrix, right):
+    return scipy.linalg.cho_solve(scipy.linalg.cho_factor(matrix, lower=True), right)
+
+
+def lu(matrix, right):
+    return scipy.linalg.lu_solve(scipy.linalg.lu_factor(matrix), right)
+
+
+def density_gradient_by_hand(matrix, y):
+    solution = cho(matrix, y)
+    return (np.outer(solution, solution) - potri(matrix)) / 2
+
+
+def woodbury(g):
+    """Return what solves with ``D + U U'``, its inverse, and its log-determinant."""
+    d = np.exp(g.u)
+    scaled = g.thin / d[:, None]
+    inner = np.eye(RANK) + g.thin.T @ scaled
+    half = np.linalg.solve(inner, scaled.T).T
+
+    def solve(right):
+        turned = (right.T / d).T
+        return turned - half @ (g.thin.T @ turned)
+
+    return solve, np.diag(1 / d) - half @ scaled.T, np.log(d).sum() + np.linalg.slogdet(inner)[1]
+
+
+def by_eigenvectors(g):
+    p, left = np.linalg.eigh(g.left @ g.left.T)
+    q, right = np.linalg.eigh(g.right @ g.right.T)
+    return p[:, None] * q[None, :] + np.exp(g.number), left, right
+
+
+def kronecker_solved(g, solve):
+    table = solve(g.left, g.y.reshape(len(g.left), -1))
+    return solve(g.right, table.T).T.ravel()
+
+
+def extended_solve(matrix, right):
+    found = solved(factored(matrix), right.reshape(len(matrix), -1))
+    return found.reshape(right.shape)
+
+
+def extended_log_kronecker(g):
+    found = len(g.right) * log_determinant(g.left) + len(g.left) * log_determinant(g.right)
+    sign = np.linalg.slogdet(np.kron(g.left.astype(float), g.right.astype(float)))[0]
+    return [sign, found]
+
+
+def shifted_by_hand(g):
+    values, left, right = by_eigenvectors(g)
+    table = left.T @ g.y.reshape(len(left), -1) @ right / values
+    return (left @ table @ right.T).ravel()
+
+
+def by_number(matrix_and_derivative, y, gradient):
+    matrix, derivative = matrix_and_derivative
+    return [(gradient(matrix, y) * derivative).sum()]
+
+
+def forward(matrix, y):
+    """Return what solves with the Cholesky factor, in extended precision."""
+    a = matrix.copy()
+    factor = extended.extended(np.zeros(a.shape))
+    for k in range(len(a)):
+        factor[k:, k] = a[k:, k] / extended.root(a[k, k])
+        a[k:, k:] -= np.outer(factor[k:, k], factor[k:, k])
+    z = y.copy()
+    for k in range(len(a)):
+        z[k] /= factor[k, k]
+        z[k + 1 :] -= factor[k + 1 :, k] * z[k]
+    return z
+
+
+class Row(NamedTuple):
+    """What a rule's case gives: in extended precision, and by hand."""
+
+    exact: object
+    by_hand: object
+
+
+exp = np.exp
+ROWS = {
+    "work_on_definite_matrix": Row(
+        lambda g: [inverse(definite(g, exponential)) @ g.y, inverse(definite(g, exponential))],
+        lambda g: [cho(definite(g, exp), g.y), potri(definite(g, exp))],
+    ),
+    "kronecker_determinant": Row(
+        extended_log_kronecker,
+        lambda g: [
+            np.linalg.slogdet(g.left)[0] ** len(g.right)
+            * np.linalg.slogdet(g.right)[0] ** len(g.left),
+            len(g.right) * np.linalg.slogdet(g.left)[1]
+            + len(g.left) * np.linalg.slogdet(g.right)[1],
+        ],
+    ),
+    "product_with_structured_sum": Row(
+        lambda g: [inverse(low_rank(g, exponential)) @ g.thin],
+        lambda g: [woodbury(g)[0](g.thin)],
+    ),
+    "diagonal_of_structured_sum": Row(
+        lambda g: [np.diagonal(inverse(low_rank(g, exponential)))],
+        lambda g: [np.diagonal(woodbury(g)[1])],
+    ),
+    "sum_of_structured_product": Row(
+        lambda g: [np.trace(inverse(low_rank(g, exponential)))],
+        lambda g: [np.trace(woodbury(g)[1])],
+    ),
+    "woodbury_solve": Row(
+        lambda g: [inverse(low_rank(g, exponential)) @ g.y], lambda g: [woodbury(g)[0](g.y)]
+    ),
+    "woodbury_inverse": Row(
+        lambda g: [inverse(low_rank(g, exponential))], lambda g: [woodbury(g)[1]]
+    ),
+    "determinant_lemma": Row(
+        lambda g: [1, log_determinant(low_rank(g, exponential))], lambda g: [1.0, woodbury(g)[2]]
+    ),
+    "kronecker_solve": Row(
+        lambda g: [kronecker_solved(g, extended_solve)], lambda g: [kronecker_solved(g, lu)]
+    ),
+    "kronecker_times_vector": Row(
+        lambda g: [(g.left @ g.y.reshape(len(g.left), -1) @ g.right.T).ravel()],
+        lambda g: [(g.left @ g.y.reshape(len(g.left), -1) @ g.right.T).ravel()],
+    ),
+    "shifted_kronecker_solve": Row(
+        lambda g: [extended_solve(shifted(g, exponential), g.y)], lambda g: [shifted_by_hand(g)]
+    ),
+    "shifted_kronecker_determinant": Row(
+        lambda g: [1, log_determinant(shifted(g, exponential))],
+        lambda g: [1.0, np.log(by_eigenvectors(g)[0]).sum()],
+    ),
+    "solve_of_outer_product": Row(
+        lambda g: [np.outer(extended_solve(g.a, g.u), g.v)],
+        lambda g: [np.outer(lu(g.a, g.u), g.v)],
+    ),
+    "solve_of_thin_product": Row(
+        lambda g: [extended_solve(g.a, g.thin) @ (2 * g.thin).T],
+        lambda g: [lu(g.a, g.thin) @ (2 * g.thin).T],
+    ),
+    "cholesky_gradient": Row(
+        lambda g: [lower_gradient(density_gradient(g.a, g.y))],
+        lambda g: [lower_gradient(density_gradient_by_hand(g.a, g.y))],
+    ),
+    "product_with_outer_product": Row(
+        lambda g: [np.outer(g.a @ g.u, g.v), np.outer(g.u, g.v @ g.b)],
+        lambda g: [np.outer(g.a @ g.u, g.v), np.outer(g.u, g.v @ g.b)],
+    ),
+    "diagonal_of_product": Row(
+        lambda g: [(g.a * g.b.T).sum(axis=1)], lambda g: [np.einsum("ij,ji->i", g.a, g.b)]
+    ),
+    "inverse_from_cholesky": Row(lambda g: [inverse(g.a)], lambda g: [potri(g.a)]),
+    "inverse_of_factorized_matrix": Row(
+        lambda g: [inverse(g.a), exponential(log_determinant(g.a))],
+        lambda g: [getri(g.a), np.linalg.det(g.a)],
+    ),
+    "sum_of_triangle": Row(
+        lambda g: by_number(kernel(g, exponential), g.y, density_gradient),
+        lambda g: by_number(kernel(g, exp), g.y, density_gradient_by_hand),
+    ),
+    "sum_of_diagonal_matrix": Row(
+        lambda g: [np.trace(g.a), np.diagonal(g.a) @ g.u],
+        lambda g: [np.trace(g.a), np.diagonal(g.a) @ g.u],
+    ),
+    "solve_from_forward_solve": Row(
+        lambda g: [forward(g.a, g.y), extended_solve(g.a, g.y)],
+        lambda g: [
+            scipy.linalg.solve_triangular(np.linalg.cholesky(g.a), g.y, lower=True),
+            cho(g.a, g.y),
+        ],
+    ),
+    "diagonal_added_in_place": Row(
+        lambda g: [exponential(g.a) + g.number * np.eye(len(g.a))],
+        lambda g: [np.exp(g.a) + g.number * np.eye(len(g.a))],
+    ),
+}
+
+
+def test_each_rule_has_a_row():
+    assert sorted(rule.rule for _, rule in _RULES) == sorted(ROWS)
+
+
+@cache
+def compiled(rule, factor):
+    """Return the function of a case and stock's, for one size that is known, or for any."""
+    inputs = given() if factor is None else given(factor=factor)
+    inputs = given(is_static=False) if factor is None else inputs
+    mode = WITH_DEFINITE if rule == "work_on_definite_matrix" else EXACT
+    return compile_both(list(inputs), CASES[rule](inputs), mode)
+
+
+def errors(found, wanted):
+    return [extended.error(np.asarray(a), b) for a, b in zip(found, wanted, strict=True)]
+
+
+def sizes(rule):
+    """Return which sizes a case is run for, and what makes them up if they are to be known."""
+    if rule in OF_KNOWN_SIZES:
+        return [(factor**2, factor) for factor in FACTORS]
+    return [(n, None) for n in SIZES]
+
+
+@pytest.mark.parametrize(
+    ("rule", "n", "factor"), [(rule, *size) for rule in ROWS for size in sizes(rule)]
+)
+def test_error(rule, n, factor):
+    ours, stock = compiled(rule, factor)
+    for condition in CONDITIONS:
+        found = []
+        # What one small matrix happens to round to says little.
+        for seed in range(1 if n > 50 else max(2, 30 // n)):
+            values = values_of(n, condition, seed)
+            wanted = ROWS[rule].exact(exact(values))
+            results = ours(*values), stock(*values), ROWS[rule].by_hand(values)
+            found.append([errors(one, wanted) for one in results])
+        mine, theirs, hand = np.max(found, axis=0)
+        bound = 10 * np.maximum(np.minimum(theirs, hand), max(4e-15, n * 2e-17))
+        assert (mine <= bound).all(), (condition, mine, theirs, hand)

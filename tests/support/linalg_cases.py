@@ -1,0 +1,193 @@
+"""For each rule of the feature `linalg` a graph to which it is applied.
+
+Sizes are known or not, and numbers of any type: what is of the wrong type, or not known, may be
+left alone, but must not become anything else.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pytensor
+import pytensor.tensor as pt
+from pytensor.tensor.linalg import (
+    cho_solve,
+    cholesky,
+    det,
+    inv,
+    kron,
+    slogdet,
+    solve,
+    solve_triangular,
+)
+
+from support.linalg_rules import positive_definite
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+# The size of the factors of Kronecker products, of which with a multiple of the identity it pays.
+FACTOR = 5
+N = FACTOR**2
+RANK = 3
+
+
+class Given(NamedTuple):
+    """What the graphs are made of.
+
+    Attributes
+    ----------
+    a, b
+        Square matrices.
+    left, right
+        Such whose Kronecker product is as large.
+    u, v, y
+        Vectors.
+    thin
+        A matrix with few columns.
+    number
+        A number.
+    """
+
+    a: Any
+    b: Any
+    left: Any
+    right: Any
+    u: Any
+    v: Any
+    y: Any
+    thin: Any
+    number: Any
+
+
+def given(
+    dtype: str = "float64",
+    *,
+    is_static: bool = True,
+    batch: tuple[int, ...] = (),
+    factor: int = FACTOR,
+) -> Given:
+    """Return inputs, the square matrices of which may be batches."""
+    n = factor**2
+
+    def make(name: str, *shape: int) -> Any:
+        return pt.tensor(name, shape=shape if is_static else (None,) * len(shape), dtype=dtype)
+
+    return Given(
+        *(make(name, *batch, n, n) for name in "ab"),
+        *(make(name, factor, factor) for name in ("left", "right")),
+        *(make(name, n) for name in "uvy"),
+        make("thin", n, RANK),
+        make("number"),
+    )
+
+
+def values_of(
+    dtype: str = "float64", n: int = N, *, batch: tuple[int, ...] = (), seed: int = 0
+) -> Given:
+    """Return values for the inputs: the first matrix is positive definite."""
+    rng = np.random.default_rng(seed)
+
+    def draw(*shape: int) -> Any:
+        drawn = rng.normal(size=shape)
+        if dtype.startswith("complex"):
+            drawn = drawn + 1j * rng.normal(size=shape)
+        # Integers are of more than one digit, so that they make matrices that have an inverse.
+        return np.asarray(10 * drawn if dtype.startswith("int") else drawn).astype(dtype)
+
+    definite = positive_definite(n) * (100 if dtype.startswith("int") else 1)
+    return Given(
+        np.broadcast_to(definite, (*batch, n, n)).astype(dtype),
+        draw(*batch, n, n) + (2 * np.eye(n)).astype(dtype),
+        draw(FACTOR, FACTOR) + (2 * np.eye(FACTOR)).astype(dtype),
+        draw(FACTOR, FACTOR) + (2 * np.eye(FACTOR)).astype(dtype),
+        *(draw(n) for _ in range(3)),
+        draw(n, RANK),
+        np.asarray(0.3 if dtype.startswith("float") else 1).astype(dtype),
+    )
+
+
+def _identity(g: Given) -> Any:
+    rows = g.u.type.shape[0]
+    return pt.eye(g.u.shape[0] if rows is None else rows, dtype=g.u.type.dtype)
+
+
+def _definite(g: Given) -> Any:
+    return g.b @ g.b.mT + pt.exp(g.number) * _identity(g)
+
+
+def _low_rank(g: Given) -> Any:
+    return pt.diag(pt.exp(g.u)) + g.thin @ g.thin.T
+
+
+def _shifted(g: Given) -> Any:
+    left = g.left.type.shape[0] or FACTOR
+    identity = pt.eye(left**2, dtype=g.u.type.dtype)
+    return kron(g.left @ g.left.T, g.right @ g.right.T) + pt.exp(g.number) * identity
+
+
+def _density(factor: Any, g: Given) -> Any:
+    white = solve_triangular(factor, g.y, lower=True)
+    return -0.5 * (white**2).sum() - pt.log(pt.diagonal(factor, axis1=-2, axis2=-1)).sum()
+
+
+def _kernel(g: Given) -> Any:
+    squares = (g.thin**2).sum(axis=1)
+    distances = squares[:, None] + squares[None, :] - 2 * g.thin @ g.thin.T
+    return pt.exp(-distances / g.number**2) + 0.5 * _identity(g)
+
+
+def _gradient(cost: Any, by: Any) -> Any:
+    # Complex numbers have no gradient here.
+    return pytensor.grad(cost, by) if by.type.numpy_dtype.kind == "f" else cost
+
+
+CASES: dict[str, Callable[[Given], list[Any]]] = {
+    "work_on_definite_matrix": lambda g: [solve(_definite(g), g.y), inv(_definite(g))],
+    "kronecker_determinant": lambda g: list(slogdet(kron(g.left, g.right))),
+    "product_with_structured_sum": lambda g: [inv(_low_rank(g)) @ g.thin],
+    "diagonal_of_structured_sum": lambda g: [pt.diagonal(inv(_low_rank(g)))],
+    "sum_of_structured_product": lambda g: [(inv(_low_rank(g)) * _identity(g)).sum()],
+    "woodbury_solve": lambda g: [solve(_low_rank(g), g.y)],
+    "woodbury_inverse": lambda g: [inv(_low_rank(g))],
+    "determinant_lemma": lambda g: list(slogdet(_low_rank(g))),
+    "kronecker_solve": lambda g: [solve(kron(g.left, g.right), g.y)],
+    "kronecker_times_vector": lambda g: [kron(g.left, g.right) @ g.y],
+    "shifted_kronecker_solve": lambda g: [solve(_shifted(g), g.y)],
+    "shifted_kronecker_determinant": lambda g: list(slogdet(_shifted(g))),
+    "solve_of_outer_product": lambda g: [solve(g.a, pt.outer(g.u, g.v))],
+    "solve_of_thin_product": lambda g: [solve(g.a, g.thin @ (2 * g.thin).T)],
+    "cholesky_gradient": lambda g: [_gradient(_density(cholesky(g.a), g), g.a)],
+    "product_with_outer_product": lambda g: [g.a @ pt.outer(g.u, g.v), pt.outer(g.u, g.v) @ g.b],
+    "diagonal_of_product": lambda g: [pt.diagonal(g.a @ g.b)],
+    "inverse_from_cholesky": lambda g: [cho_solve((cholesky(g.a), True), _identity(g))],
+    "inverse_of_factorized_matrix": lambda g: [inv(g.a), det(g.a)],
+    "sum_of_triangle": lambda g: [_gradient(_density(cholesky(_kernel(g)), g), g.number)],
+    "sum_of_diagonal_matrix": lambda g: [(g.a * _identity(g)).sum(), (g.a * pt.diag(g.u)).sum()],
+    "solve_from_forward_solve": lambda g: [
+        solve_triangular(cholesky(g.a), g.y, lower=True),
+        cho_solve((cholesky(g.a), True), g.y),
+    ],
+    "diagonal_added_in_place": lambda g: [pt.exp(g.a) + g.number * _identity(g)],
+}
+
+# Those that need to know sizes.
+OF_KNOWN_SIZES = frozenset(
+    {
+        "kronecker_determinant",
+        "product_with_structured_sum",
+        "diagonal_of_structured_sum",
+        "sum_of_structured_product",
+        "woodbury_solve",
+        "woodbury_inverse",
+        "determinant_lemma",
+        "kronecker_solve",
+        "kronecker_times_vector",
+        "shifted_kronecker_solve",
+        "shifted_kronecker_determinant",
+        "solve_of_thin_product",
+    }
+)
+# Those that an identity leads to which is no constant.
+OF_UNKNOWN_SIZES = frozenset({"diagonal_added_in_place"})
