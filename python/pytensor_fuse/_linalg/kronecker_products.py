@@ -81,6 +81,10 @@ class Kronecker(NamedTuple):
         n_left, n_right = self.sizes
         return n_left * n_right
 
+    def pays(self) -> bool:
+        """Whether eigendecompositions of the factors take half of a Cholesky factorization."""
+        return 2 * 3 * eigenvalue_operations(self) <= self.size**3
+
     def turned(self) -> Kronecker:
         """Return the transpose."""
         return Kronecker(_turned(self.left), _turned(self.right))
@@ -303,7 +307,7 @@ def shifted_kronecker_product(fgraph: FunctionGraph, matrix: Any) -> Shifted | N
         known, numbers = found
         if all(_is_symmetric(fgraph, one) for one in known):
             shift = shift if isinstance(op, Add) else -shift
-            return Shifted(_scaled(known, numbers), shift) if _pays(known) else None
+            return Shifted(_scaled(known, numbers), shift) if known.pays() else None
     return None
 
 
@@ -311,11 +315,6 @@ def eigenvalue_operations(known: Kronecker) -> int:
     """Return how many operations the eigendecompositions of the factors take."""
     n_left, n_right = known.sizes
     return 9 * (n_left**3 + n_right**3)
-
-
-def _pays(known: Kronecker) -> bool:
-    """Whether the eigendecompositions of the factors take half of a Cholesky factorization."""
-    return 2 * 3 * eigenvalue_operations(known) <= known.size**3
 
 
 def _is_symmetric(fgraph: FunctionGraph, matrix: Any) -> bool:

@@ -186,6 +186,8 @@ _RULES: Final = (
     (1.418, RuleKept("kronecker", "shifted_kronecker_solve", _KRONECKER)),
     (1.419, RuleKept("kronecker", "shifted_kronecker_determinant", _KRONECKER)),
     (1.420, RuleKept("kronecker", "kronecker_inverse", _KRONECKER)),
+    # Changes nothing.
+    (1.421, RuleKept("unserved", "note_why_unserved", _WORK | {"Cholesky"})),
     (1.548, RuleKept("block_diagonal", "sign_of_determinants", frozenset({"Det"}))),
     # After `stabilize` has made solves of inverses, before matrix products are ordered and become
     # BLAS calls. What was a product with an inverse is a solve by then, and half of a triangle
