@@ -26,15 +26,13 @@ from pytensor_fuse._linalg.determinants import of_uses
 from pytensor_fuse._linalg.matrices import (
     core_of,
     is_real_matrix,
-    outer_product,
     scalar_op,
     transpose_of,
 )
+from pytensor_fuse._linalg.outer_columns import for_columns
 from pytensor_fuse._pytensor.assumptions import is_known_positive_definite
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from pytensor.graph.basic import Apply
     from pytensor.graph.fg import FunctionGraph
 
@@ -125,7 +123,9 @@ def block_diagonal_solve(fgraph: FunctionGraph, node: Apply[Any]) -> list[Any] |
         solve = Blockwise(Solve(assume_a="pos", lower=core.lower, b_ndim=core.b_ndim))
     if core.b_ndim == 1:
         return _by_blocks(node, [solve(a, b) for a, b in _with_rows(blocks, right)])
-    new = _for_columns(right, lambda b: [solve(*pair) for pair in _with_rows(blocks, b)])
+    new = for_columns(
+        right, lambda b: pt.concatenate([solve(*pair) for pair in _with_rows(blocks, b)], axis=0)
+    )
     return None if new is None else [_as(node.outputs[0], new)]
 
 
@@ -141,7 +141,10 @@ def product_with_block_diagonal_inverse(
     if inverses is None:
         return None
     other = left.T if turned else right
-    new = _for_columns(other, lambda b: [one @ part for one, part in _with_rows(inverses, b)])
+    new = for_columns(
+        other,
+        lambda b: pt.concatenate([one @ part for one, part in _with_rows(inverses, b)], axis=0),
+    )
     if new is None:
         return None
     return [_as(node.outputs[0], new.T if turned else new)]
@@ -184,19 +187,6 @@ def split_by(right: Any, blocks: list[Any]) -> list[Any]:
         sizes = pt.constant(known, dtype="int64")
     parts: list[Any] = pt.split(right, sizes, n_splits=len(blocks), axis=0)
     return parts
-
-
-def _for_columns(right: Any, apply: Callable[[Any], list[Any]]) -> Any:
-    """Return what is computed, block by block, for the columns of a matrix; None if not known.
-
-    For an outer product it is computed for the column, and multiplied with the row.
-    """
-    outer = None if any(right.type.broadcastable) else outer_product(right)
-    if outer is None:
-        return pt.concatenate(apply(right), axis=0)
-    if outer.column.type.broadcastable[0]:
-        return None
-    return pt.concatenate(apply(outer.column), axis=0) * outer.row
 
 
 def _by_blocks(node: Apply[Any], parts: list[Any]) -> list[Any]:

@@ -23,6 +23,11 @@ def is_known_symmetric(fgraph: FunctionGraph, matrix: Any) -> bool:
     return _is_known(fgraph, matrix, "SYMMETRIC")
 
 
+def is_known_tridiagonal(fgraph: FunctionGraph, matrix: Any) -> bool:
+    """Whether PyTensor takes a matrix to be tridiagonal, and not diagonal, which is easier."""
+    return _is_known(fgraph, matrix, "TRIDIAGONAL") and not _is_known(fgraph, matrix, "DIAGONAL")
+
+
 def _is_known(fgraph: FunctionGraph, matrix: Any, name: str) -> bool:
     try:
         assumptions: Any = import_module("pytensor.assumptions")
