@@ -30,7 +30,7 @@ from pytensor_fuse._linalg.matrices import (
     transpose_of,
 )
 from pytensor_fuse._linalg.outer_columns import for_columns
-from pytensor_fuse._pytensor.assumptions import is_known_positive_definite
+from pytensor_fuse._pytensor.assumptions import is_known_positive_definite, said_positive_definite
 
 if TYPE_CHECKING:
     from pytensor.graph.basic import Apply
@@ -66,6 +66,14 @@ def blocks_of(matrix: Any) -> list[Any] | None:
     return blocks
 
 
+def _known_blocks(fgraph: FunctionGraph, matrix: Any) -> list[Any] | None:
+    """Return the blocks of a matrix, which are positive definite if it is known to be."""
+    blocks = blocks_of(matrix)
+    if blocks is None or not is_known_positive_definite(fgraph, matrix):
+        return blocks
+    return [said_positive_definite(one) for one in blocks]
+
+
 def _transposed(block: Any) -> Any:
     inner = transpose_of(block)
     return inner if inner is not None and inner.type.ndim == 2 else block.T
@@ -75,7 +83,7 @@ def block_diagonal_determinant(fgraph: FunctionGraph, node: Apply[Any]) -> dict[
     """Compute a determinant, its sign and its logarithm from those of the blocks."""
     if type(core_of(node)) is not Det or node.outputs[0].type.ndim:
         return None
-    blocks = blocks_of(node.inputs[0])
+    blocks = _known_blocks(fgraph, node.inputs[0])
     if blocks is None:
         return None
     determinants = [_det(one) for one in blocks]
@@ -113,7 +121,7 @@ def block_diagonal_solve(fgraph: FunctionGraph, node: Apply[Any]) -> list[Any] |
     matrix, right = node.inputs
     if right.type.ndim != core.b_ndim or right.type.numpy_dtype.kind != "f":
         return None
-    blocks = blocks_of(matrix)
+    blocks = _known_blocks(fgraph, matrix)
     if blocks is None:
         return None
     # What is supposed of the matrix holds for its blocks, too.
@@ -136,8 +144,8 @@ def product_with_block_diagonal_inverse(
     if not isinstance(core_of(node), Dot) or node.outputs[0].type.ndim != 2:
         return None
     left, right = node.inputs
-    turned = inverses_of(left) is None
-    inverses = inverses_of(right.T if turned else left)
+    turned = inverses_of(fgraph, left) is None
+    inverses = inverses_of(fgraph, right.T if turned else left)
     if inverses is None:
         return None
     other = left.T if turned else right
@@ -152,23 +160,23 @@ def product_with_block_diagonal_inverse(
 
 def block_diagonal_inverse(fgraph: FunctionGraph, node: Apply[Any]) -> list[Any] | None:
     """Invert each block."""
-    inverses = inverses_of(node.outputs[0]) if node.outputs else None
+    inverses = inverses_of(fgraph, node.outputs[0]) if node.outputs else None
     if inverses is None or type(core_of(node)) is not MatrixInverse:
         return None
     return [_as(node.outputs[0], pt.linalg.block_diag(*inverses))]
 
 
-def inverses_of(matrix: Any) -> list[Any] | None:
+def inverses_of(fgraph: FunctionGraph, matrix: Any) -> list[Any] | None:
     """Return the blocks of a matrix that is the inverse of a block-diagonal one; None if not."""
     if not is_real_matrix(matrix):
         return None
     inner = transpose_of(matrix)
     if inner is not None and inner.type.ndim == 2:
-        found = inverses_of(inner)
+        found = inverses_of(fgraph, inner)
         return None if found is None else [_transposed(one) for one in found]
     if type(core_of(matrix.owner)) is not MatrixInverse:
         return None
-    blocks = blocks_of(matrix.owner.inputs[0])
+    blocks = _known_blocks(fgraph, matrix.owner.inputs[0])
     invert: Any = matrix.owner.op
     return None if blocks is None else [invert(one) for one in blocks]
 

@@ -145,7 +145,11 @@ def _matrices_of(node: Apply[Any]) -> Iterator[Variable[Any, Any]]:
     if factors is not None and isinstance(core_of(factors), Dot):
         yield from (_factorized(factor) for factor in factors.inputs)
         return
-    yield _factorized(operand)
+    matrix = _factorized(operand)
+    yield matrix
+    if type(core_of(matrix.owner)).__name__ == "BlockDiagonal":
+        # The work is done on these.
+        yield from (_factorized(block) for block in matrix.owner.inputs)
 
 
 def _factorized(variable: Variable[Any, Any]) -> Variable[Any, Any]:
