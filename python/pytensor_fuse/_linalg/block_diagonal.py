@@ -26,15 +26,13 @@ from pytensor_fuse._linalg.determinants import of_uses
 from pytensor_fuse._linalg.matrices import (
     core_of,
     is_real_matrix,
-    outer_product,
     scalar_op,
     transpose_of,
 )
-from pytensor_fuse._pytensor.assumptions import is_known_positive_definite
+from pytensor_fuse._linalg.outer_columns import for_columns
+from pytensor_fuse._pytensor.assumptions import is_known_positive_definite, said_positive_definite
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from pytensor.graph.basic import Apply
     from pytensor.graph.fg import FunctionGraph
 
@@ -68,6 +66,14 @@ def blocks_of(matrix: Any) -> list[Any] | None:
     return blocks
 
 
+def _known_blocks(fgraph: FunctionGraph, matrix: Any) -> list[Any] | None:
+    """Return the blocks of a matrix, which are positive definite if it is known to be."""
+    blocks = blocks_of(matrix)
+    if blocks is None or not is_known_positive_definite(fgraph, matrix):
+        return blocks
+    return [said_positive_definite(one) for one in blocks]
+
+
 def _transposed(block: Any) -> Any:
     inner = transpose_of(block)
     return inner if inner is not None and inner.type.ndim == 2 else block.T
@@ -77,7 +83,7 @@ def block_diagonal_determinant(fgraph: FunctionGraph, node: Apply[Any]) -> dict[
     """Compute a determinant, its sign and its logarithm from those of the blocks."""
     if type(core_of(node)) is not Det or node.outputs[0].type.ndim:
         return None
-    blocks = blocks_of(node.inputs[0])
+    blocks = _known_blocks(fgraph, node.inputs[0])
     if blocks is None:
         return None
     determinants = [_det(one) for one in blocks]
@@ -115,7 +121,7 @@ def block_diagonal_solve(fgraph: FunctionGraph, node: Apply[Any]) -> list[Any] |
     matrix, right = node.inputs
     if right.type.ndim != core.b_ndim or right.type.numpy_dtype.kind != "f":
         return None
-    blocks = blocks_of(matrix)
+    blocks = _known_blocks(fgraph, matrix)
     if blocks is None:
         return None
     # What is supposed of the matrix holds for its blocks, too.
@@ -125,7 +131,9 @@ def block_diagonal_solve(fgraph: FunctionGraph, node: Apply[Any]) -> list[Any] |
         solve = Blockwise(Solve(assume_a="pos", lower=core.lower, b_ndim=core.b_ndim))
     if core.b_ndim == 1:
         return _by_blocks(node, [solve(a, b) for a, b in _with_rows(blocks, right)])
-    new = _for_columns(right, lambda b: [solve(*pair) for pair in _with_rows(blocks, b)])
+    new = for_columns(
+        right, lambda b: pt.concatenate([solve(*pair) for pair in _with_rows(blocks, b)], axis=0)
+    )
     return None if new is None else [_as(node.outputs[0], new)]
 
 
@@ -136,12 +144,15 @@ def product_with_block_diagonal_inverse(
     if not isinstance(core_of(node), Dot) or node.outputs[0].type.ndim != 2:
         return None
     left, right = node.inputs
-    turned = inverses_of(left) is None
-    inverses = inverses_of(right.T if turned else left)
+    turned = inverses_of(fgraph, left) is None
+    inverses = inverses_of(fgraph, right.T if turned else left)
     if inverses is None:
         return None
     other = left.T if turned else right
-    new = _for_columns(other, lambda b: [one @ part for one, part in _with_rows(inverses, b)])
+    new = for_columns(
+        other,
+        lambda b: pt.concatenate([one @ part for one, part in _with_rows(inverses, b)], axis=0),
+    )
     if new is None:
         return None
     return [_as(node.outputs[0], new.T if turned else new)]
@@ -149,23 +160,23 @@ def product_with_block_diagonal_inverse(
 
 def block_diagonal_inverse(fgraph: FunctionGraph, node: Apply[Any]) -> list[Any] | None:
     """Invert each block."""
-    inverses = inverses_of(node.outputs[0]) if node.outputs else None
+    inverses = inverses_of(fgraph, node.outputs[0]) if node.outputs else None
     if inverses is None or type(core_of(node)) is not MatrixInverse:
         return None
     return [_as(node.outputs[0], pt.linalg.block_diag(*inverses))]
 
 
-def inverses_of(matrix: Any) -> list[Any] | None:
+def inverses_of(fgraph: FunctionGraph, matrix: Any) -> list[Any] | None:
     """Return the blocks of a matrix that is the inverse of a block-diagonal one; None if not."""
     if not is_real_matrix(matrix):
         return None
     inner = transpose_of(matrix)
     if inner is not None and inner.type.ndim == 2:
-        found = inverses_of(inner)
+        found = inverses_of(fgraph, inner)
         return None if found is None else [_transposed(one) for one in found]
     if type(core_of(matrix.owner)) is not MatrixInverse:
         return None
-    blocks = blocks_of(matrix.owner.inputs[0])
+    blocks = _known_blocks(fgraph, matrix.owner.inputs[0])
     invert: Any = matrix.owner.op
     return None if blocks is None else [invert(one) for one in blocks]
 
@@ -184,19 +195,6 @@ def split_by(right: Any, blocks: list[Any]) -> list[Any]:
         sizes = pt.constant(known, dtype="int64")
     parts: list[Any] = pt.split(right, sizes, n_splits=len(blocks), axis=0)
     return parts
-
-
-def _for_columns(right: Any, apply: Callable[[Any], list[Any]]) -> Any:
-    """Return what is computed, block by block, for the columns of a matrix; None if not known.
-
-    For an outer product it is computed for the column, and multiplied with the row.
-    """
-    outer = None if any(right.type.broadcastable) else outer_product(right)
-    if outer is None:
-        return pt.concatenate(apply(right), axis=0)
-    if outer.column.type.broadcastable[0]:
-        return None
-    return pt.concatenate(apply(outer.column), axis=0) * outer.row
 
 
 def _by_blocks(node: Apply[Any], parts: list[Any]) -> list[Any]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from pytensor.assumptions.specify import SpecifyAssumptions
 from pytensor.graph.basic import Constant
 from pytensor.graph.rewriting.basic import copy_stack_trace
 from pytensor.scalar.basic import Sub
@@ -17,7 +18,7 @@ from pytensor.tensor.elemwise import DimShuffle
 from pytensor.tensor.extra_ops import CumOp
 from pytensor.tensor.linalg.inverse import MatrixInverse
 from pytensor.tensor.math import Dot
-from pytensor.tensor.shape import Shape
+from pytensor.tensor.shape import Shape, SpecifyShape
 from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
 
 from pytensor_fuse._linalg.block_diagonal import blocks_of, inverses_of, split_by
@@ -41,10 +42,13 @@ class Block(NamedTuple):
         What is on the diagonal.
     at
         The place of the block.
+    fgraph
+        The graph.
     """
 
     matrices: list[Any]
     at: int
+    fgraph: FunctionGraph
 
     def turned(self) -> Block:
         """Return the same block of the transpose."""
@@ -53,12 +57,14 @@ class Block(NamedTuple):
 
 def block_of_gradient(fgraph: FunctionGraph, node: Apply[Any]) -> list[Any] | None:
     """Take the block of each term of a sum or product, instead of a block of the whole."""
-    block = _block_taken(node)
+    block = _block_taken(fgraph, node)
     if block is None:
         return None
     whole = node.inputs[0]
     # What else needs the whole has it made.
-    if not all(client.outputs and _block_taken(client) for client, _ in fgraph.clients[whole]):
+    if not all(
+        client.outputs and _block_taken(fgraph, client) for client, _ in fgraph.clients[whole]
+    ):
         return None
     new = _part(whole, block, _DEPTH)
     [old] = node.outputs
@@ -68,7 +74,7 @@ def block_of_gradient(fgraph: FunctionGraph, node: Apply[Any]) -> list[Any] | No
     return [new]
 
 
-def _block_taken(node: Apply[Any]) -> Block | None:
+def _block_taken(fgraph: FunctionGraph, node: Apply[Any]) -> Block | None:
     """Return the block that a node takes, as the gradient of a block-diagonal matrix does."""
     if not isinstance(node.op, AdvancedSubtensor) or len(node.inputs) != 3:
         return None
@@ -80,7 +86,9 @@ def _block_taken(node: Apply[Any]) -> Block | None:
         return None
     matrices = _whose_shapes(rows[0])
     at = rows[1]
-    return Block(matrices, at) if matrices is not None and 0 <= at < len(matrices) else None
+    if matrices is None or not 0 <= at < len(matrices):
+        return None
+    return Block(matrices, at, fgraph)
 
 
 def _range(index: Any, order: tuple[Any, ...], axis: int) -> tuple[Any, int] | None:
@@ -160,6 +168,9 @@ def _part(variable: Any, block: Block, depth: int) -> Any:
     if inner is not None or short == (True, False):
         part = _part(variable.T if inner is None else inner, block.turned(), depth - 1)
         return None if part is None else part.T
+    if isinstance(node.op, SpecifyShape):
+        # What does not fit is found when it is split.
+        return _part(node.inputs[0], block, depth - 1)
     if isinstance(core_of(node), Dot):
         return _part_of_product(*node.inputs, block, depth)
     if scalar_op(variable) is not None and len(node.outputs) == 1:
@@ -179,7 +190,7 @@ def _part_of_product(left: Any, right: Any, block: Block, depth: int) -> Any:
 
 def _part_of_diagonal(matrix: Any, block: Block) -> Any:
     """Return the block of a matrix that is block-diagonal in the same way; None if it is not."""
-    parts = blocks_of(matrix) or inverses_of(matrix)
+    parts = blocks_of(matrix) or inverses_of(block.fgraph, matrix)
     if parts is None or len(parts) != len(block.matrices):
         return None
     pairs = zip(parts, block.matrices, strict=True)
@@ -204,7 +215,7 @@ def _made_of(matrix: Any) -> Any:
         inner = transpose_of(matrix)
         if inner is not None and inner.type.ndim == 2:
             matrix = inner
-        elif type(core_of(matrix.owner)) is MatrixInverse:
+        elif type(core_of(matrix.owner)) in (MatrixInverse, SpecifyAssumptions):
             matrix = matrix.owner.inputs[0]
         else:
             return matrix

@@ -206,7 +206,12 @@ def _matrices_of(node: Apply[Any]) -> Iterator[Variable[Any, Any]]:
         # It is changed itself.
         yield node.outputs[0]
     found = list(_inside(operand, _DEPTH)) if isinstance(node.op, CAReduce) else []
-    yield from dict.fromkeys(found or [_factorized(operand)])
+    matrices = dict.fromkeys(found or [_factorized(operand)])
+    yield from matrices
+    for matrix in matrices:
+        if type(core_of(matrix.owner)).__name__ == "BlockDiagonal":
+            # The work is done on these.
+            yield from (_factorized(block) for block in matrix.owner.inputs)
 
 
 def _inside(variable: Variable[Any, Any], depth: int) -> Iterator[Variable[Any, Any]]:

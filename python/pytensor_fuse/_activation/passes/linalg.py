@@ -41,6 +41,8 @@ _WORK: Final = frozenset({"Solve", "MatrixInverse", "Det"})
 _DIAGONALS: Final = frozenset({"ExtractDiag", "OpFromGraph"})
 _KRONECKER: Final = frozenset({"KroneckerProduct"})
 _BLOCKS: Final = frozenset({"BlockDiagonal"})
+_INVERSE: Final = frozenset({"MatrixInverse"})
+_DET: Final = frozenset({"Det"})
 
 
 class KnownOps:
@@ -168,6 +170,13 @@ _RULES: Final = (
     (0.846, RuleKept("block_diagonal", "block_diagonal_inverse", _BLOCKS)),
     (0.847, RuleKept("block_diagonal", "block_diagonal_determinant", _BLOCKS)),
     (0.848, RuleKept("block_diagonal", "block_diagonal_solve", _BLOCKS, makes_ops=True)),
+    (
+        0.8481,
+        RuleKept("tridiagonal", "product_with_tridiagonal_inverse", _INVERSE, makes_ops=True),
+    ),
+    (0.8482, RuleKept("tridiagonal", "tridiagonal_inverse", _INVERSE, makes_ops=True)),
+    (0.8483, RuleKept("tridiagonal", "tridiagonal_determinant", _DET, makes_ops=True)),
+    (0.8484, RuleKept("tridiagonal", "tridiagonal_solve", frozenset({"Solve"}), makes_ops=True)),
     # Before PyTensor rearranges what a matrix is made of, and has a transpose made of transposes.
     (0.85, RuleKept("definite_work", "work_on_definite_matrix", _WORK)),
     # PyTensor has its own in `canonicalize`, which overflows.
@@ -188,7 +197,7 @@ _RULES: Final = (
     (1.420, RuleKept("kronecker", "kronecker_inverse", _KRONECKER)),
     # Changes nothing.
     (1.421, RuleKept("unserved", "note_why_unserved", _WORK | {"Cholesky"})),
-    (1.548, RuleKept("block_diagonal", "sign_of_determinants", frozenset({"Det"}))),
+    (1.548, RuleKept("block_diagonal", "sign_of_determinants", _DET)),
     # After `stabilize` has made solves of inverses, before matrix products are ordered and become
     # BLAS calls. What was a product with an inverse is a solve by then, and half of a triangle
     # still is one.
