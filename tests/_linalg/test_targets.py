@@ -107,9 +107,7 @@ def names_registered_by(name):
     package = import_module("pytensor.link")
     folder = Path(package.__path__[0]) / name.lower() / "dispatch"
     pattern = rf"{name.lower()}_funcify\.register\(\s*(?:[a-z_.]+\.)?(\w+)"
-    return {
-        found for one in folder.rglob("*.py") for found in re.findall(pattern, one.read_text())
-    }
+    return {found for one in folder.rglob("*.py") for found in re.findall(pattern, one.read_text())}
 
 
 @pytest.mark.parametrize("name", LINKERS)
