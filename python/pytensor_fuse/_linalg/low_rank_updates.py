@@ -235,7 +235,12 @@ class Woodbury:
         """
         basis, most = self._basis, 2 * self._matrix.rank
         leverages = (basis**2).sum(axis=1)
-        largest = pt.argsort(leverages)[self._matrix.size - most :]
+        # Found without sorting, which takes Numba long to compile. All others share one place.
+        is_large = pt.gt(leverages, 0.5)
+        places = pt.switch(is_large, pt.cumsum(is_large.astype("int64")) - 1, most)
+        found = pt.zeros(most + 1, dtype="int64")
+        rows_in_order = pt.arange(self._matrix.size)
+        largest = pt.set_subtensor(found[places], rows_in_order)[:most]
         rows, near = basis[largest], leverages[largest]
         products = rows @ basis.T
         products = pt.set_subtensor(products[pt.arange(most), largest], 0)
