@@ -1,5 +1,9 @@
 """The rules in the modes that PyTensor has, and the names by which they are asked for."""
 
+import re
+from importlib import import_module
+from pathlib import Path
+
 import numpy as np
 import pytensor
 import pytensor.tensor as pt
@@ -11,6 +15,7 @@ from pytensor.tensor.linalg import cholesky, inv, slogdet, solve, solve_triangul
 
 import pytensor_fuse
 from pytensor_fuse._activation.passes.linalg import KnownOps
+from support.linalg_cases import CASES, given
 from support.linalg_rules import (
     ORACLE,
     PYTHON,
@@ -87,6 +92,35 @@ def test_targets_that_do_not_know_the_ops_get_none(name):
 
 def class_name(op):
     return type(getattr(op, "core_op", op)).__name__
+
+
+def rewritten_for(name, rules, settings):
+    """Return the ops of a graph of the cases of rules, rewritten for a linker."""
+    inputs = given()
+    outputs = [one for rule in rules for one in CASES[rule](inputs)]
+    graph = FunctionGraph(list(inputs), outputs, clone=True)
+    with pytensor_fuse.enabled(False), pytensor_fuse.enabled(**settings):
+        LINKERS[name].optimizer.rewrite(graph)
+    return [getattr(node.op, "core_op", node.op) for node in graph.apply_nodes]
+
+
+def names_registered_by(name):
+    """Return the names of the classes of ops that PyTensor translates for a target."""
+    package = import_module("pytensor.link")
+    folder = Path(package.__path__[0]) / name.lower() / "dispatch"
+    pattern = rf"{name.lower()}_funcify\.register\(\s*(?:[a-z_.]+\.)?(\w+)"
+    return {found for one in folder.rglob("*.py") for found in re.findall(pattern, one.read_text())}
+
+
+@pytest.mark.parametrize("name", LINKERS)
+def test_no_rule_makes_what_a_target_does_not_know(name):
+    """Nothing of this package, and no op that is not translated where stock has none."""
+    stock = {type(op) for op in rewritten_for(name, CASES, {"linalg": False})}
+    ours = {type(op) for op in rewritten_for(name, CASES, only_linalg())}
+    assert not any(one.__module__.startswith("pytensor_fuse") for one in ours)
+    known = names_registered_by(name)
+    for one in ours - stock:
+        assert known & {base.__name__ for base in one.__mro__}, one
 
 
 def test_a_graph_may_be_rewritten_for_another_target():

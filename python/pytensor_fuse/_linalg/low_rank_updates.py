@@ -166,8 +166,9 @@ class Woodbury:
         narrowed = _solved_triangle(first, self._scaled.T)
         rest = _solved_triangle(first, identity)
         second: Any = cholesky(narrowed @ narrowed.T + rest @ rest.T)
+        self._factors = first, second
         self._factor = first @ second
-        self._basis = _solved_triangle(second, narrowed).T
+        self._basis = self._narrowed(self._scaled.T).T
 
     def log_determinant(self) -> Any:
         """Return the logarithm of the determinant."""
@@ -234,7 +235,12 @@ class Woodbury:
         """
         basis, most = self._basis, 2 * self._matrix.rank
         leverages = (basis**2).sum(axis=1)
-        largest = pt.argsort(leverages)[self._matrix.size - most :]
+        # Found without sorting, which takes Numba long to compile. All others share one place.
+        is_large = pt.gt(leverages, 0.5)
+        places = pt.switch(is_large, pt.cumsum(is_large.astype("int64")) - 1, most)
+        found = pt.zeros(most + 1, dtype="int64")
+        rows_in_order = pt.arange(self._matrix.size)
+        largest = pt.set_subtensor(found[places], rows_in_order)[:most]
         rows, near = basis[largest], leverages[largest]
         products = rows @ basis.T
         products = pt.set_subtensor(products[pt.arange(most), largest], 0)
@@ -268,13 +274,22 @@ class Woodbury:
 
     def _times_solved(self, base: Any, other: Any) -> Any:
         """Return ``D^-1 T M^-1 B``, where no ``B`` stands for the identity."""
-        turned = base if self._root is None else base / self._root
+        if self._root is None:
+            if other is None:
+                return self._divided(self._solved_small(base.T).T)
+            return self._divided(base @ self._solved_small(other))
+        basis = self._narrowed((base / self._root).T).T
         if other is None:
-            return self._divided(self._solved_small(turned.T).T)
-        return self._divided(turned @ self._solved_small(other))
+            return self._divided(_solved_triangle(self._factor.T, basis.T, lower=False).T)
+        return self._divided(basis @ _solved_triangle(self._factor, other))
 
     def _divided(self, turned: Any) -> Any:
         return turned / (self._matrix.diagonal if self._root is None else self._root)
+
+    def _narrowed(self, turned: Any) -> Any:
+        """Solve with one factor of ``L`` after the other, which ``L`` itself is too rounded for."""
+        first, second = self._factors
+        return _solved_triangle(second, _solved_triangle(first, turned))
 
     def _solved_small(self, right: Any) -> Any:
         """Solve with ``M``."""
