@@ -147,6 +147,8 @@ def _class_names(fgraph: FunctionGraph) -> set[str]:
 
 
 _RULES: Final = (
+    # Before the others, which look for work on the same matrix.
+    (0.840, RuleKept("multiples", "work_on_multiple", _WORK)),
     # Before PyTensor rearranges what a matrix is made of, and has a transpose made of transposes.
     (0.85, RuleKept("definite_work", "work_on_definite_matrix", _WORK)),
     # PyTensor has its own in `canonicalize`, which overflows.
@@ -182,6 +184,7 @@ _RULES: Final = (
             "inverses", "inverse_of_factorized_matrix", frozenset({"MatrixInverse"}), makes_ops=True
         ),
     ),
+    (1.5565, RuleKept("inverses", "determinant_of_factorized_matrix", frozenset({"Det"}))),
     (1.557, RuleKept("sums", "sum_of_triangle", frozenset({"Cholesky"}))),
     (1.558, RuleKept("sums", "sum_of_diagonal_matrix", frozenset({"Eye", "AllocDiag"}))),
     # After `specialize`, which makes the solves of pairs, and to which an identity says something.
