@@ -1,4 +1,4 @@
-"""The covariance functions of PyMC: which are semidefinite by the form in which PyMC writes them."""
+"""The covariance functions of PyMC: which are semidefinite as PyMC writes them."""
 
 import warnings
 
@@ -20,30 +20,30 @@ LINE = pt.dmatrix("line", shape=(None, 1))
 SPACE = pt.dmatrix("space", shape=(None, 3))
 GROUPS = pt.dmatrix("groups", shape=(None, 2))
 KNOWN = pt.constant(np.linspace(0, 3, N)[:, None])
-l, p, a = pt.dscalars("lpa")
+length, p, a = pt.dscalars("lpa")
 each = pt.dvector("each", shape=(3,))
 W = pt.dmatrix("W")
-SMOOTH = cov.ExpQuad(1, l)
+SMOOTH = cov.ExpQuad(1, length)
 KERNELS = {
     "ExpQuad": SMOOTH(LINE),
     "ExpQuad of data": SMOOTH(KNOWN),
-    "ExpQuad in space": cov.ExpQuad(3, l)(SPACE),
+    "ExpQuad in space": cov.ExpQuad(3, length)(SPACE),
     "ExpQuad with a length for each axis": cov.ExpQuad(3, each)(SPACE),
     "ExpQuad with inverse lengths": cov.ExpQuad(3, ls_inv=each)(SPACE),
-    "ExpQuad of some axes": cov.ExpQuad(3, l, active_dims=[0, 2])(SPACE),
+    "ExpQuad of some axes": cov.ExpQuad(3, length, active_dims=[0, 2])(SPACE),
     "ExpQuad, squared": (SMOOTH**2)(LINE),
-    "Matern52": cov.Matern52(1, l)(LINE),
+    "Matern52": cov.Matern52(1, length)(LINE),
     "Matern52 in space": cov.Matern52(3, each)(SPACE),
-    "Matern32": cov.Matern32(1, l)(LINE),
+    "Matern32": cov.Matern32(1, length)(LINE),
     "Matern32 in space": cov.Matern32(3, each)(SPACE),
     "Matern12": cov.Matern12(3, each)(SPACE),
-    "Exponential": cov.Exponential(1, l)(LINE),
-    "RatQuad": cov.RatQuad(1, alpha=pt.exp(a), ls=l)(LINE),
+    "Exponential": cov.Exponential(1, length)(LINE),
+    "RatQuad": cov.RatQuad(1, alpha=pt.exp(a), ls=length)(LINE),
     "RatQuad in space": cov.RatQuad(3, alpha=pt.exp(a), ls=each)(SPACE),
-    "Periodic": cov.Periodic(1, period=p, ls=l)(LINE),
-    "Periodic of data": cov.Periodic(1, period=p, ls=l)(KNOWN),
+    "Periodic": cov.Periodic(1, period=p, ls=length)(LINE),
+    "Periodic of data": cov.Periodic(1, period=p, ls=length)(KNOWN),
     "Periodic in space": cov.Periodic(3, period=p, ls=each)(SPACE),
-    "Periodic with a period for each axis": cov.Periodic(3, period=each, ls=l)(SPACE),
+    "Periodic with a period for each axis": cov.Periodic(3, period=each, ls=length)(SPACE),
     "WrappedPeriodic": cov.WrappedPeriodic(SMOOTH, period=p)(LINE),
     "WrappedPeriodic of another": cov.WrappedPeriodic(cov.Matern52(3, each), period=p)(SPACE),
     "Linear": cov.Linear(1, c=p)(LINE),
@@ -51,16 +51,16 @@ KERNELS = {
     "Polynomial": cov.Polynomial(3, c=p, d=2, offset=pt.exp(a))(SPACE),
     "Polynomial of the third degree": cov.Polynomial(1, c=p, d=3, offset=pt.exp(a))(LINE),
     "Constant": (SMOOTH + cov.Constant(pt.exp(a)))(LINE),
-    "WarpedInput": cov.WarpedInput(1, cov.Matern52(1, l), pt.tanh)(LINE),
-    "ScaledCov": cov.ScaledCov(1, cov.Matern52(1, l), pt.exp)(LINE),
+    "WarpedInput": cov.WarpedInput(1, cov.Matern52(1, length), pt.tanh)(LINE),
+    "ScaledCov": cov.ScaledCov(1, cov.Matern52(1, length), pt.exp)(LINE),
     "Coregion": cov.Coregion(2, W=W, kappa=pt.exp(each), active_dims=[1])(GROUPS),
     "Coregion times another": (
-        cov.ExpQuad(2, l, active_dims=[0])
+        cov.ExpQuad(2, length, active_dims=[0])
         * cov.Coregion(2, W=W, kappa=pt.exp(each), active_dims=[1])
     )(GROUPS),
     "Kron": cov.Kron([SMOOTH, cov.Matern52(2, p)])(SPACE),
     "sum and product": (
-        a**2 * SMOOTH + p**2 * cov.Periodic(1, period=p, ls=l) * cov.Matern32(1, l)
+        a**2 * SMOOTH + p**2 * cov.Periodic(1, period=p, ls=length) * cov.Matern32(1, length)
     )(LINE),
 }
 
@@ -101,17 +101,17 @@ def test_white_noise():
 PAIR = pt.dmatrix("pair", shape=(None, 3))
 BETWEEN = SPACE[:, None, :] - SPACE[None, :, :]
 NOT_KNOWN = {
-    "Cosine": cov.Cosine(1, l)(LINE),
-    "Cosine in space": cov.Cosine(3, l)(SPACE),
+    "Cosine": cov.Cosine(1, length)(LINE),
+    "Cosine in space": cov.Cosine(3, length)(SPACE),
     "Circular": cov.Circular(1, period=p)(LINE),
     "Gibbs": cov.Gibbs(1, pt.exp)(LINE),
     "a power that is not whole": (SMOOTH ** pt.exp(a))(LINE),
     "negative offset": cov.Polynomial(3, c=p, d=2, offset=-pt.exp(a))(SPACE),
     "any offset": cov.Polynomial(1, c=p, d=2, offset=a)(LINE),
-    "difference": (SMOOTH + -1.0 * cov.Matern52(1, l))(LINE),
+    "difference": (SMOOTH + -1.0 * cov.Matern52(1, length))(LINE),
     "times any number": (a * SMOOTH)(LINE),
-    "two sets of points": cov.ExpQuad(3, l)(SPACE, PAIR),
-    "two sets of points, periodic": cov.Periodic(3, period=p, ls=l)(SPACE, PAIR),
+    "two sets of points": cov.ExpQuad(3, length)(SPACE, PAIR),
+    "two sets of points, periodic": cov.Periodic(3, period=p, ls=length)(SPACE, PAIR),
     "two sets of points on a line": LINE @ pt.dmatrix("other", shape=(None, 1)).T,
     "Coregion of a matrix": cov.Coregion(2, B=W, active_dims=[1])(GROUPS),
     "Coregion that is not positive": cov.Coregion(2, W=W, kappa=each, active_dims=[1])(GROUPS),
@@ -168,9 +168,9 @@ def test_cosine_is_indefinite():
 def test_density_from_an_inverse():
     """With the form of a kernel of PyMC, in one dimension: nobody says that it is definite."""
     y = pt.dvector("y")
-    K = cov.Matern52(1, l)(LINE) + pt.exp(a) * pt.eye(LINE.shape[0])
-    cost = -0.5 * (y @ pt.linalg.inv(K) @ y + pt.linalg.slogdet(K)[1])
+    kernel = cov.Matern52(1, length)(LINE) + pt.exp(a) * pt.eye(LINE.shape[0])
+    cost = -0.5 * (y @ pt.linalg.inv(kernel) @ y + pt.linalg.slogdet(kernel)[1])
     rng = np.random.default_rng(0)
     values = [rng.normal(size=(N, 1)), rng.normal(size=N), 0.7, 0.1]
-    ours, _ = check([LINE, y, l, a], [cost, *pytensor.grad(cost, [l, a])], values)
+    ours, _ = check([LINE, y, length, a], [cost, *pytensor.grad(cost, [length, a])], values)
     assert ours == {"Cholesky": 1, "CholeskyInverse": 1}

@@ -31,6 +31,7 @@ A = pt.dmatrix("A")
 Y = pt.dvector("y")
 VALUES = [positive_definite(N), np.random.default_rng(3).normal(size=N)]
 RULES = [
+    "linalg_work_on_multiple",
     "linalg_work_on_definite_matrix",
     "linalg_sum_of_outer_products",
     "linalg_solve_of_outer_product",
@@ -40,6 +41,7 @@ RULES = [
     "linalg_diagonal_of_product",
     "linalg_inverse_from_cholesky",
     "linalg_inverse_of_factorized_matrix",
+    "linalg_determinant_of_factorized_matrix",
     "linalg_sum_of_triangle",
     "linalg_sum_of_diagonal_matrix",
     "linalg_solve_from_forward_solve",

@@ -12,8 +12,8 @@ solves are known:
 - ``E = diag(c / diag(L))``, of ``c log det L``: ``C = c I``, so ``G = c A^-1``.
 - ``E = w z'`` where ``L' w = c z``, of ``(c / 2) z' z``, ``z = L^-1 y``: ``L' E = c z z'``, so
   ``G = c v v'`` where ``L' v = z``.
-- ``E = W' Z`` where each row ``L' w_i = c_i z_i``: ``L' E`` is a sum of such, and so is ``G``, which
-  solves ``L' G = Z' W``.
+- ``E = W' Z`` where ``L' w_i = c_i z_i`` for each row: ``L' E`` is a sum of such, and so is ``G``,
+  which solves ``L' G = Z' W``.
 - ``E = H L`` with ``H`` symmetric, of what is a function of ``L L'``: ``C = L' H L``, so ``G = H``.
 
 If a term is none of these, the gradient stays as it is.

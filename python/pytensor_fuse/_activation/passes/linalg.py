@@ -161,6 +161,8 @@ def _class_names(fgraph: FunctionGraph) -> set[str]:
 
 
 _RULES: Final = (
+    # Before the others, which look for work on the same matrix.
+    (0.840, RuleKept("multiples", "work_on_multiple", _WORK)),
     # Before anything is asked of the whole that is to be asked of the blocks.
     (0.844, RuleKept("block_gradients", "block_of_gradient", _BLOCKS, makes_ops=True)),
     (
@@ -217,6 +219,7 @@ _RULES: Final = (
             "inverses", "inverse_of_factorized_matrix", frozenset({"MatrixInverse"}), makes_ops=True
         ),
     ),
+    (1.5565, RuleKept("inverses", "determinant_of_factorized_matrix", frozenset({"Det"}))),
     (1.557, RuleKept("sums", "sum_of_triangle", frozenset({"Cholesky"}))),
     (1.558, RuleKept("sums", "sum_of_diagonal_matrix", frozenset({"Eye", "AllocDiag"}))),
     # After `specialize`, which makes the solves of pairs, and to which an identity says something.
