@@ -112,11 +112,6 @@ class GraphNotes:
         numbers = () if self._left is None else self._left.found(variable)
         return tuple(dict.fromkeys(self._unserved[number] for number in numbers))
 
-    @property
-    def applied(self) -> frozenset[str]:
-        """The names of the rules that have been applied to anything."""
-        return frozenset(one.rule for one in self._applied)
-
     def applied_to(self, variable: Variable[Any, Any]) -> dict[int, Applied]:
         """Return what was applied to what is now ``variable``, by its place among all."""
         numbers = () if self._matrices is None else self._matrices.found(variable)
