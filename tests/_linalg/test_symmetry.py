@@ -13,7 +13,7 @@ B = pt.dmatrix("B")
 V = pt.dvector("v")
 W = pt.dvector("w")
 C = pt.dscalar("c")
-I = pt.vector("i", dtype="uint8")
+COUNTS = pt.vector("counts", dtype="uint8")
 
 SYMMETRIC = {
     "sum with the transpose": A + A.T,
@@ -57,7 +57,9 @@ NOT_SYMMETRIC = {
     "square of another difference": (V[:, None] - W) ** 2,
     "square of a constant": pt.sqr(pt.constant(np.array([[0.0, 2], [-3, 0]]))),
     "square of a scaled difference": ((V[:, None] - V) * W) ** 2,
-    "square of unsigned integers": pt.sqr((I[:, None] - I) * pt.constant(np.array([[0.5]]))),
+    "square of unsigned integers": pt.sqr(
+        (COUNTS[:, None] - COUNTS) * pt.constant(np.array([[0.5]]))
+    ),
     "difference with the transpose": A - A.T,
     "vector": V,
 }
