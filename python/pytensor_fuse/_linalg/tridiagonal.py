@@ -75,7 +75,7 @@ class Tridiagonal(NamedTuple):
             below = pt.zeros((_SHORTEST, *tuple(right.shape)[1:]), dtype=right.type.dtype)
             right = pt.concatenate([right, below], axis=0)
         result: Any = tridiagonal_lu_solve(
-            self.factors,  # type: ignore[arg-type]  # it takes any five variables
+            self.factors,
             right,
             b_ndim=right.type.ndim,
             transposed=self.turned,
@@ -235,6 +235,8 @@ def product_with_tridiagonal_inverse(fgraph: FunctionGraph, node: Apply[Any]) ->
     """Solve, instead of multiplying with an inverse."""
     if not isinstance(core_of(node), Dot) or node.outputs[0].type.ndim != 2:
         return None
+    left: Any
+    right: Any
     left, right = node.inputs
     for one, other, turned in ((left, right, False), (right.T, left.T, True)):
         known = _inverted(fgraph, one)

@@ -177,6 +177,10 @@ _RULES: Final = (
     (0.8482, RuleKept("tridiagonal", "tridiagonal_inverse", _INVERSE, makes_ops=True)),
     (0.8483, RuleKept("tridiagonal", "tridiagonal_determinant", _DET, makes_ops=True)),
     (0.8484, RuleKept("tridiagonal", "tridiagonal_solve", frozenset({"Solve"}), makes_ops=True)),
+    (
+        0.8485,
+        RuleKept("diagonal_gradients", "diagonal_of_gradient", frozenset({"LUFactorTridiagonal"})),
+    ),
     # Before PyTensor rearranges what a matrix is made of, and has a transpose made of transposes.
     (0.85, RuleKept("definite_work", "work_on_definite_matrix", _WORK)),
     # PyTensor has its own in `canonicalize`, which overflows.
