@@ -20,7 +20,7 @@ from pytensor.tensor.linalg.inverse import MatrixInverse
 from pytensor.tensor.linalg.solvers.core import SolveBase
 from pytensor.tensor.linalg.solvers.general import Solve
 from pytensor.tensor.linalg.summary import Det, det
-from pytensor.tensor.math import Dot
+from pytensor.tensor.math import Dot, Prod
 
 from pytensor_fuse._linalg.determinants import of_uses
 from pytensor_fuse._linalg.matrices import (
@@ -98,18 +98,25 @@ def block_diagonal_determinant(fgraph: FunctionGraph, node: Apply[Any]) -> dict[
     return replacements
 
 
-def sign_of_determinants(fgraph: FunctionGraph, node: Apply[Any]) -> dict[Any, Any] | None:
-    """Take the sign of each of several determinants: it may be known where they overflow."""
-    if type(core_of(node)) is not Det or node.outputs[0].type.ndim:
+def sign_of_product(fgraph: FunctionGraph, node: Apply[Any]) -> dict[Any, Any] | None:
+    """Multiply signs instead of taking the sign of a product, which may overflow or be 0.
+
+    The sign of a determinant may be known where that is too large.
+    """
+    if not isinstance(node.op, Prod) or node.outputs[0].type.ndim:
         return None
-    for together, _ in fgraph.clients[node.outputs[0]]:
-        if not isinstance(together.op, MakeVector):
-            continue
-        for client, _ in fgraph.clients[together.outputs[0]]:
-            if client.outputs and isinstance(scalar_op(client.outputs[0]), Sign):
-                [old] = client.outputs
-                new = together.op(*(pt.sign(one) for one in together.inputs))
-                return {old: _as(old, new)}
+    [factors] = node.inputs
+    if isinstance(scalar_op(factors), Sign):
+        together = factors.owner.inputs[0].owner
+        if together is None or not isinstance(together.op, MakeVector):
+            return None
+        return {factors: _as(factors, together.op(*(pt.sign(one) for one in together.inputs)))}
+    if factors.type.numpy_dtype.kind != "f":
+        return None
+    for client, _ in fgraph.clients[node.outputs[0]]:
+        if client.outputs and isinstance(scalar_op(client.outputs[0]), Sign):
+            [old] = client.outputs
+            return {old: _as(old, node.op(pt.sign(factors)))}
     return None
 
 

@@ -238,11 +238,14 @@ def product_with_tridiagonal_inverse(fgraph: FunctionGraph, node: Apply[Any]) ->
     left: Any
     right: Any
     left, right = node.inputs
-    for one, other, turned in ((left, right, False), (right.T, left.T, True)):
+    for one, other, turned in ((left, right, False), (right, left, True)):
         known = _inverted(fgraph, one)
         if known is None or other.type.dtype != one.type.dtype:
             continue
-        new = for_columns(other, known.solved)
+        if not turned:
+            new = for_columns(other, known.solved)
+        else:
+            new = for_columns(other.T, known._replace(turned=not known.turned).solved)
         if new is not None:
             return [_as(node.outputs[0], new.T if turned else new)]
     return None
