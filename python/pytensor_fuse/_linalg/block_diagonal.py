@@ -12,21 +12,18 @@ from typing import TYPE_CHECKING, Any
 
 import pytensor.tensor as pt
 from pytensor.graph.rewriting.basic import copy_stack_trace
-from pytensor.scalar.basic import Sign
-from pytensor.tensor.basic import MakeVector
 from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.linalg.constructors import BlockDiagonal
 from pytensor.tensor.linalg.inverse import MatrixInverse
 from pytensor.tensor.linalg.solvers.core import SolveBase
 from pytensor.tensor.linalg.solvers.general import Solve
 from pytensor.tensor.linalg.summary import Det, det
-from pytensor.tensor.math import Dot, Prod
+from pytensor.tensor.math import Dot
 
 from pytensor_fuse._linalg.determinants import of_uses
 from pytensor_fuse._linalg.matrices import (
     core_of,
     is_real_matrix,
-    scalar_op,
     transpose_of,
 )
 from pytensor_fuse._linalg.outer_columns import for_columns
@@ -87,37 +84,18 @@ def block_diagonal_determinant(fgraph: FunctionGraph, node: Apply[Any]) -> dict[
     if blocks is None:
         return None
     determinants = [_det(one) for one in blocks]
-    # One variable, so that PyTensor cancels it in the gradient of the logarithm.
-    every = pt.stack(determinants)
-    logarithm = pt.add(*(pt.log(pt.abs(one)) for one in determinants))
     [old] = node.outputs
-    found = of_uses(fgraph, old, pt.prod(every), pt.prod(pt.sign(every)), logarithm)
+    found = of_uses(
+        fgraph,
+        old,
+        pt.mul(*determinants),
+        pt.mul(*(pt.sign(one) for one in determinants)),
+        pt.add(*(pt.log(pt.abs(one)) for one in determinants)),
+    )
     replacements: dict[Any, Any] = {}
     for before, after in found.items():
         replacements[before] = _as(before, after)
     return replacements
-
-
-def sign_of_product(fgraph: FunctionGraph, node: Apply[Any]) -> dict[Any, Any] | None:
-    """Multiply signs instead of taking the sign of a product, which may overflow or be 0.
-
-    The sign of a determinant may be known where that is too large.
-    """
-    if not isinstance(node.op, Prod) or node.outputs[0].type.ndim:
-        return None
-    [factors] = node.inputs
-    if isinstance(scalar_op(factors), Sign):
-        together = factors.owner.inputs[0].owner
-        if together is None or not isinstance(together.op, MakeVector):
-            return None
-        return {factors: _as(factors, together.op(*(pt.sign(one) for one in together.inputs)))}
-    if factors.type.numpy_dtype.kind != "f":
-        return None
-    for client, _ in fgraph.clients[node.outputs[0]]:
-        if client.outputs and isinstance(scalar_op(client.outputs[0]), Sign):
-            [old] = client.outputs
-            return {old: _as(old, node.op(pt.sign(factors)))}
-    return None
 
 
 def block_diagonal_solve(fgraph: FunctionGraph, node: Apply[Any]) -> list[Any] | None:

@@ -209,10 +209,13 @@ def tridiagonal_determinant(fgraph: FunctionGraph, node: Apply[Any]) -> dict[Any
     # LAPACK's pivots count from 1, and each row is left where it is or swapped with the next.
     swaps = pt.neq(pivots, pt.arange(pivots.shape[0]) + 1).sum()
     permutation = (1 - 2 * (swaps % 2)).astype(diagonal.type.dtype)
-    logarithm = pt.log(pt.abs(diagonal)).sum()
-    # One product, so that PyTensor cancels it in the gradient of the logarithm.
-    every = pt.concatenate([permutation[None], diagonal])
-    found = of_uses(fgraph, node.outputs[0], pt.prod(every), pt.prod(pt.sign(every)), logarithm)
+    found = of_uses(
+        fgraph,
+        node.outputs[0],
+        permutation * pt.prod(diagonal),
+        permutation * pt.prod(pt.sign(diagonal)),
+        pt.log(pt.abs(diagonal)).sum(),
+    )
     return {old: _as(old, new) for old, new in found.items()}
 
 

@@ -14,7 +14,7 @@ from pytensor.graph.rewriting.basic import (
 )
 from pytensor.tensor.basic import AllocDiag, ExtractDiag, Eye
 from pytensor.tensor.blockwise import Blockwise
-from pytensor.tensor.math import Dot, Prod, Sum
+from pytensor.tensor.math import Dot, Sum
 from pytensor.tensor.subtensor import AdvancedSubtensor
 
 from pytensor_fuse._activation.withdrawal import load
@@ -33,7 +33,6 @@ _TRACKED: Final = (
     ExtractDiag,
     Eye,
     OpFromGraph,
-    Prod,
     Sum,
 )
 
@@ -44,8 +43,6 @@ _KRONECKER: Final = frozenset({"KroneckerProduct"})
 _BLOCKS: Final = frozenset({"BlockDiagonal"})
 _INVERSE: Final = frozenset({"MatrixInverse"})
 _DET: Final = frozenset({"Det"})
-# Whose determinants are products.
-_OF_PARTS: Final = frozenset({"Det", "LUFactorTridiagonal"})
 
 
 class KnownOps:
@@ -200,7 +197,6 @@ _RULES: Final = (
     (1.417, RuleKept("kronecker", "kronecker_times_vector", _KRONECKER)),
     (1.418, RuleKept("kronecker", "shifted_kronecker_solve", _KRONECKER)),
     (1.419, RuleKept("kronecker", "shifted_kronecker_determinant", _KRONECKER)),
-    (1.549, RuleKept("block_diagonal", "sign_of_product", _OF_PARTS)),
     # After `stabilize` has made solves of inverses, before matrix products are ordered and become
     # BLAS calls. What was a product with an inverse is a solve by then, and half of a triangle
     # still is one.
