@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytensor.tensor as pt
-from pytensor.scalar.basic import Abs, Log, Sign
+from pytensor.scalar.basic import Abs, Log, Mul, Sign, TrueDiv
 from pytensor.tensor.elemwise import DimShuffle
 
 from pytensor_fuse._linalg.matrices import scalar_op
@@ -119,11 +119,39 @@ def of_uses(
             elif is_positive and isinstance(scalar_op(result), Log):
                 found[result] = _expanded(logarithm, result)
             elif isinstance(scalar_op(result), Abs):
+                for product, factor in _cancelled(fgraph, determinant, result):
+                    found[product] = factor * (sign if is_positive else sign * sign)
                 for again in _views(fgraph, result):
                     for other in _clients(fgraph, again):
                         if isinstance(scalar_op(other.outputs[0]), Log):
                             found[other.outputs[0]] = _expanded(logarithm, other.outputs[0])
     return found
+
+
+def _cancelled(fgraph: FunctionGraph, determinant: Any, absolute: Any) -> Iterator[tuple[Any, Any]]:
+    """Find products ``g / |d| * sign(d) * d``, which the gradient of ``log |d|`` has, and their g.
+
+    The determinant ``d`` may overflow, and what is made of it is not cancelled by PyTensor in all
+    versions.
+    """
+    for divided in _clients(fgraph, absolute):
+        quotient = divided.outputs[0]
+        if not isinstance(scalar_op(quotient), TrueDiv) or divided.inputs[1] is not absolute:
+            continue
+        for one in _products(fgraph, quotient):
+            others = [part for part in one.owner.inputs if part is not quotient]
+            is_signed = len(others) == 1 and isinstance(scalar_op(others[0]), Sign)
+            if not is_signed or others[0].owner.inputs[0] is not determinant:
+                continue
+            for product in _products(fgraph, one):
+                if [part for part in product.owner.inputs if part is not one] == [determinant]:
+                    yield product, divided.inputs[0]
+
+
+def _products(fgraph: FunctionGraph, variable: Any) -> Iterator[Any]:
+    for client in _clients(fgraph, variable):
+        if isinstance(scalar_op(client.outputs[0]), Mul) and len(client.inputs) == 2:
+            yield client.outputs[0]
 
 
 def _clients(fgraph: FunctionGraph, variable: Any) -> Iterator[Apply[Any]]:
