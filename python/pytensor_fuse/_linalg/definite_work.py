@@ -24,7 +24,7 @@ from pytensor.tensor.math import Dot
 from pytensor_fuse._linalg.definite import Definiteness, definiteness
 from pytensor_fuse._linalg.determinants import from_cholesky
 from pytensor_fuse._linalg.kronecker import kronecker_product, shifted_kronecker_product
-from pytensor_fuse._linalg.low_rank_updates import low_rank_update
+from pytensor_fuse._linalg.low_rank_updates import diagonal_of, low_rank_update
 from pytensor_fuse._linalg.matrices import core_of, transpose_of, without_expansion
 from pytensor_fuse._pytensor.ops import computes_on_demand
 
@@ -171,6 +171,10 @@ def _without_inverse(
             elif isinstance(core_of(client), Dot) and client.outputs[0].type.ndim == 2:
                 other: Any = client.inputs[1 - at]
                 [old] = client.outputs
+                if diagonal_of(other) is not None:
+                    # PyTensor multiplies rows or columns.
+                    others = True
+                    continue
                 others |= other in views
                 solved = _solved(factor, other if at == 0 else other.mT, 2)
                 found[old] = solved if at == 0 else solved.mT
