@@ -4,7 +4,6 @@ It is at most 10 times that of the stable form as a numerical analyst writes it,
 PyTensor computes, whichever is less; or some units in the last place.
 """
 
-import os
 from functools import cache
 from typing import NamedTuple
 
@@ -18,12 +17,11 @@ from support import extended
 from support.extended import exponential, factored, log_determinant, solved
 from support.linalg import general, positive_definite
 from support.linalg_cases import CASES, FACTOR, OF_KNOWN_SIZES, RANK, Given, given
-from support.linalg_rules import PYTHON, compile_both
+from support.linalg_rules import IS_DEEP, PYTHON, compile_both
 
 EXACT = PYTHON.excluding("inplace", "fusion", "linalg_work_on_definite_matrix")
 WITH_DEFINITE = PYTHON.excluding("inplace", "fusion")
 
-IS_DEEP = os.environ.get("HYPOTHESIS_PROFILE") == "deep"
 CONDITIONS = [10.0**e for e in range(2, 13, 2)] if IS_DEEP else [1e2, 1e7, 1e12]
 # Those that are made of two factors are squares.
 SIZES = [5, 20, 50, 100, 200] if IS_DEEP else [5, 20]
