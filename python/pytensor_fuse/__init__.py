@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     )
     from pytensor_fuse._joins.plans import JoinReason
     from pytensor_fuse._joins.reports import JoinReport, explain_joins
+    from pytensor_fuse._linalg.structured import structured
     from pytensor_fuse._plan import FusionPlan, Kernel, PlanStats, plan_fusion
     from pytensor_fuse._trace.trace import Trace, TraceDiff, trace_rewrites
 
@@ -90,6 +91,7 @@ __all__ = [
     "plan_fusion",
     "same_graph",
     "status",
+    "structured",
     "trace_rewrites",
     "unload_ipython_extension",
 ]
@@ -110,6 +112,7 @@ _HOMES = {
     "LinalgReason": "_audit.sections.matrices.reasons",
     "MatrixPurpose": "_audit.sections.matrices.families",
     **dict.fromkeys(("JoinReport", "explain_joins"), "_joins.reports"),
+    "structured": "_linalg.structured",
     **dict.fromkeys(("Trace", "TraceDiff", "trace_rewrites"), "_trace.trace"),
     **dict.fromkeys(("FeatureStatus", "Status"), "_activation.status"),
     **dict.fromkeys(("disable", "enable", "enabled", "is_enabled", "status"), "_activation.switch"),

@@ -12,6 +12,8 @@ solves are known:
 - ``E = diag(c / diag(L))``, of ``c log det L``: ``C = c I``, so ``G = c A^-1``.
 - ``E = w z'`` where ``L' w = c z``, of ``(c / 2) z' z``, ``z = L^-1 y``: ``L' E = c z z'``, so
   ``G = c v v'`` where ``L' v = z``.
+- ``E = W' Z`` where ``L' w_i = c_i z_i`` for each row: ``L' E`` is a sum of such, and so is ``G``,
+  which solves ``L' G = Z' W``.
 - ``E = H L`` with ``H`` symmetric, of what is a function of ``L L'``: ``C = L' H L``, so ``G = H``.
 
 If a term is none of these, the gradient stays as it is.
@@ -21,9 +23,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytensor.tensor as pt
 from pytensor.graph.rewriting.basic import copy_stack_trace
-from pytensor.scalar.basic import Add, Mul, Reciprocal, Sub, TrueDiv
+from pytensor.scalar.basic import Add, Mul, Neg, Reciprocal, Sub, TrueDiv
 from pytensor.tensor.basic import AllocDiag, ExtractDiag
 from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.linalg.decomposition.cholesky import Cholesky
@@ -32,6 +35,7 @@ from pytensor.tensor.linalg.solvers.triangular import SolveTriangular
 from pytensor.tensor.math import Dot
 from pytensor.tensor.subtensor import AdvancedIncSubtensor, IncSubtensor
 
+from pytensor_fuse._linalg.costs import length, solve_cost
 from pytensor_fuse._linalg.matrices import (
     as_scalar,
     core_of,
@@ -48,6 +52,7 @@ from pytensor_fuse._linalg.matrices import (
     vector_of,
     without_expansion,
 )
+from pytensor_fuse._linalg.signs import number_of
 
 if TYPE_CHECKING:
     from pytensor.graph.basic import Apply
@@ -195,7 +200,9 @@ class _Terms:
             return False
         if isinstance(core_of(node), Dot):
             factors = _factors([term])
-            return self._take_outer(factors) if factors[1:] else self._take_congruent(term)
+            if factors[1:]:
+                return self._take_outer(factors)
+            return self._take_sum_of_outer(factors) or self._take_congruent(term)
         if isinstance(node.op, IncSubtensor):
             return self._take_increment(node)
         if isinstance(node.op, AdvancedIncSubtensor):
@@ -211,7 +218,7 @@ class _Terms:
             rest = [part for part in node.inputs if not is_triangle(part, lower=True)]
             if len(rest) == 1 and len(node.inputs) > 1:
                 return self._take(rest[0])
-            return self._take_outer(_factors(rest))
+            return self._take_outer(_factors(rest)) or self._take_sum_of_outer(rest)
         return False
 
     def _take_increment(self, node: Apply[Any]) -> bool:
@@ -291,6 +298,58 @@ class _Terms:
         self._found.append(multiple * back[:, None] * back[None, :])
         return True
 
+    def _take_sum_of_outer(self, factors: list[Any]) -> bool:
+        """Take ``W' Z``, and numbers, where ``L' w_i = c_i z_i`` for each row."""
+        products = [part for part in factors if not all(part.type.broadcastable)]
+        if len(products) != 1 or not isinstance(core_of(products[0].owner), Dot):
+            return False
+        left, right = products[0].owner.inputs
+        if left.type.ndim != 2 or right.type.ndim != 2:
+            return False
+        found = self._solved_rows(left, right)
+        if found is None:
+            return False
+        solved, weight = found
+        multiple: Any = 1.0
+        for part in factors:
+            if part is not products[0]:
+                multiple = multiple * as_scalar(part)
+        n, k = length(right, 1, "n"), length(right, 0, "k")
+        solve: Any = Blockwise(SolveTriangular(lower=False, b_ndim=2))
+        if weight is not None and weight and np.isfinite(weight):
+            symmetric = pt.dot(solved.T, solved) / weight
+        elif solve_cost(1, n, k).is_at_most(solve_cost(1, n, n)):
+            symmetric = pt.dot(solve(self._factor.mT, right.T), solved)
+        else:
+            symmetric = solve(self._factor.mT, pt.dot(right.T, solved))
+        self._found.append(multiple * symmetric)
+        return True
+
+    def _solved_rows(self, left: Any, rows: Any) -> tuple[Any, float | None] | None:
+        """Return ``W``, and ``c`` if it is one number that is known, for ``W' Z``."""
+        turned = transpose_of(left)
+        solved = left if turned is None else turned
+        core = core_of(solved.owner)
+        if type(core) is not SolveTriangular or core.lower or core.unit_diagonal:
+            return None
+        of = transpose_of(solved.owner.inputs[0])
+        if of is None or not same(without_expansion(of), self._factor):
+            return None
+        given = solved.owner.inputs[1]
+        if core.b_ndim == 1 and turned is not None:
+            known, axis = rows, 1
+        elif core.b_ndim == 2 and turned is None:
+            known, axis = transpose_of(rows), 0
+        else:
+            return None
+        if known is None:
+            return None
+        weighted = _weight(given, known, axis)
+        if weighted is None:
+            return None
+        [weight] = weighted
+        return (solved if turned is not None else solved.mT), weight
+
     def _take_congruent(self, term: Any) -> bool:
         """Take ``H L``; whether ``H`` is symmetric shows when all terms are there."""
         left, right = term.owner.inputs
@@ -322,6 +381,38 @@ def _factors(parts: list[Any]) -> list[Any]:
         is_outer = isinstance(core_of(node), Dot) and node.inputs[0].type.shape[-1] == 1
         factors.extend(node.inputs if is_outer else [part])
     return factors
+
+
+def _weight(matrix: Any, known: Any, axis: int) -> tuple[float | None] | None:
+    """Return by what a matrix is multiplied, along one axis by the same, to make another.
+
+    Returns
+    -------
+    a number or None, alone, or None
+        The number, or that it is not known or not the same everywhere. None alone, if it is not
+        such a multiple.
+    """
+    if same(matrix, known):
+        return (1.0,)
+    op = scalar_op(matrix)
+    if not isinstance(op, Neg | Mul | TrueDiv) or matrix.type.ndim != 2:
+        return None
+    inputs = matrix.owner.inputs
+    at = [i for i, one in enumerate(inputs) if not one.type.broadcastable[axis]]
+    if len(at) != 1 or (isinstance(op, TrueDiv) and at != [0]):
+        return None
+    inner = _weight(inputs[at[0]], known, axis)
+    if inner is None or isinstance(op, Neg):
+        return inner if inner is None or inner[0] is None else (-inner[0],)
+    [weight] = inner
+    for i, one in enumerate(inputs):
+        if i != at[0] and weight is not None:
+            number = number_of(one)
+            if number is None or (isinstance(op, TrueDiv) and not number):
+                weight = None
+            else:
+                weight = weight * number if isinstance(op, Mul) else weight / number
+    return (weight,)
 
 
 def _parts(variable: Any) -> list[Any]:

@@ -20,6 +20,7 @@ from pytensor.tensor.linalg.decomposition.cholesky import Cholesky
 from pytensor.tensor.linalg.inverse import MatrixInverse
 from pytensor.tensor.linalg.products import KroneckerProduct
 from pytensor.tensor.shape import SpecifyShape
+from pytensor.tensor.subtensor import AdvancedSubtensor
 
 from pytensor_fuse._linalg.kernels import column_of, is_gram, is_kernel, is_matern, row_of
 from pytensor_fuse._linalg.matrices import core_of, is_real_matrix, same, transpose_of
@@ -178,11 +179,24 @@ def _of_part(part: Any, depth: int) -> int:
             return min(sign_of(inputs[0]), Sign.NONNEGATIVE)
         case KroneckerProduct() | BlockDiagonal() if all(map(_is_square, inputs)):
             return min(definiteness(one, depth - 1) for one in inputs)
+        case AdvancedSubtensor() if _picks_rows_and_columns(part.owner):
+            return min(definiteness(inputs[0], depth - 1), Sign.NONNEGATIVE)
         case MatrixInverse() | SpecifyShape() | CheckAndRaise():
             return definiteness(inputs[0], depth - 1)
     # A sum that is a factor.
     [term, *others] = terms_of(part)
     return definiteness(part, depth - 1) if others or term.parts != (part,) else Sign.UNKNOWN
+
+
+def _picks_rows_and_columns(node: Any) -> bool:
+    """Whether of a matrix some rows are taken, which may be the same, and the same columns."""
+    _, *indices = node.inputs
+    if len(indices) != 2 or tuple(getattr(node.op, "idx_list", ())) != (0, 1):
+        return False
+    down, across = indices
+    turned = transpose_of(across)
+    is_column = down.type.ndim == 2 and down.type.broadcastable == (False, True)
+    return is_column and turned is not None and same(turned, down)
 
 
 def _is_square(block: Any) -> bool:

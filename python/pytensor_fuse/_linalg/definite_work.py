@@ -21,7 +21,7 @@ from pytensor.tensor.math import Dot
 
 from pytensor_fuse._linalg.definite import Definiteness, definiteness
 from pytensor_fuse._linalg.determinants import from_cholesky
-from pytensor_fuse._linalg.kronecker import kronecker_product, shifted_kronecker_product
+from pytensor_fuse._linalg.kronecker_products import kronecker_product, shifted_kronecker_product
 from pytensor_fuse._linalg.low_rank_updates import diagonal_of, low_rank_update
 from pytensor_fuse._linalg.matrices import (
     core_of,

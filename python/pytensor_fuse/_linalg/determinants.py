@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from pytensor.graph.fg import FunctionGraph
 
 
-def from_lu(fgraph: FunctionGraph, determinant: Any, packed: Any, pivots: Any) -> dict[Any, Any]:
+def from_lu(
+    fgraph: FunctionGraph, determinant: Any, packed: Any, pivots: Any, matrix: Any = None
+) -> dict[Any, Any]:
     """Return what takes the place of a determinant, and of its sign and its logarithm.
 
     Parameters
@@ -32,18 +34,22 @@ def from_lu(fgraph: FunctionGraph, determinant: Any, packed: Any, pivots: Any) -
     determinant
         Of one matrix.
     packed, pivots
-        The LU factorization of this matrix.
+        The LU factorization of this matrix: NaN if it is singular.
+    matrix
+        The matrix, or its transpose, if the determinant of a singular one is to be 0.
     """
     diagonal = pt.diagonal(packed)
     swaps = pt.neq(pivots, pt.arange(pivots.shape[0])).sum()
     permutation = (1 - 2 * (swaps % 2)).astype(determinant.type.dtype)
-    return of_uses(
-        fgraph,
-        determinant,
-        permutation * pt.prod(diagonal),
-        permutation * pt.prod(pt.sign(diagonal)),
-        pt.log(pt.abs(diagonal)).sum(),
-    )
+    number = permutation * pt.prod(diagonal)
+    sign = permutation * pt.prod(pt.sign(diagonal))
+    logarithm = pt.log(pt.abs(diagonal)).sum()
+    if matrix is not None:
+        is_singular = pt.isnan(diagonal.sum()) & pt.invert(pt.isnan(matrix.sum()))
+        zero = pt.zeros_like(number)
+        number, sign = (pt.where(is_singular, zero, one) for one in (number, sign))
+        logarithm = pt.where(is_singular, pt.log(zero), logarithm)
+    return of_uses(fgraph, determinant, number, sign, logarithm)
 
 
 def from_cholesky(fgraph: FunctionGraph, determinant: Any, factor: Any) -> dict[Any, Any]:

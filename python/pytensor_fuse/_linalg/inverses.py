@@ -1,4 +1,4 @@
-"""Inverses that are needed entry by entry come from a factorization that is there anyway.
+"""Inverses and determinants come from a factorization that is there anyway.
 
 The gradient of a log-determinant is an inverse. PyTensor computes it anew, with ``2 n^3``
 operations, beside the factorization that serves the determinant and the solves. From a Cholesky
@@ -99,6 +99,36 @@ def inverse_of_factorized_matrix(
             solves[one.outputs[0]] = (one, partial(lu_solve, (packed, pivots), trans=turned))
         elif type(core) is Det and one.outputs[0].type.ndim == 0:
             replacements.update(from_lu(fgraph, one.outputs[0], packed, pivots))
+    _add_solves(replacements, solves)
+    return _checked(replacements)
+
+
+def determinant_of_factorized_matrix(
+    fgraph: FunctionGraph, node: Apply[Any]
+) -> dict[Any, Any] | None:
+    """Serve a determinant and solves with the same matrix by one LU factorization."""
+    if type(core_of(node)) is not Det:
+        return None
+    [matrix], [old] = node.inputs, node.outputs
+    if not is_real_matrix(matrix) or old.type.ndim or matrix.type.dtype != old.type.dtype:
+        return None
+    inner = transpose_of(matrix)
+    if inner is not None and inner.type.ndim == 2:
+        matrix = inner
+    work = list(_work_on(fgraph, matrix))
+    if any(type(core_of(one)) in (Cholesky, MatrixInverse) for one, _ in work):
+        return None
+    served = [(one, turned) for one, turned in work if _is_served_by_lu(one, turned)]
+    if all(type(core_of(one)) is Det for one, _ in served):
+        return None
+    packed, pivots = lu_factor(matrix)
+    replacements: dict[Any, Any] = {}
+    solves = {}
+    for one, turned in served:
+        if type(core_of(one)) is Solve:
+            solves[one.outputs[0]] = (one, partial(lu_solve, (packed, pivots), trans=turned))
+        elif type(core_of(one)) is Det and one.outputs[0].type.ndim == 0:
+            replacements.update(from_lu(fgraph, one.outputs[0], packed, pivots, matrix))
     _add_solves(replacements, solves)
     return _checked(replacements)
 

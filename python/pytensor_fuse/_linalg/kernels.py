@@ -15,6 +15,7 @@ from pytensor.tensor.elemwise import DimShuffle
 from pytensor.tensor.math import Sum
 from pytensor.tensor.shape import Reshape
 
+from pytensor_fuse._linalg.coordinates import is_sum_over_coordinates
 from pytensor_fuse._linalg.matrices import same, scalar_op
 from pytensor_fuse._linalg.signs import Sign, number_of, sign_of_power
 from pytensor_fuse._linalg.terms import (
@@ -122,6 +123,8 @@ def _is_distance_part(part: Any) -> bool:
     """Whether it is a function of distances that makes distances."""
     if isinstance(part, Product):
         return False
+    if is_sum_over_coordinates(part):
+        return True
     match scalar_op(part):
         case ScalarMaximum():
             return _is_cut_at_zero(part.owner.inputs)

@@ -315,7 +315,7 @@ def low_rank_update(matrix: Any) -> LowRankUpdate | None:
         return None
     diagonals: list[Any] = []
     thin: list[Thin] = []
-    for part in _summands(matrix, _DEPTH):
+    for part in summands_of(matrix):
         # An axis of length 1 would be repeated.
         if any(part.type.broadcastable):
             return None
@@ -337,10 +337,11 @@ def low_rank_update(matrix: Any) -> LowRankUpdate | None:
     return LowRankUpdate(size, diagonal, tuple(thin))
 
 
-def _summands(variable: Any, depth: int) -> Iterator[Any]:
+def summands_of(variable: Any, depth: int = _DEPTH) -> Iterator[Any]:
+    """Iterate over the summands of a sum, of which some may be sums."""
     if depth and isinstance(scalar_op(variable), Add):
         for part in variable.owner.inputs:
-            yield from _summands(part, depth - 1)
+            yield from summands_of(part, depth - 1)
     else:
         yield variable
 
@@ -422,7 +423,7 @@ def thin_square(variable: Any) -> Thin | None:
         found = None if long_axes(divisor) else thin_square(whole)
         if found is None or sign_of(divisor) is not Sign.POSITIVE:
             return None
-        return _scaled(found, [pt.reciprocal(as_scalar(divisor))])
+        return _scaled(found, [pt.reciprocal(as_scalar(divisor).astype(variable.type.dtype))])
     return None
 
 

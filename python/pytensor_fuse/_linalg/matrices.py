@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import pytensor.tensor as pt
 from pytensor.graph.basic import Constant
 from pytensor.scalar.basic import GE, LE, Add, Cast, Mul, Neg, TrueDiv
 from pytensor.tensor.basic import Alloc, ARange
@@ -17,6 +18,8 @@ from pytensor.tensor.linalg.constructors import BlockDiagonal
 from pytensor.tensor.linalg.inverse import MatrixInverse
 from pytensor.tensor.linalg.products import KroneckerProduct
 from pytensor.tensor.math import Dot
+from pytensor.tensor.shape import SpecifyShape
+from pytensor.tensor.type_other import NoneTypeT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -232,6 +235,8 @@ def outer_product(variable: Any) -> Outer | None:
     if inner is not None and inner.type.ndim == ndim:
         found = outer_product(inner)
         return None if found is None else Outer(_turned(found.row), _turned(found.column))
+    if isinstance(node.op, SpecifyShape):
+        return _of_shape(outer_product(node.inputs[0]), *node.inputs[1:])
     if isinstance(core_of(node), Dot):
         left, right = node.inputs
         thin = left.type.ndim == ndim == right.type.ndim and left.type.shape[-1] == 1
@@ -250,6 +255,17 @@ def outer_product(variable: Any) -> Outer | None:
             return Outer(found.column / divisor, found.row)
         return Outer(found.column, found.row / divisor)
     return None
+
+
+def _of_shape(outer: Outer | None, *shape: Any) -> Outer | None:
+    """Return an outer product of the shape that it is said to have: its vectors are checked."""
+    if outer is None or len(shape) != 2:
+        return None
+    column, row = outer
+    if column.type.broadcastable[0] or row.type.broadcastable[1]:
+        return None
+    known = [None if isinstance(one.type, NoneTypeT) else one for one in shape]
+    return Outer(pt.specify_shape(column, (known[0], 1)), pt.specify_shape(row, (1, known[1])))
 
 
 def _product(factors: list[Any], dtype: str) -> Outer | None:
@@ -318,7 +334,7 @@ def is_triangle(variable: Any, *, lower: bool) -> bool:
 def counts_from_zero(vector: Any) -> bool:
     """Whether a vector holds 0, 1, 2 and so on."""
     if isinstance(vector, Constant):
-        return bool(np.array_equal(vector.data, np.arange(vector.data.size)))
+        return bool(np.array_equal(vector.data.ravel(), np.arange(vector.data.size)))
     if vector.owner is None or not isinstance(vector.owner.op, ARange):
         return False
     start, _, step = vector.owner.inputs

@@ -6,13 +6,15 @@ the graph is there; copies of it, and what is unpickled, have none.
 
 from __future__ import annotations
 
+from enum import Enum
 from functools import wraps
 from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
+from pytensor.compile.builders import OpFromGraph
 from pytensor.graph.features import Feature
 from pytensor.graph.fg import FunctionGraph
-from pytensor.tensor.elemwise import DimShuffle
+from pytensor.tensor.elemwise import CAReduce, DimShuffle, Elemwise
 from pytensor.tensor.math import Dot
 
 from pytensor_fuse._linalg.matrices import core_of
@@ -29,7 +31,12 @@ if TYPE_CHECKING:
     Rule = Callable[[FunctionGraph, Apply[Any]], Any]
 
 # By the names of their classes: asking for these must not load more of PyTensor.
-_FACTORIZATIONS = ("Cholesky", "LUFactor")
+_FACTORIZATIONS = ("Cholesky", "LUFactor", "MatrixInverse", "CholeskyInverse", "LUInverse")
+_SERVED = ("Solve", "SolveTriangular", "CholeskySolve", "Det")
+_KRONECKER = "KroneckerProduct"
+
+# How far back matrices are looked for.
+_DEPTH = 8
 
 
 class Applied(NamedTuple):
@@ -41,10 +48,19 @@ class Applied(NamedTuple):
         Its name.
     line
         What made the matrix, as it was then: later passes lose it.
+    matrix
+        The name of the matrix, or of the op that made it.
+    rows
+        How many it has; None if that is not known.
+    first
+        The place among all of what was first applied to the same matrix.
     """
 
     rule: str
     line: SourceLine | None
+    matrix: str
+    rows: int | None
+    first: int
 
 
 class GraphNotes:
@@ -61,6 +77,8 @@ class GraphNotes:
         self.ran: dict[str, bool] = {}
         self._applied: list[Applied] = []
         self._matrices: _Followed | None = None
+        self._unserved: list[Enum] = []
+        self._left: _Followed | None = None
 
     def note(self, fgraph: FunctionGraph, rule: str, matrices: list[Variable[Any, Any]]) -> None:
         """Note that a rule has been applied to work on these matrices."""
@@ -68,13 +86,31 @@ class GraphNotes:
             self._matrices = _Followed()
             fgraph.attach_feature(self._matrices)
         for matrix in matrices:
-            self._matrices.follow(matrix, [len(self._applied)])
-            self._applied.append(Applied(rule, line_that_made([matrix])))
+            number = len(self._applied)
+            self._matrices.follow(matrix, [number])
+            first = self._matrices.found(matrix)[0]
+            line, rows = line_that_made([matrix]), _rows(matrix)
+            self._applied.append(Applied(rule, line, _name(matrix), rows, first))
+
+    def note_unserved(
+        self, fgraph: FunctionGraph, matrix: Variable[Any, Any], reason: Enum
+    ) -> None:
+        """Note why the structure of a matrix is not used."""
+        if self._left is None:
+            self._left = _Followed()
+            fgraph.attach_feature(self._left)
+        self._left.follow(matrix, [len(self._unserved)])
+        self._unserved.append(reason)
 
     @property
-    def applied(self) -> frozenset[str]:
-        """The names of the rules that have been applied to anything."""
-        return frozenset(one.rule for one in self._applied)
+    def applied(self) -> dict[int, Applied]:
+        """All that was applied, by its place."""
+        return dict(enumerate(self._applied))
+
+    def unserved(self, variable: Variable[Any, Any]) -> tuple[Enum, ...]:
+        """Return why the structure of what is now ``variable`` is not used."""
+        numbers = () if self._left is None else self._left.found(variable)
+        return tuple(dict.fromkeys(self._unserved[number] for number in numbers))
 
     def applied_to(self, variable: Variable[Any, Any]) -> dict[int, Applied]:
         """Return what was applied to what is now ``variable``, by its place among all."""
@@ -129,6 +165,11 @@ def note_pass(fgraph: FunctionGraph, rule: str, *, may_run: bool) -> None:
     _notes.setdefault(fgraph, GraphNotes()).ran[rule] = may_run
 
 
+def note_unserved(fgraph: FunctionGraph, matrix: Variable[Any, Any], reason: Enum) -> None:
+    """Note why the structure of a matrix is not used."""
+    _notes.setdefault(fgraph, GraphNotes()).note_unserved(fgraph, matrix, reason)
+
+
 def noting(name: str, rule: Rule) -> Rule:
     """Return a rule that does the same, and notes to which matrices it was applied."""
 
@@ -143,18 +184,56 @@ def noting(name: str, rule: Rule) -> Rule:
 
 
 def _matrices_of(node: Apply[Any]) -> Iterator[Variable[Any, Any]]:
-    """Iterate over what a node works on: both factors of a product, else its first input."""
+    """Iterate over what a node works on: both factors of a product, else its first input.
+
+    Of what is computed elementwise, what it is made of is meant: inverses and factors are in it.
+    """
     operand = node.inputs[0]
+    if isinstance(node.op, OpFromGraph):
+        # The gradient of an op is given its inputs, its outputs and what is known of these.
+        yield from (one for one in node.inputs if type(core_of(one.owner)).__name__ == _KRONECKER)
     product = operand.owner
     factors = node if isinstance(core_of(node), Dot) else product
     if factors is not None and isinstance(core_of(factors), Dot):
         yield from (_factorized(factor) for factor in factors.inputs)
         return
-    yield _factorized(operand)
+    if isinstance(node.op, Elemwise):
+        # It is changed itself.
+        yield node.outputs[0]
+    found = list(_inside(operand, _DEPTH)) if isinstance(node.op, CAReduce) else []
+    matrices = dict.fromkeys(found or [_factorized(operand)])
+    yield from matrices
+    for matrix in matrices:
+        if type(core_of(matrix.owner)).__name__ == "BlockDiagonal":
+            # The work is done on these.
+            yield from (_factorized(block) for block in matrix.owner.inputs)
+
+
+def _inside(variable: Variable[Any, Any], depth: int) -> Iterator[Variable[Any, Any]]:
+    """Iterate over the matrices whose factors and inverses something is computed from."""
+    node: Any = variable.owner
+    if node is None or depth == 0:
+        return
+    if type(core_of(node)).__name__ in (*_FACTORIZATIONS, *_SERVED):
+        yield _factorized(node.inputs[0])
+    elif isinstance(node.op, DimShuffle | Elemwise) or isinstance(core_of(node), Dot):
+        for one in node.inputs:
+            yield from _inside(one, depth - 1)
+
+
+def _name(matrix: Variable[Any, Any]) -> str:
+    core = core_of(matrix.owner)
+    if matrix.name is not None or core is None:
+        return matrix.name or str(matrix)
+    return type(getattr(core, "scalar_op", core)).__name__
+
+
+def _rows(matrix: Any) -> int | None:
+    return next((n for n in getattr(matrix.type, "shape", ()) if n is not None), None)
 
 
 def _factorized(variable: Variable[Any, Any]) -> Variable[Any, Any]:
-    """Return the matrix that a factor is of, seen through moved axes; else what is moved."""
+    """Return the matrix that a factor or inverse is of, seen through moved axes."""
     while variable.owner is not None:
         node = variable.owner
         is_factor = type(core_of(node)).__name__ in _FACTORIZATIONS and variable is node.outputs[0]

@@ -8,6 +8,7 @@ is for the summands of ``G``, which themselves are never made.
 
 from __future__ import annotations
 
+from math import prod
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pytensor.tensor as pt
@@ -18,11 +19,22 @@ from pytensor.scalar.basic import Add, Mul, Neg, Sub, TrueDiv
 from pytensor.tensor.basic import ARange, ExtractDiag
 from pytensor.tensor.elemwise import DimShuffle
 from pytensor.tensor.linalg.inverse import MatrixInverse
+from pytensor.tensor.linalg.products import KroneckerProduct
 from pytensor.tensor.math import Dot, Sum
 from pytensor.tensor.shape import Shape
 from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
 
 from pytensor_fuse._linalg.costs import Cost, Length, product_cost, term
+from pytensor_fuse._linalg.kronecker_products import (
+    Kronecker,
+    KroneckerInverse,
+    ShiftedInverse,
+    TracedOut,
+    kronecker_product,
+    partial_trace_of_diagonal,
+    partial_trace_of_product,
+    shifted_kronecker_product,
+)
 from pytensor_fuse._linalg.low_rank_updates import (
     LowRankUpdate,
     Woodbury,
@@ -44,6 +56,8 @@ from pytensor_fuse._linalg.matrices import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pytensor.graph.basic import Apply
     from pytensor.graph.fg import FunctionGraph
 
@@ -75,6 +89,10 @@ class Diagonal(NamedTuple):
     def trace(self, n: int) -> Any:
         """Return the trace."""
         return self.entries.sum() if self.entries.type.ndim else n * self.entries
+
+    def partial_trace(self, out: TracedOut) -> Any:
+        """Return a partial trace."""
+        return partial_trace_of_diagonal(self.entries, out)
 
 
 class ThinProduct(NamedTuple):
@@ -109,6 +127,10 @@ class ThinProduct(NamedTuple):
         """Return the trace."""
         return (self.left * self.right).sum()
 
+    def partial_trace(self, out: TracedOut) -> Any:
+        """Return a partial trace."""
+        return partial_trace_of_product(self.left, self.right, out)
+
 
 class Inverse(NamedTuple):
     """The inverse of a matrix ``D + U U'``."""
@@ -135,11 +157,17 @@ class Inverse(NamedTuple):
         """Return the trace."""
         return Woodbury(self.of).trace_of_inverse()
 
+    def partial_trace(self, out: TracedOut) -> None:
+        """Return None: no form of it is known that takes less work."""
+
+
+_INVERSES: Final = (Inverse, KroneckerInverse, ShiftedInverse)
+
 
 class Summand(NamedTuple):
     """A matrix of known structure times numbers."""
 
-    matrix: Diagonal | ThinProduct | Inverse
+    matrix: Diagonal | ThinProduct | Kronecker | Inverse | KroneckerInverse | ShiftedInverse
     numbers: tuple[Any, ...] = ()
 
     def by(self, *numbers: Any) -> Summand:
@@ -179,12 +207,28 @@ class StructuredSum(NamedTuple):
         """Return the trace."""
         return _sum([one.scaled(one.matrix.trace(self.size)) for one in self.summands])
 
+    def partial_trace(self, out: TracedOut) -> Any:
+        """Return a partial trace; None if that of some summand is not known."""
+        found = [one.matrix.partial_trace(out) for one in self.summands]
+        if self.size != prod(out.sizes) or any(one is None for one in found):
+            return None
+        return _sum([one.scaled(of) for one, of in zip(self.summands, found, strict=True)])
+
     def times_elements_of(self, other: StructuredSum) -> Any:
-        """Return the sum of the products of the elements; the other one has no inverses."""
+        """Return the sum of the products of the elements; None if it is not known.
+
+        The other one has no inverses.
+        """
         found: list[Any] = []
         for one in other.summands:
             if isinstance(one.matrix, ThinProduct):
                 found.append(one.scaled((one.matrix.left * self.times(one.matrix.right)).sum()))
+            elif isinstance(one.matrix, Kronecker):
+                left, right = one.matrix
+                kept = self.partial_trace(TracedOut(right, one.matrix.sizes, keeps_left=True))
+                if kept is None:
+                    return None
+                found.append(one.scaled((kept * left).sum()))
             elif isinstance(one.matrix, Diagonal) and not one.matrix.entries.type.ndim:
                 found.append(one.scaled(one.matrix.entries * self.trace()))
             else:
@@ -193,30 +237,32 @@ class StructuredSum(NamedTuple):
 
     @property
     def is_worth_it(self) -> bool:
-        """Whether it is more than other rules know: a sum, or the inverse of ``D + U U'``."""
-        return len(self.summands) > 1 or isinstance(self.summands[0].matrix, Inverse)
+        """Whether it is more than other rules know: a sum, or an inverse."""
+        return len(self.summands) > 1 or self.has_inverses
 
     @property
     def has_inverses(self) -> bool:
         """Whether some summand is an inverse."""
-        return any(isinstance(one.matrix, Inverse) for one in self.summands)
+        return any(isinstance(one.matrix, _INVERSES) for one in self.summands)
 
 
-def structured_sum(variable: Any) -> StructuredSum | None:
+def structured_sum(fgraph: FunctionGraph, variable: Any) -> StructuredSum | None:
     """Return the summands of a square matrix; None if one has no structure that is known."""
     if not is_real_matrix(variable):
         return None
     sizes = {size for size in variable.type.shape if size is not None}
-    summands = _summands(variable, _DEPTH)
+    summands = _summands(fgraph, variable, _DEPTH)
     for one in summands or ():
-        if isinstance(one.matrix, Inverse):
+        if isinstance(one.matrix, Kronecker):
+            sizes.add(one.matrix.size)
+        elif isinstance(one.matrix, Inverse | KroneckerInverse | ShiftedInverse):
             sizes.add(one.matrix.of.size)
     if summands is None or len(sizes) != 1:
         return None
     return StructuredSum(sizes.pop(), tuple(summands))
 
 
-def _summands(variable: Any, depth: int) -> list[Summand] | None:
+def _summands(fgraph: FunctionGraph, variable: Any, depth: int) -> list[Summand] | None:
     if depth == 0 or variable.type.ndim != 2 or any(variable.type.broadcastable):
         return None
     node = variable.owner
@@ -228,33 +274,50 @@ def _summands(variable: Any, depth: int) -> list[Summand] | None:
         return None
     inner = transpose_of(variable)
     if inner is not None:
-        found = _summands(inner, depth - 1) if inner.type.ndim == 2 else None
+        found = _summands(fgraph, inner, depth - 1) if inner.type.ndim == 2 else None
         return found and [one._replace(matrix=one.matrix.turned()) for one in found]
     core = core_of(node)
     if type(core) is MatrixInverse:
-        update = low_rank_update(node.inputs[0])
-        return [Summand(Inverse(update))] if update is not None and update.pays() else None
+        inverse = _inverse(fgraph, node.inputs[0])
+        return None if inverse is None else [Summand(inverse)]
+    if isinstance(core, KroneckerProduct):
+        product = kronecker_product(variable)
+        return None if product is None else [Summand(product)]
     if isinstance(core, Dot):
         left, right = node.inputs
-        known = left.type.ndim == 2 == right.type.ndim and left.type.shape[1] is not None
-        return [Summand(ThinProduct(left, right.T))] if known and _is_thin(left) else None
+        known = left.type.ndim == 2 == right.type.ndim and _is_thin(left)
+        return [Summand(ThinProduct(left, right.T))] if known else None
     outer = outer_product(variable)
     if outer is not None:
         column, row = outer
         if column.type.broadcastable[0] or row.type.broadcastable[1]:
             return None
         return [Summand(ThinProduct(column, row.T))]
-    return _summands_of_elements(variable, depth)
+    return _summands_of_elements(fgraph, variable, depth)
 
 
-def _summands_of_elements(variable: Any, depth: int) -> list[Summand] | None:
+def _inverse(
+    fgraph: FunctionGraph, matrix: Any
+) -> Inverse | KroneckerInverse | ShiftedInverse | None:
+    """Return what is known of the inverse of a matrix."""
+    update = low_rank_update(matrix)
+    if update is not None and update.pays():
+        return Inverse(update)
+    product = kronecker_product(matrix)
+    if product is not None:
+        return KroneckerInverse(product)
+    shifted = shifted_kronecker_product(fgraph, matrix)
+    return None if shifted is None else ShiftedInverse(shifted)
+
+
+def _summands_of_elements(fgraph: FunctionGraph, variable: Any, depth: int) -> list[Summand] | None:
     op, inputs = scalar_op(variable), variable.owner.inputs
     if isinstance(op, Neg):
-        return _each(_summands(inputs[0], depth - 1), -1.0)
+        return _each(_summands(fgraph, inputs[0], depth - 1), -1.0)
     if isinstance(op, Add | Sub):
         found: list[Summand] = []
         for i, part in enumerate(inputs):
-            parts = _summands(part, depth - 1)
+            parts = _summands(fgraph, part, depth - 1)
             if isinstance(op, Sub) and i:
                 parts = _each(parts, -1.0)
             if parts is None:
@@ -266,9 +329,12 @@ def _summands_of_elements(variable: Any, depth: int) -> list[Summand] | None:
         if len(rest) != 1:
             return None
         numbers = [as_scalar(part) for part in inputs if not long_axes(part)]
-        return _each(_summands(rest[0], depth - 1), *numbers)
+        return _each(_summands(fgraph, rest[0], depth - 1), *numbers)
     if isinstance(op, TrueDiv) and not long_axes(inputs[1]):
-        return _each(_summands(inputs[0], depth - 1), pt.reciprocal(as_scalar(inputs[1])))
+        return _each(
+            _summands(fgraph, inputs[0], depth - 1),
+            pt.reciprocal(as_scalar(inputs[1]).astype(variable.type.dtype)),
+        )
     return None
 
 
@@ -278,7 +344,7 @@ def _each(summands: list[Summand] | None, *numbers: Any) -> list[Summand] | None
 
 def _is_thin(left: Any) -> bool:
     rows, columns = left.type.shape
-    return rows is not None and 2 * columns <= rows
+    return rows is not None and columns is not None and bool(2 * columns <= rows)
 
 
 def product_with_structured_sum(fgraph: FunctionGraph, node: Apply[Any]) -> list[Any] | None:
@@ -286,20 +352,19 @@ def product_with_structured_sum(fgraph: FunctionGraph, node: Apply[Any]) -> list
     if not isinstance(core_of(node), Dot) or node.outputs[0].type.ndim != 2:
         return None
     left, right = node.inputs
-    new = _times(left, right)
+    new = _times(fgraph, left, right)
     if new is None:
-        new = _times(_turned(right), _turned(left))
+        new = _times(fgraph, _turned(right), _turned(left))
         new = None if new is None else new.T
     return None if new is None else _replaced(node, new)
 
 
-def _times(left: Any, right: Any) -> Any:
+def _times(fgraph: FunctionGraph, left: Any, right: Any) -> Any:
     """Return the product; None if it does not pay."""
-    known = structured_sum(left)
+    known = structured_sum(fgraph, left)
     if known is None or not known.is_worth_it:
         return None
-    outer = None if right.type.broadcastable[1] else outer_product(right)
-    thin = right if outer is None else outer.column
+    thin, other = _thin_factor(fgraph, right)
     columns, n = thin.type.shape[1], known.size
     if columns is None:
         return None
@@ -307,7 +372,21 @@ def _times(left: Any, right: Any) -> Any:
     if not (known.cost(columns) + known.cost(columns)).is_at_most(_cost(known, columns)):
         return None
     result = known.times(thin)
-    return result if outer is None or n == 1 else result * outer.row
+    return result if other is None or n == 1 else other(result)
+
+
+def _thin_factor(fgraph: FunctionGraph, right: Any) -> tuple[Any, Callable[[Any], Any] | None]:
+    """Return a thin matrix that is the left factor of another, and what multiplies by the rest."""
+    outer = None if right.type.broadcastable[1] else outer_product(right)
+    if outer is not None:
+        return outer.column, lambda result: result * outer.row
+    found = structured_sum(fgraph, right)
+    if found is not None and len(found.summands) == 1:
+        [one] = found.summands
+        thin = one.matrix
+        if isinstance(thin, ThinProduct):
+            return thin.left, lambda result: one.scaled(result @ thin.right.T)
+    return right, None
 
 
 def _cost(known: StructuredSum, columns: int) -> Cost:
@@ -320,7 +399,7 @@ def _cost(known: StructuredSum, columns: int) -> Cost:
 def diagonal_of_structured_sum(fgraph: FunctionGraph, node: Apply[Any]) -> list[Any] | None:
     """Sum the diagonals of the summands of a matrix of known structure."""
     matrix = _whose_diagonal_is_taken(node)
-    known = None if matrix is None else structured_sum(matrix)
+    known = None if matrix is None else structured_sum(fgraph, matrix)
     if known is None or not known.is_worth_it:
         return None
     return _replaced(node, known.diagonal())
@@ -384,25 +463,25 @@ def sum_of_structured_product(fgraph: FunctionGraph, node: Apply[Any]) -> list[A
     op = node.op
     if not isinstance(op, Sum) or node.outputs[0].type.ndim:
         return None
-    found = _sum_of(node.inputs[0], _DEPTH)
+    found = _sum_of(fgraph, node.inputs[0], _DEPTH)
     return None if found is None else _replaced(node, found)
 
 
-def _sum_of(variable: Any, depth: int) -> Any:
+def _sum_of(fgraph: FunctionGraph, variable: Any, depth: int) -> Any:
     """Return the sum of all elements; None if some summand is not known."""
     op = scalar_op(variable)
     if depth == 0 or not is_real_matrix(variable):
         return None
     if isinstance(op, Neg):
-        inner = _sum_of(variable.owner.inputs[0], depth - 1)
+        inner = _sum_of(fgraph, variable.owner.inputs[0], depth - 1)
         return None if inner is None else -inner
     if isinstance(op, Add | Sub):
-        parts = [_sum_of(one, depth - 1) for one in variable.owner.inputs]
+        parts = [_sum_of(fgraph, one, depth - 1) for one in variable.owner.inputs]
         if any(one is None for one in parts):
             return None
         return _sum(parts) if isinstance(op, Add) else parts[0] - parts[1]
     if isinstance(op, TrueDiv) and not long_axes(variable.owner.inputs[1]):
-        inner = _sum_of(variable.owner.inputs[0], depth - 1)
+        inner = _sum_of(fgraph, variable.owner.inputs[0], depth - 1)
         return None if inner is None else inner / as_scalar(variable.owner.inputs[1])
     if not isinstance(op, Mul):
         return None
@@ -412,24 +491,29 @@ def _sum_of(variable: Any, depth: int) -> Any:
     if lines:
         rest.append(product_of(lines))
     if len(rest) == 1 and numbers:
-        inner = _sum_of(rest[0], depth - 1)
+        inner = _sum_of(fgraph, rest[0], depth - 1)
         return None if inner is None else inner * product_of(numbers)
     if len(rest) != 2:
         return None
-    first, second = map(structured_sum, rest)
+    first, second = (structured_sum(fgraph, one) for one in rest)
     if first is None or second is None or first.size != second.size:
         return None
     if second.has_inverses:
         first, second = second, first
     if second.has_inverses or not (first.is_worth_it or second.is_worth_it or first != second):
         return None
-    columns = sum(
-        one.matrix.rank if isinstance(one.matrix, ThinProduct) else 1 for one in second.summands
-    )
+    columns = sum(_columns(one.matrix) for one in second.summands)
     if not first.cost(columns).is_at_most(_cost(first, columns)):
         return None
     result = first.times_elements_of(second)
-    return result * product_of(numbers) if numbers else result
+    return result * product_of(numbers) if numbers and result is not None else result
+
+
+def _columns(matrix: Any) -> int:
+    """Return how many columns the sum of the products of elements multiplies, or as good as."""
+    if isinstance(matrix, Kronecker):
+        return sum(matrix.sizes)
+    return matrix.rank if isinstance(matrix, ThinProduct) else 1
 
 
 def _turned(variable: Any) -> Any:

@@ -10,12 +10,13 @@ from typing import Any
 
 import numpy as np
 from pytensor.graph.basic import Constant
-from pytensor.scalar.basic import Add, Mul
+from pytensor.scalar.basic import Abs, Add, Cos, Cosh, Mul, Neg, Pow, Sqr, Sub, TrueDiv
 from pytensor.tensor.basic import AllocDiag, Eye
 from pytensor.tensor.math import Dot
 
 from pytensor_fuse._linalg.matrices import core_of, same, scalar_op, transpose_of, vector_of
 from pytensor_fuse._linalg.ops.cholesky_inverse import CholeskyInverse
+from pytensor_fuse._linalg.signs import number_of
 
 
 class Symmetry:
@@ -49,15 +50,49 @@ class Symmetry:
         column, row = vector_of(first), vector_of(second)
         if column is not None and row is not None and same(column, row):
             return True
-        one, other = core_of(first.owner), core_of(second.owner)
-        if isinstance(one, Dot) and isinstance(other, Dot):
+        core, other_core = core_of(first.owner), core_of(second.owner)
+        if isinstance(core, Dot) and isinstance(other_core, Dot):
             return self._are_mirrored_products(first, second)
-        if _is_symmetric_by_itself(one, first):
+        if _is_symmetric_by_itself(core, first):
             return same(first, second)
         op = scalar_op(first)
         if op is None or scalar_op(second) != op:
             return False
+        one, *rest = first.owner.inputs
+        other, *others = second.owner.inputs
+        if _is_even(op, rest) and all(map(same, rest, others)) and self._are_opposite(one, other):
+            return True
         return self._match(op, first.owner.inputs, list(second.owner.inputs))
+
+    def _are_opposite(self, first: Any, second: Any) -> bool:
+        """Whether a matrix is the transpose of another, with the opposite sign.
+
+        Differences of floating-point numbers are so without any rounding, and so are their
+        multiples.
+        """
+        # Differences of unsigned integers are not.
+        if first.type.numpy_dtype.kind != "f" or second.type.numpy_dtype.kind != "f":
+            return False
+        if first.type.broadcastable != second.type.broadcastable[::-1]:
+            return False
+        if isinstance(first, Constant) and isinstance(second, Constant):
+            return np.array_equal(first.data, -second.data.T)
+        op = scalar_op(first)
+        if op is None or scalar_op(second) != op:
+            return False
+        mine, theirs = first.owner.inputs, second.owner.inputs
+        if isinstance(op, Neg):
+            return self._are_opposite(mine[0], theirs[0])
+        if isinstance(op, Sub):
+            return self._are_mirrored(mine[0], theirs[1]) and self._are_mirrored(mine[1], theirs[0])
+        if isinstance(op, Mul | TrueDiv) and len(mine) == len(theirs):
+            # The numbers, and the one matrix that is not.
+            matrices = [i for i, one in enumerate(mine) if not all(one.type.broadcastable)]
+            return len(matrices) == 1 and all(
+                self._are_opposite(a, b) if i in matrices else same(a, b)
+                for i, (a, b) in enumerate(zip(mine, theirs, strict=True))
+            )
+        return False
 
     def _match(self, op: Any, mine: list[Any], theirs: list[Any]) -> bool:
         if len(mine) != len(theirs):
@@ -92,6 +127,22 @@ class Symmetry:
             and self._are_mirrored(left, other_right)
             and self._are_mirrored(right, other_left)
         )
+
+
+def _is_even(op: Any, rest: list[Any]) -> bool:
+    """Whether an elementwise function is the same for a number and its opposite.
+
+    Parameters
+    ----------
+    op
+        The function.
+    rest
+        What it takes besides the number.
+    """
+    if isinstance(op, Pow):
+        exponent = number_of(rest[0])
+        return exponent is not None and exponent % 2 == 0
+    return isinstance(op, Abs | Cos | Cosh | Sqr)
 
 
 def _is_turned(first: Any, second: Any) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from pytensor.scalar.basic import Add, Identity, Mul, Neg, Pow, Reciprocal, Sqr, Sub, TrueDiv
-from pytensor.tensor.elemwise import DimShuffle
+from pytensor.tensor.elemwise import DimShuffle, Elemwise
 from pytensor.tensor.math import Dot
 from pytensor.tensor.shape import Reshape, SpecifyShape
 
@@ -126,7 +126,8 @@ def _terms(variable: Any, depth: int) -> list[Term]:
         return [_opaque(variable)]
     inputs = variable.owner.inputs
     if isinstance(core_of(variable.owner), Dot) and variable.type.ndim == 2:
-        if inputs[0].type.ndim == 2 and inputs[0].type.shape[1] == 1 == inputs[1].type.shape[0]:
+        thin = inputs[0].type.ndim == 2 and inputs[0].type.shape[1] == 1 == inputs[1].type.shape[0]
+        if thin and not _are_points_on_a_line(*inputs):
             # A column times a row.
             return _multiplied([_terms(one, depth - 1) for one in inputs], inputs)
         return [_product(variable, depth)]
@@ -159,6 +160,30 @@ def _terms(variable: Any, depth: int) -> list[Term]:
             if exponent in (2, 3) or (_is_scalar(variable) and exponent in _EXPONENTS):
                 return [_power(variable, int(exponent or 0), depth)]
     return [_opaque(variable)]
+
+
+def _are_points_on_a_line(left: Any, right: Any) -> bool:
+    """Whether it is a matrix with one column, and not a vector, that is multiplied by a row."""
+    right_is_turned = transpose_of(right) is not None
+    return right_is_turned and not any(_is_made_of_vector(one) for one in (left, right))
+
+
+def _is_made_of_vector(variable: Any) -> bool:
+    """Whether vectors, columns and rows that are vectors before make a column or a row."""
+    while variable.owner is not None:
+        op = variable.owner.op
+        if isinstance(op, DimShuffle | Reshape):
+            [variable, *_] = variable.owner.inputs
+        elif isinstance(op, Elemwise):
+            long = [one for one in variable.owner.inputs if not _is_scalar(one)]
+            if len(long) != 1:
+                return False
+            [variable] = long
+        else:
+            break
+        if variable.type.ndim == 1:
+            return True
+    return bool(variable.type.ndim == 1)
 
 
 def _is_scalar(variable: Any) -> bool:

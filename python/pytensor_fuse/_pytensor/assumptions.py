@@ -18,9 +18,26 @@ def is_known_positive_definite(fgraph: FunctionGraph, matrix: Any) -> bool:
     return _is_known(fgraph, matrix, "POSITIVE_DEFINITE")
 
 
+def said_positive_definite(matrix: Any) -> Any:
+    """Return a matrix, said to be positive definite where PyTensor takes that while it rewrites."""
+    try:
+        assumptions: Any = import_module("pytensor.tensor.rewriting.assumptions")
+        takes_it = hasattr(assumptions, "local_drain_specify_assumptions")
+    except ImportError:
+        return matrix
+    if not takes_it:
+        return matrix
+    return import_module("pytensor.assumptions").assume(matrix, positive_definite=True)
+
+
 def is_known_symmetric(fgraph: FunctionGraph, matrix: Any) -> bool:
     """Whether PyTensor takes a matrix to be symmetric, as a user has said or as follows."""
     return _is_known(fgraph, matrix, "SYMMETRIC")
+
+
+def is_known_tridiagonal(fgraph: FunctionGraph, matrix: Any) -> bool:
+    """Whether PyTensor takes a matrix to be tridiagonal, and not diagonal, which is easier."""
+    return _is_known(fgraph, matrix, "TRIDIAGONAL") and not _is_known(fgraph, matrix, "DIAGONAL")
 
 
 def _is_known(fgraph: FunctionGraph, matrix: Any, name: str) -> bool:

@@ -10,7 +10,7 @@ from pytensor.graph.rewriting.db import RewriteDatabase
 from pytensor.misc.ordered_set import OrderedSet
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from pytensor.compile.mode import Mode
     from pytensor.graph.rewriting.basic import GraphRewriter
@@ -98,19 +98,27 @@ class ListedRewriters:
         return all(entry.rewriter.name in optdb._names for entry in self._entries)
 
     def _list(self, on: bool) -> None:
+        entries = [entry for entry in self._entries if on != (entry.rewriter.name in optdb._names)]
+        places = {entry.rewriter.name: entry.position for entry in entries}
+        listed: dict[str, list[Any]] = {}
+        for entry in entries:
+            for key in (entry.rewriter.name, *entry.tags):
+                listed.setdefault(key, []).append(entry.rewriter)
+        others = {key: place for key, place in optdb.__position__.items() if key not in places}
+        optdb.__position__ = {**others, **places} if on else others
+        optdb._names = optdb._names | places.keys() if on else optdb._names - places.keys()
         tags = vars(optdb)["__db__"]
-        for entry in self._entries:
-            rewriter, name = entry.rewriter, entry.rewriter.name
-            if on == (name in optdb._names):
-                continue
-            others = {key: place for key, place in optdb.__position__.items() if key != name}
-            optdb.__position__ = {**others, name: entry.position} if on else others
-            optdb._names = optdb._names | {name} if on else optdb._names - {name}
-            for key in (name, *entry.tags):
-                rewriters = OrderedSet(r for r in tags.get(key, ()) if r is not rewriter)
-                if on:
-                    rewriters.add(rewriter)
-                if rewriters:
-                    tags[key] = rewriters
-                else:
-                    del tags[key]
+        for key, ours in listed.items():
+            rewriters = _without(tags.get(key, ()), ours)
+            if on:
+                rewriters += ours
+            if rewriters:
+                tags[key] = OrderedSet(rewriters)
+            else:
+                del tags[key]
+
+
+def _without(rewriters: Iterable[Any], removed: Iterable[Any]) -> list[Any]:
+    """Return the rewriters that are none of those to be removed, by identity."""
+    ids = set(map(id, removed))
+    return [rewriter for rewriter in rewriters if id(rewriter) not in ids]

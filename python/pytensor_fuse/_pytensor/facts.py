@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from pytensor_fuse._pytensor.ground import Does, Fact, Has, Keeps, Takes
+from pytensor_fuse._pytensor.ground import Does, Fact, Has, Keeps, Takes, TakesIfThere
 
 _OPTDB: Final = "pytensor.compile.mode:optdb"
 _GRAPH: Final = "pytensor.graph.fg:FunctionGraph"
@@ -134,7 +134,24 @@ LINALG: Final[tuple[Fact, ...]] = (
     Keeps("pytensor.tensor.subtensor:IncSubtensor", "set_instead_of_inc"),
     Keeps("pytensor.tensor.subtensor:AdvancedIncSubtensor", "idx_list"),
     Keeps("pytensor.tensor.subtensor:AdvancedIncSubtensor", "set_instead_of_inc"),
+    Keeps("pytensor.tensor.subtensor:AdvancedSubtensor", "idx_list"),
+    Keeps("pytensor.tensor.elemwise:DimShuffle", "new_order"),
+    Keeps("pytensor.tensor.elemwise:DimShuffle", "input_ndim"),
+    Keeps("pytensor.tensor.elemwise:Elemwise", "scalar_op"),
+    # Gradients of an op that is made of others are a graph in a node.
+    Keeps("pytensor.compile.builders:OpFromGraph", "fgraph"),
+    # In which order they have their inputs.
+    Takes("pytensor.tensor.basic:Eye.make_node", ("self, n, m, k",)),
+    Takes("pytensor.tensor.basic:ARange.make_node", ("self, start, stop, step",)),
+    # PyTensor 3.0.0 knows no assumptions.
+    TakesIfThere("pytensor.assumptions.core:check_assumption", ("fgraph, var, key",)),
     # What the rules call.
+    Takes(f"{_DECOMPOSITIONS}.eigen:eigh", ("a, b, lower, UPLO, driver",)),
+    Takes("pytensor.tensor.linalg.products:kron", ("a, b",)),
+    Takes(
+        f"{_SOLVERS}.general:solve",
+        ("a, b, *, lower, overwrite_a, overwrite_b, check_finite, assume_a, transposed, b_ndim",),
+    ),
     Takes(
         f"{_DECOMPOSITIONS}.cholesky:cholesky",
         ("x, lower, *, check_finite, overwrite_a, on_error",),

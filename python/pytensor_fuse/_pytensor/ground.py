@@ -111,6 +111,21 @@ class Takes(_Equal):
         return None if found in self.known else f"{self.place} takes ({found})"
 
 
+class TakesIfThere(Takes):
+    """A function takes these parameters in the versions that have it.
+
+    Who states it does without the function in the others.
+    """
+
+    def mismatch(self) -> str | None:
+        """Say what the function takes; None if it is what is known, or there is none."""
+        try:
+            find(self.place)
+        except (ImportError, AttributeError):
+            return None
+        return super().mismatch()
+
+
 class Does(_Equal):
     """A function does what it did: part of it is done by this package in its own way.
 

@@ -15,6 +15,7 @@ from pytensor.graph.rewriting.basic import (
 from pytensor.tensor.basic import AllocDiag, ExtractDiag, Eye
 from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.math import Dot, Sum
+from pytensor.tensor.subtensor import AdvancedSubtensor
 
 from pytensor_fuse._activation.withdrawal import load
 from pytensor_fuse._pytensor.databases import Entry, ListedRewriters
@@ -24,12 +25,24 @@ if TYPE_CHECKING:
     from pytensor.graph.fg import FunctionGraph
 
 # The ops that rules ask about.
-_TRACKED: Final = (AllocDiag, Blockwise, Dot, ExtractDiag, Eye, OpFromGraph, Sum)
+_TRACKED: Final = (
+    AdvancedSubtensor,
+    AllocDiag,
+    Blockwise,
+    Dot,
+    ExtractDiag,
+    Eye,
+    OpFromGraph,
+    Sum,
+)
 
 _SOLVES: Final = frozenset({"SolveTriangular", "CholeskySolve", "Solve"})
 _WORK: Final = frozenset({"Solve", "MatrixInverse", "Det"})
 _DIAGONALS: Final = frozenset({"ExtractDiag", "OpFromGraph"})
 _KRONECKER: Final = frozenset({"KroneckerProduct"})
+_BLOCKS: Final = frozenset({"BlockDiagonal"})
+_INVERSE: Final = frozenset({"MatrixInverse"})
+_DET: Final = frozenset({"Det"})
 
 
 class KnownOps:
@@ -90,7 +103,8 @@ class RuleKept(GraphRewriter):
     works_on
         The classes of the ops, one of which a graph must have for the rule to find anything.
     makes_ops
-        Whether it makes ops of this package, and so runs only where these are known.
+        Whether it makes ops of this package, or shapes that are known only when the graph runs,
+        and so runs only where these are known.
     """
 
     def __init__(
@@ -147,6 +161,24 @@ def _class_names(fgraph: FunctionGraph) -> set[str]:
 
 
 _RULES: Final = (
+    # Before the others, which look for work on the same matrix.
+    (0.840, RuleKept("multiples", "work_on_multiple", _WORK)),
+    # Before anything is asked of the whole that is to be asked of the blocks.
+    (0.844, RuleKept("block_gradients", "block_of_gradient", _BLOCKS, makes_ops=True)),
+    (
+        0.845,
+        RuleKept("block_diagonal", "product_with_block_diagonal_inverse", _BLOCKS, makes_ops=True),
+    ),
+    (0.846, RuleKept("block_diagonal", "block_diagonal_inverse", _BLOCKS)),
+    (0.847, RuleKept("block_diagonal", "block_diagonal_determinant", _BLOCKS)),
+    (0.848, RuleKept("block_diagonal", "block_diagonal_solve", _BLOCKS, makes_ops=True)),
+    (
+        0.8481,
+        RuleKept("tridiagonal", "product_with_tridiagonal_inverse", _INVERSE, makes_ops=True),
+    ),
+    (0.8482, RuleKept("tridiagonal", "tridiagonal_inverse", _INVERSE, makes_ops=True)),
+    (0.8483, RuleKept("tridiagonal", "tridiagonal_determinant", _DET, makes_ops=True)),
+    (0.8484, RuleKept("tridiagonal", "tridiagonal_solve", frozenset({"Solve"}), makes_ops=True)),
     # Before PyTensor rearranges what a matrix is made of, and has a transpose made of transposes.
     (0.85, RuleKept("definite_work", "work_on_definite_matrix", _WORK)),
     # PyTensor has its own in `canonicalize`, which overflows.
@@ -159,13 +191,19 @@ _RULES: Final = (
     (1.413, RuleKept("woodbury", "woodbury_solve", frozenset({"Solve"}))),
     (1.414, RuleKept("woodbury", "woodbury_inverse", frozenset({"MatrixInverse"}))),
     (1.415, RuleKept("woodbury", "determinant_lemma", frozenset({"Det"}))),
+    (1.4155, RuleKept("kronecker_gradients", "kronecker_gradient", _KRONECKER)),
     (1.416, RuleKept("kronecker", "kronecker_solve", _KRONECKER)),
-    (1.417, RuleKept("kronecker", "kronecker_times_vector", _KRONECKER)),
+    (1.417, RuleKept("kronecker", "kronecker_times_matrix", _KRONECKER)),
     (1.418, RuleKept("kronecker", "shifted_kronecker_solve", _KRONECKER)),
     (1.419, RuleKept("kronecker", "shifted_kronecker_determinant", _KRONECKER)),
+    (1.420, RuleKept("kronecker", "kronecker_inverse", _KRONECKER)),
+    # Changes nothing.
+    (1.421, RuleKept("unserved", "note_why_unserved", _WORK | {"Cholesky"})),
+    (1.548, RuleKept("block_diagonal", "sign_of_determinants", _DET)),
     # After `stabilize` has made solves of inverses, before matrix products are ordered and become
     # BLAS calls. What was a product with an inverse is a solve by then, and half of a triangle
     # still is one.
+    (1.549, RuleKept("outer_sums", "sum_of_outer_products", _SOLVES)),
     (1.550, RuleKept("low_rank", "solve_of_outer_product", _SOLVES)),
     (1.551, RuleKept("low_rank", "solve_of_thin_product", _SOLVES)),
     (1.552, RuleKept("cholesky_gradient", "cholesky_gradient", frozenset({"Cholesky"}))),
@@ -181,6 +219,7 @@ _RULES: Final = (
             "inverses", "inverse_of_factorized_matrix", frozenset({"MatrixInverse"}), makes_ops=True
         ),
     ),
+    (1.5565, RuleKept("inverses", "determinant_of_factorized_matrix", frozenset({"Det"}))),
     (1.557, RuleKept("sums", "sum_of_triangle", frozenset({"Cholesky"}))),
     (1.558, RuleKept("sums", "sum_of_diagonal_matrix", frozenset({"Eye", "AllocDiag"}))),
     # After `specialize`, which makes the solves of pairs, and to which an identity says something.
@@ -189,9 +228,9 @@ _RULES: Final = (
 )
 
 # Before the rules: first that the ops are not known, as a graph may be rewritten again. Numba last.
-_OPS_UNKNOWN: Final = (1.540, OpsKnown(None))
+_OPS_UNKNOWN: Final = (0.840, OpsKnown(None))
 _OPS_KNOWN: Final = tuple(
-    (1.541 + i / 1000, OpsKnown(by), tags) for i, (by, tags) in enumerate(KnownOps.TAGS.items())
+    (0.841 + i / 1000, OpsKnown(by), tags) for i, (by, tags) in enumerate(KnownOps.TAGS.items())
 )
 
 

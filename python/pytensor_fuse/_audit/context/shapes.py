@@ -198,14 +198,18 @@ def handed_in(
 ) -> tuple[dict[Variable[Any, Any], Lengths], dict[Variable[Any, Any], np.ndarray]]:
     """Return the lengths and values that the inputs of an inner graph get from those of its node.
 
-    The inner graph has an input for each of the node's.
+    The inner graph has an input for each of the node's. If the node runs it for each element of a
+    batch, it gets the last axes of these.
     """
     lengths, values = {}, {}
     for inside, outside in zip(graph.inputs, node.inputs, strict=True):
         shape, value = known.shape(outside), known.value(outside)
+        is_whole = True
         if shape is not None and isinstance(inside.type, TensorType):
-            lengths[inside] = shape
-        if value is not None:
+            n_batch = len(shape) - inside.type.ndim
+            is_whole = n_batch == 0
+            lengths[inside] = shape[n_batch:]
+        if value is not None and is_whole:
             values[inside] = value
     return lengths, values
 

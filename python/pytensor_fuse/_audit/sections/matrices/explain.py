@@ -29,7 +29,8 @@ from pytensor_fuse._pytensor.provenance import is_library, line_that_made
 from pytensor_fuse._reports.text import count, place, some
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from enum import Enum
 
     from pytensor.compile.executor import Function
     from pytensor.graph.basic import Apply, Variable
@@ -39,8 +40,19 @@ if TYPE_CHECKING:
     from pytensor_fuse._audit.sections.matrices.record import Factorization, MatrixWork
     from pytensor_fuse._audit.sections.matrices.work import Found
     from pytensor_fuse._core import Term
-    from pytensor_fuse._linalg.notes import Applied
+    from pytensor_fuse._linalg.notes import Applied, GraphNotes
     from pytensor_fuse._pytensor.provenance import SourceLine
+
+# After which there may be nothing left of a matrix but its parts.
+STRUCTURE_RULES = frozenset(
+    f"linalg_{rule}"
+    for rule in (
+        *("product_with_structured_sum", "diagonal_of_structured_sum", "sum_of_structured_product"),
+        *("woodbury_solve", "woodbury_inverse", "determinant_lemma"),
+        *("kronecker_determinant", "kronecker_gradient", "kronecker_solve", "kronecker_inverse"),
+        *("kronecker_times_matrix", "shifted_kronecker_solve", "shifted_kronecker_determinant"),
+    )
+)
 
 # How many nodes of a kind a line of a report shows.
 _SHOWN = 6
@@ -180,7 +192,8 @@ def explain_linalg(
     -------
     reports
         One for each matrix, or batch of them, that is factorized or solved with by cubic work, in
-        the order in which that is first done. Which rules were applied is known of the graph that
+        the order in which that is first done, then one for each that rules have replaced by its
+        parts, on which nothing works any more. Which rules were applied is known of the graph that
         was compiled, not of copies, nor of what was unpickled.
 
     Examples
@@ -210,10 +223,20 @@ def explain(context: GraphContext) -> tuple[MatrixReport, ...]:
     _, shareable = by_matrix(found, values)
     by_node = {work.node: one for one in shareable for work in one.work}
     applied = _applied(values, families)
-    return tuple(
-        _report(family, families, holders[family.matrix], by_node, applied.get(family.matrix, ()))
+    unserved = _unserved(values, families)
+    reports = [
+        _report(
+            family,
+            families,
+            holders[family.matrix],
+            by_node,
+            applied.get(family.matrix, {}).values(),
+            unserved.get(family.matrix, ()),
+        )
         for family in cubic
-    )
+    ]
+    reported = {id(one) for family in cubic for one in applied.get(family.matrix, {}).values()}
+    return (*reports, *_replaced(values, reported))
 
 
 def _report(
@@ -221,7 +244,8 @@ def _report(
     families: Families,
     holder: tuple[str, Variable[Any, Any]],
     shareable: Mapping[Apply[Any], Factorization],
-    applied: Sequence[Applied],
+    applied: Collection[Applied],
+    unserved: Sequence[Enum],
 ) -> MatrixReport:
     name, variable = holder
     costs = [
@@ -246,12 +270,55 @@ def _report(
         operations=total.in_words(parts=PARTS),
         uncounted=len(costs) - len(known),
         rules=tuple(dict.fromkeys(one.rule for one in applied)),
-        not_shared=tuple(_not_shared(family, families, shareable)),
+        not_shared=(
+            *_not_structured(family, unserved),
+            *_not_shared(family, families, shareable),
+        ),
     )
 
 
+def _replaced(values: Values, reported: Collection[int]) -> Iterator[MatrixReport]:
+    """Report on the matrices that rules of structure have replaced by their parts."""
+    for graph in values.walk():
+        notes = notes_of(graph.context.fgraph)
+        if notes is None:
+            continue
+        groups: dict[int, list[Applied]] = {}
+        for one in notes.applied.values():
+            groups.setdefault(one.first, []).append(one)
+        for those in groups.values():
+            # One that is still there is in a report of its own.
+            if any(id(one) in reported for one in those):
+                continue
+            if not any(one.rule in STRUCTURE_RULES for one in those):
+                continue
+            lines = (one.line for one in those)
+            yield MatrixReport(
+                matrix=those[0].matrix,
+                rows=those[0].rows,
+                batch=1,
+                line=next((one for one in lines if one and not is_library(one.file)), None),
+                uses=(),
+                operations="0",
+                uncounted=0,
+                rules=tuple(dict.fromkeys(one.rule for one in those)),
+                not_shared=(),
+            )
+
+
+def _not_structured(family: Family, unserved: Sequence[Enum]) -> Iterator[NotShared]:
+    """Say why the structure of a matrix is not used where it is factorized as a whole."""
+    work = [
+        one.found.work
+        for one in family.members
+        if one.found is not None and one.found.kind.factorization
+    ]
+    for reason in unserved if work else ():
+        yield NotShared(_places(work), LinalgReason[reason.name])
+
+
 def _line(
-    variable: Variable[Any, Any], family: Family, applied: Sequence[Applied]
+    variable: Variable[Any, Any], family: Family, applied: Collection[Applied]
 ) -> SourceLine | None:
     made = (output for one in family.members for output in one.node.outputs)
     lines = (line_that_made([variable]), *(one.line for one in applied), line_that_made(made))
@@ -326,18 +393,31 @@ def _places(work: Sequence[MatrixWork]) -> tuple[str, ...]:
     return tuple(one.place for one in work)
 
 
-def _applied(values: Values, families: Families) -> dict[Term, list[Applied]]:
+def _applied(values: Values, families: Families) -> dict[Term, dict[int, Applied]]:
     """Return what was applied to the work on each matrix, in its order."""
     found: dict[Term, dict[int, Applied]] = {}
+    for matrix, variable, notes in _noted(values, families):
+        applied = notes.applied_to(variable)
+        if applied:
+            found.setdefault(matrix, {}).update(applied)
+    return {matrix: {i: of[i] for i in sorted(of)} for matrix, of in found.items()}
+
+
+def _unserved(values: Values, families: Families) -> dict[Term, tuple[Enum, ...]]:
+    """Return why the structure of matrices is not used."""
+    found: dict[Term, dict[Enum, None]] = {}
+    for matrix, variable, notes in _noted(values, families):
+        found.setdefault(matrix, {}).update(dict.fromkeys(notes.unserved(variable)))
+    return {matrix: tuple(reasons) for matrix, reasons in found.items()}
+
+
+def _noted(
+    values: Values, families: Families
+) -> Iterator[tuple[Term, Variable[Any, Any], GraphNotes]]:
+    """Iterate over what is read in graphs of which something is noted, with the matrix it is."""
     for graph in values.walk():
-        fgraph = graph.context.fgraph
-        notes = notes_of(fgraph)
-        if notes is None:
-            continue
-        read = dict.fromkeys(v for node in graph.context.order for v in node.inputs)
-        for variable in read:
-            applied = notes.applied_to(variable)
-            if applied:
-                matrix = families.root(graph.matrix(variable).values)
-                found.setdefault(matrix, {}).update(applied)
-    return {matrix: [of[i] for i in sorted(of)] for matrix, of in found.items()}
+        notes = notes_of(graph.context.fgraph)
+        if notes is not None:
+            read = dict.fromkeys(v for node in graph.context.order for v in node.inputs)
+            for variable in read:
+                yield families.root(graph.matrix(variable).values), variable, notes

@@ -1,0 +1,141 @@
+"""Work on a multiple of a matrix becomes work on the matrix, where there is other work on it.
+
+``(c A)^-1 = A^-1 / c`` and ``det(c A) = c^n det A``, for numbers that are not 0: the other rules,
+which look for work on the same matrix, then find it.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pytensor.tensor as pt
+from pytensor.graph.rewriting.basic import copy_stack_trace
+from pytensor.scalar.basic import Mul, Neg, TrueDiv
+from pytensor.tensor.linalg.decomposition.cholesky import Cholesky
+from pytensor.tensor.linalg.decomposition.lu import LUFactor
+from pytensor.tensor.linalg.inverse import MatrixInverse
+from pytensor.tensor.linalg.solvers.general import Solve
+from pytensor.tensor.linalg.summary import Det
+
+from pytensor_fuse._linalg.determinants import of_uses
+from pytensor_fuse._linalg.matrices import (
+    as_scalar,
+    core_of,
+    is_real_matrix,
+    scalar_op,
+    transpose_of,
+)
+from pytensor_fuse._linalg.signs import Sign, number_of, sign_of
+from pytensor_fuse._pytensor.assumptions import is_known_positive_definite
+
+if TYPE_CHECKING:
+    from pytensor.graph.basic import Apply
+    from pytensor.graph.fg import FunctionGraph
+
+_WORK = (Solve, MatrixInverse, Det, LUFactor, Cholesky)
+
+# What a Solve may be told of its matrix that any multiple of it fulfils.
+_KINDS = frozenset({"gen", "sym", "her"})
+
+
+class Multiple(NamedTuple):
+    """A number times a matrix."""
+
+    number: Any
+    matrix: Any
+
+
+def work_on_multiple(fgraph: FunctionGraph, node: Apply[Any]) -> dict[Any, Any] | None:
+    """Solve with a matrix instead of its multiple, or invert it, or take its determinant."""
+    core = core_of(node)
+    if type(core) not in (Solve, MatrixInverse, Det):
+        return None
+    view, [old] = node.inputs[0], node.outputs
+    found = multiple_of_matrix(view)
+    if found is None or is_known_positive_definite(fgraph, view):
+        return None
+    number, matrix = found
+    if not any(one is not node for one in _work_on(fgraph, matrix)):
+        return None
+    match core:
+        case Solve():
+            right = node.inputs[1]
+            if core.assume_a not in _KINDS or right.type.ndim != core.b_ndim:
+                return None
+            replacements = {old: node.op(matrix, right) / number}
+        case Det():
+            determinant, n = node.op(matrix), matrix.shape[0].astype(matrix.type.dtype)
+            replacements = of_uses(
+                fgraph,
+                old,
+                determinant * number**n,
+                pt.sign(determinant) * pt.sign(number) ** n,
+                pt.log(pt.abs(determinant)) + n * pt.log(pt.abs(number)),
+            )
+        case _:
+            replacements = {old: node.op(matrix) / number}
+    if any(before.type.dtype != after.type.dtype for before, after in replacements.items()):
+        return None
+    copy_stack_trace(list(replacements), list(replacements.values()))
+    return replacements
+
+
+def multiple_of_matrix(view: Any) -> Multiple | None:
+    """Return the number and the matrix of which one is the product; None if it is not known.
+
+    The number is not 0: it is a constant, or positive by its form.
+    """
+    op = scalar_op(view)
+    if not isinstance(op, Mul | TrueDiv | Neg) or not is_real_matrix(view):
+        return None
+    if view.type.dtype != "float64":
+        return None
+    inputs = view.owner.inputs
+    at = [i for i, one in enumerate(inputs) if not all(one.type.broadcastable)]
+    if len(at) != 1 or (isinstance(op, TrueDiv) and at != [0]):
+        return None
+    matrix = inputs[at[0]]
+    if not is_real_matrix(matrix) or matrix.type.dtype != "float64":
+        return None
+    number: Any = pt.constant(-1.0 if isinstance(op, Neg) else 1.0)
+    for i, one in enumerate(inputs):
+        if i != at[0]:
+            if not _is_not_zero(one):
+                return None
+            scalar = as_scalar(one).astype("float64")
+            number = number * scalar if isinstance(op, Mul) else number / scalar
+    return Multiple(number, matrix)
+
+
+def _is_not_zero(number: Any) -> bool:
+    known = number_of(number)
+    if known is not None:
+        return known != 0 and math.isfinite(known)
+    return sign_of(number) is Sign.POSITIVE
+
+
+def _work_on(fgraph: FunctionGraph, matrix: Any) -> list[Apply[Any]]:
+    """Find the work on a matrix, on its transpose, and on multiples of both."""
+    inner = transpose_of(matrix)
+    base = inner if inner is not None and inner.type.ndim == 2 else matrix
+    views = [base]
+    for view in views:
+        for client, _ in fgraph.clients[view]:
+            if not client.outputs:
+                continue
+            [result, *_] = client.outputs
+            is_turned = transpose_of(result) is view and result.type.ndim == 2
+            if is_turned or _is_multiple(result, view):
+                views.append(result)
+    return [
+        client
+        for view in views
+        for client, at in fgraph.clients[view]
+        if at == 0 and client.outputs and type(core_of(client)) in _WORK
+    ]
+
+
+def _is_multiple(result: Any, matrix: Any) -> bool:
+    found = multiple_of_matrix(result)
+    return found is not None and found.matrix is matrix

@@ -1,0 +1,175 @@
+"""What a user knows of a matrix and its form does not show: sizes, and where it is zero.
+
+Sizes are said with PyTensor's `specify_shape`, properties with its `assume`. Where a matrix is zero
+is said by its form: the result is made of the parts that may be other than zero, as if the user had
+written it so. So nothing depends on whether the rules are on, and there is no op to be removed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytensor.tensor as pt
+from pytensor.assumptions import assume
+from pytensor.raise_op import Assert
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pytensor.tensor.variable import TensorVariable
+
+# How much a matrix that is said to be symmetric may differ from its transpose by rounding, relative
+# to its norm.
+_TOLERANCES = {"float32": 1e-4, "float64": 1e-10}
+
+
+def structured(
+    matrix: Any,
+    *,
+    shape: Sequence[int | None] | None = None,
+    block_diagonal: Sequence[int] | None = None,
+    banded: tuple[int, int] | None = None,
+    tridiagonal: bool = False,
+    check: bool = True,
+    **assumptions: bool,
+) -> TensorVariable:
+    """Return a matrix of which is known what its form does not show.
+
+    Rules of the feature `linalg`, and rewriters of PyTensor, use what is said. The result and its
+    gradient are the same whether they do or not.
+
+    Parameters
+    ----------
+    matrix
+        One matrix of numbers.
+    shape
+        Its numbers of rows and columns, None for one that is not known. A rank is said so: the
+        product ``U @ U.T`` has at most the rank that ``U`` has columns.
+    block_diagonal
+        The sizes of the square blocks on its diagonal, outside of which it is zero.
+    banded
+        How many diagonals below and above the main one may be other than zero.
+    tridiagonal
+        The same as a `banded` of ``(1, 1)``.
+    check
+        Whether the function checks, in one pass over the matrix, that it is zero where it is said
+        to be, and symmetric if that is said. Without it, what is said to be zero is not read: it is
+        zero in the result, whatever it was; and what is computed from a matrix that is said to be
+        symmetric and is not, may be anything.
+    **assumptions
+        What `pytensor.assumptions.assume` takes, such as ``symmetric``, ``positive_definite`` or
+        ``lower_triangular``. What is computed where such a thing is wrong may be anything, but for
+        what `check` finds. A matrix that is not positive definite gives NaN where it is factorized.
+
+    Returns
+    -------
+    TensorVariable
+        The same matrix.
+
+    Raises
+    ------
+    ValueError
+        If `matrix` has not two dimensions, or more than one of `block_diagonal`, `banded` and
+        `tridiagonal` is given, or a size or a number of diagonals is negative.
+
+    Notes
+    -----
+    The function raises an AssertionError if a shape or a size is not what was said, or if `check`
+    finds a difference.
+
+    Examples
+    --------
+    >>> import pytensor.tensor as pt
+    >>> from pytensor_fuse import structured
+    >>> U = structured(pt.matrix("U"), shape=(2000, 20))
+    >>> U.type.shape
+    (2000, 20)
+    >>> K = structured(pt.matrix("K"), block_diagonal=(30, 40), positive_definite=True)
+    >>> K.type.shape
+    (70, 70)
+    """
+    result: Any = pt.as_tensor_variable(matrix)
+    if result.type.ndim != 2:
+        raise ValueError(f"structured takes a matrix, not {result.type}")
+    if tridiagonal and banded is None:
+        banded = (1, 1)
+    elif tridiagonal:
+        raise ValueError("banded and tridiagonal both say where the matrix is zero")
+    if banded is not None and block_diagonal is not None:
+        raise ValueError("block_diagonal and banded both say where the matrix is zero")
+    if shape is not None:
+        result = pt.specify_shape(result, tuple(shape))
+    if block_diagonal is not None:
+        result = _of_blocks(result, tuple(block_diagonal), check)
+    if banded is not None:
+        result = _of_diagonals(result, banded, check)
+    if check:
+        result = _checked(result, {name for name, holds in assumptions.items() if holds})
+    return assume(result, **assumptions)
+
+
+def _of_blocks(matrix: Any, sizes: tuple[int, ...], check: bool) -> Any:
+    if not sizes or any(size < 0 for size in sizes):
+        raise ValueError(f"the sizes of blocks are numbers that are not negative, not {sizes}")
+    matrix = pt.specify_shape(matrix, (sum(sizes), sum(sizes)))
+    if check:
+        matrix = _zero_but_for(matrix, _blocks(matrix, sizes), f"block-diagonal, blocks {sizes}")
+    return pt.linalg.block_diag(*_blocks(matrix, sizes))
+
+
+def _blocks(matrix: Any, sizes: tuple[int, ...]) -> list[Any]:
+    ends = [sum(sizes[: i + 1]) for i in range(len(sizes))]
+    ranges = [slice(end - size, end) for size, end in zip(sizes, ends, strict=True)]
+    return [
+        pt.specify_shape(matrix[one, one], (size, size))
+        for one, size in zip(ranges, sizes, strict=True)
+    ]
+
+
+def _of_diagonals(matrix: Any, band: tuple[int, int], check: bool) -> Any:
+    below, above = band
+    if below < 0 or above < 0:
+        raise ValueError(f"the numbers of diagonals are not negative, not {band}")
+    rows, columns = matrix.type.shape
+    known = rows if columns is None else columns
+    if known is None:
+        is_square = pt.eq(matrix.shape[0], matrix.shape[1])
+        matrix = Assert("a banded matrix is square")(matrix, is_square)
+    else:
+        matrix = pt.specify_shape(matrix, (known, known))
+    # Nearest to the diagonal first, which is always there.
+    offsets = sorted(range(-below, above + 1), key=lambda at: (abs(at), at))
+    if known is not None:
+        offsets = [at for at in offsets if abs(at) < known or not at]
+    if check:
+        diagonals = [pt.diagonal(matrix, offset=at) for at in offsets]
+        matrix = _zero_but_for(matrix, diagonals, f"banded, diagonals {band}")
+    parts = [pt.diag(pt.diagonal(matrix, offset=at), k=at) for at in offsets]
+    return parts[0] if len(parts) == 1 else pt.add(*parts)
+
+
+def _zero_but_for(matrix: Any, parts: list[Any], what: str) -> Any:
+    """Return the matrix, checked that nothing but some parts of it is other than zero."""
+    inside = pt.add(pt.constant(0, dtype="int64"), *(pt.neq(one, 0).sum() for one in parts))
+    return _asserted(matrix, pt.eq(pt.neq(matrix, 0).sum(), inside), what)
+
+
+def _checked(matrix: Any, said: set[str]) -> Any:
+    """Return the matrix, checked for those assumptions for which that takes one pass over it."""
+    if "diagonal" in said:
+        matrix = _zero_but_for(matrix, [pt.diagonal(matrix)], "diagonal")
+    if "lower_triangular" in said:
+        matrix = _zero_but_for(matrix, [pt.tril(matrix)], "lower triangular")
+    if "upper_triangular" in said:
+        matrix = _zero_but_for(matrix, [pt.triu(matrix)], "upper triangular")
+    tolerance = _TOLERANCES.get(matrix.type.dtype)
+    if "symmetric" in said and tolerance is not None:
+        # With NaN anywhere nothing is found.
+        allowed = tolerance * pt.sqrt(pt.sqr(matrix).sum())
+        differs = (pt.abs(matrix - matrix.T) > allowed).any()
+        matrix = _asserted(matrix, pt.invert(differs), "symmetric")
+    return matrix
+
+
+def _asserted(matrix: Any, condition: Any, what: str) -> Any:
+    return Assert(f"structured: the matrix is not {what}")(matrix, condition)

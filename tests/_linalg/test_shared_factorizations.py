@@ -1,0 +1,123 @@
+"""One LU factorization for all work on a matrix, its transpose and its multiples."""
+
+import numpy as np
+import pytensor
+import pytensor.tensor as pt
+import pytest
+from pytensor.assumptions import assume
+from pytensor.tensor.linalg import cholesky, det, eigh, inv, lu_factor, slogdet, solve
+
+from support.linalg_rules import check, compile_both, positive_definite
+
+N = 5
+A, B = pt.dmatrices("A", "B")
+Y, Z = pt.dvectors("y", "z")
+C = pt.dscalar("c")
+RNG = np.random.default_rng(2)
+GENERAL = RNG.normal(size=(N, N))
+GENERAL[0] *= -1
+VALUES = [GENERAL, RNG.normal(size=N), RNG.normal(size=N), RNG.normal(size=(N, 3)), 1.7]
+INPUTS = [A, Y, Z, B, C]
+ONE = {"LUFactor": 1}
+WITH_INVERSE = {"LUFactor": 1, "LUInverse": 1}
+POSITIVE = pt.exp(C)
+
+SHARED = {
+    "solve and determinant": ([solve(A, Y), det(A)], ONE),
+    "and its sign": ([solve(A, Y), *slogdet(A)], ONE),
+    "of the transpose": ([solve(A, Y), slogdet(A.T)[1]], ONE),
+    "with the transpose": ([solve(A.T, Y), slogdet(A)[1]], ONE),
+    "vectors": ([solve(A, Y), solve(A, Z)], ONE),
+    "vectors and the transpose": ([solve(A, Y), solve(A.T, Z), *slogdet(A)], ONE),
+    "vector and matrix": ([solve(A, Y), solve(A, B), det(A)], {**ONE, "SolveTriangular": 2}),
+    "factorization and determinant": ([*lu_factor(A), slogdet(A)[1]], ONE),
+    "solution of a solution": ([solve(A, solve(A, Y)), slogdet(A)[1]], ONE),
+    "equal terms": ([solve(A + 1, Y), slogdet(1 + A)[1]], ONE),
+    "inverse of the transpose": ([inv(A.T), solve(A, Y)], WITH_INVERSE),
+    "solve with a multiple": ([solve(2 * A, Y), slogdet(A)[1]], ONE),
+    "determinant of a multiple": ([solve(A, Y), *slogdet(-3 * A), det(-3 * A)], ONE),
+    "determinant of a negative": ([solve(A, Y), *slogdet(-A)], ONE),
+    "multiples alone": ([solve(2 * A, Y), slogdet(A / 3)[1]], ONE),
+    "positive multiple": ([solve(POSITIVE * A, Y), slogdet(A / POSITIVE)[1]], ONE),
+    "multiple of the transpose": ([solve(2 * A.T, Y), slogdet(A)[1]], ONE),
+    "inverse of a multiple": ([inv(2 * A), slogdet(A)[1]], WITH_INVERSE),
+    "inverses": ([inv(2 * A), inv(A)], {"MatrixInverse": 1}),
+}
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_shared(name):
+    outputs, work = SHARED[name]
+    ours, _ = check(INPUTS, outputs, VALUES)
+    assert ours == work
+
+
+APART = {
+    "a number that may be 0": [solve(C * A, Y), slogdet(A)[1]],
+    "a square, which may be 0": [inv(C**2 * A), slogdet(A)[1]],
+    "no number": [solve(0.0 * A + B @ B.T, Y), slogdet(A)[1]],
+    "a row": [solve(Y * A, Y), slogdet(A)[1]],
+    "elements": [solve(A * A, Y), slogdet(A)[1]],
+    "a multiple alone": [solve(2 * A, Y)],
+    "an inverse alone": [inv(2 * A)],
+    "a determinant alone": [*slogdet(2 * A)],
+    "eigenvalues": [*eigh(A + A.T), slogdet(A + A.T)[1]],
+    "its own matrix": [solve(A, A), det(A)],
+    "a definite multiple": [solve(assume(2 * A, positive_definite=True), Y), slogdet(A)[1]],
+}
+
+
+@pytest.mark.parametrize("name", APART)
+def test_apart(name):
+    values = [positive_definite(N), *VALUES[1:]]
+    ours, stock = check(INPUTS, APART[name], values)
+    assert ours == stock
+
+
+def test_multiple_of_a_factorized_matrix():
+    known = assume(A, positive_definite=True)
+    values = [positive_definite(N), *VALUES[1:]]
+    ours, _ = check(INPUTS, [solve(known, Y), slogdet(known)[1], cholesky(known)], values)
+    assert ours == {"Cholesky": 1}
+
+
+SPECIAL = {
+    "singular": np.ones((3, 3)),
+    "zero": np.zeros((2, 2)),
+    "no rows": np.zeros((0, 0)),
+    "one number": np.full((1, 1), -2.0),
+    "permutation": -np.eye(3)[[1, 0, 2]],
+    "not a number": np.full((2, 2), np.nan),
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", SPECIAL)
+def test_determinant_of_special_matrices(name):
+    matrix = SPECIAL[name]
+    ours, stock = compile_both([A, Y], [solve(A, Y), det(A), slogdet(A)[1]])
+    mine, theirs = (function(matrix, np.ones(len(matrix))) for function in (ours, stock))
+    # Stock's solution of what is singular has the shape of the matrix.
+    np.testing.assert_array_equal(np.isnan(mine[0]).all(), np.isnan(theirs[0]).all())
+    for one, other in zip(mine[1:], theirs[1:], strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-14)
+
+
+def test_gradients():
+    cost = Y @ solve(2 * A, Y) + slogdet(A)[1]
+    check(INPUTS, [cost, *pytensor.grad(cost, [A, Y])], VALUES)
+
+
+def test_single_precision():
+    a, y = pt.fmatrix("a"), pt.fvector("y")
+    values = [value.astype("float32") for value in VALUES[:2]]
+    ours, _ = check([a, y], [solve(a, y), slogdet(a)[1]], values, rtol=1e-3)
+    assert ours == ONE
+    check([a, y], [solve(2 * a, y), slogdet(a)[1]], values, rtol=1e-3)
+
+
+def test_complex_numbers_are_left_alone():
+    a, y = pt.zmatrix("a"), pt.zvector("y")
+    values = [GENERAL + 1j, VALUES[1] * 1j]
+    ours, stock = check([a, y], [solve(a, y), det(a)], values)
+    assert ours == stock
