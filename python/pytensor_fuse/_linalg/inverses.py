@@ -23,7 +23,7 @@ from pytensor.tensor.linalg.solvers.psd import CholeskySolve, cho_solve
 from pytensor.tensor.linalg.summary import Det
 
 from pytensor_fuse._linalg.determinants import from_lu
-from pytensor_fuse._linalg.lengths import of_length
+from pytensor_fuse._linalg.lengths import of_length, with_rows_of
 from pytensor_fuse._linalg.matrices import core_of, is_of_parts, is_real_matrix, transpose_of
 from pytensor_fuse._linalg.ops.cholesky_inverse import cholesky_inverse
 from pytensor_fuse._linalg.ops.lu_inverse import lu_inverse
@@ -142,7 +142,9 @@ def _add_solves(replacements: dict[Any, Any], solves: dict[Any, tuple[Apply[Any]
         if right in solves and right not in replacements:
             add(right)
         b_ndim = core_of(node).b_ndim
-        replacements[solution] = solve(b=replacements.get(right, right), b_ndim=b_ndim)
+        solved = replacements.get(right)
+        given = with_rows_of(right, node.inputs[0], b_ndim) if solved is None else solved
+        replacements[solution] = solve(b=given, b_ndim=b_ndim)
 
     for solution in solves:
         if solution not in replacements:
