@@ -6,7 +6,7 @@ import pytensor.tensor as pt
 import pytest
 from pytensor.assumptions import assume
 from pytensor.graph.replace import clone_replace
-from pytensor.tensor.linalg import cholesky, det, inv, slogdet, solve
+from pytensor.tensor.linalg import block_diag, cholesky, det, inv, kron, slogdet, solve
 
 from support.linalg_rules import PYTHON, check, compile_both, positive_definite
 
@@ -178,3 +178,13 @@ def test_other_kinds_of_numbers(dtype):
     a = pt.matrix("a", dtype=dtype)
     ours, stock = check([a], [inv(a), det(a)], [GENERAL[0].astype(dtype)], rtol=1e-4)
     assert (ours == stock) == (dtype == "complex128")
+
+
+def test_inverses_that_pytensor_takes_apart():
+    """The inverse of a Kronecker product is that of its factors, beside a solve with the whole."""
+    small, large = pt.dmatrix("small", shape=(3, 3)), pt.dmatrix("large", shape=(4, 4))
+    for whole in (kron(small, large), block_diag(small, large)):
+        cost = pt.diagonal(inv(whole)).sum()
+        values = [RNG.normal(size=(k, k)) + 2 * np.eye(k) for k in (3, 4)]
+        ours, stock = check([small, large], [cost, *pytensor.grad(cost, [small, large])], values)
+        assert ours == stock

@@ -4,7 +4,6 @@ It is at most 10 times that of the stable form as a numerical analyst writes it,
 PyTensor computes, whichever is less; or some units in the last place.
 """
 
-import os
 from functools import cache
 from typing import NamedTuple
 
@@ -18,12 +17,11 @@ from support import extended
 from support.extended import exponential, factored, log_determinant, solved
 from support.linalg import general, positive_definite
 from support.linalg_cases import CASES, FACTOR, OF_KNOWN_SIZES, RANK, Given, given
-from support.linalg_rules import PYTHON, compile_both
+from support.linalg_rules import IS_DEEP, PYTHON, compile_both
 
 EXACT = PYTHON.excluding("inplace", "fusion", "linalg_work_on_definite_matrix")
 WITH_DEFINITE = PYTHON.excluding("inplace", "fusion")
 
-IS_DEEP = os.environ.get("HYPOTHESIS_PROFILE") == "deep"
 CONDITIONS = [10.0**e for e in range(2, 13, 2)] if IS_DEEP else [1e2, 1e7, 1e12]
 # Those that are made of two factors are squares.
 SIZES = [5, 20, 50, 100, 200] if IS_DEEP else [5, 20]
@@ -160,6 +158,37 @@ def shifted_by_hand(g):
     return (left @ table @ right.T).ravel()
 
 
+def shifted_inverse_by_hand(g):
+    values, left, right = by_eigenvectors(g)
+    vectors = np.kron(left, right)
+    return (vectors / values.ravel()) @ vectors.T
+
+
+def kronecker_gradient(g, invert):
+    """Return the gradient of the log-determinant and a quadratic form by the left factor."""
+    left, right = invert(g.left), invert(g.right)
+    table = g.y.reshape(len(g.left), -1)
+    solution = left @ table @ right.T
+    # Of y' A^-1 y it is -w x', with A x = y and A' w = y.
+    other = left.T @ table @ right
+    return len(g.right) * left.T - other @ (solution @ g.right.T).T
+
+
+def blocks(solve, block, right):
+    """Solve with a matrix, the diagonal of which is made of one block."""
+    k = len(block)
+    table = right.reshape(k, k, -1)
+    return np.concatenate([solve(block, one) for one in table]).reshape(right.shape)
+
+
+def tridiagonal(g):
+    return np.diag(g.u + 4) + np.diag(g.v[1:], 1) + np.diag(g.y[1:], -1)
+
+
+def rows_gradient(solution):
+    return lower_gradient(-(solution @ solution.T))
+
+
 def by_number(matrix_and_derivative, y, gradient):
     matrix, derivative = matrix_and_derivative
     return [(gradient(matrix, y) * derivative).sum()]
@@ -225,9 +254,75 @@ ROWS = {
     "kronecker_solve": Row(
         lambda g: [kronecker_solved(g, extended_solve)], lambda g: [kronecker_solved(g, lu)]
     ),
-    "kronecker_times_vector": Row(
-        lambda g: [(g.left @ g.y.reshape(len(g.left), -1) @ g.right.T).ravel()],
-        lambda g: [(g.left @ g.y.reshape(len(g.left), -1) @ g.right.T).ravel()],
+    "kronecker_times_matrix": Row(
+        lambda g: [np.kron(g.left, g.right) @ one for one in (g.y, g.thin)],
+        lambda g: [np.kron(g.left, g.right) @ one for one in (g.y, g.thin)],
+    ),
+    "kronecker_inverse": Row(
+        lambda g: [inverse(shifted(g, exponential))],
+        lambda g: [shifted_inverse_by_hand(g)],
+    ),
+    "kronecker_gradient": Row(
+        lambda g: [kronecker_gradient(g, inverse)], lambda g: [kronecker_gradient(g, getri)]
+    ),
+    "block_of_gradient": Row(
+        lambda g: [len(g.left) * inverse(g.left).T], lambda g: [len(g.left) * getri(g.left).T]
+    ),
+    "product_with_block_diagonal_inverse": Row(
+        lambda g: [blocks(extended_solve, g.left, g.thin)], lambda g: [blocks(lu, g.left, g.thin)]
+    ),
+    "block_diagonal_inverse": Row(
+        lambda g: [np.kron(np.eye(len(g.left)), inverse(g.left))],
+        lambda g: [np.kron(np.eye(len(g.left)), getri(g.left))],
+    ),
+    "block_diagonal_determinant": Row(
+        lambda g: [len(g.left) * log_determinant(g.left)],
+        lambda g: [len(g.left) * np.linalg.slogdet(g.left)[1]],
+    ),
+    "block_diagonal_solve": Row(
+        lambda g: [blocks(extended_solve, g.left, g.y)], lambda g: [blocks(lu, g.left, g.y)]
+    ),
+    "sign_of_determinants": Row(
+        lambda g: [
+            float(np.linalg.slogdet(g.left.astype(float))[0]) ** len(g.left),
+            len(g.left) * log_determinant(g.left),
+        ],
+        lambda g: [
+            np.linalg.slogdet(g.left)[0] ** len(g.left),
+            len(g.left) * np.linalg.slogdet(g.left)[1],
+        ],
+    ),
+    "product_with_tridiagonal_inverse": Row(
+        lambda g: [extended_solve(tridiagonal(g), g.thin)], lambda g: [lu(tridiagonal(g), g.thin)]
+    ),
+    "tridiagonal_inverse": Row(
+        lambda g: [inverse(tridiagonal(g))], lambda g: [getri(tridiagonal(g))]
+    ),
+    "tridiagonal_determinant": Row(
+        lambda g: [
+            np.linalg.slogdet(tridiagonal(g).astype(float))[0],
+            log_determinant(tridiagonal(g)),
+        ],
+        lambda g: list(np.linalg.slogdet(tridiagonal(g))),
+    ),
+    "tridiagonal_solve": Row(
+        lambda g: [extended_solve(tridiagonal(g), g.y)], lambda g: [lu(tridiagonal(g), g.y)]
+    ),
+    "work_on_multiple": Row(
+        lambda g: [extended_solve(3 * g.a, g.y), exponential(log_determinant(g.a))],
+        lambda g: [lu(3 * g.a, g.y), np.linalg.det(g.a)],
+    ),
+    "determinant_of_factorized_matrix": Row(
+        lambda g: [extended_solve(g.a, g.y), exponential(log_determinant(g.a))],
+        lambda g: [lu(g.a, g.y), np.linalg.det(g.a)],
+    ),
+    "sum_of_outer_products": Row(
+        lambda g: [rows_gradient(extended_solve(g.a, g.thin))],
+        lambda g: [rows_gradient(cho(g.a, g.thin))],
+    ),
+    "note_why_unserved": Row(
+        lambda g: [extended_solve(np.kron(g.left, g.right) + np.diag(exponential(g.u)), g.y)],
+        lambda g: [lu(np.kron(g.left, g.right) + np.diag(np.exp(g.u)), g.y)],
     ),
     "shifted_kronecker_solve": Row(
         lambda g: [extended_solve(shifted(g, exponential), g.y)], lambda g: [shifted_by_hand(g)]

@@ -147,6 +147,13 @@ def test_sizes_that_are_not_known():
     assert not any("CholeskySolve" in name for name in names(ours))
 
 
+def test_no_columns():
+    empty = pt.dmatrix("empty", shape=(N, 0))
+    matrix = DIAGONAL + empty @ empty.T
+    VALUES[empty] = np.zeros((N, 0))
+    compare([empty, LOGS, Y], [solve(matrix, Y), slogdet(matrix)[1]])
+
+
 def test_each_rule_alone():
     matrix, parameters = FORMS["diagonal"]
     rules = {

@@ -12,6 +12,7 @@ import numpy as np
 import pytensor
 import pytensor.tensor as pt
 from pytensor.tensor.linalg import (
+    block_diag,
     cho_solve,
     cholesky,
     det,
@@ -127,6 +128,21 @@ def _shifted(g: Given) -> Any:
     return kron(g.left @ g.left.T, g.right @ g.right.T) + pt.exp(g.number) * identity
 
 
+def _blocks(g: Given) -> Any:
+    return block_diag(*[g.left] * (g.left.type.shape[0] or FACTOR))
+
+
+def _tridiagonal(g: Given) -> Any:
+    return pt.diag(g.u + 4) + pt.diag(g.v[1:], 1) + pt.diag(g.y[1:], -1)
+
+
+def _rows(g: Given) -> Any:
+    """Return a function of what solves with a factor for each row of data."""
+    solve_rows: Any = solve_triangular
+    white = solve_rows(cholesky(g.a), g.thin.T, lower=True, b_ndim=1)
+    return (white**2).sum()
+
+
 def _density(factor: Any, g: Given) -> Any:
     white = solve_triangular(factor, g.y, lower=True)
     return -0.5 * (white**2).sum() - pt.log(pt.diagonal(factor, axis1=-2, axis2=-1)).sum()
@@ -153,7 +169,30 @@ CASES: dict[str, Callable[[Given], list[Any]]] = {
     "woodbury_inverse": lambda g: [inv(_low_rank(g))],
     "determinant_lemma": lambda g: list(slogdet(_low_rank(g))),
     "kronecker_solve": lambda g: [solve(kron(g.left, g.right), g.y)],
-    "kronecker_times_vector": lambda g: [kron(g.left, g.right) @ g.y],
+    "kronecker_times_matrix": lambda g: [
+        kron(g.left, g.right) @ g.y,
+        kron(g.left, g.right) @ g.thin,
+    ],
+    "kronecker_inverse": lambda g: [inv(_shifted(g))],
+    "kronecker_gradient": lambda g: [
+        _gradient(
+            slogdet(kron(g.left, g.right))[1] + g.y @ solve(kron(g.left, g.right), g.y), g.left
+        )
+    ],
+    "block_of_gradient": lambda g: [_gradient(slogdet(_blocks(g))[1], g.left)],
+    "product_with_block_diagonal_inverse": lambda g: [inv(_blocks(g)) @ g.thin],
+    "block_diagonal_inverse": lambda g: [inv(_blocks(g))],
+    "block_diagonal_determinant": lambda g: [slogdet(_blocks(g))[1]],
+    "block_diagonal_solve": lambda g: [solve(_blocks(g), g.y)],
+    "sign_of_determinants": lambda g: list(slogdet(_blocks(g))),
+    "product_with_tridiagonal_inverse": lambda g: [inv(_tridiagonal(g)) @ g.thin],
+    "tridiagonal_inverse": lambda g: [inv(_tridiagonal(g))],
+    "tridiagonal_determinant": lambda g: list(slogdet(_tridiagonal(g))),
+    "tridiagonal_solve": lambda g: [solve(_tridiagonal(g), g.y)],
+    "work_on_multiple": lambda g: [solve(3 * g.a, g.y), det(g.a)],
+    "determinant_of_factorized_matrix": lambda g: [solve(g.a, g.y), det(g.a)],
+    "sum_of_outer_products": lambda g: [_gradient(_rows(g), g.a)],
+    "note_why_unserved": lambda g: [solve(kron(g.left, g.right) + pt.diag(pt.exp(g.u)), g.y)],
     "shifted_kronecker_solve": lambda g: [solve(_shifted(g), g.y)],
     "shifted_kronecker_determinant": lambda g: list(slogdet(_shifted(g))),
     "solve_of_outer_product": lambda g: [solve(g.a, pt.outer(g.u, g.v))],
@@ -183,7 +222,16 @@ OF_KNOWN_SIZES = frozenset(
         "woodbury_inverse",
         "determinant_lemma",
         "kronecker_solve",
-        "kronecker_times_vector",
+        "kronecker_times_matrix",
+        "kronecker_inverse",
+        "kronecker_gradient",
+        "block_of_gradient",
+        "product_with_block_diagonal_inverse",
+        "block_diagonal_inverse",
+        "block_diagonal_determinant",
+        "block_diagonal_solve",
+        "sign_of_determinants",
+        "note_why_unserved",
         "shifted_kronecker_solve",
         "shifted_kronecker_determinant",
         "solve_of_thin_product",
@@ -191,3 +239,5 @@ OF_KNOWN_SIZES = frozenset(
 )
 # Those that an identity leads to which is no constant.
 OF_UNKNOWN_SIZES = frozenset({"diagonal_added_in_place"})
+# Those that change nothing.
+OF_NOTES = frozenset({"note_why_unserved"})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 
 import numpy as np
@@ -11,6 +12,9 @@ from pytensor.compile.mode import Mode
 import pytensor_fuse
 
 PYTHON = Mode("py", "fast_run")
+
+# Whether there is time for more sizes, more backends and more random graphs.
+IS_DEEP = os.environ.get("HYPOTHESIS_PROFILE") == "deep"
 
 
 # PyTensor's fused reciprocals are those of 32-bit floats where they are left to Python, and what

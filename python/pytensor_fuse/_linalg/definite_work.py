@@ -10,11 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytensor.tensor as pt
 from pytensor.graph.rewriting.basic import copy_stack_trace
-from pytensor.tensor.linalg.constructors import BlockDiagonal
 from pytensor.tensor.linalg.decomposition.cholesky import cholesky
 from pytensor.tensor.linalg.decomposition.lu import LUFactor
 from pytensor.tensor.linalg.inverse import MatrixInverse
-from pytensor.tensor.linalg.products import KroneckerProduct
 from pytensor.tensor.linalg.solvers.general import Solve
 from pytensor.tensor.linalg.solvers.psd import cho_solve
 from pytensor.tensor.linalg.solvers.triangular import solve_triangular
@@ -24,8 +22,13 @@ from pytensor.tensor.math import Dot
 from pytensor_fuse._linalg.definite import Definiteness, definiteness
 from pytensor_fuse._linalg.determinants import from_cholesky
 from pytensor_fuse._linalg.kronecker_products import kronecker_product, shifted_kronecker_product
-from pytensor_fuse._linalg.low_rank_updates import low_rank_update
-from pytensor_fuse._linalg.matrices import core_of, transpose_of, without_expansion
+from pytensor_fuse._linalg.low_rank_updates import diagonal_of, low_rank_update
+from pytensor_fuse._linalg.matrices import (
+    core_of,
+    is_of_parts,
+    transpose_of,
+    without_expansion,
+)
 from pytensor_fuse._pytensor.ops import computes_on_demand
 
 if TYPE_CHECKING:
@@ -36,9 +39,6 @@ if TYPE_CHECKING:
 
 _SERVED = (Solve, MatrixInverse, Det)
 
-# What is made of smaller matrices, or undoes what is done to it.
-_OF_PARTS = (KroneckerProduct, BlockDiagonal, MatrixInverse)
-
 # What a Solve may be told of its matrix that a symmetric one fulfils.
 _KINDS = frozenset({"gen", "sym", "her", "pos"})
 
@@ -48,7 +48,7 @@ def work_on_definite_matrix(fgraph: FunctionGraph, node: Apply[Any]) -> dict[Any
     if type(core_of(node)) not in _SERVED:
         return None
     matrix = _untransposed(node.inputs[0])
-    if isinstance(core_of(matrix.owner), _OF_PARTS):
+    if is_of_parts(matrix):
         # PyTensor's own rewriters look for these.
         return None
     work = list(_work_on(fgraph, matrix))
@@ -171,6 +171,10 @@ def _without_inverse(
             elif isinstance(core_of(client), Dot) and client.outputs[0].type.ndim == 2:
                 other: Any = client.inputs[1 - at]
                 [old] = client.outputs
+                if diagonal_of(other) is not None:
+                    # PyTensor multiplies rows or columns.
+                    others = True
+                    continue
                 others |= other in views
                 solved = _solved(factor, other if at == 0 else other.mT, 2)
                 found[old] = solved if at == 0 else solved.mT

@@ -23,8 +23,8 @@ from pytensor.tensor.linalg.solvers.psd import CholeskySolve, cho_solve
 from pytensor.tensor.linalg.summary import Det
 
 from pytensor_fuse._linalg.determinants import from_lu
-from pytensor_fuse._linalg.lengths import of_length
-from pytensor_fuse._linalg.matrices import core_of, is_real_matrix, transpose_of
+from pytensor_fuse._linalg.lengths import of_length, with_rows_of
+from pytensor_fuse._linalg.matrices import core_of, is_of_parts, is_real_matrix, transpose_of
 from pytensor_fuse._linalg.ops.cholesky_inverse import cholesky_inverse
 from pytensor_fuse._linalg.ops.lu_inverse import lu_inverse
 from pytensor_fuse._pytensor.assumptions import is_known_positive_definite
@@ -72,6 +72,8 @@ def inverse_of_factorized_matrix(
     is_turned = inner is not None and inner.type.ndim == 2
     if is_turned:
         matrix = inner
+    if is_of_parts(matrix):
+        return None
     work = list(_work_on(fgraph, matrix))
     factors = [one for one, turned in work if type(core_of(one)) is Cholesky and not turned]
     if factors:
@@ -140,7 +142,9 @@ def _add_solves(replacements: dict[Any, Any], solves: dict[Any, tuple[Apply[Any]
         if right in solves and right not in replacements:
             add(right)
         b_ndim = core_of(node).b_ndim
-        replacements[solution] = solve(b=replacements.get(right, right), b_ndim=b_ndim)
+        solved = replacements.get(right)
+        given = with_rows_of(right, node.inputs[0], b_ndim) if solved is None else solved
+        replacements[solution] = solve(b=given, b_ndim=b_ndim)
 
     for solution in solves:
         if solution not in replacements:

@@ -39,6 +39,18 @@ def of_length(matrix: Any, rows: Any) -> Any:
     return matrix if _is_length_of(rows, matrix) else _if_equal(matrix, *matrix.shape, rows)
 
 
+def with_rows_of(right: Any, matrix: Any, b_ndim: int) -> Any:
+    """Return right-hand sides, of which it is seen that they are as long as a matrix.
+
+    A solve from packed factors permutes them, and takes no notice of what there is more.
+    """
+    axis = right.type.ndim - b_ndim
+    known = right.type.shape[axis]
+    if known is not None and known in matrix.type.shape:
+        return right
+    return _if_equal(right, right.shape[axis], matrix.shape[0])
+
+
 def _if_equal(variable: Any, first: Any, *others: Any) -> Any:
     check: Any = CheckAndRaise(ValueError, _DIFFERENT)
     return check(variable, *(pt.eq(first, one) for one in others))

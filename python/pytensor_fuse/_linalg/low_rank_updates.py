@@ -326,10 +326,10 @@ def low_rank_update(matrix: Any) -> LowRankUpdate | None:
             diagonals.append(diagonal)
             continue
         found = thin_square(part)
-        if found is None or not isinstance(found.base.type.shape[1], int):
+        if found is None or not found.base.type.shape[1] or not found.rank:
             return None
         thin.append(found)
-    if not thin or not diagonals or not all(isinstance(one.rank, int) for one in thin):
+    if not thin or not diagonals:
         return None
     diagonal = _sum(diagonals)
     if sign_of(diagonal) is not Sign.POSITIVE:

@@ -14,6 +14,9 @@ from pytensor.scalar.basic import GE, LE, Add, Cast, Mul, Neg, TrueDiv
 from pytensor.tensor.basic import Alloc, ARange
 from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.elemwise import DimShuffle, Elemwise
+from pytensor.tensor.linalg.constructors import BlockDiagonal
+from pytensor.tensor.linalg.inverse import MatrixInverse
+from pytensor.tensor.linalg.products import KroneckerProduct
 from pytensor.tensor.math import Dot
 from pytensor.tensor.shape import SpecifyShape
 from pytensor.tensor.type_other import NoneTypeT
@@ -62,6 +65,14 @@ def is_real_matrix(variable: Any) -> bool:
         and variable.type.numpy_dtype.kind == "f"
         and not any(variable.type.broadcastable)
     )
+
+
+def is_of_parts(matrix: Any) -> bool:
+    """Whether a matrix is made of smaller ones, or undoes what is done to it.
+
+    PyTensor's own rewriters look for these where a matrix is inverted.
+    """
+    return isinstance(core_of(matrix.owner), KroneckerProduct | BlockDiagonal | MatrixInverse)
 
 
 def transpose_of(variable: Any) -> Any:
