@@ -22,7 +22,12 @@ from pytensor.tensor.linalg.solvers.psd import CholeskySolve, cho_solve
 from pytensor.tensor.linalg.summary import Det
 
 from pytensor_fuse._linalg.determinants import from_lu
-from pytensor_fuse._linalg.matrices import core_of, is_real_matrix, transpose_of
+from pytensor_fuse._linalg.matrices import (
+    are_real_matrices,
+    core_of,
+    transpose_of,
+    without_expansion,
+)
 from pytensor_fuse._linalg.ops.cholesky_inverse import cholesky_inverse
 from pytensor_fuse._linalg.ops.lu_inverse import lu_inverse
 from pytensor_fuse._pytensor.assumptions import is_known_positive_definite
@@ -41,7 +46,7 @@ def inverse_from_cholesky(fgraph: FunctionGraph, node: Apply[Any]) -> list[Any] 
     if type(core) is not CholeskySolve or core.b_ndim != 2:
         return None
     factor, right = node.inputs
-    if not (is_real_matrix(factor) and _is_identity(right)):
+    if not (are_real_matrices(factor) and _is_identity(without_expansion(right))):
         return None
     if factor.type.dtype != node.outputs[0].type.dtype:
         return None
@@ -62,10 +67,10 @@ def inverse_of_factorized_matrix(
         return None
     [matrix] = node.inputs
     [old] = node.outputs
-    if not is_real_matrix(matrix) or matrix.type.dtype != old.type.dtype:
+    if not are_real_matrices(matrix) or matrix.type.dtype != old.type.dtype:
         return None
     inner = transpose_of(matrix)
-    is_turned = inner is not None and inner.type.ndim == 2
+    is_turned = inner is not None and inner.type.ndim == matrix.type.ndim
     if is_turned:
         matrix = inner
     work = list(_work_on(fgraph, matrix))
@@ -91,7 +96,7 @@ def inverse_of_factorized_matrix(
         core = core_of(one)
         if type(core) is Solve and _is_served_by_lu(one, turned):
             solves[one.outputs[0]] = (one, partial(lu_solve, (packed, pivots), trans=turned))
-        elif type(core) is Det and one.outputs[0].type.ndim == 0:
+        elif type(core) is Det:
             replacements.update(from_lu(fgraph, one.outputs[0], packed, pivots))
     _add_solves(replacements, solves)
     return _checked(replacements)
@@ -104,10 +109,10 @@ def determinant_of_factorized_matrix(
     if type(core_of(node)) is not Det:
         return None
     [matrix], [old] = node.inputs, node.outputs
-    if not is_real_matrix(matrix) or old.type.ndim or matrix.type.dtype != old.type.dtype:
+    if not are_real_matrices(matrix) or matrix.type.dtype != old.type.dtype:
         return None
     inner = transpose_of(matrix)
-    if inner is not None and inner.type.ndim == 2:
+    if inner is not None and inner.type.ndim == matrix.type.ndim:
         matrix = inner
     work = list(_work_on(fgraph, matrix))
     if any(type(core_of(one)) in (Cholesky, MatrixInverse) for one, _ in work):
@@ -121,7 +126,7 @@ def determinant_of_factorized_matrix(
     for one, turned in served:
         if type(core_of(one)) is Solve:
             solves[one.outputs[0]] = (one, partial(lu_solve, (packed, pivots), trans=turned))
-        elif type(core_of(one)) is Det and one.outputs[0].type.ndim == 0:
+        elif type(core_of(one)) is Det:
             replacements.update(from_lu(fgraph, one.outputs[0], packed, pivots, matrix))
     _add_solves(replacements, solves)
     return _checked(replacements)
@@ -167,7 +172,7 @@ def _work_on(fgraph: FunctionGraph, matrix: Any) -> Iterator[tuple[Apply[Any], b
         if not client.outputs:
             continue
         turned = client.outputs[0]
-        if transpose_of(turned) is matrix and turned.type.ndim == 2:
+        if transpose_of(turned) is matrix and turned.type.ndim == matrix.type.ndim:
             for other, place in fgraph.clients[turned]:
                 if place == 0 and other.outputs:
                     yield other, True
@@ -177,24 +182,32 @@ def _work_on(fgraph: FunctionGraph, matrix: Any) -> Iterator[tuple[Apply[Any], b
 
 def _supposes_positive_definite(node: Apply[Any]) -> bool:
     core = core_of(node)
-    if type(core) is not Solve or core.assume_a != "pos":
-        return False
-    return bool(node.inputs[1].type.ndim == core.b_ndim)
+    return type(core) is Solve and core.assume_a == "pos" and _is_single(node)
+
+
+def _is_single(node: Apply[Any]) -> bool:
+    """Whether a matrix, or each of a stack, is solved with for one right-hand side of its own."""
+    matrix, right = node.inputs
+    n_batch = right.type.ndim - core_of(node).b_ndim
+    return bool(
+        n_batch == matrix.type.ndim - 2
+        and right.type.broadcastable[:n_batch] == matrix.type.broadcastable[:n_batch]
+    )
 
 
 def _is_served_by_lu(node: Apply[Any], turned: bool) -> bool:
     """Whether the LU factorization of a matrix serves a node that has it, or its transpose."""
     core = core_of(node)
     if type(core) is Solve:
-        is_single = node.inputs[1].type.ndim == core.b_ndim
-        return is_single and core.assume_a == "gen" and node.inputs[1] is not node.inputs[0]
+        return _is_single(node) and core.assume_a == "gen" and node.inputs[1] is not node.inputs[0]
     return type(core) is Det or (type(core) is LUFactor and not turned)
 
 
 def _is_identity(variable: Any) -> bool:
     if isinstance(variable, Constant):
         data = variable.data
-        return data.ndim == 2 and np.array_equal(data, np.eye(len(data)))
+        is_one = data.ndim >= 2 and all(n == 1 for n in data.shape[:-2])
+        return is_one and np.array_equal(data.reshape(data.shape[-2:]), np.eye(data.shape[-1]))
     node = variable.owner
     if node is None or not isinstance(node.op, Eye):
         return False
