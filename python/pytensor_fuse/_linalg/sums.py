@@ -178,8 +178,20 @@ def _diagonal(term: Any) -> Any:
     if inner is not None and inner.type.ndim == 2:
         return _diagonal(inner)
     if scalar_op(term) is not None and len(node.outputs) == 1:
-        return node.op(*map(_diagonal, node.inputs))
+        factors = [_diagonal(one) for one in _without_identities(term)]
+        return node.op(*factors) if len(factors) > 1 or len(node.inputs) == 1 else factors[0]
     return pt.diagonal(term)
+
+
+def _without_identities(term: Any) -> list[Any]:
+    """Return what an elementwise op is applied to, less factors that are ones on the diagonal."""
+    inputs = list(term.owner.inputs)
+    if not isinstance(scalar_op(term), Mul):
+        return inputs
+    others = [one for one in inputs if not is_identity(one)]
+    # Something else must have the length of the diagonal and the type of the product.
+    is_whole = any(is_real_matrix(one) and one.type.dtype == term.type.dtype for one in others)
+    return others if is_whole else inputs
 
 
 def _replaced(node: Apply[Any], summand: Any) -> list[Any]:
