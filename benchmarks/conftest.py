@@ -114,6 +114,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         "test_compiled",
         "test_joins",
         "test_linalg",
+        "test_linalg_structures",
         "test_trace",
         "test_import",
     ]

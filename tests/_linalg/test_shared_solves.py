@@ -80,3 +80,31 @@ def test_other_solves_are_left_alone():
         for mine, theirs in zip(ours(*values), stock(*values), strict=True):
             np.testing.assert_allclose(mine, theirs, rtol=1e-10)
         assert solves(ours) == solves(stock)
+
+
+@pytest.mark.parametrize("mode", ["NUMBA", "CVM"])
+def test_multiple_of_what_is_solved(mode):
+    factor = cholesky(A)
+    outputs = [
+        cho_solve((factor, True), Y, b_ndim=1),
+        cho_solve((factor, True), -0.5 * Y[:, None], b_ndim=2),
+        cho_solve((factor, True), Y / 3, b_ndim=1),
+    ]
+    ours, stock = compile_both([A, Y], outputs, get_mode(mode))
+    for mine, theirs in zip(ours(*VALUES), stock(*VALUES), strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-10)
+    # Where columns and vectors have solves of their own, each is there.
+    assert solves(stock) == 3
+    assert solves(ours) <= 2
+
+
+def test_other_factors_are_not_shared():
+    outputs = [
+        cho_solve((cholesky(A), True), Y, b_ndim=1),
+        cho_solve((cholesky(2 * A), True), 2 * Y, b_ndim=1),
+        cho_solve((cholesky(A), True), pt.exp(Y), b_ndim=1),
+    ]
+    ours, stock = compile_both([A, Y], outputs)
+    for mine, theirs in zip(ours(*VALUES), stock(*VALUES), strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-10)
+    assert solves(ours) == 3

@@ -26,9 +26,13 @@ from pytensor_fuse._linalg.low_rank_updates import diagonal_of, low_rank_update
 from pytensor_fuse._linalg.matrices import (
     core_of,
     is_of_parts,
+    is_real_matrix,
+    rows_of,
+    scalar_op,
     transpose_of,
     without_expansion,
 )
+from pytensor_fuse._linalg.symmetry import is_identity
 from pytensor_fuse._pytensor.ops import computes_on_demand
 
 if TYPE_CHECKING:
@@ -182,8 +186,25 @@ def _without_inverse(
                 others = True
         if others:
             solve: Any = cho_solve
-            found[view] = solve((factor, True), pt.eye(matrix.shape[0], dtype=matrix.dtype))
+            identity = _identity_in(matrix)
+            if identity is None:
+                identity = pt.eye(rows_of(fgraph, matrix), dtype=matrix.type.dtype)
+            found[view] = solve((factor, True), identity)
     return found
+
+
+def _identity_in(matrix: Any, depth: int = 4) -> Any:
+    """Return the identity, of the same size, that is a term or factor of a matrix; None if none."""
+    if is_identity(matrix):
+        return matrix
+    if depth == 0 or scalar_op(matrix) is None:
+        return None
+    for part in matrix.owner.inputs:
+        if is_real_matrix(part) and part.type.dtype == matrix.type.dtype:
+            found = _identity_in(part, depth - 1)
+            if found is not None:
+                return found
+    return None
 
 
 def _last_first(fgraph: FunctionGraph, replacements: dict[Any, Any]) -> dict[Any, Any]:

@@ -1,4 +1,4 @@
-"""Determinants from a factorization: the number, its sign and its logarithm.
+"""Determinants from a factorization: the number, its sign, its logarithm and the gradient of that.
 
 The logarithm is a sum of logarithms: a determinant of a large matrix overflows. PyTensor's own
 rewriters would take a determinant from the factorization, too, but in PyTensor 3.0 they lose the
@@ -12,14 +12,85 @@ from typing import TYPE_CHECKING, Any
 import pytensor.tensor as pt
 from pytensor.scalar.basic import Abs, Log, Mul, Sign, TrueDiv
 from pytensor.tensor.elemwise import DimShuffle
+from pytensor.tensor.linalg.inverse import MatrixInverse
+from pytensor.tensor.linalg.summary import Det
 
-from pytensor_fuse._linalg.matrices import scalar_op
+from pytensor_fuse._linalg.matrices import core_of, scalar_op, transpose_of, without_expansion
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from pytensor.graph.basic import Apply
     from pytensor.graph.fg import FunctionGraph
+
+
+def gradient_of_log_determinant(fgraph: FunctionGraph, node: Apply[Any]) -> dict[Any, Any] | None:
+    """Replace ``g / |det A| * sign(det A) * det A`` by ``g`` where it is a factor of ``A^-T``.
+
+    So it is written as the gradient of ``log |det A|``. The three cancel where there is an inverse;
+    where there is none, that fails anyway, or is not a number.
+    """
+    if type(core_of(node)) is not Det or node.outputs[0].type.ndim:
+        return None
+    [determinant] = node.outputs
+    found = {}
+    for client in _clients(fgraph, determinant):
+        [result, *_] = client.outputs
+        weight = _weight(result, determinant)
+        if (
+            weight is not None
+            and weight.type.dtype == result.type.dtype
+            and _only_scales_inverse(fgraph, result, node.inputs[0])
+        ):
+            found[result] = weight
+    return found or None
+
+
+def _weight(product: Any, determinant: Any) -> Any:
+    """Return ``g`` of ``g / |det A| * sign(det A) * det A``; None if it is not that."""
+    rest = _without_factor(product, lambda factor: factor is determinant)
+    rest = _without_factor(
+        rest,
+        lambda factor: (
+            isinstance(scalar_op(factor), Sign) and factor.owner.inputs[0] is determinant
+        ),
+    )
+    if rest is None or not isinstance(scalar_op(rest), TrueDiv):
+        return None
+    weight, size = rest.owner.inputs
+    is_size = isinstance(scalar_op(size), Abs) and size.owner.inputs[0] is determinant
+    return weight if is_size else None
+
+
+def _without_factor(product: Any, is_it: Callable[[Any], bool]) -> Any:
+    """Return the other of two factors; None if neither is what is asked for."""
+    if product is None or not isinstance(scalar_op(product), Mul):
+        return None
+    factors = product.owner.inputs
+    at = next((i for i, factor in enumerate(factors) if is_it(factor)), None)
+    return None if at is None or len(factors) != 2 else factors[1 - at]
+
+
+def _only_scales_inverse(fgraph: FunctionGraph, number: Any, matrix: Any) -> bool:
+    """Whether all that uses a number multiplies the inverse of a matrix with it."""
+    for client, _ in fgraph.clients[number]:
+        if not client.outputs:
+            return False
+        [result, *_] = client.outputs
+        if without_expansion(result) is number and result is not number:
+            if not _only_scales_inverse(fgraph, result, matrix):
+                return False
+        elif not isinstance(scalar_op(result), Mul) or not any(
+            _is_inverse(factor, matrix) for factor in client.inputs
+        ):
+            return False
+    return True
+
+
+def _is_inverse(variable: Any, matrix: Any) -> bool:
+    inner = transpose_of(variable)
+    node = (variable if inner is None else inner).owner
+    return type(core_of(node)) is MatrixInverse and node.inputs[0] is matrix
 
 
 def from_lu(

@@ -17,12 +17,21 @@ from pytensor.tensor.linalg.inverse import MatrixInverse
 from pytensor.tensor.shape import Shape, Shape_i
 from pytensor.tensor.subtensor import Subtensor
 
-from pytensor_fuse._linalg.matrices import core_of, same, scalar_op, transpose_of
+from pytensor_fuse._linalg.matrices import (
+    are_real_matrices,
+    core_of,
+    same,
+    scalar_op,
+    transpose_of,
+)
 from pytensor_fuse._linalg.ops.cholesky_inverse import CholeskyInverse
 from pytensor_fuse._linalg.ops.lu_inverse import LUInverse
-from pytensor_fuse._linalg.symmetry import Symmetry
+from pytensor_fuse._linalg.symmetry import Symmetry, is_identity
 
 _DIFFERENT: Final = "the lengths of matrices that belong together differ"
+
+# How far it is looked into a sum or product of matrices.
+_DEPTH: Final = 6
 
 # What is not square makes them raise exceptions.
 _SQUARE_ONLY: Final = (MatrixInverse, Cholesky, CholeskyInverse, LUInverse)
@@ -36,7 +45,7 @@ def diagonal_of_square(matrix: Any) -> Any:
 
 def of_length(matrix: Any, rows: Any) -> Any:
     """Return square matrices, of which it is seen that they have so many rows."""
-    if _is_length_of(rows, matrix):
+    if is_length_of(rows, matrix):
         return matrix
     return _if_equal(matrix, matrix.shape[-2], matrix.shape[-1], rows)
 
@@ -68,10 +77,17 @@ def _is_square(matrix: Any) -> bool:
     return inner is not None and inner.type.ndim == 2 and _is_square(inner)
 
 
-def _is_length_of(rows: Any, matrix: Any) -> bool:
+def is_length_of(rows: Any, matrix: Any) -> bool:
+    """Whether a number is seen to be that of the rows of square matrices."""
     known = matrix.type.shape[-2]
     if isinstance(rows, Constant):
         return known is not None and int(rows.data) == known
+    if isinstance(core_of(matrix.owner), _SQUARE_ONLY) and is_length_of(
+        rows, matrix.owner.inputs[0]
+    ):
+        return True
+    if _has_identity(matrix, rows, _DEPTH):
+        return True
     while isinstance(scalar_op(rows), Cast):
         [rows] = rows.owner.inputs
     if rows.owner is None:
@@ -89,6 +105,16 @@ def _is_length_of(rows: Any, matrix: Any) -> bool:
             return False
     else:
         return False
-    if isinstance(core_of(matrix.owner), Cholesky) and same(whole, matrix.owner.inputs[0]):
-        return True
     return whole.type.ndim >= 2 and same(whole, matrix)
+
+
+def _has_identity(matrix: Any, rows: Any, depth: int) -> bool:
+    """Whether an identity with so many rows is a term or factor of matrices."""
+    if is_identity(matrix):
+        return same(matrix.owner.inputs[0], rows)
+    if depth == 0 or scalar_op(matrix) is None:
+        return False
+    # What has an axis of length 1 may be repeated along it.
+    return any(
+        _has_identity(one, rows, depth - 1) for one in matrix.owner.inputs if are_real_matrices(one)
+    )

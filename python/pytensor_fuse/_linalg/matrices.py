@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pytensor.graph.basic import Apply
+    from pytensor.graph.fg import FunctionGraph
 
 # How deep equal terms are compared: duplicates that no merging has met yet are shallow.
 _DEPTH = 4
@@ -43,6 +44,19 @@ class Outer(NamedTuple):
 
     column: Any
     row: Any
+
+
+def rows_of(fgraph: FunctionGraph, matrix: Any) -> Any:
+    """Return how many rows a variable of a graph has: a number, if it is known.
+
+    By what the graph's inputs are, as PyTensor's passes know it. To have what is made with it
+    typed, PyTensor rewrites all that leads to it, which from the matrix is a long way.
+    """
+    known = matrix.type.shape[0]
+    if known is not None:
+        return known
+    shapes = getattr(fgraph, "shape_feature", None)
+    return matrix.shape[0] if shapes is None else shapes.get_shape(matrix, 0)
 
 
 def core_of(node: Apply[Any] | None) -> Any:

@@ -1,5 +1,7 @@
 """Solves of ``L L' x = c v`` where ``L z = v`` is solved anyway: what is left is ``L' x = c z``.
 
+And where ``L L' x = v`` is, nothing but a product with ``c`` is left.
+
 A quadratic form needs ``z``, and its gradient ``x``. PyTensor solves for both from ``v``, and for
 ``x`` by LAPACK's potrs, for which SciPy copies a factor that is kept by rows.
 """
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
 
 
 def solve_from_forward_solve(fgraph: FunctionGraph, node: Apply[Any]) -> list[Any] | None:
-    """Solve with ``L'`` what has been solved with ``L``, where there is one right-hand side."""
+    """Take a solve of one vector from that of a multiple, with ``L`` or with both factors."""
     core = core_of(node)
     if type(core) is not CholeskySolve or not core.lower:
         return None
@@ -51,19 +53,36 @@ def solve_from_forward_solve(fgraph: FunctionGraph, node: Apply[Any]) -> list[An
         for client, _ in fgraph.clients[factor.owner.inputs[0]]
         if client.op == factor.owner.op
     ]
-    for twin, forward in ((one, found) for one in twins for found in _forward_solves(fgraph, one)):
-        multiple = multiple_of(right, partial(_one_of, vector_of(forward.inputs[1])))
-        if multiple is None:
-            continue
-        solve: Any = Blockwise(SolveTriangular(lower=False, b_ndim=1))
-        solved: Any = forward.outputs[0]
-        long = [axis for axis, short in enumerate(solved.type.broadcastable) if not short]
-        back = multiple * solve(twin.mT, solved.dimshuffle(long))
-        short_or_long = ["x" if short else 0 for short in old.type.broadcastable]
-        result = back.astype(old.type.dtype).dimshuffle(short_or_long)
-        copy_stack_trace(old, result)
-        return [result]
+    for twin in twins:
+        for forward in _forward_solves(fgraph, twin):
+            multiple = multiple_of(right, partial(_one_of, vector_of(forward.inputs[1])))
+            if multiple is not None:
+                solve: Any = Blockwise(SolveTriangular(lower=False, b_ndim=1))
+                return _replaced(old, multiple * solve(twin.mT, _as_vector(forward.outputs[0])))
+    for twin in twins:
+        for other, at in fgraph.clients[twin]:
+            if at or other is node or core_of(other) != core or not other.outputs:
+                continue
+            base = other.inputs[1]
+            multiple = None
+            if _is_one_vector(base, core.b_ndim):
+                multiple = multiple_of(right, partial(_one_of, vector_of(base)))
+            if multiple is not None:
+                return _replaced(old, multiple * _as_vector(other.outputs[0]))
     return None
+
+
+def _as_vector(variable: Any) -> Any:
+    long = [axis for axis, short in enumerate(variable.type.broadcastable) if not short]
+    return variable.dimshuffle(long)
+
+
+def _replaced(old: Any, vector: Any) -> list[Any]:
+    """Return a vector with the type and the axes of what it takes the place of."""
+    short_or_long = ["x" if short else 0 for short in old.type.broadcastable]
+    result = vector.astype(old.type.dtype).dimshuffle(short_or_long)
+    copy_stack_trace(old, result)
+    return [result]
 
 
 def _forward_solves(fgraph: FunctionGraph, factor: Any) -> Iterator[Apply[Any]]:

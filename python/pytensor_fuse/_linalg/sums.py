@@ -16,7 +16,7 @@ from pytensor.scalar.basic import Add, Mul, Neg, Sub, TrueDiv
 from pytensor.tensor.basic import AllocDiag, ExtractDiag
 from pytensor.tensor.math import Sum
 
-from pytensor_fuse._linalg.lengths import diagonal_of_square
+from pytensor_fuse._linalg.lengths import diagonal_of_square, is_length_of
 from pytensor_fuse._linalg.matrices import (
     core_of,
     is_real_matrix,
@@ -179,8 +179,26 @@ def _diagonal(term: Any) -> Any:
     if inner is not None and inner.type.ndim == 2:
         return _diagonal(inner)
     if scalar_op(term) is not None and len(node.outputs) == 1:
-        return node.op(*map(_diagonal, node.inputs))
+        factors = [_diagonal(one) for one in _without_identities(term)]
+        return node.op(*factors) if len(factors) > 1 or len(node.inputs) == 1 else factors[0]
     return diagonal_of_square(term)
+
+
+def _without_identities(term: Any) -> list[Any]:
+    """Return what an elementwise op is applied to, less factors that are ones on the diagonal."""
+    inputs = list(term.owner.inputs)
+    if not isinstance(scalar_op(term), Mul):
+        return inputs
+    whole = [one for one in inputs if is_real_matrix(one) and not is_identity(one)]
+    # Something else must have the type of the product, and have been compared with the identity.
+    if not any(one.type.dtype == term.type.dtype for one in whole):
+        return inputs
+    return [
+        one
+        for one in inputs
+        if not is_identity(one)
+        or not any(is_length_of(one.owner.inputs[0], other) for other in whole)
+    ]
 
 
 def _replaced(node: Apply[Any], summand: Any) -> list[Any]:

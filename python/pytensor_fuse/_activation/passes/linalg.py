@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import wraps
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakKeyDictionary
 
@@ -41,8 +42,15 @@ _WORK: Final = frozenset({"Solve", "MatrixInverse", "Det"})
 _DIAGONALS: Final = frozenset({"ExtractDiag", "OpFromGraph"})
 _KRONECKER: Final = frozenset({"KroneckerProduct"})
 _BLOCKS: Final = frozenset({"BlockDiagonal"})
+_DIAGONAL_MATRICES: Final = frozenset({"Eye", "AllocDiag"})
+_DIAGONAL: Final = frozenset({"ExtractDiag"})
+_CHOLESKY: Final = frozenset({"Cholesky"})
+_SOLVE: Final = frozenset({"Solve"})
+_CHOLESKY_SOLVE: Final = frozenset({"CholeskySolve"})
 _INVERSE: Final = frozenset({"MatrixInverse"})
 _DET: Final = frozenset({"Det"})
+_DOT: Final = frozenset({"Dot"})
+_SUM: Final = frozenset({"Sum"})
 
 
 class KnownOps:
@@ -102,18 +110,28 @@ class RuleKept(GraphRewriter):
         Where the rule, a node rewriter, is, and what it is called.
     works_on
         The classes of the ops, one of which a graph must have for the rule to find anything.
+    at
+        The classes of the ops of the nodes that the rule is asked about; None for all `_TRACKED`.
+        Both by name, and for stacks of matrices that of the op on single ones.
     makes_ops
         Whether it makes ops of this package, or shapes that are known only when the graph runs,
         and so runs only where these are known.
     """
 
     def __init__(
-        self, module: str, rule: str, works_on: frozenset[str], *, makes_ops: bool = False
+        self,
+        module: str,
+        rule: str,
+        works_on: frozenset[str],
+        *,
+        at: frozenset[str] | None = None,
+        makes_ops: bool = False,
     ) -> None:
         self.name = f"linalg_{rule}"
         self.module = f"pytensor_fuse._linalg.{module}"
         self.rule = rule
         self.works_on = works_on
+        self.at = at
         self.makes_ops = makes_ops
         self._pass: GraphRewriter | None = None
 
@@ -132,17 +150,19 @@ class LinalgRule(RuleKept):
         notes = load("linalg", "pytensor_fuse._linalg.notes")
         if notes is None:
             return None
-        has_work = not self.works_on.isdisjoint(_class_names(fgraph))
+        classes = {_class_name(node.op) for node in fgraph.apply_nodes}
+        has_work = not self.works_on.isdisjoint(classes)
         may_run = not (has_work and self.makes_ops) or known_ops.may_be_made(fgraph)
         notes.note_pass(fgraph, self.name, may_run=may_run)
-        if not (has_work and may_run):
+        if not (has_work and may_run) or (self.at is not None and self.at.isdisjoint(classes)):
             return None
         if self._pass is None:
             module = load("linalg", self.module)
             if module is None:
                 return None
-            rule: Any = node_rewriter(_TRACKED)(notes.noting(self.name, getattr(module, self.rule)))
-            self._pass = in2out(rule, name=self.name)
+            rule = notes.noting(self.name, getattr(module, self.rule))
+            rewriter: Any = node_rewriter(_TRACKED if self.at is None else None)
+            self._pass = in2out(rewriter(_only_at(rule, self.at)), name=self.name)
         before = list(fgraph.apply_nodes)
         result = self._pass.apply(fgraph)
         if len(before) != len(fgraph.apply_nodes) or not fgraph.apply_nodes.issuperset(before):
@@ -150,84 +170,117 @@ class LinalgRule(RuleKept):
         return result
 
 
-def _class_names(fgraph: FunctionGraph) -> set[str]:
-    """Return the names of the classes of a graph's ops, of those on single matrices for stacks."""
-    classes = {type(node.op) for node in fgraph.apply_nodes}
-    if Blockwise in classes:
-        classes.update(
-            type(node.op.core_op) for node in fgraph.apply_nodes if type(node.op) is Blockwise
-        )
-    return {class_.__name__ for class_ in classes}
+def _only_at(rule: Any, at: frozenset[str] | None) -> Any:
+    """Return a rule that is asked about nodes of ops of these classes only.
+
+    What a node rewriter tracks it finds by isinstance, which takes longer than most rules.
+    """
+    if at is None:
+        return rule
+
+    @wraps(rule)
+    def apply(fgraph: FunctionGraph, node: Any) -> Any:
+        return rule(fgraph, node) if _class_name(node.op) in at else None
+
+    return apply
+
+
+def _class_name(op: Any) -> str:
+    """Return the name of the class of an op, of that on single matrices for stacks of them."""
+    return type(op.core_op if type(op) is Blockwise else op).__name__
 
 
 _RULES: Final = (
+    # Before PyTensor takes it apart, and before the determinant is something else.
+    (0.839, RuleKept("determinants", "gradient_of_log_determinant", _DET, at=_DET)),
     # Before the others, which look for work on the same matrix.
-    (0.840, RuleKept("multiples", "work_on_multiple", _WORK)),
+    (0.840, RuleKept("multiples", "work_on_multiple", _WORK, at=_WORK)),
     # Before anything is asked of the whole that is to be asked of the blocks.
     (0.844, RuleKept("block_gradients", "block_of_gradient", _BLOCKS, makes_ops=True)),
     (
         0.845,
-        RuleKept("block_diagonal", "product_with_block_diagonal_inverse", _BLOCKS, makes_ops=True),
+        RuleKept(
+            "block_diagonal",
+            "product_with_block_diagonal_inverse",
+            _BLOCKS,
+            at=_DOT,
+            makes_ops=True,
+        ),
     ),
-    (0.846, RuleKept("block_diagonal", "block_diagonal_inverse", _BLOCKS)),
-    (0.847, RuleKept("block_diagonal", "block_diagonal_determinant", _BLOCKS)),
-    (0.848, RuleKept("block_diagonal", "block_diagonal_solve", _BLOCKS, makes_ops=True)),
+    (0.846, RuleKept("block_diagonal", "block_diagonal_inverse", _BLOCKS, at=_INVERSE)),
+    (0.847, RuleKept("block_diagonal", "block_diagonal_determinant", _BLOCKS, at=_DET)),
+    (0.848, RuleKept("block_diagonal", "block_diagonal_solve", _BLOCKS, at=_SOLVE, makes_ops=True)),
     (
         0.8481,
-        RuleKept("tridiagonal", "product_with_tridiagonal_inverse", _INVERSE, makes_ops=True),
+        RuleKept(
+            "tridiagonal", "product_with_tridiagonal_inverse", _INVERSE, at=_DOT, makes_ops=True
+        ),
     ),
-    (0.8482, RuleKept("tridiagonal", "tridiagonal_inverse", _INVERSE, makes_ops=True)),
-    (0.8483, RuleKept("tridiagonal", "tridiagonal_determinant", _DET, makes_ops=True)),
-    (0.8484, RuleKept("tridiagonal", "tridiagonal_solve", frozenset({"Solve"}), makes_ops=True)),
+    (0.8482, RuleKept("tridiagonal", "tridiagonal_inverse", _INVERSE, at=_INVERSE, makes_ops=True)),
+    (0.8483, RuleKept("tridiagonal", "tridiagonal_determinant", _DET, at=_DET, makes_ops=True)),
+    (0.8484, RuleKept("tridiagonal", "tridiagonal_solve", _SOLVE, at=_SOLVE, makes_ops=True)),
     (
         0.8485,
         RuleKept("diagonal_gradients", "diagonal_of_gradient", frozenset({"LUFactorTridiagonal"})),
     ),
     # Before PyTensor rearranges what a matrix is made of, and has a transpose made of transposes.
-    (0.85, RuleKept("definite_work", "work_on_definite_matrix", _WORK)),
+    (0.85, RuleKept("definite_work", "work_on_definite_matrix", _WORK, at=_WORK)),
     # PyTensor has its own in `canonicalize`, which overflows.
-    (0.950, RuleKept("kronecker", "kronecker_determinant", _KRONECKER)),
+    (0.950, RuleKept("kronecker", "kronecker_determinant", _KRONECKER, at=_DET)),
     # Before `stabilize`, which makes solves of products with an inverse, and factorizations of
     # solves. What is needed of an inverse is known while it is still one.
-    (1.410, RuleKept("structured_sums", "product_with_structured_sum", frozenset({"Dot"}))),
-    (1.411, RuleKept("structured_sums", "diagonal_of_structured_sum", _DIAGONALS)),
-    (1.412, RuleKept("structured_sums", "sum_of_structured_product", frozenset({"Sum"}))),
-    (1.413, RuleKept("woodbury", "woodbury_solve", frozenset({"Solve"}))),
-    (1.414, RuleKept("woodbury", "woodbury_inverse", frozenset({"MatrixInverse"}))),
-    (1.415, RuleKept("woodbury", "determinant_lemma", frozenset({"Det"}))),
+    (1.410, RuleKept("structured_sums", "product_with_structured_sum", _DOT, at=_DOT)),
+    (1.411, RuleKept("structured_sums", "diagonal_of_structured_sum", _DIAGONALS, at=_DIAGONALS)),
+    (1.412, RuleKept("structured_sums", "sum_of_structured_product", _SUM, at=_SUM)),
+    (1.413, RuleKept("woodbury", "woodbury_solve", _SOLVE, at=_SOLVE)),
+    (1.414, RuleKept("woodbury", "woodbury_inverse", _INVERSE, at=_INVERSE)),
+    (1.415, RuleKept("woodbury", "determinant_lemma", _DET, at=_DET)),
     (1.4155, RuleKept("kronecker_gradients", "kronecker_gradient", _KRONECKER)),
-    (1.416, RuleKept("kronecker", "kronecker_solve", _KRONECKER)),
-    (1.417, RuleKept("kronecker", "kronecker_times_matrix", _KRONECKER)),
-    (1.418, RuleKept("kronecker", "shifted_kronecker_solve", _KRONECKER)),
-    (1.419, RuleKept("kronecker", "shifted_kronecker_determinant", _KRONECKER)),
-    (1.420, RuleKept("kronecker", "kronecker_inverse", _KRONECKER)),
+    (1.416, RuleKept("kronecker", "kronecker_solve", _KRONECKER, at=_SOLVE)),
+    (1.417, RuleKept("kronecker", "kronecker_times_matrix", _KRONECKER, at=_DOT)),
+    (1.418, RuleKept("kronecker", "shifted_kronecker_solve", _KRONECKER, at=_SOLVE)),
+    (1.419, RuleKept("kronecker", "shifted_kronecker_determinant", _KRONECKER, at=_DET)),
+    (1.420, RuleKept("kronecker", "kronecker_inverse", _KRONECKER, at=_INVERSE)),
     # Changes nothing.
-    (1.421, RuleKept("unserved", "note_why_unserved", _WORK | {"Cholesky"})),
+    (1.421, RuleKept("unserved", "note_why_unserved", _WORK | _CHOLESKY)),
     # After `stabilize` has made solves of inverses, before matrix products are ordered and become
     # BLAS calls. What was a product with an inverse is a solve by then, and half of a triangle
     # still is one.
-    (1.549, RuleKept("outer_sums", "sum_of_outer_products", _SOLVES)),
-    (1.550, RuleKept("low_rank", "solve_of_outer_product", _SOLVES)),
-    (1.551, RuleKept("low_rank", "solve_of_thin_product", _SOLVES)),
-    (1.552, RuleKept("cholesky_gradient", "cholesky_gradient", frozenset({"Cholesky"}))),
-    (1.553, RuleKept("low_rank", "product_with_outer_product", frozenset({"Dot"}))),
-    (1.554, RuleKept("low_rank", "diagonal_of_product", frozenset({"ExtractDiag"}))),
+    (1.549, RuleKept("outer_sums", "sum_of_outer_products", _SOLVES, at=_SUM)),
+    (1.550, RuleKept("low_rank", "solve_of_outer_product", _SOLVES, at=_SOLVES)),
+    (1.551, RuleKept("low_rank", "solve_of_thin_product", _SOLVES, at=_SOLVES)),
+    (
+        1.552,
+        RuleKept(
+            "cholesky_gradient", "cholesky_gradient", _CHOLESKY, at=frozenset({"SolveTriangular"})
+        ),
+    ),
+    (1.553, RuleKept("low_rank", "product_with_outer_product", _DOT, at=_DOT)),
+    (1.554, RuleKept("low_rank", "diagonal_of_product", _DIAGONAL, at=_DIAGONAL)),
     (
         1.555,
-        RuleKept("inverses", "inverse_from_cholesky", frozenset({"CholeskySolve"}), makes_ops=True),
+        RuleKept(
+            "inverses", "inverse_from_cholesky", _CHOLESKY_SOLVE, at=_CHOLESKY_SOLVE, makes_ops=True
+        ),
     ),
     (
         1.556,
+        RuleKept("inverses", "inverse_of_factorized_matrix", _INVERSE, at=_INVERSE, makes_ops=True),
+    ),
+    (1.5565, RuleKept("inverses", "determinant_of_factorized_matrix", _DET, at=_DET)),
+    (1.557, RuleKept("sums", "sum_of_triangle", _CHOLESKY, at=_SUM)),
+    (1.558, RuleKept("sums", "sum_of_diagonal_matrix", _DIAGONAL_MATRICES, at=_SUM)),
+    # After `specialize`, which makes the solves of pairs, and to which an identity says something.
+    (
+        2.91,
+        RuleKept("shared_solves", "solve_from_forward_solve", _CHOLESKY_SOLVE, at=_CHOLESKY_SOLVE),
+    ),
+    (
+        2.92,
         RuleKept(
-            "inverses", "inverse_of_factorized_matrix", frozenset({"MatrixInverse"}), makes_ops=True
+            "diagonal_terms", "diagonal_added_in_place", _DIAGONAL_MATRICES, at=_DIAGONAL_MATRICES
         ),
     ),
-    (1.5565, RuleKept("inverses", "determinant_of_factorized_matrix", frozenset({"Det"}))),
-    (1.557, RuleKept("sums", "sum_of_triangle", frozenset({"Cholesky"}))),
-    (1.558, RuleKept("sums", "sum_of_diagonal_matrix", frozenset({"Eye", "AllocDiag"}))),
-    # After `specialize`, which makes the solves of pairs, and to which an identity says something.
-    (2.91, RuleKept("shared_solves", "solve_from_forward_solve", frozenset({"CholeskySolve"}))),
-    (2.92, RuleKept("diagonal_terms", "diagonal_added_in_place", frozenset({"Eye", "AllocDiag"}))),
 )
 
 # Before the rules: first that the ops are not known, as a graph may be rewritten again. Numba last.
