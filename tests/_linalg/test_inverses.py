@@ -152,13 +152,6 @@ def test_against_differences():
     pytensor.gradient.verify_grad(cost, [GENERAL[0]], rng=np.random.default_rng(0), mode=PYTHON)
 
 
-def test_batches_stay():
-    stack = pt.dtensor3("stack")
-    values = [np.stack([GENERAL[0], VALUES[0]])]
-    ours, stock = check([stack], [inv(stack), det(stack)], values)
-    assert ours == stock
-
-
 @pytest.mark.parametrize("n", [1, 2])
 def test_small_sizes(n):
     values = [positive_definite(n), np.ones(n)]

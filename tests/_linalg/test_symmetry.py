@@ -13,6 +13,7 @@ B = pt.dmatrix("B")
 V = pt.dvector("v")
 W = pt.dvector("w")
 C = pt.dscalar("c")
+COUNTS = pt.vector("counts", dtype="uint8")
 
 SYMMETRIC = {
     "sum with the transpose": A + A.T,
@@ -27,6 +28,10 @@ SYMMETRIC = {
     "diagonal": pt.diag(V),
     "constant": pt.constant(np.array([[1.0, 2], [2, 3]])),
     "inverse": cholesky_inverse(cholesky(A)),
+    "square of a difference": ((V[:, None] - V) / C) ** 2,
+    "even powers of differences": (-(A - A.T) * C) ** 4 + abs(2 * (V[:, None] - V)),
+    "cosine of a difference": pt.cos(V[:, None] - V) * pt.cosh(V[:, None] - V),
+    "square of a constant": pt.sqr(pt.constant(np.array([[0.0, 2], [-2, 0]])) / C),
     "difference turned twice": abs((V[:, None] + W) * (W[:, None] + V)),
 }
 
@@ -46,6 +51,15 @@ NOT_SYMMETRIC = {
     "part of the inverse": cholesky_inverse(cholesky(A), full=False),
     "column": V[:, None],
     "row": V[None, :],
+    "odd power of a difference": (V[:, None] - V) ** 3,
+    "power that is not known": (V[:, None] - V) ** C,
+    "powers that are not the same": abs(V[:, None] - V) ** (2 * W),
+    "square of another difference": (V[:, None] - W) ** 2,
+    "square of a constant": pt.sqr(pt.constant(np.array([[0.0, 2], [-3, 0]]))),
+    "square of a scaled difference": ((V[:, None] - V) * W) ** 2,
+    "square of unsigned integers": pt.sqr(
+        (COUNTS[:, None] - COUNTS) * pt.constant(np.array([[0.5]]))
+    ),
     "difference with the transpose": A - A.T,
     "vector": V,
 }

@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytensor.tensor as pt
 from pytensor.graph.rewriting.basic import copy_stack_trace
-from pytensor.scalar.basic import Sign
-from pytensor.tensor.basic import MakeVector
 from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.linalg.constructors import BlockDiagonal
 from pytensor.tensor.linalg.inverse import MatrixInverse
@@ -26,7 +24,6 @@ from pytensor_fuse._linalg.determinants import of_uses
 from pytensor_fuse._linalg.matrices import (
     core_of,
     is_real_matrix,
-    scalar_op,
     transpose_of,
 )
 from pytensor_fuse._linalg.outer_columns import for_columns
@@ -87,30 +84,18 @@ def block_diagonal_determinant(fgraph: FunctionGraph, node: Apply[Any]) -> dict[
     if blocks is None:
         return None
     determinants = [_det(one) for one in blocks]
-    # One variable, so that PyTensor cancels it in the gradient of the logarithm.
-    every = pt.stack(determinants)
-    logarithm = pt.add(*(pt.log(pt.abs(one)) for one in determinants))
     [old] = node.outputs
-    found = of_uses(fgraph, old, pt.prod(every), pt.prod(pt.sign(every)), logarithm)
+    found = of_uses(
+        fgraph,
+        old,
+        pt.mul(*determinants),
+        pt.mul(*(pt.sign(one) for one in determinants)),
+        pt.add(*(pt.log(pt.abs(one)) for one in determinants)),
+    )
     replacements: dict[Any, Any] = {}
     for before, after in found.items():
         replacements[before] = _as(before, after)
     return replacements
-
-
-def sign_of_determinants(fgraph: FunctionGraph, node: Apply[Any]) -> dict[Any, Any] | None:
-    """Take the sign of each of several determinants: it may be known where they overflow."""
-    if type(core_of(node)) is not Det or node.outputs[0].type.ndim:
-        return None
-    for together, _ in fgraph.clients[node.outputs[0]]:
-        if not isinstance(together.op, MakeVector):
-            continue
-        for client, _ in fgraph.clients[together.outputs[0]]:
-            if client.outputs and isinstance(scalar_op(client.outputs[0]), Sign):
-                [old] = client.outputs
-                new = together.op(*(pt.sign(one) for one in together.inputs))
-                return {old: _as(old, new)}
-    return None
 
 
 def block_diagonal_solve(fgraph: FunctionGraph, node: Apply[Any]) -> list[Any] | None:
@@ -143,6 +128,8 @@ def product_with_block_diagonal_inverse(
     """Multiply the inverse of each block by its rows, or columns, of the other matrix."""
     if not isinstance(core_of(node), Dot) or node.outputs[0].type.ndim != 2:
         return None
+    left: Any
+    right: Any
     left, right = node.inputs
     turned = inverses_of(fgraph, left) is None
     inverses = inverses_of(fgraph, right.T if turned else left)

@@ -172,7 +172,8 @@ def _part(variable: Any, block: Block, depth: int) -> Any:
         # What does not fit is found when it is split.
         return _part(node.inputs[0], block, depth - 1)
     if isinstance(core_of(node), Dot):
-        return _part_of_product(*node.inputs, block, depth)
+        left, right = node.inputs
+        return _part_of_product(left, right, block, depth)
     if scalar_op(variable) is not None and len(node.outputs) == 1:
         parts = [_part(one, block, depth - 1) for one in node.inputs]
         return None if any(one is None for one in parts) else node.op(*parts)

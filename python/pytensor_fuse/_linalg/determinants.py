@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytensor.tensor as pt
-from pytensor.scalar.basic import Abs, Log, Sign
+from pytensor.scalar.basic import Abs, Log, Mul, Sign, TrueDiv
 from pytensor.tensor.elemwise import DimShuffle
 
 from pytensor_fuse._linalg.matrices import scalar_op
@@ -32,20 +32,21 @@ def from_lu(
     fgraph
         The graph.
     determinant
-        Of one matrix.
+        Of one matrix, or of each of a stack.
     packed, pivots
         The LU factorization of this matrix: NaN if it is singular.
     matrix
-        The matrix, or its transpose, if the determinant of a singular one is to be 0.
+        The matrices, or their transposes, if the determinant of a singular one is to be 0.
     """
-    diagonal = pt.diagonal(packed)
-    swaps = pt.neq(pivots, pt.arange(pivots.shape[0])).sum()
+    diagonal = pt.diagonal(packed, axis1=-2, axis2=-1)
+    swaps = pt.neq(pivots, pt.arange(pivots.shape[-1])).sum(axis=-1)
     permutation = (1 - 2 * (swaps % 2)).astype(determinant.type.dtype)
-    number = permutation * pt.prod(diagonal)
-    sign = permutation * pt.prod(pt.sign(diagonal))
-    logarithm = pt.log(pt.abs(diagonal)).sum()
+    number = permutation * pt.prod(diagonal, axis=-1)
+    sign = permutation * pt.prod(pt.sign(diagonal), axis=-1)
+    logarithm = pt.log(pt.abs(diagonal)).sum(axis=-1)
     if matrix is not None:
-        is_singular = pt.isnan(diagonal.sum()) & pt.invert(pt.isnan(matrix.sum()))
+        is_finite = pt.invert(pt.isnan(matrix.sum(axis=(-2, -1))))
+        is_singular = pt.isnan(diagonal.sum(axis=-1)) & is_finite
         zero = pt.zeros_like(number)
         number, sign = (pt.where(is_singular, zero, one) for one in (number, sign))
         logarithm = pt.where(is_singular, pt.log(zero), logarithm)
@@ -104,7 +105,7 @@ def of_uses(
     fgraph
         The graph.
     determinant
-        Of one matrix.
+        Of one matrix, or of each of a stack.
     number, sign, logarithm
         The same, computed otherwise; the logarithm is that of the absolute value.
     is_positive
@@ -119,11 +120,39 @@ def of_uses(
             elif is_positive and isinstance(scalar_op(result), Log):
                 found[result] = _expanded(logarithm, result)
             elif isinstance(scalar_op(result), Abs):
+                for product, factor in _cancelled(fgraph, determinant, result):
+                    found[product] = factor * (sign if is_positive else sign * sign)
                 for again in _views(fgraph, result):
                     for other in _clients(fgraph, again):
                         if isinstance(scalar_op(other.outputs[0]), Log):
                             found[other.outputs[0]] = _expanded(logarithm, other.outputs[0])
     return found
+
+
+def _cancelled(fgraph: FunctionGraph, determinant: Any, absolute: Any) -> Iterator[tuple[Any, Any]]:
+    """Find products ``g / |d| * sign(d) * d``, which the gradient of ``log |d|`` has, and their g.
+
+    The determinant ``d`` may overflow, and what is made of it is not cancelled by PyTensor in all
+    versions.
+    """
+    for divided in _clients(fgraph, absolute):
+        quotient = divided.outputs[0]
+        if not isinstance(scalar_op(quotient), TrueDiv) or divided.inputs[1] is not absolute:
+            continue
+        for one in _products(fgraph, quotient):
+            others = [part for part in one.owner.inputs if part is not quotient]
+            is_signed = len(others) == 1 and isinstance(scalar_op(others[0]), Sign)
+            if not is_signed or others[0].owner.inputs[0] is not determinant:
+                continue
+            for product in _products(fgraph, one):
+                if [part for part in product.owner.inputs if part is not one] == [determinant]:
+                    yield product, divided.inputs[0]
+
+
+def _products(fgraph: FunctionGraph, variable: Any) -> Iterator[Any]:
+    for client in _clients(fgraph, variable):
+        if isinstance(scalar_op(client.outputs[0]), Mul) and len(client.inputs) == 2:
+            yield client.outputs[0]
 
 
 def _clients(fgraph: FunctionGraph, variable: Any) -> Iterator[Apply[Any]]:
@@ -135,10 +164,14 @@ def _clients(fgraph: FunctionGraph, variable: Any) -> Iterator[Apply[Any]]:
 def _views(fgraph: FunctionGraph, variable: Any) -> Iterator[Any]:
     """Find a variable without axes, and those that are it with axes of length 1."""
     yield variable
+    if variable.type.ndim and not all(variable.type.broadcastable):
+        return
     for client in _clients(fgraph, variable):
         if isinstance(client.op, DimShuffle):
             yield from _views(fgraph, client.outputs[0])
 
 
 def _expanded(variable: Any, like: Any) -> Any:
-    return variable.dimshuffle(("x",) * like.type.ndim) if like.type.ndim else variable
+    if like.type.ndim == variable.type.ndim:
+        return variable
+    return variable.dimshuffle(("x",) * like.type.ndim)

@@ -24,7 +24,13 @@ from pytensor.tensor.linalg.summary import Det
 
 from pytensor_fuse._linalg.determinants import from_lu
 from pytensor_fuse._linalg.lengths import of_length, with_rows_of
-from pytensor_fuse._linalg.matrices import core_of, is_of_parts, is_real_matrix, transpose_of
+from pytensor_fuse._linalg.matrices import (
+    are_real_matrices,
+    core_of,
+    is_of_parts,
+    transpose_of,
+    without_expansion,
+)
 from pytensor_fuse._linalg.ops.cholesky_inverse import cholesky_inverse
 from pytensor_fuse._linalg.ops.lu_inverse import lu_inverse
 from pytensor_fuse._pytensor.assumptions import is_known_positive_definite
@@ -43,7 +49,7 @@ def inverse_from_cholesky(fgraph: FunctionGraph, node: Apply[Any]) -> list[Any] 
     if type(core) is not CholeskySolve or core.b_ndim != 2:
         return None
     factor, right = node.inputs
-    rows = _rows_of_identity(right) if is_real_matrix(factor) else None
+    rows = _rows_of_identity(without_expansion(right)) if are_real_matrices(factor) else None
     if rows is None:
         return None
     if factor.type.dtype != node.outputs[0].type.dtype:
@@ -66,10 +72,10 @@ def inverse_of_factorized_matrix(
         return None
     [matrix] = node.inputs
     [old] = node.outputs
-    if not is_real_matrix(matrix) or matrix.type.dtype != old.type.dtype:
+    if not are_real_matrices(matrix) or matrix.type.dtype != old.type.dtype:
         return None
     inner = transpose_of(matrix)
-    is_turned = inner is not None and inner.type.ndim == 2
+    is_turned = inner is not None and inner.type.ndim == matrix.type.ndim
     if is_turned:
         matrix = inner
     if is_of_parts(matrix):
@@ -97,7 +103,7 @@ def inverse_of_factorized_matrix(
         core = core_of(one)
         if type(core) is Solve and _is_served_by_lu(one, turned):
             solves[one.outputs[0]] = (one, partial(lu_solve, (packed, pivots), trans=turned))
-        elif type(core) is Det and one.outputs[0].type.ndim == 0:
+        elif type(core) is Det:
             replacements.update(from_lu(fgraph, one.outputs[0], packed, pivots))
     _add_solves(replacements, solves)
     return _checked(replacements)
@@ -110,10 +116,10 @@ def determinant_of_factorized_matrix(
     if type(core_of(node)) is not Det:
         return None
     [matrix], [old] = node.inputs, node.outputs
-    if not is_real_matrix(matrix) or old.type.ndim or matrix.type.dtype != old.type.dtype:
+    if not are_real_matrices(matrix) or matrix.type.dtype != old.type.dtype:
         return None
     inner = transpose_of(matrix)
-    if inner is not None and inner.type.ndim == 2:
+    if inner is not None and inner.type.ndim == matrix.type.ndim:
         matrix = inner
     work = list(_work_on(fgraph, matrix))
     if any(type(core_of(one)) in (Cholesky, MatrixInverse) for one, _ in work):
@@ -127,7 +133,7 @@ def determinant_of_factorized_matrix(
     for one, turned in served:
         if type(core_of(one)) is Solve:
             solves[one.outputs[0]] = (one, partial(lu_solve, (packed, pivots), trans=turned))
-        elif type(core_of(one)) is Det and one.outputs[0].type.ndim == 0:
+        elif type(core_of(one)) is Det:
             replacements.update(from_lu(fgraph, one.outputs[0], packed, pivots, matrix))
     _add_solves(replacements, solves)
     return _checked(replacements)
@@ -175,7 +181,7 @@ def _work_on(fgraph: FunctionGraph, matrix: Any) -> Iterator[tuple[Apply[Any], b
         if not client.outputs:
             continue
         turned = client.outputs[0]
-        if transpose_of(turned) is matrix and turned.type.ndim == 2:
+        if transpose_of(turned) is matrix and turned.type.ndim == matrix.type.ndim:
             for other, place in fgraph.clients[turned]:
                 if place == 0 and other.outputs:
                     yield other, True
@@ -185,17 +191,24 @@ def _work_on(fgraph: FunctionGraph, matrix: Any) -> Iterator[tuple[Apply[Any], b
 
 def _supposes_positive_definite(node: Apply[Any]) -> bool:
     core = core_of(node)
-    if type(core) is not Solve or core.assume_a != "pos":
-        return False
-    return bool(node.inputs[1].type.ndim == core.b_ndim)
+    return type(core) is Solve and core.assume_a == "pos" and _is_single(node)
+
+
+def _is_single(node: Apply[Any]) -> bool:
+    """Whether a matrix, or each of a stack, is solved with for one right-hand side of its own."""
+    matrix, right = node.inputs
+    n_batch = right.type.ndim - core_of(node).b_ndim
+    return bool(
+        n_batch == matrix.type.ndim - 2
+        and right.type.broadcastable[:n_batch] == matrix.type.broadcastable[:n_batch]
+    )
 
 
 def _is_served_by_lu(node: Apply[Any], turned: bool) -> bool:
     """Whether the LU factorization of a matrix serves a node that has it, or its transpose."""
     core = core_of(node)
     if type(core) is Solve:
-        is_single = node.inputs[1].type.ndim == core.b_ndim
-        return is_single and core.assume_a == "gen" and node.inputs[1] is not node.inputs[0]
+        return _is_single(node) and core.assume_a == "gen" and node.inputs[1] is not node.inputs[0]
     return type(core) is Det or (type(core) is LUFactor and not turned)
 
 
@@ -203,8 +216,10 @@ def _rows_of_identity(variable: Any) -> Any:
     """Return how many rows an identity has; None if it is none."""
     if isinstance(variable, Constant):
         data = variable.data
-        is_it = data.ndim == 2 and np.array_equal(data, np.eye(len(data)))
-        return pt.constant(len(data)) if is_it else None
+        is_one = data.ndim >= 2 and all(n == 1 for n in data.shape[:-2])
+        n = data.shape[-1] if is_one else 0
+        is_it = is_one and np.array_equal(data.reshape(data.shape[-2:]), np.eye(n))
+        return pt.constant(n) if is_it else None
     node = variable.owner
     if node is None or not isinstance(node.op, Eye):
         return None

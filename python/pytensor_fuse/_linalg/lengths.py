@@ -35,8 +35,10 @@ def diagonal_of_square(matrix: Any) -> Any:
 
 
 def of_length(matrix: Any, rows: Any) -> Any:
-    """Return a square matrix, of which it is seen that it has so many rows."""
-    return matrix if _is_length_of(rows, matrix) else _if_equal(matrix, *matrix.shape, rows)
+    """Return square matrices, of which it is seen that they have so many rows."""
+    if _is_length_of(rows, matrix):
+        return matrix
+    return _if_equal(matrix, matrix.shape[-2], matrix.shape[-1], rows)
 
 
 def with_rows_of(right: Any, matrix: Any, b_ndim: int) -> Any:
@@ -67,7 +69,7 @@ def _is_square(matrix: Any) -> bool:
 
 
 def _is_length_of(rows: Any, matrix: Any) -> bool:
-    known = matrix.type.shape[0]
+    known = matrix.type.shape[-2]
     if isinstance(rows, Constant):
         return known is not None and int(rows.data) == known
     while isinstance(scalar_op(rows), Cast):
@@ -76,13 +78,17 @@ def _is_length_of(rows: Any, matrix: Any) -> bool:
         return False
     if isinstance(rows.owner.op, Shape_i):
         whole = rows.owner.inputs[0]
+        if rows.owner.op.i < whole.type.ndim - 2:
+            return False
     elif isinstance(rows.owner.op, Subtensor):
         shape = rows.owner.inputs[0].owner
         if shape is None or not isinstance(shape.op, Shape):
             return False
         whole = shape.inputs[0]
+        if whole.type.ndim != 2:
+            return False
     else:
         return False
     if isinstance(core_of(matrix.owner), Cholesky) and same(whole, matrix.owner.inputs[0]):
         return True
-    return whole.type.ndim == 2 and same(whole, matrix)
+    return whole.type.ndim >= 2 and same(whole, matrix)

@@ -14,7 +14,13 @@ from pytensor.tensor.linalg.solvers.core import SolveBase
 from pytensor.tensor.math import Dot
 
 from pytensor_fuse._linalg.costs import SOLVE_PASSES, length, product_cost, solve_cost, term
-from pytensor_fuse._linalg.matrices import core_of, is_real_matrix, outer_product, transpose_of
+from pytensor_fuse._linalg.matrices import (
+    are_real_matrices,
+    core_of,
+    is_real_matrix,
+    outer_product,
+    transpose_of,
+)
 
 if TYPE_CHECKING:
     from pytensor.graph.basic import Apply
@@ -33,7 +39,7 @@ def solve_of_outer_product(fgraph: FunctionGraph, node: Apply[Any]) -> Replaceme
     if not _is_solve(node):
         return None
     matrix, right = node.inputs
-    if not (is_real_matrix(matrix) and is_real_matrix(right)):
+    if not (are_real_matrices(matrix) and are_real_matrices(right)):
         return None
     found = outer_product(right)
     if found is None or found.column.type.broadcastable[-2] or found.row.type.broadcastable[-1]:

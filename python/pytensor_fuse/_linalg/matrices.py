@@ -75,6 +75,15 @@ def is_of_parts(matrix: Any) -> bool:
     return isinstance(core_of(matrix.owner), KroneckerProduct | BlockDiagonal | MatrixInverse)
 
 
+def are_real_matrices(variable: Any) -> bool:
+    """Whether it is one matrix of floats or more, no axis of which is known to be of length 1."""
+    return (
+        variable.type.ndim >= 2
+        and variable.type.numpy_dtype.kind == "f"
+        and not any(variable.type.broadcastable[-2:])
+    )
+
+
 def transpose_of(variable: Any) -> Any:
     """Return the variable whose last two axes are swapped to make this one; None if there is none.
 

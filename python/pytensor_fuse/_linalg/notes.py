@@ -14,6 +14,7 @@ from weakref import WeakKeyDictionary
 from pytensor.compile.builders import OpFromGraph
 from pytensor.graph.features import Feature
 from pytensor.graph.fg import FunctionGraph
+from pytensor.tensor.basic import AllocDiag, Eye
 from pytensor.tensor.elemwise import CAReduce, DimShuffle, Elemwise
 from pytensor.tensor.math import Dot
 
@@ -177,17 +178,23 @@ def noting(name: str, rule: Rule) -> Rule:
     def apply(fgraph: FunctionGraph, node: Apply[Any]) -> Any:
         replacements = rule(fgraph, node)
         if replacements:
-            _notes.setdefault(fgraph, GraphNotes()).note(fgraph, name, list(_matrices_of(node)))
+            _notes.setdefault(fgraph, GraphNotes()).note(
+                fgraph, name, list(_matrices_of(node, replacements))
+            )
         return replacements
 
     return apply
 
 
-def _matrices_of(node: Apply[Any]) -> Iterator[Variable[Any, Any]]:
+def _matrices_of(node: Apply[Any], replacements: Any) -> Iterator[Variable[Any, Any]]:
     """Iterate over what a node works on: both factors of a product, else its first input.
 
-    Of what is computed elementwise, what it is made of is meant: inverses and factors are in it.
+    Of what is summed, the matrices are meant whose inverses and factors are in it; of a diagonal
+    matrix, what it is added to.
     """
+    if isinstance(node.op, AllocDiag | Eye):
+        yield from replacements
+        return
     operand = node.inputs[0]
     if isinstance(node.op, OpFromGraph):
         # The gradient of an op is given its inputs, its outputs and what is known of these.
@@ -197,9 +204,6 @@ def _matrices_of(node: Apply[Any]) -> Iterator[Variable[Any, Any]]:
     if factors is not None and isinstance(core_of(factors), Dot):
         yield from (_factorized(factor) for factor in factors.inputs)
         return
-    if isinstance(node.op, Elemwise):
-        # It is changed itself.
-        yield node.outputs[0]
     found = list(_inside(operand, _DEPTH)) if isinstance(node.op, CAReduce) else []
     matrices = dict.fromkeys(found or [_factorized(operand)])
     yield from matrices

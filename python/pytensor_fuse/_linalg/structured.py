@@ -32,7 +32,7 @@ def structured(
     tridiagonal: bool = False,
     check: bool = True,
     **assumptions: bool,
-) -> TensorVariable:
+) -> TensorVariable[Any, Any]:
     """Return a matrix of which is known what its form does not show.
 
     Rules of the feature `linalg`, and rewriters of PyTensor, use what is said. The result and its
@@ -105,7 +105,8 @@ def structured(
         result = _of_diagonals(result, banded, check)
     if check:
         result = _checked(result, {name for name, holds in assumptions.items() if holds})
-    return assume(result, **assumptions)
+    known: TensorVariable[Any, Any] = assume(result, **assumptions)
+    return known
 
 
 def _of_blocks(matrix: Any, sizes: tuple[int, ...], check: bool) -> Any:

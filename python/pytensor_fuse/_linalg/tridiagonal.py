@@ -75,7 +75,7 @@ class Tridiagonal(NamedTuple):
             below = pt.zeros((_SHORTEST, *tuple(right.shape)[1:]), dtype=right.type.dtype)
             right = pt.concatenate([right, below], axis=0)
         result: Any = tridiagonal_lu_solve(
-            self.factors,  # type: ignore[arg-type]  # it takes any five variables
+            self.factors,
             right,
             b_ndim=right.type.ndim,
             transposed=self.turned,
@@ -209,10 +209,13 @@ def tridiagonal_determinant(fgraph: FunctionGraph, node: Apply[Any]) -> dict[Any
     # LAPACK's pivots count from 1, and each row is left where it is or swapped with the next.
     swaps = pt.neq(pivots, pt.arange(pivots.shape[0]) + 1).sum()
     permutation = (1 - 2 * (swaps % 2)).astype(diagonal.type.dtype)
-    logarithm = pt.log(pt.abs(diagonal)).sum()
-    # One product, so that PyTensor cancels it in the gradient of the logarithm.
-    every = pt.concatenate([permutation[None], diagonal])
-    found = of_uses(fgraph, node.outputs[0], pt.prod(every), pt.prod(pt.sign(every)), logarithm)
+    found = of_uses(
+        fgraph,
+        node.outputs[0],
+        permutation * pt.prod(diagonal),
+        permutation * pt.prod(pt.sign(diagonal)),
+        pt.log(pt.abs(diagonal)).sum(),
+    )
     return {old: _as(old, new) for old, new in found.items()}
 
 
@@ -235,12 +238,17 @@ def product_with_tridiagonal_inverse(fgraph: FunctionGraph, node: Apply[Any]) ->
     """Solve, instead of multiplying with an inverse."""
     if not isinstance(core_of(node), Dot) or node.outputs[0].type.ndim != 2:
         return None
+    left: Any
+    right: Any
     left, right = node.inputs
-    for one, other, turned in ((left, right, False), (right.T, left.T, True)):
+    for one, other, turned in ((left, right, False), (right, left, True)):
         known = _inverted(fgraph, one)
         if known is None or other.type.dtype != one.type.dtype:
             continue
-        new = for_columns(other, known.solved)
+        if not turned:
+            new = for_columns(other, known.solved)
+        else:
+            new = for_columns(other.T, known._replace(turned=not known.turned).solved)
         if new is not None:
             return [_as(node.outputs[0], new.T if turned else new)]
     return None

@@ -22,7 +22,13 @@ from pytensor_fuse._linalg.low_rank_updates import (
     summands_of,
     thin_square,
 )
-from pytensor_fuse._linalg.matrices import core_of, long_axes, scalar_op, transpose_of
+from pytensor_fuse._linalg.matrices import (
+    core_of,
+    long_axes,
+    scalar_op,
+    transpose_of,
+    without_expansion,
+)
 from pytensor_fuse._linalg.notes import note_unserved
 from pytensor_fuse._linalg.signs import Sign, sign_of
 
@@ -49,7 +55,7 @@ def note_why_unserved(fgraph: FunctionGraph, node: Apply[Any]) -> None:
     core = core_of(node)
     if type(core) not in (Cholesky, Det, MatrixInverse, Solve):
         return
-    matrix: Any = node.inputs[0]
+    matrix: Any = without_expansion(node.inputs[0])
     while (inner := transpose_of(matrix)) is not None and inner.type.ndim == 2:
         matrix = inner
     if matrix.type.ndim != 2 or matrix.owner is None or matrix.type.numpy_dtype.kind != "f":

@@ -36,7 +36,12 @@ def is_known_symmetric(fgraph: FunctionGraph, matrix: Any) -> bool:
 
 
 def is_known_tridiagonal(fgraph: FunctionGraph, matrix: Any) -> bool:
-    """Whether PyTensor takes a matrix to be tridiagonal, and not diagonal, which is easier."""
+    """Whether PyTensor takes a matrix to be tridiagonal, and not diagonal, which is easier.
+
+    Only in a graph of which something is said: otherwise it would follow from forms alone.
+    """
+    if getattr(fgraph, "assumption_feature", None) is None:
+        return False
     return _is_known(fgraph, matrix, "TRIDIAGONAL") and not _is_known(fgraph, matrix, "DIAGONAL")
 
 

@@ -169,6 +169,13 @@ LINALG: Final[tuple[Fact, ...]] = (
         f"{_SOLVERS}.triangular:solve_triangular",
         ("a, b, *, trans, lower, unit_diagonal, check_finite, b_ndim",),
     ),
+    Takes(
+        f"{_SOLVERS}.tridiagonal:tridiagonal_lu_solve",
+        ("a_diagonals, b, *, b_ndim, transposed",),
+    ),
+    # By which the gradient of a block-diagonal matrix is known.
+    Keeps("pytensor.tensor.extra_ops:CumOp", "axis"),
+    Keeps("pytensor.tensor.extra_ops:CumOp", "mode"),
     # The pivots count from 0, and all factors are NaN where the factorization has failed.
     Does(f"{_DECOMPOSITIONS}.lu:LUFactor.perform", ("0659c5cd", "12181cfb")),
 )

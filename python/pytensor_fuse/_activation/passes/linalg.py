@@ -179,6 +179,10 @@ _RULES: Final = (
     (0.8482, RuleKept("tridiagonal", "tridiagonal_inverse", _INVERSE, makes_ops=True)),
     (0.8483, RuleKept("tridiagonal", "tridiagonal_determinant", _DET, makes_ops=True)),
     (0.8484, RuleKept("tridiagonal", "tridiagonal_solve", frozenset({"Solve"}), makes_ops=True)),
+    (
+        0.8485,
+        RuleKept("diagonal_gradients", "diagonal_of_gradient", frozenset({"LUFactorTridiagonal"})),
+    ),
     # Before PyTensor rearranges what a matrix is made of, and has a transpose made of transposes.
     (0.85, RuleKept("definite_work", "work_on_definite_matrix", _WORK)),
     # PyTensor has its own in `canonicalize`, which overflows.
@@ -199,7 +203,6 @@ _RULES: Final = (
     (1.420, RuleKept("kronecker", "kronecker_inverse", _KRONECKER)),
     # Changes nothing.
     (1.421, RuleKept("unserved", "note_why_unserved", _WORK | {"Cholesky"})),
-    (1.548, RuleKept("block_diagonal", "sign_of_determinants", _DET)),
     # After `stabilize` has made solves of inverses, before matrix products are ordered and become
     # BLAS calls. What was a product with an inverse is a solve by then, and half of a triangle
     # still is one.

@@ -16,7 +16,7 @@ class LinalgReason(Enum):
     RULE_EXCLUDED = "the mode leaves out the rule that may do it"
     OP_UNKNOWN = "who compiles the graph does not know the op of this package that it takes"
     NOT_KNOWN_POSITIVE_DEFINITE = "the matrix is not known to be positive definite"
-    BATCHED = "it is a batch of matrices, which the rules leave alone"
+    BATCHED = "it is a batch of matrices, which most rules leave alone"
     COMPLEX = "its elements are complex numbers, which the rules leave alone"
     UPPER_FACTOR = "the factor is the upper one, whose gradient has a form of its own"
     GRADIENT_TERM = "a term of the gradient of the factor is none of those that the rule knows"

@@ -1,0 +1,186 @@
+"""What is said of matrices whose structure is used, and why that of others is not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytensor
+import pytensor.tensor as pt
+import pytest
+from pytensor.tensor.linalg import cho_solve, cholesky, inv, kron, slogdet, solve, solve_triangular
+
+import pytensor_fuse
+from pytensor_fuse import LinalgReason, explain_linalg
+from pytensor_fuse._activation.passes.linalg import _RULES
+from pytensor_fuse._audit.sections.matrices.explain import STRUCTURE_RULES
+from support.linalg_rules import PYTHON
+
+N = 30
+A, B = pt.dmatrix("A", shape=(6, 6)), pt.dmatrix("B", shape=(5, 5))
+S, T = A @ A.T, B @ B.T
+U = pt.dmatrix("U", shape=(N, 2))
+Y = pt.dvector("y", shape=(N,))
+TABLE = pt.dmatrix("table", shape=(N, 3))
+WHOLE, OTHER = pt.dmatrix("whole", shape=(N, N)), pt.dmatrix("other", shape=(N, N))
+LETTERS, VECTOR = pt.dmatrix("letters"), pt.dvector("vector")
+C = pt.dscalar("c")
+INPUTS = [A, B, U, Y, TABLE, WHOLE, OTHER, LETTERS, VECTOR, C]
+
+KRON = kron(A, B)
+SHIFTED = kron(S, T) + C * pt.eye(N)
+UPDATE = pt.exp(C) * pt.eye(N) + U @ U.T
+SPREAD = pt.diag(pt.exp(Y)) + U @ U.T
+SQUARES = (LETTERS**2).sum(axis=1)
+DISTANCES = SQUARES[:, None] + SQUARES - 2 * LETTERS @ LETTERS.T
+PROCESS = pt.exp(-0.5 * DISTANCES / C**2) + C**2 * pt.eye(LETTERS.shape[0])
+DEFINITE = LETTERS @ LETTERS.T + pt.eye(LETTERS.shape[0])
+
+
+@pytest.fixture(autouse=True)
+def linalg_on():
+    with pytensor_fuse.enabled(linalg=True):
+        yield
+
+
+def reports_on(*outputs, mode=PYTHON):
+    f = pytensor.function(INPUTS, list(outputs), mode=mode, on_unused_input="ignore")
+    return explain_linalg(f)
+
+
+def density(matrix, y=Y):
+    return -0.5 * (y @ solve(matrix, y) + slogdet(matrix)[1])
+
+
+def by_factor(matrix):
+    factor = cholesky(matrix)
+    white = solve_triangular(factor, VECTOR, lower=True)
+    return -0.5 * (white @ white) - pt.log(pt.diagonal(factor)).sum()
+
+
+def forward_and_whole(matrix):
+    factor = cholesky(matrix)
+    return [solve_triangular(factor, Y, lower=True), cho_solve((factor, True), Y, b_ndim=1)]
+
+
+def with_gradient(value, *wrt):
+    return [value, *pytensor.grad(value, wrt)]
+
+
+# Outputs of a graph, to which the rules are applied.
+EXAMPLES = {
+    "work_on_definite_matrix": lambda: [density(DEFINITE, VECTOR)],
+    "kronecker_determinant": lambda: [slogdet(KRON)[1]],
+    "product_with_structured_sum": lambda: with_gradient(density(UPDATE), U),
+    "diagonal_of_structured_sum": lambda: [pt.diagonal(inv(SPREAD))],
+    "sum_of_structured_product": lambda: with_gradient(density(UPDATE), C),
+    "woodbury_solve": lambda: [solve(UPDATE, Y)],
+    "woodbury_inverse": lambda: [inv(UPDATE)],
+    "determinant_lemma": lambda: [slogdet(UPDATE)[1]],
+    "kronecker_gradient": lambda: with_gradient(density(KRON), A),
+    "kronecker_solve": lambda: [solve(KRON, Y)],
+    "kronecker_times_matrix": lambda: [KRON @ Y],
+    "kronecker_inverse": lambda: [inv(SHIFTED)],
+    "shifted_kronecker_solve": lambda: [solve(SHIFTED, Y)],
+    "shifted_kronecker_determinant": lambda: [slogdet(SHIFTED)[1]],
+    "solve_of_outer_product": lambda: with_gradient(VECTOR @ inv(LETTERS) @ VECTOR, LETTERS),
+    "solve_of_thin_product": lambda: [solve(WHOLE, U @ U.T)],
+    "cholesky_gradient": lambda: with_gradient(by_factor(LETTERS), LETTERS),
+    "product_with_outer_product": lambda: [cholesky(WHOLE) @ pt.outer(Y, Y)],
+    "diagonal_of_product": lambda: [pt.diagonal(cholesky(WHOLE) @ OTHER)],
+    "inverse_from_cholesky": lambda: with_gradient(by_factor(LETTERS), LETTERS),
+    "inverse_of_factorized_matrix": lambda: [inv(WHOLE), slogdet(WHOLE)[1]],
+    "sum_of_triangle": lambda: with_gradient(by_factor(PROCESS), C),
+    "sum_of_diagonal_matrix": lambda: with_gradient(by_factor(PROCESS), C),
+    "solve_from_forward_solve": lambda: forward_and_whole(WHOLE),
+    "diagonal_added_in_place": lambda: with_gradient(by_factor(PROCESS), C),
+}
+
+RULES = [rule.rule for _, rule in _RULES if rule.rule != "note_why_unserved"]
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_a_rule_that_is_applied_is_reported(rule):
+    rules = {one for report in reports_on(*EXAMPLES[rule]()) for one in report.rules}
+    assert f"linalg_{rule}" in rules
+
+
+def test_rules_of_structure_are_in_the_table():
+    assert {f"linalg_{rule}" for rule in RULES} >= STRUCTURE_RULES
+
+
+def test_a_matrix_that_is_not_made_any_more():
+    reports = reports_on(density(KRON))
+    [whole] = [one for one in reports if one.rows == N]
+    assert whole.matrix == "KroneckerProduct"
+    assert set(whole.rules) == {"linalg_kronecker_determinant", "linalg_kronecker_solve"}
+    assert (whole.uses, whole.factorizations, whole.not_shared) == ((), (), ())
+    assert whole.line.file == __file__
+    assert {one.matrix for one in reports} == {"A", "B", "KroneckerProduct"}
+    assert str(whole).splitlines()[1:] == [
+        "  operations: 0",
+        "  rules: linalg_kronecker_determinant, linalg_kronecker_solve",
+    ]
+
+
+WIDE, HIGH = pt.dmatrix("wide", shape=(2, 6)), pt.dmatrix("high", shape=(15, 5))
+SMALL = pt.dmatrix("small", shape=(2, 2))
+FREE = pt.dmatrix("free")
+STACK = pt.dmatrix("stack", shape=(4, N))
+INPUTS += [WIDE, HIGH, SMALL, FREE, STACK]
+
+LEFT = {
+    "letters": (lambda: density(kron(FREE, B), VECTOR), "SIZES_NOT_STATIC"),
+    "not square": (
+        lambda: density(kron(WIDE, HIGH) + pt.eye(N), Y),
+        "FACTORS_NOT_SQUARE",
+    ),
+    "not symmetric": (lambda: density(KRON + C * pt.eye(N)), "FACTORS_NOT_SYMMETRIC"),
+    "diagonal": (lambda: density(kron(S, T) + pt.diag(Y)), "SHIFT_NOT_A_NUMBER"),
+    "small": (
+        lambda: density(kron(SMALL @ SMALL.T, SMALL @ SMALL.T) - C * pt.eye(4), Y[:4]),
+        "NO_WIN_BY_SHAPES",
+    ),
+    "batch": (lambda: solve(KRON, STACK[:, None, :, None]), "BATCHED_RIGHT_HAND_SIDES"),
+    "factor": (lambda: cholesky(SHIFTED), "FACTOR_ASKED_FOR"),
+    "low rank, letters": (
+        lambda: density(LETTERS @ LETTERS.T + C**2 * pt.eye(LETTERS.shape[0]), VECTOR),
+        "SIZES_NOT_STATIC",
+    ),
+    "low rank, sign": (lambda: density(pt.diag(Y) + U @ U.T), "DIAGONAL_NOT_POSITIVE"),
+    "low rank, half": (
+        lambda: density(pt.exp(C) * pt.eye(N) + (WHOLE[:, :20]) @ (WHOLE[:, :20]).T),
+        "NO_WIN_BY_SHAPES",
+    ),
+    "low rank, factor": (lambda: cholesky(UPDATE), "FACTOR_ASKED_FOR"),
+}
+
+
+@pytest.mark.parametrize("case", LEFT)
+def test_why_a_structure_is_not_used(case):
+    make, reason = LEFT[case]
+    reports = reports_on(make())
+    [(report, left)] = [
+        (report, one)
+        for report in reports
+        for one in report.not_shared
+        if one.reason is LinalgReason[reason]
+    ]
+    assert left.nodes
+    assert LinalgReason[reason].value in str(report)
+
+
+def test_nothing_is_said_of_matrices_without_structure():
+    structural = {LinalgReason[reason] for _, reason in LEFT.values()}
+    for matrix in (WHOLE, pt.exp(WHOLE) + pt.eye(N), WHOLE @ WHOLE.T + pt.eye(N), WHOLE @ OTHER):
+        [report] = reports_on(density(matrix))
+        assert structural.isdisjoint(one.reason for one in report.not_shared)
+
+
+def test_what_is_noted_changes_nothing():
+    make, _ = LEFT["not symmetric"]
+    mode = PYTHON.excluding("linalg_note_why_unserved")
+    values = {A: np.eye(6) * 2, B: np.eye(5), Y: np.ones(N), C: np.array(0.5)}
+    results = []
+    for one in (PYTHON, mode):
+        f = pytensor.function(list(values), make(), mode=one)
+        results.append(f(*values.values()))
+    assert results[0] == results[1]
