@@ -185,6 +185,11 @@ def tridiagonal(g):
     return np.diag(g.u + 4) + np.diag(g.v[1:], 1) + np.diag(g.y[1:], -1)
 
 
+def by_diagonal(g, solve):
+    matrix, right = tridiagonal(g), g.thin[:, 0].copy()
+    return -solve(matrix, right) * solve(matrix.T, right)
+
+
 def rows_gradient(solution):
     return lower_gradient(-(solution @ solution.T))
 
@@ -282,15 +287,8 @@ ROWS = {
     "block_diagonal_solve": Row(
         lambda g: [blocks(extended_solve, g.left, g.y)], lambda g: [blocks(lu, g.left, g.y)]
     ),
-    "sign_of_determinants": Row(
-        lambda g: [
-            float(np.linalg.slogdet(g.left.astype(float))[0]) ** len(g.left),
-            len(g.left) * log_determinant(g.left),
-        ],
-        lambda g: [
-            np.linalg.slogdet(g.left)[0] ** len(g.left),
-            len(g.left) * np.linalg.slogdet(g.left)[1],
-        ],
+    "diagonal_of_gradient": Row(
+        lambda g: [by_diagonal(g, extended_solve)], lambda g: [by_diagonal(g, lu)]
     ),
     "product_with_tridiagonal_inverse": Row(
         lambda g: [extended_solve(tridiagonal(g), g.thin)], lambda g: [lu(tridiagonal(g), g.thin)]

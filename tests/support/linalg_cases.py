@@ -184,7 +184,9 @@ CASES: dict[str, Callable[[Given], list[Any]]] = {
     "block_diagonal_inverse": lambda g: [inv(_blocks(g))],
     "block_diagonal_determinant": lambda g: [slogdet(_blocks(g))[1]],
     "block_diagonal_solve": lambda g: [solve(_blocks(g), g.y)],
-    "sign_of_determinants": lambda g: list(slogdet(_blocks(g))),
+    "diagonal_of_gradient": lambda g: [
+        _gradient(g.thin[:, 0] @ solve(_tridiagonal(g), g.thin[:, 0]), g.u)
+    ],
     "product_with_tridiagonal_inverse": lambda g: [inv(_tridiagonal(g)) @ g.thin],
     "tridiagonal_inverse": lambda g: [inv(_tridiagonal(g))],
     "tridiagonal_determinant": lambda g: list(slogdet(_tridiagonal(g))),
@@ -230,7 +232,6 @@ OF_KNOWN_SIZES = frozenset(
         "block_diagonal_inverse",
         "block_diagonal_determinant",
         "block_diagonal_solve",
-        "sign_of_determinants",
         "note_why_unserved",
         "shifted_kronecker_solve",
         "shifted_kronecker_determinant",
