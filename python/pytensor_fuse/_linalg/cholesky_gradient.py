@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytensor.tensor as pt
+from pytensor.graph.basic import Constant
 from pytensor.graph.rewriting.basic import copy_stack_trace
 from pytensor.scalar.basic import Add, Mul, Neg, Reciprocal, Sub, TrueDiv
 from pytensor.tensor.basic import AllocDiag, ExtractDiag
@@ -215,7 +216,7 @@ class _Terms:
             return all(self._take(part) for part in node.inputs)
         if isinstance(op, Mul):
             # The upper triangle has no part in it.
-            rest = [part for part in node.inputs if not is_triangle(part, lower=True)]
+            rest = [one for part in node.inputs for one in _without_triangle(part)]
             if len(rest) == 1 and len(node.inputs) > 1:
                 return self._take(rest[0])
             return self._take_outer(_factors(rest)) or self._take_sum_of_outer(rest)
@@ -381,6 +382,17 @@ def _factors(parts: list[Any]) -> list[Any]:
         is_outer = isinstance(core_of(node), Dot) and node.inputs[0].type.shape[-1] == 1
         factors.extend(node.inputs if is_outer else [part])
     return factors
+
+
+def _without_triangle(part: Any) -> list[Any]:
+    """Return a factor, or of a mask of the lower triangle the number that is in it, if not 1."""
+    if is_triangle(part, lower=True):
+        return []
+    if isinstance(part, Constant) and part.data.ndim == 2 and part.data.size:
+        number = part.data[0, 0]
+        if number and np.array_equal(part.data, number * np.tril(np.ones_like(part.data))):
+            return [pt.constant(np.full((1, 1), number))]
+    return [part]
 
 
 def _weight(matrix: Any, known: Any, axis: int) -> tuple[float | None] | None:
