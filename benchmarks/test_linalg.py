@@ -202,7 +202,10 @@ def test_faster_than_jax(pair: Pair, linker: str) -> None:
     pair.report(Row(what, "exact GP, N = 1000", median(times), "x", floor=1.0))
 
 
-@pytest.mark.parametrize("case", ["inv, positive definite", "cholesky by hand", "gp.Marginal"])
+@pytest.mark.parametrize(
+    "case",
+    ["inv, positive definite", "solve, positive definite", "cholesky by hand", "gp.Marginal"],
+)
 def test_compile_time(pair: Pair, case: str) -> None:
     """Rewriting, by the clock of the thread; what is rewritten is then there to be compiled."""
     inputs, outputs = graph_of(case)
