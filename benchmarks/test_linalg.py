@@ -14,6 +14,7 @@ import pytensor.tensor as pt
 import pytest
 from pytensor.assumptions import assume
 from pytensor.compile.executor import Function
+from pytensor.graph.replace import clone_replace
 from pytensor.tensor.linalg import cholesky, inv, slogdet, solve, solve_triangular
 
 import linalg_reference
@@ -63,8 +64,21 @@ def multivariate_normal(parameter: str) -> Callable[[Any], Any]:
     return density
 
 
+def marginal() -> tuple[list[Any], list[Any]]:
+    """Return the inputs and the log-density of PyMC's own process, which makes the covariance."""
+    pymc = pytest.importorskip("pymc")
+    locations = pytensor.shared(np.zeros((3, 3)))
+    observed = pytensor.shared(np.zeros(3))
+    with pymc.Model() as model:
+        scale, noise = pymc.Flat("scale"), pymc.Flat("noise")
+        process = pymc.gp.Marginal(cov_func=pymc.gp.cov.ExpQuad(3, ls=scale))
+        process.marginal_likelihood("y", X=locations, y=observed, sigma=noise, jitter=0.0)
+    density = model.logp() + 0.5 * X.shape[0] * np.log(2 * np.pi)
+    return model.value_vars, clone_replace([density], {locations: X, observed: Y})
+
+
 # How it is written; the reference; the most that it may take of its time, and the least of stock's.
-CASES: dict[str, tuple[Callable[[Any], Any], Callable[..., Any], float, float]] = {
+CASES: dict[str, tuple[Callable[[Any], Any] | None, Callable[..., Any], float, float]] = {
     "inv, positive definite": (
         assumed(by_inverse),
         linalg_reference.gaussian_process,
@@ -81,28 +95,34 @@ CASES: dict[str, tuple[Callable[[Any], Any], Callable[..., Any], float, float]] 
     "solve": (by_solve, linalg_reference.gaussian_process_by_lu, 1.3, 1.5),
     "cholesky by hand": (by_hand, linalg_reference.gaussian_process, 1.4, 1.5),
     "MvNormal(cov)": (multivariate_normal("cov"), linalg_reference.gaussian_process, 1.4, 1.5),
+    "gp.Marginal": (None, linalg_reference.gaussian_process, 1.4, 1.5),
     "MvNormal(chol)": (multivariate_normal("chol"), linalg_reference.gaussian_process, 1.4, 1.5),
 }
 
 
-def outputs_of(case: str) -> list[Any]:
-    cost = CASES[case][0](covariance())
-    return [cost, *pytensor.grad(cost, [SCALE, NOISE])]
+def graph_of(case: str) -> tuple[list[Any], list[Any]]:
+    """Return the parameters, and the value with its derivatives by them."""
+    density = CASES[case][0]
+    if density is None:
+        parameters, [cost] = marginal()
+    else:
+        parameters, cost = [SCALE, NOISE], density(covariance())
+    return [X, Y, *parameters], [cost, *pytensor.grad(cost, parameters)]
 
 
-def compiled(outputs: list[Any], linker: str, *, ours: bool) -> Function:
+def compiled(inputs: list[Any], outputs: list[Any], linker: str, *, ours: bool) -> Function:
     """Compile with the feature alone, or by stock PyTensor."""
     only = {name: ours and name == "linalg" for name in pytensor_fuse.status()}
     with pytensor_fuse.enabled(False), pytensor_fuse.enabled(**only):
-        function = pytensor.function([X, Y, SCALE, NOISE], outputs, mode=linker)
+        function = pytensor.function(inputs, outputs, mode=linker)
     function.trust_input = True
     return function
 
 
 @cache
 def both(case: str, linker: str) -> tuple[Function, Function]:
-    outputs = outputs_of(case)
-    return compiled(outputs, linker, ours=False), compiled(outputs, linker, ours=True)
+    graph = graph_of(case)
+    return compiled(*graph, linker, ours=False), compiled(*graph, linker, ours=True)
 
 
 def values(size: int) -> list[Any]:
@@ -143,17 +163,59 @@ def test_run_time(pair: Pair, request: pytest.FixtureRequest, case: str, linker:
         pair.report(Row(f"linalg ({linker})", graph, faster, "x", floor=least))
 
 
-@pytest.mark.parametrize("case", ["inv, positive definite", "cholesky by hand"])
+@pytest.mark.parametrize("linker", LINKERS)
+def test_faster_than_jax(pair: Pair, linker: str) -> None:
+    """By the clock of the process, which counts all threads: JAX has its own."""
+    jax = pytest.importorskip("jax")
+    jax.config.update("jax_enable_x64", True)
+    jnp = jax.numpy
+
+    def density(parameters: Any, x: Any, y: Any) -> Any:
+        squares = (x**2).sum(axis=1)
+        distances = squares[:, None] + squares - 2 * x @ x.T
+        smooth = jnp.exp(-0.5 * distances / parameters[0] ** 2)
+        factor = jax.scipy.linalg.cho_factor(smooth + parameters[1] ** 2 * jnp.eye(len(y)), True)
+        quadratic = y @ jax.scipy.linalg.cho_solve(factor, y)
+        return -0.5 * quadratic - jnp.log(jnp.diagonal(factor[0])).sum()
+
+    theirs = jax.jit(jax.value_and_grad(density))
+    _, ours = both("inv, positive definite", linker)
+    x, y, *parameters = arguments = values(1000)
+    given = [jnp.asarray(one) for one in (parameters, x, y)]
+    value, slopes = jax.block_until_ready(theirs(*given))
+    numbers = [np.asarray(value), *(np.asarray(one) for one in slopes)]
+    assert measure.largest_difference(ours(*arguments), numbers) <= measure.ROUNDING
+
+    def taken(call: Callable[[], Any]) -> float:
+        start = time.process_time()
+        call()
+        return time.process_time() - start
+
+    def rounds() -> list[float]:
+        return [
+            taken(lambda: jax.block_until_ready(theirs(*given))) / taken(lambda: ours(*arguments))
+            for _ in range(ROUNDS)
+        ]
+
+    [times] = pair.alone(rounds, rounds=1)
+    what = f"JAX / ours, processor time ({linker})"
+    pair.report(Row(what, "exact GP, N = 1000", median(times), "x", floor=1.0))
+
+
+@pytest.mark.parametrize(
+    "case",
+    ["inv, positive definite", "solve, positive definite", "cholesky by hand", "gp.Marginal"],
+)
 def test_compile_time(pair: Pair, case: str) -> None:
     """Rewriting, by the clock of the thread; what is rewritten is then there to be compiled."""
-    outputs = outputs_of(case)
+    inputs, outputs = graph_of(case)
     mode = pytensor.compile.mode.Mode("py", "fast_run")
 
     def rewriting(ours: bool) -> float:
         only = {name: ours and name == "linalg" for name in pytensor_fuse.status()}
         with pytensor_fuse.enabled(False), pytensor_fuse.enabled(**only):
             start = time.thread_time()
-            pytensor.function([X, Y, SCALE, NOISE], outputs, mode=mode)
+            pytensor.function(inputs, outputs, mode=mode)
             return time.thread_time() - start
 
     def rounds() -> list[tuple[float, float]]:
