@@ -57,9 +57,9 @@ def with_rows_of(right: Any, matrix: Any, b_ndim: int) -> Any:
     """
     axis = right.type.ndim - b_ndim
     known = right.type.shape[axis]
-    if known is not None and known in matrix.type.shape:
+    if known is not None and known in matrix.type.shape[-2:]:
         return right
-    return _if_equal(right, right.shape[axis], matrix.shape[0])
+    return _if_equal(right, right.shape[axis], matrix.shape[-2])
 
 
 def _if_equal(variable: Any, first: Any, *others: Any) -> Any:
