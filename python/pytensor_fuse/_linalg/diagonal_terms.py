@@ -44,7 +44,7 @@ def diagonal_added_in_place(fgraph: FunctionGraph, node: Apply[Any]) -> dict[Any
     replacements: dict[Any, Any] = {}
     for term, factors in _multiples(fgraph, diagonal):
         parts = factors if entries is None else [entries, *factors]
-        value = pt.mul(*parts) if parts else np.ones((1, 1))
+        value = pt.mul(*parts) if parts[1:] else parts[0] if parts else np.ones((1, 1))
         placed = pt.switch(on_diagonal, value, 0).astype(term.type.dtype)
         for total, others in _sums(fgraph, term):
             new = total.owner.op(*others, placed)

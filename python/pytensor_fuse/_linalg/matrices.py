@@ -162,6 +162,14 @@ def vector_of(variable: Any) -> Any:
     return variable
 
 
+def along_long_axis(variable: Any) -> Any:
+    """Return what has one long axis as a vector, without axes that come and go."""
+    inner = vector_of(variable)
+    if inner.type.ndim == 1:
+        return inner
+    return inner.dimshuffle(inner.type.broadcastable.index(False))
+
+
 def as_scalar(variable: Any) -> Any:
     """Return a variable, all axes of which have length 1, with no axes."""
     return variable.dimshuffle(()) if variable.type.ndim else variable
@@ -205,9 +213,18 @@ def multiple_of(variable: Any, is_it: Callable[[Any], Any]) -> Any:
         for i, part in enumerate(parts):
             if factor is not None and i != at[0]:
                 number = as_scalar(part).astype(base.type.dtype)
-                factor = factor * number if isinstance(op, Mul) else factor / number
+                if isinstance(op, TrueDiv):
+                    factor = factor / number
+                else:
+                    # Nothing cleans up after the last rules.
+                    factor = number if is_one(factor) else factor * number
         return factor
     return None
+
+
+def is_one(factor: Any) -> bool:
+    """Whether a factor, a variable or a number, is the number 1."""
+    return isinstance(factor, float) and factor == 1.0
 
 
 def is_transpose(first: Any, second: Any, depth: int = _DEPTH) -> bool:

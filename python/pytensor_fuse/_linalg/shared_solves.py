@@ -13,12 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 from pytensor.graph.rewriting.basic import copy_stack_trace
 from pytensor.tensor.blockwise import Blockwise
+from pytensor.tensor.elemwise import DimShuffle
 from pytensor.tensor.linalg.decomposition.cholesky import Cholesky
 from pytensor.tensor.linalg.solvers.psd import CholeskySolve
 from pytensor.tensor.linalg.solvers.triangular import SolveTriangular
 
 from pytensor_fuse._linalg.matrices import (
+    along_long_axis,
     core_of,
+    is_one,
     is_real_matrix,
     long_axes,
     multiple_of,
@@ -34,13 +37,12 @@ if TYPE_CHECKING:
     from pytensor.graph.fg import FunctionGraph
 
 
-def solve_from_forward_solve(fgraph: FunctionGraph, node: Apply[Any]) -> list[Any] | None:
+def solve_from_forward_solve(fgraph: FunctionGraph, node: Apply[Any]) -> dict[Any, Any] | None:
     """Take a solve of one vector from that of a multiple, with ``L`` or with both factors."""
     core = core_of(node)
     if type(core) is not CholeskySolve or not core.lower:
         return None
     factor, right = node.inputs
-    [old] = node.outputs
     made = core_of(factor.owner)
     # A factor with a zero on its diagonal, which Cholesky does not make, is another matter.
     if not is_real_matrix(factor) or type(made) is not Cholesky or not made.lower:
@@ -58,7 +60,8 @@ def solve_from_forward_solve(fgraph: FunctionGraph, node: Apply[Any]) -> list[An
             multiple = multiple_of(right, partial(_one_of, vector_of(forward.inputs[1])))
             if multiple is not None:
                 solve: Any = Blockwise(SolveTriangular(lower=False, b_ndim=1))
-                return _replaced(old, multiple * solve(twin.mT, _as_vector(forward.outputs[0])))
+                half = along_long_axis(forward.outputs[0])
+                return _replaced(fgraph, node, multiple, solve(twin.mT, half))
     for twin in twins:
         for other, at in fgraph.clients[twin]:
             if at or other is node or core_of(other) != core or not other.outputs:
@@ -68,21 +71,27 @@ def solve_from_forward_solve(fgraph: FunctionGraph, node: Apply[Any]) -> list[An
             if _is_one_vector(base, core.b_ndim):
                 multiple = multiple_of(right, partial(_one_of, vector_of(base)))
             if multiple is not None:
-                return _replaced(old, multiple * _as_vector(other.outputs[0]))
+                return _replaced(fgraph, node, multiple, along_long_axis(other.outputs[0]))
     return None
 
 
-def _as_vector(variable: Any) -> Any:
-    long = [axis for axis, short in enumerate(variable.type.broadcastable) if not short]
-    return variable.dimshuffle(long)
-
-
-def _replaced(old: Any, vector: Any) -> list[Any]:
-    """Return a vector with the type and the axes of what it takes the place of."""
+def _replaced(
+    fgraph: FunctionGraph, node: Apply[Any], multiple: Any, vector: Any
+) -> dict[Any, Any]:
+    """Return what takes the place of a solution, and of what only moves its axes."""
+    [old] = node.outputs
+    if not is_one(multiple):
+        vector = multiple * vector
+    vector = vector.astype(old.type.dtype)
     short_or_long = ["x" if short else 0 for short in old.type.broadcastable]
-    result = vector.astype(old.type.dtype).dimshuffle(short_or_long)
-    copy_stack_trace(old, result)
-    return [result]
+    found = {old: vector.dimshuffle(short_or_long)}
+    for client, _ in fgraph.clients[old]:
+        if isinstance(client.op, DimShuffle):
+            order = client.op.new_order
+            moved = ["x" if axis == "x" else short_or_long[axis] for axis in order]
+            found[client.outputs[0]] = vector.dimshuffle(moved)
+    copy_stack_trace(list(found), list(found.values()))
+    return found
 
 
 def _forward_solves(fgraph: FunctionGraph, factor: Any) -> Iterator[Apply[Any]]:

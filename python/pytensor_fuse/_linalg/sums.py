@@ -18,6 +18,7 @@ from pytensor.tensor.math import Sum
 
 from pytensor_fuse._linalg.lengths import diagonal_of_square, is_length_of
 from pytensor_fuse._linalg.matrices import (
+    along_long_axis,
     core_of,
     is_real_matrix,
     is_triangle,
@@ -168,7 +169,7 @@ def _diagonal(term: Any) -> Any:
     if term.type.ndim == 0 or all(broadcastable):
         return term.dimshuffle(())
     if any(broadcastable):
-        return term.dimshuffle(broadcastable.index(False))
+        return along_long_axis(term)
     node = term.owner
     if is_identity(term):
         return pt.ones(node.inputs[0], dtype=term.type.dtype)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from functools import wraps
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakKeyDictionary
 
 from pytensor.compile.builders import OpFromGraph
+from pytensor.configdefaults import config
 from pytensor.graph.rewriting.basic import (
     GraphRewriter,
     MergeOptimizer,
-    in2out,
+    WalkingGraphRewriter,
     node_rewriter,
 )
 from pytensor.tensor.basic import AllocDiag, ExtractDiag, Eye
@@ -161,28 +161,33 @@ class LinalgRule(RuleKept):
             if module is None:
                 return None
             rule = notes.noting(self.name, getattr(module, self.rule))
-            rewriter: Any = node_rewriter(_TRACKED if self.at is None else None)
-            self._pass = in2out(rewriter(_only_at(rule, self.at)), name=self.name)
+            self._pass = _Walk(node_rewriter(_TRACKED if self.at is None else None)(rule), self.at)
+            self._pass.name = self.name
         before = list(fgraph.apply_nodes)
-        result = self._pass.apply(fgraph)
+        # What a rule makes gets the lines of what it replaces; its own are of no use, and to look
+        # for them takes a quarter of the time.
+        with config.change_flags(traceback__limit=0):
+            result = self._pass.apply(fgraph)
         if len(before) != len(fgraph.apply_nodes) or not fgraph.apply_nodes.issuperset(before):
             MergeOptimizer().apply(fgraph)
         return result
 
 
-def _only_at(rule: Any, at: frozenset[str] | None) -> Any:
-    """Return a rule that is asked about nodes of ops of these classes only.
+class _Walk(WalkingGraphRewriter):
+    """Applies a node rewriter to nodes of ops of some classes, the inner ones first.
 
     What a node rewriter tracks it finds by isinstance, which takes longer than most rules.
     """
-    if at is None:
-        return rule
 
-    @wraps(rule)
-    def apply(fgraph: FunctionGraph, node: Any) -> Any:
-        return rule(fgraph, node) if _class_name(node.op) in at else None
+    def __init__(self, rewriter: Any, at: frozenset[str] | None) -> None:
+        super().__init__(rewriter, "in_to_out", failure_callback=self.warn_inplace)
+        self.at = at
 
-    return apply
+    def process_node(self, fgraph: FunctionGraph, node: Any, *args: Any, **options: Any) -> Any:
+        """Ask the rule about a node, if it may have anything to do with it."""
+        if self.at is not None and _class_name(node.op) not in self.at:
+            return False
+        return super().process_node(fgraph, node, *args, **options)
 
 
 def _class_name(op: Any) -> str:
@@ -242,7 +247,7 @@ _RULES: Final = (
     (1.419, RuleKept("kronecker", "shifted_kronecker_determinant", _KRONECKER, at=_DET)),
     (1.420, RuleKept("kronecker", "kronecker_inverse", _KRONECKER, at=_INVERSE)),
     # Changes nothing.
-    (1.421, RuleKept("unserved", "note_why_unserved", _WORK | _CHOLESKY)),
+    (1.421, RuleKept("unserved", "note_why_unserved", _WORK | _CHOLESKY, at=_WORK | _CHOLESKY)),
     # After `stabilize` has made solves of inverses, before matrix products are ordered and become
     # BLAS calls. What was a product with an inverse is a solve by then, and half of a triangle
     # still is one.
