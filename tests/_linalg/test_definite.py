@@ -249,6 +249,20 @@ NOT_CLAIMED = {
     "blocks that are not square": pt.linalg.block_diag(pt.ones((2, 3)), pt.ones((3, 2)))
     + pt.eye(5),
     "identities that are not square": pt.linalg.kron(pt.eye(2, 3), pt.eye(3, 2)) + pt.eye(6),
+    "a column of an identity": X @ X.T + pt.eye(X.shape[0], 1),
+    "a column of an identity, scaled": X @ X.T + pt.exp(x)[:, None] * pt.eye(X.shape[0], 1),
+    "distances that are rounded": pt.exp(
+        -0.5 * pt.sum((X[:, None, :] - X[None, :, :]) ** 2, axis=2, dtype="int64")
+    )
+    + 1e-2 * EYE,
+    "squares that are rounded": pt.exp(
+        -pt.sqrt(
+            pt.sum(X**2, axis=1, dtype="int64")[:, None]
+            + pt.sum(X**2, axis=1, dtype="int64")[None, :]
+            - 2 * X @ X.T
+        )
+    )
+    + 1e-2 * EYE,
     "squares of another matrix": pt.exp(
         -pt.sqrt(
             ((X @ Y) ** 2).sum(axis=1)[:, None] + ((X @ Y) ** 2).sum(axis=1)[None, :] - 2 * X @ X.T

@@ -25,6 +25,8 @@ def is_sum_over_coordinates(matrix: Any) -> bool:
     node = matrix.owner
     if node is None or not isinstance(node.op, Sum) or node.op.axis not in ((2,), (-1,)):
         return False
+    if not _is_exact(matrix):
+        return False
     [stack] = node.inputs
     if stack.type.ndim != 3:
         return False

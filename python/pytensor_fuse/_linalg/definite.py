@@ -148,8 +148,13 @@ def _line(part: Any) -> Any:
 
 
 def _is_identity(part: Any) -> bool:
-    """Whether a matrix, which is square as it has an inverse, has ones in its diagonal alone."""
+    """Whether a matrix, which is square as it has an inverse, has ones in its diagonal alone.
+
+    One with an axis of length 1 is not square, but repeated along it.
+    """
     if isinstance(part, Product) or part.owner is None or not isinstance(part.owner.op, Eye):
+        return False
+    if not is_real_matrix(part):
         return False
     offset = part.owner.inputs[2]
     return isinstance(offset, Constant) and int(offset.data) == 0

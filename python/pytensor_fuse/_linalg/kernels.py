@@ -261,6 +261,8 @@ def _row_squares(column: Term) -> list[Term]:
     vector = column_of(column.parts[0])
     if vector.owner is None or not isinstance(vector.owner.op, Sum):
         return []
+    if vector.type.dtype != "float64":
+        return []
     squared = vector.owner.inputs[0]
     if vector.owner.op.axis not in ((1,), (-1,)) or squared.type.ndim != 2:
         return []

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytensor.tensor as pt
 from pytensor.graph.rewriting.basic import copy_stack_trace
-from pytensor.scalar.basic import Mul, Neg, TrueDiv
+from pytensor.scalar.basic import Abs, Log, Mul, Neg, TrueDiv
+from pytensor.scalar.basic import Sign as ScalarSign
 from pytensor.tensor.linalg.decomposition.cholesky import Cholesky
 from pytensor.tensor.linalg.decomposition.lu import LUFactor
 from pytensor.tensor.linalg.inverse import MatrixInverse
@@ -56,6 +57,8 @@ def work_on_multiple(fgraph: FunctionGraph, node: Apply[Any]) -> dict[Any, Any] 
     if found is None or is_known_positive_definite(fgraph, view):
         return None
     number, matrix = found
+    if type(core) is Det and _is_asked_for_itself(fgraph, old):
+        return None
     if not any(one is not node for one in _work_on(fgraph, matrix)):
         return None
     match core:
@@ -79,6 +82,24 @@ def work_on_multiple(fgraph: FunctionGraph, node: Apply[Any]) -> dict[Any, Any] 
         return None
     copy_stack_trace(list(replacements), list(replacements.values()))
     return replacements
+
+
+def _is_asked_for_itself(fgraph: FunctionGraph, determinant: Any) -> bool:
+    """Whether more than the sign and the logarithm of a determinant is used.
+
+    The power of the number that it is multiplied with may overflow, where the product does not.
+    """
+    for client, _ in fgraph.clients[determinant]:
+        if not client.outputs:
+            return True
+        [result, *_] = client.outputs
+        if isinstance(scalar_op(result), Abs):
+            uses = [use.outputs for use, _ in fgraph.clients[result]]
+            if not all(one and isinstance(scalar_op(one[0]), Log) for one in uses):
+                return True
+        elif not isinstance(scalar_op(result), ScalarSign):
+            return True
+    return False
 
 
 def multiple_of_matrix(view: Any) -> Multiple | None:
