@@ -194,3 +194,12 @@ def test_report():
         function = pytensor.function([*inputs, Y], quadratic(block_diag(*inputs)), mode=EXACT)
     rules = {rule for report in explain_linalg(function) for rule in report.rules}
     assert "linalg_block_diagonal_determinant" in rules
+
+
+def test_gradient_of_products_of_blocks_that_are_not_square():
+    a, b = pt.dmatrices("a", "b")
+    matrix = block_diag(a, b)
+    cost = (matrix @ matrix.T @ (matrix @ Y)).sum() ** 2
+    outputs = [cost, *pytensor.grad(cost, [a, b, Y])]
+    values = [RNG.normal(size=shape) for shape in [(2, 3), (3, 1), 4]]
+    compare([a, b, Y], outputs, values)

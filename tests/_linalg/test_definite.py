@@ -241,6 +241,7 @@ def single_precision():
     return pt.exp(-0.5 * distances) + 1e-2 * pt.eye(single.shape[0], dtype="float64")
 
 
+ONE = pt.dmatrix("one", shape=(1, 1))
 NOT_CLAIMED = {
     "a kernel in single precision": single_precision(),
     "a number that is 0 as an integer": X @ X.T
@@ -263,6 +264,7 @@ NOT_CLAIMED = {
         )
     )
     + 1e-2 * EYE,
+    "a number as a factor": X @ X.T + cholesky(ONE) @ cholesky(ONE).T,
     "squares of another matrix": pt.exp(
         -pt.sqrt(
             ((X @ Y) ** 2).sum(axis=1)[:, None] + ((X @ Y) ** 2).sum(axis=1)[None, :] - 2 * X @ X.T

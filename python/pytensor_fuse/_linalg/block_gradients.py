@@ -9,25 +9,33 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pytensor.assumptions.specify import SpecifyAssumptions
 from pytensor.graph.basic import Constant
 from pytensor.graph.rewriting.basic import copy_stack_trace
 from pytensor.scalar.basic import Sub
 from pytensor.tensor.basic import ARange
 from pytensor.tensor.elemwise import DimShuffle
 from pytensor.tensor.extra_ops import CumOp
+from pytensor.tensor.linalg.decomposition.cholesky import Cholesky
+from pytensor.tensor.linalg.decomposition.lu import LUFactor
 from pytensor.tensor.linalg.inverse import MatrixInverse
+from pytensor.tensor.linalg.solvers.core import SolveBase
+from pytensor.tensor.linalg.summary import Det
 from pytensor.tensor.math import Dot
 from pytensor.tensor.shape import Shape, SpecifyShape
 from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
 
 from pytensor_fuse._linalg.block_diagonal import blocks_of, inverses_of, split_by
 from pytensor_fuse._linalg.matrices import core_of, same, scalar_op, transpose_of
+from pytensor_fuse._pytensor.assumptions import of_what_is_said
 from pytensor_fuse._pytensor.ops import is_join, join_operands
 
 if TYPE_CHECKING:
     from pytensor.graph.basic import Apply
     from pytensor.graph.fg import FunctionGraph
+
+# What raises an exception for, or makes nothing but NaN of, a matrix that has blocks that are not
+# square.
+_SQUARE_ONLY = (MatrixInverse, Det, SolveBase, Cholesky, LUFactor)
 
 # How deep sums and products are looked through.
 _DEPTH = 12
@@ -58,7 +66,7 @@ class Block(NamedTuple):
 def block_of_gradient(fgraph: FunctionGraph, node: Apply[Any]) -> list[Any] | None:
     """Take the block of each term of a sum or product, instead of a block of the whole."""
     block = _block_taken(fgraph, node)
-    if block is None:
+    if block is None or not _are_square(block):
         return None
     whole = node.inputs[0]
     # What else needs the whole has it made.
@@ -202,6 +210,21 @@ def _part_of_rows(matrix: Any, block: Block) -> Any:
     return matrix if matrix.type.broadcastable[0] else split_by(matrix, block.matrices)[block.at]
 
 
+def _are_square(block: Block) -> bool:
+    """Whether all blocks are square, by their types, or since something needs them to be."""
+    shapes = [one.type.shape for one in block.matrices]
+    if all(rows is not None and rows == columns for rows, columns in shapes):
+        return True
+    for node in block.fgraph.apply_nodes:
+        if isinstance(core_of(node), _SQUARE_ONLY):
+            parts = blocks_of(node.inputs[0])
+            if parts is not None and len(parts) == len(block.matrices):
+                pairs = zip(parts, block.matrices, strict=True)
+                if all(same(_made_of(one), _made_of(other)) for one, other in pairs):
+                    return True
+    return False
+
+
 def _has_shape_of(part: Any, matrix: Any) -> bool:
     """Whether a square matrix has the shape of another, which it is made of."""
     known = part.type.shape
@@ -213,10 +236,12 @@ def _has_shape_of(part: Any, matrix: Any) -> bool:
 def _made_of(matrix: Any) -> Any:
     """Return the matrix without inverses and transposes: of a square one all have its shape."""
     while True:
-        inner = transpose_of(matrix)
+        inner, unsaid = transpose_of(matrix), of_what_is_said(matrix)
         if inner is not None and inner.type.ndim == 2:
             matrix = inner
-        elif type(core_of(matrix.owner)) in (MatrixInverse, SpecifyAssumptions):
+        elif type(core_of(matrix.owner)) is MatrixInverse:
             matrix = matrix.owner.inputs[0]
+        elif unsaid is not None:
+            matrix = unsaid
         else:
             return matrix

@@ -227,8 +227,10 @@ def _of_product(operands: tuple[Operand, ...], depth: int) -> int:
     if len(operands) % 2:
         middle = definiteness(operands[half].matrix, depth - 1)
         return min(middle, Sign.NONNEGATIVE)
-    is_factor = len(operands) == 2 and isinstance(core_of(operands[0].matrix.owner), Cholesky)
-    return Sign.POSITIVE if is_factor and is_gram(Product(operands)) else Sign.NONNEGATIVE
+    first = operands[0].matrix
+    is_factor = isinstance(core_of(first.owner), Cholesky) and is_real_matrix(first)
+    is_definite = is_factor and is_gram(Product(operands))
+    return Sign.POSITIVE if is_definite else Sign.NONNEGATIVE
 
 
 def _of_constant(data: Any) -> int:

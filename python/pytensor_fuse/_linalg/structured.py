@@ -10,8 +10,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytensor.tensor as pt
-from pytensor.assumptions import assume
 from pytensor.raise_op import Assert
+
+from pytensor_fuse._pytensor.assumptions import said
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -105,7 +106,7 @@ def structured(
         result = _of_diagonals(result, banded, check)
     if check:
         result = _checked(result, {name for name, holds in assumptions.items() if holds})
-    known: TensorVariable[Any, Any] = assume(result, **assumptions)
+    known: TensorVariable[Any, Any] = said(result, assumptions)
     return known
 
 

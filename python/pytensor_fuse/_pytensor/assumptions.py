@@ -30,6 +30,34 @@ def said_positive_definite(matrix: Any) -> Any:
     return import_module("pytensor.assumptions").assume(matrix, positive_definite=True)
 
 
+def said(matrix: Any, assumptions: dict[str, bool]) -> Any:
+    """Return a matrix of which something is said.
+
+    Raises
+    ------
+    NotImplementedError
+        If something is, and this PyTensor has no assumptions.
+    """
+    if not assumptions:
+        return matrix
+    try:
+        assume = import_module("pytensor.assumptions").assume
+    except ImportError:
+        names = ", ".join(assumptions)
+        raise NotImplementedError(
+            f"this PyTensor has no assumptions, so it cannot be told: {names}; newer releases of "
+            "series 3 can be"
+        ) from None
+    return assume(matrix, **assumptions)
+
+
+def of_what_is_said(variable: Any) -> Any:
+    """Return the variable of which this one says something; None if it says nothing."""
+    node = variable.owner
+    is_it = node is not None and type(node.op).__name__ == "SpecifyAssumptions"
+    return node.inputs[0] if is_it else None
+
+
 def is_known_symmetric(fgraph: FunctionGraph, matrix: Any) -> bool:
     """Whether PyTensor takes a matrix to be symmetric, as a user has said or as follows."""
     return _is_known(fgraph, matrix, "SYMMETRIC")
