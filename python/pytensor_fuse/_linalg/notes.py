@@ -272,10 +272,9 @@ def _matrices_of(node: Apply[Any], new: list[Any], made: list[Apply[Any]]) -> It
         if type(core_of(matrix.owner)).__name__ == _BLOCK_DIAGONAL:
             # The work is done on these.
             yield from (_Worked(_factorized(block), stays=True) for block in matrix.owner.inputs)
-    if isinstance(getattr(operand.owner, "op", None), Elemwise):
-        served = {one for result in new for one in _inside(result, _DEPTH)}
-        within = (_factorized(one) for one in operand.owner.inputs)
-        yield from (_Worked(one, stays=True) for one in within if one in served)
+    inner = _multiplied(operand)
+    if inner is not None and any(inner in _inside(one, _DEPTH) for one in new):
+        yield _Worked(inner, stays=True)
 
 
 def _inside(variable: Variable[Any, Any], depth: int) -> Iterator[Variable[Any, Any]]:
@@ -312,6 +311,15 @@ def _factorized(variable: Variable[Any, Any]) -> Variable[Any, Any]:
             break
         variable = node.inputs[0]
     return variable
+
+
+def _multiplied(variable: Variable[Any, Any]) -> Variable[Any, Any] | None:
+    """Return the only matrix that a matrix is computed of element by element, but for numbers."""
+    node = variable.owner
+    if node is None or not isinstance(node.op, Elemwise):
+        return None
+    matrices = [one for one in node.inputs if not all(one.type.broadcastable)]
+    return _factorized(matrices[0]) if len(matrices) == 1 else None
 
 
 def _unmoved(variable: Variable[Any, Any]) -> Variable[Any, Any]:
