@@ -25,7 +25,7 @@ def described(fact):
 
 
 # Words that others use, too.
-COMMON = {"lower", "offset", "axis1", "axis2"}
+COMMON = {"axis", "axis1", "axis2", "lower", "mode", "offset"}
 
 
 def change_of(fact):

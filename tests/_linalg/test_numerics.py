@@ -222,6 +222,7 @@ class Row(NamedTuple):
 
 exp = np.exp
 ROWS = {
+    "gradient_of_log_determinant": Row(lambda g: [inverse(g.a).T], lambda g: [getri(g.a).T]),
     "work_on_definite_matrix": Row(
         lambda g: [inverse(definite(g, exponential)) @ g.y, inverse(definite(g, exponential))],
         lambda g: [cho(definite(g, exp), g.y), potri(definite(g, exp))],

@@ -26,7 +26,7 @@ class Change:
     ----------
     place
         A function that takes one more parameter, or does something more; or None. With a name, the
-        module in which alone this is another.
+        module in which alone attributes of this name have another: parameters may have it, too.
     name
         An attribute that has another name; or None.
     takes_more
@@ -52,7 +52,9 @@ def changed(change: Change, module: str, source: str) -> str | ast.Module:
         # A private name of a class is written without the name of the class.
         mangled = re.fullmatch(r"_[^\W_]+(__\w*[^\W_])", change.name)
         name = change.name if mangled is None else mangled[1]
-        return re.sub(rf"(?<!\w){re.escape(name)}(?!\w)", _renamed(name), source)
+        # The classes that compare their instances by an attribute have it in a string.
+        before = r"(?<!\w)" if change.place is None else r"(?<=[.\"'])"
+        return re.sub(rf"{before}{re.escape(name)}(?!\w)", _renamed(name), source)
     assert change.place is not None
     where, _, path = change.place.partition(":")
     if module != where:

@@ -17,6 +17,8 @@ from pytensor.graph.fg import FunctionGraph
 from pytensor.tensor.basic import AllocDiag, Eye
 from pytensor.tensor.elemwise import CAReduce, DimShuffle, Elemwise
 from pytensor.tensor.math import Dot
+from pytensor.tensor.shape import SpecifyShape
+from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
 
 from pytensor_fuse._linalg.matrices import core_of
 from pytensor_fuse._pytensor.features import PassingFeature, told_of
@@ -33,8 +35,11 @@ if TYPE_CHECKING:
 
 # By the names of their classes: asking for these must not load more of PyTensor.
 _FACTORIZATIONS = ("Cholesky", "LUFactor", "MatrixInverse", "CholeskyInverse", "LUInverse")
-_SERVED = ("Solve", "SolveTriangular", "CholeskySolve", "Det")
+_SERVED = ("Solve", "SolveTriangular", "CholeskySolve", "Det", "SolveLUFactorTridiagonal")
 _KRONECKER = "KroneckerProduct"
+_BLOCK_DIAGONAL = "BlockDiagonal"
+# Of three diagonals: what is left of the matrix.
+_TRIDIAGONAL = "LUFactorTridiagonal"
 
 # How far back matrices are looked for.
 _DEPTH = 8
@@ -55,6 +60,9 @@ class Applied(NamedTuple):
         How many it has; None if that is not known.
     first
         The place among all of what was first applied to the same matrix.
+    stays
+        Whether what took the place of the work reads the matrix as it is: it is the other factor of
+        a product, or a block.
     """
 
     rule: str
@@ -62,6 +70,14 @@ class Applied(NamedTuple):
     matrix: str
     rows: int | None
     first: int
+    stays: bool
+
+
+class _Worked(NamedTuple):
+    """A matrix that was worked on, as in `Applied`."""
+
+    matrix: Variable[Any, Any]
+    stays: bool = False
 
 
 class GraphNotes:
@@ -81,17 +97,37 @@ class GraphNotes:
         self._unserved: list[Enum] = []
         self._left: _Followed | None = None
 
-    def note(self, fgraph: FunctionGraph, rule: str, matrices: list[Variable[Any, Any]]) -> None:
-        """Note that a rule has been applied to work on these matrices."""
+    def note(
+        self,
+        fgraph: FunctionGraph,
+        rule: str,
+        worked: list[_Worked],
+        parts: list[Variable[Any, Any]],
+    ) -> None:
+        """Note that a rule has been applied to work on matrices.
+
+        Parameters
+        ----------
+        fgraph
+            The graph.
+        rule
+            The name of the rule.
+        worked
+            The matrices.
+        parts
+            What stands for those that are not read any more.
+        """
         if self._matrices is None:
             self._matrices = _Followed()
             fgraph.attach_feature(self._matrices)
-        for matrix in matrices:
+        for matrix, stays in worked:
             number = len(self._applied)
             self._matrices.follow(matrix, [number])
-            first = self._matrices.found(matrix)[0]
+            numbers = self._matrices.found(matrix)
+            for part in () if stays else parts:
+                self._matrices.follow(part, list(numbers))
             line, rows = line_that_made([matrix]), _rows(matrix)
-            self._applied.append(Applied(rule, line, _name(matrix), rows, first))
+            self._applied.append(Applied(rule, line, _name(matrix), rows, numbers[0], stays))
 
     def note_unserved(
         self, fgraph: FunctionGraph, matrix: Variable[Any, Any], reason: Enum
@@ -178,39 +214,67 @@ def noting(name: str, rule: Rule) -> Rule:
     def apply(fgraph: FunctionGraph, node: Apply[Any]) -> Any:
         replacements = rule(fgraph, node)
         if replacements:
+            is_by_output = isinstance(replacements, dict)
+            new = list(replacements.values() if is_by_output else replacements)
+            made = _nodes_made(fgraph, new)
+            parts = [one.outputs[0] for one in made if type(core_of(one)).__name__ == _TRIDIAGONAL]
             _notes.setdefault(fgraph, GraphNotes()).note(
-                fgraph, name, list(_matrices_of(node, replacements))
+                fgraph, name, list(_matrices_of(node, new, made)), parts
             )
         return replacements
 
     return apply
 
 
-def _matrices_of(node: Apply[Any], replacements: Any) -> Iterator[Variable[Any, Any]]:
+def _nodes_made(fgraph: FunctionGraph, new: list[Any]) -> list[Apply[Any]]:
+    """Return the nodes of what is to come into a graph, and is not in it yet."""
+    found: dict[Apply[Any], None] = {}
+    left = [one.owner for one in new]
+    while left:
+        node = left.pop()
+        if node is not None and node not in found and node not in fgraph.apply_nodes:
+            found[node] = None
+            left.extend(one.owner for one in node.inputs)
+    return list(found)
+
+
+def _matrices_of(node: Apply[Any], new: list[Any], made: list[Apply[Any]]) -> Iterator[_Worked]:
     """Iterate over what a node works on: both factors of a product, else its first input.
 
-    Of what is summed, the matrices are meant whose inverses and factors are in it; of a diagonal
-    matrix, what it is added to.
+    Of what is summed, or a gradient that a part is taken of, the matrices are meant whose inverses
+    and factors are in it; of a diagonal matrix, what it is added to. What the work is done on in
+    its place is meant, too: the blocks of a matrix, and what it is a multiple of.
     """
     if isinstance(node.op, AllocDiag | Eye):
-        yield from replacements
+        yield from map(_Worked, new)
         return
     operand = node.inputs[0]
-    if isinstance(node.op, OpFromGraph):
+    is_gradient = isinstance(node.op, OpFromGraph)
+    if is_gradient:
         # The gradient of an op is given its inputs, its outputs and what is known of these.
-        yield from (one for one in node.inputs if type(core_of(one.owner)).__name__ == _KRONECKER)
+        for one in node.inputs:
+            if type(core_of(one.owner)).__name__ == _KRONECKER:
+                yield _Worked(one)
+        operand = node.inputs[-1]
     product = operand.owner
     factors = node if isinstance(core_of(node), Dot) else product
-    if factors is not None and isinstance(core_of(factors), Dot):
-        yield from (_factorized(factor) for factor in factors.inputs)
-        return
-    found = list(_inside(operand, _DEPTH)) if isinstance(node.op, CAReduce) else []
-    matrices = dict.fromkeys(found or [_factorized(operand)])
-    yield from matrices
-    for matrix in matrices:
-        if type(core_of(matrix.owner)).__name__ == "BlockDiagonal":
+    if not is_gradient and factors is not None and isinstance(core_of(factors), Dot):
+        read = {_unmoved(one) for each in made for one in each.inputs}
+        worked = [_Worked(_factorized(one), _unmoved(one) in read) for one in factors.inputs]
+    else:
+        is_part = is_gradient or isinstance(node.op, CAReduce | AdvancedSubtensor)
+        found = list(_inside(operand, _DEPTH)) if is_part else []
+        if is_gradient and not found:
+            return
+        worked = [_Worked(one) for one in dict.fromkeys(found or [_factorized(operand)])]
+    yield from worked
+    for matrix, _ in worked:
+        if type(core_of(matrix.owner)).__name__ == _BLOCK_DIAGONAL:
             # The work is done on these.
-            yield from (_factorized(block) for block in matrix.owner.inputs)
+            yield from (_Worked(_factorized(block), stays=True) for block in matrix.owner.inputs)
+    inner = _multiplied(operand)
+    if inner is not None and any(inner in _inside(one, _DEPTH) for one in new):
+        yield _Worked(inner, stays=True)
 
 
 def _inside(variable: Variable[Any, Any], depth: int) -> Iterator[Variable[Any, Any]]:
@@ -220,6 +284,8 @@ def _inside(variable: Variable[Any, Any], depth: int) -> Iterator[Variable[Any, 
         return
     if type(core_of(node)).__name__ in (*_FACTORIZATIONS, *_SERVED):
         yield _factorized(node.inputs[0])
+    elif isinstance(node.op, SpecifyShape | Subtensor):
+        yield from _inside(node.inputs[0], depth - 1)
     elif isinstance(node.op, DimShuffle | Elemwise) or isinstance(core_of(node), Dot):
         for one in node.inputs:
             yield from _inside(one, depth - 1)
@@ -244,4 +310,19 @@ def _factorized(variable: Variable[Any, Any]) -> Variable[Any, Any]:
         if not (is_factor or isinstance(node.op, DimShuffle)):
             break
         variable = node.inputs[0]
+    return variable
+
+
+def _multiplied(variable: Variable[Any, Any]) -> Variable[Any, Any] | None:
+    """Return the only matrix that a matrix is computed of element by element, but for numbers."""
+    node = variable.owner
+    if node is None or not isinstance(node.op, Elemwise):
+        return None
+    matrices = [one for one in node.inputs if not all(one.type.broadcastable)]
+    return _factorized(matrices[0]) if len(matrices) == 1 else None
+
+
+def _unmoved(variable: Variable[Any, Any]) -> Variable[Any, Any]:
+    while variable.owner is not None and isinstance(variable.owner.op, DimShuffle):
+        variable = variable.owner.inputs[0]
     return variable

@@ -173,11 +173,14 @@ LINALG: Final[tuple[Fact, ...]] = (
         f"{_SOLVERS}.tridiagonal:tridiagonal_lu_solve",
         ("a_diagonals, b, *, b_ndim, transposed",),
     ),
+    Takes(f"{_SOLVERS}.tridiagonal:LUFactorTridiagonal.make_node", ("self, dl, d, du",)),
     # By which the gradient of a block-diagonal matrix is known.
     Keeps("pytensor.tensor.extra_ops:CumOp", "axis"),
     Keeps("pytensor.tensor.extra_ops:CumOp", "mode"),
     # The pivots count from 0, and all factors are NaN where the factorization has failed.
     Does(f"{_DECOMPOSITIONS}.lu:LUFactor.perform", ("0659c5cd", "12181cfb")),
+    # These count from 1.
+    Does(f"{_SOLVERS}.tridiagonal:LUFactorTridiagonal.perform", ("76e65f1a",)),
 )
 
 _LAPACK: Final = "pytensor.link.numba.dispatch.linalg._LAPACK"

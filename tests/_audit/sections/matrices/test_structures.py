@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+from inspect import signature
+
 import numpy as np
 import pytensor
 import pytensor.tensor as pt
 import pytest
-from pytensor.tensor.linalg import cho_solve, cholesky, inv, kron, slogdet, solve, solve_triangular
+from pytensor.assumptions import assume
+from pytensor.tensor.linalg import (
+    block_diag,
+    cho_solve,
+    cholesky,
+    inv,
+    kron,
+    slogdet,
+    solve,
+    solve_triangular,
+)
 
 import pytensor_fuse
 from pytensor_fuse import LinalgReason, explain_linalg
@@ -32,6 +44,8 @@ SPREAD = pt.diag(pt.exp(Y)) + U @ U.T
 SQUARES = (LETTERS**2).sum(axis=1)
 DISTANCES = SQUARES[:, None] + SQUARES - 2 * LETTERS @ LETTERS.T
 PROCESS = pt.exp(-0.5 * DISTANCES / C**2) + C**2 * pt.eye(LETTERS.shape[0])
+BLOCKS = block_diag(A, B)
+BANDED = pt.diag(Y) + pt.diag(VECTOR, 1) + pt.diag(VECTOR, -1)
 DEFINITE = LETTERS @ LETTERS.T + pt.eye(LETTERS.shape[0])
 
 
@@ -65,8 +79,25 @@ def with_gradient(value, *wrt):
     return [value, *pytensor.grad(value, wrt)]
 
 
+def of_rows(matrix):
+    white = solve_triangular(cholesky(matrix), TABLE.T, lower=True, b_ndim=1)
+    return (white**2).sum()
+
+
 # Outputs of a graph, to which the rules are applied.
 EXAMPLES = {
+    "gradient_of_log_determinant": lambda: with_gradient(slogdet(WHOLE)[1], WHOLE),
+    "work_on_multiple": lambda: [solve(3 * WHOLE, Y), slogdet(WHOLE)[1]],
+    "block_of_gradient": lambda: with_gradient(density(BLOCKS, VECTOR), A),
+    "product_with_block_diagonal_inverse": lambda: [inv(BLOCKS) @ LETTERS],
+    "block_diagonal_inverse": lambda: [inv(BLOCKS)],
+    "block_diagonal_determinant": lambda: [slogdet(BLOCKS)[1]],
+    "block_diagonal_solve": lambda: [solve(BLOCKS, VECTOR)],
+    "product_with_tridiagonal_inverse": lambda: [inv(BANDED) @ U],
+    "tridiagonal_inverse": lambda: [inv(BANDED)],
+    "tridiagonal_determinant": lambda: [slogdet(BANDED)[1]],
+    "tridiagonal_solve": lambda: [solve(BANDED, Y)],
+    "diagonal_of_gradient": lambda: with_gradient(density(BANDED), Y),
     "work_on_definite_matrix": lambda: [density(DEFINITE, VECTOR)],
     "kronecker_determinant": lambda: [slogdet(KRON)[1]],
     "product_with_structured_sum": lambda: with_gradient(density(UPDATE), U),
@@ -81,6 +112,7 @@ EXAMPLES = {
     "kronecker_inverse": lambda: [inv(SHIFTED)],
     "shifted_kronecker_solve": lambda: [solve(SHIFTED, Y)],
     "shifted_kronecker_determinant": lambda: [slogdet(SHIFTED)[1]],
+    "sum_of_outer_products": lambda: with_gradient(of_rows(WHOLE), WHOLE),
     "solve_of_outer_product": lambda: with_gradient(VECTOR @ inv(LETTERS) @ VECTOR, LETTERS),
     "solve_of_thin_product": lambda: [solve(WHOLE, U @ U.T)],
     "cholesky_gradient": lambda: with_gradient(by_factor(LETTERS), LETTERS),
@@ -88,6 +120,7 @@ EXAMPLES = {
     "diagonal_of_product": lambda: [pt.diagonal(cholesky(WHOLE) @ OTHER)],
     "inverse_from_cholesky": lambda: with_gradient(by_factor(LETTERS), LETTERS),
     "inverse_of_factorized_matrix": lambda: [inv(WHOLE), slogdet(WHOLE)[1]],
+    "determinant_of_factorized_matrix": lambda: [solve(WHOLE, Y), slogdet(WHOLE)[1]],
     "sum_of_triangle": lambda: with_gradient(by_factor(PROCESS), C),
     "sum_of_diagonal_matrix": lambda: with_gradient(by_factor(PROCESS), C),
     "solve_from_forward_solve": lambda: forward_and_whole(WHOLE),
@@ -119,6 +152,49 @@ def test_a_matrix_that_is_not_made_any_more():
         "  operations: 0",
         "  rules: linalg_kronecker_determinant, linalg_kronecker_solve",
     ]
+
+
+def test_a_tridiagonal_matrix_is_not_made_any_more():
+    [report] = reports_on(*with_gradient(density(BANDED), Y, VECTOR))
+    assert (report.rows, report.uses, report.not_shared) == (N, (), ())
+    assert report.line.file == __file__
+    assert set(report.rules) == {
+        "linalg_gradient_of_log_determinant",
+        "linalg_tridiagonal_inverse",
+        "linalg_tridiagonal_determinant",
+        "linalg_tridiagonal_solve",
+        "linalg_diagonal_of_gradient",
+    }
+
+
+@pytest.mark.skipif(
+    "tridiagonal" not in signature(assume).parameters, reason="PyTensor 3.0 cannot be told"
+)
+def test_a_matrix_that_is_said_to_be_tridiagonal():
+    [report] = reports_on(solve(assume(WHOLE, tridiagonal=True), Y))
+    assert (report.matrix, report.rules) == ("whole", ("linalg_tridiagonal_solve",))
+
+
+def test_blocks_take_the_place_of_their_matrix():
+    reports = reports_on(solve(BLOCKS, VECTOR))
+    assert {one.matrix: len(one.uses) for one in reports} == {"A": 1, "B": 1, "BlockDiagonal": 0}
+    assert {one.rules for one in reports} == {("linalg_block_diagonal_solve",)}
+
+
+@pytest.mark.parametrize("matrix", [UPDATE, BANDED, BLOCKS])
+def test_the_other_factor_of_a_product_is_not_replaced(matrix):
+    other = LETTERS if matrix is BLOCKS else U
+    left_out = {report.matrix for report in reports_on(inv(matrix) @ other, other.T @ inv(matrix))}
+    assert left_out
+    assert other.name not in left_out
+
+
+@pytest.mark.parametrize("number", [3.0, pt.exp(C)])
+def test_what_is_done_on_a_matrix_instead_of_its_multiple(number):
+    turned = WHOLE.T
+    [report] = reports_on(solve(number * turned, Y), inv(-WHOLE) @ VECTOR, slogdet(WHOLE)[1])
+    assert report.matrix == "whole"
+    assert "linalg_work_on_multiple" in report.rules
 
 
 WIDE, HIGH = pt.dmatrix("wide", shape=(2, 6)), pt.dmatrix("high", shape=(15, 5))

@@ -51,6 +51,9 @@ STRUCTURE_RULES = frozenset(
         *("woodbury_solve", "woodbury_inverse", "determinant_lemma"),
         *("kronecker_determinant", "kronecker_gradient", "kronecker_solve", "kronecker_inverse"),
         *("kronecker_times_matrix", "shifted_kronecker_solve", "shifted_kronecker_determinant"),
+        *("block_diagonal_solve", "block_diagonal_inverse", "block_diagonal_determinant"),
+        *("product_with_block_diagonal_inverse", "product_with_tridiagonal_inverse"),
+        *("tridiagonal_solve", "tridiagonal_inverse", "tridiagonal_determinant"),
     )
 )
 
@@ -290,7 +293,7 @@ def _replaced(values: Values, reported: Collection[int]) -> Iterator[MatrixRepor
             # One that is still there is in a report of its own.
             if any(id(one) in reported for one in those):
                 continue
-            if not any(one.rule in STRUCTURE_RULES for one in those):
+            if not any(one.rule in STRUCTURE_RULES and not one.stays for one in those):
                 continue
             lines = (one.line for one in those)
             yield MatrixReport(
