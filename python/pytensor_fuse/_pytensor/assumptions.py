@@ -30,6 +30,13 @@ def said_positive_definite(matrix: Any) -> Any:
     return import_module("pytensor.assumptions").assume(matrix, positive_definite=True)
 
 
+def without_assumptions(variable: Any) -> Any:
+    """Return the variable of which something is said to make this one; None if there is none."""
+    node = variable.owner
+    is_it = node is not None and type(node.op).__name__ == "SpecifyAssumptions"
+    return node.inputs[0] if is_it else None
+
+
 def is_known_symmetric(fgraph: FunctionGraph, matrix: Any) -> bool:
     """Whether PyTensor takes a matrix to be symmetric, as a user has said or as follows."""
     return _is_known(fgraph, matrix, "SYMMETRIC")

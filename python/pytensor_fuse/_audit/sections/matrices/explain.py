@@ -51,6 +51,7 @@ STRUCTURE_RULES = frozenset(
         *("woodbury_solve", "woodbury_inverse", "determinant_lemma"),
         *("kronecker_determinant", "kronecker_gradient", "kronecker_solve", "kronecker_inverse"),
         *("kronecker_times_matrix", "shifted_kronecker_solve", "shifted_kronecker_determinant"),
+        "work_on_toeplitz_matrix",
     )
 )
 
