@@ -1,7 +1,7 @@
 """Work on a positive definite Toeplitz matrix is done on its first row.
 
-Where all of it is determinants, and solves with few right-hand sides, the recursions of Durbin and
-Levinson take ``O(n^2)``. What needs the inverse entry by entry needs a factorization of the whole,
+Where all of it is determinants, and solves with few right-hand sides, the recursion of Levinson
+takes ``O(n^2)``. What needs the inverse entry by entry needs a factorization of the whole,
 which then serves everything.
 """
 
@@ -13,6 +13,7 @@ import numpy as np
 import pytensor.tensor as pt
 from pytensor.graph.basic import Constant
 from pytensor.graph.rewriting.basic import copy_stack_trace
+from pytensor.graph.traversal import ancestors
 from pytensor.scalar.basic import Abs, Sub
 from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.linalg.inverse import MatrixInverse
@@ -31,12 +32,11 @@ from pytensor_fuse._linalg.matrices import (
     transpose_of,
     vector_of,
 )
-from pytensor_fuse._linalg.ops.toeplitz import ToeplitzPivots, ToeplitzSolve
-from pytensor_fuse._linalg.outer_columns import for_columns
+from pytensor_fuse._linalg.ops.toeplitz import ToeplitzSolve
 from pytensor_fuse._pytensor.assumptions import is_known_positive_definite, without_assumptions
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from pytensor.graph.basic import Apply
     from pytensor.graph.fg import FunctionGraph
@@ -46,7 +46,6 @@ _MOST_COLUMNS: Final = 8
 
 _KINDS: Final = frozenset({"gen", "sym", "her", "pos"})
 
-_PIVOTS: Final[Any] = Blockwise(ToeplitzPivots())
 _SOLVE: Final[Any] = Blockwise(ToeplitzSolve())
 
 
@@ -108,73 +107,127 @@ def work_on_toeplitz_matrix(fgraph: FunctionGraph, node: Apply[Any]) -> dict[Any
     row = first_row(root) if is_definite else None
     if row is None:
         return None
-    replacements: dict[Any, Any] = {}
+    work = _Work(fgraph)
     for view in _views(fgraph, root):
         for client, at in fgraph.clients[view]:
-            if client.outputs and at == 0 and not _add(fgraph, replacements, row, client):
+            if client.outputs and at == 0 and not work.add(client):
                 return None
-    if not replacements:
-        return None
+    replacements = work.replacements(row)
     for old, new in replacements.items():
         if new.type.dtype != old.type.dtype or new.type.ndim != old.type.ndim:
             return None
         copy_stack_trace(old, new)
-    place = {one: i for i, one in enumerate(fgraph.toposort())}
-    return dict(sorted(replacements.items(), key=lambda pair: -place[pair[0].owner]))
+    return replacements or None
 
 
-def _add(fgraph: FunctionGraph, found: dict[Any, Any], row: Any, client: Apply[Any]) -> bool:
-    """Add what takes the place of work on the matrix; whether none is left that factorizes it."""
-    core = core_of(client)
-    [old, *_] = client.outputs
-    match core:
-        case Det():
-            pivots: Any = _PIVOTS(row)
+class _Work:
+    """The work on a matrix, all of which one op is to do.
+
+    Parameters
+    ----------
+    fgraph
+        The graph.
+    """
+
+    def __init__(self, fgraph: FunctionGraph) -> None:
+        self._fgraph = fgraph
+        self._determinants: list[Any] = []
+        # What is solved, with its columns, and what is made of the solution.
+        self._solved: list[tuple[Any, Any, Callable[[Any], Any]]] = []
+
+    def add(self, client: Apply[Any]) -> bool:
+        """Add a node that has the matrix, and return whether it needs no factorization of it."""
+        core = core_of(client)
+        [old, *_] = client.outputs
+        match core:
+            case Det():
+                self._determinants.append(old)
+                return True
+            case Solve(b_ndim=b_ndim, assume_a=kind):
+                right = client.inputs[1]
+                is_single = kind in _KINDS and right.type.ndim == b_ndim
+                return is_single and self._add_solve(old, right, turned=False)
+            case MatrixInverse():
+                return self._add_products(old)
+        # What else works on it, or on a stack that it is in, may factorize it.
+        return old.type.ndim <= 2 and (
+            not isinstance(client.op, Blockwise) or isinstance(core, Dot)
+        )
+
+    def _add_products(self, inverse: Any) -> bool:
+        views = list(_views(self._fgraph, inverse))
+        for view in views:
+            for client, at in self._fgraph.clients[view]:
+                if not client.outputs:
+                    return False
+                [old, *_] = client.outputs
+                if old in views:
+                    continue
+                if not isinstance(core_of(client), Dot) or old.type.ndim != 2:
+                    return False
+                other: Any = client.inputs[1 - at]
+                if other in views or not self._add_solve(
+                    old, other if at == 0 else other.T, turned=at == 1
+                ):
+                    return False
+        return True
+
+    def _add_solve(self, old: Any, right: Any, *, turned: bool) -> bool:
+        """Add a vector or few columns, and return False if there may be more of them."""
+        if right.type.dtype != "float64":
+            return False
+        columns, finish = right, _turned if turned else _itself
+        if right.type.ndim == 1:
+            columns, finish = right[:, None], _vector
+        elif right.type.shape[1] is None or right.type.shape[1] > _MOST_COLUMNS:
+            outer = outer_product(right)
+            if outer is None or outer.column.type.broadcastable != (False, True):
+                return False
+            columns = outer.column
+
+            def finish(solution: Any, row: Any = outer.row) -> Any:
+                return (solution * row).T if turned else solution * row
+
+        self._solved.append((old, columns, finish))
+        return True
+
+    def replacements(self, row: Any) -> dict[Any, Any]:
+        """Return what takes the place of what; nothing if one thing is solved for another."""
+        rights = [right for _, right, _ in self._solved]
+        done = {*self._determinants, *(old for old, _, _ in self._solved)}
+        if not done or not done.isdisjoint(ancestors(rights)):
+            return {}
+        # Most are equal, and are merged here as there is one op for all.
+        distinct = [
+            one for i, one in enumerate(rights) if not any(same(one, two) for two in rights[:i])
+        ]
+        widths = [one.type.shape[1] for one in distinct]
+        if sum(widths) > _MOST_COLUMNS:
+            return {}
+        none = pt.zeros((row.shape[0], 0), dtype="float64")
+        joined = distinct[0] if len(distinct) == 1 else pt.concatenate([none, *distinct], axis=1)
+        solution, pivots = _SOLVE(row, joined)
+        found: dict[Any, Any] = {}
+        for old, right, finish in self._solved:
+            at = next(i for i, one in enumerate(distinct) if same(one, right))
+            start = sum(widths[:at])
+            found[old] = finish(solution[:, start : start + widths[at]])
+        for old in self._determinants:
             logarithm = pt.log(pivots).sum()
-            found.update(of_positive_definite(fgraph, old, pt.prod(pivots), logarithm))
-            return True
-        case Solve(b_ndim=b_ndim, assume_a=kind):
-            right = client.inputs[1]
-            new = _solved(row, right) if kind in _KINDS and right.type.ndim == b_ndim else None
-            found[old] = new
-            return new is not None
-        case MatrixInverse():
-            return _add_products(fgraph, found, row, old)
-    # What else works on it, or on a stack that it is in, may factorize it.
-    return old.type.ndim <= 2 and (not isinstance(client.op, Blockwise) or isinstance(core, Dot))
+            found.update(of_positive_definite(self._fgraph, old, pt.prod(pivots), logarithm))
+        return found
 
 
-def _add_products(fgraph: FunctionGraph, found: dict[Any, Any], row: Any, inverse: Any) -> bool:
-    views = list(_views(fgraph, inverse))
-    for view in views:
-        for client, at in fgraph.clients[view]:
-            if not client.outputs:
-                return False
-            [old, *_] = client.outputs
-            if old in views:
-                continue
-            if not isinstance(core_of(client), Dot) or old.type.ndim != 2:
-                return False
-            other: Any = client.inputs[1 - at]
-            new = None if other in views else _solved(row, other if at == 0 else other.T)
-            if new is None:
-                return False
-            found[old] = new if at == 0 else new.T
-    return True
+def _itself(solution: Any) -> Any:
+    return solution
 
 
-def _solved(row: Any, right: Any) -> Any:
-    """Return the solution for a vector or few columns; None if there may be more of them."""
-    if right.type.dtype != row.type.dtype:
-        return None
-    if right.type.ndim == 1:
-        return _SOLVE(row, right[:, None])[:, 0]
-    columns = right.type.shape[1]
-    if columns is not None and columns <= _MOST_COLUMNS:
-        return _SOLVE(row, right)
-    if outer_product(right) is None:
-        return None
-    return for_columns(right, lambda column: _SOLVE(row, column))
+def _turned(solution: Any) -> Any:
+    return solution.T
+
+
+def _vector(solution: Any) -> Any:
+    return solution[:, 0]
 
 
 def _views(fgraph: FunctionGraph, matrix: Any) -> Iterator[Any]:

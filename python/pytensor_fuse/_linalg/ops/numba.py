@@ -12,10 +12,9 @@ from pytensor_fuse._linalg.ops.cholesky_inverse import CholeskyInverse
 from pytensor_fuse._linalg.ops.lapack import NOT_SQUARE
 from pytensor_fuse._linalg.ops.lu_inverse import WRONG_PIVOTS, LUInverse
 from pytensor_fuse._linalg.ops.toeplitz import (
-    FEWEST_ROWS,
+    FEWEST_ROWS_COMPILED,
     LARGEST_FALL,
     NOT_AS_LONG,
-    ToeplitzPivots,
     ToeplitzSolve,
 )
 from pytensor_fuse._pytensor.numba_lapack import getri, potrf, potri
@@ -67,22 +66,6 @@ def _lu_inverse(op: LUInverse, node: Apply[Any], **kwargs: Any) -> Any:
     return checked_lu_inverse if op.checked else lu_inverse, _VERSION
 
 
-@register_funcify_default_op_cache_key(ToeplitzPivots)  # type: ignore[untyped-decorator]
-def _toeplitz_pivots(op: ToeplitzPivots, node: Apply[Any], **kwargs: Any) -> Any:
-    @numba_njit
-    def toeplitz_pivots(row: Any) -> Any:
-        n = row.shape[0]
-        pivots = np.empty(n)
-        nothing = np.empty((n, 0))
-        if n < FEWEST_ROWS or not _recursion(row, nothing, nothing, pivots):
-            factor = _factor_of_row(row)
-            for i in range(n):
-                pivots[i] = factor[i, i] ** 2
-        return pivots
-
-    return toeplitz_pivots, _VERSION
-
-
 @register_funcify_default_op_cache_key(ToeplitzSolve)  # type: ignore[untyped-decorator]
 def _toeplitz_solve(op: ToeplitzSolve, node: Apply[Any], **kwargs: Any) -> Any:
     @numba_njit
@@ -91,17 +74,22 @@ def _toeplitz_solve(op: ToeplitzSolve, node: Apply[Any], **kwargs: Any) -> Any:
         if row.shape[0] != n:
             raise ValueError(NOT_AS_LONG)
         solution, pivots = np.empty((n, columns)), np.empty(n)
-        if n < FEWEST_ROWS or not _recursion(row, right, solution, pivots):
+        if n < FEWEST_ROWS_COMPILED or not _recursion(row, right, solution, pivots):
+            factor = _factor_of_row(row)
+            for i in range(n):
+                pivots[i] = factor[i, i] ** 2
             solution[:, :] = right
-            _solve_with_factor(_factor_of_row(row), solution)
-            return solution
+            _solve_with_factor(factor, solution)
+            return solution, pivots
+        if columns == 0:
+            return solution, pivots
         residual, correction = right.copy(), np.empty((n, columns))
         for c in range(columns):
             for i in range(n):
                 for j in range(n):
                     residual[i, c] -= row[abs(i - j)] * solution[j, c]
         _recursion(row, residual, correction, pivots)
-        return solution + correction
+        return solution + correction, pivots
 
     return toeplitz_solve, _VERSION
 

@@ -1,7 +1,7 @@
-"""`ToeplitzPivots` and `ToeplitzSolve`: work on a symmetric Toeplitz matrix by its first row.
+"""`ToeplitzSolve`: work on a symmetric Toeplitz matrix by its first row.
 
-Durbin's and Levinson's recursions take ``O(n^2)`` operations. For positive definite matrices they
-are stable as Cholesky's factorization is only where the prediction errors do not fall too far
+Levinson's recursion takes ``O(n^2)`` operations. For positive definite matrices it is
+stable as Cholesky's factorization is only where the prediction errors do not fall too far
 (Cybenko 1980); where they do, and where the matrix is small, it is factorized as a whole.
 """
 
@@ -26,28 +26,18 @@ if TYPE_CHECKING:
 
 # By how much the prediction error may fall, from the first to the last. Up to here the errors have
 # been measured to be those of Cholesky's factorization; beyond, they grow faster.
-LARGEST_FALL: Final = 1e3
+LARGEST_FALL: Final = 1e2
 
-# How many rows a matrix has at least that is not factorized as a whole, which is faster below.
-FEWEST_ROWS: Final = 256
+# How many rows a matrix has at least that is not factorized as a whole, which is faster below: in
+# Python, where each step of the recursion is some calls of NumPy, and compiled.
+FEWEST_ROWS: Final = 1024
+FEWEST_ROWS_COMPILED: Final = 256
 
 NOT_AS_LONG: Final = "the right-hand sides must have as many rows as the matrix"
 
 
-def durbin(row: Any) -> Any:
-    """Return the prediction errors, which are the pivots of ``L D L'``; None if it is not stable.
-
-    Parameters
-    ----------
-    row
-        The first row of a symmetric Toeplitz matrix.
-    """
-    pivots, _ = _recursion(row, np.empty((len(row), 0)))
-    return pivots
-
-
-def levinson(row: Any, right: Any) -> Any:
-    """Return the solution, refined once; None if it is not stable.
+def levinson(row: Any, right: Any) -> tuple[Any, Any]:
+    """Return the solution, refined once, and the prediction errors; None for both if not stable.
 
     Parameters
     ----------
@@ -55,16 +45,20 @@ def levinson(row: Any, right: Any) -> Any:
         The first row of a symmetric Toeplitz matrix.
     right
         The right-hand sides, as columns.
+
+    Notes
+    -----
+    The prediction errors are the pivots of ``L D L'``, the squares of the diagonal of the Cholesky
+    factor.
     """
     pivots, solution = _recursion(row, right)
-    if pivots is None:
-        return None
-    n = len(row)
+    if pivots is None or not right.shape[1]:
+        return solution, pivots
     both = np.concatenate([row[:0:-1], row])
-    rows = np.lib.stride_tricks.sliding_window_view(both, n)[::-1]
+    rows = np.lib.stride_tricks.sliding_window_view(both, len(row))[::-1]
     residual = right - np.stack([one @ solution for one in rows])
     _, correction = _recursion(row, residual)
-    return solution + correction
+    return solution + correction, pivots
 
 
 def _recursion(row: Any, right: Any) -> tuple[Any, Any]:
@@ -99,58 +93,16 @@ def _factor(row: Any) -> Any:
     return np.full_like(matrix, np.nan) if info else factor
 
 
-class _OfRow(Op):
-    """Work on a positive definite Toeplitz matrix, the first row of which is the first input."""
+class ToeplitzSolve(Op):
+    """Solutions with a positive definite Toeplitz matrix, and what its determinant is made of.
 
-    __props__ = ()
-
-    def _checked(self, inputs: Sequence[Variable[Any, Any]], *ranks: int) -> list[Any]:
-        variables: list[Any] = [as_tensor_variable(one) for one in inputs]
-        kinds = [(one.type.ndim, one.type.dtype) for one in variables]
-        if kinds != [(rank, "float64") for rank in ranks]:
-            raise TypeError(f"the inputs must be of float64 and of {ranks} axes, not {kinds}")
-        return variables
-
-
-class ToeplitzPivots(_OfRow):
-    """The squares of the diagonal of the Cholesky factor, whose product is the determinant.
-
-    They are NaN if the matrix is not positive definite.
+    The inputs are the first row, and right-hand sides as columns, of which there may be none. The
+    outputs are the solutions, and the squares of the diagonal of the Cholesky factor. Both are NaN
+    if the matrix is not positive definite.
     """
 
-    gufunc_signature = "(n)->(n)"
-
-    def make_node(self, *inputs: Variable[Any, Any]) -> Apply[Any]:
-        """Return the node for a first row.
-
-        Raises
-        ------
-        TypeError
-            If it is no vector of float64.
-        """
-        [row] = self._checked(inputs, 1)
-        return Apply(self, [row], [tensor(shape=row.type.shape, dtype="float64")])
-
-    @shape_inference
-    def infer_shape(self, node: Apply[Any], shapes: list[Any]) -> list[Any]:
-        """Return the shape of the row."""
-        return [shapes[0]]
-
-    def perform(
-        self, node: Apply[Any], inputs: Sequence[Any], output_storage: Sequence[list[Any]]
-    ) -> None:
-        """Compute them by Durbin's recursion, or from the whole matrix."""
-        [row] = inputs
-        pivots = durbin(row) if len(row) >= FEWEST_ROWS else None
-        if pivots is None:
-            pivots = np.square(_factor(row).diagonal()) if len(row) else row.copy()
-        output_storage[0][0] = pivots
-
-
-class ToeplitzSolve(_OfRow):
-    """The solution for the columns of a matrix, NaN if the Toeplitz matrix is not definite."""
-
-    gufunc_signature = "(n),(n,k)->(n,k)"
+    __props__ = ()
+    gufunc_signature = "(n),(n,k)->(n,k),(n)"
 
     def make_node(self, *inputs: Variable[Any, Any]) -> Apply[Any]:
         """Return the node for a first row and right-hand sides.
@@ -160,13 +112,20 @@ class ToeplitzSolve(_OfRow):
         TypeError
             If they are no vector and matrix of float64.
         """
-        row, right = self._checked(inputs, 1, 2)
-        return Apply(self, [row, right], [tensor(shape=right.type.shape, dtype="float64")])
+        variables: list[Any] = [as_tensor_variable(one) for one in inputs]
+        kinds = [(one.type.ndim, one.type.dtype) for one in variables]
+        if kinds != [(1, "float64"), (2, "float64")]:
+            raise TypeError(f"the inputs must be a vector and a matrix of float64, not {kinds}")
+        return Apply(
+            self,
+            variables,
+            [tensor(shape=one.type.shape, dtype="float64") for one in variables[::-1]],
+        )
 
     @shape_inference
     def infer_shape(self, node: Apply[Any], shapes: list[Any]) -> list[Any]:
-        """Return the shape of the right-hand sides."""
-        return [shapes[1]]
+        """Return the shapes of the right-hand sides, and of the row."""
+        return shapes[::-1]
 
     def perform(
         self, node: Apply[Any], inputs: Sequence[Any], output_storage: Sequence[list[Any]]
@@ -179,12 +138,17 @@ class ToeplitzSolve(_OfRow):
             If there are not as many rows.
         """
         row, right = inputs
-        if len(row) != len(right):
+        n = len(row)
+        if n != len(right):
             raise ValueError(NOT_AS_LONG)
-        solution = levinson(row, right) if len(row) >= FEWEST_ROWS else None
-        if solution is None:
-            solution = right.copy()
-            if right.size:
-                [potrs] = lapack_functions(row.dtype, "potrs")
-                solution, _ = potrs(_factor(row), right, lower=True)
+        solution, pivots = levinson(row, right) if n >= FEWEST_ROWS else (None, None)
+        if pivots is None:
+            solution, pivots = right.copy(), row.copy()
+            if n:
+                factor = _factor(row)
+                pivots = np.square(factor.diagonal())
+                if right.size:
+                    [potrs] = lapack_functions(row.dtype, "potrs")
+                    solution, _ = potrs(factor, right, lower=True)
         output_storage[0][0] = solution
+        output_storage[1][0] = pivots
