@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 # By how much the prediction error may fall, from the first to the last. Up to here the errors have
 # been measured to be those of Cholesky's factorization; beyond, they grow faster.
-LARGEST_FALL: Final = 1e2
+LARGEST_FALL: Final = 10.0
 
 # How many rows a matrix has at least that is not factorized as a whole, which is faster below: in
 # Python, where each step of the recursion is some calls of NumPy, and compiled.
