@@ -185,6 +185,11 @@ def tridiagonal(g):
     return np.diag(g.u + 4) + np.diag(g.v[1:], 1) + np.diag(g.y[1:], -1)
 
 
+def toeplitz(g, exp):
+    places = np.arange(len(g.u))
+    return exp(-exp(g.number) * places)[np.abs(places[:, None] - places)]
+
+
 def by_diagonal(g, solve):
     matrix, right = tridiagonal(g), g.thin[:, 0].copy()
     return -solve(matrix, right) * solve(matrix.T, right)
@@ -306,6 +311,13 @@ ROWS = {
     ),
     "tridiagonal_solve": Row(
         lambda g: [extended_solve(tridiagonal(g), g.y)], lambda g: [lu(tridiagonal(g), g.y)]
+    ),
+    "work_on_toeplitz_matrix": Row(
+        lambda g: [
+            extended_solve(toeplitz(g, exponential), g.y),
+            log_determinant(toeplitz(g, exponential)),
+        ],
+        lambda g: [cho(toeplitz(g, exp), g.y), np.linalg.slogdet(toeplitz(g, exp))[1]],
     ),
     "work_on_multiple": Row(
         lambda g: [extended_solve(3 * g.a, g.y), exponential(log_determinant(g.a))],

@@ -4,6 +4,7 @@ import numpy as np
 import pytensor
 import pytensor.tensor as pt
 import pytest
+import scipy.linalg
 from pytensor.tensor.linalg import inv, slogdet, solve
 from pytensor.tensor.rewriting import assumptions
 
@@ -17,6 +18,7 @@ Y = pt.dvector("y")
 RNG = np.random.default_rng(4)
 BLOCKS = np.zeros((7, 7))
 BLOCKS[:3, :3], BLOCKS[3:, 3:] = positive_definite(3), positive_definite(4)
+TOEPLITZ = scipy.linalg.toeplitz(np.arange(7.0))
 BAND = np.triu(np.tril(RNG.normal(size=(7, 7)), 1), -2)
 STATEMENTS = {
     "shape": ({"shape": (7, None)}, BAND),
@@ -30,6 +32,11 @@ STATEMENTS = {
     "lower": ({"lower_triangular": True}, np.tril(BAND)),
     "upper": ({"upper_triangular": True}, np.triu(BAND)),
     "symmetric": ({"symmetric": True, "positive_definite": True}, BLOCKS),
+    "toeplitz": ({"toeplitz": True}, TOEPLITZ),
+    "definite toeplitz": (
+        {"toeplitz": True, "shape": (7, None), "positive_definite": True},
+        TOEPLITZ,
+    ),
     "nothing": ({}, BAND),
 }
 
@@ -66,6 +73,7 @@ WRONG = {
     "lower": ({"lower_triangular": True}, "lower triangular"),
     "upper": ({"upper_triangular": True}, "upper triangular"),
     "symmetric": ({"symmetric": True}, "symmetric"),
+    "toeplitz": ({"toeplitz": True}, "Toeplitz"),
 }
 
 

@@ -23,6 +23,7 @@ from pytensor.tensor.linalg import (
     solve_triangular,
 )
 
+from pytensor_fuse import structured
 from support.linalg_rules import positive_definite
 
 if TYPE_CHECKING:
@@ -136,6 +137,15 @@ def _tridiagonal(g: Given) -> Any:
     return pt.diag(g.u + 4) + pt.diag(g.v[1:], 1) + pt.diag(g.y[1:], -1)
 
 
+def _toeplitz(g: Given) -> Any:
+    """Return the covariance of points on a line, nearer to each other with a smaller number."""
+    n = g.u.type.shape[0]
+    places = pt.arange(g.u.shape[0] if n is None else n)
+    row = pt.exp(-places * pt.exp(g.number)).astype(g.u.type.dtype)
+    covariance = row[pt.abs(places[:, None] - places[None, :])]
+    return structured(covariance, toeplitz=True, positive_definite=True)
+
+
 def _rows(g: Given) -> Any:
     """Return a function of what solves with a factor for each row of data."""
     solve_rows: Any = solve_triangular
@@ -192,6 +202,7 @@ CASES: dict[str, Callable[[Given], list[Any]]] = {
     "tridiagonal_inverse": lambda g: [inv(_tridiagonal(g))],
     "tridiagonal_determinant": lambda g: list(slogdet(_tridiagonal(g))),
     "tridiagonal_solve": lambda g: [solve(_tridiagonal(g), g.y)],
+    "work_on_toeplitz_matrix": lambda g: [solve(_toeplitz(g), g.y), slogdet(_toeplitz(g))[1]],
     "work_on_multiple": lambda g: [solve(3 * g.a, g.y), det(g.a)],
     "determinant_of_factorized_matrix": lambda g: [solve(g.a, g.y), det(g.a)],
     "sum_of_outer_products": lambda g: [_gradient(_rows(g), g.a)],

@@ -26,7 +26,7 @@ from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
 
 from pytensor_fuse._linalg.block_diagonal import blocks_of, inverses_of, split_by
 from pytensor_fuse._linalg.matrices import core_of, same, scalar_op, transpose_of
-from pytensor_fuse._pytensor.assumptions import of_what_is_said
+from pytensor_fuse._pytensor.assumptions import without_assumptions
 from pytensor_fuse._pytensor.ops import is_join, join_operands
 
 if TYPE_CHECKING:
@@ -236,7 +236,7 @@ def _has_shape_of(part: Any, matrix: Any) -> bool:
 def _made_of(matrix: Any) -> Any:
     """Return the matrix without inverses and transposes: of a square one all have its shape."""
     while True:
-        inner, unsaid = transpose_of(matrix), of_what_is_said(matrix)
+        inner, unsaid = transpose_of(matrix), without_assumptions(matrix)
         if inner is not None and inner.type.ndim == 2:
             matrix = inner
         elif type(core_of(matrix.owner)) is MatrixInverse:

@@ -31,6 +31,7 @@ def structured(
     block_diagonal: Sequence[int] | None = None,
     banded: tuple[int, int] | None = None,
     tridiagonal: bool = False,
+    toeplitz: bool = False,
     check: bool = True,
     **assumptions: bool,
 ) -> TensorVariable[Any, Any]:
@@ -52,10 +53,14 @@ def structured(
         How many diagonals below and above the main one may be other than zero.
     tridiagonal
         The same as a `banded` of ``(1, 1)``.
+    toeplitz
+        Whether it is a symmetric Toeplitz matrix: an element depends on nothing but its distance
+        from the diagonal, as in a covariance of points on a regular grid.
     check
         Whether the function checks, in one pass over the matrix, that it is zero where it is said
-        to be, and symmetric if that is said. Without it, what is said to be zero is not read: it is
-        zero in the result, whatever it was; and what is computed from a matrix that is said to be
+        to be, and symmetric or Toeplitz if that is said. Without it, what is said to be zero is not
+        read: it is zero in the result, whatever it was; of what is said to be Toeplitz only the
+        first row is read; and what is computed from a matrix that is said to be
         symmetric and is not, may be anything.
     **assumptions
         What `pytensor.assumptions.assume` takes, such as ``symmetric``, ``positive_definite`` or
@@ -70,8 +75,8 @@ def structured(
     Raises
     ------
     ValueError
-        If `matrix` has not two dimensions, or more than one of `block_diagonal`, `banded` and
-        `tridiagonal` is given, or a size or a number of diagonals is negative.
+        If `matrix` has not two dimensions, or more than one of `block_diagonal`, `banded`,
+        `tridiagonal` and `toeplitz` is given, or a size or a number of diagonals is negative.
 
     Notes
     -----
@@ -98,6 +103,8 @@ def structured(
         raise ValueError("banded and tridiagonal both say where the matrix is zero")
     if banded is not None and block_diagonal is not None:
         raise ValueError("block_diagonal and banded both say where the matrix is zero")
+    if toeplitz and not (banded is None and block_diagonal is None):
+        raise ValueError("a Toeplitz matrix is made of its first row, not of diagonals or blocks")
     if shape is not None:
         result = pt.specify_shape(result, tuple(shape))
     if block_diagonal is not None:
@@ -106,6 +113,8 @@ def structured(
         result = _of_diagonals(result, banded, check)
     if check:
         result = _checked(result, {name for name, holds in assumptions.items() if holds})
+    if toeplitz:
+        result = _of_first_row(result, check)
     known: TensorVariable[Any, Any] = said(result, assumptions)
     return known
 
@@ -150,6 +159,29 @@ def _of_diagonals(matrix: Any, band: tuple[int, int], check: bool) -> Any:
     return parts[0] if len(parts) == 1 else pt.add(*parts)
 
 
+def _of_first_row(matrix: Any, check: bool) -> Any:
+    rows, columns = matrix.type.shape
+    known = rows if columns is None else columns
+    if known is None:
+        is_square = pt.eq(matrix.shape[0], matrix.shape[1])
+        matrix = Assert("a symmetric Toeplitz matrix is square")(matrix, is_square)
+    else:
+        matrix = pt.specify_shape(matrix, (known, known))
+    places = pt.arange(matrix.shape[0] if known is None else known)
+    distances = pt.abs(places[:, None] - places[None, :])
+    if check:
+        differs = (pt.abs(matrix - matrix[0][distances]) > _allowed(matrix)).any()
+        matrix = _asserted(matrix, pt.invert(differs), "symmetric and Toeplitz")
+    return matrix[0][distances]
+
+
+def _allowed(matrix: Any) -> Any:
+    """Return by how much elements that are said to be equal may differ; 0 for whole numbers."""
+    tolerance = _TOLERANCES.get(matrix.type.dtype)
+    # With NaN anywhere nothing is found.
+    return 0 if tolerance is None else tolerance * pt.sqrt(pt.sqr(matrix).sum())
+
+
 def _zero_but_for(matrix: Any, parts: list[Any], what: str) -> Any:
     """Return the matrix, checked that nothing but some parts of it is other than zero."""
     inside = pt.add(pt.constant(0, dtype="int64"), *(pt.neq(one, 0).sum() for one in parts))
@@ -164,11 +196,8 @@ def _checked(matrix: Any, said: set[str]) -> Any:
         matrix = _zero_but_for(matrix, [pt.tril(matrix)], "lower triangular")
     if "upper_triangular" in said:
         matrix = _zero_but_for(matrix, [pt.triu(matrix)], "upper triangular")
-    tolerance = _TOLERANCES.get(matrix.type.dtype)
-    if "symmetric" in said and tolerance is not None:
-        # With NaN anywhere nothing is found.
-        allowed = tolerance * pt.sqrt(pt.sqr(matrix).sum())
-        differs = (pt.abs(matrix - matrix.T) > allowed).any()
+    if "symmetric" in said and matrix.type.dtype in _TOLERANCES:
+        differs = (pt.abs(matrix - matrix.T) > _allowed(matrix)).any()
         matrix = _asserted(matrix, pt.invert(differs), "symmetric")
     return matrix
 

@@ -51,8 +51,8 @@ def said(matrix: Any, assumptions: dict[str, bool]) -> Any:
     return assume(matrix, **assumptions)
 
 
-def of_what_is_said(variable: Any) -> Any:
-    """Return the variable of which this one says something; None if it says nothing."""
+def without_assumptions(variable: Any) -> Any:
+    """Return the variable of which something is said to make this one; None if there is none."""
     node = variable.owner
     is_it = node is not None and type(node.op).__name__ == "SpecifyAssumptions"
     return node.inputs[0] if is_it else None

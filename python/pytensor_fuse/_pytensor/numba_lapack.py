@@ -39,8 +39,20 @@ def potri(dtype: Any) -> Any:
     It works in place on an array whose columns follow each other, of at least one element; ``uplo``
     is the code of the letter. It returns what LAPACK says: 0, or where the diagonal is zero.
     """
+    return _on_triangle("potri", dtype)
+
+
+def potrf(dtype: Any) -> Any:
+    """Return the compiled ``potrf(uplo, a)`` for matrices of a Numba dtype, as `potri` is called.
+
+    It returns what LAPACK says: 0, or where the matrix was found not to be positive definite.
+    """
+    return _on_triangle("potrf", dtype)
+
+
+def _on_triangle(function_name: str, dtype: Any) -> Any:
     real = types.CPointer(dtype)
-    address, kind, name = _function("potri", dtype, _INT, _INT, real, _INT, _INT)
+    address, kind, name = _function(function_name, dtype, _INT, _INT, real, _INT, _INT)
 
     @numba_njit
     def call(uplo: Any, a: Any) -> Any:

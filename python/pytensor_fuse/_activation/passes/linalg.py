@@ -228,6 +228,7 @@ _RULES: Final = (
         0.8485,
         RuleKept("diagonal_gradients", "diagonal_of_gradient", frozenset({"LUFactorTridiagonal"})),
     ),
+    (0.8486, RuleKept("toeplitz", "work_on_toeplitz_matrix", _WORK, at=_WORK, makes_ops=True)),
     # Before PyTensor rearranges what a matrix is made of, and has a transpose made of transposes.
     (0.85, RuleKept("definite_work", "work_on_definite_matrix", _WORK, at=_WORK)),
     # PyTensor has its own in `canonicalize`, which overflows.

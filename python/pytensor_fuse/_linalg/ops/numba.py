@@ -11,13 +11,19 @@ from pytensor.link.numba.dispatch.basic import numba_njit, register_funcify_defa
 from pytensor_fuse._linalg.ops.cholesky_inverse import CholeskyInverse
 from pytensor_fuse._linalg.ops.lapack import NOT_SQUARE
 from pytensor_fuse._linalg.ops.lu_inverse import WRONG_PIVOTS, LUInverse
-from pytensor_fuse._pytensor.numba_lapack import getri, potri
+from pytensor_fuse._linalg.ops.toeplitz import (
+    FEWEST_ROWS_COMPILED,
+    LARGEST_FALL,
+    NOT_AS_LONG,
+    ToeplitzSolve,
+)
+from pytensor_fuse._pytensor.numba_lapack import getri, potrf, potri
 
 if TYPE_CHECKING:
     from pytensor.graph.basic import Apply
 
 # Part of the cache keys: raise it when the code that is made changes.
-_VERSION = 2
+_VERSION = 3
 
 _BLOCK = 32
 
@@ -58,6 +64,113 @@ def _lu_inverse(op: LUInverse, node: Apply[Any], **kwargs: Any) -> Any:
         return _from_lu(packed, pivots, overwrite)
 
     return checked_lu_inverse if op.checked else lu_inverse, _VERSION
+
+
+@register_funcify_default_op_cache_key(ToeplitzSolve)  # type: ignore[untyped-decorator]
+def _toeplitz_solve(op: ToeplitzSolve, node: Apply[Any], **kwargs: Any) -> Any:
+    @numba_njit
+    def toeplitz_solve(row: Any, right: Any) -> Any:
+        n, columns = right.shape
+        if row.shape[0] != n:
+            raise ValueError(NOT_AS_LONG)
+        solution, pivots = np.empty((n, columns)), np.empty(n)
+        if n < FEWEST_ROWS_COMPILED or not _recursion(row, right, solution, pivots):
+            factor = _factor_of_row(row)
+            for i in range(n):
+                pivots[i] = factor[i, i] ** 2
+            solution[:, :] = right
+            _solve_with_factor(factor, solution)
+            return solution, pivots
+        if columns == 0:
+            return solution, pivots
+        residual, correction = right.copy(), np.empty((n, columns))
+        for c in range(columns):
+            for i in range(n):
+                for j in range(n):
+                    residual[i, c] -= row[abs(i - j)] * solution[j, c]
+        _recursion(row, residual, correction, pivots)
+        return solution + correction, pivots
+
+    return toeplitz_solve, _VERSION
+
+
+@numba_njit
+def _recursion(row: Any, right: Any, solution: Any, pivots: Any) -> bool:
+    """Solve by Levinson's recursion, and return whether it is stable."""
+    n, columns = right.shape
+    predictor = np.empty(n)
+    error = row[0]
+    if not 0 < error < np.inf:
+        return False
+    least = error / LARGEST_FALL
+    pivots[0] = error
+    for c in range(columns):
+        solution[0, c] = right[0, c] / error
+    for m in range(1, n):
+        reflection = row[m]
+        for j in range(m - 1):
+            reflection += row[m - 1 - j] * predictor[j]
+        reflection /= -error
+        for j in range(m // 2):
+            first, last = predictor[j], predictor[m - 2 - j]
+            predictor[j] = first + reflection * last
+            predictor[m - 2 - j] = last + reflection * first
+        predictor[m - 1] = reflection
+        error *= (1 - reflection) * (1 + reflection)
+        if not error >= least:
+            return False
+        pivots[m] = error
+        for c in range(columns):
+            last = right[m, c]
+            for j in range(m):
+                last -= row[m - j] * solution[j, c]
+            last /= error
+            for j in range(m):
+                solution[j, c] += predictor[m - 1 - j] * last
+            solution[m, c] = last
+    return True
+
+
+@numba_njit
+def _factor_of_row(row: Any) -> Any:
+    """Return the lower Cholesky factor of a Toeplitz matrix, NaN if there is none."""
+    n = row.shape[0]
+    # Symmetric: its rows are its columns.
+    factor = np.empty((n, n)).T
+    for j in range(n):
+        for i in range(n):
+            factor[i, j] = row[abs(i - j)]
+    if n and _factorize(factor):
+        factor[:, :] = np.nan
+    return factor
+
+
+@numba_njit
+def _solve_with_factor(factor: Any, solution: Any) -> None:
+    n, columns = solution.shape
+    for c in range(columns):
+        for j in range(n):
+            solution[j, c] /= factor[j, j]
+            for i in range(j + 1, n):
+                solution[i, c] -= factor[i, j] * solution[j, c]
+        for j in range(n - 1, -1, -1):
+            for i in range(j + 1, n):
+                solution[j, c] -= factor[i, j] * solution[i, c]
+            solution[j, c] /= factor[j, j]
+
+
+def _factorize(matrix: Any) -> Any:
+    return _compiled_only()
+
+
+@overload(_factorize)
+def _factorize_of_dtype(matrix: Any) -> Any:
+    factorize = potrf(matrix.dtype)
+
+    def of_lower(matrix: Any) -> Any:
+        return factorize(np.int32(ord("L")), matrix)
+
+    return of_lower
 
 
 def _compiled_only(*arguments: Any) -> Any:

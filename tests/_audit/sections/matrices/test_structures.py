@@ -21,7 +21,7 @@ from pytensor.tensor.linalg import (
 )
 
 import pytensor_fuse
-from pytensor_fuse import LinalgReason, explain_linalg
+from pytensor_fuse import LinalgReason, explain_linalg, structured
 from pytensor_fuse._activation.passes.linalg import _RULES
 from pytensor_fuse._audit.sections.matrices.explain import STRUCTURE_RULES
 from support.linalg_rules import PYTHON
@@ -47,6 +47,7 @@ PROCESS = pt.exp(-0.5 * DISTANCES / C**2) + C**2 * pt.eye(LETTERS.shape[0])
 BLOCKS = block_diag(A, B)
 BANDED = pt.diag(Y) + pt.diag(VECTOR, 1) + pt.diag(VECTOR, -1)
 DEFINITE = LETTERS @ LETTERS.T + pt.eye(LETTERS.shape[0])
+TOEPLITZ = structured(OTHER, toeplitz=True, positive_definite=True)
 
 
 @pytest.fixture(autouse=True)
@@ -106,6 +107,7 @@ EXAMPLES = {
     "woodbury_solve": lambda: [solve(UPDATE, Y)],
     "woodbury_inverse": lambda: [inv(UPDATE)],
     "determinant_lemma": lambda: [slogdet(UPDATE)[1]],
+    "work_on_toeplitz_matrix": lambda: [density(TOEPLITZ)],
     "kronecker_gradient": lambda: with_gradient(density(KRON), A),
     "kronecker_solve": lambda: [solve(KRON, Y)],
     "kronecker_times_matrix": lambda: [KRON @ Y],
