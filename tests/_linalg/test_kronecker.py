@@ -98,6 +98,15 @@ def test_log_determinant_that_overflows():
     assert value == pytest.approx(N * np.log(1e12 + 1))
 
 
+def test_factors_of_less_precision_are_left_to_the_whole():
+    single = pt.fmatrix("single", shape=(LEFT, LEFT))
+    outputs = slogdet(kron(single, B))
+    ours, stock = compile_both([single, B], outputs, ORACLE)
+    values = [VALUES[0].astype("float32"), VALUES[1]]
+    for mine, theirs in zip(ours(*values), stock(*values), strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-12)
+
+
 def test_left_alone():
     wide, high = pt.dmatrix("wide", shape=(2, 6)), pt.dmatrix("high", shape=(6, 2))
     square = kron(wide, high)

@@ -340,3 +340,14 @@ def test_random_forms(matrix, kind):
     inputs = [U, X, V, LOGS, SCALE, NOISE, WEIGHTS, Y]
     gradients = pytensor.grad(cost, inputs, disconnected_inputs="ignore")
     compare(inputs, [cost, *gradients], rtol=1e-7)
+
+
+def test_sums_of_thin_products_that_are_not_square():
+    first, second = pt.dmatrix("p", shape=(40, 3)), pt.dmatrix("q", shape=(3, None))
+    third, fourth = pt.dmatrix("r", shape=(40, 2)), pt.dmatrix("s", shape=(2, None))
+    total = first @ second + third @ fourth
+    outputs = [pt.diagonal(total), pt.trace(total)]
+    ours, stock = compile_both([first, second, third, fourth], outputs, ORACLE)
+    values = [RNG.normal(size=shape) for shape in [(40, 3), (3, 30), (40, 2), (2, 30)]]
+    for mine, theirs in zip(ours(*values), stock(*values), strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-9)

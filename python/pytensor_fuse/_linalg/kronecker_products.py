@@ -284,6 +284,9 @@ def _multiple(matrix: Any) -> tuple[Kronecker, list[Any]] | None:
             return None
         if one.type.shape[0] != one.type.shape[1]:
             return None
+        # A factor of another dtype would be worked on with other precision.
+        if one.type.dtype != matrix.type.dtype:
+            return None
     return Kronecker(*inputs), []
 
 

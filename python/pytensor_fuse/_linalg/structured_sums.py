@@ -252,6 +252,11 @@ def structured_sum(fgraph: FunctionGraph, variable: Any) -> StructuredSum | None
         return None
     sizes = {size for size in variable.type.shape if size is not None}
     summands = _summands(fgraph, variable, _DEPTH)
+    if None in variable.type.shape and all(
+        isinstance(one.matrix, ThinProduct) for one in summands or ()
+    ):
+        # All else is square.
+        return None
     for one in summands or ():
         if isinstance(one.matrix, Kronecker):
             sizes.add(one.matrix.size)
