@@ -73,7 +73,8 @@ def test_products():
 
 @pytest.mark.parametrize("backend", ["NUMBA", "CVM"])
 def test_other_backends(backend):
-    outputs = [Y @ solve(k, Y) + slogdet(k)[1] for k in (PLAIN, SHIFTED)]
+    # Both would take Numba half a minute.
+    outputs = [slogdet(PLAIN)[1] + Y @ solve(SHIFTED, Y)]
     assert largest(compare(outputs, get_mode(backend))) == LEFT
 
 

@@ -18,6 +18,7 @@ from pytensor.tensor.linalg.decomposition.lu import LUFactor
 from pytensor.tensor.linalg.inverse import MatrixInverse
 from pytensor.tensor.linalg.solvers.general import Solve
 from pytensor.tensor.linalg.summary import Det
+from pytensor.tensor.math import Dot
 
 from pytensor_fuse._linalg.determinants import of_uses
 from pytensor_fuse._linalg.matrices import (
@@ -59,7 +60,12 @@ def work_on_multiple(fgraph: FunctionGraph, node: Apply[Any]) -> dict[Any, Any] 
     number, matrix = found
     if type(core) is Det and _is_asked_for_itself(fgraph, old):
         return None
-    if not any(one is not node for one in _work_on(fgraph, matrix)):
+    same_view = _turned_back(view)
+    if all(_turned_back(one.inputs[0]) is same_view for one in _work_on(fgraph, matrix)):
+        # The other rules see that as it is.
+        return None
+    if type(core) is MatrixInverse and _is_multiplied(fgraph, old):
+        # A product with an inverse becomes a solve, but not one with a multiple of it.
         return None
     match core:
         case Solve():
@@ -82,6 +88,23 @@ def work_on_multiple(fgraph: FunctionGraph, node: Apply[Any]) -> dict[Any, Any] 
         return None
     copy_stack_trace(list(replacements), list(replacements.values()))
     return replacements
+
+
+def _turned_back(matrix: Any) -> Any:
+    inner = transpose_of(matrix)
+    return matrix if inner is None or inner.type.ndim != 2 else _turned_back(inner)
+
+
+def _is_multiplied(fgraph: FunctionGraph, inverse: Any) -> bool:
+    """Whether there is a product of matrices with an inverse, or with its transpose."""
+    for client, _ in fgraph.clients[inverse]:
+        if isinstance(core_of(client), Dot):
+            return True
+        if client.outputs and transpose_of(client.outputs[0]) is inverse:
+            [turned] = client.outputs
+            if _is_multiplied(fgraph, turned):
+                return True
+    return False
 
 
 def _is_asked_for_itself(fgraph: FunctionGraph, determinant: Any) -> bool:
