@@ -243,3 +243,15 @@ def test_error(n):
         )
         assert mine <= 10 * max(theirs, n * 2e-16), (row[:2], mine, theirs)
     assert max(conditions) > 30
+
+
+@pytest.mark.parametrize("noise", [0.3, 0.5])
+def test_error_of_many_rows(noise):
+    """The errors of the pivots add up, up to what the documentation says."""
+    row, matrix, right, _ = values(FEWEST_ROWS, noise)
+    solution, pivots = levinson(row, right[:, None])
+    factor = np.linalg.cholesky(matrix)
+    wanted = scipy.linalg.cho_solve((factor, True), right)
+    np.testing.assert_allclose(solution[:, 0], wanted, rtol=0, atol=2e-14 * np.abs(wanted).max())
+    logarithm = 2 * np.log(np.diagonal(factor)).sum()
+    assert abs(np.log(pivots).sum() - logarithm) < 20 * len(row) * np.finfo(float).eps
