@@ -59,6 +59,12 @@ def test_identity(name, check):
     result, shape, gradient = compiled([A], outputs)(value)
     np.testing.assert_array_equal(result, value)
     np.testing.assert_array_equal(shape, value.shape)
+    if said.get("toeplitz"):
+        # Only the first row counts.
+        sums = [np.trace(weights, k) + np.trace(weights, -k) for k in range(1, len(value))]
+        np.testing.assert_allclose(gradient[0], [np.trace(weights), *sums])
+        assert not gradient[1:].any()
+        return
     inside = (value != 0) | (gradient != 0)
     np.testing.assert_allclose(gradient[inside], weights[inside])
 

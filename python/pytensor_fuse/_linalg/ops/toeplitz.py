@@ -30,7 +30,7 @@ LARGEST_FALL: Final = 10.0
 
 # How many rows a matrix has at least that is not factorized as a whole, which is faster below: in
 # Python, where each step of the recursion is some calls of NumPy, and compiled.
-FEWEST_ROWS: Final = 1024
+FEWEST_ROWS: Final = 1536
 FEWEST_ROWS_COMPILED: Final = 256
 
 NOT_AS_LONG: Final = "the right-hand sides must have as many rows as the matrix"
@@ -86,10 +86,14 @@ def _recursion(row: Any, right: Any) -> tuple[Any, Any]:
 
 
 def _factor(row: Any) -> Any:
-    """Return the Cholesky factor of the whole matrix, NaN if there is none."""
+    """Return the lower Cholesky factor of the whole matrix, NaN if there is none.
+
+    What is above its diagonal is not part of it.
+    """
     [potrf] = lapack_functions(row.dtype, "potrf")
-    matrix = import_module("scipy.linalg").toeplitz(row)
-    factor, info = potrf(matrix, lower=True, clean=True)
+    # Its rows are its columns, which are what LAPACK works on in place.
+    matrix = import_module("scipy.linalg").toeplitz(row).T
+    factor, info = potrf(matrix, lower=True, clean=False, overwrite_a=True)
     return np.full_like(matrix, np.nan) if info else factor
 
 
