@@ -40,6 +40,7 @@ SHARED = {
     "multiples alone": ([solve(2 * A, Y), slogdet(A / 3)[1]], ONE),
     "positive multiple": ([solve(POSITIVE * A, Y), slogdet(A / POSITIVE)[1]], ONE),
     "multiple of the transpose": ([solve(2 * A.T, Y), slogdet(A)[1]], ONE),
+    "product with an inverse": ([Y @ inv(2 * A) @ Y, *slogdet(2 * A)], ONE),
     "inverse of a multiple": ([inv(2 * A), slogdet(A)[1]], WITH_INVERSE),
     "inverses": ([inv(2 * A), inv(A)], {"MatrixInverse": 1}),
 }
@@ -62,7 +63,6 @@ APART = {
     "an inverse alone": [inv(2 * A)],
     "a determinant alone": [*slogdet(2 * A)],
     "eigenvalues": [*eigh(A + A.T), slogdet(A + A.T)[1]],
-    "a product with an inverse": [Y @ inv(2 * A) @ Y, *slogdet(2 * A)],
     "products with inverses": [Y @ inv(-A) @ Y, Y @ inv(A) @ Y],
     "all of one multiple": [solve(2 * A, B), solve(2 * A, Y), slogdet(2 * A)[1]],
     "a determinant itself": [solve(A, Y), det(2 * A)],
