@@ -36,6 +36,8 @@ def seconds(call: Callable[..., Any], arguments: Sequence[Any]) -> float:
     return time.thread_time() - start
 
 
+# Stock's has an identity of all rows, which Numba does not store.
+@pytest.mark.filterwarnings("ignore:Cannot cache compiled function")
 @pytest.mark.parametrize("linker", LINKERS)
 @pytest.mark.parametrize("name", CASES)
 def test_run_time(pair: Pair, request: pytest.FixtureRequest, name: str, linker: str) -> None:
