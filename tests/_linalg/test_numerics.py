@@ -358,6 +358,13 @@ ROWS = {
         lambda g: [np.outer(g.a @ g.u, g.v), np.outer(g.u, g.v @ g.b)],
         lambda g: [np.outer(g.a @ g.u, g.v), np.outer(g.u, g.v @ g.b)],
     ),
+    "quadratic_forms_from_half_solve": Row(
+        lambda g: [
+            (g.thin * extended_solve(g.a, g.thin)).sum(axis=0),
+            g.thin.T @ extended_solve(g.a, g.y),
+        ],
+        lambda g: [np.einsum("ij,ij->j", g.thin, cho(g.a, g.thin)), g.thin.T @ cho(g.a, g.y)],
+    ),
     "diagonal_of_product": Row(
         lambda g: [(g.a * g.b.T).sum(axis=1)], lambda g: [np.einsum("ij,ji->i", g.a, g.b)]
     ),

@@ -213,6 +213,10 @@ CASES: dict[str, Callable[[Given], list[Any]]] = {
     "solve_of_thin_product": lambda g: [solve(g.a, g.thin @ (2 * g.thin).T)],
     "cholesky_gradient": lambda g: [_gradient(_density(cholesky(g.a), g), g.a)],
     "product_with_outer_product": lambda g: [g.a @ pt.outer(g.u, g.v), pt.outer(g.u, g.v) @ g.b],
+    "quadratic_forms_from_half_solve": lambda g: [
+        pt.diagonal(g.thin.T @ cho_solve((cholesky(g.a), True), g.thin)),
+        cho_solve((cholesky(g.a), True), g.thin).T @ g.y,
+    ],
     "diagonal_of_product": lambda g: [pt.diagonal(g.a @ g.b)],
     "inverse_from_cholesky": lambda g: [cho_solve((cholesky(g.a), True), _identity(g))],
     "inverse_of_factorized_matrix": lambda g: [inv(g.a), det(g.a)],

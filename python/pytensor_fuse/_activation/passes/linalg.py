@@ -44,6 +44,8 @@ _KRONECKER: Final = frozenset({"KroneckerProduct"})
 _BLOCKS: Final = frozenset({"BlockDiagonal"})
 _DIAGONAL_MATRICES: Final = frozenset({"Eye", "AllocDiag"})
 _DIAGONAL: Final = frozenset({"ExtractDiag"})
+_TRIANGULAR: Final = frozenset({"SolveTriangular"})
+_FACTORED: Final = frozenset({"SolveTriangular", "CholeskySolve"})
 _CHOLESKY: Final = frozenset({"Cholesky"})
 _SOLVE: Final = frozenset({"Solve"})
 _CHOLESKY_SOLVE: Final = frozenset({"CholeskySolve"})
@@ -257,9 +259,11 @@ _RULES: Final = (
     (1.551, RuleKept("low_rank", "solve_of_thin_product", _SOLVES, at=_SOLVES)),
     (
         1.552,
-        RuleKept(
-            "cholesky_gradient", "cholesky_gradient", _CHOLESKY, at=frozenset({"SolveTriangular"})
-        ),
+        RuleKept("cholesky_gradient", "cholesky_gradient", _CHOLESKY, at=_TRIANGULAR),
+    ),
+    (
+        1.5525,
+        RuleKept("half_solves", "quadratic_forms_from_half_solve", _FACTORED, at=_FACTORED),
     ),
     (1.553, RuleKept("low_rank", "product_with_outer_product", _DOT, at=_DOT)),
     (1.554, RuleKept("low_rank", "diagonal_of_product", _DIAGONAL, at=_DIAGONAL)),

@@ -119,6 +119,9 @@ EXAMPLES = {
     "solve_of_thin_product": lambda: [solve(WHOLE, U @ U.T)],
     "cholesky_gradient": lambda: with_gradient(by_factor(LETTERS), LETTERS),
     "product_with_outer_product": lambda: [cholesky(WHOLE) @ pt.outer(Y, Y)],
+    "quadratic_forms_from_half_solve": lambda: [
+        pt.diagonal(OTHER.T @ cho_solve((cholesky(WHOLE), True), OTHER))
+    ],
     "diagonal_of_product": lambda: [pt.diagonal(cholesky(WHOLE) @ OTHER)],
     "inverse_from_cholesky": lambda: with_gradient(by_factor(LETTERS), LETTERS),
     "inverse_of_factorized_matrix": lambda: [inv(WHOLE), slogdet(WHOLE)[1]],
