@@ -61,7 +61,7 @@ test: build pymc ## Run the Rust and Python tests, doctests and README examples
 	else \
 	    cargo test --workspace; \
 	fi
-	$(PY) -m pytest -n $(WORKERS) --benchmark-disable $(PYTEST_ARGS)
+	$(PY) -m pytest -n $(WORKERS) --dist worksteal --benchmark-disable $(PYTEST_ARGS)
 
 .PHONY: test-deep
 test-deep: build pymc ## Run the Python tests with many more random graphs (hours)

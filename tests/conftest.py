@@ -39,6 +39,9 @@ def _use_own_compiledir() -> None:
 
 
 _use_own_compiledir()
+# Numba compiles in a fifth less; the deep tests run what users run.
+if os.environ.get("HYPOTHESIS_PROFILE") != "deep":
+    os.environ.setdefault("NUMBA_OPT", "1")
 
 # No deadline: the first example of a test compiles for seconds, later ones come from a cache.
 # Building a graph is slow by Hypothesis's measure, which is no fault of the strategy.

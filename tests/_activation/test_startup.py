@@ -204,7 +204,10 @@ def test_import_is_quick():
         import pytensor_fuse
         print(time.process_time() - start)
         """
-    assert min(float(run_python(code).stdout) for _ in range(3)) < 0.05
+    # The first writes the bytecode, if nothing has yet.
+    environment = {one: os.environ[one] for one in os.environ if one != "PYTHONDONTWRITEBYTECODE"}
+    times = [float(run_python(code, env=environment).stdout) for _ in range(3)]
+    assert min(times) < 0.05
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")

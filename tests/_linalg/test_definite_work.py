@@ -7,7 +7,15 @@ import pytest
 from pytensor.compile.mode import get_mode
 from pytensor.tensor.linalg import det, inv, slogdet, solve
 
-from support.linalg_rules import ORACLE, PYTHON, check, compile_both, cubic, estimated
+from support.linalg_rules import (
+    ORACLE,
+    OTHER_BACKENDS,
+    PYTHON,
+    check,
+    compile_both,
+    cubic,
+    estimated,
+)
 
 N = 7
 X, Z = pt.dmatrices("X", "Z")
@@ -55,7 +63,7 @@ def test_density_and_gradient(name):
     assert stock["MatrixInverse"] == 1
 
 
-@pytest.mark.parametrize("mode", ["NUMBA", "CVM"])
+@pytest.mark.parametrize("mode", OTHER_BACKENDS)
 def test_modes(mode):
     outputs = with_gradient(DENSITIES["inverse"])
     ours, _ = check(INPUTS, outputs, VALUES, mode=get_mode(mode), rtol=1e-8, stock_mode=ORACLE)

@@ -7,7 +7,14 @@ from pytensor.assumptions import assume
 from pytensor.compile.mode import get_mode
 from pytensor.tensor.linalg import cho_solve, cholesky, inv, solve
 
-from support.linalg_rules import ORACLE, check, compile_both, cubic, positive_definite
+from support.linalg_rules import (
+    ORACLE,
+    OTHER_BACKENDS,
+    check,
+    compile_both,
+    cubic,
+    positive_definite,
+)
 
 N, K = 6, 3
 A, C, D = pt.dmatrices("A", "C", "D")
@@ -44,7 +51,7 @@ def test_only_half_is_solved(name):
     assert ours["SolveTriangular"] == 1
 
 
-@pytest.mark.parametrize("backend", ["NUMBA", "CVM"])
+@pytest.mark.parametrize("backend", OTHER_BACKENDS)
 def test_other_backends(backend):
     ours, _ = check(
         INPUTS, [MEAN, VARIANCE], VALUES, mode=get_mode(backend), rtol=1e-8, stock_mode=ORACLE

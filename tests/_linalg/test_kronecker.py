@@ -8,7 +8,7 @@ from pytensor.assumptions import assume
 from pytensor.compile.mode import get_mode
 from pytensor.tensor.linalg import inv, kron, slogdet, solve
 
-from support.linalg_rules import ORACLE, compile_both
+from support.linalg_rules import ORACLE, OTHER_BACKENDS, compile_both
 
 LEFT, RIGHT = 12, 11
 N = LEFT * RIGHT
@@ -71,9 +71,8 @@ def test_products():
     assert largest(compare([PLAIN @ Y, Y @ PLAIN, PLAIN.T @ Y])) == LEFT
 
 
-@pytest.mark.parametrize("backend", ["NUMBA", "CVM"])
+@pytest.mark.parametrize("backend", OTHER_BACKENDS)
 def test_other_backends(backend):
-    # Both would take Numba half a minute.
     outputs = [slogdet(PLAIN)[1] + Y @ solve(SHIFTED, Y)]
     assert largest(compare(outputs, get_mode(backend))) == LEFT
 

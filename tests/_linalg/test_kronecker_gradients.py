@@ -11,7 +11,7 @@ from pytensor.tensor.linalg import inv, kron, slogdet, solve
 import pytensor_fuse
 from pytensor_fuse._linalg.kronecker_products import TracedOut
 from pytensor_fuse._linalg.structured_sums import structured_sum
-from support.linalg_rules import PYTHON, compile_both, only_linalg
+from support.linalg_rules import OTHER_BACKENDS, PYTHON, compile_both, only_linalg
 
 LEFT, RIGHT, COLUMNS = 8, 7, 3
 N = LEFT * RIGHT
@@ -80,7 +80,7 @@ def test_value_and_gradient(matrix, form):
     assert is_small(compare(value, wrt=[A, B, NOISE]))
 
 
-@pytest.mark.parametrize("backend", ["NUMBA", "CVM"])
+@pytest.mark.parametrize("backend", OTHER_BACKENDS)
 def test_other_backends(backend):
     value = log_density(MATRICES["shifted"], "columns")
     outputs = pytensor.grad(value, [A, NOISE])

@@ -41,6 +41,13 @@ SHARED = {
     "positive multiple": ([solve(POSITIVE * A, Y), slogdet(A / POSITIVE)[1]], ONE),
     "multiple of the transpose": ([solve(2 * A.T, Y), slogdet(A)[1]], ONE),
     "product with an inverse": ([Y @ inv(2 * A) @ Y, *slogdet(2 * A)], ONE),
+    "products with inverses": ([Y @ inv(-A) @ Y, Y @ inv(A) @ Z], {"Solve": 1}),
+    "product with a transposed inverse": ([inv(2 * A).T @ Y, Y @ inv(A)], {"Solve": 1}),
+    "product of inverses": (
+        [inv(2 * A) @ inv(2 * A) @ Y, solve(A, Z)],
+        {"LUFactor": 1, "LUInverse": 1, "SolveTriangular": 2},
+    ),
+    "inverse and its product": ([inv(2 * A), inv(2 * A) @ Y, solve(A, Z)], WITH_INVERSE),
     "inverse of a multiple": ([inv(2 * A), slogdet(A)[1]], WITH_INVERSE),
     "inverses": ([inv(2 * A), inv(A)], {"MatrixInverse": 1}),
 }
@@ -63,7 +70,6 @@ APART = {
     "an inverse alone": [inv(2 * A)],
     "a determinant alone": [*slogdet(2 * A)],
     "eigenvalues": [*eigh(A + A.T), slogdet(A + A.T)[1]],
-    "products with inverses": [Y @ inv(-A) @ Y, Y @ inv(A) @ Y],
     "all of one multiple": [solve(2 * A, B), solve(2 * A, Y), slogdet(2 * A)[1]],
     "a determinant itself": [solve(A, Y), det(2 * A)],
     "its own matrix": [solve(A, A), det(A)],

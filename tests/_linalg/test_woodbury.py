@@ -10,7 +10,7 @@ from pytensor.compile.mode import get_mode
 from pytensor.tensor.linalg import det, inv, slogdet, solve
 
 from support import extended
-from support.linalg_rules import ORACLE, compile_both
+from support.linalg_rules import ORACLE, OTHER_BACKENDS, compile_both
 
 N, K = 30, 3
 U = pt.dmatrix("U", shape=(N, K))
@@ -107,7 +107,8 @@ def test_density_and_gradient(form, inverse):
     assert len(factors) <= most or form == "constant"
 
 
-@pytest.mark.parametrize(("form", "backend"), [("identity", "NUMBA"), ("two", "CVM")])
+@pytest.mark.parametrize("form", ["identity", "two"])
+@pytest.mark.parametrize("backend", OTHER_BACKENDS)
 def test_other_backends(form, backend):
     matrix, parameters = FORMS[form]
     cost = density(matrix)

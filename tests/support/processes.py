@@ -13,7 +13,12 @@ PATIENCE = 600
 
 @contextmanager
 def start_process(
-    *arguments, variable="", ignore_interrupts=False, stderr=subprocess.PIPE, **options
+    *arguments,
+    variable="",
+    env=os.environ,
+    ignore_interrupts=False,
+    stderr=subprocess.PIPE,
+    **options,
 ):
     """Start this Python with arguments, and end it in the end; ``PYTENSOR_FUSE`` is ``variable``.
 
@@ -25,7 +30,7 @@ def start_process(
     try:
         process = subprocess.Popen(
             [sys.executable, *arguments],
-            env={**os.environ, "PYTENSOR_FUSE": variable},
+            env={**env, "PYTENSOR_FUSE": variable},
             stdout=subprocess.PIPE,
             stderr=stderr,
             text=True,

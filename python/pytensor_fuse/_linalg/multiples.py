@@ -64,9 +64,6 @@ def work_on_multiple(fgraph: FunctionGraph, node: Apply[Any]) -> dict[Any, Any] 
     if all(_turned_back(one.inputs[0]) is same_view for one in _work_on(fgraph, matrix)):
         # The other rules see that as it is.
         return None
-    if type(core) is MatrixInverse and _is_multiplied(fgraph, old):
-        # A product with an inverse becomes a solve, but not one with a multiple of it.
-        return None
     match core:
         case Solve():
             right = node.inputs[1]
@@ -83,7 +80,11 @@ def work_on_multiple(fgraph: FunctionGraph, node: Apply[Any]) -> dict[Any, Any] 
                 pt.log(pt.abs(determinant)) + n * pt.log(pt.abs(number)),
             )
         case _:
-            replacements = {old: node.op(matrix) / number}
+            inverse = node.op(matrix)
+            replacements = {
+                **_products(fgraph, old, inverse, number),
+                old: inverse / number,
+            }
     if any(before.type.dtype != after.type.dtype for before, after in replacements.items()):
         return None
     copy_stack_trace(list(replacements), list(replacements.values()))
@@ -95,16 +96,22 @@ def _turned_back(matrix: Any) -> Any:
     return matrix if inner is None or inner.type.ndim != 2 else _turned_back(inner)
 
 
-def _is_multiplied(fgraph: FunctionGraph, inverse: Any) -> bool:
-    """Whether there is a product of matrices with an inverse, or with its transpose."""
-    for client, _ in fgraph.clients[inverse]:
+def _products(fgraph: FunctionGraph, old: Any, new: Any, number: Any) -> dict[Any, Any]:
+    """Return the products with a new inverse and a number in place of those with the old inverse.
+
+    A product with an inverse becomes a solve, but not one with a multiple of it.
+    """
+    products: dict[Any, Any] = {}
+    for client, _ in fgraph.clients[old]:
         if isinstance(core_of(client), Dot):
-            return True
-        if client.outputs and transpose_of(client.outputs[0]) is inverse:
+            [product] = client.outputs
+            operands = [new if one is old else one for one in client.inputs]
+            times = sum(one is old for one in client.inputs)
+            products[product] = client.op(*operands) / number**times
+        elif client.outputs and transpose_of(client.outputs[0]) is old:
             [turned] = client.outputs
-            if _is_multiplied(fgraph, turned):
-                return True
-    return False
+            products |= _products(fgraph, turned, client.op(new), number)
+    return products
 
 
 def _is_asked_for_itself(fgraph: FunctionGraph, determinant: Any) -> bool:
