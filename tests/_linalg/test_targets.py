@@ -125,6 +125,25 @@ def test_no_rule_makes_what_a_target_does_not_know(name):
         assert known & {base.__name__ for base in one.__mro__}, one
 
 
+@pytest.mark.filterwarnings("ignore:.*:UserWarning:pytensor.link.jax")
+def test_jax_compiles_what_is_left():
+    pytest.importorskip("jax")
+    inputs = given()
+    values = [value_of(one) for one in inputs]
+    for rule, case in CASES.items():
+        ours, stock = compile_both(inputs, case(inputs), "JAX")
+        for mine, theirs in zip(ours(*values), stock(*values), strict=True):
+            scale = 1 + np.abs(theirs).max()
+            np.testing.assert_allclose(mine / scale, theirs / scale, atol=1e-7, err_msg=rule)
+
+
+def value_of(variable):
+    shape = variable.type.shape
+    if len(shape) == 2 and shape[0] == shape[1]:
+        return positive_definite(shape[0])
+    return 0.1 + np.random.default_rng(0).random(shape)
+
+
 def test_a_graph_may_be_rewritten_for_another_target():
     cost, _ = next(densities())
     graph = FunctionGraph([A, Y], pytensor.grad(cost, [A, Y]), clone=True)
