@@ -204,6 +204,10 @@ def by_number(matrix_and_derivative, y, gradient):
     return [(gradient(matrix, y) * derivative).sum()]
 
 
+def with_diagonal(g):
+    return g.a + np.diag(g.v**2)
+
+
 def forward(matrix, y):
     """Return what solves with the Cholesky factor, in extended precision."""
     a = matrix.copy()
@@ -296,6 +300,10 @@ ROWS = {
     "diagonal_of_gradient": Row(
         lambda g: [by_diagonal(g, extended_solve)], lambda g: [by_diagonal(g, lu)]
     ),
+    "gradient_of_diagonal_matrix": Row(
+        lambda g: [2 * g.v * np.diagonal(density_gradient(with_diagonal(g), g.y))],
+        lambda g: [2 * g.v * np.diagonal(density_gradient_by_hand(with_diagonal(g), g.y))],
+    ),
     "product_with_tridiagonal_inverse": Row(
         lambda g: [extended_solve(tridiagonal(g), g.thin)], lambda g: [lu(tridiagonal(g), g.thin)]
     ),
@@ -376,6 +384,10 @@ ROWS = {
     "sum_of_triangle": Row(
         lambda g: by_number(kernel(g, exponential), g.y, density_gradient),
         lambda g: by_number(kernel(g, exp), g.y, density_gradient_by_hand),
+    ),
+    "triangle_of_symmetric_matrix": Row(
+        lambda g: [lower_gradient(density_gradient(g.a, g.y))],
+        lambda g: [lower_gradient(density_gradient_by_hand(g.a, g.y))],
     ),
     "sum_of_diagonal_matrix": Row(
         lambda g: [np.trace(g.a), np.diagonal(g.a) @ g.u],

@@ -82,6 +82,9 @@ BETTER = frozenset(
         "kronecker_gradient, small factor",
         "block_of_gradient, small factor",
         "kronecker_gradient, large vector",
+        # Infinite, where stock takes infinite from infinite.
+        "gradient_of_diagonal_matrix, large vector",
+        "gradient_of_diagonal_matrix, large other vector",
         # So close to singular that it is as stock happens to round it; and if it is singular, the
         # result is not finite, where stock's inverse raises an exception.
         *(f"{rule}, large vector" for rule in CASES if rule in OF_TRIDIAGONAL),

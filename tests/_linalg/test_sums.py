@@ -4,17 +4,22 @@ import numpy as np
 import pytensor
 import pytensor.tensor as pt
 import pytest
+from pytensor.compile.builders import OpFromGraph
+from pytensor.graph.fg import FunctionGraph
 from pytensor.tensor.basic import AllocDiag, Eye
 from pytensor.tensor.linalg import cholesky, slogdet, solve, solve_triangular
 
-from support.linalg_rules import check, compile_both, positive_definite
+from pytensor_fuse._linalg.sums import triangle_of_symmetric_matrix
+from support.linalg_rules import PYTHON, check, compile_both, positive_definite
 
 N = 7
-X = pt.dmatrix("X")
+A, X = pt.dmatrices("A", "X")
 Y = pt.dvector("y")
 SCALE = pt.dscalar("scale")
 NOISE = pt.dscalar("noise")
 RNG = np.random.default_rng(8)
+# What is not summed is left as PyTensor makes it.
+WITH_TRIANGLES = PYTHON.excluding("linalg_triangle_of_symmetric_matrix")
 VALUES = [RNG.normal(size=(N, 2)), RNG.normal(size=N), 0.8, 0.6]
 
 
@@ -24,9 +29,9 @@ def covariance():
     return pt.exp(-0.5 * distances / SCALE**2) + NOISE**2 * pt.eye(X.shape[0])
 
 
-def by_cholesky(matrix):
+def by_cholesky(matrix, y=Y):
     factor = cholesky(matrix)
-    white = solve_triangular(factor, Y, lower=True)
+    white = solve_triangular(factor, y, lower=True)
     return -0.5 * white @ white - pt.log(pt.diagonal(factor)).sum()
 
 
@@ -35,7 +40,11 @@ def by_lu(matrix):
 
 
 def is_made(function, kind):
-    return any(isinstance(node.op, kind) for node in function.maker.fgraph.apply_nodes)
+    return bool(of_kind(function, kind))
+
+
+def of_kind(function, kind):
+    return [node for node in function.maker.fgraph.apply_nodes if isinstance(node.op, kind)]
 
 
 def by_factor_twice(matrix):
@@ -53,12 +62,54 @@ def test_gradient_by_parameters(density):
     assert not is_made(ours, Eye | AllocDiag)
 
 
+def points(x):
+    """A covariance of which the gradient goes to the points, and to the diagonal by itself."""
+    squares = (x**2).sum(axis=1)
+    distances = squares[:, None] + squares - 2 * x @ x.T
+    noise = pt.full((x.shape[0],), NOISE**2)
+    return pt.exp(-0.5 * distances / SCALE**2) + pt.diag(noise)
+
+
+@pytest.mark.parametrize("of_known_size", [False, True])
+def test_a_triangle_that_is_needed_is_masked_once(of_known_size):
+    x, y = X, Y
+    if of_known_size:
+        x, y = pt.dmatrix("X", shape=(N, 2)), pt.dvector("y", shape=(N,))
+    cost = by_cholesky(points(x), y)
+    inputs, outputs = [x, y, SCALE, NOISE], [cost, *pytensor.grad(cost, [x, SCALE, NOISE])]
+    check(inputs, outputs, VALUES)
+    ours, stock = compile_both(inputs, outputs, PYTHON.excluding("inplace"))
+    assert not is_made(ours, OpFromGraph)
+    # That of the noise remains, which is added.
+    assert len(of_kind(ours, AllocDiag)) < len(of_kind(stock, AllocDiag))
+
+
+@pytest.mark.parametrize("of_known_size", [False, True])
+def test_the_triangle_itself(of_known_size):
+    a, y = A, Y
+    if of_known_size:
+        a, y = pt.dmatrix("A", shape=(N, N)), pt.dvector("y", shape=(N,))
+    gradient = pytensor.grad(by_cholesky(a, y), a)
+    outputs = [gradient, pt.diagonal(gradient), gradient.sum(axis=0)]
+    check([a, y], outputs, [positive_definite(N), VALUES[1]])
+    ours, _ = compile_both([a, y], outputs)
+    assert not is_made(ours, AllocDiag)
+
+
+@pytest.mark.parametrize("symmetric", [False, True])
+def test_only_of_what_is_symmetric_the_triangle_is_masked_once(symmetric):
+    b = pt.exp(A + A.T) if symmetric else pt.exp(A)
+    diagonal = AllocDiag(axis1=0, axis2=1, offset=0)(pt.diagonal(b))
+    graph = FunctionGraph([A], [pt.tril(b + b.T) - diagonal], clone=False)
+    assert bool(triangle_of_symmetric_matrix(graph, diagonal.owner)) is symmetric
+
+
 def test_triangle_stays_where_the_rest_is_not_symmetric():
     a, b = pt.dmatrix("a"), pt.dmatrix("b")
     cost = (pytensor.grad(by_cholesky(a), a) * b).sum()
     outputs = [cost]
     check([a, Y, b], outputs, [positive_definite(N), VALUES[1], RNG.normal(size=(N, N))])
-    ours, _ = compile_both([a, Y, b], outputs)
+    ours, _ = compile_both([a, Y, b], outputs, WITH_TRIANGLES)
     assert is_made(ours, AllocDiag)
 
 
@@ -74,7 +125,7 @@ def test_sum_with_a_triangle(rest):
     }[rest]
     values = [positive_definite(N), VALUES[1], RNG.normal(size=(N, N))]
     check([a, Y, b], [term.sum()], values)
-    ours, _ = compile_both([a, Y, b], [term.sum()])
+    ours, _ = compile_both([a, Y, b], [term.sum()], WITH_TRIANGLES)
     assert is_made(ours, AllocDiag) == (rest == "twice")
 
 
@@ -82,7 +133,7 @@ def test_sum_over_one_axis_is_left_alone():
     a = pt.dmatrix("a")
     outputs = [(pytensor.grad(by_cholesky(a), a) * (a + a.T)).sum(axis=0)]
     check([a, Y], outputs, [positive_definite(N), VALUES[1]])
-    ours, _ = compile_both([a, Y], outputs)
+    ours, _ = compile_both([a, Y], outputs, WITH_TRIANGLES)
     assert is_made(ours, AllocDiag)
 
 

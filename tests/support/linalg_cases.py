@@ -198,6 +198,9 @@ CASES: dict[str, Callable[[Given], list[Any]]] = {
     "diagonal_of_gradient": lambda g: [
         _gradient(g.thin[:, 0] @ solve(_tridiagonal(g), g.thin[:, 0]), g.u)
     ],
+    "gradient_of_diagonal_matrix": lambda g: [
+        _gradient(_density(cholesky(g.a + pt.diag(g.v**2)), g), g.v)
+    ],
     "product_with_tridiagonal_inverse": lambda g: [inv(_tridiagonal(g)) @ g.thin],
     "tridiagonal_inverse": lambda g: [inv(_tridiagonal(g))],
     "tridiagonal_determinant": lambda g: list(slogdet(_tridiagonal(g))),
@@ -221,6 +224,7 @@ CASES: dict[str, Callable[[Given], list[Any]]] = {
     "inverse_from_cholesky": lambda g: [cho_solve((cholesky(g.a), True), _identity(g))],
     "inverse_of_factorized_matrix": lambda g: [inv(g.a), det(g.a)],
     "sum_of_triangle": lambda g: [_gradient(_density(cholesky(_kernel(g)), g), g.number)],
+    "triangle_of_symmetric_matrix": lambda g: [_gradient(_density(cholesky(g.a), g), g.a)],
     "sum_of_diagonal_matrix": lambda g: [(g.a * _identity(g)).sum(), (g.a * pt.diag(g.u)).sum()],
     "solve_from_forward_solve": lambda g: [
         solve_triangular(cholesky(g.a), g.y, lower=True),

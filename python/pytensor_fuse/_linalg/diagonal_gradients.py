@@ -19,6 +19,7 @@ from pytensor.tensor.math import Dot
 from pytensor.tensor.shape import Shape, SpecifyShape
 from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
 
+from pytensor_fuse._linalg.lengths import diagonal_of_length
 from pytensor_fuse._linalg.matrices import (
     core_of,
     counts_from_zero,
@@ -68,6 +69,21 @@ def diagonal_of_gradient(fgraph: FunctionGraph, node: Apply[Any]) -> list[Any] |
     return [new]
 
 
+def gradient_of_diagonal_matrix(_: FunctionGraph, node: Apply[Any]) -> list[Any] | None:
+    """Take the diagonal of a gradient as such, not by a function that is given the matrix, too."""
+    taken = _diagonal_taken(node)
+    if taken is None or taken.offset != 0:
+        return None
+    [old] = node.outputs
+    known = node.inputs[0].type.shape[0]
+    rows = taken.length if known is None else pt.constant(known)
+    new = diagonal_of_length(node.inputs[2], rows)
+    if new.type.dtype != old.type.dtype or new.type.broadcastable != old.type.broadcastable:
+        return None
+    copy_stack_trace(old, new)
+    return [new]
+
+
 def _diagonal_taken(node: Apply[Any]) -> Taken | None:
     """Return which diagonal of its last input a node takes, if it is the gradient of AllocDiag."""
     if type(node.op) is not OpFromGraph or len(node.inputs) != 3 or len(node.outputs) != 1:
@@ -103,7 +119,10 @@ def _start(index: Any, vector: Any) -> int | None:
     node = index.owner
     if node is None or not isinstance(node.op, ARange) or not counts_from_zero(index):
         return None
-    length = node.inputs[1].owner
+    last = node.inputs[1]
+    if isinstance(last, Constant):
+        return start if int(last.data) == vector.type.shape[0] else None
+    length = last.owner
     if length is None or not isinstance(length.op, Subtensor):
         return None
     shape = length.inputs[0].owner

@@ -43,6 +43,13 @@ def diagonal_of_square(matrix: Any) -> Any:
     return diagonal if _is_square(matrix) else _if_equal(diagonal, *matrix.shape)
 
 
+def diagonal_of_length(matrix: Any, rows: Any) -> Any:
+    """Return the diagonal of a matrix, of which it is seen that it is square and has these rows."""
+    diagonal: Any = pt.diagonal(matrix)
+    is_known = isinstance(rows, Constant) and matrix.type.shape == 2 * (int(rows.data),)
+    return diagonal if is_known else _if_equal(diagonal, rows, *matrix.shape)
+
+
 def of_length(matrix: Any, rows: Any) -> Any:
     """Return square matrices, of which it is seen that they have so many rows."""
     if is_length_of(rows, matrix):

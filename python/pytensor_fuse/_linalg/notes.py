@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 from pytensor.compile.builders import OpFromGraph
 from pytensor.graph.features import Feature
 from pytensor.graph.fg import FunctionGraph
-from pytensor.tensor.basic import AllocDiag, Eye
+from pytensor.tensor.basic import AllocDiag, ExtractDiag, Eye
 from pytensor.tensor.elemwise import CAReduce, DimShuffle, Elemwise
 from pytensor.tensor.math import Dot
 from pytensor.tensor.shape import SpecifyShape
@@ -242,13 +242,17 @@ def _matrices_of(node: Apply[Any], new: list[Any], made: list[Apply[Any]]) -> It
     """Iterate over what a node works on: both factors of a product, else its first input.
 
     Of what is summed, or a gradient that a part is taken of, the matrices are meant whose inverses
-    and factors are in it; of a diagonal matrix, what it is added to. What the work is done on in
+    and factors are in it; of a diagonal matrix those, too, if it is a diagonal that has been taken,
+    otherwise what it is added to. What the work is done on in
     its place is meant, too: the blocks of a matrix, and what it is a multiple of.
     """
+    operand = node.inputs[0]
+    if isinstance(core_of(node), AllocDiag) and isinstance(core_of(operand.owner), ExtractDiag):
+        yield from map(_Worked, dict.fromkeys(_inside(operand.owner.inputs[0], _DEPTH)))
+        return
     if isinstance(node.op, AllocDiag | Eye):
         yield from map(_Worked, new)
         return
-    operand = node.inputs[0]
     is_gradient = isinstance(node.op, OpFromGraph)
     if is_gradient:
         # The gradient of an op is given its inputs, its outputs and what is known of these.

@@ -3,16 +3,19 @@
 The derivative of a function of a matrix ``K`` by a number ``t`` is the sum of all elements of
 ``G * dK/dt``, with ``G`` the gradient by ``K``. Where ``G`` came through a Cholesky factorization,
 it is a triangle, made with masks; as ``dK/dt`` is symmetric, what the triangle was made from serves
-as well. Where ``K`` has ``t`` on its diagonal only, so has ``dK/dt``.
+as well. Where ``K`` has ``t`` on its diagonal only, so has ``dK/dt``. A triangle that is needed
+itself is made with one mask of what is symmetric.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytensor.tensor as pt
+from pytensor.graph.basic import Constant
 from pytensor.graph.rewriting.basic import copy_stack_trace
-from pytensor.scalar.basic import Add, Mul, Neg, Sub, TrueDiv
+from pytensor.scalar.basic import GE, Add, Cast, Mul, Neg, Sub, TrueDiv
 from pytensor.tensor.basic import AllocDiag, ExtractDiag
 from pytensor.tensor.math import Sum
 
@@ -44,6 +47,32 @@ def sum_of_triangle(fgraph: FunctionGraph, node: Apply[Any]) -> list[Any] | None
     before = node.inputs[0]
     after = _without_triangles(before, Symmetry())
     return None if after is None else _replaced(node, after)
+
+
+def triangle_of_symmetric_matrix(fgraph: FunctionGraph, node: Apply[Any]) -> dict[Any, Any] | None:
+    """Mask ``S`` once for the lower triangle of ``S + S'`` less its diagonal, with ``S`` symmetric.
+
+    ``node`` makes the diagonal that is subtracted. What takes the diagonal of the triangle gets
+    that of ``S``.
+    """
+    replacements: dict[Any, Any] = {}
+    for client, _ in fgraph.clients[node.outputs[0]]:
+        triangle = client.outputs[0] if client.outputs else None
+        if triangle is None or not isinstance(scalar_op(triangle), Sub):
+            continue
+        symmetric = _symmetrized(triangle)
+        if symmetric is None or not Symmetry().of(symmetric):
+            continue
+        times = _lower_and_strictly_lower(client.inputs[0], triangle.type.dtype)
+        for one, _ in fgraph.clients[triangle]:
+            taken = core_of(one)
+            if isinstance(taken, ExtractDiag) and _is_main(taken):
+                replacements[one.outputs[0]] = _diagonal(symmetric)
+        replacements[triangle] = symmetric * times
+    if any(old.type.dtype != new.type.dtype for old, new in replacements.items()):
+        return None
+    copy_stack_trace(list(replacements), list(replacements.values()))
+    return replacements or None
 
 
 def sum_of_diagonal_matrix(fgraph: FunctionGraph, node: Apply[Any]) -> list[Any] | None:
@@ -125,6 +154,17 @@ def _symmetrized(term: Any) -> Any:
     of = _placed_diagonal(diagonal)
     is_it = transpose_of(other) is one and of is one and is_triangle(mask, lower=True)
     return one if is_it and is_real_matrix(one) else None
+
+
+def _lower_and_strictly_lower(masked: Any, dtype: str) -> Any:
+    """Return the mask of the lower triangle that is a factor, plus the same less the diagonal."""
+    mask = next(one for one in masked.owner.inputs if is_triangle(one, lower=True))
+    if isinstance(mask, Constant):
+        return pt.constant((mask.data + np.tril(mask.data, -1)).astype(dtype))
+    compared = mask.owner.inputs[0] if isinstance(scalar_op(mask), Cast) else mask
+    places = compared.owner.inputs
+    down, across = places if isinstance(scalar_op(compared), GE) else reversed(places)
+    return pt.ge(down, across).astype(dtype) + pt.gt(down, across).astype(dtype)
 
 
 def _placed_diagonal(variable: Any) -> Any:

@@ -62,7 +62,7 @@ class Symmetry:
         other, *others = second.owner.inputs
         if _is_even(op, rest) and all(map(same, rest, others)) and self._are_opposite(one, other):
             return True
-        return self._match(op, first.owner.inputs, list(second.owner.inputs))
+        return self._match(op, _operands(op, first), _operands(op, second))
 
     def _are_opposite(self, first: Any, second: Any) -> bool:
         """Whether a matrix is the transpose of another, with the opposite sign.
@@ -127,6 +127,13 @@ class Symmetry:
             and self._are_mirrored(left, other_right)
             and self._are_mirrored(right, other_left)
         )
+
+
+def _operands(op: Any, variable: Any) -> list[Any]:
+    """Return what an elementwise function is applied to; of sums of sums, and products, all."""
+    if isinstance(op, Add | Mul) and scalar_op(variable) == op:
+        return [part for one in variable.owner.inputs for part in _operands(op, one)]
+    return [variable] if isinstance(op, Add | Mul) else list(variable.owner.inputs)
 
 
 def _is_even(op: Any, rest: list[Any]) -> bool:

@@ -230,6 +230,15 @@ _RULES: Final = (
         0.8485,
         RuleKept("diagonal_gradients", "diagonal_of_gradient", frozenset({"LUFactorTridiagonal"})),
     ),
+    (
+        0.84855,
+        RuleKept(
+            "diagonal_gradients",
+            "gradient_of_diagonal_matrix",
+            _WORK | _CHOLESKY,
+            at=frozenset({"OpFromGraph"}),
+        ),
+    ),
     (0.8486, RuleKept("toeplitz", "work_on_toeplitz_matrix", _WORK, at=_WORK, makes_ops=True)),
     # Before PyTensor rearranges what a matrix is made of, and has a transpose made of transposes.
     (0.85, RuleKept("definite_work", "work_on_definite_matrix", _WORK, at=_WORK)),
@@ -279,6 +288,10 @@ _RULES: Final = (
     ),
     (1.5565, RuleKept("inverses", "determinant_of_factorized_matrix", _DET, at=_DET)),
     (1.557, RuleKept("sums", "sum_of_triangle", _CHOLESKY, at=_SUM)),
+    (
+        1.5575,
+        RuleKept("sums", "triangle_of_symmetric_matrix", _CHOLESKY, at=frozenset({"AllocDiag"})),
+    ),
     (1.558, RuleKept("sums", "sum_of_diagonal_matrix", _DIAGONAL_MATRICES, at=_SUM)),
     # After `specialize`, which makes the solves of pairs, and to which an identity says something.
     (
