@@ -69,9 +69,12 @@ def test_what_has_no_closed_form_stays(name):
     assert ours["SolveTriangular"] == stock["SolveTriangular"] > 0
 
 
+@pytest.mark.parametrize("rows", [N, None])
+@pytest.mark.parametrize("length", [N, None])
 @pytest.mark.parametrize("name", ["density", "two quadratic forms"])
-def test_known_shapes(name):
-    a, y, z = pt.dmatrix("a", shape=(N, N)), pt.dvector("y", shape=(N,)), pt.dvector(shape=(N,))
+def test_known_shapes(name, rows, length):
+    a = pt.dmatrix("a", shape=(rows, rows))
+    y, z = pt.dvector("y", shape=(length,)), pt.dvector("z", shape=(length,))
     cost = clone_replace(CLOSED[name], {A: a, Y: y, Z: z})
     ours, _ = check([a, y, z, C], [cost, *pytensor.grad(cost, [a])], VALUES)
     assert "SolveTriangular" not in ours

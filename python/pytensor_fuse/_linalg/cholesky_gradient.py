@@ -34,6 +34,7 @@ from pytensor.tensor.linalg.decomposition.cholesky import Cholesky
 from pytensor.tensor.linalg.solvers.psd import CholeskySolve
 from pytensor.tensor.linalg.solvers.triangular import SolveTriangular
 from pytensor.tensor.math import Dot
+from pytensor.tensor.shape import SpecifyShape
 from pytensor.tensor.subtensor import AdvancedIncSubtensor, IncSubtensor
 
 from pytensor_fuse._linalg.costs import length, solve_cost
@@ -199,6 +200,9 @@ class _Terms:
         node = term.owner
         if node is None or term.type.ndim != 2:
             return False
+        if isinstance(node.op, SpecifyShape):
+            # Of other lengths, the solves that every known term has would fail.
+            return self._take(node.inputs[0])
         if isinstance(core_of(node), Dot):
             factors = _factors([term])
             if factors[1:]:
@@ -388,6 +392,10 @@ def _without_triangle(part: Any) -> list[Any]:
     """Return a factor, or of a mask of the lower triangle the number that is in it, if not 1."""
     if is_triangle(part, lower=True):
         return []
+    if part.owner is not None and isinstance(part.owner.op, SpecifyShape):
+        inner = part.owner.inputs[0]
+        factors = inner.owner.inputs if isinstance(scalar_op(inner), Mul) else [inner]
+        return [one for factor in factors for one in _without_triangle(factor)]
     if isinstance(part, Constant) and part.data.ndim == 2 and part.data.size:
         number = part.data[0, 0]
         if number and np.array_equal(part.data, number * np.tril(np.ones_like(part.data))):
