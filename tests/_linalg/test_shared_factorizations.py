@@ -45,7 +45,23 @@ SHARED = {
     "product with a transposed inverse": ([inv(2 * A).T @ Y, Y @ inv(A)], {"Solve": 1}),
     "product of inverses": (
         [inv(2 * A) @ inv(2 * A) @ Y, solve(A, Z)],
-        {"LUFactor": 1, "LUInverse": 1, "SolveTriangular": 2},
+        WITH_INVERSE,
+    ),
+    "product in a product": (
+        [inv(2 * A) @ pt.sin(A) @ inv(2 * A), slogdet(A)[1]],
+        {"LUFactor": 1, "SolveTriangular": 4},
+    ),
+    "product of a product": (
+        [inv(2 * A) @ (pt.sin(A) @ inv(2 * A)), slogdet(A)[1]],
+        {"LUFactor": 1, "SolveTriangular": 4},
+    ),
+    "gradient of a quadratic form": (
+        [pytensor.grad(Y @ inv(2 * A) @ Y, A), slogdet(A)[1]],
+        ONE,
+    ),
+    "products with stacks": (
+        [inv(2 * A) @ pt.stack([B, -B]), slogdet(A)[1]],
+        {"LUFactor": 1, "SolveTriangular": 2},
     ),
     "inverse and its product": ([inv(2 * A), inv(2 * A) @ Y, solve(A, Z)], WITH_INVERSE),
     "inverse of a multiple": ([inv(2 * A), slogdet(A)[1]], WITH_INVERSE),

@@ -47,26 +47,49 @@ def quadratic_forms_from_half_solve(
     known = _solution(node)
     if known is None:
         return None
-    found: dict[Any, Any] = {}
+    found = _forms(fgraph, node, known)
+    if found is None:
+        return None
     # Equal nodes are one only after the next merging.
-    twins = [one for one in fgraph.apply_nodes if one is node or _is_twin(one, known)]
-    for twin in twins:
-        for view, is_turned in _views(fgraph, twin.outputs[0]):
-            for client, _ in fgraph.clients[view]:
-                if client.outputs and transpose_of(client.outputs[0]) is view:
-                    continue
-                new = _sums_of_form(fgraph, client, view, known, is_turned)
-                if new is None:
-                    new = _diagonal_of_form(fgraph, client, view, known, is_turned)
-                if new is None:
-                    new = _product_with_vector(client, view, known, is_turned)
-                if new is None:
-                    return None
-                found.update(new)
+    for twin in fgraph.toposort():
+        if twin is not node and _is_twin(twin, known):
+            more = _forms(fgraph, twin, known)
+            if more is None:
+                return None
+            found |= more
+    # Each product with a vector takes a solve of its own.
+    vectors = sum(isinstance(core_of(old.owner), Dot) for old in found)
+    if vectors > (known.columns.type.shape[1] or 1):
+        return None
     if any(old.type.dtype != new.type.dtype for old, new in found.items()):
         return None
     copy_stack_trace(list(found), list(found.values()))
     return found or None
+
+
+def _forms(fgraph: FunctionGraph, node: Apply[Any], known: Solution) -> dict[Any, Any] | None:
+    """Return what takes the place of all forms of which a solution is a part."""
+    found: dict[Any, Any] = {}
+    for view, is_turned in _views(fgraph, node.outputs[0]):
+        for client, _ in fgraph.clients[view]:
+            if _is_turned(client, view):
+                continue
+            new = _sums_of_form(fgraph, client, view, known, is_turned)
+            if new is None:
+                new = _diagonal_of_form(fgraph, client, view, known, is_turned)
+            if new is None:
+                new = _product_with_vector(client, view, known, is_turned)
+            if new is None:
+                return None
+            found |= new
+    return found
+
+
+def _is_turned(client: Apply[Any], view: Any) -> bool:
+    """Whether a client is the transpose of a matrix, with no axes added."""
+    if not client.outputs or transpose_of(client.outputs[0]) is not view:
+        return False
+    return bool(client.outputs[0].type.ndim == 2)
 
 
 def _solution(node: Apply[Any]) -> Solution | None:
@@ -105,10 +128,8 @@ def _views(fgraph: FunctionGraph, matrix: Any) -> Iterator[tuple[Any, bool]]:
     for view, is_turned in views:
         yield view, is_turned
         for client, _ in fgraph.clients[view]:
-            if client.outputs and transpose_of(client.outputs[0]) is view:
-                [turned] = client.outputs
-                if turned.type.ndim == 2:
-                    views.append((turned, not is_turned))
+            if _is_turned(client, view):
+                views.append((client.outputs[0], not is_turned))
 
 
 def _diagonal_of_form(

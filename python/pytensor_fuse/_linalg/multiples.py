@@ -13,6 +13,7 @@ import pytensor.tensor as pt
 from pytensor.graph.rewriting.basic import copy_stack_trace
 from pytensor.scalar.basic import Abs, Log, Mul, Neg, TrueDiv
 from pytensor.scalar.basic import Sign as ScalarSign
+from pytensor.tensor.elemwise import DimShuffle
 from pytensor.tensor.linalg.decomposition.cholesky import Cholesky
 from pytensor.tensor.linalg.decomposition.lu import LUFactor
 from pytensor.tensor.linalg.inverse import MatrixInverse
@@ -81,10 +82,7 @@ def work_on_multiple(fgraph: FunctionGraph, node: Apply[Any]) -> dict[Any, Any] 
             )
         case _:
             inverse = node.op(matrix)
-            replacements = {
-                **_products(fgraph, old, inverse, number),
-                old: inverse / number,
-            }
+            replacements = {**_products(fgraph, old, inverse, number), old: inverse / number}
     if any(before.type.dtype != after.type.dtype for before, after in replacements.items()):
         return None
     copy_stack_trace(list(replacements), list(replacements.values()))
@@ -97,21 +95,41 @@ def _turned_back(matrix: Any) -> Any:
 
 
 def _products(fgraph: FunctionGraph, old: Any, new: Any, number: Any) -> dict[Any, Any]:
-    """Return the products with a new inverse and a number in place of those with the old inverse.
+    """Return the products with a new inverse, divided by a number, for those with the old inverse.
 
-    A product with an inverse becomes a solve, but not one with a multiple of it.
+    A product with an inverse becomes a solve, but not one with a multiple of it. What is computed
+    of another product comes before that: in what takes its place, that is replaced next.
     """
+    views = {old: new}
     products: dict[Any, Any] = {}
-    for client, _ in fgraph.clients[old]:
-        if isinstance(core_of(client), Dot):
-            [product] = client.outputs
-            operands = [new if one is old else one for one in client.inputs]
-            times = sum(one is old for one in client.inputs)
-            products[product] = client.op(*operands) / number**times
-        elif client.outputs and transpose_of(client.outputs[0]) is old:
-            [turned] = client.outputs
-            products |= _products(fgraph, turned, client.op(new), number)
-    return products
+    for view in (left := [old]):
+        for client, _ in fgraph.clients[view]:
+            if not client.outputs or client.outputs[0] in products:
+                continue
+            [result, *_] = client.outputs
+            if isinstance(core_of(client), Dot):
+                if sum(one in views for one in client.inputs) == 1:
+                    operands = [views.get(one, one) for one in client.inputs]
+                    products[result] = client.op(*operands) / number
+            elif result not in views and _is_moved(client):
+                views[result] = client.op(views[view])
+                left.append(result)
+    if len(products) < 2:
+        return products
+    places = {node: i for i, node in enumerate(fgraph.toposort())}
+    return dict(sorted(products.items(), key=lambda pair: -places[pair[0].owner]))
+
+
+def _is_moved(client: Apply[Any]) -> bool:
+    """Whether a client gives the same matrices, or their transposes, with more axes in front."""
+    [result] = client.outputs[:1]
+    [matrix, *_] = client.inputs
+    if transpose_of(result) is matrix:
+        return True
+    if not isinstance(client.op, DimShuffle):
+        return False
+    n = matrix.type.ndim
+    return sorted(map(str, client.op.new_order[-2:])) == [str(n - 2), str(n - 1)]
 
 
 def _is_asked_for_itself(fgraph: FunctionGraph, determinant: Any) -> bool:
