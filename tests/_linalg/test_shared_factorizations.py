@@ -7,7 +7,7 @@ import pytest
 from pytensor.assumptions import assume
 from pytensor.tensor.linalg import det, eigh, inv, lu_factor, slogdet, solve
 
-from support.linalg_rules import check, compile_both, positive_definite
+from support.linalg_rules import PYTHON, check, compile_both, estimated, positive_definite
 
 N = 5
 A, B = pt.dmatrices("A", "B")
@@ -43,10 +43,6 @@ SHARED = {
     "product with an inverse": ([Y @ inv(2 * A) @ Y, *slogdet(2 * A)], ONE),
     "products with inverses": ([Y @ inv(-A) @ Y, Y @ inv(A) @ Z], {"Solve": 1}),
     "product with a transposed inverse": ([inv(2 * A).T @ Y, Y @ inv(A)], {"Solve": 1}),
-    "product of inverses": (
-        [inv(2 * A) @ inv(2 * A) @ Y, solve(A, Z)],
-        WITH_INVERSE,
-    ),
     "product in a product": (
         [inv(2 * A) @ pt.sin(A) @ inv(2 * A), slogdet(A)[1]],
         {"LUFactor": 1, "SolveTriangular": 4},
@@ -59,10 +55,6 @@ SHARED = {
         [pytensor.grad(Y @ inv(2 * A) @ Y, A), slogdet(A)[1]],
         ONE,
     ),
-    "products with stacks": (
-        [inv(2 * A) @ pt.stack([B, -B]), slogdet(A)[1]],
-        {"LUFactor": 1, "SolveTriangular": 2},
-    ),
     "inverse and its product": ([inv(2 * A), inv(2 * A) @ Y, solve(A, Z)], WITH_INVERSE),
     "inverse of a multiple": ([inv(2 * A), slogdet(A)[1]], WITH_INVERSE),
     "inverses": ([inv(2 * A), inv(A)], {"MatrixInverse": 1}),
@@ -74,6 +66,23 @@ def test_shared(name):
     outputs, work = SHARED[name]
     ours, _ = check(INPUTS, outputs, VALUES)
     assert ours == work
+
+
+@pytest.mark.parametrize(
+    "product",
+    [
+        inv(2 * A) @ inv(2 * A) @ Y,
+        inv(2 * A) @ inv(2 * A).T,
+        inv(2 * A) @ pt.stack([B, -B]),
+        pt.stack([B, -B]).mT @ inv(2 * A),
+    ],
+)
+def test_products_are_as_cheap_as_without_the_rule(product):
+    outputs = [product, slogdet(A)[1]]
+    check(INPUTS, outputs, VALUES)
+    ours, stock = compile_both(INPUTS, outputs)
+    without, _ = compile_both(INPUTS, outputs, PYTHON.excluding("linalg_work_on_multiple"))
+    assert estimated(ours) <= min(estimated(without), estimated(stock))
 
 
 APART = {
