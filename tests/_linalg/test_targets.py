@@ -17,6 +17,7 @@ import pytensor_fuse
 from pytensor_fuse._activation.passes.linalg import KnownOps
 from support.linalg_cases import CASES, given
 from support.linalg_rules import (
+    IS_DEEP,
     ORACLE,
     PYTHON,
     check,
@@ -66,7 +67,9 @@ def densities():
 
 @pytest.mark.parametrize("mode", ["NUMBA", "CVM"])
 def test_modes(mode):
-    for cost, work in list(densities())[: 2 if mode == "NUMBA" else 3]:
+    # The last leads to the ops of the one before it.
+    count = 2 if mode == "NUMBA" and not IS_DEEP else 3
+    for cost, work in list(densities())[:count]:
         outputs = [cost, *pytensor.grad(cost, [A, Y])]
         ours, _ = check([A, Y], outputs, VALUES, mode=get_mode(mode), rtol=1e-8, stock_mode=ORACLE)
         assert ours == work
