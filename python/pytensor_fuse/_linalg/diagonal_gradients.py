@@ -62,11 +62,7 @@ def diagonal_of_gradient(fgraph: FunctionGraph, node: Apply[Any]) -> list[Any] |
     if not all(client.outputs and _diagonal_taken(client) for client, _ in fgraph.clients[whole]):
         return None
     new = _part(whole, taken, _DEPTH)
-    [old] = node.outputs
-    if new.type.dtype != old.type.dtype or new.type.broadcastable != old.type.broadcastable:
-        return None
-    copy_stack_trace(old, new)
-    return [new]
+    return _in_place_of(node, new)
 
 
 def gradient_of_diagonal_matrix(_: FunctionGraph, node: Apply[Any]) -> list[Any] | None:
@@ -74,10 +70,14 @@ def gradient_of_diagonal_matrix(_: FunctionGraph, node: Apply[Any]) -> list[Any]
     taken = _diagonal_taken(node)
     if taken is None or taken.offset != 0:
         return None
-    [old] = node.outputs
     known = node.inputs[0].type.shape[0]
     rows = taken.length if known is None else pt.constant(known)
-    new = diagonal_of_length(node.inputs[2], rows)
+    return _in_place_of(node, diagonal_of_length(node.inputs[2], rows))
+
+
+def _in_place_of(node: Apply[Any], new: Any) -> list[Any] | None:
+    """Return what replaces the output of a node, if it is of the same type."""
+    [old] = node.outputs
     if new.type.dtype != old.type.dtype or new.type.broadcastable != old.type.broadcastable:
         return None
     copy_stack_trace(old, new)
