@@ -189,3 +189,35 @@ def test_inverses_that_are_taken_apart():
             np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-11)
         before = operations(stock, values, theirs)
         assert operations(ours, values, mine) <= before + 100
+
+
+def inverts_one_triangle(inputs, outputs):
+    """Return whether inverses from LU factors are computed as those of symmetric matrices."""
+    ours, _ = compile_both(inputs, outputs)
+    ops = [getattr(node.op, "core_op", node.op) for node in ours.maker.fgraph.apply_nodes]
+    [found] = {op.symmetric for op in ops if type(op).__name__ == "LUInverse"}
+    return found
+
+
+def test_one_triangle_of_the_inverse_of_a_symmetric_matrix():
+    x = pt.dvector("x")
+    # The cosine of distances is semidefinite; with a matrix that has both signs nothing is known.
+    lopsided = pt.cos(x[:, None] - x[None, :]) + pt.diag(pt.sin(x))
+    turned = pt.cos(x[:, None] - 2 * x[None, :]) + pt.diag(pt.sin(x))
+    for matrix, expected in [(lopsided, True), (lopsided.T, True), (turned, False)]:
+        cost = density(matrix, Y @ solve(matrix, Y))
+        assert inverts_one_triangle([x, Y], [cost, pytensor.grad(cost, x)]) is expected
+    said = density(assume(A, symmetric=True), Y @ inv(assume(A, symmetric=True)) @ Y)
+    assert inverts_one_triangle([A, Y], with_gradient(said))
+    assert not inverts_one_triangle([A, Y], with_gradient(density(A, Y @ inv(A) @ Y)))
+
+
+@pytest.mark.parametrize("n", [7, 450])
+@pytest.mark.parametrize("mode", [PYTHON, "NUMBA"])
+def test_values_from_one_triangle(mode, n):
+    x = pt.dvector("x")
+    matrix = pt.cos(x[:, None] - x[None, :]) + pt.diag(pt.sin(x))
+    cost = density(matrix, Y @ solve(matrix, Y))
+    values = [RNG.uniform(1, 3, size=n) * RNG.choice([-1, 1], size=n), RNG.normal(size=n)]
+    ours, _ = check([x, Y], [cost, pytensor.grad(cost, x)], values, mode=mode)
+    assert ours == {"LUFactor": 1, "LUInverse": 1}

@@ -61,7 +61,7 @@ def _operations(node: Any, shapes: dict[Any, tuple[int, ...]]) -> float:
         "Det": 2,
         "SLogDet": 2,
         "CholeskyInverse": 2,
-        "LUInverse": 4,
+        "LUInverse": 2 if getattr(op, "symmetric", False) else 4,
         "MatrixInverse": 6,
     }
     return thirds[name] / 3 * _cube(shapes[node.inputs[0]]) if name in thirds else 0

@@ -2,7 +2,8 @@
 
 The gradient of a log-determinant is an inverse. PyTensor computes it anew, with ``2 n^3``
 operations, beside the factorization that serves the determinant and the solves. From a Cholesky
-factor it takes ``2/3 n^3`` (LAPACK's potri), from an LU factorization ``4/3 n^3`` (getri).
+factor it takes ``2/3 n^3`` (LAPACK's potri), from an LU factorization ``4/3 n^3`` (getri), and half
+of that if the matrix is symmetric, of whose inverse one triangle is computed.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from pytensor_fuse._linalg.matrices import (
 )
 from pytensor_fuse._linalg.ops.cholesky_inverse import cholesky_inverse
 from pytensor_fuse._linalg.ops.lu_inverse import lu_inverse
+from pytensor_fuse._linalg.symmetry import is_symmetric
 from pytensor_fuse._pytensor.assumptions import is_known_positive_definite
 from pytensor_fuse._pytensor.ops import computes_on_demand
 
@@ -96,7 +98,7 @@ def inverse_of_factorized_matrix(
         # only where the inverse, which fails then, is not asked for.
         return None
     packed, pivots = lu_factor(matrix)
-    inverse: Any = lu_inverse(packed, pivots, matrix)
+    inverse: Any = lu_inverse(packed, pivots, matrix, symmetric=is_symmetric(fgraph, matrix))
     replacements = {old: inverse.mT if is_turned else inverse}
     solves = {}
     for one, turned in work:

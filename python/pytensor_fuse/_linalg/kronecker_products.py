@@ -32,8 +32,7 @@ from pytensor_fuse._linalg.matrices import (
     scalar_op,
     transpose_of,
 )
-from pytensor_fuse._linalg.symmetry import Symmetry
-from pytensor_fuse._pytensor.assumptions import is_known_symmetric
+from pytensor_fuse._linalg.symmetry import is_symmetric
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -308,7 +307,7 @@ def shifted_kronecker_product(fgraph: FunctionGraph, matrix: Any) -> Shifted | N
         if found is None or shift is None or shift.type.ndim or not is_of_known_size(identity):
             continue
         known, numbers = found
-        if all(_is_symmetric(fgraph, one) for one in known):
+        if all(is_symmetric(fgraph, one) for one in known):
             shift = shift if isinstance(op, Add) else -shift
             return Shifted(_scaled(known, numbers), shift) if known.pays() else None
     return None
@@ -318,10 +317,6 @@ def eigenvalue_operations(known: Kronecker) -> int:
     """Return how many operations the eigendecompositions of the factors take."""
     n_left, n_right = known.sizes
     return 9 * (n_left**3 + n_right**3)
-
-
-def _is_symmetric(fgraph: FunctionGraph, matrix: Any) -> bool:
-    return Symmetry().of(matrix) or is_known_symmetric(fgraph, matrix)
 
 
 def partial_trace_of_diagonal(entries: Any, out: TracedOut) -> Any:

@@ -6,7 +6,7 @@ through the same elementwise operations, and products are those of a matrix with
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from pytensor.graph.basic import Constant
@@ -16,7 +16,17 @@ from pytensor.tensor.math import Dot
 
 from pytensor_fuse._linalg.matrices import core_of, same, scalar_op, transpose_of, vector_of
 from pytensor_fuse._linalg.ops.cholesky_inverse import CholeskyInverse
+from pytensor_fuse._linalg.ops.lu_inverse import LUInverse
 from pytensor_fuse._linalg.signs import number_of
+from pytensor_fuse._pytensor.assumptions import is_known_symmetric
+
+if TYPE_CHECKING:
+    from pytensor.graph.fg import FunctionGraph
+
+
+def is_symmetric(fgraph: FunctionGraph, matrix: Any) -> bool:
+    """Whether a matrix is symmetric by its terms, or PyTensor takes it to be."""
+    return Symmetry().of(matrix) or is_known_symmetric(fgraph, matrix)
 
 
 class Symmetry:
@@ -160,6 +170,8 @@ def _is_turned(first: Any, second: Any) -> bool:
 def _is_symmetric_by_itself(op: Any, matrix: Any) -> bool:
     if isinstance(op, CholeskyInverse):
         return bool(op.full)
+    if isinstance(op, LUInverse):
+        return bool(op.symmetric)
     if isinstance(op, AllocDiag):
         return bool(op.offset == 0 and (op.axis1, op.axis2) == (0, 1))
     return isinstance(op, Eye) and is_identity(matrix)

@@ -1,4 +1,4 @@
-"""LAPACK's functions in Numba, called as PyTensor calls them: by their addresses in SciPy.
+"""LAPACK and BLAS in Numba, called as PyTensor calls them: by their addresses in SciPy.
 
 The address is asked for when a function first runs, not when it is compiled, so that Numba can
 store what it compiles. Imported only once Numba's dispatch is. That fails where functions of
@@ -12,6 +12,7 @@ from typing import Any
 import numba
 import numpy as np
 from numba.core import types
+from numba.extending import get_cython_function_address
 from numba.np.linalg import ensure_lapack, get_blas_kind
 from pytensor.link.numba import cache
 from pytensor.link.numba.dispatch.basic import numba_njit
@@ -96,14 +97,122 @@ def getri(dtype: Any) -> Any:
     return call
 
 
-def _function(name: str, dtype: Any, *arguments: Any) -> tuple[Any, Any, str]:
+def trtri(dtype: Any) -> Any:
+    """Return the compiled ``trtri(uplo, a)`` for matrices of a Numba dtype, as `potri` is called.
+
+    The other triangle is neither read nor written.
+    """
+    real = types.CPointer(dtype)
+    address, kind, name = _function("trtri", dtype, _INT, _INT, _INT, real, _INT, _INT)
+
+    @numba_njit
+    def call(uplo: Any, a: Any) -> Any:
+        function = _cached_function(
+            get_ptr_func=address, func_type_ref=kind, unique_func_name_lit=name
+        )
+        n = _pointer_to(np.int32(a.shape[0]))
+        info = _pointer_to(0)
+        not_unit = _pointer_to(np.int32(ord("N")))
+        function(_pointer_to(uplo), not_unit, n, a.ctypes, n, info)
+        return _value_at(info)
+
+    return call
+
+
+def gemm(dtype: Any) -> Any:
+    """Return the compiled ``gemm(alpha, a, b, c)`` for matrices of a Numba dtype.
+
+    It adds ``alpha a b`` to ``c``. They are blocks, of at least one element, of arrays whose
+    columns follow each other; ``alpha`` is an array of one element.
+    """
+    real = types.CPointer(dtype)
+    address, kind, name = _function(
+        "gemm",
+        dtype,
+        *(_INT, _INT, _INT, _INT, _INT, real, real, _INT, real, _INT, real, real, _INT),
+        address_of=_address_in_blas,
+    )
+
+    @numba_njit
+    def call(alpha: Any, a: Any, b: Any, c: Any) -> None:
+        function = _cached_function(
+            get_ptr_func=address, func_type_ref=kind, unique_func_name_lit=name
+        )
+        as_it_is = _pointer_to(np.int32(ord("N")))
+        rows, columns = _pointer_to(np.int32(c.shape[0])), _pointer_to(np.int32(c.shape[1]))
+        inner = _pointer_to(np.int32(a.shape[1]))
+        function(
+            as_it_is,
+            as_it_is,
+            rows,
+            columns,
+            inner,
+            alpha.ctypes,
+            a.ctypes,
+            _pointer_to(np.int32(a.strides[1] // a.itemsize)),
+            b.ctypes,
+            _pointer_to(np.int32(b.strides[1] // b.itemsize)),
+            np.ones(1, c.dtype).ctypes,
+            c.ctypes,
+            _pointer_to(np.int32(c.strides[1] // c.itemsize)),
+        )
+
+    return call
+
+
+def trsm(dtype: Any) -> Any:
+    """Return the compiled ``trsm(triangle, b)`` for matrices of a Numba dtype.
+
+    It solves ``x l = b`` for ``x``, which it writes over ``b``; ``l`` is the lower triangle of
+    ``triangle``, with ones on its diagonal. Both are blocks as those of `gemm`.
+    """
+    real = types.CPointer(dtype)
+    address, kind, name = _function(
+        "trsm",
+        dtype,
+        *(_INT, _INT, _INT, _INT, _INT, _INT, real, real, _INT, real, _INT),
+        address_of=_address_in_blas,
+    )
+
+    @numba_njit
+    def call(triangle: Any, b: Any) -> None:
+        function = _cached_function(
+            get_ptr_func=address, func_type_ref=kind, unique_func_name_lit=name
+        )
+        function(
+            _pointer_to(np.int32(ord("R"))),
+            _pointer_to(np.int32(ord("L"))),
+            _pointer_to(np.int32(ord("N"))),
+            _pointer_to(np.int32(ord("U"))),
+            _pointer_to(np.int32(b.shape[0])),
+            _pointer_to(np.int32(b.shape[1])),
+            np.ones(1, b.dtype).ctypes,
+            triangle.ctypes,
+            _pointer_to(np.int32(triangle.strides[1] // triangle.itemsize)),
+            b.ctypes,
+            _pointer_to(np.int32(b.strides[1] // b.itemsize)),
+        )
+
+    return call
+
+
+def _address_in_blas(dtype: Any, name: str) -> int:
+    address: int = get_cython_function_address(
+        "scipy.linalg.cython_blas", f"{get_blas_kind(dtype)}{name}"
+    )
+    return address
+
+
+def _function(
+    name: str, dtype: Any, *arguments: Any, address_of: Any = _address_of
+) -> tuple[Any, Any, str]:
     """Return what asks for a function's address, its Numba type, and a name that it has alone."""
     ensure_lapack()
 
     @numba_njit
     def address() -> Any:
         with numba.objmode(ptr=types.intp):
-            ptr = _address_of(dtype, name)
+            ptr = address_of(dtype, name)
         return ptr  # noqa: RET504 - nothing can be returned from within the block
 
     kind = types.FunctionType(types.void(*arguments))

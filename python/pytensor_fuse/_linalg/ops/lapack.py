@@ -1,4 +1,4 @@
-"""LAPACK's functions and errors, as the ops use them in Python.
+"""LAPACK's and BLAS's functions, and errors, as the ops use them in Python.
 
 SciPy's linear algebra takes a quarter of a second to import, and who only makes graphs needs none
 of it: so it is imported when it is first called.
@@ -27,6 +27,12 @@ NOT_SQUARE: Final = "the matrix must be square"
 def lapack_functions(dtype: np.dtype[Any], *names: str) -> tuple[Any, ...]:
     """Return functions of LAPACK for matrices of a dtype, by their names without its letter."""
     return tuple(import_module("scipy.linalg").get_lapack_funcs(names, dtype=dtype))
+
+
+@cache
+def blas_functions(dtype: np.dtype[Any], *names: str) -> tuple[Any, ...]:
+    """Return functions of BLAS for matrices of a dtype, by their names without its letter."""
+    return tuple(import_module("scipy.linalg").get_blas_funcs(names, dtype=dtype))
 
 
 def check_square(matrix: Any) -> None:

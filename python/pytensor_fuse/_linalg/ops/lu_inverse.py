@@ -19,6 +19,7 @@ from pytensor_fuse._linalg.ops.lapack import (
     check_square,
     lapack_functions,
 )
+from pytensor_fuse._linalg.ops.symmetric_lu import LEAST_ROWS, inverse_of_symmetric
 from pytensor_fuse._pytensor.ops import shape_inference
 
 if TYPE_CHECKING:
@@ -43,13 +44,19 @@ class LUInverse(Op):
         Whether the result takes over the memory of the packed factors.
     checked
         Whether the matrix itself is the last input.
+    symmetric
+        Whether the matrix is symmetric: one triangle of the inverse is computed, in half of the
+        operations, and the other is the same.
     """
 
-    __props__ = ("overwrite_a", "checked")
+    __props__ = ("overwrite_a", "checked", "symmetric")
 
-    def __init__(self, *, overwrite_a: bool = False, checked: bool = False) -> None:
+    def __init__(
+        self, *, overwrite_a: bool = False, checked: bool = False, symmetric: bool = False
+    ) -> None:
         self.overwrite_a = overwrite_a
         self.checked = checked
+        self.symmetric = symmetric
         self.gufunc_signature = f"(m,m),(m){',(m,m)' if checked else ''}->(m,m)"
         if overwrite_a:
             self.destroy_map = {0: [0]}
@@ -81,7 +88,7 @@ class LUInverse(Op):
         """Return the op that writes over the packed factors, if it may."""
         if 0 not in allowed_inplace_inputs:
             return self
-        return LUInverse(overwrite_a=True, checked=self.checked)
+        return LUInverse(overwrite_a=True, checked=self.checked, symmetric=self.symmetric)
 
     def connection_pattern(self, node: Apply[Any]) -> list[list[bool]]:
         """Say that the result has a gradient with respect to the factors, not the pivots."""
@@ -111,6 +118,9 @@ class LUInverse(Op):
         if matrix and not np.isfinite(packed.diagonal()).all():
             output_storage[0][0] = np.linalg.inv(matrix[0])
             return
+        if self.symmetric and n >= LEAST_ROWS:
+            output_storage[0][0] = inverse_of_symmetric(packed, pivots, overwrite=self.overwrite_a)
+            return
         getri, getri_lwork = lapack_functions(packed.dtype, "getri", "getri_lwork")
         # Without as much memory as it asks for it works column by column.
         lwork, _ = getri_lwork(n)
@@ -131,7 +141,8 @@ class LUInverse(Op):
         ``A`` is ``B = -Z' G Z'``, that of ``U`` the upper triangle of ``L' P' B``, and that of
         ``L`` the triangle below the diagonal of ``P' B U'``. As ``P' Z'`` is the inverse of
         ``U' L'``, both come from the solution ``W`` of ``U' W = G Z'``: they are those triangles
-        of ``-W``, and of ``-V U'`` with ``L' V = W``.
+        of ``-W``, and of ``-V U'`` with ``L' V = W``. That the matrix stays symmetric changes
+        nothing of this: what it is then derived by are only some of the directions.
         """
         [packed, *others], [inverse], [cotangent] = inputs, outputs, cotangents
         disconnected = [disconnected_type() for _ in others]
@@ -145,7 +156,9 @@ class LUInverse(Op):
         return [-(triu(w) + tril(v @ triu(lu).T, -1)), *disconnected]
 
 
-def lu_inverse(packed: Any, pivots: Any, matrix: Any = None) -> Variable[Any, Any]:
+def lu_inverse(
+    packed: Any, pivots: Any, matrix: Any = None, *, symmetric: bool = False
+) -> Variable[Any, Any]:
     """Return the inverse of a matrix, or of each of a batch, from its LU factorization.
 
     Parameters
@@ -154,8 +167,10 @@ def lu_inverse(packed: Any, pivots: Any, matrix: Any = None) -> Variable[Any, An
         What `pytensor.tensor.linalg.lu_factor` returns.
     matrix
         The matrix, if the inverse is to fail as PyTensor's own does.
+    symmetric
+        Whether the matrix is symmetric.
     """
     given = () if matrix is None else (matrix,)
-    invert: Any = Blockwise(LUInverse(checked=matrix is not None))
+    invert: Any = Blockwise(LUInverse(checked=matrix is not None, symmetric=symmetric))
     inverse: Variable[Any, Any] = invert(packed, pivots, *given)
     return inverse

@@ -11,19 +11,20 @@ from pytensor.link.numba.dispatch.basic import numba_njit, register_funcify_defa
 from pytensor_fuse._linalg.ops.cholesky_inverse import CholeskyInverse
 from pytensor_fuse._linalg.ops.lapack import NOT_SQUARE
 from pytensor_fuse._linalg.ops.lu_inverse import WRONG_PIVOTS, LUInverse
+from pytensor_fuse._linalg.ops.symmetric_lu import BLOCK, LEAST_ROWS_COMPILED
 from pytensor_fuse._linalg.ops.toeplitz import (
     FEWEST_ROWS_COMPILED,
     LARGEST_FALL,
     NOT_AS_LONG,
     ToeplitzSolve,
 )
-from pytensor_fuse._pytensor.numba_lapack import getri, potrf, potri
+from pytensor_fuse._pytensor.numba_lapack import gemm, getri, potrf, potri, trsm, trtri
 
 if TYPE_CHECKING:
     from pytensor.graph.basic import Apply
 
 # Part of the cache keys: raise it when the code that is made changes.
-_VERSION = 3
+_VERSION = 4
 
 _BLOCK = 32
 
@@ -50,18 +51,18 @@ def _cholesky_inverse(op: CholeskyInverse, node: Apply[Any], **kwargs: Any) -> A
 
 @register_funcify_default_op_cache_key(LUInverse)  # type: ignore[untyped-decorator]
 def _lu_inverse(op: LUInverse, node: Apply[Any], **kwargs: Any) -> Any:
-    overwrite = op.overwrite_a
+    overwrite, symmetric = op.overwrite_a, op.symmetric
 
     @numba_njit
     def lu_inverse(packed: Any, pivots: Any) -> Any:
-        return _from_lu(packed, pivots, overwrite)
+        return _from_lu(packed, pivots, symmetric, overwrite)
 
     @numba_njit
     def checked_lu_inverse(packed: Any, pivots: Any, matrix: Any) -> Any:
         # Numba's inverse takes no matrix that is not finite.
         if not _is_finite(packed):
             return np.linalg.inv(matrix)
-        return _from_lu(packed, pivots, overwrite)
+        return _from_lu(packed, pivots, symmetric, overwrite)
 
     return checked_lu_inverse if op.checked else lu_inverse, _VERSION
 
@@ -185,7 +186,7 @@ def _from_columns(columns: Any, lower: bool, full: bool, overwrite: bool) -> Any
     return _compiled_only()
 
 
-def _from_lu(packed: Any, pivots: Any, overwrite: bool) -> Any:
+def _from_lu(packed: Any, pivots: Any, symmetric: bool, overwrite: bool) -> Any:
     return _compiled_only()
 
 
@@ -239,11 +240,11 @@ def _from_columns_of_dtype(columns: Any, lower: Any, full: Any, overwrite: Any) 
 
 
 @overload(_from_lu)
-def _from_lu_of_dtype(packed: Any, pivots: Any, overwrite: Any) -> Any:
-    invert = getri(packed.dtype)
+def _from_lu_of_dtype(packed: Any, pivots: Any, symmetric: Any, overwrite: Any) -> Any:
+    invert, invert_symmetric = getri(packed.dtype), _symmetric_inverse(packed.dtype)
     mutable = packed.mutable
 
-    def from_lu(packed: Any, pivots: Any, overwrite: Any) -> Any:
+    def from_lu(packed: Any, pivots: Any, symmetric: Any, overwrite: Any) -> Any:
         n = packed.shape[0]
         if packed.shape[1] != n:
             raise np.linalg.LinAlgError(NOT_SQUARE)
@@ -262,11 +263,48 @@ def _from_lu_of_dtype(packed: Any, pivots: Any, overwrite: Any) -> Any:
             for j in range(n):
                 for i in range(n):
                     inverse[i, j] = packed[i, j]
-        if n != 0 and invert(inverse, from_one) != 0:
+        if symmetric and n >= LEAST_ROWS_COMPILED:
+            invert_symmetric(inverse, pivots)
+        elif n != 0 and invert(inverse, from_one) != 0:
             inverse[:, :] = np.nan
         return inverse
 
     return from_lu
+
+
+def _symmetric_inverse(dtype: Any) -> Any:
+    """Return the compiled counterpart of `symmetric_lu.inverse_of_symmetric`, in place."""
+    invert, add_product, solve = trtri(dtype), gemm(dtype), trsm(dtype)
+
+    @numba_njit
+    def symmetric_inverse(factors: Any, pivots: Any) -> None:
+        n = factors.shape[0]
+        if invert(np.int32(ord("U")), factors) != 0:
+            factors[:, :] = np.nan
+            return
+        order = np.arange(n)
+        for i in range(n):
+            order[i], order[pivots[i]] = order[pivots[i]], order[i]
+        solved = np.empty((n, n), factors.dtype).T
+        for j in range(n):
+            for i in range(n):
+                solved[i, j] = factors[order[i], j] if order[i] <= j else 0
+        minus_one = np.full(1, -1, factors.dtype)
+        for start in range((n - 1) // BLOCK * BLOCK, -1, -BLOCK):
+            stop = min(start + BLOCK, n)
+            columns = solved[:stop, start:stop]
+            if stop < n:
+                add_product(minus_one, solved[:stop, stop:], factors[stop:, start:stop], columns)
+            solve(factors[start:stop, start:stop], columns)
+        _mirror_lower(solved.T)
+        places = np.empty(n, np.int64)
+        for i in range(n):
+            places[order[i]] = i
+        for j in range(n):
+            for i in range(n):
+                factors[i, j] = solved[places[i], places[j]]
+
+    return symmetric_inverse
 
 
 @numba_njit

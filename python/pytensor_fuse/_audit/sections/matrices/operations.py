@@ -66,7 +66,8 @@ def operations(work: MatrixWork, *, square: int | None = None) -> Cost | None:
         return _times(product_cost(*_lengths(work, square)), PARTS, times)
     n = length_of(work)
     if class_ in _CUBIC:
-        return _times(term(1, n, n, n), _CUBIC[class_], times)
+        is_half = class_ is LUInverse and core.symmetric
+        return _times(term(1, n, n, n), _CUBIC[class_] // (2 if is_half else 1), times)
     if class_ is Solve or class_ in TRIANGULAR:
         columns = "k" if work.lengths[1] is None else work.lengths[1]
         passes = _times(solve_cost(SOLVE_PASSES[class_.__name__], n, columns), PARTS, times)
