@@ -3,9 +3,10 @@
 import numpy as np
 import pytensor.tensor as pt
 import pytest
-from pytensor.tensor.linalg import cholesky
+from pytensor.tensor.linalg import cholesky, lu_factor
 
 from pytensor_fuse._linalg.ops.cholesky_inverse import cholesky_inverse
+from pytensor_fuse._linalg.ops.lu_inverse import lu_inverse
 from pytensor_fuse._linalg.symmetry import Symmetry
 
 A = pt.dmatrix("A")
@@ -28,6 +29,7 @@ SYMMETRIC = {
     "diagonal": pt.diag(V),
     "constant": pt.constant(np.array([[1.0, 2], [2, 3]])),
     "inverse": cholesky_inverse(cholesky(A)),
+    "inverse of a symmetric matrix": lu_inverse(*lu_factor(A + A.T), symmetric=True),
     "square of a difference": ((V[:, None] - V) / C) ** 2,
     "even powers of differences": (-(A - A.T) * C) ** 4 + abs(2 * (V[:, None] - V)),
     "cosine of a difference": pt.cos(V[:, None] - V) * pt.cosh(V[:, None] - V),
@@ -48,7 +50,7 @@ NOT_SYMMETRIC = {
     "identity that is not square": pt.eye(A.shape[0], A.shape[1]),
     "constant": pt.constant(np.array([[1.0, 2], [3, 4]])),
     "triangle": cholesky(A),
-    "part of the inverse": cholesky_inverse(cholesky(A), full=False),
+    "inverse": lu_inverse(*lu_factor(A)),
     "column": V[:, None],
     "row": V[None, :],
     "odd power of a difference": (V[:, None] - V) ** 3,

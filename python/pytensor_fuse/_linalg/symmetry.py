@@ -169,7 +169,7 @@ def _is_turned(first: Any, second: Any) -> bool:
 
 def _is_symmetric_by_itself(op: Any, matrix: Any) -> bool:
     if isinstance(op, CholeskyInverse):
-        return bool(op.full)
+        return True
     if isinstance(op, LUInverse):
         return bool(op.symmetric)
     if isinstance(op, AllocDiag):

@@ -31,38 +31,41 @@ _BLOCK = 32
 
 @register_funcify_default_op_cache_key(CholeskyInverse)  # type: ignore[untyped-decorator]
 def _cholesky_inverse(op: CholeskyInverse, node: Apply[Any], **kwargs: Any) -> Any:
-    lower, full, overwrite = op.lower, op.full, op.overwrite_a
+    lower, overwrite = op.lower, op.overwrite_a
 
     @numba_njit
     def cholesky_inverse(factor: Any) -> Any:
-        return _from_cholesky(factor, lower, full, overwrite)
+        return _from_cholesky(factor, lower, overwrite)
 
     @numba_njit
     def checked_cholesky_inverse(factor: Any, matrix: Any) -> Any:
         if not _has_finite_diagonal(factor):
-            inverse = np.linalg.inv(matrix)
-            if not full:
-                inverse = np.tril(inverse) if lower else np.triu(inverse)
-            return inverse
-        return _from_cholesky(factor, lower, full, overwrite)
+            return np.linalg.inv(matrix)
+        return _from_cholesky(factor, lower, overwrite)
 
     return checked_cholesky_inverse if op.checked else cholesky_inverse, _VERSION
 
 
 @register_funcify_default_op_cache_key(LUInverse)  # type: ignore[untyped-decorator]
 def _lu_inverse(op: LUInverse, node: Apply[Any], **kwargs: Any) -> Any:
-    overwrite, symmetric = op.overwrite_a, op.symmetric
+    overwrite = op.overwrite_a
+    # What is not called is not compiled.
+    invert = _invert_symmetric if op.symmetric else _invert
 
     @numba_njit
     def lu_inverse(packed: Any, pivots: Any) -> Any:
-        return _from_lu(packed, pivots, symmetric, overwrite)
+        inverse = _own_factors(packed, pivots, overwrite)
+        invert(inverse, pivots)
+        return inverse
 
     @numba_njit
     def checked_lu_inverse(packed: Any, pivots: Any, matrix: Any) -> Any:
         # Numba's inverse takes no matrix that is not finite.
         if not _is_finite(packed):
             return np.linalg.inv(matrix)
-        return _from_lu(packed, pivots, symmetric, overwrite)
+        inverse = _own_factors(packed, pivots, overwrite)
+        invert(inverse, pivots)
+        return inverse
 
     return checked_lu_inverse if op.checked else lu_inverse, _VERSION
 
@@ -178,42 +181,50 @@ def _compiled_only(*arguments: Any) -> Any:
     raise NotImplementedError("Numba compiles calls of it, Python makes none")
 
 
-def _from_cholesky(factor: Any, lower: bool, full: bool, overwrite: bool) -> Any:
+def _from_cholesky(factor: Any, lower: bool, overwrite: bool) -> Any:
     return _compiled_only()
 
 
-def _from_columns(columns: Any, lower: bool, full: bool, overwrite: bool) -> Any:
+def _from_columns(columns: Any, lower: bool, overwrite: bool) -> Any:
     return _compiled_only()
 
 
-def _from_lu(packed: Any, pivots: Any, symmetric: bool, overwrite: bool) -> Any:
+def _own_factors(packed: Any, pivots: Any, overwrite: bool) -> Any:
     return _compiled_only()
+
+
+def _invert(factors: Any, pivots: Any) -> None:
+    _compiled_only()
+
+
+def _invert_symmetric(factors: Any, pivots: Any) -> None:
+    _compiled_only()
 
 
 @overload(_from_cholesky)
-def _from_cholesky_of_layout(factor: Any, lower: Any, full: Any, overwrite: Any) -> Any:
+def _from_cholesky_of_layout(factor: Any, lower: Any, overwrite: Any) -> Any:
     # What is kept by rows is the transposed factor by columns, which belongs to the same matrix.
-    def by_rows(factor: Any, lower: Any, full: Any, overwrite: Any) -> Any:
-        return _from_columns(factor.T, not lower, full, overwrite).T
+    def by_rows(factor: Any, lower: Any, overwrite: Any) -> Any:
+        return _from_columns(factor.T, not lower, overwrite).T
 
-    def by_columns(factor: Any, lower: Any, full: Any, overwrite: Any) -> Any:
-        return _from_columns(factor, lower, full, overwrite)
+    def by_columns(factor: Any, lower: Any, overwrite: Any) -> Any:
+        return _from_columns(factor, lower, overwrite)
 
-    def seen_when_run(factor: Any, lower: Any, full: Any, overwrite: Any) -> Any:
+    def seen_when_run(factor: Any, lower: Any, overwrite: Any) -> Any:
         if factor.flags.c_contiguous:
-            return _from_columns(factor.T, not lower, full, overwrite).T
-        return _from_columns(factor, lower, full, overwrite)
+            return _from_columns(factor.T, not lower, overwrite).T
+        return _from_columns(factor, lower, overwrite)
 
     return {"C": by_rows, "F": by_columns}.get(factor.layout, seen_when_run)
 
 
 @overload(_from_columns)
-def _from_columns_of_dtype(columns: Any, lower: Any, full: Any, overwrite: Any) -> Any:
+def _from_columns_of_dtype(columns: Any, lower: Any, overwrite: Any) -> Any:
     invert = potri(columns.dtype)
     # Numba's type of an array that must not be written has no place for one that may.
     mutable = columns.mutable
 
-    def from_columns(columns: Any, lower: Any, full: Any, overwrite: Any) -> Any:
+    def from_columns(columns: Any, lower: Any, overwrite: Any) -> Any:
         n = columns.shape[0]
         if columns.shape[1] != n:
             raise np.linalg.LinAlgError(NOT_SQUARE)
@@ -228,58 +239,61 @@ def _from_columns_of_dtype(columns: Any, lower: Any, full: Any, overwrite: Any) 
             return inverse
         if invert(np.int32(ord("L") if lower else ord("U")), inverse) != 0:
             inverse[:, :] = np.nan
-        if full:
-            _mirror_lower(inverse if lower else inverse.T)
-        else:
-            for j in range(n):
-                for i in range(0 if lower else j + 1, j if lower else n):
-                    inverse[i, j] = 0
+        _mirror_lower(inverse if lower else inverse.T)
         return inverse
 
     return from_columns
 
 
-@overload(_from_lu)
-def _from_lu_of_dtype(packed: Any, pivots: Any, symmetric: Any, overwrite: Any) -> Any:
-    invert, invert_symmetric = getri(packed.dtype), _symmetric_inverse(packed.dtype)
+@overload(_own_factors)
+def _own_factors_of_dtype(packed: Any, pivots: Any, overwrite: Any) -> Any:
     mutable = packed.mutable
 
-    def from_lu(packed: Any, pivots: Any, symmetric: Any, overwrite: Any) -> Any:
+    def own_factors(packed: Any, pivots: Any, overwrite: Any) -> Any:
+        """Check packed factors and pivots, and return what may be written over, by columns."""
         n = packed.shape[0]
         if packed.shape[1] != n:
             raise np.linalg.LinAlgError(NOT_SQUARE)
         if pivots.size != n:
             raise ValueError(WRONG_PIVOTS)
-        from_one = np.empty(n, np.int32)
         for i in range(n):
             # LAPACK would write wherever they say.
             if not 0 <= pivots[i] < n:
                 raise ValueError(WRONG_PIVOTS)
-            from_one[i] = pivots[i] + 1
         if mutable and overwrite and packed.flags.f_contiguous:
-            inverse = packed
+            factors = packed
         else:
-            inverse = np.empty((n, n), packed.dtype).T
+            factors = np.empty((n, n), packed.dtype).T
             for j in range(n):
                 for i in range(n):
-                    inverse[i, j] = packed[i, j]
-        if symmetric and n >= LEAST_ROWS_COMPILED:
-            invert_symmetric(inverse, pivots)
-        elif n != 0 and invert(inverse, from_one) != 0:
-            inverse[:, :] = np.nan
-        return inverse
+                    factors[i, j] = packed[i, j]
+        return factors
 
-    return from_lu
+    return own_factors
 
 
-def _symmetric_inverse(dtype: Any) -> Any:
-    """Return the compiled counterpart of `symmetric_lu.inverse_of_symmetric`, in place."""
-    invert, add_product, solve = trtri(dtype), gemm(dtype), trsm(dtype)
+@overload(_invert)
+def _invert_of_dtype(factors: Any, pivots: Any) -> Any:
+    call = getri(factors.dtype)
 
-    @numba_njit
-    def symmetric_inverse(factors: Any, pivots: Any) -> None:
+    def invert(factors: Any, pivots: Any) -> None:
+        if factors.size and call(factors, (pivots + 1).astype(np.int32)) != 0:
+            factors[:, :] = np.nan
+
+    return invert
+
+
+@overload(_invert_symmetric)
+def _invert_symmetric_of_dtype(factors: Any, pivots: Any) -> Any:
+    invert_upper, add_product, solve = (make(factors.dtype) for make in (trtri, gemm, trsm))
+
+    def invert_symmetric(factors: Any, pivots: Any) -> None:
+        """Do what `symmetric_lu.inverse_of_symmetric` does, in place."""
         n = factors.shape[0]
-        if invert(np.int32(ord("U")), factors) != 0:
+        if n < LEAST_ROWS_COMPILED:
+            _invert(factors, pivots)
+            return
+        if invert_upper(np.int32(ord("U")), factors) != 0:
             factors[:, :] = np.nan
             return
         order = np.arange(n)
@@ -304,7 +318,7 @@ def _symmetric_inverse(dtype: Any) -> Any:
             for i in range(n):
                 factors[i, j] = solved[places[i], places[j]]
 
-    return symmetric_inverse
+    return invert_symmetric
 
 
 @numba_njit

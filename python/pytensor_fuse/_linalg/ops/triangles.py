@@ -1,4 +1,4 @@
-"""Filling one triangle of a square array, in place: from the other, or with zeros.
+"""Filling one triangle of a square array, in place, from the other.
 
 Block by block: a transposed copy of whole rows touches as many lines of the cache as it copies
 numbers, and the triangles of the whole would be arrays as large as it.
@@ -22,14 +22,3 @@ def mirror_triangle(matrix: Any, lower: bool) -> None:
         block = source[start:stop, start:stop]
         block[...] = np.tril(block) + np.tril(block, -1).T
         source[start:stop, stop:] = source[stop:, start:stop].T
-
-
-def clear_other_triangle(matrix: Any, lower: bool) -> None:
-    """Keep the lower triangle of a square array, or the upper one, and zero what is beyond."""
-    kept = matrix if lower else matrix.T
-    n = len(kept)
-    for start in range(0, n, _BLOCK):
-        stop = min(start + _BLOCK, n)
-        block = kept[start:stop, start:stop]
-        block[...] = np.tril(block)
-        kept[start:stop, stop:] = 0
