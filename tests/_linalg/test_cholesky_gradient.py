@@ -71,7 +71,7 @@ def test_what_has_no_closed_form_stays(name):
 
 @pytest.mark.parametrize("rows", [N, None])
 @pytest.mark.parametrize("length", [N, None])
-@pytest.mark.parametrize("name", ["density", "two quadratic forms"])
+@pytest.mark.parametrize("name", ["density", "two quadratic forms", "multiple of it"])
 def test_known_shapes(name, rows, length):
     a = pt.dmatrix("a", shape=(rows, rows))
     y, z = pt.dvector("y", shape=(length,)), pt.dvector("z", shape=(length,))

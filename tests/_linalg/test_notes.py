@@ -46,6 +46,13 @@ def test_the_matrix_of_a_factor_is_noted():
     assert applied(fgraph, Y) == []
 
 
+def test_work_on_a_product_is_noted_for_the_product():
+    matrix = A @ B
+    fgraph = graph_with_notes(solve(matrix, Y), pt.linalg.det(matrix))
+    assert applied(fgraph, matrix) == ["rule", "rule"]
+    assert applied(fgraph, A) == applied(fgraph, B) == []
+
+
 def test_a_matrix_is_followed():
     matrix = A + 1
     fgraph = graph_with_notes(solve(matrix, Y))

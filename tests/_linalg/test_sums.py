@@ -96,6 +96,27 @@ def test_the_triangle_itself(of_known_size):
     assert not is_made(ours, AllocDiag)
 
 
+@pytest.mark.parametrize("dtypes", [["bool"], ["int8"], ["int8", "float64"]])
+@pytest.mark.parametrize("of_known_size", [False, True])
+def test_masks_of_other_types(of_known_size, dtypes):
+    mask = pt.constant(np.tri(N, dtype="bool")) if of_known_size else pt.ge(*places(A.shape[0]))
+    for dtype in dtypes:
+        mask = mask.astype(dtype)
+    whole = pt.exp(A + A.T)
+    diagonal = AllocDiag(axis1=0, axis2=1, offset=0)(pt.diagonal(whole))
+    triangle = (whole + whole.T) * mask - diagonal
+    graph = FunctionGraph([A], [triangle], clone=False)
+    [new] = triangle_of_symmetric_matrix(graph, diagonal.owner).values()
+    as_it_is, value = PYTHON.clone(optimizer=None), positive_definite(N)
+    old, new = (pytensor.function([A], one, mode=as_it_is)(value) for one in (triangle, new))
+    np.testing.assert_allclose(new, old, rtol=1e-14)
+
+
+def places(n):
+    """Return the numbers of rows and columns."""
+    return pt.arange(n)[:, None], pt.arange(n)[None, :]
+
+
 @pytest.mark.parametrize("symmetric", [False, True])
 def test_only_of_what_is_symmetric_the_triangle_is_masked_once(symmetric):
     b = pt.exp(A + A.T) if symmetric else pt.exp(A)

@@ -3,6 +3,8 @@
 import numpy as np
 import pytensor.tensor as pt
 import pytest
+from pytensor.scalar.basic import Composite, exp, float64
+from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.linalg import cholesky, lu_factor
 
 from pytensor_fuse._linalg.ops.cholesky_inverse import cholesky_inverse
@@ -15,6 +17,9 @@ V = pt.dvector("v")
 W = pt.dvector("w")
 C = pt.dscalar("c")
 COUNTS = pt.vector("counts", dtype="uint8")
+SMALL, MORE = (pt.matrix(name, dtype="int8") for name in ("small", "more"))
+ONE = float64("one")
+PAIR = Elemwise(Composite([ONE], [ONE + 1, exp(ONE)]))
 
 SYMMETRIC = {
     "sum with the transpose": A + A.T,
@@ -35,6 +40,7 @@ SYMMETRIC = {
     "cosine of a difference": pt.cos(V[:, None] - V) * pt.cosh(V[:, None] - V),
     "square of a constant": pt.sqr(pt.constant(np.array([[0.0, 2], [-2, 0]])) / C),
     "difference turned twice": abs((V[:, None] + W) * (W[:, None] + V)),
+    "sum of sums": (A + B) + ((A.T + V[:, None] * V) + B.T),
 }
 
 NOT_SYMMETRIC = {
@@ -64,6 +70,8 @@ NOT_SYMMETRIC = {
     ),
     "difference with the transpose": A - A.T,
     "vector": V,
+    "sums of integers that overflow": (SMALL + MORE) + ((V[:, None] * V + SMALL.T) + MORE.T),
+    "two functions": PAIR(A)[0] + PAIR(A.T)[1],
 }
 
 

@@ -108,11 +108,28 @@ def _gradient_in(turned: Any, factor: Any) -> Any:
     product = transpose_of(product)
     if product is None or not is_triangle(mask, lower=False):
         return None
-    if not isinstance(core_of(product.owner), Dot) or not _is_half_diagonal(diagonal, product):
+    if not _is_half_diagonal(diagonal, product):
         return None
+    if not isinstance(core_of(product.owner), Dot):
+        return _diagonal_in(product, factor)
     left, right = product.owner.inputs
     of = transpose_of(left)
     return right if of is not None and same(of, factor) else None
+
+
+def _diagonal_in(product: Any, factor: Any) -> Any:
+    """Return ``E`` of ``L' E``, where it is diagonal: PyTensor multiplies the columns of ``L'``."""
+    if not isinstance(scalar_op(product), Mul) or len(product.owner.inputs) != 2:
+        return None
+    turned, row = sorted(product.owner.inputs, key=long_axes, reverse=True)
+    of = transpose_of(turned)
+    if of is None or not same(of, factor) or row.type.broadcastable != (True, False):
+        return None
+    entries = vector_of(row)
+    if entries.owner is None or not _is_diagonal_of(entries, entries.owner.inputs[0]):
+        return None
+    [matrix] = entries.owner.inputs
+    return None if _entries_of_diagonal(matrix) is None else matrix
 
 
 def _is_half_diagonal(variable: Any, matrix: Any) -> bool:

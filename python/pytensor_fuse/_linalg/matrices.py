@@ -244,7 +244,7 @@ def is_transpose(first: Any, second: Any, depth: int = _DEPTH) -> bool:
         turned = first.type.broadcastable == second.type.broadcastable[::-1]
         return turned and same(column, row)
     op = scalar_op(first)
-    if op is None or depth == 0 or scalar_op(second) != op:
+    if op is None or depth == 0 or scalar_op(second) != op or len(first.owner.outputs) > 1:
         return False
     theirs = list(second.owner.inputs)
     if len(theirs) != len(first.owner.inputs):

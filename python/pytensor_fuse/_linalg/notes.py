@@ -262,7 +262,9 @@ def _matrices_of(node: Apply[Any], new: list[Any], made: list[Apply[Any]]) -> It
         operand = node.inputs[-1]
     product = operand.owner
     factors = node if isinstance(core_of(node), Dot) else product
-    if not is_gradient and factors is not None and isinstance(core_of(factors), Dot):
+    # What is factorized or solved with is the product itself.
+    is_work = type(core_of(node)).__name__ in (*_FACTORIZATIONS, *_SERVED)
+    if not (is_gradient or is_work) and isinstance(core_of(factors), Dot):
         read = {_unmoved(one) for each in made for one in each.inputs}
         worked = [_Worked(_factorized(one), _unmoved(one) in read) for one in factors.inputs]
     else:

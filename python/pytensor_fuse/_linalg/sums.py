@@ -159,11 +159,14 @@ def _symmetrized(term: Any) -> Any:
 def _lower_and_strictly_lower(masked: Any, dtype: str) -> Any:
     """Return the mask of the lower triangle that is a factor, plus the same less the diagonal."""
     mask = next(one for one in masked.owner.inputs if is_triangle(one, lower=True))
+    while isinstance(scalar_op(mask), Cast):
+        [mask] = mask.owner.inputs
     if isinstance(mask, Constant):
-        return pt.constant((mask.data + np.tril(mask.data, -1)).astype(dtype))
-    compared = mask.owner.inputs[0] if isinstance(scalar_op(mask), Cast) else mask
-    places = compared.owner.inputs
-    down, across = places if isinstance(scalar_op(compared), GE) else reversed(places)
+        # The sum of two booleans is one.
+        lower = mask.data.astype(dtype)
+        return pt.constant(lower + np.tril(lower, -1))
+    places = mask.owner.inputs
+    down, across = places if isinstance(scalar_op(mask), GE) else reversed(places)
     return pt.ge(down, across).astype(dtype) + pt.gt(down, across).astype(dtype)
 
 

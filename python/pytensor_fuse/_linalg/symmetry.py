@@ -66,7 +66,7 @@ class Symmetry:
         if _is_symmetric_by_itself(core, first):
             return same(first, second)
         op = scalar_op(first)
-        if op is None or scalar_op(second) != op:
+        if op is None or scalar_op(second) != op or len(first.owner.outputs) > 1:
             return False
         one, *rest = first.owner.inputs
         other, *others = second.owner.inputs
@@ -141,9 +141,12 @@ class Symmetry:
 
 def _operands(op: Any, variable: Any) -> list[Any]:
     """Return what an elementwise function is applied to; of sums of sums, and products, all."""
-    if isinstance(op, Add | Mul) and scalar_op(variable) == op:
-        return [part for one in variable.owner.inputs for part in _operands(op, one)]
-    return [variable] if isinstance(op, Add | Mul) else list(variable.owner.inputs)
+    parts: list[Any] = []
+    for one in variable.owner.inputs:
+        # Integers of a smaller type overflow before they are added to the others.
+        is_same = isinstance(op, Add | Mul) and one.type.dtype == variable.type.dtype
+        parts.extend(_operands(op, one) if is_same and scalar_op(one) == op else [one])
+    return parts
 
 
 def _is_even(op: Any, rest: list[Any]) -> bool:
