@@ -106,7 +106,7 @@ MODELS = {
     # The gradient by the factor is a product with what is not made of it.
     latent_of_white_noise: {"Cholesky": 1, "SolveTriangular": 2},
     student: OTHER,
-    precision: None,
+    precision: FLOOR,
     kronecker_of_kernels: None,
     kronecker: None,
     batch: None,
