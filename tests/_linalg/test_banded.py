@@ -94,12 +94,26 @@ def density(matrix):
     return -0.5 * (Y @ solve(matrix, Y) + slogdet(matrix)[1])
 
 
-@pytest.mark.parametrize("form", ["five diagonals", "numbers", "said"])
-def test_gradients(form):
-    cost = density(FORMS[form])
-    wanted = {"numbers": [E, F, Y, C], "said": [A, Y]}.get(form, [D, E, F, Y])
-    gradients = pytensor.grad(cost, wanted)
-    assert is_on_diagonals(compare([cost, *gradients], values()))
+def gradient_by_matrix(whole, y):
+    inverse = np.linalg.inv(whole)
+    return 0.5 * (np.outer(inverse.T @ y, inverse @ y) - inverse.T)
+
+
+def test_gradients():
+    matrix = FORMS["five diagonals"]
+    cost = density(matrix)
+    outputs = [cost, *pytensor.grad(cost, [D, E, F, Y])]
+    assert is_on_diagonals(compare(outputs, values()))
+
+
+def test_gradient_by_what_is_said_to_be_banded():
+    cost = density(FORMS["said"])
+    ours = compile_ours(INPUTS, [pytensor.grad(cost, A)], EXACT)
+    assert is_on_diagonals(ours)
+    given = values()
+    *_, a = given
+    expected = np.triu(np.tril(gradient_by_matrix(a, given[3]), 2), -3)
+    np.testing.assert_allclose(ours(*given)[0], expected, rtol=1e-9, atol=1e-9)
 
 
 def test_gradients_against_differences():
@@ -123,14 +137,38 @@ def test_gradients_against_differences():
 def test_gradient_of_quadratic_form():
     """No square matrix is made."""
     cost = Y @ solve(FORMS["of known size"], Y)
-    function = compare(pytensor.grad(cost, [D, E, F, Y]), values())
-    made = [out for node in function.maker.fgraph.toposort() for out in node.outputs]
-    assert all(len(one.type.shape) < 2 or N not in one.type.shape[:1] for one in made)
+    ours = compile_ours(INPUTS, pytensor.grad(cost, [D, E, F, Y]), EXACT)
+    made = [out for node in ours.maker.fgraph.toposort() for out in node.outputs]
+    matrices = [one for one in made if one.type.ndim > 1 and not any(one.type.broadcastable)]
+    assert {one.type.shape for one in matrices} == {(5, N)}
 
 
 def test_gradient_that_is_needed_whole():
     matrix = FORMS["five diagonals"]
-    compare(pytensor.grad(density(matrix), [matrix, D, E]), values())
+    ours = compile_ours(INPUTS, [matrix, *pytensor.grad(density(matrix), [matrix, E])], EXACT)
+    given = values()
+    whole, by_matrix, by_diagonal = ours(*given)
+    expected = gradient_by_matrix(whole, given[3])
+    np.testing.assert_allclose(by_matrix, expected, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(by_diagonal, np.diagonal(expected, 2), rtol=1e-9, atol=1e-9)
+
+
+def test_random_diagonals():
+    rng = np.random.default_rng(0)
+    main, right = pt.dvector("main", shape=(60,)), np.ones(60)
+    for _ in range(8):
+        # One that is not beside the main one, and that not all of which is in the storage.
+        offsets = [*rng.choice(np.arange(-4, 5), 4, replace=False), rng.choice([-4, -2, 2])]
+        matrix = pt.diag(main)
+        for at in offsets:
+            matrix = matrix + pt.diag(main[abs(at) :], int(at)) * at
+        ours = compile_ours([main], [matrix, solve(matrix, right), *slogdet(matrix)], EXACT)
+        assert is_on_diagonals(ours)
+        whole, solution, sign, logarithm = ours(rng.normal(size=60))
+        expected = np.linalg.solve(whole, right)
+        atol = 1e-9 * np.abs(expected).max()
+        np.testing.assert_allclose(solution, expected, rtol=1e-8, atol=atol)
+        np.testing.assert_allclose([sign, logarithm], np.linalg.slogdet(whole), rtol=1e-10)
 
 
 @pytest.mark.parametrize("n", [0, 1, 2, 3])
@@ -228,7 +266,10 @@ def test_left_alone():
         [solve(structured(single, banded=(2, 2)), Y)],
         [det(structured(whole_numbers, banded=(2, 2)))],
         [pt.linalg.cholesky(FORMS["five diagonals"])],
-        [slogdet(pt.stack([FORMS["five diagonals"]] * 2))[1]],
+        [det(pt.stack([FORMS["five diagonals"]] * 2))],
+        [det(pt.constant(np.ones((40, 40))) * C)],
+        # Zero but for more diagonals than there are in a quarter of the matrix.
+        [det(pt.constant(np.diag(np.ones(40)) + np.eye(40)[::-1]) * C)],
     ):
         ours = compile_ours([*INPUTS, single, whole_numbers], outputs, EXACT)
         assert not is_on_diagonals(ours)

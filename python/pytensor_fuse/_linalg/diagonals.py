@@ -16,7 +16,7 @@ from pytensor_fuse._linalg.matrices import as_scalar, long_axes, same, scalar_op
 # How deep sums and products are looked through.
 _DEPTH: Final = 8
 
-# A constant of fewer rows is no matter, and has hardly more than three diagonals.
+# Of constants: as many diagonals are looked for at least, too.
 _FEWEST_ROWS: Final = 3
 
 
@@ -109,12 +109,15 @@ def _diagonals(variable: Any, depth: int) -> dict[int, Any] | None:
 def _diagonals_of_constant(constant: Any) -> dict[int, Any] | None:
     data = constant.data
     n, columns = data.shape
-    # With more elements that are not zero they are in more diagonals than anybody asks for.
-    most = max(3 * n, n * n // 4)
-    if n != columns or n < _FEWEST_ROWS or np.count_nonzero(data) > most:
+    # Nobody asks for more, and to look at each takes its time.
+    most = max(_FEWEST_ROWS, n // 4)
+    if n != columns or n < _FEWEST_ROWS or np.count_nonzero(data) > most * n:
         return None
     down, across = np.nonzero(data)
-    return {int(at): pt.constant(np.diagonal(data, at).copy()) for at in np.unique(across - down)}
+    offsets = np.flatnonzero(np.bincount(across - down + n)) - n
+    if len(offsets) > most:
+        return None
+    return {int(at): pt.constant(np.diagonal(data, at).copy()) for at in offsets}
 
 
 def _diagonals_of_elements(variable: Any, depth: int) -> dict[int, Any] | None:
