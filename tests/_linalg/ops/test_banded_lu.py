@@ -60,7 +60,9 @@ def compiled(backend, below=BELOW, above=ABOVE, dtype="float64"):
 
 
 def factorized(band, below=BELOW, above=ABOVE):
-    """Return what LAPACK gives."""
+    """Return what LAPACK gives, for which SciPy wants a row at least."""
+    if not band.shape[1]:
+        return band, np.empty(0, "int32")
     [gbtrf] = scipy.linalg.get_lapack_funcs(["gbtrf"], dtype=band.dtype)
     packed, pivots, _ = gbtrf(band, below, above)
     return np.ascontiguousarray(packed), pivots
@@ -79,7 +81,7 @@ def kinds():
 def test_values(backend, layout, dtype):
     function, lay_out = compiled(backend, dtype=dtype), LAYOUTS[layout]
     # Of one element, an array is of any layout.
-    for n in (5, 40) if layout == "neither" else (1, 2, 5, 40):
+    for n in (5, 40) if layout == "neither" else (0, 1, 2, 5, 40):
         band, whole = band_and_whole(n, dtype=dtype)
         packed, pivots = factorized(band)
         right = np.ones((n, 3), dtype)
@@ -93,25 +95,20 @@ def test_values(backend, layout, dtype):
         assert {found_packed.dtype, vector.dtype, columns.dtype} == {np.dtype(dtype)}
         assert found_pivots.dtype == "int32"
         for residual, size in (
-            (whole @ vector - 1, np.abs(vector).max()),
-            (whole.T @ columns - 1, np.abs(columns).max()),
+            (whole @ vector - 1, np.abs(vector).max(initial=0)),
+            (whole.T @ columns - 1, np.abs(columns).max(initial=0)),
         ):
-            assert np.abs(residual).max() <= TOLERANCE[dtype] * (1 + size)
+            assert np.abs(residual).max(initial=0) <= TOLERANCE[dtype] * (1 + size)
 
 
-def any_numbers():
-    yield from ((backend, *BLOCKED) for backend in BACKENDS)
-    yield from (("py", *numbers) for numbers in ((0, 0), (0, 2), (2, 0)))
-
-
-@pytest.mark.parametrize(("backend", "below", "above"), list(any_numbers()))
-def test_any_numbers_of_diagonals(backend, below, above):
-    function = compiled(backend, below, above)
+@pytest.mark.parametrize(("below", "above"), [(0, 0), (0, 2), (2, 0), BLOCKED])
+def test_any_numbers_of_diagonals(below, above):
+    function = compiled("py", below, above)
     for n in (0, 1, 3, 60, 130):
         band, whole = band_and_whole(n, below, above)
         band[below + above] += 9
         whole += 9 * np.eye(n)
-        packed, pivots = factorized(band, below, above) if n else (band, np.empty(0, "int32"))
+        packed, pivots = factorized(band, below, above)
         found, _, vector, columns = function(band, packed, pivots, np.ones(n), np.ones((n, 0)))
         np.testing.assert_array_equal(found, packed)
         np.testing.assert_allclose(vector, np.linalg.solve(whole, np.ones(n)), rtol=1e-8)
