@@ -13,7 +13,7 @@ from pytensor_fuse import structured
 from support.extended import error, log_determinant, refined
 from support.linalg_rules import PYTHON, compile_both, compile_ours, only_linalg
 
-N = 30
+N = 35
 # PyTensor's fused reciprocals are those of 32-bit floats where they are left to Python.
 EXACT = PYTHON.excluding("fusion")
 D, E, F, Y = pt.dvectors("d", "e", "f", "y")
@@ -155,7 +155,7 @@ def test_gradient_that_is_needed_whole():
 
 def test_random_diagonals():
     rng = np.random.default_rng(0)
-    main, right = pt.dvector("main", shape=(60,)), np.ones(60)
+    main, right = pt.dvector("main", shape=(70,)), np.ones(70)
     for _ in range(8):
         # One that is not beside the main one, and that not all of which is in the storage.
         offsets = [*rng.choice(np.arange(-4, 5), 4, replace=False), rng.choice([-4, -2, 2])]
@@ -164,11 +164,13 @@ def test_random_diagonals():
             matrix = matrix + pt.diag(main[abs(at) :], int(at)) * at
         ours = compile_ours([main], [matrix, solve(matrix, right), *slogdet(matrix)], EXACT)
         assert is_on_diagonals(ours)
-        whole, solution, sign, logarithm = ours(rng.normal(size=60))
-        expected = np.linalg.solve(whole, right)
-        atol = 1e-9 * np.abs(expected).max()
-        np.testing.assert_allclose(solution, expected, rtol=1e-8, atol=atol)
-        np.testing.assert_allclose([sign, logarithm], np.linalg.slogdet(whole), rtol=1e-10)
+        whole, solution, sign, logarithm = ours(rng.normal(size=70))
+        # They may be close to singular.
+        sizes = np.abs(whole) @ np.abs(solution) + right
+        assert (np.abs(whole @ solution - right) <= 1e-12 * sizes.max()).all()
+        wanted = np.linalg.slogdet(whole)
+        near = 1e-14 * np.linalg.cond(whole)
+        assert near > 1e-3 or (sign == wanted[0] and abs(logarithm - wanted[1]) <= near)
 
 
 @pytest.mark.parametrize("n", [0, 1, 2, 3])
@@ -245,10 +247,10 @@ def test_fires_where_there_are_few_diagonals():
     for known, offset, is_few in (
         (None, 5, True),
         (None, 6, False),
-        (27, 2, False),
-        (28, 2, True),
-        (1000, 80, True),
-        (1000, 90, False),
+        (34, 2, False),
+        (35, 2, True),
+        (1000, 66, True),
+        (1000, 67, False),
     ):
         ours = compile_ours(INPUTS, [slogdet(wide(offset, known))[1]], EXACT)
         assert is_on_diagonals(ours) is is_few, (known, offset)
@@ -268,7 +270,7 @@ def test_left_alone():
         [pt.linalg.cholesky(FORMS["five diagonals"])],
         [det(pt.stack([FORMS["five diagonals"]] * 2))],
         [det(pt.constant(np.ones((40, 40))) * C)],
-        # Zero but for more diagonals than there are in a quarter of the matrix.
+        # Zero but for more diagonals than are looked for.
         [det(pt.constant(np.diag(np.ones(40)) + np.eye(40)[::-1]) * C)],
     ):
         ours = compile_ours([*INPUTS, single, whole_numbers], outputs, EXACT)

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 # How many rows the matrix has for each of the storage at least. With fewer, LAPACK makes an inverse
 # faster from the factors of the whole, by matrix products, though with more operations.
-_ROWS_FOR_EACH: Final = 4
+_ROWS_FOR_EACH: Final = 5
 
 # With how many rows of storage at most it does not matter how few rows a matrix of unknown size
-# has: a factorization of one that has less than four times as many takes microseconds either way.
+# has: a factorization of one that has less than five times as many takes microseconds either way.
 _NARROW: Final = 16
 
 # How deep sums and products are looked through.
