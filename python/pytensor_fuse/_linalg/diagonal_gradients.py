@@ -59,10 +59,23 @@ def diagonal_of_gradient(fgraph: FunctionGraph, node: Apply[Any]) -> list[Any] |
         return None
     whole = node.inputs[2]
     # What else needs the whole has it made.
-    if not all(client.outputs and _diagonal_taken(client) for client, _ in fgraph.clients[whole]):
+    if not _has_only_diagonals_taken(fgraph, whole):
         return None
     new = _part(whole, taken, _DEPTH)
     return _in_place_of(node, new)
+
+
+def _has_only_diagonals_taken(fgraph: FunctionGraph, whole: Any) -> bool:
+    for client, _ in fgraph.clients[whole]:
+        if not client.outputs:
+            return False
+        # Diagonals of known lengths make a matrix of known size.
+        if isinstance(client.op, SpecifyShape):
+            if not _has_only_diagonals_taken(fgraph, client.outputs[0]):
+                return False
+        elif _diagonal_taken(client) is None:
+            return False
+    return True
 
 
 def gradient_of_diagonal_matrix(_: FunctionGraph, node: Apply[Any]) -> list[Any] | None:
