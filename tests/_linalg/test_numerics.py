@@ -185,6 +185,10 @@ def tridiagonal(g):
     return np.diag(g.u + 4) + np.diag(g.v[1:], 1) + np.diag(g.y[1:], -1)
 
 
+def banded(g):
+    return np.diag(g.u + 4) + np.diag(g.v[2:], 2) + np.diag(g.y[1:], -1)
+
+
 def toeplitz(g, exp):
     places = np.arange(len(g.u))
     return exp(-exp(g.number) * places)[np.abs(places[:, None] - places)]
@@ -320,6 +324,18 @@ ROWS = {
     "tridiagonal_solve": Row(
         lambda g: [extended_solve(tridiagonal(g), g.y)], lambda g: [lu(tridiagonal(g), g.y)]
     ),
+    "product_with_banded_inverse": Row(
+        lambda g: [extended_solve(banded(g), g.thin)], lambda g: [lu(banded(g), g.thin)]
+    ),
+    "banded_inverse": Row(lambda g: [inverse(banded(g))], lambda g: [getri(banded(g))]),
+    "banded_determinant": Row(
+        lambda g: [
+            np.linalg.slogdet(banded(g).astype(float))[0],
+            log_determinant(banded(g)),
+        ],
+        lambda g: list(np.linalg.slogdet(banded(g))),
+    ),
+    "banded_solve": Row(lambda g: [extended_solve(banded(g), g.y)], lambda g: [lu(banded(g), g.y)]),
     "work_on_toeplitz_matrix": Row(
         lambda g: [
             extended_solve(toeplitz(g, exponential), g.y),

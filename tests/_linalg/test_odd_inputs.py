@@ -72,7 +72,10 @@ def compare(ours, stock, values, what, rtol=1e-8):
         )
 
 
-OF_TRIDIAGONAL = {"diagonal_of_gradient", *(rule for rule in CASES if "tridiagonal" in rule)}
+OF_DIAGONALS = {
+    "diagonal_of_gradient",
+    *(rule for rule in CASES if "tridiagonal" in rule or "banded" in rule),
+}
 BETTER = frozenset(
     {
         # In stock a determinant underflows, and with it its sign, which PyTensor 3.0
@@ -87,8 +90,8 @@ BETTER = frozenset(
         "gradient_of_diagonal_matrix, large other vector",
         # So close to singular that it is as stock happens to round it; and if it is singular, the
         # result is not finite, where stock's inverse raises an exception.
-        *(f"{rule}, large vector" for rule in CASES if rule in OF_TRIDIAGONAL),
-        *(f"{rule}, no diagonal" for rule in CASES if rule in OF_TRIDIAGONAL),
+        *(f"{rule}, large vector" for rule in CASES if rule in OF_DIAGONALS),
+        *(f"{rule}, no diagonal" for rule in CASES if rule in OF_DIAGONALS),
     }
 )
 
@@ -181,9 +184,9 @@ def wrong_lengths(n):
 def test_lengths_that_are_not_known(rule):
     ours, stock = compiled(rule, is_static=False)
     # Of fewer than two elements beside the diagonal, stock makes matrices that do not fit.
-    for n in (3, 6) if rule in OF_TRIDIAGONAL else (0, 1, 2, 6):
+    for n in (3, 6) if rule in OF_DIAGONALS else (0, 1, 2, 6):
         compare(ours, stock, values_of(n=n), f"{rule}, {n} rows")
-    may_raise = rule in OF_TRIDIAGONAL or "definite" in rule or "toeplitz" in rule
+    may_raise = rule in OF_DIAGONALS or "definite" in rule or "toeplitz" in rule
     for name, values in wrong_lengths(6):
         if may_raise and outcome(ours, values) is ValueError:
             # In Python, PyTensor broadcasts what it says it does not, or writes past the diagonal.

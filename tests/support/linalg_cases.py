@@ -137,6 +137,10 @@ def _tridiagonal(g: Given) -> Any:
     return pt.diag(g.u + 4) + pt.diag(g.v[1:], 1) + pt.diag(g.y[1:], -1)
 
 
+def _banded(g: Given) -> Any:
+    return pt.diag(g.u + 4) + pt.diag(g.v[2:], 2) + pt.diag(g.y[1:], -1)
+
+
 def _toeplitz(g: Given) -> Any:
     """Return the covariance of points on a line, nearer to each other with a smaller number."""
     n = g.u.type.shape[0]
@@ -205,6 +209,10 @@ CASES: dict[str, Callable[[Given], list[Any]]] = {
     "tridiagonal_inverse": lambda g: [inv(_tridiagonal(g))],
     "tridiagonal_determinant": lambda g: list(slogdet(_tridiagonal(g))),
     "tridiagonal_solve": lambda g: [solve(_tridiagonal(g), g.y)],
+    "product_with_banded_inverse": lambda g: [inv(_banded(g)) @ g.thin],
+    "banded_inverse": lambda g: [inv(_banded(g))],
+    "banded_determinant": lambda g: list(slogdet(_banded(g))),
+    "banded_solve": lambda g: [solve(_banded(g), g.y)],
     "work_on_toeplitz_matrix": lambda g: [solve(_toeplitz(g), g.y), slogdet(_toeplitz(g))[1]],
     "work_on_multiple": lambda g: [solve(3 * g.a, g.y), det(g.a)],
     "determinant_of_factorized_matrix": lambda g: [solve(g.a, g.y), det(g.a)],

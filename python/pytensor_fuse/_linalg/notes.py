@@ -35,11 +35,12 @@ if TYPE_CHECKING:
 
 # By the names of their classes: asking for these must not load more of PyTensor.
 _FACTORIZATIONS = ("Cholesky", "LUFactor", "MatrixInverse", "CholeskyInverse", "LUInverse")
-_SERVED = ("Solve", "SolveTriangular", "CholeskySolve", "Det", "SolveLUFactorTridiagonal")
+_SOLVES_OF_DIAGONALS = ("SolveLUFactorTridiagonal", "SolveLUFactorBanded")
+_SERVED = ("Solve", "SolveTriangular", "CholeskySolve", "Det", *_SOLVES_OF_DIAGONALS)
 _KRONECKER = "KroneckerProduct"
 _BLOCK_DIAGONAL = "BlockDiagonal"
-# Of three diagonals: what is left of the matrix.
-_TRIDIAGONAL = "LUFactorTridiagonal"
+# Of diagonals: what is left of the matrix.
+_OF_DIAGONALS = ("LUFactorTridiagonal", "LUFactorBanded")
 
 # How far back matrices are looked for.
 _DEPTH = 8
@@ -217,7 +218,8 @@ def noting(name: str, rule: Rule) -> Rule:
             is_by_output = isinstance(replacements, dict)
             new = list(replacements.values() if is_by_output else replacements)
             made = _nodes_made(fgraph, new)
-            parts = [one.outputs[0] for one in made if type(core_of(one)).__name__ == _TRIDIAGONAL]
+            factors = [one for one in made if type(core_of(one)).__name__ in _OF_DIAGONALS]
+            parts = [one.outputs[0] for one in factors]
             _notes.setdefault(fgraph, GraphNotes()).note(
                 fgraph, name, list(_matrices_of(node, new, made)), parts
             )

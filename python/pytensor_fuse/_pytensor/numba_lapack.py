@@ -97,6 +97,72 @@ def getri(dtype: Any) -> Any:
     return call
 
 
+def gbtrf(dtype: Any) -> Any:
+    """Return the compiled ``gbtrf(below, above, band, pivots)`` for matrices of a Numba dtype.
+
+    It works in place on the storage of a band, an array whose columns follow each other, with as
+    many rows as LAPACK wants and at least one column; the pivots are 32-bit integers, from 1, of
+    which there are as many. It returns what LAPACK says: 0, or where the diagonal is zero.
+    """
+    real = types.CPointer(dtype)
+    address, kind, name = _function("gbtrf", dtype, *(4 * (_INT,)), real, _INT, _INT, _INT)
+
+    @numba_njit
+    def call(below: Any, above: Any, band: Any, pivots: Any) -> Any:
+        function = _cached_function(
+            get_ptr_func=address, func_type_ref=kind, unique_func_name_lit=name
+        )
+        n = _pointer_to(np.int32(band.shape[1]))
+        info = _pointer_to(0)
+        function(
+            n,
+            n,
+            _pointer_to(np.int32(below)),
+            _pointer_to(np.int32(above)),
+            band.ctypes,
+            _pointer_to(np.int32(band.shape[0])),
+            pivots.ctypes,
+            info,
+        )
+        return _value_at(info)
+
+    return call
+
+
+def gbtrs(dtype: Any) -> Any:
+    """Return the compiled ``gbtrs(trans, below, above, band, pivots, b)`` for a Numba dtype.
+
+    What `gbtrf` has made is solved with, in place, for the columns of ``b``, which follow each
+    other, of at least one element; ``trans`` is the code of the letter.
+    """
+    real = types.CPointer(dtype)
+    address, kind, name = _function(
+        "gbtrs", dtype, *(5 * (_INT,)), real, _INT, _INT, real, _INT, _INT
+    )
+
+    @numba_njit
+    def call(trans: Any, below: Any, above: Any, band: Any, pivots: Any, b: Any) -> None:
+        function = _cached_function(
+            get_ptr_func=address, func_type_ref=kind, unique_func_name_lit=name
+        )
+        n = _pointer_to(np.int32(band.shape[1]))
+        function(
+            _pointer_to(trans),
+            n,
+            _pointer_to(np.int32(below)),
+            _pointer_to(np.int32(above)),
+            _pointer_to(np.int32(b.shape[1])),
+            band.ctypes,
+            _pointer_to(np.int32(band.shape[0])),
+            pivots.ctypes,
+            b.ctypes,
+            n,
+            _pointer_to(0),
+        )
+
+    return call
+
+
 def trtri(dtype: Any) -> Any:
     """Return the compiled ``trtri(uplo, a)`` for matrices of a Numba dtype, as `potri` is called.
 

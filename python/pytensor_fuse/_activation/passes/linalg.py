@@ -50,6 +50,7 @@ _CHOLESKY: Final = frozenset({"Cholesky"})
 _SOLVE: Final = frozenset({"Solve"})
 _CHOLESKY_SOLVE: Final = frozenset({"CholeskySolve"})
 _INVERSE: Final = frozenset({"MatrixInverse"})
+_OF_DIAGONALS: Final = frozenset({"LUFactorTridiagonal", "LUFactorBanded"})
 _DET: Final = frozenset({"Det"})
 _DOT: Final = frozenset({"Dot"})
 _SUM: Final = frozenset({"Sum"})
@@ -227,9 +228,13 @@ _RULES: Final = (
     (0.8483, RuleKept("tridiagonal", "tridiagonal_determinant", _DET, at=_DET, makes_ops=True)),
     (0.8484, RuleKept("tridiagonal", "tridiagonal_solve", _SOLVE, at=_SOLVE, makes_ops=True)),
     (
-        0.8485,
-        RuleKept("diagonal_gradients", "diagonal_of_gradient", frozenset({"LUFactorTridiagonal"})),
+        0.84841,
+        RuleKept("banded", "product_with_banded_inverse", _INVERSE, at=_DOT, makes_ops=True),
     ),
+    (0.84842, RuleKept("banded", "banded_inverse", _INVERSE, at=_INVERSE, makes_ops=True)),
+    (0.84843, RuleKept("banded", "banded_determinant", _DET, at=_DET, makes_ops=True)),
+    (0.84844, RuleKept("banded", "banded_solve", _SOLVE, at=_SOLVE, makes_ops=True)),
+    (0.8485, RuleKept("diagonal_gradients", "diagonal_of_gradient", _OF_DIAGONALS)),
     (
         0.84855,
         RuleKept(

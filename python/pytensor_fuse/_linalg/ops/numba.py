@@ -8,6 +8,14 @@ import numpy as np
 from numba.core.extending import overload
 from pytensor.link.numba.dispatch.basic import numba_njit, register_funcify_default_op_cache_key
 
+from pytensor_fuse._linalg.ops.banded_lu import (
+    WRONG_BAND,
+    WRONG_FACTORS,
+    WRONG_PIVOTS_OF_BAND,
+    LUFactorBanded,
+    SolveLUFactorBanded,
+    rows_of_storage,
+)
 from pytensor_fuse._linalg.ops.cholesky_inverse import CholeskyInverse
 from pytensor_fuse._linalg.ops.lapack import NOT_SQUARE
 from pytensor_fuse._linalg.ops.lu_inverse import WRONG_PIVOTS, LUInverse
@@ -18,7 +26,16 @@ from pytensor_fuse._linalg.ops.toeplitz import (
     NOT_AS_LONG,
     ToeplitzSolve,
 )
-from pytensor_fuse._pytensor.numba_lapack import gemm, getri, potrf, potri, trsm, trtri
+from pytensor_fuse._pytensor.numba_lapack import (
+    gbtrf,
+    gbtrs,
+    gemm,
+    getri,
+    potrf,
+    potri,
+    trsm,
+    trtri,
+)
 
 if TYPE_CHECKING:
     from pytensor.graph.basic import Apply
@@ -68,6 +85,73 @@ def _lu_inverse(op: LUInverse, node: Apply[Any], **kwargs: Any) -> Any:
         return inverse
 
     return checked_lu_inverse if op.checked else lu_inverse, _VERSION
+
+
+@register_funcify_default_op_cache_key(LUFactorBanded)  # type: ignore[untyped-decorator]
+def _lu_factor_banded(op: LUFactorBanded, node: Apply[Any], **kwargs: Any) -> Any:
+    below, above = op.below, op.above
+    rows = rows_of_storage(below, above)
+
+    @numba_njit
+    def lu_factor_banded(band: Any) -> Any:
+        n = band.shape[1]
+        if band.shape[0] != rows:
+            raise ValueError(WRONG_BAND)
+        packed = np.empty((n, rows), band.dtype).T
+        pivots = np.arange(n).astype(np.int32)
+        n_nan = 0
+        for i in range(rows):
+            for j in range(n):
+                packed[i, j] = band[i, j]
+                n_nan += np.isnan(band[i, j])
+        if n_nan:
+            packed[:, :] = np.nan
+        elif n:
+            _factorize_band(below, above, packed, pivots)
+            for j in range(n):
+                pivots[j] -= 1
+        return packed, pivots
+
+    return lu_factor_banded, _VERSION
+
+
+@register_funcify_default_op_cache_key(SolveLUFactorBanded)  # type: ignore[untyped-decorator]
+def _solve_lu_factor_banded(op: SolveLUFactorBanded, node: Apply[Any], **kwargs: Any) -> Any:
+    below, above = op.below, op.above
+    rows = rows_of_storage(below, above)
+    trans = np.int32(ord("T" if op.transposed else "N"))
+
+    @numba_njit
+    def solve_columns(packed: Any, pivots: Any, right: Any) -> Any:
+        n, columns = right.shape
+        if packed.shape[0] != rows:
+            raise ValueError(WRONG_BAND)
+        if not (packed.shape[1] == n and pivots.size == n):
+            raise ValueError(WRONG_FACTORS)
+        # LAPACK's count from 1.
+        swapped = np.empty(n, np.int32)
+        is_regular = True
+        for j in range(n):
+            # It would write wherever they say.
+            if not 0 <= pivots[j] < n:
+                raise ValueError(WRONG_PIVOTS_OF_BAND)
+            swapped[j] = pivots[j] + 1
+            is_regular &= abs(packed[below + above, j]) > 0
+        solution = np.empty((columns, n), right.dtype).T
+        if not is_regular:
+            solution[:, :] = np.nan
+        elif solution.size:
+            solution[:, :] = right
+            factors = np.empty((n, rows), packed.dtype).T
+            factors[:, :] = packed
+            _solve_with_band(trans, below, above, factors, swapped, solution)
+        return solution
+
+    @numba_njit
+    def solve_vector(packed: Any, pivots: Any, right: Any) -> Any:
+        return solve_columns(packed, pivots, right[:, None])[:, 0]
+
+    return solve_vector if op.b_ndim == 1 else solve_columns, _VERSION
 
 
 @register_funcify_default_op_cache_key(ToeplitzSolve)  # type: ignore[untyped-decorator]
@@ -175,6 +259,40 @@ def _factorize_of_dtype(matrix: Any) -> Any:
         return factorize(np.int32(ord("L")), matrix)
 
     return of_lower
+
+
+def _factorize_band(below: Any, above: Any, band: Any, pivots: Any) -> Any:
+    return _compiled_only()
+
+
+@overload(_factorize_band)
+def _factorize_band_of_dtype(below: Any, above: Any, band: Any, pivots: Any) -> Any:
+    factorize = gbtrf(band.dtype)
+
+    def factorize_band(below: Any, above: Any, band: Any, pivots: Any) -> Any:
+        return factorize(below, above, band, pivots)
+
+    return factorize_band
+
+
+def _solve_with_band(
+    trans: Any, below: Any, above: Any, band: Any, pivots: Any, right: Any
+) -> None:
+    _compiled_only()
+
+
+@overload(_solve_with_band)
+def _solve_with_band_of_dtype(
+    trans: Any, below: Any, above: Any, band: Any, pivots: Any, right: Any
+) -> Any:
+    solve = gbtrs(band.dtype)
+
+    def solve_with_band(
+        trans: Any, below: Any, above: Any, band: Any, pivots: Any, right: Any
+    ) -> None:
+        solve(trans, below, above, band, pivots, right)
+
+    return solve_with_band
 
 
 def _compiled_only(*arguments: Any) -> Any:

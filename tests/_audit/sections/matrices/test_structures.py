@@ -46,6 +46,7 @@ DISTANCES = SQUARES[:, None] + SQUARES - 2 * LETTERS @ LETTERS.T
 PROCESS = pt.exp(-0.5 * DISTANCES / C**2) + C**2 * pt.eye(LETTERS.shape[0])
 BLOCKS = block_diag(A, B)
 BANDED = pt.diag(Y) + pt.diag(VECTOR, 1) + pt.diag(VECTOR, -1)
+WIDER = pt.diag(Y) + pt.diag(VECTOR, 2) + pt.diag(VECTOR, -1)
 DEFINITE = LETTERS @ LETTERS.T + pt.eye(LETTERS.shape[0])
 TOEPLITZ = structured(OTHER, toeplitz=True, positive_definite=True)
 
@@ -98,6 +99,10 @@ EXAMPLES = {
     "tridiagonal_inverse": lambda: [inv(BANDED)],
     "tridiagonal_determinant": lambda: [slogdet(BANDED)[1]],
     "tridiagonal_solve": lambda: [solve(BANDED, Y)],
+    "product_with_banded_inverse": lambda: [inv(WIDER) @ U],
+    "banded_inverse": lambda: [inv(WIDER)],
+    "banded_determinant": lambda: [slogdet(WIDER)[1]],
+    "banded_solve": lambda: [solve(WIDER, Y)],
     "diagonal_of_gradient": lambda: with_gradient(density(BANDED), Y),
     "gradient_of_diagonal_matrix": lambda: with_gradient(by_factor(LETTERS + pt.diag(Y)), Y),
     "work_on_definite_matrix": lambda: [density(DEFINITE, VECTOR)],
@@ -161,15 +166,16 @@ def test_a_matrix_that_is_not_made_any_more():
     ]
 
 
-def test_a_tridiagonal_matrix_is_not_made_any_more():
-    [report] = reports_on(*with_gradient(density(BANDED), Y, VECTOR))
+@pytest.mark.parametrize(("kind", "matrix"), [("tridiagonal", BANDED), ("banded", WIDER)])
+def test_a_matrix_of_diagonals_is_not_made_any_more(kind, matrix):
+    [report] = reports_on(*with_gradient(density(matrix), Y, VECTOR))
     assert (report.rows, report.uses, report.not_shared) == (N, (), ())
     assert report.line.file == __file__
     assert set(report.rules) == {
         "linalg_gradient_of_log_determinant",
-        "linalg_tridiagonal_inverse",
-        "linalg_tridiagonal_determinant",
-        "linalg_tridiagonal_solve",
+        f"linalg_{kind}_inverse",
+        f"linalg_{kind}_determinant",
+        f"linalg_{kind}_solve",
         "linalg_diagonal_of_gradient",
     }
 

@@ -54,6 +54,7 @@ STRUCTURE_RULES = frozenset(
         *("block_diagonal_solve", "block_diagonal_inverse", "block_diagonal_determinant"),
         *("product_with_block_diagonal_inverse", "product_with_tridiagonal_inverse"),
         *("tridiagonal_solve", "tridiagonal_inverse", "tridiagonal_determinant"),
+        *("banded_solve", "banded_inverse", "banded_determinant", "product_with_banded_inverse"),
         "work_on_toeplitz_matrix",
     )
 )

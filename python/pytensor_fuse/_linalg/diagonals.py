@@ -1,0 +1,147 @@
+"""Matrices that are zero but for some diagonals, by their forms."""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import pytensor.tensor as pt
+from pytensor.graph.basic import Constant
+from pytensor.scalar.basic import Add, Mul, Neg, Sub, TrueDiv
+from pytensor.tensor.basic import AllocDiag, Eye
+
+from pytensor_fuse._linalg.low_rank_updates import diagonal_of
+from pytensor_fuse._linalg.matrices import as_scalar, long_axes, same, scalar_op, transpose_of
+
+# How deep sums and products are looked through.
+_DEPTH: Final = 8
+
+# A constant of fewer rows is no matter, and has hardly more than three diagonals.
+_FEWEST_ROWS: Final = 3
+
+
+class Diagonals(NamedTuple):
+    """The diagonals of a square matrix that is 0 elsewhere.
+
+    Attributes
+    ----------
+    at
+        Vectors by their offsets; numbers for diagonals of which all elements are that.
+    size
+        How many rows the matrix has: a number, if it is known.
+    """
+
+    at: dict[int, Any]
+    size: Any
+
+    def length(self, offset: int) -> Any:
+        """Return how long a diagonal is, which may be outside of the matrix."""
+        if isinstance(self.size, int):
+            return max(self.size - abs(offset), 0)
+        return pt.maximum(self.size - abs(offset), 0) if offset else self.size
+
+    def vector(self, offset: int) -> Any:
+        """Return a diagonal, checked that it is so long: LAPACK would read what is not there."""
+        diagonal = self.at.get(offset)
+        if diagonal is None:
+            diagonal = pt.zeros((), dtype=next(iter(self.at.values())).type.dtype)
+        if not diagonal.type.ndim:
+            return pt.full((self.length(offset),), diagonal)
+        return pt.specify_shape(diagonal, (self.length(offset),))
+
+
+def without_transposes(matrix: Any) -> tuple[Any, bool]:
+    """Return a matrix as it was before it was transposed, and whether it is the transpose."""
+    turned = False
+    while (inner := transpose_of(matrix)) is not None and inner.type.ndim == 2:
+        matrix, turned = inner, not turned
+    return matrix, turned
+
+
+def diagonals_of(matrix: Any) -> dict[int, Any] | None:
+    """Return the diagonals of a matrix that is 0 elsewhere, by their offsets; None if not known.
+
+    Each is a vector, or a number for a diagonal of which all elements are that.
+    """
+    return _diagonals(matrix, _DEPTH)
+
+
+def of_size(diagonals: dict[int, Any], matrix: Any) -> Diagonals | None:
+    """Return diagonals with the size of their matrix; None if that is not known from them.
+
+    They are left alone, too, if they are not of the type of the matrix.
+    """
+    lengths = [(at, one) for at, one in sorted(diagonals.items()) if one.type.ndim]
+    if not lengths or any(one.type.dtype != matrix.type.dtype for one in diagonals.values()):
+        return None
+    at, longest = next((pair for pair in lengths if not pair[0]), lengths[0])
+    known = matrix.type.shape[0] or matrix.type.shape[1]
+    if known is None and longest.type.shape[0] is not None:
+        known = longest.type.shape[0] + abs(at)
+    return Diagonals(diagonals, longest.shape[0] + abs(at) if known is None else known)
+
+
+def _diagonals(variable: Any, depth: int) -> dict[int, Any] | None:
+    if depth == 0 or variable.type.ndim != 2 or any(variable.type.broadcastable):
+        return None
+    main = diagonal_of(variable)
+    if main is not None:
+        return {0: main}
+    if isinstance(variable, Constant):
+        return _diagonals_of_constant(variable)
+    node = variable.owner
+    if node is None:
+        return None
+    inner = transpose_of(variable)
+    if inner is not None:
+        found = _diagonals(inner, depth - 1)
+        return None if found is None else {-at: one for at, one in found.items()}
+    if isinstance(node.op, AllocDiag):
+        return {node.op.offset: node.inputs[0]} if node.inputs[0].type.ndim == 1 else None
+    if isinstance(node.op, Eye):
+        rows, columns, offset = node.inputs
+        if not (same(rows, columns) and isinstance(offset, Constant)):
+            return None
+        return {int(offset.data): pt.ones((), dtype=variable.type.dtype)}
+    return _diagonals_of_elements(variable, depth)
+
+
+def _diagonals_of_constant(constant: Any) -> dict[int, Any] | None:
+    data = constant.data
+    n, columns = data.shape
+    # With more elements that are not zero they are in more diagonals than anybody asks for.
+    most = max(3 * n, n * n // 4)
+    if n != columns or n < _FEWEST_ROWS or np.count_nonzero(data) > most:
+        return None
+    down, across = np.nonzero(data)
+    return {int(at): pt.constant(np.diagonal(data, at).copy()) for at in np.unique(across - down)}
+
+
+def _diagonals_of_elements(variable: Any, depth: int) -> dict[int, Any] | None:
+    op, inputs = scalar_op(variable), variable.owner.inputs
+    if isinstance(op, Neg):
+        return _each(_diagonals(inputs[0], depth - 1), lambda one: -one)
+    if isinstance(op, Mul):
+        rest = [part for part in inputs if long_axes(part)]
+        numbers = [as_scalar(part) for part in inputs if not long_axes(part)]
+        if len(rest) != 1:
+            return None
+        return _each(_diagonals(rest[0], depth - 1), lambda one: pt.mul(one, *numbers))
+    if isinstance(op, TrueDiv) and not long_axes(inputs[1]):
+        divisor = as_scalar(inputs[1])
+        return _each(_diagonals(inputs[0], depth - 1), lambda one: one / divisor)
+    if not isinstance(op, Add | Sub):
+        return None
+    total: dict[int, Any] = {}
+    for i, part in enumerate(inputs):
+        found = _diagonals(part, depth - 1)
+        if found is None:
+            return None
+        for at, one in found.items():
+            term = -one if i and isinstance(op, Sub) else one
+            total[at] = total[at] + term if at in total else term
+    return total
+
+
+def _each(diagonals: dict[int, Any] | None, change: Any) -> dict[int, Any] | None:
+    return None if diagonals is None else {at: change(one) for at, one in diagonals.items()}

@@ -1,0 +1,275 @@
+"""Work on matrices with more than three diagonals is done on these."""
+
+import numpy as np
+import pytensor
+import pytensor.tensor as pt
+import pytest
+from pytensor.compile.mode import JAX, get_mode
+from pytensor.graph.fg import FunctionGraph
+from pytensor.tensor.linalg import det, inv, slogdet, solve
+
+import pytensor_fuse
+from pytensor_fuse import structured
+from support.extended import error, log_determinant, refined
+from support.linalg_rules import PYTHON, compile_both, compile_ours, only_linalg
+
+N = 30
+# PyTensor's fused reciprocals are those of 32-bit floats where they are left to Python.
+EXACT = PYTHON.excluding("fusion")
+D, E, F, Y = pt.dvectors("d", "e", "f", "y")
+Z, A = pt.dmatrices("z", "a")
+C = pt.dscalar("c")
+INPUTS = [D, E, F, Y, Z, C, A]
+WORK = ("Det", "Solve{", "MatrixInverse", "LUFactor{", "Cholesky{", "SLogDet")
+
+
+def whole(rows=N, seed=0):
+    """Return a constant with five diagonals."""
+    rng = np.random.default_rng(seed)
+    return np.triu(np.tril(rng.normal(size=(rows, rows)), 2), -2)
+
+
+FORMS = {
+    "five diagonals": pt.diag(D) + pt.diag(E, 2) + pt.diag(F, -1),
+    "symmetric": pt.diag(D) - pt.diag(E, 2) - pt.diag(E, -2),
+    "numbers": C * (pt.eye(D.shape[0]) - pt.diag(E, -2) / 3) - (-pt.diag(F, 1)),
+    "transposed": (pt.diag(D) + pt.diag(E, 2)).T + pt.diag(F, 1) * C,
+    "of known size": pt.diag(pt.specify_shape(D, (N,))) + pt.diag(E, 2) + pt.diag(F, -1),
+    "constant": pt.constant(whole()) / C,
+    "said": structured(A, banded=(3, 2)),
+    "one triangle": pt.diag(D) + pt.diag(E, -2),
+}
+
+
+def values(n=N, seed=0):
+    rng = np.random.default_rng(seed)
+    shapes = (n,), (n - 2,), (n - 1,), (n,), (n, 2), ()
+    return [*(rng.normal(size=shape) for shape in shapes), whole(n)]
+
+
+def compare(outputs, given, mode=EXACT, rtol=1e-9):
+    ours, stock = compile_both(INPUTS, outputs, mode, EXACT)
+    for mine, theirs in zip(ours(*given), stock(*given), strict=True):
+        scale = np.abs(theirs).max(initial=0)
+        np.testing.assert_allclose(mine, theirs, rtol=rtol, atol=1e-10 * scale)
+    return ours
+
+
+def names(function):
+    nodes = function.maker.fgraph.toposort()
+    return [str(getattr(node.op, "core_op", node.op)) for node in nodes]
+
+
+def is_on_diagonals(function):
+    """Whether all is done with one factorization of the diagonals."""
+    found = names(function)
+    if not any("Banded" in name for name in found):
+        return False
+    assert not any(name.startswith(WORK) for name in found)
+    assert sum(name.startswith("LUFactorBanded") for name in found) == 1
+    return True
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_values(form):
+    matrix = FORMS[form]
+    outputs = [
+        slogdet(matrix)[1],
+        solve(matrix, Y),
+        solve(matrix.T, Z),
+        inv(matrix) @ Y,
+        Z.T @ inv(matrix),
+        inv(matrix.T),
+        solve(matrix, pt.outer(Y, Y)),
+    ]
+    assert is_on_diagonals(compare(outputs, values()))
+    # PyTensor 3.0 loses the sign where it factorizes.
+    ours = compile_ours(INPUTS, [slogdet(matrix)[0], det(matrix), matrix], EXACT)
+    sign, determinant, made = ours(*values())
+    assert determinant == pytest.approx(np.linalg.det(made))
+    assert sign == np.sign(determinant)
+
+
+def density(matrix):
+    return -0.5 * (Y @ solve(matrix, Y) + slogdet(matrix)[1])
+
+
+@pytest.mark.parametrize("form", ["five diagonals", "numbers", "said"])
+def test_gradients(form):
+    cost = density(FORMS[form])
+    wanted = {"numbers": [E, F, Y, C], "said": [A, Y]}.get(form, [D, E, F, Y])
+    gradients = pytensor.grad(cost, wanted)
+    assert is_on_diagonals(compare([cost, *gradients], values()))
+
+
+def test_gradients_against_differences():
+    cost = density(FORMS["five diagonals"])
+    ours = compile_ours(INPUTS, [cost, *pytensor.grad(cost, [D, E, F, Y])], EXACT)
+    given = values(6)
+    given[0] = given[0] + 4
+    _, *gradients = ours(*given)
+    step = 1e-6
+    for at, gradient in enumerate(gradients):
+        for i in range(len(gradient)):
+            costs = []
+            for sign in (1, -1):
+                moved = [np.array(one) for one in given]
+                moved[at][i] += sign * step
+                costs.append(ours(*moved)[0])
+            difference = (costs[0] - costs[1]) / (2 * step)
+            assert gradient[i] == pytest.approx(difference, rel=1e-6, abs=1e-8)
+
+
+def test_gradient_of_quadratic_form():
+    """No square matrix is made."""
+    cost = Y @ solve(FORMS["of known size"], Y)
+    function = compare(pytensor.grad(cost, [D, E, F, Y]), values())
+    made = [out for node in function.maker.fgraph.toposort() for out in node.outputs]
+    assert all(len(one.type.shape) < 2 or N not in one.type.shape[:1] for one in made)
+
+
+def test_gradient_that_is_needed_whole():
+    matrix = FORMS["five diagonals"]
+    compare(pytensor.grad(density(matrix), [matrix, D, E]), values())
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 3])
+def test_short_ones(n):
+    """Smaller than their band, too."""
+    matrix = FORMS["said"]
+    outputs = [*slogdet(matrix), solve(matrix, Y), solve(matrix, Z), inv(matrix)]
+    ours = compile_ours(INPUTS, outputs, EXACT)
+    assert is_on_diagonals(ours)
+    *others, y, z, c, a = values(4)
+    given = [*others, y[:n], z[:n], c, a[:n, :n]]
+    made = given[-1]
+    solutions = (np.linalg.solve(made, b) for b in given[3:5])
+    expected = *np.linalg.slogdet(made), *solutions, np.linalg.inv(made)
+    for mine, theirs in zip(ours(*given), expected, strict=True):
+        np.testing.assert_allclose(mine, theirs)
+
+
+def test_diagonal_without_elements():
+    matrix = FORMS["five diagonals"]
+    compare([slogdet(matrix)[1], solve(matrix, Y)], values(2))
+
+
+@pytest.mark.parametrize("mode", ["NUMBA", "CVM"])
+def test_compiled(mode):
+    matrix = FORMS["of known size"]
+    outputs = [slogdet(matrix)[1], solve(matrix.T, Z)]
+    assert is_on_diagonals(compare(outputs, values(), get_mode(mode)))
+
+
+def test_lengths_that_do_not_fit():
+    matrix = FORMS["five diagonals"]
+    ours = compile_ours(INPUTS, [solve(matrix, Y), slogdet(matrix)[1]], EXACT)
+    for at in range(4):
+        given = values()
+        given[at] = given[at][:-2]
+        with pytest.raises(AssertionError, match="shape"):
+            ours(*given)
+
+
+def test_log_determinant_that_overflows():
+    logarithm = slogdet(FORMS["five diagonals"])[1]
+    ours = compile_ours(INPUTS, [logarithm, pytensor.grad(logarithm, D)], EXACT)
+    for scale in 1e-5, 1e5:
+        given = values(100)
+        given[:3] = scale * np.ones(100), np.zeros(98), np.zeros(99)
+        value, gradient = ours(*given)
+        assert value == pytest.approx(100 * np.log(scale))
+        np.testing.assert_allclose(gradient, np.ones(100) / scale)
+
+
+def test_singular_and_not_finite():
+    matrix = FORMS["five diagonals"]
+    sign, logarithm = slogdet(matrix)
+    ours = compile_ours(INPUTS, [sign, logarithm, solve(matrix, Y), inv(matrix)], EXACT)
+    given = values()
+    given[0], given[1], given[2] = np.zeros(N), np.zeros(N - 2), np.zeros(N - 1)
+    sign, logarithm, *others = ours(*given)
+    assert (sign, logarithm) == (0, -np.inf)
+    assert all(np.isnan(one).all() for one in others)
+    for at in range(3):
+        given = values()
+        given[at][5] = np.nan
+        assert all(np.isnan(one).all() for one in ours(*given))
+
+
+def wide(offset, known=None):
+    main = D if known is None else pt.specify_shape(D, (known,))
+    return pt.diag(main) + pt.diag(E, offset) + pt.diag(F, -offset)
+
+
+def test_fires_where_there_are_few_diagonals():
+    """Of the size, if that is known; otherwise of any, unless the band is said."""
+    for known, offset, is_few in (
+        (None, 5, True),
+        (None, 6, False),
+        (27, 2, False),
+        (28, 2, True),
+        (1000, 80, True),
+        (1000, 90, False),
+    ):
+        ours = compile_ours(INPUTS, [slogdet(wide(offset, known))[1]], EXACT)
+        assert is_on_diagonals(ours) is is_few, (known, offset)
+    said = 2 * structured(A, banded=(8, 9)) + pt.diag(D)
+    assert is_on_diagonals(compare([slogdet(said)[1]], values(40)))
+    said = structured(A, shape=(60, None), banded=(8, 9))
+    assert not is_on_diagonals(compile_ours(INPUTS, [slogdet(said)[1]], EXACT))
+
+
+def test_left_alone():
+    single, whole_numbers = pt.fmatrix("single"), pt.lmatrix("whole numbers")
+    for outputs in (
+        [slogdet(pt.diag(D) + pt.diag(E, 2) + pt.outer(Y, Y))[1]],
+        [solve(pt.diag(D) + pt.diag(E, 1), Y)],
+        [solve(structured(single, banded=(2, 2)), Y)],
+        [det(structured(whole_numbers, banded=(2, 2)))],
+        [pt.linalg.cholesky(FORMS["five diagonals"])],
+        [slogdet(pt.stack([FORMS["five diagonals"]] * 2))[1]],
+    ):
+        ours = compile_ours([*INPUTS, single, whole_numbers], outputs, EXACT)
+        assert not is_on_diagonals(ours)
+
+
+def test_single_precision():
+    single, right = pt.fmatrix("single"), pt.fvector("right")
+    matrix = structured(single, banded=(2, 2))
+    outputs = [solve(matrix, right), slogdet(matrix)[1]]
+    ours, stock = compile_both([single, right], outputs, EXACT)
+    assert is_on_diagonals(ours)
+    given = (whole() + 4 * np.eye(N)).astype("float32"), np.ones(N, "float32")
+    for mine, theirs in zip(ours(*given), stock(*given), strict=True):
+        assert mine.dtype == theirs.dtype
+        np.testing.assert_allclose(mine, theirs, rtol=1e-4)
+
+
+def test_jax_gets_no_ops_that_it_does_not_know():
+    matrix = FORMS["five diagonals"]
+    graph = FunctionGraph(
+        [D, E, F, Y], [solve(matrix, Y), *slogdet(matrix), inv(matrix)], clone=True
+    )
+    with pytensor_fuse.enabled(False), pytensor_fuse.enabled(**only_linalg()):
+        JAX.optimizer.rewrite(graph)
+    assert not any("Banded" in str(node.op) for node in graph.apply_nodes)
+
+
+@pytest.mark.parametrize("shift", [1e-2, 1e-6, 1e-10])
+def test_rounding(shift):
+    """The error is at most ten times that of an LU factorization of the whole."""
+    n = 60
+    rng = np.random.default_rng(1)
+    second = np.diff(np.eye(n + 1), axis=1)[:n]
+    # A fourth difference.
+    matrix = second @ second.T @ second @ second.T + shift * np.eye(n)
+    given = [*values(n)[:3], rng.normal(size=n), np.ones((n, 1)), 1.0, matrix]
+    said = structured(A, banded=(2, 2))
+    ours, stock = compile_both(INPUTS, [solve(said, Y), slogdet(said)[1]], EXACT)
+    assert is_on_diagonals(ours)
+    references = refined(matrix, given[3]), log_determinant(matrix)
+    for mine, theirs, exact in zip(ours(*given), stock(*given), references, strict=True):
+        exact = np.atleast_1d(np.asarray(exact, dtype=object))
+        bound = max(10 * error(np.atleast_1d(theirs), exact), 1e-14)
+        assert error(np.atleast_1d(mine), exact) <= bound
