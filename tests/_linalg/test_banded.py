@@ -171,6 +171,28 @@ def test_lengths_that_do_not_fit():
             ours(*given)
 
 
+@pytest.mark.parametrize("offset", [0, 2, 3])
+def test_identity_that_does_not_fit(offset):
+    rows = pt.lscalar("rows")
+    matrix = pt.diag(D) + pt.diag(E, -2) + C * pt.eye(rows, k=offset)
+    ours, stock = compile_both([*INPUTS, rows], [solve(matrix, Y)], EXACT)
+    assert is_on_diagonals(ours)
+    for mine, theirs in zip(ours(*values(), N), stock(*values(), N), strict=True):
+        np.testing.assert_allclose(mine, theirs)
+    for other in (N - 1, N + 1):
+        with pytest.raises((AssertionError, ValueError)):
+            ours(*values(), other)
+
+
+def test_identities_alone():
+    rows = pt.lscalar("rows")
+    matrix = pt.eye(rows) * C + pt.eye(rows, k=2) - pt.eye(rows, k=-3)
+    ours, stock = compile_both([*INPUTS, rows], [solve(matrix, Y), slogdet(matrix)[1]], EXACT)
+    assert is_on_diagonals(ours)
+    for mine, theirs in zip(ours(*values(), N), stock(*values(), N), strict=True):
+        np.testing.assert_allclose(mine, theirs)
+
+
 @pytest.mark.parametrize("assumed", ["pos", "sym", "tridiagonal"])
 @pytest.mark.parametrize("form", ["one triangle", "five diagonals"])
 def test_solves_that_do_not_read_all(assumed, form):
