@@ -211,6 +211,51 @@ def test_lengths_that_do_not_fit():
             ours(*given)
 
 
+@pytest.mark.parametrize("offset", [0, 2, 3])
+def test_identity_that_does_not_fit(offset):
+    rows = pt.lscalar("rows")
+    matrix = pt.diag(D) + pt.diag(E, -2) + C * pt.eye(rows, k=offset)
+    ours, stock = compile_both([*INPUTS, rows], [solve(matrix, Y)], EXACT)
+    assert is_on_diagonals(ours)
+    for mine, theirs in zip(ours(*values(), N), stock(*values(), N), strict=True):
+        np.testing.assert_allclose(mine, theirs)
+    for other in (N - 1, N + 1):
+        with pytest.raises((AssertionError, ValueError)):
+            ours(*values(), other)
+
+
+def test_identities_alone():
+    rows = pt.lscalar("rows")
+    matrix = pt.eye(rows) * C + pt.eye(rows, k=2) - pt.eye(rows, k=-3)
+    ours, stock = compile_both([*INPUTS, rows], [solve(matrix, Y), slogdet(matrix)[1]], EXACT)
+    assert is_on_diagonals(ours)
+    for mine, theirs in zip(ours(*values(), N), stock(*values(), N), strict=True):
+        np.testing.assert_allclose(mine, theirs)
+
+
+@pytest.mark.parametrize("assumed", ["pos", "sym", "tridiagonal"])
+@pytest.mark.parametrize("form", ["one triangle", "five diagonals"])
+def test_solves_that_do_not_read_all(assumed, form):
+    """They read one triangle, or three diagonals, of a matrix that has other elements."""
+    outputs = [solve(FORMS[form], b, assume_a=assumed, lower=True) for b in (Y, Z)]
+    given = values()
+    given[0] = np.abs(given[0]) + 8
+    assert not is_on_diagonals(compare(outputs, given))
+
+
+def test_solves_with_symmetric_ones():
+    """What is read of them is the same as all."""
+    by_form = pt.diag(D) + pt.diag(E, -2) / C + pt.diag(E, 2) / C
+    said = structured(A, banded=(2, 2), symmetric=True)
+    definite = structured(A, banded=(2, 2), positive_definite=True)
+    given = values()
+    given[0] = np.abs(given[0]) + 8
+    given[-1] = given[-1] + given[-1].T + 12 * np.eye(N)
+    for matrix, assumed in ((by_form, "sym"), (said, "sym"), (said, "gen"), (definite, "pos")):
+        ours = compare([solve(matrix, Y, assume_a=assumed)], given)
+        assert is_on_diagonals(ours), assumed
+
+
 def test_log_determinant_that_overflows():
     logarithm = slogdet(FORMS["five diagonals"])[1]
     ours = compile_ours(INPUTS, [logarithm, pytensor.grad(logarithm, D)], EXACT)

@@ -154,3 +154,18 @@ def test_blocks_are_worked_on():
     assert not any("BlockDiagonal" in name for name in names)
     if hasattr(assumptions, "local_drain_specify_assumptions"):
         assert sum(name.startswith("Cholesky{") for name in names) == 2
+
+
+@pytest.mark.parametrize("parts", [{"banded": (2, 2)}, {"block_diagonal": (3, 4)}])
+def test_check_does_not_hide_the_form(parts):
+    matrix = pt.dmatrix()
+    known = structured(matrix, symmetric=True, **parts)
+    # PyTensor 3.3 has what is said on top of it.
+    nodes = [known.owner, *(one.owner for one in known.owner.inputs if one.owner)]
+    assert not any(str(node.op).startswith("Assert") for node in nodes)
+    value = np.diag(np.arange(1.0, 8))
+    function = pytensor.function([matrix], known)
+    np.testing.assert_array_equal(function(value), value)
+    value[0, 1] = 1
+    with pytest.raises(AssertionError, match="symmetric"):
+        function(value)

@@ -8,10 +8,18 @@ import numpy as np
 import pytensor.tensor as pt
 from pytensor.graph.basic import Constant
 from pytensor.scalar.basic import Add, Mul, Neg, Sub, TrueDiv
-from pytensor.tensor.basic import AllocDiag, Eye
+from pytensor.tensor.basic import Alloc, AllocDiag, Eye
 
+from pytensor_fuse._linalg.lengths import if_equal
 from pytensor_fuse._linalg.low_rank_updates import diagonal_of
-from pytensor_fuse._linalg.matrices import as_scalar, long_axes, same, scalar_op, transpose_of
+from pytensor_fuse._linalg.matrices import (
+    as_scalar,
+    core_of,
+    long_axes,
+    same,
+    scalar_op,
+    transpose_of,
+)
 
 # How deep sums and products are looked through.
 _DEPTH: Final = 8
@@ -47,7 +55,12 @@ class Diagonals(NamedTuple):
             diagonal = pt.zeros((), dtype=next(iter(self.at.values())).type.dtype)
         if not diagonal.type.ndim:
             return pt.full((self.length(offset),), diagonal)
-        return pt.specify_shape(diagonal, (self.length(offset),))
+        length = self.length(offset)
+        is_made = scalar_op(diagonal) is not None or isinstance(core_of(diagonal.owner), Alloc)
+        if is_made and diagonal.type.shape[0] is None:
+            # PyTensor forgets what shape has been specified of a vector that it fills.
+            diagonal = if_equal(diagonal, diagonal.shape[0], length)
+        return pt.specify_shape(diagonal, (length,))
 
 
 def without_transposes(matrix: Any) -> tuple[Any, bool]:
@@ -85,7 +98,8 @@ def _diagonals(variable: Any, depth: int) -> dict[int, Any] | None:
     if depth == 0 or variable.type.ndim != 2 or any(variable.type.broadcastable):
         return None
     main = diagonal_of(variable)
-    if main is not None:
+    # A number does not say how long the diagonal is.
+    if main is not None and (main.type.ndim or isinstance(variable, Constant)):
         return {0: main}
     if isinstance(variable, Constant):
         return _diagonals_of_constant(variable)
@@ -102,7 +116,9 @@ def _diagonals(variable: Any, depth: int) -> dict[int, Any] | None:
         rows, columns, offset = node.inputs
         if not (same(rows, columns) and isinstance(offset, Constant)):
             return None
-        return {int(offset.data): pt.ones((), dtype=variable.type.dtype)}
+        at = int(offset.data)
+        # With a length: where another matrix is added, it is seen whether they fit.
+        return {at: pt.ones((pt.maximum(rows - abs(at), 0),), dtype=variable.type.dtype)}
     return _diagonals_of_elements(variable, depth)
 
 

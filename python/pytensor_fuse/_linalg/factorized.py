@@ -12,9 +12,11 @@ from pytensor.tensor.linalg.summary import Det
 from pytensor.tensor.math import Dot
 
 from pytensor_fuse._linalg.determinants import of_uses
-from pytensor_fuse._linalg.diagonals import without_transposes
+from pytensor_fuse._linalg.diagonals import diagonals_of, without_transposes
 from pytensor_fuse._linalg.matrices import core_of
 from pytensor_fuse._linalg.outer_columns import for_columns
+from pytensor_fuse._linalg.symmetry import is_symmetric
+from pytensor_fuse._pytensor.assumptions import is_known_positive_definite
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,19 +44,48 @@ class Factorized(Protocol):
         """Return the diagonal of the upper factor, and for each row whether it was swapped."""
 
 
-def solution(find: Find, fgraph: FunctionGraph, node: Apply[Any]) -> list[Any] | None:
-    """Solve with the factors."""
+def solution(find: Find, fgraph: FunctionGraph, node: Apply[Any], *others: str) -> list[Any] | None:
+    """Solve with the factors.
+
+    Parameters
+    ----------
+    find
+        Finds the factorization.
+    fgraph, node
+        The graph, and what solves with the matrix.
+    *others
+        What a Solve may be told of the matrix, besides what is true of any, to read all that is
+        not zero in those that have such a factorization.
+    """
     core = core_of(node)
     if type(core) is not Solve or node.inputs[1].type.ndim != core.b_ndim:
         return None
     matrix, right = node.inputs
     if right.type.dtype != matrix.type.dtype:
         return None
+    if core.assume_a not in others and not _reads_all(fgraph, matrix, core.assume_a):
+        return None
     known = find(fgraph, matrix)
     if known is None:
         return None
     new = known.solved(right) if core.b_ndim == 1 else for_columns(right, known.solved)
     return None if new is None else [_as(node.outputs[0], new)]
+
+
+def _reads_all(fgraph: FunctionGraph, matrix: Any, assumed: str) -> bool:
+    """Whether a Solve gives what it gives of a general matrix, or what it reads is the same.
+
+    PyTensor takes a matrix to be what a Solve is told of it. But who fills in one triangle, for a
+    Solve to read, does not say that the other is zero.
+    """
+    if assumed in ("gen", "banded"):
+        return True
+    diagonals = diagonals_of(without_transposes(matrix)[0]) or {}
+    if diagonals.keys() != {-at for at in diagonals}:
+        return False
+    if assumed == "pos":
+        return is_known_positive_definite(fgraph, matrix)
+    return assumed in ("sym", "her") and is_symmetric(fgraph, matrix)
 
 
 def determinant(find: Find, fgraph: FunctionGraph, node: Apply[Any]) -> dict[Any, Any] | None:

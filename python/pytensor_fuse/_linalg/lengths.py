@@ -40,21 +40,21 @@ _SQUARE_ONLY: Final = (MatrixInverse, Cholesky, CholeskyInverse, LUInverse)
 def diagonal_of_square(matrix: Any) -> Any:
     """Return the diagonal of a matrix, of which it is seen that it is square."""
     diagonal: Any = pt.diagonal(matrix)
-    return diagonal if _is_square(matrix) else _if_equal(diagonal, *matrix.shape)
+    return diagonal if _is_square(matrix) else if_equal(diagonal, *matrix.shape)
 
 
 def diagonal_of_length(matrix: Any, rows: Any) -> Any:
     """Return the diagonal of a matrix, of which it is seen that it is square and has these rows."""
     diagonal: Any = pt.diagonal(matrix)
     is_known = isinstance(rows, Constant) and matrix.type.shape == 2 * (int(rows.data),)
-    return diagonal if is_known else _if_equal(diagonal, rows, *matrix.shape)
+    return diagonal if is_known else if_equal(diagonal, rows, *matrix.shape)
 
 
 def of_length(matrix: Any, rows: Any) -> Any:
     """Return square matrices, of which it is seen that they have so many rows."""
     if is_length_of(rows, matrix):
         return matrix
-    return _if_equal(matrix, matrix.shape[-2], matrix.shape[-1], rows)
+    return if_equal(matrix, matrix.shape[-2], matrix.shape[-1], rows)
 
 
 def with_rows_of(right: Any, matrix: Any, b_ndim: int) -> Any:
@@ -66,10 +66,11 @@ def with_rows_of(right: Any, matrix: Any, b_ndim: int) -> Any:
     known = right.type.shape[axis]
     if known is not None and known in matrix.type.shape[-2:]:
         return right
-    return _if_equal(right, right.shape[axis], matrix.shape[-2])
+    return if_equal(right, right.shape[axis], matrix.shape[-2])
 
 
-def _if_equal(variable: Any, first: Any, *others: Any) -> Any:
+def if_equal(variable: Any, first: Any, *others: Any) -> Any:
+    """Return a variable, of which it is seen that some lengths are equal."""
     check: Any = CheckAndRaise(ValueError, _DIFFERENT)
     return check(variable, *(pt.eq(first, one) for one in others))
 

@@ -107,25 +107,27 @@ def structured(
         raise ValueError("a Toeplitz matrix is made of its first row, not of diagonals or blocks")
     if shape is not None:
         result = pt.specify_shape(result, tuple(shape))
+    # What is made of parts is not checked as a whole: the check would hide the form.
+    checked = {name for name, holds in assumptions.items() if holds and check}
     if block_diagonal is not None:
-        result = _of_blocks(result, tuple(block_diagonal), check)
-    if banded is not None:
-        result = _of_diagonals(result, banded, check)
-    if check:
-        result = _checked(result, {name for name, holds in assumptions.items() if holds})
+        result = _of_blocks(result, tuple(block_diagonal), check, checked)
+    elif banded is not None:
+        result = _of_diagonals(result, banded, check, checked)
+    else:
+        result = _checked(result, checked)
     if toeplitz:
         result = _of_first_row(result, check)
     known: TensorVariable[Any, Any] = said(result, assumptions)
     return known
 
 
-def _of_blocks(matrix: Any, sizes: tuple[int, ...], check: bool) -> Any:
+def _of_blocks(matrix: Any, sizes: tuple[int, ...], check: bool, checked: set[str]) -> Any:
     if not sizes or any(size < 0 for size in sizes):
         raise ValueError(f"the sizes of blocks are numbers that are not negative, not {sizes}")
     matrix = pt.specify_shape(matrix, (sum(sizes), sum(sizes)))
     if check:
         matrix = _zero_but_for(matrix, _blocks(matrix, sizes), f"block-diagonal, blocks {sizes}")
-    return pt.linalg.block_diag(*_blocks(matrix, sizes))
+    return pt.linalg.block_diag(*_blocks(_checked(matrix, checked), sizes))
 
 
 def _blocks(matrix: Any, sizes: tuple[int, ...]) -> list[Any]:
@@ -137,7 +139,7 @@ def _blocks(matrix: Any, sizes: tuple[int, ...]) -> list[Any]:
     ]
 
 
-def _of_diagonals(matrix: Any, band: tuple[int, int], check: bool) -> Any:
+def _of_diagonals(matrix: Any, band: tuple[int, int], check: bool, checked: set[str]) -> Any:
     below, above = band
     if below < 0 or above < 0:
         raise ValueError(f"the numbers of diagonals are not negative, not {band}")
@@ -155,6 +157,7 @@ def _of_diagonals(matrix: Any, band: tuple[int, int], check: bool) -> Any:
     if check:
         diagonals = [pt.diagonal(matrix, offset=at) for at in offsets]
         matrix = _zero_but_for(matrix, diagonals, f"banded, diagonals {band}")
+    matrix = _checked(matrix, checked)
     parts = [pt.diag(pt.diagonal(matrix, offset=at), k=at) for at in offsets]
     return parts[0] if len(parts) == 1 else pt.add(*parts)
 

@@ -63,6 +63,8 @@ class Symmetry:
         core, other_core = core_of(first.owner), core_of(second.owner)
         if isinstance(core, Dot) and isinstance(other_core, Dot):
             return self._are_mirrored_products(first, second)
+        if isinstance(core, AllocDiag) and isinstance(other_core, AllocDiag):
+            return _are_mirrored_diagonals(first, second)
         if _is_symmetric_by_itself(core, first):
             return same(first, second)
         op = scalar_op(first)
@@ -170,13 +172,21 @@ def _is_turned(first: Any, second: Any) -> bool:
     return inner is not None and same(inner, second)
 
 
+def _are_mirrored_diagonals(first: Any, second: Any) -> bool:
+    op, other = first.owner.op, second.owner.op
+    [vector], [other_vector] = first.owner.inputs, second.owner.inputs
+    return (
+        op.offset == -other.offset
+        and (op.axis1, op.axis2) == (other.axis1, other.axis2) == (0, 1)
+        and same(vector, other_vector)
+    )
+
+
 def _is_symmetric_by_itself(op: Any, matrix: Any) -> bool:
     if isinstance(op, CholeskyInverse):
         return True
     if isinstance(op, LUInverse):
         return bool(op.symmetric)
-    if isinstance(op, AllocDiag):
-        return bool(op.offset == 0 and (op.axis1, op.axis2) == (0, 1))
     return isinstance(op, Eye) and is_identity(matrix)
 
 

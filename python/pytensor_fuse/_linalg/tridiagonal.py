@@ -111,7 +111,7 @@ def tridiagonal_determinant(fgraph: FunctionGraph, node: Apply[Any]) -> dict[Any
 
 def tridiagonal_solve(fgraph: FunctionGraph, node: Apply[Any]) -> list[Any] | None:
     """Solve with the factors of three diagonals."""
-    return solution(tridiagonal, fgraph, node)
+    return solution(tridiagonal, fgraph, node, "tridiagonal")
 
 
 def product_with_tridiagonal_inverse(fgraph: FunctionGraph, node: Apply[Any]) -> list[Any] | None:
