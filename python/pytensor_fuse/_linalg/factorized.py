@@ -16,7 +16,6 @@ from pytensor_fuse._linalg.diagonals import diagonals_of, without_transposes
 from pytensor_fuse._linalg.matrices import core_of
 from pytensor_fuse._linalg.outer_columns import for_columns
 from pytensor_fuse._linalg.symmetry import is_symmetric
-from pytensor_fuse._pytensor.assumptions import is_known_positive_definite
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -76,15 +75,14 @@ def _reads_all(fgraph: FunctionGraph, matrix: Any, assumed: str) -> bool:
     """Whether a Solve gives what it gives of a general matrix, or what it reads is the same.
 
     PyTensor takes a matrix to be what a Solve is told of it. But who fills in one triangle, for a
-    Solve to read, does not say that the other is zero.
+    Solve to read, does not say that the other is zero. One that supposes a positive definite matrix
+    gives NaN of others, which no LU factorization does.
     """
     if assumed in ("gen", "banded"):
         return True
     diagonals = diagonals_of(without_transposes(matrix)[0]) or {}
     if diagonals.keys() != {-at for at in diagonals}:
         return False
-    if assumed == "pos":
-        return is_known_positive_definite(fgraph, matrix)
     return assumed in ("sym", "her") and is_symmetric(fgraph, matrix)
 
 
