@@ -151,26 +151,29 @@ def seconds(call: Callable[..., Any], arguments: Sequence[Any]) -> float:
 
 @pytest.mark.parametrize("linker", LINKERS)
 @pytest.mark.parametrize("case", CASES)
-def test_run_time(pair: Pair, request: pytest.FixtureRequest, case: str, linker: str) -> None:
+@pytest.mark.parametrize("size", [1000, 2000])
+def test_run_time(
+    pair: Pair, request: pytest.FixtureRequest, size: int, case: str, linker: str
+) -> None:
+    if size > 1000 and not request.config.getoption("--large-matrices"):
+        pytest.skip("with --large-matrices")
     stock, ours = both(case, linker)
     _, by_lapack, most, least = CASES[case]
-    sizes = [1000, 2000] if request.config.getoption("--large-matrices") else [1000]
-    for size in sizes:
-        arguments = values(size)
-        numbers = [np.asarray(one) for one in by_lapack(*arguments)]
-        assert measure.largest_difference(ours(*arguments), numbers) <= measure.ROUNDING
-        assert measure.largest_difference(stock(*arguments), numbers) <= measure.ROUNDING
+    arguments = values(size)
+    numbers = [np.asarray(one) for one in by_lapack(*arguments)]
+    assert measure.largest_difference(ours(*arguments), numbers) <= measure.ROUNDING
+    assert measure.largest_difference(stock(*arguments), numbers) <= measure.ROUNDING
 
-        def rounds(arguments: Sequence[Any] = arguments) -> list[list[float]]:
-            calls = (stock, ours, by_lapack)
-            return [[seconds(one, arguments) for one in calls] for _ in range(ROUNDS)]
+    def rounds() -> list[list[float]]:
+        calls = (stock, ours, by_lapack)
+        return [[seconds(one, arguments) for one in calls] for _ in range(ROUNDS)]
 
-        [times] = pair.alone(rounds, rounds=1)
-        graph = f"{case}, N = {size}"
-        against = median(mine / theirs for _, mine, theirs in times)
-        pair.report(Row(f"ours / LAPACK by hand ({linker})", graph, against, "x", ceiling=most))
-        faster = median(theirs / mine for theirs, mine, _ in times)
-        pair.report(Row(f"linalg ({linker})", graph, faster, "x", floor=least))
+    [times] = pair.alone(rounds, rounds=1)
+    graph = f"{case}, N = {size}"
+    against = median(mine / theirs for _, mine, theirs in times)
+    pair.report(Row(f"ours / LAPACK by hand ({linker})", graph, against, "x", ceiling=most))
+    faster = median(theirs / mine for theirs, mine, _ in times)
+    pair.report(Row(f"linalg ({linker})", graph, faster, "x", floor=least))
 
 
 @pytest.mark.parametrize("linker", LINKERS)
