@@ -15,7 +15,12 @@ from pytensor.tensor.basic import as_tensor_variable
 from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.type import tensor
 
-from pytensor_fuse._linalg.ops.lapack import check_real_matrix, lapack_functions
+from pytensor_fuse._linalg.ops.lapack import (
+    are_rows,
+    check_pivots,
+    check_real_matrix,
+    lapack_functions,
+)
 from pytensor_fuse._pytensor.ops import shape_inference
 
 if TYPE_CHECKING:
@@ -171,9 +176,8 @@ class SolveLUFactorBanded(_OfBand):
         """
         packed, pivots, right = variables = [as_tensor_variable(one) for one in inputs]
         self.check_storage(packed, "the packed factors")
-        kind, its, wanted = (one.type for one in (packed, pivots, right))
-        if its.ndim != 1 or np.dtype(its.dtype).kind not in "iu":
-            raise TypeError(f"the pivots must be a vector of integers, not {its}")
+        kind, wanted = (one.type for one in (packed, right))
+        check_pivots(pivots)
         if (wanted.ndim, wanted.dtype) != (self.b_ndim, kind.dtype):
             raise TypeError(
                 f"the right-hand side must have {self.b_ndim} dimensions and dtype {kind.dtype}, "
@@ -202,8 +206,7 @@ class SolveLUFactorBanded(_OfBand):
             raise ValueError(WRONG_BAND)
         if not n == len(pivots) == len(right):
             raise ValueError(WRONG_FACTORS)
-        # LAPACK would write wherever they say.
-        if n and not (pivots.min() >= 0 and pivots.max() < n):
+        if not are_rows(pivots, n):
             raise ValueError(WRONG_PIVOTS_OF_BAND)
         diagonal = packed[self.below + self.above]
         if not right.size or np.isnan(diagonal).any() or not diagonal.all():

@@ -60,6 +60,23 @@ def check_real_matrix(variable: Variable[Any, Any], what: str) -> None:
         raise TypeError(f"{what} must be a matrix of float32 or float64, not {kind}")
 
 
+def check_pivots(variable: Variable[Any, Any]) -> None:
+    """Raise unless a variable is a vector of integers, as pivots are.
+
+    Raises
+    ------
+    TypeError
+    """
+    kind: Any = variable.type
+    if kind.ndim != 1 or np.dtype(kind.dtype).kind not in "iu":
+        raise TypeError(f"the pivots must be a vector of integers, not {kind}")
+
+
+def are_rows(pivots: Any, n: int) -> bool:
+    """Whether pivots name rows of a matrix of ``n``: LAPACK would write wherever they say."""
+    return not n or bool(pivots.min() >= 0 and pivots.max() < n)
+
+
 def check_given_matrix(
     given: Sequence[Variable[Any, Any]], factor: Variable[Any, Any], is_wanted: bool
 ) -> None:

@@ -14,7 +14,9 @@ from pytensor.tensor.linalg.solvers.triangular import solve_triangular
 from pytensor.tensor.type import tensor
 
 from pytensor_fuse._linalg.ops.lapack import (
+    are_rows,
     check_given_matrix,
+    check_pivots,
     check_real_matrix,
     check_square,
     lapack_functions,
@@ -72,9 +74,7 @@ class LUInverse(Op):
         """
         packed, pivots, *matrix = map(as_tensor_variable, inputs)
         check_real_matrix(packed, "the packed factors")
-        kind: Any = pivots.type
-        if kind.ndim != 1 or np.dtype(kind.dtype).kind not in "iu":
-            raise TypeError(f"the pivots must be a vector of integers, not {kind}")
+        check_pivots(pivots)
         check_given_matrix(matrix, packed, self.checked)
         inverse = tensor(shape=packed.type.shape, dtype=packed.type.dtype)
         return Apply(self, [packed, pivots, *matrix], [inverse])
@@ -109,8 +109,7 @@ class LUInverse(Op):
         packed, pivots, *matrix = inputs
         check_square(packed)
         n = len(packed)
-        # LAPACK would write wherever they say.
-        if len(pivots) != n or (n and not (pivots.min() >= 0 and pivots.max() < n)):
+        if len(pivots) != n or not are_rows(pivots, n):
             raise ValueError(WRONG_PIVOTS)
         if n == 0:
             output_storage[0][0] = np.empty_like(packed)
