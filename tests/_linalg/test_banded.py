@@ -173,20 +173,39 @@ def test_random_diagonals():
         assert near > 1e-3 or (sign == wanted[0] and abs(logarithm - wanted[1]) <= near)
 
 
-@pytest.mark.parametrize("n", [0, 1, 2, 3])
+@pytest.mark.parametrize("n", [2, 3, 4])
 def test_short_ones(n):
-    """Smaller than their band, too."""
-    matrix = FORMS["said"]
+    """As short as what is stored of them."""
+    matrix = structured(A, banded=(2, 2))
     outputs = [*slogdet(matrix), solve(matrix, Y), solve(matrix, Z), inv(matrix)]
-    ours = compile_ours(INPUTS, outputs, EXACT)
+    given = values(4)
+    given[3:5] = given[3][:n], given[4][:n]
+    given[-1] = given[-1][:n, :n]
+    assert is_on_diagonals(compare(outputs, given))
+
+
+@pytest.mark.parametrize("n", [0, 1, 2])
+def test_too_short_for_what_is_said(n):
+    ours, stock = compile_both(INPUTS, [slogdet(FORMS["said"])[1]], EXACT)
+    given = values(4)
+    given[-1] = given[-1][:n, :n]
+    for function in ours, stock:
+        with pytest.raises(AssertionError, match="has 3 rows"):
+            function(*given)
+    known = structured(A, shape=(n, None), banded=(3, 2))
+    compare([slogdet(known)[1], solve(known, Y[:n])], given)
+
+
+@pytest.mark.parametrize("offset", [2, 12])
+def test_diagonal_that_begins_outside(offset):
+    """An empty one makes a matrix as large as its offset."""
+    matrix = pt.diag(D) + pt.diag(E, -1) + pt.diag(F, offset)
+    ours, stock = compile_both([D, E, F], [slogdet(matrix)[1]], EXACT)
     assert is_on_diagonals(ours)
-    *others, y, z, c, a = values(4)
-    given = [*others, y[:n], z[:n], c, a[:n, :n]]
-    made = given[-1]
-    solutions = (np.linalg.solve(made, b) for b in given[3:5])
-    expected = *np.linalg.slogdet(made), *solutions, np.linalg.inv(made)
-    for mine, theirs in zip(ours(*given), expected, strict=True):
-        np.testing.assert_allclose(mine, theirs)
+    fits = np.ones(offset), np.ones(offset - 1), np.ones(0)
+    np.testing.assert_allclose(ours(*fits), stock(*fits), atol=1e-14)
+    with pytest.raises(ValueError, match="lengths of matrices"):
+        ours(np.ones(1), np.ones(0), np.ones(0))
 
 
 def test_diagonal_without_elements():
@@ -207,14 +226,38 @@ def test_lengths_that_do_not_fit():
     for at in range(4):
         given = values()
         given[at] = given[at][:-2]
-        with pytest.raises(AssertionError, match="shape"):
+        with pytest.raises(ValueError, match="lengths of matrices"):
             ours(*given)
 
 
-@pytest.mark.parametrize("offset", [0, 2, 3])
-def test_identity_that_does_not_fit(offset):
+@pytest.mark.parametrize(("offset", "known"), [(0, None), (2, None), (3, None), (0, N), (2, N)])
+def test_identity_that_does_not_fit(offset, known):
     rows = pt.lscalar("rows")
-    matrix = pt.diag(D) + pt.diag(E, -2) + C * pt.eye(rows, k=offset)
+    main = pt.specify_shape(D, (known,))
+    matrix = pt.diag(main) + pt.diag(E, -2) + C * pt.eye(rows, k=offset)
+    ours, stock = compile_both([*INPUTS, rows], [solve(matrix, Y)], EXACT)
+    assert is_on_diagonals(ours)
+    for mine, theirs in zip(ours(*values(), N), stock(*values(), N), strict=True):
+        np.testing.assert_allclose(mine, theirs)
+    for other in (N - 1, N + 1):
+        with pytest.raises((AssertionError, ValueError)):
+            ours(*values(), other)
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        lambda rows: pt.diag(pt.full((rows,), C)),
+        lambda rows: pt.diag(pt.full((rows - 2,), C), 2),
+        lambda rows: pt.eye(rows) * D[None, :],
+        lambda rows: pt.eye(rows) * pt.full((rows,), C)[:, None],
+        lambda rows: pt.eye(rows, k=2).T * C,
+    ],
+)
+def test_part_that_does_not_fit(part):
+    """PyTensor adds some of them to a part of the matrix."""
+    rows = pt.lscalar("rows")
+    matrix = pt.diag(pt.specify_shape(D, (N,))) + pt.diag(E, -2) + part(rows)
     ours, stock = compile_both([*INPUTS, rows], [solve(matrix, Y)], EXACT)
     assert is_on_diagonals(ours)
     for mine, theirs in zip(ours(*values(), N), stock(*values(), N), strict=True):

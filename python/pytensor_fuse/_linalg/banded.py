@@ -11,9 +11,15 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import pytensor.tensor as pt
 from pytensor.tensor.basic import ExtractDiag
 
-from pytensor_fuse._linalg.diagonals import Diagonals, diagonals_of, of_size, without_transposes
+from pytensor_fuse._linalg.diagonals import Diagonals, diagonals_of, of_size, sizes_of
 from pytensor_fuse._linalg.factorized import determinant, inverse, product_with_inverse, solution
-from pytensor_fuse._linalg.matrices import is_real_matrix, long_axes, scalar_op
+from pytensor_fuse._linalg.lengths import rows_of_length
+from pytensor_fuse._linalg.matrices import (
+    is_real_matrix,
+    long_axes,
+    scalar_op,
+    without_transposes,
+)
 from pytensor_fuse._linalg.ops.banded_lu import banded_lu_factor, banded_lu_solve, rows_of_storage
 from pytensor_fuse._linalg.ops.lapack import REAL_DTYPES
 
@@ -57,11 +63,10 @@ class Banded(NamedTuple):
 
     def solved(self, right: Any) -> Any:
         """Return the solution for a vector, or for the columns of a matrix."""
-        right = pt.specify_shape(right, (self.size, *([None] * (right.type.ndim - 1))))
         return banded_lu_solve(
             self.packed,
             self.pivots,
-            right,
+            rows_of_length(right, self.size),
             below=self.below,
             above=self.above,
             transposed=self.turned,
@@ -91,7 +96,7 @@ def banded(_: FunctionGraph, matrix: Any) -> Banded | None:
     diagonals = diagonals_of(matrix)
     if diagonals is None or diagonals.keys() <= {-1, 0, 1}:
         return None
-    known = of_size(diagonals, matrix)
+    known = of_size(diagonals, matrix, sizes_of(matrix))
     if known is None or not _are_few(known):
         return None
     below, above = (max(0, *(sign * at for at in diagonals)) for sign in (-1, 1))

@@ -31,6 +31,7 @@ from pytensor_fuse._linalg.matrices import (
     scalar_op,
     transpose_of,
     without_expansion,
+    without_transposes,
 )
 from pytensor_fuse._linalg.symmetry import is_identity
 from pytensor_fuse._pytensor.ops import computes_on_demand
@@ -51,7 +52,7 @@ def work_on_definite_matrix(fgraph: FunctionGraph, node: Apply[Any]) -> dict[Any
     """Replace solves, inverses and determinants of a matrix that is definite by its form."""
     if type(core_of(node)) not in _SERVED:
         return None
-    matrix = _untransposed(node.inputs[0])
+    matrix, _ = without_transposes(node.inputs[0])
     if is_of_parts(matrix):
         # PyTensor's own rewriters look for these.
         return None
@@ -112,14 +113,6 @@ def _is_served_by_its_parts(fgraph: FunctionGraph, matrix: Any) -> bool:
         return True
     known = kronecker_product(matrix) or shifted_kronecker_product(fgraph, matrix)
     return known is not None
-
-
-def _untransposed(matrix: Any) -> Any:
-    while True:
-        inner = transpose_of(matrix)
-        if inner is None or inner.type.ndim != 2:
-            return matrix
-        matrix = inner
 
 
 def _transposes(fgraph: FunctionGraph, matrix: Any) -> Iterator[Any]:

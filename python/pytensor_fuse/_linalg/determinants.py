@@ -110,11 +110,8 @@ def from_lu(
         The matrices, or their transposes, if the determinant of a singular one is to be 0.
     """
     diagonal = pt.diagonal(packed, axis1=-2, axis2=-1)
-    swaps = pt.neq(pivots, pt.arange(pivots.shape[-1])).sum(axis=-1)
-    permutation = (1 - 2 * (swaps % 2)).astype(determinant.type.dtype)
-    number = permutation * pt.prod(diagonal, axis=-1)
-    sign = permutation * pt.prod(pt.sign(diagonal), axis=-1)
-    logarithm = pt.log(pt.abs(diagonal)).sum(axis=-1)
+    swapped = pt.neq(pivots, pt.arange(pivots.shape[-1]))
+    number, sign, logarithm = of_upper_factor(diagonal, swapped)
     if matrix is not None:
         is_finite = pt.invert(pt.isnan(matrix.sum(axis=(-2, -1))))
         is_singular = pt.isnan(diagonal.sum(axis=-1)) & is_finite
@@ -122,6 +119,24 @@ def from_lu(
         number, sign = (pt.where(is_singular, zero, one) for one in (number, sign))
         logarithm = pt.where(is_singular, pt.log(zero), logarithm)
     return of_uses(fgraph, determinant, number, sign, logarithm)
+
+
+def of_upper_factor(diagonal: Any, swapped: Any) -> tuple[Any, Any, Any]:
+    """Return a determinant, its sign and its logarithm, or those of each of a stack.
+
+    Parameters
+    ----------
+    diagonal
+        That of the upper factor of an LU factorization.
+    swapped
+        For each row whether it was swapped.
+    """
+    permutation = (1 - 2 * (swapped.sum(axis=-1) % 2)).astype(diagonal.type.dtype)
+    return (
+        permutation * pt.prod(diagonal, axis=-1),
+        permutation * pt.prod(pt.sign(diagonal), axis=-1),
+        pt.log(pt.abs(diagonal)).sum(axis=-1),
+    )
 
 
 def from_cholesky(fgraph: FunctionGraph, determinant: Any, factor: Any) -> dict[Any, Any]:

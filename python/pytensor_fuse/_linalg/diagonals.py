@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 import pytensor.tensor as pt
 from pytensor.graph.basic import Constant
 from pytensor.scalar.basic import Add, Mul, Neg, Sub, TrueDiv
-from pytensor.tensor.basic import Alloc, AllocDiag, Eye
+from pytensor.tensor.basic import AllocDiag, Eye
 
-from pytensor_fuse._linalg.lengths import if_equal
+from pytensor_fuse._linalg.lengths import if_equal, rows_of_length
 from pytensor_fuse._linalg.low_rank_updates import diagonal_of
 from pytensor_fuse._linalg.matrices import (
     as_scalar,
-    core_of,
     long_axes,
     same,
     scalar_op,
     transpose_of,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
 
 # How deep sums and products are looked through.
 _DEPTH: Final = 8
@@ -37,10 +39,13 @@ class Diagonals(NamedTuple):
         Vectors by their offsets; numbers for diagonals of which all elements are that.
     size
         How many rows the matrix has: a number, if it is known.
+    others
+        How many rows it would have by others of its parts, where that is not known to be the same.
     """
 
     at: dict[int, Any]
     size: Any
+    others: tuple[Any, ...]
 
     def length(self, offset: int) -> Any:
         """Return how long a diagonal is, which may be outside of the matrix."""
@@ -49,26 +54,19 @@ class Diagonals(NamedTuple):
         return pt.maximum(self.size - abs(offset), 0) if offset else self.size
 
     def vector(self, offset: int) -> Any:
-        """Return a diagonal, checked that it is so long: LAPACK would read what is not there."""
+        """Return a diagonal, of which it is seen that it fits: LAPACK reads as far as it should go.
+
+        What a diagonal of the sum is made of does not tell whether they all fit. PyTensor forgets
+        lengths of vectors that it fills, and an identity leaves nothing but a number.
+        """
         diagonal = self.at.get(offset)
         if diagonal is None:
             diagonal = pt.zeros((), dtype=next(iter(self.at.values())).type.dtype)
         if not diagonal.type.ndim:
-            return pt.full((self.length(offset),), diagonal)
-        length = self.length(offset)
-        is_made = scalar_op(diagonal) is not None or isinstance(core_of(diagonal.owner), Alloc)
-        if is_made and diagonal.type.shape[0] is None:
-            # PyTensor forgets what shape has been specified of a vector that it fills.
-            diagonal = if_equal(diagonal, diagonal.shape[0], length)
-        return pt.specify_shape(diagonal, (length,))
-
-
-def without_transposes(matrix: Any) -> tuple[Any, bool]:
-    """Return a matrix as it was before it was transposed, and whether it is the transpose."""
-    turned = False
-    while (inner := transpose_of(matrix)) is not None and inner.type.ndim == 2:
-        matrix, turned = inner, not turned
-    return matrix, turned
+            diagonal = pt.full((self.length(offset),), diagonal)
+        if self.others:
+            diagonal = if_equal(diagonal, self.size, *self.others)
+        return rows_of_length(diagonal, self.length(offset))
 
 
 def diagonals_of(matrix: Any) -> dict[int, Any] | None:
@@ -79,10 +77,17 @@ def diagonals_of(matrix: Any) -> dict[int, Any] | None:
     return _diagonals(matrix, _DEPTH)
 
 
-def of_size(diagonals: dict[int, Any], matrix: Any) -> Diagonals | None:
+def of_size(diagonals: dict[int, Any], matrix: Any, sizes: Iterable[Any]) -> Diagonals | None:
     """Return diagonals with the size of their matrix; None if that is not known from them.
 
     They are left alone, too, if they are not of the type of the matrix.
+
+    Parameters
+    ----------
+    diagonals, matrix
+        All of the matrix that is not 0, and the matrix.
+    sizes
+        How many rows it has by each of its parts, as `sizes_of` finds them.
     """
     lengths = [(at, one) for at, one in sorted(diagonals.items()) if one.type.ndim]
     if not lengths or any(one.type.dtype != matrix.type.dtype for one in diagonals.values()):
@@ -91,7 +96,46 @@ def of_size(diagonals: dict[int, Any], matrix: Any) -> Diagonals | None:
     known = matrix.type.shape[0] or matrix.type.shape[1]
     if known is None and longest.type.shape[0] is not None:
         known = longest.type.shape[0] + abs(at)
-    return Diagonals(diagonals, longest.shape[0] + abs(at) if known is None else known)
+    size = longest.shape[0] + abs(at) if known is None else known
+    others: list[Any] = []
+    for one in sizes:
+        if isinstance(one, int) and isinstance(size, int):
+            continue
+        if not any(_same_size(one, other) for other in [size, *others]):
+            others.append(one)
+    return Diagonals(diagonals, size, tuple(others))
+
+
+def _same_size(first: Any, second: Any) -> bool:
+    if isinstance(first, int) or isinstance(second, int):
+        return first is second
+    return same(first, second)
+
+
+def sizes_of(variable: Any) -> Iterator[Any]:
+    """Find how many rows a matrix of known diagonals has by each of its parts."""
+    node = variable.owner
+    if isinstance(variable, Constant):
+        yield variable.type.shape[0]
+    elif isinstance(node.op, AllocDiag):
+        yield _length(node.inputs[0], abs(node.op.offset))
+    elif isinstance(node.op, Eye):
+        yield node.inputs[0]
+    elif transpose_of(variable) is not None:
+        yield from sizes_of(transpose_of(variable))
+    else:
+        for one in node.inputs:
+            if all(one.type.broadcastable):
+                continue
+            if any(one.type.broadcastable):
+                yield _length(one.flatten())
+            else:
+                yield from sizes_of(one)
+
+
+def _length(vector: Any, more: int = 0) -> Any:
+    known = vector.type.shape[0]
+    return vector.shape[0] + more if known is None else known + more
 
 
 def _diagonals(variable: Any, depth: int) -> dict[int, Any] | None:

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-import pytensor.tensor as pt
 from pytensor.graph.rewriting.basic import copy_stack_trace
 from pytensor.tensor.linalg.inverse import MatrixInverse
 from pytensor.tensor.linalg.solvers.general import Solve
 from pytensor.tensor.linalg.summary import Det
 from pytensor.tensor.math import Dot
 
-from pytensor_fuse._linalg.determinants import of_uses
-from pytensor_fuse._linalg.diagonals import diagonals_of, without_transposes
-from pytensor_fuse._linalg.matrices import core_of
+from pytensor_fuse._linalg.determinants import of_upper_factor, of_uses
+from pytensor_fuse._linalg.diagonals import diagonals_of
+from pytensor_fuse._linalg.matrices import core_of, without_transposes
 from pytensor_fuse._linalg.outer_columns import for_columns
 from pytensor_fuse._linalg.symmetry import is_symmetric
 
@@ -93,15 +92,7 @@ def determinant(find: Find, fgraph: FunctionGraph, node: Apply[Any]) -> dict[Any
     known = find(fgraph, node.inputs[0])
     if known is None:
         return None
-    diagonal, swaps = known.diagonal_and_swaps()
-    permutation = (1 - 2 * (swaps.sum() % 2)).astype(diagonal.type.dtype)
-    found = of_uses(
-        fgraph,
-        node.outputs[0],
-        permutation * pt.prod(diagonal),
-        permutation * pt.prod(pt.sign(diagonal)),
-        pt.log(pt.abs(diagonal)).sum(),
-    )
+    found = of_uses(fgraph, node.outputs[0], *of_upper_factor(*known.diagonal_and_swaps()))
     return {old: _as(old, new) for old, new in found.items()}
 
 

@@ -69,6 +69,17 @@ def with_rows_of(right: Any, matrix: Any, b_ndim: int) -> Any:
     return if_equal(right, right.shape[axis], matrix.shape[-2])
 
 
+def rows_of_length(variable: Any, length: Any) -> Any:
+    """Return a vector or matrix, of which it is seen that it has so many rows."""
+    if not isinstance(length, int):
+        return if_equal(variable, variable.shape[0], length)
+    if variable.type.shape[0] == length:
+        return variable
+    seen = if_equal(variable, variable.shape[0], length)
+    # For what follows; the exception is that of the check.
+    return pt.specify_shape(seen, (length, *([None] * (variable.type.ndim - 1))))
+
+
 def if_equal(variable: Any, first: Any, *others: Any) -> Any:
     """Return a variable, of which it is seen that some lengths are equal."""
     check: Any = CheckAndRaise(ValueError, _DIFFERENT)

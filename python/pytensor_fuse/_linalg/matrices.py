@@ -114,6 +114,14 @@ def transpose_of(variable: Any) -> Any:
     return node.inputs[0] if tuple(order[extra:]) == swapped else None
 
 
+def without_transposes(matrix: Any) -> tuple[Any, bool]:
+    """Return a matrix as it was before it was transposed, and whether it is the transpose."""
+    turned = False
+    while (inner := transpose_of(matrix)) is not None and inner.type.ndim == 2:
+        matrix, turned = inner, not turned
+    return matrix, turned
+
+
 def without_expansion(variable: Any) -> Any:
     """Return the variable before axes of length 1 were put in front of it."""
     node = variable.owner

@@ -50,7 +50,8 @@ def structured(
     block_diagonal
         The sizes of the square blocks on its diagonal, outside of which it is zero.
     banded
-        How many diagonals below and above the main one may be other than zero.
+        How many diagonals below and above the main one may be other than zero. A matrix that has
+        less rows than these must be of known size.
     tridiagonal
         The same as a `banded` of ``(1, 1)``.
     toeplitz
@@ -146,8 +147,11 @@ def _of_diagonals(matrix: Any, band: tuple[int, int], check: bool, checked: set[
     rows, columns = matrix.type.shape
     known = rows if columns is None else columns
     if known is None:
-        is_square = pt.eq(matrix.shape[0], matrix.shape[1])
-        matrix = Assert("a banded matrix is square")(matrix, is_square)
+        rows, columns = matrix.shape
+        matrix = Assert("a banded matrix is square")(matrix, pt.eq(rows, columns))
+        # The diagonals of a smaller one would begin outside of it, and make a larger matrix.
+        fits = pt.ge(rows, max(band))
+        matrix = Assert(f"a matrix with the diagonals {band} has {max(band)} rows")(matrix, fits)
     else:
         matrix = pt.specify_shape(matrix, (known, known))
     # Nearest to the diagonal first, which is always there.

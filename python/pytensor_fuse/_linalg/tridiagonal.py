@@ -12,9 +12,10 @@ import pytensor.tensor as pt
 from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.linalg.solvers.tridiagonal import LUFactorTridiagonal, tridiagonal_lu_solve
 
-from pytensor_fuse._linalg.diagonals import diagonals_of, of_size, without_transposes
+from pytensor_fuse._linalg.diagonals import Diagonals, diagonals_of, of_size, sizes_of
 from pytensor_fuse._linalg.factorized import determinant, inverse, product_with_inverse, solution
-from pytensor_fuse._linalg.matrices import is_real_matrix
+from pytensor_fuse._linalg.lengths import rows_of_length
+from pytensor_fuse._linalg.matrices import is_real_matrix, without_transposes
 from pytensor_fuse._pytensor.assumptions import is_known_tridiagonal
 
 if TYPE_CHECKING:
@@ -48,8 +49,7 @@ class Tridiagonal(NamedTuple):
     def solved(self, right: Any) -> Any:
         """Return the solution for a vector, or for the columns of a matrix."""
         # Numba's gttrs would read what is not there.
-        shape = (self.size, *([None] * (right.type.ndim - 1)))
-        right = pt.specify_shape(right, shape)
+        right = rows_of_length(right, self.size)
         if self.is_longer:
             below = pt.zeros((_SHORTEST, *tuple(right.shape)[1:]), dtype=right.type.dtype)
             right = pt.concatenate([right, below], axis=0)
@@ -81,13 +81,8 @@ def tridiagonal(fgraph: FunctionGraph, matrix: Any) -> Tridiagonal | None:
     if not is_real_matrix(matrix):
         return None
     matrix, turned = without_transposes(matrix)
-    diagonals = diagonals_of(matrix)
-    if diagonals is None and is_known_tridiagonal(fgraph, matrix):
-        diagonals = {at: pt.diagonal(matrix, offset=at) for at in (-1, 0, 1)}
-    if diagonals is None or not {-1, 1} & diagonals.keys() or not diagonals.keys() <= {-1, 0, 1}:
-        return None
-    known = of_size(diagonals, matrix)
-    if known is None:
+    known = _known(fgraph, matrix)
+    if known is None or not {-1, 1} & known.at.keys() or not known.at.keys() <= {-1, 0, 1}:
         return None
     lower, main, upper = (known.vector(at) for at in (-1, 0, 1))
     is_longer = not isinstance(known.size, int) or known.size < _SHORTEST
@@ -97,6 +92,17 @@ def tridiagonal(fgraph: FunctionGraph, matrix: Any) -> Tridiagonal | None:
         lower, upper = (_with_zeros(one, main) for one in (lower, upper))
     factorize: Any = Blockwise(LUFactorTridiagonal())
     return Tridiagonal(tuple(factorize(lower, main, upper)), known.size, turned, is_longer)
+
+
+def _known(fgraph: FunctionGraph, matrix: Any) -> Diagonals | None:
+    """Return the diagonals of a matrix, from its form or because it is said to have but three."""
+    diagonals = diagonals_of(matrix)
+    if diagonals is not None:
+        return of_size(diagonals, matrix, sizes_of(matrix))
+    if not is_known_tridiagonal(fgraph, matrix):
+        return None
+    diagonals = {at: pt.diagonal(matrix, offset=at) for at in (-1, 0, 1)}
+    return of_size(diagonals, matrix, matrix.shape)
 
 
 def _with_zeros(diagonal: Any, main: Any) -> Any:
