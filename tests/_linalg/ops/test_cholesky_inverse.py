@@ -65,11 +65,12 @@ def test_it_takes_over_memory_if_it_may(backend, layout):
     assert np.shares_memory(result, factor)
 
 
-def test_numba_never_writes_over_what_must_not_be_written():
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_it_never_writes_over_what_must_not_be_written(backend):
     factor = np.asfortranarray(np.linalg.cholesky(positive_definite(5)))
     kept = factor.copy()
     factor.flags.writeable = False
-    result = compiled("NUMBA", overwrite_a=True)(factor)
+    result = compiled(backend, overwrite_a=True)(factor)
     np.testing.assert_allclose(result, np.linalg.inv(positive_definite(5)))
     np.testing.assert_array_equal(factor, kept)
 

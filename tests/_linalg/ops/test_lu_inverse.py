@@ -53,12 +53,13 @@ def test_it_takes_over_memory_if_it_may(backend):
     assert np.shares_memory(compiled(backend, overwrite=True)(packed, pivots), packed)
 
 
-def test_numba_never_writes_over_what_must_not_be_written():
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_it_never_writes_over_what_must_not_be_written(backend):
     packed, pivots = scipy.linalg.lu_factor(general(5))
     packed = np.asfortranarray(packed)
     kept = packed.copy()
     packed.flags.writeable = False
-    result = compiled("NUMBA", overwrite=True)(packed, pivots)
+    result = compiled(backend, overwrite=True)(packed, pivots)
     np.testing.assert_allclose(result, np.linalg.inv(general(5)))
     np.testing.assert_array_equal(packed, kept)
 

@@ -118,6 +118,18 @@ def test_it_takes_over_memory_if_it_may(backend):
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
+def test_it_never_writes_over_what_must_not_be_written(backend):
+    matrix = indefinite(ENOUGH[backend])
+    packed, pivots = scipy.linalg.lu_factor(matrix)
+    packed = np.asfortranarray(packed)
+    kept = packed.copy()
+    packed.flags.writeable = False
+    result = compiled(backend, overwrite=True)(packed, pivots)
+    np.testing.assert_allclose(result, by_getri(matrix), atol=1e-9)
+    np.testing.assert_array_equal(packed, kept)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
 def test_what_has_no_inverse_is_nan(backend):
     n = ENOUGH[backend]
     f = compiled(backend)

@@ -45,7 +45,7 @@ class CholeskyInverse(Op):
     lower
         Whether the factor is the lower one.
     overwrite_a
-        Whether the result takes over the memory of the factor.
+        Whether the result takes over the memory of the factor, if that can be written to.
     checked
         Whether the matrix itself is the last input.
     """
@@ -119,7 +119,8 @@ class CholeskyInverse(Op):
         by_rows = factor.flags.c_contiguous and not factor.flags.f_contiguous
         columns, lower = (factor.T, not self.lower) if by_rows else (factor, self.lower)
         [potri] = lapack_functions(factor.dtype, "potri")
-        inverse, info = potri(columns, lower=lower, overwrite_c=self.overwrite_a)
+        overwrite = self.overwrite_a and factor.flags.writeable
+        inverse, info = potri(columns, lower=lower, overwrite_c=overwrite)
         if info != 0:
             inverse[...] = np.nan
         mirror_triangle(inverse, lower)

@@ -43,7 +43,7 @@ class LUInverse(Op):
     Parameters
     ----------
     overwrite_a
-        Whether the result takes over the memory of the packed factors.
+        Whether the result takes over the memory of the packed factors, if that can be written to.
     checked
         Whether the matrix itself is the last input.
     symmetric
@@ -117,13 +117,14 @@ class LUInverse(Op):
         if matrix and not np.isfinite(packed.diagonal()).all():
             output_storage[0][0] = np.linalg.inv(matrix[0])
             return
+        overwrite = self.overwrite_a and packed.flags.writeable
         if self.symmetric and n >= LEAST_ROWS:
-            output_storage[0][0] = inverse_of_symmetric(packed, pivots, overwrite=self.overwrite_a)
+            output_storage[0][0] = inverse_of_symmetric(packed, pivots, overwrite=overwrite)
             return
         getri, getri_lwork = lapack_functions(packed.dtype, "getri", "getri_lwork")
         # Without as much memory as it asks for it works column by column.
         lwork, _ = getri_lwork(n)
-        inverse, info = getri(packed, pivots, lwork=int(lwork.real), overwrite_lu=self.overwrite_a)
+        inverse, info = getri(packed, pivots, lwork=int(lwork.real), overwrite_lu=overwrite)
         if info != 0:
             inverse[...] = np.nan
         output_storage[0][0] = inverse
