@@ -53,6 +53,25 @@ def test_one_cholesky_factorization(quadratic):
     assert stock["MatrixInverse"] == 1
 
 
+@pytest.mark.parametrize(
+    "matrix",
+    [
+        A @ A.T + pt.eye(A.shape[0]),
+        pt.diag(Y) + pt.diag(Y[2:], 2),
+        pt.diag(Y) + pt.diag(Y[1:], 1),
+        block_diag(A, A),
+        kron(A, A),
+    ],
+    ids=["definite", "banded", "tridiagonal", "blocks", "Kronecker"],
+)
+def test_products_with_zeros_are_left_out(matrix):
+    zeros = pt.zeros((matrix.shape[0], 2))
+    for product in inv(matrix) @ zeros, zeros.T @ inv(matrix).T:
+        ours, stock = check([A, Y], [product], GENERAL)
+        assert not ours
+        assert not stock
+
+
 def test_determinant_and_inverse():
     for outputs in [det(A), inv(A)], [slogdet(A)[1], inv(A).T], [det(A), inv(A.T)]:
         ours, _ = check([A], outputs, GENERAL[:1])

@@ -18,11 +18,11 @@ from pytensor.tensor.linalg.inverse import MatrixInverse
 from pytensor.tensor.linalg.solvers.core import SolveBase
 from pytensor.tensor.linalg.solvers.general import Solve
 from pytensor.tensor.linalg.summary import Det, det
-from pytensor.tensor.math import Dot
 
 from pytensor_fuse._linalg.determinants import of_uses
 from pytensor_fuse._linalg.matrices import (
     core_of,
+    is_product,
     is_real_matrix,
     transpose_of,
 )
@@ -126,7 +126,7 @@ def product_with_block_diagonal_inverse(
     fgraph: FunctionGraph, node: Apply[Any]
 ) -> list[Any] | None:
     """Multiply the inverse of each block by its rows, or columns, of the other matrix."""
-    if not isinstance(core_of(node), Dot) or node.outputs[0].type.ndim != 2:
+    if not is_product(node):
         return None
     left: Any
     right: Any

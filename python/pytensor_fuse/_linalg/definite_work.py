@@ -27,6 +27,7 @@ from pytensor_fuse._linalg.matrices import (
     core_of,
     is_of_parts,
     is_real_matrix,
+    is_zero,
     rows_of,
     scalar_op,
     transpose_of,
@@ -168,8 +169,8 @@ def _without_inverse(
             elif isinstance(core_of(client), Dot) and client.outputs[0].type.ndim == 2:
                 other: Any = client.inputs[1 - at]
                 [old] = client.outputs
-                if diagonal_of(other) is not None:
-                    # PyTensor multiplies rows or columns.
+                if diagonal_of(other) is not None or is_zero(other):
+                    # PyTensor multiplies rows or columns, and leaves zeros out.
                     others = True
                     continue
                 others |= other in views

@@ -8,11 +8,10 @@ from pytensor.graph.rewriting.basic import copy_stack_trace
 from pytensor.tensor.linalg.inverse import MatrixInverse
 from pytensor.tensor.linalg.solvers.general import Solve
 from pytensor.tensor.linalg.summary import Det
-from pytensor.tensor.math import Dot
 
 from pytensor_fuse._linalg.determinants import of_upper_factor, of_uses
 from pytensor_fuse._linalg.diagonals import diagonals_of
-from pytensor_fuse._linalg.matrices import core_of, without_transposes
+from pytensor_fuse._linalg.matrices import core_of, is_product, without_transposes
 from pytensor_fuse._linalg.outer_columns import for_columns
 from pytensor_fuse._linalg.symmetry import is_symmetric
 
@@ -106,7 +105,7 @@ def inverse(find: Find, fgraph: FunctionGraph, node: Apply[Any]) -> list[Any] | 
 
 def product_with_inverse(find: Find, fgraph: FunctionGraph, node: Apply[Any]) -> list[Any] | None:
     """Solve, instead of multiplying with an inverse."""
-    if not isinstance(core_of(node), Dot) or node.outputs[0].type.ndim != 2:
+    if not is_product(node):
         return None
     left: Any
     right: Any

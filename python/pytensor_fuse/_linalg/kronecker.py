@@ -13,7 +13,6 @@ from pytensor.tensor.linalg.inverse import MatrixInverse
 from pytensor.tensor.linalg.products import kron
 from pytensor.tensor.linalg.solvers.general import Solve
 from pytensor.tensor.linalg.summary import Det, det
-from pytensor.tensor.math import Dot
 
 from pytensor_fuse._linalg.determinants import of_uses
 from pytensor_fuse._linalg.kronecker_products import (
@@ -22,7 +21,7 @@ from pytensor_fuse._linalg.kronecker_products import (
     kronecker_product,
     shifted_kronecker_product,
 )
-from pytensor_fuse._linalg.matrices import core_of, transpose_of
+from pytensor_fuse._linalg.matrices import core_of, is_product, transpose_of
 
 if TYPE_CHECKING:
     from pytensor.graph.basic import Apply
@@ -69,7 +68,7 @@ def _right_hand_side(node: Apply[Any]) -> Any:
 
 def kronecker_times_matrix(fgraph: FunctionGraph, node: Apply[Any]) -> list[Any] | None:
     """Multiply by each factor, ``A Y B'``, or solve with it if the matrix is an inverse."""
-    if not isinstance(core_of(node), Dot) or node.outputs[0].type.ndim != 2:
+    if not is_product(node):
         return None
     left: Any
     right: Any

@@ -352,7 +352,14 @@ def is_zero(variable: Any) -> bool:
     if isinstance(variable, Constant):
         return not np.any(variable.data)
     node = variable.owner
-    return node is not None and isinstance(node.op, Alloc) and is_zero(node.inputs[0])
+    return node is not None and isinstance(node.op, Alloc | DimShuffle) and is_zero(node.inputs[0])
+
+
+def is_product(node: Any) -> bool:
+    """Whether a node multiplies matrices, neither of which is zero: PyTensor leaves those out."""
+    if not isinstance(core_of(node), Dot) or node.outputs[0].type.ndim != 2:
+        return False
+    return not any(is_zero(one) for one in node.inputs)
 
 
 def is_triangle(variable: Any, *, lower: bool) -> bool:

@@ -13,11 +13,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pytensor.tensor as pt
 from pytensor.compile.builders import OpFromGraph
-from pytensor.graph.basic import Constant
 from pytensor.graph.rewriting.basic import copy_stack_trace
 from pytensor.scalar.basic import Add, Mul, Neg, Sub, TrueDiv
 from pytensor.tensor.basic import ARange, ExtractDiag
-from pytensor.tensor.elemwise import DimShuffle
 from pytensor.tensor.linalg.inverse import MatrixInverse
 from pytensor.tensor.linalg.products import KroneckerProduct
 from pytensor.tensor.math import Dot, Sum
@@ -47,6 +45,7 @@ from pytensor_fuse._linalg.matrices import (
     as_scalar,
     core_of,
     counts_from_zero,
+    is_product,
     is_real_matrix,
     is_zero,
     long_axes,
@@ -354,7 +353,7 @@ def _is_thin(left: Any) -> bool:
 
 def product_with_structured_sum(fgraph: FunctionGraph, node: Apply[Any]) -> list[Any] | None:
     """Multiply a thin matrix by each of the summands of a matrix of known structure."""
-    if not isinstance(core_of(node), Dot) or node.outputs[0].type.ndim != 2:
+    if not is_product(node):
         return None
     left, right = node.inputs
     new = _times(fgraph, left, right)
@@ -440,7 +439,7 @@ def _counts_all(index: Any, outside: dict[Any, Any], size: int | None) -> bool:
         counting = [one for one in index.owner.inputs if long_axes(one)]
         if len(counting) != 1:
             return False
-        if not all(one is counting[0] or _is_nothing(one) for one in index.owner.inputs):
+        if not all(one is counting[0] or is_zero(one) for one in index.owner.inputs):
             return False
         index = counting[0]
     if index.owner is None or not isinstance(index.owner.op, ARange):
@@ -455,12 +454,6 @@ def _counts_all(index: Any, outside: dict[Any, Any], size: int | None) -> bool:
         return False
     vector = outside.get(shape.owner.inputs[0])
     return vector is not None and vector.type.shape == (size,)
-
-
-def _is_nothing(variable: Any) -> bool:
-    while variable.owner is not None and isinstance(variable.owner.op, DimShuffle):
-        [variable] = variable.owner.inputs
-    return isinstance(variable, Constant) and is_zero(variable)
 
 
 def sum_of_structured_product(fgraph: FunctionGraph, node: Apply[Any]) -> list[Any] | None:
