@@ -1,5 +1,7 @@
 //! What the planner is asked: a bipartite graph of apply nodes and variables as integer arrays.
 
+use rustc_hash::FxHashSet;
+
 use crate::error::{Error, Result};
 use crate::graph::{Graph, NodeId};
 use crate::ids::{check_count, check_ids, check_same_length};
@@ -41,6 +43,8 @@ pub struct FusionProblem {
     arrays: ProblemArrays,
     owner: Vec<NodeId>,
     graph: Graph,
+    /// The orderings between nodes of which the later does not read the earlier.
+    without_data: FxHashSet<(NodeId, NodeId)>,
     clients: Rows,
     n_groups: usize,
 }
@@ -73,8 +77,9 @@ impl FusionProblem {
         let n_groups = count_groups(&arrays)?;
         let owner = owners(&arrays)?;
         let graph = dependencies(&arrays, &owner)?;
+        let without_data = orderings_without_data(&arrays, &owner);
         let clients = clients(&arrays);
-        Ok(Self { arrays, owner, graph, clients, n_groups })
+        Ok(Self { arrays, owner, graph, without_data, clients, n_groups })
     }
 
     /// Number of apply nodes; their ids are a topological order.
@@ -153,6 +158,12 @@ impl FusionProblem {
     #[must_use]
     pub fn graph(&self) -> &Graph {
         &self.graph
+    }
+
+    /// Whether data flows along the edge from `before` to `after`, and not only an ordering says so.
+    #[must_use]
+    pub fn has_data(&self, before: NodeId, after: NodeId) -> bool {
+        !self.without_data.contains(&(before, after))
     }
 
     /// Most operands of a cluster of several nodes.
@@ -239,6 +250,18 @@ fn dependencies(arrays: &ProblemArrays, owner: &[NodeId]) -> Result<Graph> {
         targets.push(after);
     }
     Graph::new(n_nodes, &sources, &targets)
+}
+
+fn orderings_without_data(arrays: &ProblemArrays, owner: &[NodeId]) -> FxHashSet<(NodeId, NodeId)> {
+    let mut left: FxHashSet<_> = arrays.orderings.iter().copied().collect();
+    if !left.is_empty() {
+        for node in 0..arrays.inputs.len() as u32 {
+            for &variable in arrays.inputs.row(node) {
+                left.remove(&(owner[variable as usize], node));
+            }
+        }
+    }
+    left
 }
 
 fn clients(arrays: &ProblemArrays) -> Rows {

@@ -107,7 +107,7 @@ struct Cluster {
     /// Members in the order in which they joined, which decides the order of `inputs`.
     nodes: Vec<NodeId>,
     inputs: Vec<VarId>,
-    /// Nodes whose results leave the cluster.
+    /// Nodes whose results leave the cluster, or are read by nobody. There is one at least.
     outputs: Vec<NodeId>,
 }
 
@@ -202,7 +202,7 @@ impl Growth<'_> {
                 if !as_ancestor && has_bit(member, source) {
                     continue;
                 }
-                if self.fusible(source, node) && self.reads(node, source) {
+                if self.fusible(source, node) && self.problem.has_data(source, node) {
                     queue.push(waiting(source, true));
                 } else {
                     or_into(ancestors, self.closure.row(source));
@@ -212,7 +212,7 @@ impl Growth<'_> {
                 if as_ancestor && has_bit(member, client) {
                     continue;
                 }
-                if self.fusible(node, client) && self.reads(client, node) {
+                if self.fusible(node, client) && self.problem.has_data(node, client) {
                     queue.push(waiting(client, false));
                 } else {
                     set_bit(clients, client);
@@ -220,12 +220,6 @@ impl Growth<'_> {
             }
         }
         nodes
-    }
-
-    /// Whether data flows from `source` to `node`, not only an ordering.
-    fn reads(&self, node: NodeId, source: NodeId) -> bool {
-        !self.problem.has_orderings()
-            || self.problem.inputs(node).contains(&self.problem.output(source))
     }
 
     fn claim(&mut self, nodes: Vec<NodeId>, member: &[u64], ancestors: &[u64]) {
@@ -242,9 +236,13 @@ impl Growth<'_> {
             .copied()
             .filter(|&variable| outside(variable) && seen.insert(variable))
             .collect();
+        // What nobody reads counts as well: no other output depends on all that it depends on.
         let leaves = |&node: &NodeId| {
             let output = problem.output(node);
-            problem.is_result(output) || !problem.clients(output).iter().all(|&c| is_member(c))
+            let clients = problem.clients(output);
+            problem.is_result(output)
+                || clients.is_empty()
+                || !clients.iter().all(|&client| is_member(client))
         };
         let outputs: Vec<_> = nodes.iter().copied().filter(leaves).collect();
         for &node in &nodes {

@@ -183,10 +183,14 @@ impl<'a> Cut<'a> {
 
 /// Parts of a piece connected by data flow or by operands that may bring siblings together; each
 /// ascending.
+///
+/// Nodes with more orderings before them than others are kept apart from these: between parts that
+/// are each connected, orderings alone could lead both ways.
 fn connected_parts(problem: &FusionProblem, piece: &[NodeId]) -> Vec<Vec<NodeId>> {
     let mut sorted = piece.to_vec();
     sorted.sort_unstable();
     let index: rustc_hash::FxHashMap<NodeId, u32> = sorted.iter().copied().zip(0u32..).collect();
+    let level = levels(problem, &sorted, &index);
     let mut parts = Partition::singletons(sorted.len());
     let mut reader = rustc_hash::FxHashMap::default();
     let mut pairs = Vec::new();
@@ -195,16 +199,39 @@ fn connected_parts(problem: &FusionProblem, piece: &[NodeId]) -> Vec<Vec<NodeId>
             if let Some(&producer) = index.get(&problem.owner(variable)) {
                 pairs.push((producer, i));
             } else if problem.link(variable) == problem.group(node)
-                && let Some(other) = reader.insert(variable, i)
+                && let Some(other) = reader.insert((variable, level[i as usize]), i)
                 && other != i
             {
                 pairs.push((other, i));
             }
         }
     }
+    pairs.retain(|&(a, b)| level[a as usize] == level[b as usize]);
     parts.merge_pairs(&pairs);
     parts
         .names()
         .map(|name| parts.members(name).iter().map(|&i| sorted[i as usize]).collect())
         .collect()
+}
+
+/// For each node of a piece, in topological order, the most orderings without data on a path to it
+/// within the piece.
+fn levels(
+    problem: &FusionProblem,
+    sorted: &[NodeId],
+    index: &rustc_hash::FxHashMap<NodeId, u32>,
+) -> Vec<u32> {
+    let mut level = vec![0; sorted.len()];
+    if !problem.has_orderings() {
+        return level;
+    }
+    for (i, &node) in sorted.iter().enumerate() {
+        let sources = problem.graph().predecessors(node).iter();
+        let before = sources.filter_map(|source| {
+            let so_far = level[*index.get(source)? as usize];
+            Some(so_far + u32::from(!problem.has_data(*source, node)))
+        });
+        level[i] = before.max().unwrap_or(0);
+    }
+    level
 }

@@ -14,6 +14,9 @@
 //! parts: parts of a set that can be contracted are joined by no path that leaves the set, and by
 //! none inside it, so that they can be contracted each by itself.
 //!
+//! An ordering without data counts as a way out of the group and back: nodes of one depth are then
+//! joined by data alone, which keeps them in one part.
+//!
 //! Counting depths from the sources or from the sinks gives two different partitions; neither is
 //! always better.
 //!
@@ -176,7 +179,11 @@ fn depths(
                 if other == block {
                     continue;
                 }
-                let leaves_group = in_group(other) && !in_group(block);
+                let has_data = match direction {
+                    Direction::FromSources => problem.has_data(neighbor, member),
+                    Direction::FromSinks => problem.has_data(member, neighbor),
+                };
+                let leaves_group = in_group(other) && !(in_group(block) && has_data);
                 deepest = deepest.max(depth[other as usize] + u32::from(leaves_group));
             }
         }
