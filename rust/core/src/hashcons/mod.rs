@@ -456,8 +456,13 @@ impl HashConsTable {
     /// Gives memory back after many terms were freed; O(1) amortized over those.
     fn trim(&mut self) {
         let live = self.live();
-        if self.terms.len() <= MIN_SLOTS || live >= self.terms.len() / SPARSE {
-            self.trim_at = usize::MAX;
+        let sparse = self.terms.len() / SPARSE;
+        if self.terms.len() <= MIN_SLOTS || live >= sparse {
+            // Not before twice as many are in use: else a few that come and go would have it search
+            // the whole table each time.
+            if self.terms.len() <= MIN_SLOTS || live >= 2 * sparse {
+                self.trim_at = usize::MAX;
+            }
             return;
         }
         if live > self.trim_at {

@@ -337,6 +337,30 @@ fn deep_graphs_are_freed_without_recursion_and_memory_is_given_back() {
 }
 
 #[test]
+fn terms_that_come_and_go_do_not_have_the_table_searched_each_time() {
+    let mut table = HashConsTable::new();
+    let number = |i: usize| Content::of(&i.to_le_bytes());
+    let n_slots = 2 * MIN_SLOTS;
+    let ids: Vec<TermId> = (0..n_slots).map(|i| table.compound(number(i), &[]).unwrap()).collect();
+    // The last stays, so that no slot can be given back.
+    let kept = n_slots / SPARSE;
+    for &id in &ids[kept - 2..n_slots - 1] {
+        table.release(id).unwrap();
+    }
+    assert_eq!((table.stats().live, table.terms.len()), (kept - 1, n_slots));
+    let after = table.trim_at;
+    assert!(after < kept);
+    for _ in 0..3 {
+        let more: Vec<TermId> =
+            (0..4).map(|i| table.compound(number(n_slots + i), &[]).unwrap()).collect();
+        for id in more {
+            table.release(id).unwrap();
+            assert_eq!(table.trim_at, after);
+        }
+    }
+}
+
+#[test]
 fn threads_share_a_table() {
     let table = SharedTable::new();
     let n_threads = 4;
