@@ -36,8 +36,8 @@ impl FusedClusters {
     fn clusters(&self) -> Vec<ClusterIds> {
         let ids = |cluster: &Cluster| {
             let Cluster { nodes, interface } = cluster;
-            let outputs = interface.outputs.iter().map(|&node| self.problem.output(node));
-            (nodes.clone(), interface.inputs.clone(), outputs.collect())
+            let outputs = interface.outputs.iter().flat_map(|&node| self.problem.outputs(node));
+            (nodes.clone(), interface.inputs.clone(), outputs.copied().collect())
         };
         self.plan.clusters.iter().map(ids).collect()
     }
@@ -138,8 +138,8 @@ impl FusedClusters {
                 .intern_graph(&form.dtypes, &form.rows, &form.outputs, terms, Duplicates::Fold)
                 .map_err(to_py)?;
             let outputs = &cluster.interface.outputs;
-            let outputs = outputs.iter().map(|&node| self.problem.output(node)).collect();
-            kernels.push((term, form.nodes, form.inputs, outputs));
+            let outputs = outputs.iter().flat_map(|&node| self.problem.outputs(node));
+            kernels.push((term, form.nodes, form.inputs, outputs.copied().collect()));
         }
         Ok(kernels)
     }

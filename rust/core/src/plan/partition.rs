@@ -24,8 +24,7 @@ impl Partition {
 
     /// The partition in which two nodes share a block when they have the same name; a node named
     /// [`NONE`] is alone. Names are less than the number of nodes, or the method panics. O(n).
-    #[must_use]
-    pub fn from_names(names: Vec<u32>) -> Self {
+    pub(crate) fn from_names(names: Vec<u32>) -> Self {
         let mut smallest = vec![NONE; names.len()];
         let block = names
             .iter()
@@ -74,7 +73,7 @@ impl Partition {
     }
 
     /// Merges the blocks of each pair; O(n) for all of them.
-    pub fn merge_pairs(&mut self, pairs: &[(NodeId, NodeId)]) {
+    pub(crate) fn merge_pairs(&mut self, pairs: &[(NodeId, NodeId)]) {
         if pairs.is_empty() {
             return;
         }

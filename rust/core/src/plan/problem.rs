@@ -113,8 +113,7 @@ impl FusionProblem {
     }
 
     /// The one result of a node that may be fused.
-    #[must_use]
-    pub fn output(&self, node: NodeId) -> VarId {
+    pub(crate) fn output(&self, node: NodeId) -> VarId {
         self.arrays.outputs.row(node)[0]
     }
 
