@@ -190,7 +190,7 @@ def test_too_short_for_what_is_said(n):
     given = values(4)
     given[-1] = given[-1][:n, :n]
     for function in ours, stock:
-        with pytest.raises(AssertionError, match="has 3 rows"):
+        with pytest.raises(AssertionError, match="has at least 3 rows"):
             function(*given)
     known = structured(A, shape=(n, None), banded=(3, 2))
     compare([slogdet(known)[1], solve(known, Y[:n])], given)
@@ -265,6 +265,26 @@ def test_identities_alone():
     assert is_on_diagonals(ours)
     for mine, theirs in zip(ours(*values(), N), stock(*values(), N), strict=True):
         np.testing.assert_allclose(mine, theirs)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int64", "uint64"])
+def test_identities_that_begin_outside(dtype):
+    rows = pt.scalar("rows", dtype=dtype)
+    for offsets in (2, -3), (1, -1):
+        matrix = pt.eye(rows, k=offsets[0]) + C * pt.eye(rows, k=offsets[1])
+        ours, stock = compile_both([C, rows], [det(matrix)], EXACT)
+        for size in range(6):
+            given = 2.0, np.array(size, dtype)
+            np.testing.assert_allclose(ours(*given), stock(*given), atol=1e-14)
+
+
+def test_right_hand_side_that_cannot_fit():
+    for offset in (1, 2):
+        main = pt.specify_shape(D, (N,))
+        matrix = pt.diag(main) + pt.diag(E, offset) + pt.diag(E, -offset)
+        f = compile_ours([D, E, Y], [solve(matrix, pt.specify_shape(Y, (4,)))], EXACT)
+        with pytest.raises((ValueError, IndexError)):
+            f(np.ones(N), np.ones(N - offset), np.ones(4))
 
 
 @pytest.mark.parametrize("assumed", ["pos", "sym", "tridiagonal"])

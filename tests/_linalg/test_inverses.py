@@ -65,11 +65,17 @@ def test_one_cholesky_factorization(quadratic):
     ids=["definite", "banded", "tridiagonal", "blocks", "Kronecker"],
 )
 def test_products_with_zeros_are_left_out(matrix):
-    zeros = pt.zeros((matrix.shape[0], 2))
-    for product in inv(matrix) @ zeros, zeros.T @ inv(matrix).T:
-        ours, stock = check([A, Y], [product], GENERAL)
-        assert not ours
-        assert not stock
+    for zeros in (
+        pt.zeros((matrix.shape[0], 2)),
+        0 * matrix,
+        -pt.zeros_like(matrix),
+        pt.zeros((matrix.shape[0], 2), dtype="float32").astype("float64"),
+        pt.diag(pt.zeros(matrix.shape[0])),
+    ):
+        for product in inv(matrix) @ zeros, zeros.T @ inv(matrix).T:
+            ours, stock = check([A, Y], [product], GENERAL)
+            assert not ours
+            assert not stock
 
 
 def test_determinant_and_inverse():

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pytensor.compile.mode import get_mode
+from pytensor.graph.traversal import ancestors
 from pytensor.tensor.linalg import det, inv, slogdet, solve
 
 from support import extended
@@ -352,3 +353,36 @@ def test_sums_of_thin_products_that_are_not_square():
     values = [RNG.normal(size=shape) for shape in [(40, 3), (3, 30), (40, 2), (2, 30)]]
     for mine, theirs in zip(ours(*values), stock(*values), strict=True):
         np.testing.assert_allclose(mine, theirs, rtol=1e-9)
+
+
+ROWS = pt.lscalar("rows")
+FREE = pt.dvector("free")
+FILLED = pt.diag(pt.full((ROWS,), pt.exp(NOISE)))
+
+
+@pytest.mark.parametrize(
+    "matrix",
+    [
+        FILLED + U @ U.T,
+        pt.eye(ROWS) * pt.exp(LOGS)[None, :] + U @ U.T,
+        DIAGONAL + FILLED + U @ U.T,
+        DIAGONAL + FILLED,
+        DIAGONAL + pt.eye(ROWS) * FREE[None, :],
+        pt.diag(pt.exp(FREE)) + DIAGONAL,
+        pt.diag(FREE**2) + pt.eye(N),
+    ],
+)
+def test_diagonals_that_do_not_fit(matrix):
+    outputs = [slogdet(matrix)[1], solve(matrix, Y), inv(matrix), pt.trace(matrix)]
+    given = {ROWS: N, FREE: np.linspace(1, 2, N)}
+    for output in outputs:
+        inputs = [one for one in (*VALUES, *given) if one in set(ancestors([output]))]
+        ours, stock = compile_both(inputs, [output], ORACLE)
+
+        def call(function, changed, inputs=inputs):
+            return function(*({**VALUES, **given, **changed}[one] for one in inputs))
+
+        np.testing.assert_allclose(call(ours, {}), call(stock, {}), rtol=1e-8, atol=1e-10)
+        for n in N - 1, N + 1:
+            with pytest.raises((AssertionError, ValueError, IndexError)):
+                call(ours, {ROWS: n, FREE: np.ones(n)})

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import pytensor.tensor as pt
 from pytensor.tensor.basic import ExtractDiag
 
-from pytensor_fuse._linalg.diagonals import Diagonals, diagonals_of, of_size, sizes_of
+from pytensor_fuse._linalg.diagonal_matrices import sizes_of
+from pytensor_fuse._linalg.diagonals import Diagonals, diagonals_of, of_size
 from pytensor_fuse._linalg.factorized import determinant, inverse, product_with_inverse, solution
 from pytensor_fuse._linalg.lengths import rows_of_length
 from pytensor_fuse._linalg.matrices import (
@@ -93,15 +94,26 @@ def banded(_: FunctionGraph, matrix: Any) -> Banded | None:
     if not is_real_matrix(matrix) or matrix.type.dtype not in REAL_DTYPES:
         return None
     matrix, turned = without_transposes(matrix)
+    known = _known(matrix)
+    if known is None or not _are_few(known):
+        return None
+    below, above = (max(0, *(sign * at for at in known.at)) for sign in (-1, 1))
+    packed, pivots = banded_lu_factor(_stored(known, below, above), below, above)
+    return Banded(packed, pivots, below, above, known.size, turned)
+
+
+def is_too_wide(matrix: Any) -> bool:
+    """Whether the diagonals of a matrix are known, but are too many for so few rows."""
+    known = _known(matrix)
+    return known is not None and not _are_few(known)
+
+
+def _known(matrix: Any) -> Diagonals | None:
+    """Return the diagonals of a matrix that has others than the rules of tridiagonal ones take."""
     diagonals = diagonals_of(matrix)
     if diagonals is None or diagonals.keys() <= {-1, 0, 1}:
         return None
-    known = of_size(diagonals, matrix, sizes_of(matrix))
-    if known is None or not _are_few(known):
-        return None
-    below, above = (max(0, *(sign * at for at in diagonals)) for sign in (-1, 1))
-    packed, pivots = banded_lu_factor(_stored(known, below, above), below, above)
-    return Banded(packed, pivots, below, above, known.size, turned)
+    return of_size(diagonals, matrix, sizes_of(matrix))
 
 
 def _are_few(diagonals: Diagonals) -> bool:
@@ -129,10 +141,11 @@ def _stored(diagonals: Diagonals, below: int, above: int) -> Any:
     """Return a band as LAPACK stores it."""
     dtype = next(iter(diagonals.at.values())).type.dtype
     band = pt.zeros((rows_of_storage(below, above), diagonals.size), dtype=dtype)
-    for offset in sorted(diagonals.at):
+    offsets = sorted(diagonals.at)
+    for offset, vector in zip(offsets, diagonals.vectors(offsets), strict=True):
         start = max(0, offset)
         place = band[below + above - offset, start : start + diagonals.length(offset)]
-        band = pt.set_subtensor(place, diagonals.vector(offset))
+        band = pt.set_subtensor(place, vector)
     return band
 
 

@@ -22,7 +22,7 @@ from pytensor.tensor.linalg.summary import Det, det
 from pytensor_fuse._linalg.determinants import of_uses
 from pytensor_fuse._linalg.matrices import (
     core_of,
-    is_product,
+    is_product_to_make,
     is_real_matrix,
     transpose_of,
 )
@@ -126,7 +126,7 @@ def product_with_block_diagonal_inverse(
     fgraph: FunctionGraph, node: Apply[Any]
 ) -> list[Any] | None:
     """Multiply the inverse of each block by its rows, or columns, of the other matrix."""
-    if not is_product(node):
+    if not is_product_to_make(node):
         return None
     left: Any
     right: Any

@@ -21,8 +21,9 @@ from pytensor.tensor.math import Dot
 
 from pytensor_fuse._linalg.definite import Definiteness, definiteness
 from pytensor_fuse._linalg.determinants import from_cholesky
+from pytensor_fuse._linalg.diagonal_matrices import diagonal_of
 from pytensor_fuse._linalg.kronecker_products import kronecker_product, shifted_kronecker_product
-from pytensor_fuse._linalg.low_rank_updates import diagonal_of, low_rank_update
+from pytensor_fuse._linalg.low_rank_updates import low_rank_update
 from pytensor_fuse._linalg.matrices import (
     core_of,
     is_of_parts,

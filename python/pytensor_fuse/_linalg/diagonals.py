@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 import pytensor.tensor as pt
-from pytensor.graph.basic import Constant
+from pytensor.graph.basic import Constant, Variable
 from pytensor.scalar.basic import Add, Mul, Neg, Sub, TrueDiv
 from pytensor.tensor.basic import AllocDiag, Eye
 
+from pytensor_fuse._linalg.diagonal_matrices import diagonal_of
 from pytensor_fuse._linalg.lengths import if_equal, rows_of_length
-from pytensor_fuse._linalg.low_rank_updates import diagonal_of
 from pytensor_fuse._linalg.matrices import (
     as_scalar,
     long_axes,
@@ -21,7 +21,7 @@ from pytensor_fuse._linalg.matrices import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
 # How deep sums and products are looked through.
 _DEPTH: Final = 8
@@ -53,20 +53,25 @@ class Diagonals(NamedTuple):
             return max(self.size - abs(offset), 0)
         return pt.maximum(self.size - abs(offset), 0) if offset else self.size
 
-    def vector(self, offset: int) -> Any:
-        """Return a diagonal, of which it is seen that it fits: LAPACK reads as far as it should go.
+    def vectors(self, offsets: Iterable[int]) -> list[Any]:
+        """Return diagonals, of which it is seen that they fit, as all parts of the matrix do.
 
-        What a diagonal of the sum is made of does not tell whether they all fit. PyTensor forgets
-        lengths of vectors that it fills, and an identity leaves nothing but a number.
+        LAPACK would read what is not there. What a diagonal of a sum is made of does not tell:
+        PyTensor forgets lengths of vectors that it fills, and identities leave nothing but numbers.
         """
+        first, *rest = (self._vector(at) for at in offsets)
+        if self.others:
+            first = if_equal(first, self.size, *self.others)
+        return [first, *rest]
+
+    def _vector(self, offset: int) -> Any:
         diagonal = self.at.get(offset)
         if diagonal is None:
             diagonal = pt.zeros((), dtype=next(iter(self.at.values())).type.dtype)
+        length = self.length(offset)
         if not diagonal.type.ndim:
-            diagonal = pt.full((self.length(offset),), diagonal)
-        if self.others:
-            diagonal = if_equal(diagonal, self.size, *self.others)
-        return rows_of_length(diagonal, self.length(offset))
+            return pt.full((length,), diagonal)
+        return rows_of_length(diagonal, length)
 
 
 def diagonals_of(matrix: Any) -> dict[int, Any] | None:
@@ -78,72 +83,31 @@ def diagonals_of(matrix: Any) -> dict[int, Any] | None:
 
 
 def of_size(diagonals: dict[int, Any], matrix: Any, sizes: Iterable[Any]) -> Diagonals | None:
-    """Return diagonals with the size of their matrix; None if that is not known from them.
-
-    They are left alone, too, if they are not of the type of the matrix.
+    """Return diagonals with the size of their matrix; None if they are not of its type.
 
     Parameters
     ----------
     diagonals, matrix
         All of the matrix that is not 0, and the matrix.
     sizes
-        How many rows it has by each of its parts, as `sizes_of` finds them.
+        How many rows it has, by each of its parts: numbers, or variables.
     """
-    lengths = [(at, one) for at, one in sorted(diagonals.items()) if one.type.ndim]
-    if not lengths or any(one.type.dtype != matrix.type.dtype for one in diagonals.values()):
+    if any(one.type.dtype != matrix.type.dtype for one in diagonals.values()):
         return None
-    at, longest = next((pair for pair in lengths if not pair[0]), lengths[0])
-    known = matrix.type.shape[0] or matrix.type.shape[1]
-    if known is None and longest.type.shape[0] is not None:
-        known = longest.type.shape[0] + abs(at)
-    size = longest.shape[0] + abs(at) if known is None else known
-    others: list[Any] = []
-    for one in sizes:
-        if isinstance(one, int) and isinstance(size, int):
-            continue
-        if not any(_same_size(one, other) for other in [size, *others]):
-            others.append(one)
+    sizes = [*matrix.type.shape, *sizes]
+    known = {one for one in sizes if isinstance(one, int)}
+    others = [one for one in sizes if isinstance(one, Variable)]
+    if len(known) > 1:
+        return None
+    size = known.pop() if known else others.pop(0)
     return Diagonals(diagonals, size, tuple(others))
-
-
-def _same_size(first: Any, second: Any) -> bool:
-    if isinstance(first, int) or isinstance(second, int):
-        return first is second
-    return same(first, second)
-
-
-def sizes_of(variable: Any) -> Iterator[Any]:
-    """Find how many rows a matrix of known diagonals has by each of its parts."""
-    node = variable.owner
-    if isinstance(variable, Constant):
-        yield variable.type.shape[0]
-    elif isinstance(node.op, AllocDiag):
-        yield _length(node.inputs[0], abs(node.op.offset))
-    elif isinstance(node.op, Eye):
-        yield node.inputs[0]
-    elif transpose_of(variable) is not None:
-        yield from sizes_of(transpose_of(variable))
-    else:
-        for one in node.inputs:
-            if all(one.type.broadcastable):
-                continue
-            if any(one.type.broadcastable):
-                yield _length(one.flatten())
-            else:
-                yield from sizes_of(one)
-
-
-def _length(vector: Any, more: int = 0) -> Any:
-    known = vector.type.shape[0]
-    return vector.shape[0] + more if known is None else known + more
 
 
 def _diagonals(variable: Any, depth: int) -> dict[int, Any] | None:
     if depth == 0 or variable.type.ndim != 2 or any(variable.type.broadcastable):
         return None
     main = diagonal_of(variable)
-    # A number does not say how long the diagonal is.
-    if main is not None and (main.type.ndim or isinstance(variable, Constant)):
+    if main is not None:
         return {0: main}
     if isinstance(variable, Constant):
         return _diagonals_of_constant(variable)
@@ -160,9 +124,7 @@ def _diagonals(variable: Any, depth: int) -> dict[int, Any] | None:
         rows, columns, offset = node.inputs
         if not (same(rows, columns) and isinstance(offset, Constant)):
             return None
-        at = int(offset.data)
-        # With a length: where another matrix is added, it is seen whether they fit.
-        return {at: pt.ones((pt.maximum(rows - abs(at), 0),), dtype=variable.type.dtype)}
+        return {int(offset.data): pt.ones((), dtype=variable.type.dtype)}
     return _diagonals_of_elements(variable, depth)
 
 

@@ -11,7 +11,7 @@ from pytensor.tensor.linalg.summary import Det
 
 from pytensor_fuse._linalg.determinants import of_upper_factor, of_uses
 from pytensor_fuse._linalg.diagonals import diagonals_of
-from pytensor_fuse._linalg.matrices import core_of, is_product, without_transposes
+from pytensor_fuse._linalg.matrices import core_of, is_product_to_make, without_transposes
 from pytensor_fuse._linalg.outer_columns import for_columns
 from pytensor_fuse._linalg.symmetry import is_symmetric
 
@@ -58,7 +58,7 @@ def solution(find: Find, fgraph: FunctionGraph, node: Apply[Any], *others: str) 
     if type(core) is not Solve or node.inputs[1].type.ndim != core.b_ndim:
         return None
     matrix, right = node.inputs
-    if right.type.dtype != matrix.type.dtype:
+    if right.type.dtype != matrix.type.dtype or _cannot_fit(matrix, right):
         return None
     if core.assume_a not in others and not _reads_all(fgraph, matrix, core.assume_a):
         return None
@@ -67,6 +67,12 @@ def solution(find: Find, fgraph: FunctionGraph, node: Apply[Any], *others: str) 
         return None
     new = known.solved(right) if core.b_ndim == 1 else for_columns(right, known.solved)
     return None if new is None else [_as(node.outputs[0], new)]
+
+
+def _cannot_fit(matrix: Any, right: Any) -> bool:
+    """Whether it is known before that the function will raise an exception."""
+    rows = {size for size in (*matrix.type.shape, right.type.shape[0]) if size is not None}
+    return len(rows) > 1
 
 
 def _reads_all(fgraph: FunctionGraph, matrix: Any, assumed: str) -> bool:
@@ -105,7 +111,7 @@ def inverse(find: Find, fgraph: FunctionGraph, node: Apply[Any]) -> list[Any] | 
 
 def product_with_inverse(find: Find, fgraph: FunctionGraph, node: Apply[Any]) -> list[Any] | None:
     """Solve, instead of multiplying with an inverse."""
-    if not is_product(node):
+    if not is_product_to_make(node):
         return None
     left: Any
     right: Any

@@ -21,7 +21,7 @@ from pytensor_fuse._linalg.kronecker_products import (
     kronecker_product,
     shifted_kronecker_product,
 )
-from pytensor_fuse._linalg.matrices import core_of, is_product, transpose_of
+from pytensor_fuse._linalg.matrices import core_of, is_product_to_make, transpose_of
 
 if TYPE_CHECKING:
     from pytensor.graph.basic import Apply
@@ -68,7 +68,7 @@ def _right_hand_side(node: Apply[Any]) -> Any:
 
 def kronecker_times_matrix(fgraph: FunctionGraph, node: Apply[Any]) -> list[Any] | None:
     """Multiply by each factor, ``A Y B'``, or solve with it if the matrix is an inverse."""
-    if not is_product(node):
+    if not is_product_to_make(node):
         return None
     left: Any
     right: Any

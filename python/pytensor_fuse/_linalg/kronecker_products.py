@@ -24,7 +24,7 @@ from pytensor.tensor.linalg.products import KroneckerProduct, kron
 from pytensor.tensor.linalg.solvers.general import solve
 
 from pytensor_fuse._linalg.costs import Cost, Length, term
-from pytensor_fuse._linalg.low_rank_updates import diagonal_of, is_of_known_size
+from pytensor_fuse._linalg.diagonal_matrices import diagonal_of, is_of_known_size
 from pytensor_fuse._linalg.matrices import (
     as_scalar,
     is_real_matrix,

@@ -76,7 +76,7 @@ def rows_of_length(variable: Any, length: Any) -> Any:
     if variable.type.shape[0] == length:
         return variable
     seen = if_equal(variable, variable.shape[0], length)
-    # For what follows; the exception is that of the check.
+    # So that the length is known to what comes after it.
     return pt.specify_shape(seen, (length, *([None] * (variable.type.ndim - 1))))
 
 

@@ -15,15 +15,19 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 import pytensor.tensor as pt
-from pytensor.graph.basic import Constant
 from pytensor.scalar.basic import Add, Mul, TrueDiv
-from pytensor.tensor.basic import AllocDiag, Eye
 from pytensor.tensor.linalg.decomposition.cholesky import cholesky
 from pytensor.tensor.linalg.solvers.psd import cho_solve
 from pytensor.tensor.linalg.solvers.triangular import solve_triangular
 from pytensor.tensor.math import Dot
 
 from pytensor_fuse._linalg.costs import Cost, Length, term
+from pytensor_fuse._linalg.diagonal_matrices import (
+    diagonal_of,
+    forgotten_sizes,
+    is_of_known_size,
+)
+from pytensor_fuse._linalg.lengths import if_equal
 from pytensor_fuse._linalg.matrices import (
     as_scalar,
     core_of,
@@ -314,6 +318,7 @@ def low_rank_update(matrix: Any) -> LowRankUpdate | None:
     if size is None or not isinstance(scalar_op(matrix), Add):
         return None
     diagonals: list[Any] = []
+    forgotten: list[Any] = []
     thin: list[Thin] = []
     for part in summands_of(matrix):
         # An axis of length 1 would be repeated.
@@ -324,6 +329,7 @@ def low_rank_update(matrix: Any) -> LowRankUpdate | None:
             if not diagonal.type.ndim and not is_of_known_size(part):
                 return None
             diagonals.append(diagonal)
+            forgotten.extend(forgotten_sizes(part))
             continue
         found = thin_square(part)
         if found is None or not found.base.type.shape[1] or not found.rank:
@@ -334,6 +340,8 @@ def low_rank_update(matrix: Any) -> LowRankUpdate | None:
     diagonal = _sum(diagonals)
     if sign_of(diagonal) is not Sign.POSITIVE:
         return None
+    if forgotten:
+        diagonal = if_equal(diagonal, size, *forgotten)
     return LowRankUpdate(size, diagonal, tuple(thin))
 
 
@@ -344,63 +352,6 @@ def summands_of(variable: Any, depth: int = _DEPTH) -> Iterator[Any]:
             yield from summands_of(part, depth - 1)
     else:
         yield variable
-
-
-def diagonal_of(variable: Any) -> Any:
-    """Return the diagonal of a matrix that is 0 elsewhere, as a vector or a number; None if not.
-
-    A number stands for a multiple of the identity.
-    """
-    # A matrix of one element would be repeated.
-    if variable.type.ndim != 2 or any(variable.type.broadcastable):
-        return None
-    if isinstance(variable, Constant):
-        return _diagonal_of_constant(variable)
-    node = variable.owner
-    if node is None:
-        return None
-    if isinstance(node.op, AllocDiag):
-        return node.inputs[0] if node.op.offset == 0 else None
-    if isinstance(node.op, Eye):
-        rows, columns, offset = node.inputs
-        is_square = same(rows, columns) and isinstance(offset, Constant) and not offset.data
-        return pt.ones((), dtype=variable.type.dtype) if is_square else None
-    inner = transpose_of(variable)
-    if inner is not None:
-        return diagonal_of(inner) if inner.type.ndim == 2 else None
-    op = scalar_op(variable)
-    if not isinstance(op, Mul | TrueDiv):
-        return None
-    factors = list(node.inputs)
-    at = next((i for i, one in enumerate(factors) if diagonal_of(one) is not None), None)
-    if at is None or (isinstance(op, TrueDiv) and at):
-        return None
-    result = diagonal_of(factors.pop(at))
-    for factor in factors:
-        # Off the diagonal an infinite factor would make NaN of 0, so it must be one number or line.
-        if long_axes(factor) > 1:
-            return None
-        line = as_scalar(factor) if not long_axes(factor) else factor.flatten()
-        result = result * line if isinstance(op, Mul) else result / line
-    return result
-
-
-def _diagonal_of_constant(constant: Any) -> Any:
-    data = constant.data
-    if data.shape[0] != data.shape[1] or not data.size:
-        return None
-    entries = np.diagonal(data)
-    if np.count_nonzero(data) != np.count_nonzero(entries):
-        return None
-    if np.all(entries == entries[0]):
-        return pt.constant(entries[0])
-    return pt.constant(entries.copy())
-
-
-def is_of_known_size(matrix: Any) -> bool:
-    """Whether it is square before the graph runs, so that nobody has to see if it fits others."""
-    rows, columns = matrix.type.shape
-    return rows is not None and rows == columns
 
 
 def thin_square(variable: Any) -> Thin | None:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pytensor.tensor as pt
 from pytensor.graph.basic import Constant
-from pytensor.scalar.basic import GE, LE, Add, Cast, Mul, Neg, TrueDiv
-from pytensor.tensor.basic import Alloc, ARange
+from pytensor.scalar.basic import GE, LE, Add, Cast, Mul, Neg, Second, TrueDiv
+from pytensor.tensor.basic import Alloc, AllocDiag, ARange
 from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.elemwise import DimShuffle, Elemwise
 from pytensor.tensor.linalg.constructors import BlockDiagonal
@@ -348,14 +348,23 @@ def _turned(variable: Any) -> Any:
 
 
 def is_zero(variable: Any) -> bool:
-    """Whether all elements are zero."""
+    """Whether PyTensor, too, sees that all elements are zero."""
     if isinstance(variable, Constant):
         return not np.any(variable.data)
     node = variable.owner
-    return node is not None and isinstance(node.op, Alloc | DimShuffle) and is_zero(node.inputs[0])
+    if node is None:
+        return False
+    match scalar_op(variable):
+        case Mul():
+            return any(is_zero(one) for one in node.inputs)
+        case Second():
+            return is_zero(node.inputs[1])
+        case Neg() | Cast():
+            return is_zero(node.inputs[0])
+    return isinstance(node.op, Alloc | AllocDiag | DimShuffle) and is_zero(node.inputs[0])
 
 
-def is_product(node: Any) -> bool:
+def is_product_to_make(node: Any) -> bool:
     """Whether a node multiplies matrices, neither of which is zero: PyTensor leaves those out."""
     if not isinstance(core_of(node), Dot) or node.outputs[0].type.ndim != 2:
         return False

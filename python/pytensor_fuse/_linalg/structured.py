@@ -51,7 +51,7 @@ def structured(
         The sizes of the square blocks on its diagonal, outside of which it is zero.
     banded
         How many diagonals below and above the main one may be other than zero. A matrix that has
-        less rows than these must be of known size.
+        fewer rows than the larger of the two must be of known size.
     tridiagonal
         The same as a `banded` of ``(1, 1)``.
     toeplitz
@@ -151,7 +151,7 @@ def _of_diagonals(matrix: Any, band: tuple[int, int], check: bool, checked: set[
         matrix = Assert("a banded matrix is square")(matrix, pt.eq(rows, columns))
         # The diagonals of a smaller one would begin outside of it, and make a larger matrix.
         fits = pt.ge(rows, max(band))
-        matrix = Assert(f"a matrix with the diagonals {band} has {max(band)} rows")(matrix, fits)
+        matrix = Assert(f"a matrix of diagonals {band} has at least {max(band)} rows")(matrix, fits)
     else:
         matrix = pt.specify_shape(matrix, (known, known))
     # Nearest to the diagonal first, which is always there.

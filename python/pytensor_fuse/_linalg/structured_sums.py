@@ -23,6 +23,7 @@ from pytensor.tensor.shape import Shape
 from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
 
 from pytensor_fuse._linalg.costs import Cost, Length, product_cost, term
+from pytensor_fuse._linalg.diagonal_matrices import diagonal_of, is_of_known_size, sizes_of
 from pytensor_fuse._linalg.kronecker_products import (
     Kronecker,
     KroneckerInverse,
@@ -33,11 +34,10 @@ from pytensor_fuse._linalg.kronecker_products import (
     partial_trace_of_product,
     shifted_kronecker_product,
 )
+from pytensor_fuse._linalg.lengths import if_equal
 from pytensor_fuse._linalg.low_rank_updates import (
     LowRankUpdate,
     Woodbury,
-    diagonal_of,
-    is_of_known_size,
     low_rank_update,
     product_of,
 )
@@ -45,7 +45,7 @@ from pytensor_fuse._linalg.matrices import (
     as_scalar,
     core_of,
     counts_from_zero,
-    is_product,
+    is_product_to_make,
     is_real_matrix,
     is_zero,
     long_axes,
@@ -65,9 +65,23 @@ _DEPTH: Final = 8
 
 
 class Diagonal(NamedTuple):
-    """A diagonal matrix: its diagonal, or the number by which the identity is multiplied."""
+    """A diagonal matrix.
+
+    Attributes
+    ----------
+    entries
+        Its diagonal, or the number by which the identity is multiplied.
+    sizes
+        How many rows it has, by each of its parts.
+    """
 
     entries: Any
+    sizes: tuple[Any, ...]
+
+    def of_size(self, n: int) -> Diagonal:
+        """Return it, of which it is seen that it has so many rows."""
+        unknown = [size for size in self.sizes if not isinstance(size, int)]
+        return self._replace(entries=if_equal(self.entries, n, *unknown)) if unknown else self
 
     def turned(self) -> Diagonal:
         """Return the transpose."""
@@ -169,6 +183,12 @@ class Summand(NamedTuple):
     matrix: Diagonal | ThinProduct | Kronecker | Inverse | KroneckerInverse | ShiftedInverse
     numbers: tuple[Any, ...] = ()
 
+    def of_size(self, n: int) -> Summand:
+        """Return it, of which it is seen that it has so many rows."""
+        if not isinstance(self.matrix, Diagonal):
+            return self
+        return self._replace(matrix=self.matrix.of_size(n))
+
     def by(self, *numbers: Any) -> Summand:
         """Return it times more numbers."""
         return self._replace(numbers=(*self.numbers, *numbers))
@@ -263,7 +283,8 @@ def structured_sum(fgraph: FunctionGraph, variable: Any) -> StructuredSum | None
             sizes.add(one.matrix.of.size)
     if summands is None or len(sizes) != 1:
         return None
-    return StructuredSum(sizes.pop(), tuple(summands))
+    size = sizes.pop()
+    return StructuredSum(size, tuple(one.of_size(size) for one in summands))
 
 
 def _summands(fgraph: FunctionGraph, variable: Any, depth: int) -> list[Summand] | None:
@@ -273,7 +294,7 @@ def _summands(fgraph: FunctionGraph, variable: Any, depth: int) -> list[Summand]
     entries = diagonal_of(variable)
     if entries is not None:
         fits = entries.type.ndim or is_of_known_size(variable)
-        return [Summand(Diagonal(entries))] if fits else None
+        return [Summand(Diagonal(entries, tuple(sizes_of(variable))))] if fits else None
     if node is None:
         return None
     inner = transpose_of(variable)
@@ -353,7 +374,7 @@ def _is_thin(left: Any) -> bool:
 
 def product_with_structured_sum(fgraph: FunctionGraph, node: Apply[Any]) -> list[Any] | None:
     """Multiply a thin matrix by each of the summands of a matrix of known structure."""
-    if not is_product(node):
+    if not is_product_to_make(node):
         return None
     left, right = node.inputs
     new = _times(fgraph, left, right)

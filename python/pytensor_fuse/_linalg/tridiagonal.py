@@ -12,7 +12,8 @@ import pytensor.tensor as pt
 from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.linalg.solvers.tridiagonal import LUFactorTridiagonal, tridiagonal_lu_solve
 
-from pytensor_fuse._linalg.diagonals import Diagonals, diagonals_of, of_size, sizes_of
+from pytensor_fuse._linalg.diagonal_matrices import sizes_of
+from pytensor_fuse._linalg.diagonals import Diagonals, diagonals_of, of_size
 from pytensor_fuse._linalg.factorized import determinant, inverse, product_with_inverse, solution
 from pytensor_fuse._linalg.lengths import rows_of_length
 from pytensor_fuse._linalg.matrices import is_real_matrix, without_transposes
@@ -84,7 +85,7 @@ def tridiagonal(fgraph: FunctionGraph, matrix: Any) -> Tridiagonal | None:
     known = _known(fgraph, matrix)
     if known is None or not {-1, 1} & known.at.keys() or not known.at.keys() <= {-1, 0, 1}:
         return None
-    lower, main, upper = (known.vector(at) for at in (-1, 0, 1))
+    lower, main, upper = known.vectors((-1, 0, 1))
     is_longer = not isinstance(known.size, int) or known.size < _SHORTEST
     if is_longer:
         # What is beside the diagonal ends before the identity begins.

@@ -15,9 +15,10 @@ from pytensor.tensor.linalg.products import KroneckerProduct
 from pytensor.tensor.linalg.solvers.general import Solve
 from pytensor.tensor.linalg.summary import Det
 
+from pytensor_fuse._linalg.banded import is_too_wide
+from pytensor_fuse._linalg.diagonal_matrices import diagonal_of
 from pytensor_fuse._linalg.kronecker_products import kronecker_product, shifted_kronecker_product
 from pytensor_fuse._linalg.low_rank_updates import (
-    diagonal_of,
     low_rank_update,
     summands_of,
     thin_square,
@@ -61,6 +62,8 @@ def note_why_unserved(fgraph: FunctionGraph, node: Apply[Any]) -> None:
     if matrix.type.ndim != 2 or matrix.owner is None or matrix.type.numpy_dtype.kind != "f":
         return
     reason = _why_not_kronecker(fgraph, matrix) or _why_not_low_rank(matrix)
+    if reason is None and is_too_wide(matrix):
+        reason = Unserved.NO_WIN_BY_SHAPES
     if reason is None and _is_served(fgraph, matrix):
         # The rules know it, so it is for what is done with it.
         if type(core) is Cholesky:

@@ -239,6 +239,10 @@ LEFT = {
         lambda: density(pt.exp(C) * pt.eye(N) + (WHOLE[:, :20]) @ (WHOLE[:, :20]).T),
         "NO_WIN_BY_SHAPES",
     ),
+    "wide band": (
+        lambda: density(structured(pt.specify_shape(WHOLE[:20, :20], (20, 20)), banded=(2, 2))),
+        "NO_WIN_BY_SHAPES",
+    ),
     "low rank, factor": (lambda: cholesky(UPDATE), "FACTOR_ASKED_FOR"),
 }
 
