@@ -267,7 +267,15 @@ def test_identities_alone():
         np.testing.assert_allclose(mine, theirs)
 
 
-@pytest.mark.parametrize("dtype", ["int8", "uint8", "int64", "uint64"])
+UNSIGNED = pytest.param(
+    "uint64",
+    marks=pytest.mark.skipif(
+        pytensor.__version__.startswith("3.0."), reason="PyTensor 3.0 takes no such number of rows"
+    ),
+)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int64", UNSIGNED])
 def test_identities_that_begin_outside(dtype):
     rows = pt.scalar("rows", dtype=dtype)
     for offsets in (2, -3), (1, -1):
