@@ -19,3 +19,7 @@ class FreezeError(FusionError):
 
 class DigestError(FusionError):
     """Part of the frozen graph is identified by an object of this process, and has no digest."""
+
+
+class CacheError(FusionError):
+    """A graph that was kept is not what rewriting makes of it now; only verifying raises this."""

@@ -97,6 +97,24 @@ def _linalg_rule_class() -> Patch:
     return switched_rules()
 
 
+def _cached_rewriting() -> Patch:
+    from pytensor_fuse._cache.lookup import cached_rewriting
+
+    return cached_rewriting()
+
+
+def _shared_conversion() -> Patch:
+    from pytensor_fuse._cache.linked import shared_conversion
+
+    return shared_conversion()
+
+
+def _shared_functions() -> Patch:
+    from pytensor_fuse._cache.linked import shared_functions
+
+    return shared_functions()
+
+
 # In the order in which they are applied.
 CHANGES: Final[tuple[Change, ...]] = (
     Change(
@@ -146,5 +164,23 @@ CHANGES: Final[tuple[Change, ...]] = (
         "nothing: those who hold these passes follow",
         (),
         _linalg_rule_class,
+    ),
+    Change(
+        "cache",
+        "FunctionMaker.prepare_fgraph, which rewrites a graph",
+        (*facts.DATABASES, *facts.REWRITING, *facts.GRAPHS),
+        _cached_rewriting,
+    ),
+    Change(
+        "cache",
+        "NumbaLinker.fgraph_convert, for functions of equal graphs",
+        facts.LINKING,
+        _shared_conversion,
+    ),
+    Change(
+        "cache",
+        "NumbaLinker.jit_compile, for functions of equal graphs",
+        (),
+        _shared_functions,
     ),
 )

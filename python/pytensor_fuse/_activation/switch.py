@@ -31,7 +31,7 @@ from pytensor_fuse._errors import RegistrationError
 from pytensor_fuse._forks import hold_in_forks
 from pytensor_fuse._pytensor.ground import mismatches
 from pytensor_fuse._startup import waiting
-from pytensor_fuse._startup.features import FEATURES
+from pytensor_fuse._startup.features import FEATURES, note_on
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -128,6 +128,7 @@ def enable(
     merging: bool = True,
     joins: bool = True,
     linalg: bool = True,
+    cache: bool = True,
     exact_constants: bool = True,
 ) -> None:
     """Let PyTensor work with this package, in every mode that does what it is about.
@@ -137,7 +138,7 @@ def enable(
 
     Parameters
     ----------
-    fusion, merging, joins, linalg, exact_constants
+    fusion, merging, joins, linalg, cache, exact_constants
         The features that are on afterwards. Those that are not go off: ``enable(joins=False)``
         leaves joins to PyTensor.
 
@@ -159,6 +160,7 @@ def enable(
         merging=merging,
         joins=joins,
         linalg=linalg,
+        cache=cache,
         exact_constants=exact_constants,
     )
     with _lock:
@@ -173,6 +175,7 @@ def disable(
     merging: bool = True,
     joins: bool = True,
     linalg: bool = True,
+    cache: bool = True,
     exact_constants: bool = True,
 ) -> None:
     """Give PyTensor its own passes back, exactly as they were.
@@ -182,7 +185,7 @@ def disable(
 
     Parameters
     ----------
-    fusion, merging, joins, linalg, exact_constants
+    fusion, merging, joins, linalg, cache, exact_constants
         The features that go off. The others stay as they are.
 
     Raises
@@ -195,6 +198,7 @@ def disable(
         merging=merging,
         joins=joins,
         linalg=linalg,
+        cache=cache,
         exact_constants=exact_constants,
     )
     with _lock:
@@ -208,7 +212,8 @@ def is_enabled(feature: str = "fusion") -> bool:
     Parameters
     ----------
     feature
-        ``"fusion"``, ``"merging"``, ``"joins"``, ``"linalg"`` or ``"exact_constants"``.
+        ``"fusion"``, ``"merging"``, ``"joins"``, ``"linalg"``, ``"cache"`` or
+        ``"exact_constants"``.
 
     Raises
     ------
@@ -229,6 +234,7 @@ def enabled(
     merging: bool = True,
     joins: bool = True,
     linalg: bool = True,
+    cache: bool = True,
     exact_constants: bool = True,
 ) -> Iterator[None]:
     """Switch features on (or off, if ``flag`` is false) for a block or a function.
@@ -240,7 +246,7 @@ def enabled(
     ----------
     flag
         Whether to do as `enable` does, or as `disable`.
-    fusion, merging, joins, linalg, exact_constants
+    fusion, merging, joins, linalg, cache, exact_constants
         As `enable` and `disable` take them.
 
     Raises
@@ -263,6 +269,7 @@ def enabled(
         merging=merging,
         joins=joins,
         linalg=linalg,
+        cache=cache,
         exact_constants=exact_constants,
     )
     with _lock:
@@ -364,6 +371,7 @@ def _switch() -> None:
         feature.switch(name in wanted)
         if could and feature.reason is not None:
             withdrawal.say([name], feature.reason)
+    note_on(tuple(name for name, feature in _features.items() if feature.is_on))
 
 
 def _withdraw(name: str, reason: str) -> None:

@@ -66,9 +66,20 @@ class Interner:
     constant_term: Callable[[Constant[Any], Term], Term]
 
     def intern_graph(
-        self, inputs: Sequence[Variable[Any, Any]], outputs: Sequence[Variable[Any, Any]]
+        self,
+        inputs: Sequence[Variable[Any, Any]],
+        outputs: Sequence[Variable[Any, Any]],
+        *,
+        fold: bool = True,
     ) -> InternedGraph:
         """Intern the graph that computes ``outputs`` from ``inputs``; O(nodes + edges).
+
+        Parameters
+        ----------
+        inputs, outputs
+            Of the graph.
+        fold
+            Whether nodes that are equal are one, unless an op overwrites an input.
 
         Raises
         ------
@@ -84,7 +95,7 @@ class Interner:
             raise FreezeError(str(error)) from error
         if orphans:
             _refuse(inputs, orphans)
-        return self.intern_rows(rows, ops, types, constants)
+        return self.intern_rows(rows, ops, types, constants, fold=fold)
 
     def intern_rows(
         self,
@@ -92,6 +103,8 @@ class Interner:
         ops: Sequence[Op],
         types: Sequence[Type[Any]],
         constants: Sequence[Constant[Any]],
+        *,
+        fold: bool = True,
     ) -> InternedGraph:
         """Intern a graph whose variables and nodes are rows of numbers."""
         # Equal nodes hold the same value, but where one buffer is overwritten, the other may be
@@ -102,7 +115,7 @@ class Interner:
             [self.term(op) for op in ops],
             [self.term(type_) for type_ in types],
             self._constant_terms(constants),
-            not in_place,
+            fold and not in_place,
         )
         return InternedGraph(root, folded, tuple(ops), tuple(types), tuple(constants), in_place)
 

@@ -67,6 +67,11 @@ def note_reports(fgraph: FunctionGraph, reports: tuple[JoinReport, ...]) -> None
     _reports[fgraph] = reports
 
 
+def reports_of(fgraph: FunctionGraph) -> tuple[JoinReport, ...] | None:
+    """Return what was kept of a graph; None if the pass has not run over it."""
+    return _reports.get(fgraph)
+
+
 def explain_joins(compiled: Function | FunctionGraph) -> tuple[JoinReport, ...]:
     """Return what `join_buffer_elimination` did about each join of a graph, and why.
 

@@ -25,7 +25,7 @@ from pytensor_fuse._pytensor.features import PassingFeature, told_of
 from pytensor_fuse._pytensor.provenance import line_that_made
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from pytensor.graph.basic import Apply, Variable
 
@@ -79,6 +79,26 @@ class _Worked(NamedTuple):
 
     matrix: Variable[Any, Any]
     stays: bool = False
+
+
+class PackedNotes(NamedTuple):
+    """What is noted of a graph, about variables by numbers that another graph gives its own, too.
+
+    Attributes
+    ----------
+    ran
+        As in `GraphNotes`.
+    applied, matrices
+        All that was applied, and of which variables it is told.
+    unserved, left
+        The reasons why structure is not used, and of which variables.
+    """
+
+    ran: dict[str, bool]
+    applied: tuple[Applied, ...]
+    matrices: tuple[tuple[int, tuple[int, ...]], ...]
+    unserved: tuple[Enum, ...]
+    left: tuple[tuple[int, tuple[int, ...]], ...]
 
 
 class GraphNotes:
@@ -140,6 +160,35 @@ class GraphNotes:
         self._left.follow(matrix, [len(self._unserved)])
         self._unserved.append(reason)
 
+    def pack(self, numbers: Mapping[Variable[Any, Any], int]) -> PackedNotes:
+        """Return all of it that is about variables with numbers."""
+        return PackedNotes(
+            dict(self.ran),
+            tuple(self._applied),
+            () if self._matrices is None else self._matrices.packed(numbers),
+            tuple(self._unserved),
+            () if self._left is None else self._left.packed(numbers),
+        )
+
+    def unpack(
+        self,
+        fgraph: FunctionGraph,
+        variables: Sequence[Variable[Any, Any]],
+        packed: PackedNotes,
+    ) -> None:
+        """Note what was packed, of the variables that have the numbers in this graph."""
+        self.ran = dict(packed.ran)
+        self._applied = list(packed.applied)
+        self._unserved = list(packed.unserved)
+        if packed.applied:
+            self._matrices = _Followed()
+            fgraph.attach_feature(self._matrices)
+            self._matrices.unpack(variables, packed.matrices)
+        if packed.unserved:
+            self._left = _Followed()
+            fgraph.attach_feature(self._left)
+            self._left.unpack(variables, packed.left)
+
     @property
     def applied(self) -> dict[int, Applied]:
         """All that was applied, by its place."""
@@ -171,6 +220,20 @@ class _Followed(PassingFeature):
     def found(self, variable: Variable[Any, Any]) -> tuple[int, ...]:
         return tuple(sorted(self._numbers.get(variable, ())))
 
+    def packed(
+        self, numbers: Mapping[Variable[Any, Any], int]
+    ) -> tuple[tuple[int, tuple[int, ...]], ...]:
+        of_graph = [(numbers[one], tuple(of)) for one, of in self._numbers.items() if one in numbers]
+        return tuple(sorted(of_graph))
+
+    def unpack(
+        self,
+        variables: Sequence[Variable[Any, Any]],
+        packed: Iterable[tuple[int, tuple[int, ...]]],
+    ) -> None:
+        for number, of in packed:
+            self.follow(variables[number], list(of))
+
     def __reduce__(self) -> tuple[type[Feature], tuple[()]]:
         # Whoever unpickles a graph may not have this package.
         return Feature, ()
@@ -196,6 +259,22 @@ _notes: WeakKeyDictionary[FunctionGraph, GraphNotes] = WeakKeyDictionary()
 def notes_of(fgraph: object) -> GraphNotes | None:
     """Return what is noted of a graph; None if no rule has run over it."""
     return _notes.get(fgraph) if isinstance(fgraph, FunctionGraph) else None
+
+
+def pack_notes(
+    fgraph: FunctionGraph, numbers: Mapping[Variable[Any, Any], int]
+) -> PackedNotes | None:
+    """Return what is noted of a graph, about variables by their numbers; None if no rule has run."""
+    notes = _notes.get(fgraph)
+    return None if notes is None else notes.pack(numbers)
+
+
+def unpack_notes(
+    fgraph: FunctionGraph, variables: Sequence[Variable[Any, Any]], packed: PackedNotes
+) -> None:
+    """Note of a graph what was packed of another one, given its variables by their numbers."""
+    notes = _notes[fgraph] = GraphNotes()
+    notes.unpack(fgraph, variables, packed)
 
 
 def note_pass(fgraph: FunctionGraph, rule: str, *, may_run: bool) -> None:

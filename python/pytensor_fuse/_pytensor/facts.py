@@ -203,3 +203,48 @@ USELESS_OUTPUTS: Final[tuple[Fact, ...]] = (
         ("self, fgraph, node, enforce_tracks",),
     ),
 )
+
+_MAKER: Final = "pytensor.compile.maker:FunctionMaker"
+_CONFIG: Final = "pytensor.configdefaults:config"
+
+# `_cache.lookup` rewrites in the place of this, and knows what comes before and after.
+REWRITING: Final[tuple[Fact, ...]] = (
+    Takes(
+        f"{_MAKER}.prepare_fgraph",
+        ("inputs, outputs, additional_outputs, fgraph, mode, profile",),
+    ),
+    Does(f"{_MAKER}.prepare_fgraph", ("7716c190",)),
+    Does(f"{_MAKER}.create_fgraph", ("4b4ce599",)),
+    Does("pytensor.compile.aliasing:insert_deepcopy", ("a8b32549",)),
+    Does("pytensor.compile.mode:Mode.__setstate__", ("34223106",)),
+    Takes(
+        "pytensor.graph.rewriting.db:RewriteDatabaseQuery.__init__",
+        (
+            "self, include, require, exclude, subquery, position_cutoff, extra_rewrites",
+        ),
+    ),
+    Has(_CONFIG, "_config_var_dict"),
+    Does("pytensor.configparser:ConfigParam.__get__", ("3be23986",)),
+)
+
+# `_pytensor.graph_contents` fills graphs as these do.
+GRAPHS: Final[tuple[Fact, ...]] = (
+    Keeps(_GRAPH, "_features"),
+    Does(f"{_GRAPH}.__init__", ("be7e5679",)),
+    Does(f"{_GRAPH}.add_output", ("1958e43c",)),
+    Does(f"{_GRAPH}.import_var", ("e5e3cc74",)),
+    Does(f"{_GRAPH}.import_node", ("ffc4fd98",)),
+    Does(f"{_GRAPH}.attach_feature", ("26273118",)),
+    Does("pytensor.compile.aliasing:Supervisor.on_attach", ("12c20327",)),
+    Does("pytensor.graph.features:ReplaceValidate.on_attach", ("83f97f91",)),
+    Does("pytensor.graph.destroyhandler:DestroyHandler.on_attach", ("f5b59fa8",)),
+)
+
+# `_cache.linked` shares what comes of these.
+LINKING: Final[tuple[Fact, ...]] = (
+    Takes("pytensor.link.numba.linker:NumbaLinker.fgraph_convert", ("self, fgraph, **kwargs",)),
+    Does("pytensor.link.numba.linker:NumbaLinker.fgraph_convert", ("2d3a31d2",)),
+    Takes("pytensor.link.numba.linker:NumbaLinker.jit_compile", ("self, fn_and_cache",)),
+    Does("pytensor.link.numba.linker:NumbaLinker.jit_compile", ("e0d5ba79",)),
+    Does("pytensor.link.basic:JITLinker.create_jitable_thunk", ("df3a4e9a",)),
+)

@@ -18,7 +18,11 @@ FEATURES: Final[dict[str, str]] = {
     "fusion": "Elemwise nodes are fused by a planner in Rust",
     "joins": "kernels write straight into the result of a join",
     "linalg": "work on matrices that grows with the cube of their size is saved",
+    "cache": "what was rewritten once is kept for the next time",
 }
+
+# Those that are switched on now, in the order above; for those who only ask.
+_on_now: tuple[str, ...] = ()
 
 _ON = ("1", "true", "on", "yes")
 _OFF = ("0", "false", "off", "no")
@@ -57,3 +61,14 @@ def wanted_by_environment() -> frozenset[str]:
             stacklevel=2,
         )
     return known
+
+
+def note_on(names: tuple[str, ...]) -> None:
+    """Note which features have been switched on."""
+    global _on_now
+    _on_now = names
+
+
+def on_now() -> tuple[str, ...]:
+    """Return the features that are switched on."""
+    return _on_now

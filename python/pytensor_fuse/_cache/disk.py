@@ -1,0 +1,196 @@
+"""Entries on disk, beside what PyTensor compiles: one SQLite file for all processes of a user.
+
+SQLite keeps the file whole under many writers and when one is killed. It is not trusted with more:
+each entry has a checksum, and whatever cannot be read, for whatever reason, is not there. Nothing
+that happens here stops a compilation.
+
+Entries are pickles. Only the user's own files are opened: whoever could write there could write into
+the directory of compiled modules, too.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import sqlite3
+from contextlib import closing, suppress
+from hashlib import blake2b
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from pytensor.configdefaults import config
+
+from pytensor_fuse._cache.counts import counts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+FOLDER: Final = "pytensor_fuse"
+FILE: Final = "rewritten.sqlite"
+
+# Of all entries together; the least recently used go first.
+MOST_BYTES: Final = 256 << 20
+
+# Seconds that a process waits for another one that writes.
+_PATIENCE: Final = 2.0
+
+_SCHEMA: Final = """
+CREATE TABLE IF NOT EXISTS entries (
+    key BLOB PRIMARY KEY, used INTEGER NOT NULL, size INTEGER NOT NULL,
+    checksum BLOB NOT NULL, value BLOB NOT NULL
+) WITHOUT ROWID
+"""
+
+
+class NotStoredError(Exception):
+    """An entry cannot be kept on disk; the message says why."""
+
+
+class Disk:
+    """Entries by the digests of their requests, in a file.
+
+    Parameters
+    ----------
+    folder
+        Where the file is.
+    most_bytes
+        What all entries together may have.
+    """
+
+    def __init__(self, folder: Path, most_bytes: int = MOST_BYTES) -> None:
+        self.folder = folder
+        self._most_bytes = most_bytes
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+        return self.folder / FILE
+
+    def get(self, key: bytes) -> Any:
+        """Return what is kept under a key; None if there is nothing that can be read.
+
+        Raises
+        ------
+        Exception
+            If the file cannot be read, or the entry is not whole.
+        """
+        if not self._is_ours():
+            return None
+        with closing(self._connect()) as connection, connection:
+            row = connection.execute(
+                "SELECT checksum, value FROM entries WHERE key = ?", (key,)
+            ).fetchone()
+            if row is None:
+                return None
+            checksum, value = row
+            if _checksum(key, value) != checksum:
+                connection.execute("DELETE FROM entries WHERE key = ?", (key,))
+                raise NotStoredError("an entry on disk was damaged")
+            connection.execute(
+                "UPDATE entries SET used = (SELECT MAX(used) FROM entries) + 1 WHERE key = ?",
+                (key,),
+            )
+        return pickle.loads(value)
+
+    def put(self, key: bytes, value: object) -> None:
+        """Keep something under a key, in the place of what was there.
+
+        Raises
+        ------
+        Exception
+            If it has no pickle, or the file cannot be written.
+        """
+        data = pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL)
+        if len(data) > self._most_bytes // 4:
+            raise NotStoredError(f"an entry of {len(data)} bytes is too large")
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        try:
+            self._write(key, data)
+        except sqlite3.DatabaseError as error:
+            if isinstance(error, sqlite3.OperationalError):
+                # Locked, full or read-only: the file itself is as it should be.
+                raise
+            with suppress(OSError):
+                self.path.unlink()
+            self._write(key, data)
+
+    def clear(self) -> None:
+        """Remove all entries.
+
+        Raises
+        ------
+        OSError
+            If the file cannot be removed.
+        """
+        if self._is_ours():
+            self.path.unlink(missing_ok=True)
+
+    def size(self) -> tuple[int, int]:
+        """Return how many entries there are, and their bytes; nothing if they cannot be read."""
+        with suppress(sqlite3.Error, OSError):
+            if self._is_ours():
+                with closing(self._connect()) as connection:
+                    row = connection.execute("SELECT COUNT(*), TOTAL(size) FROM entries").fetchone()
+                return int(row[0]), int(row[1])
+        return 0, 0
+
+    def _write(self, key: bytes, data: bytes) -> None:
+        with closing(self._connect()) as connection, connection:
+            if os.name == "posix":
+                self.path.chmod(0o600)
+            connection.execute(
+                "INSERT OR REPLACE INTO entries VALUES "
+                "(?, (SELECT COALESCE(MAX(used), 0) FROM entries) + 1, ?, ?, ?)",
+                (key, len(data), _checksum(key, data), data),
+            )
+            (total,) = connection.execute("SELECT TOTAL(size) FROM entries").fetchone()
+            if total > self._most_bytes:
+                self._make_room(connection, int(total))
+
+    def _make_room(self, connection: sqlite3.Connection, total: int) -> None:
+        rows = connection.execute("SELECT key, size FROM entries ORDER BY used, key").fetchall()
+        for key, size in rows:
+            # Not one at a time: each deletion writes to the file.
+            if total <= self._most_bytes * 3 // 4:
+                break
+            connection.execute("DELETE FROM entries WHERE key = ?", (key,))
+            total -= size
+
+    def _connect(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(self.path, timeout=_PATIENCE)
+        try:
+            # Checksums find what a crash of the machine leaves behind; waiting for the disk at each
+            # entry takes longer than to compile a small model.
+            connection.execute("PRAGMA synchronous = OFF")
+            connection.execute(_SCHEMA)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _is_ours(self) -> bool:
+        try:
+            found = self.path.stat()
+        except OSError:
+            return False
+        return not hasattr(os, "getuid") or found.st_uid == os.getuid()
+
+
+def _checksum(key: bytes, value: bytes) -> bytes:
+    return blake2b(key + value, digest_size=16).digest()
+
+
+def default_disk() -> Disk:
+    """Return the entries beside what PyTensor compiles now."""
+    return Disk(Path(config.compiledir) / FOLDER)
+
+
+def tried(what: str, action: Callable[[], Any]) -> Any:
+    """Return what an action on the disk returns; None if it fails, which is counted."""
+    try:
+        return action()
+    except Exception as error:  # A compilation goes on whatever the disk or a pickle does.
+        counts.count(counts.failures, f"{what}: {type(error).__name__}: {error}")
+        return None
+
+

@@ -1,0 +1,238 @@
+"""The way of a compilation through the cache, in the place of `FunctionMaker.prepare_fgraph`."""
+
+from __future__ import annotations
+
+import pickle
+import time
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from weakref import WeakKeyDictionary
+
+from pytensor.compile.maker import FunctionMaker
+
+from pytensor_fuse._cache import disk
+from pytensor_fuse._cache.counts import counts
+from pytensor_fuse._cache.entry import Entry, weight
+from pytensor_fuse._cache.linked import expect_linking
+from pytensor_fuse._cache.memory import Memory
+from pytensor_fuse._cache.notes import Notes
+from pytensor_fuse._cache.origins import Origins
+from pytensor_fuse._cache.request import Request, request_for
+from pytensor_fuse._cache.rewritten import Rewritten
+from pytensor_fuse._cache.setting import Level, level
+from pytensor_fuse._errors import CacheError
+from pytensor_fuse._pytensor.graph_contents import remove_foreign_features
+from pytensor_fuse._pytensor.patches import ReplacedAttributes
+from pytensor_fuse._pytensor.surroundings import NotToldError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from pytensor.compile.io import SymbolicInput, SymbolicOutput
+    from pytensor.compile.mode import Mode
+    from pytensor.graph.fg import FunctionGraph
+
+memory: Final = Memory()
+
+_stock_prepare: Final = FunctionMaker.prepare_fgraph
+
+
+class Origin(NamedTuple):
+    """Where the graph of a function came from.
+
+    Attributes
+    ----------
+    request
+        What was asked for; None if it could not be told.
+    reason
+        Why it could not.
+    made
+        When the graph was rewritten, in seconds since the epoch, if that was not for this function.
+    is_from_disk
+        Whether another process did it, or this one before its memory was cleared.
+    """
+
+    request: Request | None
+    reason: str = ""
+    made: float | None = None
+    is_from_disk: bool = False
+
+
+_origins: WeakKeyDictionary[FunctionGraph, Origin] = WeakKeyDictionary()
+
+
+def origin_of(fgraph: object) -> Origin | None:
+    """Return where a graph came from; None if it was not compiled with the cache."""
+    try:
+        return _origins.get(fgraph)  # type: ignore[call-overload, no-any-return]
+    except TypeError:
+        return None
+
+
+class _Task(NamedTuple):
+    """A graph to be rewritten, and how PyTensor would do it."""
+
+    inputs: Sequence[SymbolicInput]
+    outputs: Sequence[SymbolicOutput]
+    fgraph: FunctionGraph
+    mode: Mode
+    profile: object
+    rewrite: Callable[[], None]
+
+    def request(self) -> Request:
+        return request_for(self.inputs, self.outputs, self.fgraph, self.mode, self.profile)
+
+
+@wraps(_stock_prepare)
+def _prepare_fgraph(
+    inputs: Any, outputs: Any, additional_outputs: Any, fgraph: Any, mode: Any, profile: Any
+) -> None:
+    def rewrite() -> None:
+        _stock_prepare(inputs, outputs, additional_outputs, fgraph, mode, profile)
+
+    chosen = level()
+    if chosen is Level.OFF:
+        rewrite()
+        return
+    task = _Task(inputs, [*outputs, *additional_outputs], fgraph, mode, profile, rewrite)
+    start = time.perf_counter()
+    try:
+        request = task.request()
+    except NotToldError as error:
+        _not_kept(fgraph, str(error))
+        rewrite()
+        return
+    except Exception as error:  # What an op of somebody's says of itself may fail in any way.
+        _not_kept(fgraph, f"the graph cannot be told: {type(error).__name__}: {error}")
+        rewrite()
+        return
+    origins = Origins(fgraph)
+    entry, is_from_disk = _find(request, on_disk=chosen is Level.DISK)
+    if entry is None:
+        _rewrite_and_keep(task, request, origins, on_disk=chosen is Level.DISK)
+    elif chosen is Level.VERIFY:
+        _verify(task, request, entry, origins)
+    else:
+        variables = entry.rewritten.put_into(fgraph, origins)
+        entry.notes.put_into(fgraph, variables)
+        expect_linking(fgraph, entry)
+        _origins[fgraph] = Origin(request, "", entry.made, is_from_disk)
+        saved = entry.seconds - (time.perf_counter() - start)
+        counts.hit(on_disk=is_from_disk, saved=saved)
+
+
+def _not_kept(fgraph: FunctionGraph, reason: str) -> None:
+    counts.count(counts.not_kept, reason)
+    _origins[fgraph] = Origin(None, reason)
+
+
+def _find(request: Request, *, on_disk: bool) -> tuple[Entry | None, bool]:
+    """Return the entry of a request, and whether it came from disk."""
+    entry = memory.get(request)
+    if entry is not None or not on_disk:
+        return entry, False
+    try:
+        key = request.digest()
+    except NotToldError:
+        return None, False
+    kept = disk.tried("reading", lambda: _read(key))
+    if kept is None:
+        return None, False
+    memory.put(request, kept)
+    return kept, True
+
+
+def _read(key: bytes) -> Entry | None:
+    kept = disk.default_disk().get(key)
+    if kept is None:
+        return None
+    rewritten, digest, notes, made, seconds, heavy = kept
+    # What a pickle makes of an op may be another op.
+    if rewritten.digest() != digest:
+        raise disk.NotStoredError("what was read is another graph than what was kept")
+    return Entry(rewritten, notes, made, seconds, heavy)
+
+
+def _rewrite_and_keep(task: _Task, request: Request, origins: Origins, *, on_disk: bool) -> None:
+    origins.keep()
+    start = time.perf_counter()
+    task.rewrite()
+    entry = _taken(task.fgraph, request, origins, time.perf_counter() - start)
+    _origins[task.fgraph] = Origin(request)
+    counts.missed()
+    memory.put(request, entry)
+    expect_linking(task.fgraph, entry)
+    if on_disk:
+        _store(request, entry)
+
+
+def _taken(fgraph: FunctionGraph, request: Request, origins: Origins, seconds: float) -> Entry:
+    rewritten, numbers = Rewritten.of(fgraph, origins)
+    constants = (*rewritten.constants, *request.graph.constants)
+    heavy = weight(rewritten.n_nodes + len(request.graph.rows), constants)
+    return Entry(rewritten, Notes.of(fgraph, numbers), time.time(), seconds, heavy)
+
+
+def _store(request: Request, entry: Entry) -> None:
+    try:
+        key = request.digest()
+        digest = entry.rewritten.digest()
+        if digest is None:
+            raise NotToldError("part of the rewritten graph is known to this process alone")
+    except NotToldError as error:
+        counts.count(counts.not_stored, str(error))
+        return
+    kept = (entry.rewritten, digest, entry.notes, entry.made, entry.seconds, entry.weight)
+    disk.tried("writing", lambda: disk.default_disk().put(key, kept))
+
+
+def _verify(task: _Task, request: Request, entry: Entry, origins: Origins) -> None:
+    """Rewrite, compare, and go on with the graph that a hit makes of what is there now.
+
+    Raises
+    ------
+    CacheError
+        If the graph that was kept is another one.
+    """
+    origins.keep()
+    start = time.perf_counter()
+    task.rewrite()
+    fresh = _taken(task.fgraph, request, origins, time.perf_counter() - start)
+    _expect_same(fresh.rewritten, entry.rewritten, "the graph that was kept")
+    read = _as_if_read(fresh)
+    remove_foreign_features(task.fgraph)
+    variables = read.rewritten.put_into(task.fgraph, origins)
+    read.notes.put_into(task.fgraph, variables)
+    put, _ = Rewritten.of(task.fgraph, origins)
+    _expect_same(fresh.rewritten, put, "the graph that a function gets")
+    _origins[task.fgraph] = Origin(request, "", entry.made)
+    counts.hit(on_disk=False, saved=0.0)
+
+
+def _expect_same(fresh: Rewritten, kept: Rewritten, what: str) -> None:
+    difference = fresh.difference(kept)
+    if difference is not None:
+        raise CacheError(
+            f"{what} is not what rewriting makes of it now: {difference}; please report it, and set "
+            "PYTENSOR_FUSE_CACHE=off until it is mended"
+        )
+
+
+def _as_if_read(entry: Entry) -> Entry:
+    """Return what another process would read of an entry, if it could be kept on disk."""
+    digest = entry.rewritten.digest()
+    if digest is None:
+        return entry
+    try:
+        data = pickle.dumps((entry.rewritten, entry.notes))
+    except Exception:  # What has no pickle is not kept on disk.
+        return entry
+    rewritten, notes = pickle.loads(data)
+    if rewritten.digest() != digest:
+        raise CacheError("a rewritten graph is another one after it was pickled")
+    return Entry(rewritten, notes, entry.made, entry.seconds, entry.weight)
+
+
+def cached_rewriting() -> ReplacedAttributes:
+    """Return the patch that looks graphs up before they are rewritten."""
+    return ReplacedAttributes([FunctionMaker], "prepare_fgraph", staticmethod(_prepare_fgraph))

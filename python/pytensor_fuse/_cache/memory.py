@@ -1,0 +1,83 @@
+"""Entries in memory: the least recently used go first."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Final
+
+from pytensor_fuse._forks import hold_in_forks
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pytensor_fuse._cache.entry import Entry
+    from pytensor_fuse._cache.request import Request
+
+# Nodes of all rewritten graphs, and of the graphs that they were: some 200 MB.
+HEAVIEST: Final = 200_000
+
+
+class Memory:
+    """Entries by their requests, which together weigh no more than a bound.
+
+    Parameters
+    ----------
+    heaviest
+        The bound. A larger entry is not kept at all.
+    """
+
+    def __init__(self, heaviest: int = HEAVIEST) -> None:
+        self._heaviest = heaviest
+        self._entries: OrderedDict[Request, Entry] = OrderedDict()
+        self._weight = 0
+        self._lock = threading.Lock()
+        hold_in_forks(self._lock)
+
+    def get(self, request: Request) -> Entry | None:
+        """Return the entry of a request, if there is one, which is then the last to go."""
+        with self._lock:
+            entry = self._entries.get(request)
+            if entry is not None:
+                self._entries.move_to_end(request)
+            return entry
+
+    def put(self, request: Request, entry: Entry) -> None:
+        """Keep an entry, in the place of what there was."""
+        with self._lock:
+            self._drop(request)
+            self._entries[request] = entry
+            self._weight += entry.weight
+            while self._weight > self._heaviest:
+                self._drop(next(iter(self._entries)))
+
+    def drop(self, request: Request) -> None:
+        """Forget an entry, if it is there."""
+        with self._lock:
+            self._drop(request)
+
+    def clear(self) -> None:
+        """Forget all entries."""
+        with self._lock:
+            self._entries.clear()
+            self._weight = 0
+
+    def items(self) -> list[tuple[Request, Entry]]:
+        """Return all entries, those that go first before the others."""
+        with self._lock:
+            return list(self._entries.items())
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    @property
+    def weight(self) -> int:
+        """What the entries weigh together, in nodes."""
+        return self._weight
+
+    def _drop(self, request: Request) -> None:
+        entry = self._entries.pop(request, None)
+        if entry is not None:
+            self._weight -= entry.weight
+
+

@@ -1,0 +1,200 @@
+"""Requests: all that the rewriting of a graph depends on. Equal requests have equal answers."""
+
+from __future__ import annotations
+
+import types
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from pytensor.compile.sharedvalue import SharedVariable
+from pytensor.graph.op import HasInnerGraph
+from pytensor.graph.traversal import applys_between
+
+from pytensor_fuse._cache.surroundings import features, registrations, source_of, versions
+from pytensor_fuse._errors import FreezeError
+from pytensor_fuse._identity.names import import_name
+from pytensor_fuse._identity.terms import intern_graph
+from pytensor_fuse._pytensor.graph_contents import foreign_feature
+from pytensor_fuse._pytensor.surroundings import NotToldError, mode_parts, settings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pytensor.compile.io import SymbolicInput, SymbolicOutput
+    from pytensor.compile.mode import Mode
+    from pytensor.graph.fg import FunctionGraph
+    from pytensor.graph.op import Op
+
+    from pytensor_fuse._cache.surroundings import Registrations
+    from pytensor_fuse._identity.interning import InternedGraph
+
+_VERSION: Final = b"pytensor-fuse rewritten graph 1 "
+
+_PLAIN_PACKAGES: Final = ("pytensor", "pytensor_fuse", "numpy", "scipy", "builtins", "abc", "typing")
+
+
+class Request:
+    """All that the rewriting of a graph depends on.
+
+    Requests can be compared and hashed, and are equal only if PyTensor would make the same of them.
+
+    Attributes
+    ----------
+    graph
+        The graph with all its nodes, equal ones as well.
+    parts
+        What else there is, by names for people: roles, the mode, settings, features.
+    registrations
+        What is registered with PyTensor.
+    """
+
+    __slots__ = ("_hash", "_key", "graph", "parts", "registrations")
+
+    def __init__(
+        self,
+        graph: InternedGraph,
+        parts: tuple[tuple[str, Any], ...],
+        registered: Registrations,
+    ) -> None:
+        self.graph = graph
+        self.parts = parts
+        self.registrations = registered
+        self._key = (graph.root, id(registered), parts)
+        self._hash = hash(self._key)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Request) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def digest(self) -> bytes:
+        """Return what tells the request from all others in every process of this machine.
+
+        Raises
+        ------
+        NotToldError
+            If part of it is known to this process alone; the message says what.
+        """
+        root = self.graph.root.digest
+        if root is None:
+            raise NotToldError("part of the graph is known to this process alone")
+        if self.registrations.digest is None:
+            culprit = self.registrations.culprit
+            raise NotToldError(f"no file holds what is registered: {culprit}")
+        made = blake2b(_VERSION + root + self.registrations.digest, digest_size=32)
+        for name, value in (*self.parts, *versions(), *_sources(self.graph.ops)):
+            made.update(f"{name}={_text(value)};".encode("utf-8", "surrogatepass"))
+        return made.digest()
+
+
+def request_for(
+    inputs: Sequence[SymbolicInput],
+    outputs: Sequence[SymbolicOutput],
+    fgraph: FunctionGraph,
+    mode: Mode,
+    profile: object,
+) -> Request:
+    """Describe the rewriting of a graph that is about to begin; O(nodes + edges).
+
+    Parameters
+    ----------
+    inputs, outputs
+        Their roles; of the outputs, those that are updates as well.
+    fgraph
+        The graph, with what a function's maker has attached to it.
+    mode
+        The mode.
+    profile
+        What measures the compilation, if anything does.
+
+    Raises
+    ------
+    NotToldError
+        If something that rewriting may depend on cannot be told; the message says what.
+    """
+    if profile:
+        raise NotToldError("the compilation is profiled")
+    foreign = foreign_feature(fgraph)
+    if foreign is not None:
+        raise NotToldError(f"the graph comes with a {foreign}")
+    parts: list[tuple[str, Any]] = [
+        *((f"mode.{name}", value) for name, value in mode_parts(mode)),
+        *((f"config.{name}", value) for name, value in settings()),
+        ("features", features()),
+        ("updates", tuple(sorted((fgraph.update_mapping or {}).items()))),
+    ]
+    parts += [(f"input {index}", _input_role(spec)) for index, spec in enumerate(inputs)]
+    parts += [(f"output {index}", bool(spec.borrow)) for index, spec in enumerate(outputs)]
+    try:
+        graph = intern_graph(fgraph.inputs, fgraph.outputs, fold=False)
+    except FreezeError as error:
+        raise NotToldError(str(error)) from error
+    parts += _layouts(graph)
+    return Request(graph, tuple(parts), registrations())
+
+
+def _input_role(spec: SymbolicInput) -> tuple[Any, ...]:
+    variable = spec.variable
+    if getattr(variable.tag, "indestructible", False):
+        raise NotToldError(f"{variable} is marked as indestructible")
+    return (
+        bool(spec.mutable),
+        bool(getattr(spec, "borrow", False)),
+        bool(getattr(spec, "shared", False)),
+        bool(spec.implicit),
+        # Some rewriters tell shared variables from others, by their classes.
+        isinstance(variable, SharedVariable),
+        type(variable),
+    )
+
+
+def _layouts(graph: InternedGraph) -> Iterator[tuple[str, Any]]:
+    """Yield how the elements of constants lie in memory, where it is not as usual.
+
+    The numbers are the same, but folding and BLAS may add them up in another order, and Numba
+    compiles for a layout.
+    """
+    for index, constant in enumerate(graph.constants):
+        data = constant.data
+        if isinstance(data, np.ndarray) and not (data.flags.c_contiguous and data.flags.aligned):
+            yield f"layout of constant {index}", (data.strides, data.flags.aligned)
+
+
+def _sources(ops: Sequence[Op]) -> Iterator[tuple[str, str]]:
+    """Yield what tells the texts of ops that are neither PyTensor's nor ours from changed ones."""
+    known: set[object] = set()
+    pending: list[Any] = list(ops)
+    while pending:
+        op = pending.pop()
+        pending += _inner_ops(op)
+        functions = [one for one in vars(op).values() if isinstance(one, types.FunctionType)]
+        for part in (*type(op).__mro__, *functions):
+            if part in known or part.__module__.split(".")[0] in _PLAIN_PACKAGES:
+                continue
+            known.add(part)
+            source = source_of(part)
+            if source is None:
+                raise NotToldError(f"no file holds {part.__qualname__}, of {op}")
+            yield f"source of {part.__qualname__}", source
+
+
+def _inner_ops(op: Any) -> Iterator[Any]:
+    for name in ("scalar_op", "core_op"):
+        if (inner := getattr(op, name, None)) is not None:
+            yield inner
+    if isinstance(op, HasInnerGraph):
+        for node in applys_between(op.inner_inputs, op.inner_outputs):
+            yield node.op
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, type):
+        name = import_name(value)
+        if name is None:
+            raise NotToldError(f"no file holds {value.__qualname__}")
+        return name
+    if isinstance(value, tuple):
+        return f"({','.join(map(_text, value))})"
+    return repr(value)

@@ -1,0 +1,195 @@
+"""What rewriting made of a graph: taken from it, and put in the place of an equal graph."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pytensor.graph.basic import Apply, Constant
+
+from pytensor_fuse._identity.terms import constant_term, intern_graph, term
+from pytensor_fuse._pytensor.graph_contents import exchange_contents, has_destroy_handler
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pytensor.graph.basic import Variable
+    from pytensor.graph.fg import FunctionGraph
+    from pytensor.graph.op import Op
+    from pytensor.graph.type import Type
+
+    from pytensor_fuse._cache.origins import Origins
+
+
+class Rewritten(NamedTuple):
+    """A rewritten graph, apart from any variables.
+
+    Variables have numbers: inputs come first, then constants, then what nodes compute, in the order
+    of the nodes.
+
+    Attributes
+    ----------
+    input_types
+        The types of the inputs.
+    constants
+        The constants that are read.
+    ops, types
+        Those that rows name by their places.
+    nodes
+        Rows, in the order in which they run: the op, the variables that it reads, the types of
+        what it computes.
+    outputs
+        The variables that are computed.
+    is_watched
+        Whether PyTensor's destroy handler watches over it.
+    names, traces
+        Where those of variables come from, by variable: the place of a variable in the graph before
+        the rewriting that has the same, or, of names that rewriting made up, the name.
+    """
+
+    input_types: tuple[Type[Any], ...]
+    constants: tuple[Constant[Any], ...]
+    ops: tuple[Op, ...]
+    types: tuple[Type[Any], ...]
+    nodes: tuple[tuple[int, tuple[int, ...], tuple[int, ...]], ...]
+    outputs: tuple[int, ...]
+    is_watched: bool
+    names: tuple[tuple[int, int | str], ...]
+    traces: tuple[tuple[int, int], ...]
+
+    @classmethod
+    def of(
+        cls, fgraph: FunctionGraph, origins: Origins
+    ) -> tuple[Rewritten, dict[Variable[Any, Any], int]]:
+        """Take what is in a graph, and say which variable has which number; O(nodes + edges).
+
+        Parameters
+        ----------
+        fgraph
+            The graph, which has been rewritten.
+        origins
+            The names and traces that there were before.
+        """
+        order = fgraph.toposort()
+        constants: dict[Constant[Any], int] = {}
+        for variable in (*(one for node in order for one in node.inputs), *fgraph.outputs):
+            if variable.owner is None and isinstance(variable, Constant):
+                constants.setdefault(variable, len(constants))
+        n_inputs = len(fgraph.inputs)
+        numbers: dict[Variable[Any, Any], int] = dict(zip(fgraph.inputs, range(n_inputs), strict=True))
+        numbers.update((one, n_inputs + index) for one, index in constants.items())
+        # By identity: the graph keeps them alive.
+        ops: dict[int, int] = {}
+        types: dict[int, int] = {}
+        of_ops: list[Op] = []
+        of_types: list[Type[Any]] = []
+        nodes = []
+        names: list[tuple[int, int | str]] = []
+        traces: list[tuple[int, int]] = []
+        for node in order:
+            op = ops.setdefault(id(node.op), len(of_ops))
+            if op == len(of_ops):
+                of_ops.append(node.op)
+            read = tuple([numbers[one] for one in node.inputs])
+            computed = []
+            for variable in node.outputs:
+                number = numbers[variable] = len(numbers)
+                type_ = types.setdefault(id(variable.type), len(of_types))
+                if type_ == len(of_types):
+                    of_types.append(variable.type)
+                computed.append(type_)
+                if variable.name is not None:
+                    names.append((number, origins.of_name(variable.name)))
+                if (origin := origins.of_trace(variable)) is not None:
+                    traces.append((number, origin))
+            nodes.append((op, read, tuple(computed)))
+        made = cls(
+            tuple([one.type for one in fgraph.inputs]),
+            tuple(constants),
+            tuple(of_ops),
+            tuple(of_types),
+            tuple(nodes),
+            tuple([numbers[one] for one in fgraph.outputs]),
+            has_destroy_handler(fgraph),
+            tuple(names),
+            tuple(traces),
+        )
+        return made, numbers
+
+    @property
+    def n_nodes(self) -> int:
+        """How many nodes there are."""
+        return len(self.nodes)
+
+    def put_into(self, fgraph: FunctionGraph, origins: Origins) -> list[Variable[Any, Any]]:
+        """Let a graph be this one, of new nodes on its own inputs; O(nodes + edges).
+
+        Returns the variables by their numbers.
+
+        Parameters
+        ----------
+        fgraph
+            A graph that is equal to the one that was rewritten, with what its maker attaches.
+        origins
+            Its names and traces.
+        """
+        variables, nodes = self._applied(fgraph.inputs)
+        for number, name in self.names:
+            variables[number].name = name if isinstance(name, str) else origins.name_at(name)
+        for number, origin in self.traces:
+            if (trace := origins.trace_at(origin)) is not None:
+                variables[number].tag.trace = trace
+        outputs = [variables[number] for number in self.outputs]
+        exchange_contents(fgraph, nodes, outputs, watch=self.is_watched)
+        return variables
+
+    def digest(self) -> bytes | None:
+        """Return what tells the graph from others in every process; None if nothing does."""
+        inputs = [type_.make_variable() for type_ in self.input_types]
+        variables, _ = self._applied(inputs)
+        outputs = [variables[number] for number in self.outputs]
+        graph = intern_graph(inputs, outputs, fold=False)
+        return graph.root.digest
+
+    def difference(self, other: Rewritten) -> str | None:
+        """Say in what this differs from what rewriting made another time; None if in nothing.
+
+        Ops, types and constants are compared by what they are.
+        """
+        if len(self.nodes) != len(other.nodes):
+            return f"{len(self.nodes)} nodes were {len(other.nodes)}"
+        if list(map(term, self.input_types)) != list(map(term, other.input_types)):
+            return "the inputs have other types"
+        mine, others = self._computed_by(), other._computed_by()
+        for at, (node, was) in enumerate(zip(self.nodes, other.nodes, strict=True)):
+            op, old = self.ops[node[0]], other.ops[was[0]]
+            if term(op) != term(old):
+                return f"node {at} is {op}, was {old}"
+            computed = [term(self.types[each]) for each in node[2]]
+            if computed != [term(other.types[each]) for each in was[2]]:
+                return f"node {at}, {op}, computes other types"
+            if [mine[each] for each in node[1]] != [others[each] for each in was[1]]:
+                return f"node {at}, {op}, reads something else"
+        if [mine[each] for each in self.outputs] != [others[each] for each in other.outputs]:
+            return "the outputs are others"
+        if self.is_watched != other.is_watched:
+            return "a destroy handler came or went"
+        return None
+
+    def _computed_by(self) -> list[Any]:
+        """Return for each variable what it is, so that those of two graphs can be compared."""
+        found: list[Any] = [*range(len(self.input_types)), *map(constant_term, self.constants)]
+        for at, (_, _, computed) in enumerate(self.nodes):
+            found += [(at, index) for index in range(len(computed))]
+        return found
+
+    def _applied(
+        self, inputs: Sequence[Variable[Any, Any]]
+    ) -> tuple[list[Variable[Any, Any]], list[Apply[Any]]]:
+        variables: list[Variable[Any, Any]] = [*inputs, *self.constants]
+        ops, types = self.ops, self.types
+        nodes: list[Apply[Any]] = []
+        for op, read, computed in self.nodes:
+            new = [types[index].make_variable() for index in computed]
+            nodes.append(Apply(ops[op], [variables[index] for index in read], new))
+            variables += new
+        return variables, nodes

@@ -1,0 +1,100 @@
+"""Where rewritten graphs are kept: what ``PYTENSOR_FUSE_CACHE`` says, and blocks without it."""
+
+from __future__ import annotations
+
+import os
+import threading
+import warnings
+from contextlib import contextmanager
+from enum import Enum
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+VARIABLE: Final = "PYTENSOR_FUSE_CACHE"
+
+
+class Level(Enum):
+    """Where rewritten graphs are kept."""
+
+    OFF = "off"
+    MEMORY = "memory"
+    DISK = "disk"
+    # In memory, and each one is compared with what rewriting makes of the graph now.
+    VERIFY = "verify"
+
+
+DEFAULT: Final = Level.DISK
+
+
+class _Blocks(threading.local):
+    """The blocks that are open in this thread, the innermost one last."""
+
+    def __init__(self) -> None:
+        self.flags: list[bool] = []
+
+
+_blocks = _Blocks()
+
+
+def _level_by_environment() -> Level:
+    value = os.environ.get(VARIABLE, "").strip().lower()
+    if not value:
+        return DEFAULT
+    try:
+        return Level(value)
+    except ValueError:
+        names = ", ".join(level.value for level in Level)
+        warnings.warn(
+            f"{VARIABLE}={value!r} is none of {names}; it is taken for {DEFAULT.value}",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+        return DEFAULT
+
+
+_level: Final = _level_by_environment()
+
+
+def level() -> Level:
+    """Return where graphs are kept that this thread compiles now."""
+    if _blocks.flags and not _blocks.flags[-1]:
+        return Level.OFF
+    if _blocks.flags and _level is Level.OFF:
+        return Level.MEMORY
+    return _level
+
+
+@contextmanager
+def cached(flag: bool = True) -> Iterator[None]:
+    """Compile with the cache, or without it, in a block or a function.
+
+    The innermost block decides; other threads are not concerned. With ``PYTENSOR_FUSE_CACHE=off``,
+    a block with it keeps graphs in memory.
+
+    Parameters
+    ----------
+    flag
+        Whether rewritten graphs are looked up and kept.
+
+    Raises
+    ------
+    TypeError
+        If ``flag`` is neither True nor False.
+
+    Examples
+    --------
+    >>> import pytensor, pytensor.tensor as pt
+    >>> from pytensor_fuse import cached
+    >>> x = pt.vector("x")
+    >>> with cached(False):
+    ...     f = pytensor.function([x], pt.exp(x))  # rewritten, whatever has been kept
+    """
+    if not isinstance(flag, bool):
+        raise TypeError(f"flag must be True or False, not {flag!r}")
+    _blocks.flags.append(flag)
+    try:
+        yield
+    finally:
+        _blocks.flags.pop()

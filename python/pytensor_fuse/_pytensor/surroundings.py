@@ -1,0 +1,227 @@
+"""What a compilation depends on beside its graph: the mode, the rewriters, the registries, config.
+
+Everything is told by its parts: values that can be compared, and objects that stand for themselves.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any, Final
+
+from pytensor.compile.mode import Mode, optdb
+from pytensor.configdefaults import config
+from pytensor.graph.rewriting.db import RewriteDatabase, RewriteDatabaseQuery
+from pytensor.link.basic import PerformLinker
+from pytensor.link.c.basic import CLinker, OpWiseCLinker
+from pytensor.link.numba.linker import NumbaLinker
+from pytensor.link.vm import VMLinker
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+# Linkers whose functions are known to depend on what is told of them here, and on nothing else.
+_LINKERS: Final = (PerformLinker, CLinker, OpWiseCLinker, VMLinker, NumbaLinker)
+
+# What a linker knows only once it has a graph, which it is given after the rewriting.
+_OF_GRAPHS: Final = frozenset({"fgraph", "no_recycling", "profile", "updated_vars"})
+
+# Settings that change neither a rewritten graph nor what is linked: where files are and how they
+# are made safe, what is printed, profiles, other modes' own, and what a mode says itself.
+IRRELEVANT_SETTINGS: Final = frozenset(
+    {
+        "base_compiledir",
+        "compile__timeout",
+        "compile__wait",
+        "compiledir",
+        "compiledir_format",
+        "compiler_verbose",
+        "cmodule__age_thresh_use",
+        "cmodule__debug",
+        "cmodule__preload_cache",
+        "exception_verbosity",
+        "generated_src_dir",
+        "linker",
+        "mode",
+        "nocleanup",
+        "on_unused_input",
+        "optimizer",
+        "print_global_stats",
+        "traceback__compile_limit",
+        "traceback__limit",
+        "unpickle_function",
+    }
+)
+_IRRELEVANT_GROUPS: Final = ("DebugMode__", "NanGuardMode__", "profiling__")
+
+# Settings under which somebody looks at the rewriting itself, which then has to be done.
+_WATCHED: Final = ("optimizer_verbose", "profile", "profile_optimizer", "profile_memory")
+
+# Modules with tables of rules that users add to, and the names of the tables. Those that are not
+# there, in this version or yet, hold nothing.
+_TABLES: Final = (
+    (
+        "pytensor.assumptions.core",
+        (
+            "ASSUMPTION_INFER_REGISTRY",
+            "KEY_REGISTRY",
+            "UNIVERSAL_RULES",
+            "IMPLIES",
+            "CONSTANT_INFER_REGISTRY",
+            "CLIENT_INFER_REGISTRY",
+        ),
+    ),
+)
+_DISPATCHERS: Final = (
+    ("pytensor.link.numba.dispatch.basic", "numba_funcify"),
+    ("pytensor.link.numba.dispatch.basic", "_numba_funcify"),
+    ("pytensor.tensor.blockwise", "_vectorize_node"),
+    ("pytensor.graph.replace", "_vectorize_node"),
+)
+
+
+class NotToldError(Exception):
+    """Something has no parts that tell it from others; the message says what."""
+
+
+def mode_parts(mode: Mode) -> tuple[Any, ...]:
+    """Return what tells a mode from one that compiles in another way.
+
+    Raises
+    ------
+    NotToldError
+        If it is of a class of its own, asks another database, or has a linker or rewriters that
+        only its maker knows.
+    """
+    if type(mode) is not Mode:
+        raise NotToldError(f"the mode is a {type(mode).__name__}")
+    if mode.optdb is not optdb:
+        raise NotToldError("the mode has a database of its own")
+    query = mode._optimizer
+    if type(query) is not RewriteDatabaseQuery:
+        raise NotToldError(f"the mode's rewriter is a {type(query).__name__}, not a query")
+    return (*_linker_parts(mode.linker), *_query_parts(query))
+
+
+def _linker_parts(linker: Any) -> tuple[Any, ...]:
+    if type(linker) not in _LINKERS:
+        raise NotToldError(f"the linker is a {type(linker).__name__}")
+    parts: list[Any] = [("linker", type(linker).__name__)]
+    for name, value in sorted(vars(linker).items()):
+        if name in _OF_GRAPHS:
+            continue
+        if name == "_scheduler" or name == "schedule":
+            if value is not None and getattr(value, "__module__", "").split(".")[0] != "pytensor":
+                raise NotToldError("the linker has a scheduler of its own")
+            value = getattr(value, "__qualname__", None)
+        if isinstance(value, tuple | frozenset) and all(isinstance(one, str) for one in value):
+            value = tuple(sorted(value))
+        elif not isinstance(value, bool | int | str | None):
+            raise NotToldError(f"the linker's {name} is a {type(value).__name__}")
+        parts.append((f"linker.{name}", value))
+    return tuple(parts)
+
+
+def _query_parts(query: RewriteDatabaseQuery, within: str = "rewrites") -> tuple[Any, ...]:
+    if query.extra_rewrites:
+        raise NotToldError("the mode has rewriters that it was given")
+    parts: list[Any] = [
+        # In their order: a database without positions runs rewriters in that of the tags.
+        (f"{within}.include", tuple(query.include)),
+        (f"{within}.require", tuple(query.require)),
+        (f"{within}.exclude", tuple(sorted(map(str, query.exclude)))),
+        (f"{within}.position_cutoff", float(query.position_cutoff)),
+    ]
+    for name, inner in sorted(query.subquery.items()):
+        parts += _query_parts(inner, f"{within}.{name}")
+    return tuple(parts)
+
+
+def settings() -> tuple[tuple[str, Any], ...]:
+    """Return PyTensor's settings, but for those that cannot matter.
+
+    Raises
+    ------
+    NotToldError
+        If one of them asks to see the rewriting.
+    """
+    told = []
+    for name, parameter in config._config_var_dict.items():
+        value = _setting(name, parameter)
+        if value and name in _WATCHED:
+            raise NotToldError(f"config.{name} is set")
+        if name not in IRRELEVANT_SETTINGS and not name.startswith(_IRRELEVANT_GROUPS):
+            told.append((name, value if isinstance(value, bool | int | float) else str(value)))
+    return tuple(told)
+
+
+def _setting(name: str, parameter: Any) -> Any:
+    """Return the value of a setting; a text for one that would first have to be found out.
+
+    PyTensor looks for a BLAS, say, when it first needs one, which takes as long as to compile a
+    model, and warns if there is none.
+    """
+    if not hasattr(parameter, "val") and callable(parameter.default):
+        try:
+            return f"given: {config.fetch_val_for_key(name)}"
+        except KeyError:
+            return "to be found out"
+    return parameter.__get__(config, type(config))
+
+
+def registered() -> list[Any]:
+    """Return all that is registered, in order: texts and positions, and objects as they are.
+
+    Those are the contents of `optdb` and all databases in it, each rewriter with its class, for
+    switching a feature changes that; and of the tables of rules that rewriters and linkers ask. Two
+    lists are of the same registrations if all their items are the same or equal.
+    """
+    return [*_databases(), *_tables()]
+
+
+def _databases() -> Iterator[Any]:
+    pending: list[RewriteDatabase] = [optdb]
+    known = {id(optdb)}
+    while pending:
+        database = pending.pop()
+        attributes = vars(database)
+        yield type(database)
+        # Of sequences; asking for positions that there are not would fail in other databases.
+        yield from (part for pair in attributes.get("__position__", {}).items() for part in pair)
+        # A query in another thread may add a tag.
+        for tag, rewriters in list(attributes["__db__"].items()):
+            if not rewriters:
+                # Asking for a tag makes an empty one.
+                continue
+            yield tag
+            for rewriter in rewriters:
+                yield rewriter
+                yield type(rewriter)
+                if id(rewriter) not in known:
+                    known.add(id(rewriter))
+                    if isinstance(rewriter, RewriteDatabase):
+                        pending.append(rewriter)
+
+
+def _tables() -> Iterator[Any]:
+    for module_name, names in _TABLES:
+        module = sys.modules.get(module_name)
+        for name in names:
+            yield name
+            yield from _items(getattr(module, name, None))
+    for module_name, name in _DISPATCHERS:
+        dispatcher = getattr(sys.modules.get(module_name), name, None)
+        if (rules := getattr(dispatcher, "registry", None)) is not None:
+            yield name
+            yield from _items(rules)
+
+
+def _items(value: Any) -> Iterator[Any]:
+    if isinstance(value, dict) or hasattr(value, "items"):
+        for key, inner in value.items():
+            yield from _items(key)
+            yield from _items(inner)
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            yield from _items(inner)
+    elif value is not None:
+        yield value
