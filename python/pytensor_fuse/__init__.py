@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from pytensor_fuse._core import __version__
 from pytensor_fuse._errors import (
+    CacheError,
     DigestError,
     FreezeError,
     FusionError,
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
     )
     from pytensor_fuse._audit.sections.matrices.families import MatrixPurpose
     from pytensor_fuse._audit.sections.matrices.reasons import LinalgReason
+    from pytensor_fuse._cache.information import CacheInfo, cache_info, clear_cache, why_missed
+    from pytensor_fuse._cache.setting import cached
     from pytensor_fuse._fusion.why_not import Reason, WhyNot
     from pytensor_fuse._identity.frozen import (
         FrozenGraph,
@@ -53,6 +56,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Audit",
+    "CacheError",
+    "CacheInfo",
     "DigestError",
     "FeatureStatus",
     "FreezeError",
@@ -79,6 +84,9 @@ __all__ = [
     "WhyNot",
     "__version__",
     "audit",
+    "cache_info",
+    "cached",
+    "clear_cache",
     "disable",
     "enable",
     "enabled",
@@ -94,11 +102,14 @@ __all__ = [
     "structured",
     "trace_rewrites",
     "unload_ipython_extension",
+    "why_missed",
 ]
 
 # The modules below import PyTensor, which the package must not do by itself: see `_startup`.
 _HOMES = {
     **dict.fromkeys(("Audit", "audit"), "_audit.audit"),
+    "cached": "_cache.setting",
+    **dict.fromkeys(("CacheInfo", "cache_info", "clear_cache", "why_missed"), "_cache.information"),
     **dict.fromkeys(
         ("FrozenGraph", "FrozenNode", "FrozenVariable", "freeze", "same_graph"), "_identity.frozen"
     ),

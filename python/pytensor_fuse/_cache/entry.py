@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,7 +37,7 @@ class Entry:
         How many nodes it keeps alive, those of the graph before rewriting, too; a kilobyte of
         constants counts as a node.
     linked
-        What linkers made of the graph that functions can share, by the name of the linker.
+        What Numba's linker made of the graph, which functions can share; None before that.
     """
 
     rewritten: Rewritten
@@ -45,7 +45,7 @@ class Entry:
     made: float
     seconds: float
     weight: int
-    linked: dict[str, Any] = field(default_factory=dict)
+    linked: Any = None
 
 
 def weight(n_nodes: int, constants: Iterable[Constant[Any]]) -> int:

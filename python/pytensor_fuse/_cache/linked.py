@@ -6,19 +6,26 @@ through storage that each function has of its own.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from pytensor.link.numba.linker import NumbaLinker
 
 from pytensor_fuse._pytensor.patches import ReplacedAttributes
+from pytensor_fuse._pytensor.surroundings import numba_rules
 
 if TYPE_CHECKING:
     from pytensor.graph.fg import FunctionGraph
 
     from pytensor_fuse._cache.entry import Entry
 
-_NUMBA = "numba"
+
+class _Linked(NamedTuple):
+    """A jitted function, and the rules by which PyTensor translated its graph."""
+
+    rules: list[Any]
+    function: Any
+
 
 # The entries of graphs that are about to be linked.
 _entries: WeakKeyDictionary[FunctionGraph, Entry] = WeakKeyDictionary()
@@ -32,30 +39,35 @@ def expect_linking(fgraph: FunctionGraph, entry: Entry) -> None:
     _entries[fgraph] = entry
 
 
-class _Waiting:
-    """A graph that need not be converted, or was for an entry that has not been linked."""
+class _Waiting(NamedTuple):
+    """A graph on its way to being jitted: what was made of it, if it was not jitted before."""
 
-    def __init__(self, entry: Entry, converted: Any) -> None:
-        self.entry = entry
-        self.converted = converted
+    entry: Entry
+    rules: list[Any]
+    converted: Any
 
 
 def _convert(self: NumbaLinker, fgraph: FunctionGraph, **kwargs: Any) -> Any:
     entry = _entries.pop(fgraph, None)
     if entry is None:
         return _stock_convert(self, fgraph, **kwargs)
-    converted = None if _NUMBA in entry.linked else _stock_convert(self, fgraph, **kwargs)
-    return _Waiting(entry, converted)
+    rules = numba_rules()
+    if isinstance(entry.linked, _Linked) and entry.linked.rules == rules:
+        return entry.linked
+    converted = _stock_convert(self, fgraph, **kwargs)
+    # Translating loads rules that were not there before.
+    return _Waiting(entry, rules or numba_rules(), converted)
 
 
 def _compile(self: NumbaLinker, converted: Any) -> Any:
+    if isinstance(converted, _Linked):
+        return converted.function
     if not isinstance(converted, _Waiting):
         return _stock_compile(self, converted)
-    linked = converted.entry.linked
-    if converted.converted is not None:
-        # Another thread may have been faster: all functions share one.
-        linked.setdefault(_NUMBA, _stock_compile(self, converted.converted))
-    return linked[_NUMBA]
+    entry, rules, inner = converted
+    made = _stock_compile(self, inner)
+    entry.linked = _Linked(rules, made)
+    return made
 
 
 def shared_conversion() -> ReplacedAttributes:

@@ -160,10 +160,11 @@ def _rewrite_and_keep(task: _Task, request: Request, origins: Origins, *, on_dis
     entry = _taken(task.fgraph, request, origins, time.perf_counter() - start)
     _origins[task.fgraph] = Origin(request)
     counts.missed()
-    memory.put(request, entry)
+    for each in dict.fromkeys((request, request.once_found_out())):
+        memory.put(each, entry)
+        if on_disk:
+            _store(each, entry)
     expect_linking(task.fgraph, entry)
-    if on_disk:
-        _store(request, entry)
 
 
 def _taken(fgraph: FunctionGraph, request: Request, origins: Origins, seconds: float) -> Entry:

@@ -16,7 +16,12 @@ from pytensor_fuse._errors import FreezeError
 from pytensor_fuse._identity.names import import_name
 from pytensor_fuse._identity.terms import intern_graph
 from pytensor_fuse._pytensor.graph_contents import foreign_feature
-from pytensor_fuse._pytensor.surroundings import NotToldError, mode_parts, settings
+from pytensor_fuse._pytensor.surroundings import (
+    TO_BE_FOUND_OUT,
+    NotToldError,
+    mode_parts,
+    settings,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -62,6 +67,17 @@ class Request:
         self.registrations = registered
         self._key = (graph.root, id(registered), parts)
         self._hash = hash(self._key)
+
+    def once_found_out(self) -> Request:
+        """Return the same request, once PyTensor has looked for what it had not looked for.
+
+        A setting that nobody made is found out while the first graph is compiled that needs it.
+        """
+        now = {f"config.{name}": value for name, value in settings()}
+        parts = tuple(
+            (name, now[name] if value == TO_BE_FOUND_OUT else value) for name, value in self.parts
+        )
+        return Request(self.graph, parts, self.registrations)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Request) and self._key == other._key

@@ -6,6 +6,7 @@ Everything is told by its parts: values that can be compared, and objects that s
 from __future__ import annotations
 
 import sys
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 from pytensor.compile.mode import Mode, optdb
@@ -25,8 +26,8 @@ _LINKERS: Final = (PerformLinker, CLinker, OpWiseCLinker, VMLinker, NumbaLinker)
 # What a linker knows only once it has a graph, which it is given after the rewriting.
 _OF_GRAPHS: Final = frozenset({"fgraph", "no_recycling", "profile", "updated_vars"})
 
-# Settings that change neither a rewritten graph nor what is linked: where files are and how they
-# are made safe, what is printed, profiles, other modes' own, and what a mode says itself.
+# Settings that do not change a rewritten graph: where files are, how they are made safe and how C
+# code is compiled, what is printed, profiles, other modes' own, and what a mode says itself.
 IRRELEVANT_SETTINGS: Final = frozenset(
     {
         "base_compiledir",
@@ -38,7 +39,12 @@ IRRELEVANT_SETTINGS: Final = frozenset(
         "cmodule__age_thresh_use",
         "cmodule__debug",
         "cmodule__preload_cache",
+        "cmodule__compilation_warning",
+        "cmodule__remove_gxx_opt",
+        "cmodule__warn_no_version",
         "exception_verbosity",
+        "gcc__cxxflags",
+        "gcc_version_str",
         "generated_src_dir",
         "linker",
         "mode",
@@ -71,12 +77,14 @@ _TABLES: Final = (
         ),
     ),
 )
-_DISPATCHERS: Final = (
-    ("pytensor.link.numba.dispatch.basic", "numba_funcify"),
+_DISPATCHERS: Final = (("pytensor.graph.replace", "_vectorize_node"),)
+_NUMBA_DISPATCHERS: Final = (
     ("pytensor.link.numba.dispatch.basic", "_numba_funcify"),
-    ("pytensor.tensor.blockwise", "_vectorize_node"),
-    ("pytensor.graph.replace", "_vectorize_node"),
+    ("pytensor.link.numba.dispatch.basic", "register_funcify_default_op_cache_key"),
 )
+
+# What stands for a value that PyTensor has not looked for yet.
+TO_BE_FOUND_OUT: Final = "to be found out"
 
 
 class NotToldError(Exception):
@@ -92,6 +100,9 @@ def mode_parts(mode: Mode) -> tuple[Any, ...]:
         If it is of a class of its own, asks another database, or has a linker or rewriters that
         only its maker knows.
     """
+    if type(mode.linker) is NumbaLinker:
+        # Linking loads it, and that registers rewriters, too.
+        import_module("pytensor.link.numba.dispatch")
     if type(mode) is not Mode:
         raise NotToldError(f"the mode is a {type(mode).__name__}")
     if mode.optdb is not optdb:
@@ -164,7 +175,7 @@ def _setting(name: str, parameter: Any) -> Any:
         try:
             return f"given: {config.fetch_val_for_key(name)}"
         except KeyError:
-            return "to be found out"
+            return TO_BE_FOUND_OUT
     return parameter.__get__(config, type(config))
 
 
@@ -208,7 +219,16 @@ def _tables() -> Iterator[Any]:
         for name in names:
             yield name
             yield from _items(getattr(module, name, None))
-    for module_name, name in _DISPATCHERS:
+    yield from _rules(_DISPATCHERS)
+
+
+def numba_rules() -> list[Any]:
+    """Return the functions by which Numba's linker translates ops, with their classes."""
+    return list(_rules(_NUMBA_DISPATCHERS))
+
+
+def _rules(dispatchers: tuple[tuple[str, str], ...]) -> Iterator[Any]:
+    for module_name, name in dispatchers:
         dispatcher = getattr(sys.modules.get(module_name), name, None)
         if (rules := getattr(dispatcher, "registry", None)) is not None:
             yield name

@@ -1,0 +1,191 @@
+"""What people ask of the cache: what it did, and why a function was not in it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytensor.compile.executor import Function
+from pytensor.graph.fg import FunctionGraph
+
+from pytensor_fuse._cache import disk
+from pytensor_fuse._cache.counts import counts
+from pytensor_fuse._cache.lookup import memory, origin_of
+from pytensor_fuse._cache.setting import level
+from pytensor_fuse._cache.why import differences
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pytensor_fuse._cache.request import Request
+
+
+@dataclass(frozen=True)
+class CacheInfo:
+    """What the cache has done in this process, and what it holds.
+
+    Attributes
+    ----------
+    level
+        ``"off"``, ``"memory"``, ``"disk"`` or ``"verify"``, as it is in this thread now.
+    hits_in_memory, hits_on_disk
+        How many graphs were not rewritten.
+    misses
+        How many were rewritten, and kept.
+    not_kept
+        Why graphs were rewritten without the cache, and how many.
+    not_stored
+        Why what was kept in memory was not kept on disk, and how often.
+    failures
+        What went wrong and was made good by rewriting, and how often.
+    entries, nodes
+        How many rewritten graphs are in memory, and the nodes that they keep alive, where a
+        kilobyte of constants counts as a node.
+    entries_on_disk, bytes_on_disk
+        What is on disk, for all processes.
+    path
+        The file on disk.
+    seconds_saved
+        What rewriting took when the graphs were made that have been used, less what using them
+        took.
+    """
+
+    level: str
+    hits_in_memory: int
+    hits_on_disk: int
+    misses: int
+    not_kept: Mapping[str, int]
+    not_stored: Mapping[str, int]
+    failures: Mapping[str, int]
+    entries: int
+    nodes: int
+    entries_on_disk: int
+    bytes_on_disk: int
+    path: Path
+    seconds_saved: float
+
+    @property
+    def hits(self) -> int:
+        """How many graphs were not rewritten."""
+        return self.hits_in_memory + self.hits_on_disk
+
+    def __str__(self) -> str:
+        lines = [
+            f"rewrite cache: {self.level}",
+            f"  hits     {self.hits}, of which {self.hits_on_disk} from disk; "
+            f"{self.seconds_saved:.1f} s saved",
+            f"  misses   {self.misses}",
+            f"  memory   {self.entries} graphs, {self.nodes} nodes",
+            f"  disk     {self.entries_on_disk} graphs, {self.bytes_on_disk / 1e6:.1f} MB, "
+            f"{self.path}",
+        ]
+        for title, reasons in (
+            ("rewritten without the cache", self.not_kept),
+            ("kept in memory only", self.not_stored),
+            ("failed, and made good", self.failures),
+        ):
+            lines += [f"  {title}: {reason} ({n})" for reason, n in reasons.items()]
+        return "\n".join(lines)
+
+
+def cache_info() -> CacheInfo:
+    """Return what the cache has done in this process, and what it holds.
+
+    Examples
+    --------
+    >>> import pytensor_fuse
+    >>> print(pytensor_fuse.cache_info())  # doctest: +ELLIPSIS
+    rewrite cache: ...
+    """
+    entries_on_disk, n_bytes = disk.default_disk().size()
+    return CacheInfo(
+        level().value,
+        counts.hits_in_memory,
+        counts.hits_on_disk,
+        counts.misses,
+        dict(counts.not_kept),
+        dict(counts.not_stored),
+        dict(counts.failures),
+        len(memory),
+        memory.weight,
+        entries_on_disk,
+        n_bytes,
+        disk.default_disk().path,
+        counts.seconds_saved,
+    )
+
+
+def clear_cache(*, disk: bool = True) -> None:
+    """Forget all rewritten graphs, and what was counted.
+
+    Functions that there are go on as before.
+
+    Parameters
+    ----------
+    disk
+        Whether to remove the file on disk as well, which all processes share.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be removed.
+    """
+    memory.clear()
+    counts.reset()
+    if disk:
+        _clear_disk()
+
+
+def _clear_disk() -> None:
+    disk.default_disk().clear()
+
+
+def why_missed(compiled: Function | FunctionGraph) -> tuple[str, ...]:
+    """Return why the graph of a function was rewritten, and not taken from the cache.
+
+    It is compared with the nearest of the graphs in memory: the one that differs in the fewest
+    things, the latest of these.
+
+    Parameters
+    ----------
+    compiled
+        A compiled function, or its graph.
+
+    Returns
+    -------
+    tuple of str
+        What differs, as in ``"config.floatX: 'float32' was 'float64'"``. Empty for a function that
+        was taken from the cache.
+
+    Raises
+    ------
+    TypeError
+        If it is neither a function nor a graph.
+    """
+    if not isinstance(compiled, Function | FunctionGraph):
+        raise TypeError(
+            f"give a compiled function or its graph, not a {type(compiled).__name__}"
+        )
+    fgraph: Any = compiled.maker.fgraph if isinstance(compiled, Function) else compiled
+    origin = origin_of(fgraph)
+    if origin is None:
+        return ("it was compiled without the cache",)
+    if origin.request is None:
+        return (origin.reason,)
+    if origin.made is not None:
+        return ()
+    return _nearest(origin.request)
+
+
+def _nearest(request: Request) -> tuple[str, ...]:
+    best: tuple[str, ...] | None = None
+    own = memory.get(request)
+    for other, entry in memory.items():
+        # What was kept for it is of the same graph.
+        if entry is own:
+            continue
+        found = tuple(differences(request, other))
+        if found and (best is None or len(found) <= len(best)):
+            best = found
+    return ("nothing like it has been kept",) if best is None else best
