@@ -39,6 +39,8 @@ def _use_own_compiledir() -> None:
 
 
 _use_own_compiledir()
+# What the tests compile is rewritten, and compared with what the cache would have given.
+os.environ.setdefault("PYTENSOR_FUSE_CACHE", "verify")
 # Numba compiles in a fifth less; the deep tests run what users run.
 if os.environ.get("HYPOTHESIS_PROFILE") != "deep":
     os.environ.setdefault("NUMBA_OPT", "1")

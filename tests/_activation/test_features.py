@@ -4,6 +4,7 @@ import numpy as np
 import pytensor
 import pytensor.tensor as pt
 import pytest
+from pytensor.compile.maker import FunctionMaker
 from pytensor.compile.mode import Mode, optdb
 
 import pytensor_fuse
@@ -43,6 +44,8 @@ def what_is_replaced():
         found.add("joins")
     if "linalg_cholesky_gradient" in optdb:
         found.add("linalg")
+    if "pytensor_fuse" in FunctionMaker.prepare_fgraph.__code__.co_filename:
+        found.add("cache")
     if pt.constant(0.0).signature() != pt.constant(-0.0).signature():
         found.add("exact_constants")
     return found
@@ -99,6 +102,13 @@ def test_a_feature_that_is_neither_on_nor_off(call, value):
     assert features_on() == before
 
 
+def test_a_block_that_is_neither_on_nor_off():
+    before = features_on()
+    with pytest.raises(TypeError, match="flag must be True or False, not 'no'"):
+        pytensor_fuse.enabled("no").__enter__()
+    assert features_on() == before
+
+
 def test_a_feature_that_there_is_not():
     with pytest.raises(ValueError, match=r"no feature is called 'speed'; there are .*fusion"):
         pytensor_fuse.is_enabled("speed")
@@ -145,7 +155,7 @@ def state(_):
     return sorted(name for name, feature in pytensor_fuse.status().items() if feature.is_on)
 
 if __name__ == "__main__":
-    pytensor_fuse.enable(joins=False, linalg=False, exact_constants=False)
+    pytensor_fuse.enable(joins=False, linalg=False, cache=False, exact_constants=False)
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         print(pool.map(state, [None]))
 """

@@ -264,6 +264,8 @@ def enabled(
     ...     pytensor_fuse.is_enabled(), pytensor_fuse.is_enabled("joins")
     (True, False)
     """
+    if not isinstance(flag, bool):
+        raise TypeError(f"flag must be True or False, not {flag!r}")
     given = _given(
         fusion=fusion,
         merging=merging,
