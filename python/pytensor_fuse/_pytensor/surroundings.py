@@ -100,8 +100,10 @@ def mode_parts(mode: Mode) -> tuple[Any, ...]:
         If it is of a class of its own, asks another database, or has a linker or rewriters that
         only its maker knows.
     """
+    # The first graph that is rewritten, or linked by Numba, loads these, whatever is in it, and that
+    # registers rewriters: later graphs would not be rewritten by the same ones.
+    import_module("pytensor.sparse")
     if type(mode.linker) is NumbaLinker:
-        # Linking loads it, and that registers rewriters, too.
         import_module("pytensor.link.numba.dispatch")
     if type(mode) is not Mode:
         raise NotToldError(f"the mode is a {type(mode).__name__}")

@@ -1,0 +1,39 @@
+"""A cache of its own for each test: empty, in memory, and on disk only where a test asks for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import pytensor_fuse
+from pytensor_fuse._cache import disk, setting
+from pytensor_fuse._cache.counts import counts
+from pytensor_fuse._cache.lookup import memory
+from pytensor_fuse._cache.setting import Level
+
+
+@pytest.fixture(autouse=True)
+def _empty(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    assert pytensor_fuse.is_enabled("cache")
+    monkeypatch.setattr(setting, "_level", Level.MEMORY)
+    monkeypatch.setattr(disk, "default_disk", lambda: disk.Disk(tmp_path / "kept"))
+    memory.clear()
+    counts.reset()
+    yield
+    memory.clear()
+    counts.reset()
+
+
+@pytest.fixture
+def on_disk(monkeypatch: pytest.MonkeyPatch) -> disk.Disk:
+    """Keep graphs on disk, too; return where."""
+    monkeypatch.setattr(setting, "_level", Level.DISK)
+    return disk.default_disk()
+
+
+@pytest.fixture
+def verifying(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compare what is kept with what rewriting makes."""
+    monkeypatch.setattr(setting, "_level", Level.VERIFY)

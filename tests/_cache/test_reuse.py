@@ -1,0 +1,296 @@
+"""A graph that is compiled again is not rewritten, and its function shares nothing that changes."""
+
+from __future__ import annotations
+
+import pickle
+import threading
+
+import numpy as np
+import pytensor
+import pytensor.tensor as pt
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pytensor.compile.io import In, Out
+from pytensor.compile.mode import Mode, get_mode, optdb
+from pytensor.graph.basic import Apply
+from pytensor.graph.op import Op
+
+import pytensor_fuse
+from pytensor_fuse import cache_info, cached, clear_cache
+from pytensor_fuse._cache.lookup import memory, origin_of
+from pytensor_fuse._pytensor.provenance import line_that_made
+from support.cached import PYTHON, assert_same_graphs, assert_same_results, compiled
+from support.strategies import any_programs, build, seeded_program
+
+
+def regression():
+    x, b = pt.matrix("x"), pt.vector("b")
+    mean = pt.exp(x @ b) / (1 + pt.exp(x @ b))
+    loss = ((mean - 0.5) ** 2).sum()
+    return [x, b], [loss, *pt.grad(loss, [x, b])]
+
+
+VALUES = [np.linspace(-1, 1, 6).reshape(3, 2), np.array([0.3, -0.2])]
+
+
+@pytest.mark.parametrize(
+    "mode",
+    [PYTHON, "CVM", "NUMBA", "FAST_COMPILE", Mode("vm")],
+    ids=["python", "cvm", "numba", "fast_compile", "vm"],
+)
+def test_an_equal_graph_is_not_rewritten_again(mode):
+    compiled(*regression(), mode=mode)
+    second = compiled(*regression(), mode=mode)
+    with cached(False):
+        fresh = compiled(*regression(), mode=mode)
+    info = cache_info()
+    assert (info.misses, info.hits) == (1, 1)
+    assert_same_graphs(second, fresh)
+    assert_same_results(second, fresh, VALUES)
+
+
+@given(any_programs(), st.booleans())
+def test_random_graphs(program, mutable):
+    case = build(program)
+
+    def make():
+        again = build(program).fgraph
+        inputs = [In(one, mutable=mutable) for one in again.inputs]
+        return compiled(inputs, list(again.outputs))
+
+    memory.clear()
+    make()
+    hit = make()
+    assert origin_of(hit.maker.fgraph).made is not None
+    with cached(False):
+        fresh = make()
+    assert_same_graphs(hit, fresh)
+    assert_same_results(hit, fresh, case.values)
+
+
+def test_names_and_lines_are_those_of_the_present_graph():
+    def make(suffix):
+        x = pt.vector("x" + suffix)
+        y = pt.exp(x)
+        y.name = "y" + suffix
+        z = pt.sin(y).sum()
+        z.name = "z" + suffix
+        return compiled([x], [z, pt.cumsum(y)])
+
+    make("1")
+    second = make("2")
+    with cached(False):
+        fresh = make("2")
+    names = [[one.name for n in f.maker.fgraph.toposort() for one in n.outputs] for f in (second, fresh)]
+    assert names[0] == names[1]
+    assert "z2" in names[0]
+    assert all("1" not in name for name in names[0] if name)
+
+
+def test_a_failing_call_names_the_line_of_the_present_graph():
+    def make():
+        x = pt.vector("x")
+        return compiled([x], pt.cumsum(x.reshape((2, 2)), axis=0))
+
+    make()
+    hit = make()
+    node = next(n for n in hit.maker.fgraph.toposort() if type(n.op).__name__ == "Reshape")
+    with cached(False):
+        fresh = make()
+    other = next(n for n in fresh.maker.fgraph.toposort() if type(n.op).__name__ == "Reshape")
+    assert line_that_made(node.outputs) == line_that_made(other.outputs)
+    assert line_that_made(node.outputs).file == __file__
+    with pytest.raises(ValueError, match="reshape"):
+        hit(np.zeros(3))
+
+
+def test_updates_and_shared_variables_are_each_ones_own():
+    def make(start):
+        state = pytensor.shared(np.array(start), name="state")
+        x = pt.vector("x")
+        return compiled([x], [x * state], updates={state: state + 1.0}), state
+
+    (f, one), (g, two) = make(1.0), make(5.0)
+    assert cache_info().hits == 1
+    np.testing.assert_array_equal(f([1.0])[0], [1.0])
+    np.testing.assert_array_equal(f([1.0])[0], [2.0])
+    np.testing.assert_array_equal(g([1.0])[0], [5.0])
+    assert (one.get_value(), two.get_value()) == (3.0, 6.0)
+
+
+@pytest.mark.parametrize("mode", [PYTHON, "NUMBA"], ids=["python", "numba"])
+def test_random_states_are_each_ones_own(mode):
+    def make(seed):
+        rng = pytensor.shared(np.random.default_rng(seed), name="rng")
+        new, draws = pt.random.normal(0, 1, size=(3,), rng=rng, return_next_rng=True)
+        return compiled([], [draws], mode=mode, updates={rng: new})
+
+    f, g = make(1), make(2)
+    assert cache_info().hits == 1
+    with cached(False):
+        fresh_f, fresh_g = make(1), make(2)
+    for _ in range(3):
+        np.testing.assert_array_equal(f()[0], fresh_f()[0])
+        np.testing.assert_array_equal(g()[0], fresh_g()[0])
+
+
+def test_functions_of_numba_share_what_is_compiled():
+    f = compiled(*regression(), mode="NUMBA")
+    g = compiled(*regression(), mode="NUMBA")
+    assert f.vm.jit_fn is g.vm.jit_fn
+    first, second = f(*VALUES), g(VALUES[0] * 2, VALUES[1])
+    assert not np.array_equal(first[0], second[0])
+    np.testing.assert_array_equal(f(*VALUES)[0], first[0])
+    with cached(False):
+        assert compiled(*regression(), mode="NUMBA").vm.jit_fn is not f.vm.jit_fn
+
+
+def test_outputs_are_not_aliased():
+    def make():
+        x = pt.vector("x")
+        return compiled([In(x, borrow=False)], [x, x, x[:1], Out(x + 1, borrow=True)])
+
+    make()
+    f = make()
+    given = np.array([1.0, 2.0])
+    results = f(given)
+    for at, one in enumerate(results):
+        assert not np.shares_memory(one, given)
+        assert not any(np.shares_memory(one, other) for other in results[at + 1 :])
+
+
+def test_work_in_place_keeps_its_order():
+    def make():
+        x, i = pt.vector("x"), pt.scalar("i")
+        y = pt.cumsum(x)
+        parts = [pt.cumsum(y), y[::-1] * i, pt.cumprod(y)]
+        return compiled([In(x, mutable=True), i], [*parts, pt.set_subtensor(y[0], i)])
+
+    make()
+    hit = make()
+    with cached(False):
+        fresh = make()
+    assert_same_graphs(hit, fresh)
+    assert any(node.op.destroy_map for node in hit.maker.fgraph.apply_nodes)
+    hit.maker.fgraph.validate()
+
+
+def test_copies_and_pickles_of_functions():
+    compiled(*regression())
+    hit = compiled(*regression())
+    for again in (hit.copy(), pickle.loads(pickle.dumps(hit))):
+        for a, b in zip(again(*VALUES), hit(*VALUES), strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+def test_reports_go_with_the_graph():
+    def make():
+        x, y, z = pt.vectors("x", "y", "z")
+        return compiled([x, y, z], pt.concatenate([x * 2 + 1, y, pt.exp(z) - 1, pt.cumsum(x)]))
+
+    first, second = make(), make()
+    assert pytensor_fuse.explain_joins(first)
+    assert pytensor_fuse.explain_joins(second) == pytensor_fuse.explain_joins(first)
+
+
+def test_threads():
+    failures = []
+
+    def work(seed):
+        try:
+            for _ in range(3):
+                case = build(seeded_program(seed, 12))
+                f = compiled(list(case.fgraph.inputs), list(case.fgraph.outputs))
+                f(*[np.copy(v) for v in case.values])
+        except Exception as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(seed % 2,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+
+
+def test_blocks():
+    compiled(*regression())
+    with cached(False):
+        compiled(*regression())
+        with cached():
+            compiled(*regression())
+    assert (cache_info().misses, cache_info().hits) == (1, 1)
+    with pytest.raises(TypeError, match="flag must be True or False, not 'no'"), cached("no"):
+        pass
+
+
+def test_clearing():
+    compiled(*regression())
+    clear_cache()
+    info = cache_info()
+    assert (info.entries, info.nodes, info.misses) == (0, 0, 0)
+    compiled(*regression())
+    assert cache_info().misses == 1
+
+
+def test_memory_is_bounded(monkeypatch):
+    monkeypatch.setattr(memory, "_heaviest", 60)
+    for n in range(20):
+        x = pt.vector("x")
+        compiled([x], [pt.cumsum(x + n), pt.cumprod(x)])
+        assert memory.weight <= 60
+    assert 0 < len(memory) < 20
+    x = pt.vector("x")
+    compiled([x], [pt.cumsum(x + 19), pt.cumprod(x)])
+    assert cache_info().hits == 1
+    # The data of a constant weighs, too.
+    compiled([x], [x + np.arange(100_000.0)])
+    assert memory.weight <= 60
+
+
+class Looking(Op):
+    """Holds what has no value that anybody else would understand."""
+
+    def __init__(self, function):
+        self.function = function
+
+    def make_node(self, x):
+        return Apply(self, [x], [x.type()])
+
+    def perform(self, node, inputs, outputs):
+        outputs[0][0] = self.function(inputs[0])
+
+
+def test_ops_that_are_equal_to_themselves_alone():
+    def make(op):
+        x = pt.vector("x")
+        return compiled([x], op(x))
+
+    op = Looking(lambda value: value + 1)
+    make(op)
+    make(op)
+    assert cache_info().hits == 1
+    other = make(Looking(lambda value: value + 2))
+    assert cache_info().hits == 1
+    np.testing.assert_array_equal(other([1.0]), [3.0])
+
+
+def test_what_is_not_kept():
+    x = pt.vector("x")
+    f = compiled([x], pt.exp(x) + 1, mode=get_mode("NanGuardMode"))
+    assert cache_info().misses == 0
+    assert cache_info().not_kept == {"the mode is a NanGuardMode": 1}
+    assert pytensor_fuse.why_missed(f) == ("the mode is a NanGuardMode",)
+    query = get_mode("FAST_RUN")._optimizer
+    chosen = Mode("py", optdb.query(query))
+    compiled([x], pt.exp(x) + 1, mode=chosen)
+    assert cache_info().misses == 0
+    assert len(cache_info().not_kept) == 2
+
+
+def test_what_is_profiled_is_rewritten():
+    compiled(*regression())
+    f = compiled(*regression(), profile=True)
+    assert f.profile.rewriting_time > 0
+    assert cache_info().not_kept == {"the compilation is profiled": 1}

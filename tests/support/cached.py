@@ -1,0 +1,49 @@
+"""What two compiled functions have in common: the oracle of the cache is a compilation without it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytensor
+from pytensor.compile.executor import Function
+from pytensor.compile.mode import Mode
+
+from pytensor_fuse._cache.origins import Origins
+from pytensor_fuse._cache.rewritten import Rewritten
+
+PYTHON = Mode("py", "fast_run")
+
+
+def rewritten(function: Function) -> Rewritten:
+    """Return the graph of a function, apart from its variables."""
+    fgraph = function.maker.fgraph
+    fgraph.check_integrity()
+    return Rewritten.of(fgraph, Origins(fgraph))[0]
+
+
+def assert_same_graphs(function: Function, fresh: Function) -> None:
+    """Assert that two functions have the same graphs, run in the same order, of the same roles."""
+    difference = rewritten(function).difference(rewritten(fresh))
+    assert difference is None, difference
+    for ours, theirs in zip(function.maker.inputs, fresh.maker.inputs, strict=True):
+        assert ours.mutable == theirs.mutable
+        assert getattr(ours, "borrow", None) == getattr(theirs, "borrow", None)
+        assert (ours.update is None) == (theirs.update is None)
+    names = [one.name for one in function.maker.fgraph.outputs]
+    assert names == [one.name for one in fresh.maker.fgraph.outputs]
+
+
+def assert_same_results(function: Function, fresh: Function, values: list[Any]) -> None:
+    """Assert that two functions compute the same, twice over, bit for bit."""
+    for _ in range(2):
+        results = [f(*[np.copy(value) for value in values]) for f in (function, fresh)]
+        ours, theirs = (r if isinstance(r, list) else [r] for r in results)
+        for a, b in zip(ours, theirs, strict=True):
+            np.testing.assert_array_equal(a, b)
+            assert np.asarray(a).tobytes() == np.asarray(b).tobytes()
+
+
+def compiled(inputs: Any, outputs: Any, mode: Any = PYTHON, **options: Any) -> Function:
+    """Compile, with inputs that may be unused."""
+    return pytensor.function(inputs, outputs, mode=mode, on_unused_input="ignore", **options)
