@@ -198,21 +198,32 @@ def _databases() -> Iterator[Any]:
         database = pending.pop()
         attributes = vars(database)
         yield type(database)
-        # Of sequences; asking for positions that there are not would fail in other databases.
-        yield from (part for pair in attributes.get("__position__", {}).items() for part in pair)
+        # Only sequences have positions, by which they run rewriters, and by names where these are
+        # the same: the order in which rewriters came to a tag matters in other databases alone.
+        positions = attributes.get("__position__")
+        for pair in sorted((positions or {}).items()):
+            yield from pair
         # A query in another thread may add a tag.
-        for tag, rewriters in list(attributes["__db__"].items()):
+        for tag, rewriters in sorted(attributes["__db__"].items(), key=_tag):
             if not rewriters:
                 # Asking for a tag makes an empty one.
                 continue
             yield tag
-            for rewriter in rewriters:
+            for rewriter in rewriters if positions is None else sorted(rewriters, key=_name):
                 yield rewriter
                 yield type(rewriter)
                 if id(rewriter) not in known:
                     known.add(id(rewriter))
                     if isinstance(rewriter, RewriteDatabase):
                         pending.append(rewriter)
+
+
+def _name(rewriter: Any) -> str:
+    return str(rewriter.name)
+
+
+def _tag(entry: tuple[Any, Any]) -> str:
+    return str(entry[0])
 
 
 def _tables() -> Iterator[Any]:
