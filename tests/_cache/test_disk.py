@@ -1,0 +1,334 @@
+"""Graphs on disk: other processes find them; what is damaged or not ours is not there."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import sqlite3
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import numpy as np
+import pytensor.tensor as pt
+import pytest
+from pytensor.graph.basic import Apply
+from pytensor.graph.op import Op
+
+from pytensor_fuse import cache_info, cached, clear_cache
+from pytensor_fuse._cache import disk as disk_module
+from pytensor_fuse._cache.disk import Disk, NotStoredError
+from pytensor_fuse._cache.lookup import memory
+from support.cached import assert_same_graphs, assert_same_results, compiled
+from support.processes import run_python
+
+VALUES = [np.array([0.1, 0.2, 0.3])]
+
+
+def make():
+    x = pt.vector("x")
+    return compiled([x], [pt.log(1 + pt.exp(x)), pt.cumsum(x)])
+
+
+def test_another_process_finds_it(on_disk):
+    make()
+    memory.clear()
+    read = make()
+    info = cache_info()
+    assert (info.misses, info.hits_on_disk, info.hits_in_memory) == (1, 1, 0)
+    assert info.entries_on_disk >= 1
+    assert info.path == on_disk.path
+    with cached(False):
+        fresh = make()
+    assert_same_graphs(read, fresh)
+    assert_same_results(read, fresh, VALUES)
+    make()
+    assert cache_info().hits_in_memory == 1
+
+
+PROGRAM = """
+    import numpy as np, pytensor, pytensor.tensor as pt
+    import pytensor_fuse
+    {definition}
+    x = pt.vector("x")
+    f = pytensor.function([x], {output}, mode=pytensor.compile.mode.Mode("{linker}", "fast_run"))
+    print(*f(np.array([1.0, 2.0])))
+    info = pytensor_fuse.cache_info()
+    print(info.hits_on_disk, info.misses)
+    assert not info.failures, info
+"""
+
+
+def run(tmp_path, output="pt.cumsum(pt.exp(x) * 2)", definition="", linker="py", **options):
+    done = run_python(
+        PROGRAM.format(output=output, definition=definition, linker=linker),
+        env={
+            **os.environ,
+            "PYTENSOR_FUSE_CACHE": "disk",
+            "PYTENSOR_FLAGS": f"base_compiledir={tmp_path}",
+            "PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")]),
+        },
+        **options,
+    )
+    numbers, counts = done.stdout.splitlines()
+    return numbers, tuple(map(int, counts.split()))
+
+
+@pytest.mark.parametrize("linker", ["py", "numba"])
+def test_processes(tmp_path, linker):
+    first, counts = run(tmp_path, linker=linker)
+    assert counts == (0, 1)
+    second, counts = run(tmp_path, linker=linker)
+    assert counts == (1, 0)
+    assert first == second
+
+
+def test_an_op_whose_text_has_changed(tmp_path):
+    text = """
+from pytensor.graph.basic import Apply
+from pytensor.graph.op import Op
+
+class Added(Op):
+    __props__ = ()
+    view_map = {}
+    def make_node(self, x):
+        return Apply(self, [x], [x.type()])
+    def perform(self, node, inputs, outputs):
+        outputs[0][0] = inputs[0] + NUMBER
+"""
+    file = tmp_path / "my_ops.py"
+    definition = "from my_ops import Added"
+    file.write_text(text.replace("NUMBER", "1"))
+    assert run(tmp_path, "Added()(x)", definition) == ("2.0 3.0", (0, 1))
+    assert run(tmp_path, "Added()(x)", definition) == ("2.0 3.0", (1, 0))
+    file.write_text(text.replace("NUMBER", "10"))
+    assert run(tmp_path, "Added()(x)", definition) == ("11.0 12.0", (0, 1))
+
+
+class Local(Op):
+    """Of a class that no other process would find under its name."""
+
+    __props__ = ()
+
+    def make_node(self, x):
+        return Apply(self, [x], [x.type()])
+
+    def perform(self, node, inputs, outputs):
+        outputs[0][0] = inputs[0] + 1
+
+
+def test_what_this_process_alone_knows_stays_in_memory(on_disk):
+    class Inner(Local):
+        pass
+
+    x = pt.vector("x")
+    for _ in range(2):
+        compiled([x], [Inner()(x)])
+    assert (cache_info().misses, cache_info().hits_in_memory) == (1, 1)
+    assert cache_info().not_stored
+    assert not cache_info().failures
+    assert not on_disk.path.exists()
+
+
+def test_a_damaged_entry_is_replaced(on_disk):
+    make()
+    with sqlite3.connect(on_disk.path) as connection:
+        connection.execute("UPDATE entries SET value = zeroblob(100)")
+    connection.close()
+    memory.clear()
+    fresh = make()
+    info = cache_info()
+    assert info.misses == 2
+    assert list(info.failures) == ["reading: NotStoredError: an entry on disk was damaged"]
+    memory.clear()
+    read = make()
+    assert cache_info().hits_on_disk == 1
+    assert_same_graphs(read, fresh)
+
+
+@pytest.mark.parametrize("content", [b"", b"no database", b"SQLite format 3\0" + bytes(4096)])
+def test_a_file_that_is_no_database(on_disk, content):
+    on_disk.folder.mkdir(parents=True)
+    on_disk.path.write_bytes(content)
+    make()
+    assert cache_info().misses == 1
+    memory.clear()
+    make()
+    assert cache_info().hits_on_disk == 1
+
+
+@pytest.mark.parametrize("length", [10, 4096, 5000])
+def test_a_file_that_was_cut(on_disk, length):
+    for n in range(8):
+        x = pt.vector("x")
+        compiled([x], [pt.cumsum(x) + np.arange(200.0) + n])
+    data = on_disk.path.read_bytes()
+    assert len(data) > 5000
+    on_disk.path.write_bytes(data[:length])
+    memory.clear()
+    make()
+    f = make()
+    np.testing.assert_allclose(f(*VALUES)[1], np.cumsum(VALUES[0]))
+
+
+def test_a_folder_in_the_place_of_the_file(on_disk):
+    on_disk.path.mkdir(parents=True)
+    make()
+    memory.clear()
+    make()
+    assert cache_info().misses == 2
+    assert cache_info().failures
+
+
+def test_a_folder_that_cannot_be_made(monkeypatch, tmp_path, on_disk):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setattr(disk_module, "default_disk", lambda: Disk(tmp_path / "file" / "kept"))
+    make()
+    make()
+    assert (cache_info().misses, cache_info().hits) == (1, 1)
+    assert cache_info().failures
+
+
+def test_a_disk_that_is_full(monkeypatch, on_disk):
+    def fail(*_):
+        raise sqlite3.OperationalError("database or disk is full")
+
+    monkeypatch.setattr(Disk, "_write", fail)
+    make()
+    make()
+    assert cache_info().hits == 1
+    assert any("disk is full" in reason for reason in cache_info().failures)
+
+
+def test_a_locked_file_is_waited_for_and_left(monkeypatch, on_disk):
+    make()
+    monkeypatch.setattr(disk_module, "_PATIENCE", 0.1)
+    holder = sqlite3.connect(on_disk.path, isolation_level=None)
+    holder.execute("BEGIN EXCLUSIVE")
+    memory.clear()
+    start = time.perf_counter()
+    make()
+    assert time.perf_counter() - start < 30
+    holder.close()
+    assert cache_info().misses == 2
+    assert any("locked" in reason for reason in cache_info().failures)
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid"), reason="users have no numbers here")
+def test_what_another_user_wrote_is_not_read(monkeypatch, on_disk):
+    make()
+    memory.clear()
+    own = os.getuid()
+    monkeypatch.setattr(os, "getuid", lambda: own + 1)
+    make()
+    assert cache_info().hits_on_disk == 0
+    assert cache_info().misses == 2
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions are others here")
+def test_only_the_user_may_read_it(on_disk):
+    make()
+    assert on_disk.path.stat().st_mode & 0o777 == 0o600
+    assert on_disk.folder.stat().st_mode & 0o077 == 0
+
+
+def test_room_is_made_for_the_latest(tmp_path):
+    kept = Disk(tmp_path, most_bytes=10_000)
+    for n in range(20):
+        kept.put(b"%d" % n, bytes(1000))
+        # This one is used all the time.
+        assert kept.get(b"0") == bytes(1000)
+    n_entries, n_bytes = kept.size()
+    assert 0 < n_bytes <= 10_000
+    assert n_entries < 20
+    assert kept.get(b"19") is not None
+    assert kept.get(b"1") is None
+    with pytest.raises(NotStoredError, match="too large"):
+        kept.put(b"large", bytes(9_000))
+
+
+def test_other_versions_are_other_keys(monkeypatch, on_disk):
+    make()
+    memory.clear()
+    monkeypatch.setattr("pytensor_fuse._cache.request.versions", lambda: (("pytensor", "9"),))
+    make()
+    assert (cache_info().misses, cache_info().hits_on_disk) == (2, 0)
+
+
+def test_a_pickle_that_makes_something_else(monkeypatch, on_disk):
+    make()
+    memory.clear()
+    stock = pickle.loads
+
+    def other(data):
+        rewritten, *rest = stock(data)
+        return (rewritten._replace(outputs=rewritten.outputs[::-1]), *rest)
+
+    monkeypatch.setattr(pickle, "loads", other)
+    make()
+    assert cache_info().misses == 2
+    assert any("another graph than what was kept" in one for one in cache_info().failures)
+
+
+def test_clearing_removes_the_file(on_disk):
+    make()
+    clear_cache(disk=False)
+    assert on_disk.path.exists()
+    clear_cache()
+    assert not on_disk.path.exists()
+    clear_cache()
+
+
+WRITER = """
+    import sys, pytensor.tensor as pt, pytensor
+    import pytensor_fuse
+    from pytensor.compile.mode import Mode
+    mode = Mode("py", "fast_run")
+    for n in range(int(sys.argv[1])):
+        x = pt.vector("x")
+        pytensor.function([x], pt.cumsum(x + n) * 2, mode=mode)
+        print(n, flush=True)
+    print(pytensor_fuse.cache_info())
+"""
+
+
+def start_writer(tmp_path, n):
+    return subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(WRITER), str(n)],
+        env={
+            **os.environ,
+            "PYTENSOR_FUSE": "",
+            "PYTENSOR_FUSE_CACHE": "disk",
+            "PYTENSOR_FLAGS": f"base_compiledir={tmp_path}",
+        },
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_many_writers_at_once(tmp_path):
+    writers = [start_writer(tmp_path, 6) for _ in range(3)]
+    printed = [writer.communicate(timeout=300)[0] for writer in writers]
+    assert all(writer.returncode == 0 for writer in writers)
+    assert all("failed, and made good" not in text for text in printed), printed
+    last = start_writer(tmp_path, 6)
+    text = last.communicate(timeout=300)[0]
+    assert "hits     6, of which 6 from disk" in text
+
+
+def test_a_writer_that_is_killed(tmp_path):
+    writer = start_writer(tmp_path, 10_000)
+    for _ in range(5):
+        writer.stdout.readline()
+    writer.send_signal(signal.SIGTERM if os.name != "posix" else signal.SIGKILL)
+    writer.communicate(timeout=60)
+    [file] = Path(tmp_path).rglob(disk_module.FILE)
+    assert file.stat().st_size
+    after = start_writer(tmp_path, 5)
+    text = after.communicate(timeout=300)[0]
+    assert after.returncode == 0
+    assert "failed, and made good" not in text
+    assert "from disk" in text
