@@ -18,7 +18,8 @@ from pytensor.graph.op import Op
 
 import pytensor_fuse
 from pytensor_fuse import cache_info, cached, clear_cache
-from pytensor_fuse._cache.lookup import memory, origin_of
+from pytensor_fuse._cache.lookup import memory
+from pytensor_fuse._cache.origin import origin_of
 from pytensor_fuse._pytensor.provenance import line_that_made
 from support.cached import PYTHON, assert_same_graphs, assert_same_results, compiled
 from support.strategies import any_programs, build, seeded_program
@@ -82,7 +83,9 @@ def test_names_and_lines_are_those_of_the_present_graph():
     second = make("2")
     with cached(False):
         fresh = make("2")
-    names = [[one.name for n in f.maker.fgraph.toposort() for one in n.outputs] for f in (second, fresh)]
+    names = [
+        [one.name for n in f.maker.fgraph.toposort() for one in n.outputs] for f in (second, fresh)
+    ]
     assert names[0] == names[1]
     assert "z2" in names[0]
     assert all("1" not in name for name in names[0] if name)

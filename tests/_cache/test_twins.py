@@ -1,4 +1,4 @@
-"""Twins: a graph that differs from a cached one in a single thing is compiled as if nothing was kept.
+"""Twins: a graph that differs from a kept one in a single thing is compiled as if none was kept.
 
 Each twin is compiled right after the other, with the cache on; the oracle is a compilation without.
 """

@@ -1,4 +1,4 @@
-"""What two compiled functions have in common: the oracle of the cache is a compilation without it."""
+"""What two functions have in common: the oracle of the cache is a compilation without it."""
 
 from __future__ import annotations
 

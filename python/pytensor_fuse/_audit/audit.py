@@ -11,10 +11,11 @@ from pytensor_fuse._audit.sections.kernels import KernelsSection, audit_kernels
 from pytensor_fuse._audit.sections.matrices import MatricesSection, audit_matrices
 from pytensor_fuse._audit.sections.memory import MemorySection, audit_memory
 from pytensor_fuse._audit.sections.ops import OpsSection, audit_ops
+from pytensor_fuse._cache.origin import origin_of
 from pytensor_fuse._pytensor.targets import Target
 from pytensor_fuse._reports import page
 from pytensor_fuse._reports.files import write
-from pytensor_fuse._reports.text import count, short
+from pytensor_fuse._reports.text import cached_text, count, short
 
 if TYPE_CHECKING:
     import os
@@ -144,7 +145,8 @@ def audit(
     -------
     Audit
         The same for the same graph, but for ``caching.stored``, which is about what earlier calls
-        of the function have left on disk.
+        of the function have left on disk, and for ``title``, which says when a graph was rewritten
+        that came from the cache.
 
     Raises
     ------
@@ -190,4 +192,7 @@ def _title(context: GraphContext) -> str:
         what = "a function" if name is None else f"the function {short(name)}"
         if context.target is not Target.STRICT:
             what += f", compiled for {context.target.value}"
+        origin = origin_of(context.fgraph)
+        if origin is not None and origin.made is not None:
+            what += f", {cached_text(origin.made)}"
     return f"Audit of {what}: {count(len(context.order), 'node')}"

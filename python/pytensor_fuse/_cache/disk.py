@@ -4,8 +4,8 @@ SQLite keeps the file whole under many writers and when one is killed. It is not
 each entry has a checksum, and whatever cannot be read, for whatever reason, is not there. Nothing
 that happens here stops a compilation.
 
-Entries are pickles. Only the user's own files are opened: whoever could write there could write into
-the directory of compiled modules, too.
+Entries are pickles. Only the user's own files are opened: whoever could write there could write
+into the directory of compiled modules, too.
 """
 
 from __future__ import annotations
@@ -192,5 +192,3 @@ def tried(what: str, action: Callable[[], Any]) -> Any:
     except Exception as error:  # A compilation goes on whatever the disk or a pickle does.
         counts.count(counts.failures, f"{what}: {type(error).__name__}: {error}")
         return None
-
-

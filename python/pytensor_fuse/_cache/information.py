@@ -11,7 +11,8 @@ from pytensor.graph.fg import FunctionGraph
 
 from pytensor_fuse._cache import disk
 from pytensor_fuse._cache.counts import counts
-from pytensor_fuse._cache.lookup import memory, origin_of
+from pytensor_fuse._cache.lookup import memory
+from pytensor_fuse._cache.origin import origin_of
 from pytensor_fuse._cache.setting import level
 from pytensor_fuse._cache.why import differences
 
@@ -164,9 +165,7 @@ def why_missed(compiled: Function | FunctionGraph) -> tuple[str, ...]:
         If it is neither a function nor a graph.
     """
     if not isinstance(compiled, Function | FunctionGraph):
-        raise TypeError(
-            f"give a compiled function or its graph, not a {type(compiled).__name__}"
-        )
+        raise TypeError(f"give a compiled function or its graph, not a {type(compiled).__name__}")
     fgraph: Any = compiled.maker.fgraph if isinstance(compiled, Function) else compiled
     origin = origin_of(fgraph)
     if origin is None:
@@ -181,7 +180,7 @@ def why_missed(compiled: Function | FunctionGraph) -> tuple[str, ...]:
 def _nearest(request: Request) -> tuple[str, ...]:
     best: tuple[str, ...] | None = None
     own = memory.get(request)
-    for other, entry in memory.items():
+    for other, entry in memory.kept():
         # What was kept for it is of the same graph.
         if entry is own:
             continue

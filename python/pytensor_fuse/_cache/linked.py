@@ -30,8 +30,8 @@ class _Linked(NamedTuple):
 # The entries of graphs that are about to be linked.
 _entries: WeakKeyDictionary[FunctionGraph, Entry] = WeakKeyDictionary()
 
-_stock_convert = NumbaLinker.fgraph_convert
-_stock_compile = NumbaLinker.jit_compile
+_stock_convert: Any = NumbaLinker.fgraph_convert
+_stock_compile: Any = NumbaLinker.jit_compile
 
 
 def expect_linking(fgraph: FunctionGraph, entry: Entry) -> None:

@@ -6,7 +6,6 @@ import pickle
 import time
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
-from weakref import WeakKeyDictionary
 
 from pytensor.compile.maker import FunctionMaker
 
@@ -16,6 +15,7 @@ from pytensor_fuse._cache.entry import Entry, weight
 from pytensor_fuse._cache.linked import expect_linking
 from pytensor_fuse._cache.memory import Memory
 from pytensor_fuse._cache.notes import Notes
+from pytensor_fuse._cache.origin import Origin, note_origin
 from pytensor_fuse._cache.origins import Origins
 from pytensor_fuse._cache.request import Request, request_for
 from pytensor_fuse._cache.rewritten import Rewritten
@@ -35,38 +35,6 @@ if TYPE_CHECKING:
 memory: Final = Memory()
 
 _stock_prepare: Final = FunctionMaker.prepare_fgraph
-
-
-class Origin(NamedTuple):
-    """Where the graph of a function came from.
-
-    Attributes
-    ----------
-    request
-        What was asked for; None if it could not be told.
-    reason
-        Why it could not.
-    made
-        When the graph was rewritten, in seconds since the epoch, if that was not for this function.
-    is_from_disk
-        Whether another process did it, or this one before its memory was cleared.
-    """
-
-    request: Request | None
-    reason: str = ""
-    made: float | None = None
-    is_from_disk: bool = False
-
-
-_origins: WeakKeyDictionary[FunctionGraph, Origin] = WeakKeyDictionary()
-
-
-def origin_of(fgraph: object) -> Origin | None:
-    """Return where a graph came from; None if it was not compiled with the cache."""
-    try:
-        return _origins.get(fgraph)  # type: ignore[call-overload, no-any-return]
-    except TypeError:
-        return None
 
 
 class _Task(NamedTuple):
@@ -116,14 +84,14 @@ def _prepare_fgraph(
         variables = entry.rewritten.put_into(fgraph, origins)
         entry.notes.put_into(fgraph, variables)
         expect_linking(fgraph, entry)
-        _origins[fgraph] = Origin(request, "", entry.made, is_from_disk)
+        note_origin(fgraph, Origin(request, "", entry.made, is_from_disk))
         saved = entry.seconds - (time.perf_counter() - start)
         counts.hit(on_disk=is_from_disk, saved=saved)
 
 
 def _not_kept(fgraph: FunctionGraph, reason: str) -> None:
     counts.count(counts.not_kept, reason)
-    _origins[fgraph] = Origin(None, reason)
+    note_origin(fgraph, Origin(None, reason))
 
 
 def _find(request: Request, *, on_disk: bool) -> tuple[Entry | None, bool]:
@@ -158,7 +126,7 @@ def _rewrite_and_keep(task: _Task, request: Request, origins: Origins, *, on_dis
     start = time.perf_counter()
     task.rewrite()
     entry = _taken(task.fgraph, request, origins, time.perf_counter() - start)
-    _origins[task.fgraph] = Origin(request)
+    note_origin(task.fgraph, Origin(request))
     counts.missed()
     for each in dict.fromkeys((request, request.once_found_out())):
         memory.put(each, entry)
@@ -206,7 +174,7 @@ def _verify(task: _Task, request: Request, entry: Entry, origins: Origins) -> No
     read.notes.put_into(task.fgraph, variables)
     put, _ = Rewritten.of(task.fgraph, origins)
     _expect_same(fresh.rewritten, put, "the graph that a function gets")
-    _origins[task.fgraph] = Origin(request, "", entry.made)
+    note_origin(task.fgraph, Origin(request))
     counts.hit(on_disk=False, saved=0.0)
 
 
@@ -214,8 +182,8 @@ def _expect_same(fresh: Rewritten, kept: Rewritten, what: str) -> None:
     difference = fresh.difference(kept)
     if difference is not None:
         raise CacheError(
-            f"{what} is not what rewriting makes of it now: {difference}; please report it, and set "
-            "PYTENSOR_FUSE_CACHE=off until it is mended"
+            f"{what} is not what rewriting makes of it now: {difference}; please report it, and "
+            "set PYTENSOR_FUSE_CACHE=off until it is mended"
         )
 
 

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Final
 from pytensor_fuse._forks import hold_in_forks
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from pytensor_fuse._cache.entry import Entry
     from pytensor_fuse._cache.request import Request
 
@@ -62,7 +60,7 @@ class Memory:
             self._entries.clear()
             self._weight = 0
 
-    def items(self) -> list[tuple[Request, Entry]]:
+    def kept(self) -> list[tuple[Request, Entry]]:
         """Return all entries, those that go first before the others."""
         with self._lock:
             return list(self._entries.items())
@@ -79,5 +77,3 @@ class Memory:
         entry = self._entries.pop(request, None)
         if entry is not None:
             self._weight -= entry.weight
-
-

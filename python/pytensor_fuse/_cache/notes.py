@@ -37,8 +37,9 @@ class Notes(NamedTuple):
     @classmethod
     def of(cls, fgraph: FunctionGraph, numbers: Mapping[Variable[Any, Any], int]) -> Notes:
         """Take the notes of a graph, about variables by their numbers."""
-        linalg = sys.modules.get(_LINALG)
-        return cls(reports_of(fgraph), linalg and linalg.pack_notes(fgraph, numbers))
+        linalg: Any = sys.modules.get(_LINALG)
+        packed = None if linalg is None else linalg.pack_notes(fgraph, numbers)
+        return cls(reports_of(fgraph), packed)
 
     def put_into(self, fgraph: FunctionGraph, variables: Sequence[Variable[Any, Any]]) -> None:
         """Note the same of another graph, given its variables by their numbers."""

@@ -1,8 +1,8 @@
-"""Names and stack traces of a graph that is about to be rewritten, by places that equal graphs share.
+"""Names and stack traces of a graph before it is rewritten, by places that equal graphs share.
 
-Rewriters hand names and traces on from the variables that they replace. An equal graph has variables
-in the same places, with other names and made by other lines, so that what is kept of a rewritten
-graph is the place that a name or a trace came from.
+Rewriters hand names and traces on from the variables that they replace. An equal graph has
+variables in the same places, with other names and made by other lines, so that what is kept of a
+rewritten graph is the place that a name or a trace came from.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Origins:
         return self._by_name.get(name, name)
 
     def of_trace(self, variable: Variable[Any, Any]) -> int | None:
-        """Return the place of the first variable that has a stack of ``variable``, if there is one."""
+        """Return the place of the first variable with a stack of ``variable``, if there is one."""
         for stack in getattr(variable.tag, "trace", None) or ():
             if (place := self._by_trace.get(id(stack))) is not None:
                 return place

@@ -36,7 +36,15 @@ if TYPE_CHECKING:
 
 _VERSION: Final = b"pytensor-fuse rewritten graph 1 "
 
-_PLAIN_PACKAGES: Final = ("pytensor", "pytensor_fuse", "numpy", "scipy", "builtins", "abc", "typing")
+_PLAIN_PACKAGES: Final = (
+    "pytensor",
+    "pytensor_fuse",
+    "numpy",
+    "scipy",
+    "builtins",
+    "abc",
+    "typing",
+)
 
 
 class Request:
@@ -186,7 +194,8 @@ def _sources(ops: Sequence[Op]) -> Iterator[tuple[str, str]]:
         op = pending.pop()
         pending += _inner_ops(op)
         functions = [one for one in vars(op).values() if isinstance(one, types.FunctionType)]
-        for part in (*type(op).__mro__, *functions):
+        parts: list[Any] = [*type(op).__mro__, *functions]
+        for part in parts:
             if part in known or part.__module__.split(".")[0] in _PLAIN_PACKAGES:
                 continue
             known.add(part)

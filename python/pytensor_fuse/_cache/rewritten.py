@@ -75,7 +75,9 @@ class Rewritten(NamedTuple):
             if variable.owner is None and isinstance(variable, Constant):
                 constants.setdefault(variable, len(constants))
         n_inputs = len(fgraph.inputs)
-        numbers: dict[Variable[Any, Any], int] = dict(zip(fgraph.inputs, range(n_inputs), strict=True))
+        numbers: dict[Variable[Any, Any], int] = dict(
+            zip(fgraph.inputs, range(n_inputs), strict=True)
+        )
         numbers.update((one, n_inputs + index) for one, index in constants.items())
         # By identity: the graph keeps them alive.
         ops: dict[int, int] = {}

@@ -155,9 +155,7 @@ def _own_files() -> str:
     for file in sorted(folder.rglob("*")):
         if file.suffix in (".py", ".so", ".pyd"):
             found = file.stat()
-            made.update(
-                f"{file.relative_to(folder)} {found.st_mtime_ns} {found.st_size};".encode()
-            )
+            made.update(f"{file.relative_to(folder)} {found.st_mtime_ns} {found.st_size};".encode())
     return made.hexdigest()
 
 

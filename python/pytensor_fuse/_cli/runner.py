@@ -20,6 +20,7 @@ usage: python -m pytensor_fuse [option ...] script.py [argument ...]
        python -m pytensor_fuse [option ...] -m module [argument ...]
        python -m pytensor_fuse audit FILE.py:NAME [option ...]
        python -m pytensor_fuse plan FILE.py:NAME [option ...]
+       python -m pytensor_fuse cache [info | clear | path]
 
 Run a Python program, unchanged, with the fusion pass of pytensor_fuse on.
 
@@ -32,13 +33,16 @@ Run a Python program, unchanged, with the fusion pass of pytensor_fuse on.
                      see audit --help
   plan               show what of a graph would be fused, and why not more;
                      see plan --help
+  cache              say what rewritten graphs are kept on disk, remove them, or
+                     say where they are
   -h, --help         show this text
 
 The exit code is that of the program, even if the trace cannot be written when
 it ends; before it starts, 2 if the command line is wrong or a file cannot be
 read or written, and 1 if there is no such module.
 
-If there is a script called audit or plan in the current directory, that is run.
+If there is a script called audit, plan or cache in the current directory, that
+is run.
 
 {VARIABLE}=0 in the environment keeps the passes off here, too: the same command line then
 runs the program with PyTensor's own. {VARIABLE}=fusion,merging has these features on.
@@ -65,6 +69,8 @@ def main(arguments: list[str]) -> None:
         case ["audit" | "plan" as command, *rest] if not os.path.isfile(command):
             _say_if_off()
             _run_report(command, rest)
+        case ["cache", *rest] if not os.path.isfile("cache"):
+            _run_cache(rest)
         case [path, *rest]:
             _say_if_off()
             program.run_script(path, rest)
@@ -76,6 +82,12 @@ def _run_report(command: str, arguments: list[str]) -> NoReturn:
 
     program.begin()
     commands.run(command, arguments)
+
+
+def _run_cache(arguments: list[str]) -> None:
+    from pytensor_fuse._cli import cache
+
+    cache.run(arguments)
 
 
 def _say_if_off() -> None:

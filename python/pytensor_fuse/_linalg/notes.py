@@ -223,7 +223,9 @@ class _Followed(PassingFeature):
     def packed(
         self, numbers: Mapping[Variable[Any, Any], int]
     ) -> tuple[tuple[int, tuple[int, ...]], ...]:
-        of_graph = [(numbers[one], tuple(of)) for one, of in self._numbers.items() if one in numbers]
+        of_graph = [
+            (numbers[one], tuple(of)) for one, of in self._numbers.items() if one in numbers
+        ]
         return tuple(sorted(of_graph))
 
     def unpack(
@@ -264,7 +266,7 @@ def notes_of(fgraph: object) -> GraphNotes | None:
 def pack_notes(
     fgraph: FunctionGraph, numbers: Mapping[Variable[Any, Any], int]
 ) -> PackedNotes | None:
-    """Return what is noted of a graph, about variables by their numbers; None if no rule has run."""
+    """Return what is noted of a graph, with numbers for variables; None if no rule has run."""
     notes = _notes.get(fgraph)
     return None if notes is None else notes.pack(numbers)
 

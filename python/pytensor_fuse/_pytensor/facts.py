@@ -219,9 +219,7 @@ REWRITING: Final[tuple[Fact, ...]] = (
     Does("pytensor.compile.mode:Mode.__setstate__", ("34223106",)),
     Takes(
         "pytensor.graph.rewriting.db:RewriteDatabaseQuery.__init__",
-        (
-            "self, include, require, exclude, subquery, position_cutoff, extra_rewrites",
-        ),
+        ("self, include, require, exclude, subquery, position_cutoff, extra_rewrites",),
     ),
     Has(_CONFIG, "_config_var_dict"),
     Does("pytensor.configparser:ConfigParam.__get__", ("3be23986",)),

@@ -1,7 +1,8 @@
-"""The contents of a FunctionGraph, all exchanged in one step, and the order that its nodes run in."""
+"""The contents of a FunctionGraph, all exchanged in one step, and the order its nodes run in."""
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 from pytensor.compile.aliasing import Supervisor
@@ -100,8 +101,9 @@ class KeptOrder(Feature):
     """
 
     def __init__(self, nodes: Sequence[Apply[Any]]) -> None:
-        pairs = zip(nodes, nodes[1:], strict=False)
-        self._before: dict[Apply[Any], list[Apply[Any]]] = {later: [each] for each, later in pairs}
+        self._before: dict[Apply[Any], list[Apply[Any]]] = {
+            later: [each] for each, later in pairwise(nodes)
+        }
 
     def orderings(self, fgraph: FunctionGraph) -> dict[Apply[Any], list[Apply[Any]]]:
         """Return for each node the one before it."""

@@ -9,7 +9,8 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
-from pytensor.compile.mode import Mode, optdb
+from pytensor.compile import mode as mode_module
+from pytensor.compile.mode import Mode
 from pytensor.configdefaults import config
 from pytensor.graph.rewriting.db import RewriteDatabase, RewriteDatabaseQuery
 from pytensor.link.basic import PerformLinker
@@ -100,14 +101,14 @@ def mode_parts(mode: Mode) -> tuple[Any, ...]:
         If it is of a class of its own, asks another database, or has a linker or rewriters that
         only its maker knows.
     """
-    # The first graph that is rewritten, or linked by Numba, loads these, whatever is in it, and that
-    # registers rewriters: later graphs would not be rewritten by the same ones.
+    # The first graph that is rewritten, or linked by Numba, loads these, whatever is in it, and
+    # that registers rewriters: later graphs would not be rewritten by the same ones.
     import_module("pytensor.sparse")
     if type(mode.linker) is NumbaLinker:
         import_module("pytensor.link.numba.dispatch")
     if type(mode) is not Mode:
         raise NotToldError(f"the mode is a {type(mode).__name__}")
-    if mode.optdb is not optdb:
+    if mode.optdb is not mode_module.optdb:
         raise NotToldError("the mode has a database of its own")
     query = mode._optimizer
     if type(query) is not RewriteDatabaseQuery:
@@ -192,8 +193,8 @@ def registered() -> list[Any]:
 
 
 def _databases() -> Iterator[Any]:
-    pending: list[RewriteDatabase] = [optdb]
-    known = {id(optdb)}
+    pending: list[RewriteDatabase] = [mode_module.optdb]
+    known = {id(mode_module.optdb)}
     while pending:
         database = pending.pop()
         attributes = vars(database)

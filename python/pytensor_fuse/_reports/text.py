@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -62,3 +63,9 @@ def short(value: object, limit: int = 60) -> str:
     """Return what ``value`` prints on one line, cut to ``limit`` characters."""
     text = " ".join(str(value).split())
     return text if len(text) <= limit else f"{text[: limit - 4]} ..."
+
+
+def cached_text(made: float) -> str:
+    """Say that a graph came from the cache, and when it was rewritten, by the local clock."""
+    when = datetime.fromtimestamp(made).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+    return f"taken from the cache, rewritten at {when}"

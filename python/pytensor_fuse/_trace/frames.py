@@ -98,7 +98,7 @@ class Frame:
 class CallFrame(Frame):
     """A call of a function's maker."""
 
-    __slots__ = ("linking", "name", "thread", "where")
+    __slots__ = ("cached", "linking", "name", "thread", "where")
 
     def __init__(self, parent: Frame | None, name: object) -> None:
         super().__init__(parent)
@@ -107,6 +107,8 @@ class CallFrame(Frame):
         self.where = None if line is None else f"{line.file}:{line.line}"
         self.thread = threading.current_thread().name
         self.linking = 0.0
+        # When its graph was rewritten, if that was not now.
+        self.cached: float | None = None
 
     def add_linking(self, seconds: float) -> None:
         """Add what came after the frame ended."""

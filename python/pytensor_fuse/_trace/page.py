@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytensor_fuse._reports import page
 from pytensor_fuse._reports.scripts import script
+from pytensor_fuse._reports.text import cached_text
 from pytensor_fuse._trace.flame_chart import flame_chart
 from pytensor_fuse._trace.text import seconds_text
 
@@ -164,7 +165,7 @@ def _call_table(calls: Iterable[TracedCall]) -> str:
             _time(call.linking),
             _count(call.nodes_before),
             _count(call.nodes_after),
-            call.error or "",
+            call.error or ("" if call.cached is None else cached_text(call.cached)),
         ]
         for call in calls
     ]
@@ -177,7 +178,7 @@ def _call_table(calls: Iterable[TracedCall]) -> str:
         "linking",
         "nodes",
         "after",
-        "raised",
+        "raised, or not rewritten",
     ]
     return _section("Calls", headings, rows)
 

@@ -48,6 +48,7 @@ def _call_record(
         removed=sum(each.removed for each in passes),
         error=frame.error,
         inner=tuple(inner),
+        cached=frame.cached,
     )
 
 

@@ -148,6 +148,9 @@ class TracedCall:
         What it raised, or None.
     inner
         The passes on the graph, and the calls that linking made.
+    cached
+        When the graph was rewritten that was taken from the cache, in seconds since the epoch; None
+        if it was rewritten by this call. Such a call has no passes, and counts no nodes.
     """
 
     name: str | None
@@ -163,6 +166,7 @@ class TracedCall:
     removed: int
     error: str | None
     inner: tuple[TracedPass | TracedCall, ...]
+    cached: float | None = None
 
 
 @dataclass

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
+from pytensor_fuse._reports.text import cached_text
 from pytensor_fuse._trace.difference import call_totals
 from pytensor_fuse._trace.records import RewriterTotal, TracedCall, TracedPass
 
@@ -144,6 +145,8 @@ def _call_lines(number: int, call: TracedCall) -> list[str]:
     ]
     if call.error is not None:
         lines.append(f"  raised {call.error}")
+    if call.cached is not None:
+        lines.append(f"  {cached_text(call.cached)}")
     rows: list[list[str]] = []
     quiet: list[TracedPass] = []
     small = 0

@@ -9,6 +9,7 @@ from weakref import WeakKeyDictionary
 
 from pytensor.compile.maker import FunctionMaker
 
+from pytensor_fuse._cache.origin import origin_of
 from pytensor_fuse._trace.frames import CallFrame
 from pytensor_fuse._trace.recorders import open_recorders
 from pytensor_fuse._trace.running import running
@@ -54,6 +55,8 @@ def wrapped_init(init: Method) -> Method:
             raise
         finally:
             running.frame = parent
+            origin = origin_of(getattr(self, "fgraph", None))
+            frame.cached = None if origin is None else origin.made
             frame.end(error)
             error = None
             open_recorders.take(frame)

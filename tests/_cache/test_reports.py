@@ -1,0 +1,207 @@
+"""Who asks is told what was kept, why not, what differs, and what came from the cache."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import pytensor
+import pytensor.tensor as pt
+import pytest
+from pytensor.compile.mode import Mode
+
+from pytensor_fuse import (
+    CacheError,
+    Trace,
+    audit,
+    cache_info,
+    cached,
+    enabled,
+    trace_rewrites,
+    why_missed,
+)
+from pytensor_fuse._cache import lookup, setting
+from pytensor_fuse._cache.setting import DEFAULT, Level
+from support.cached import PYTHON, compiled
+from support.processes import run_process
+
+
+def make(data=2.0, *, op=pt.exp, shape=(None,), mode=PYTHON, n=1):
+    x = pt.tensor("x", dtype="float64", shape=shape)
+    out = op(x) * data
+    return compiled([x], [out] * n + [out.sum()], mode=mode)
+
+
+def test_info_prints():
+    make()
+    make()
+    make(mode=Mode("py", "fast_run").excluding("fusion"))
+    info = cache_info()
+    assert (info.level, info.hits, info.misses, info.entries) == ("memory", 1, 2, 2)
+    assert info.seconds_saved > 0
+    lines = str(info).splitlines()
+    assert lines[0] == "rewrite cache: memory"
+    assert lines[1].startswith("  hits     1, of which 0 from disk; 0.")
+    assert lines[2] == "  misses   2"
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"data": 3.0}, "constant at"),
+        ({"data": np.arange(9.0)}, "constant at"),
+        ({"op": pt.sin}, "node 1: Sin was Exp"),
+        ({"shape": (9,)}, "input 0: Vector(float64, shape=(9,)) was Vector(float64, shape=(?,))"),
+        ({"mode": Mode("vm", "fast_run")}, "mode.linker: 'VMLinker' was 'PerformLinker'"),
+        ({"n": 2}, "output 2 was not there"),
+    ],
+    ids=["number", "array", "op", "shape", "linker", "outputs"],
+)
+def test_what_differs(options, expected):
+    make()
+    found = why_missed(make(**options))
+    assert any(one.startswith(expected) for one in found), found
+    assert why_missed(make(**options)) == ()
+
+
+def test_how_many_values_differ():
+    data = np.arange(919.0)
+    make(data)
+    changed = data.copy()
+    changed[[3, 500]] += 1
+    [found] = why_missed(make(changed))
+    assert found.startswith("constant at Mul")
+    assert found.endswith(": 2 of 919 values")
+
+
+def test_settings_and_features_that_differ():
+    make()
+    with pytensor.config.change_flags(floatX="float32"):
+        assert "config.floatX: 'float32' was 'float64'" in why_missed(make())
+    with enabled(joins=False):
+        found = why_missed(make())
+    assert any(one.startswith("features: ") for one in found)
+    assert "rewriters or rules have been registered or removed" in found
+
+
+def test_why_of_functions_without_the_cache():
+    assert why_missed(make()) == ("nothing like it has been kept",)
+    with cached(False):
+        assert why_missed(make()) == ("it was compiled without the cache",)
+    with pytest.raises(TypeError, match="give a compiled function or its graph, not a str"):
+        why_missed("f")
+
+
+def test_audits_and_traces_say_it():
+    make()
+    function = make()
+    assert "taken from the cache, rewritten at 20" in str(audit(function))
+    with cached(False):
+        assert "cache, rewritten" not in str(audit(make()))
+    with trace_rewrites() as trace:
+        make()
+        make(7.0)
+    hit, miss = trace.calls
+    assert hit.cached is not None
+    assert hit.inner == ()
+    assert miss.cached is None
+    assert miss.inner
+    assert "taken from the cache, rewritten at 20" in str(trace)
+    again = Trace.from_dict(trace.to_dict())
+    assert again.calls[0].cached == hit.cached
+    assert "taken from the cache" in trace.to_html()
+
+
+def test_verifying_compares(verifying, monkeypatch):
+    make()
+    make()
+    assert cache_info().hits == 1
+    [entry] = {id(entry): entry for _, entry in lookup.memory.kept()}.values()
+    entry.rewritten = entry.rewritten._replace(outputs=entry.rewritten.outputs[::-1])
+    with pytest.raises(CacheError, match=r"not what rewriting makes of it now: the outputs are"):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda r: r._replace(nodes=r.nodes[:-1]), "nodes were"),
+        (lambda r: r._replace(ops=r.ops[::-1]), "was"),
+        (lambda r: r._replace(is_watched=not r.is_watched), "destroy handler"),
+        (lambda r: r._replace(input_types=()), "inputs have other types"),
+        (
+            lambda r: r._replace(nodes=((r.nodes[0][0], r.nodes[0][1][::-1], (9,)), *r.nodes[1:])),
+            "reads something else|computes other types",
+        ),
+    ],
+    ids=["nodes", "ops", "watched", "inputs", "reads"],
+)
+def test_every_difference_is_seen(verifying, change, said):
+    def build():
+        x, y = pt.vectors("x", "y")
+        return compiled([x, y], [pt.cumsum(x) - pt.cumprod(y), (x @ y)])
+
+    build()
+    [entry] = {id(entry): entry for _, entry in lookup.memory.kept()}.values()
+    changed = change(entry.rewritten)
+    if changed.nodes[0][2] == (9,):
+        changed = changed._replace(types=changed.types * 10)
+    entry.rewritten = changed
+    with pytest.raises(CacheError, match=said):
+        build()
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [("", DEFAULT), ("OFF", Level.OFF), (" memory ", Level.MEMORY), ("verify", Level.VERIFY)],
+)
+def test_the_environment(monkeypatch, value, expected):
+    monkeypatch.setenv(setting.VARIABLE, value)
+    assert setting._level_by_environment() is expected
+
+
+def test_an_environment_that_means_nothing(monkeypatch):
+    monkeypatch.setenv(setting.VARIABLE, "fast")
+    with pytest.warns(RuntimeWarning, match="'fast' is none of off, memory, disk, verify; it is"):
+        assert setting._level_by_environment() is DEFAULT
+
+
+def test_off(monkeypatch):
+    monkeypatch.setattr(setting, "_level", Level.OFF)
+    make()
+    make()
+    assert (cache_info().hits, cache_info().misses) == (0, 0)
+    with cached():
+        make()
+        make()
+    assert (cache_info().hits, cache_info().misses) == (1, 1)
+
+
+def command(tmp_path, *arguments, **options):
+    env = {**os.environ, "PYTENSOR_FLAGS": f"base_compiledir={tmp_path}"}
+    return run_process("-m", "pytensor_fuse", "cache", *arguments, env=env, **options)
+
+
+def test_the_command(tmp_path):
+    path = command(tmp_path, "path").stdout.strip()
+    assert path.startswith(str(tmp_path))
+    assert command(tmp_path).stdout == f"0 graphs, 0.0 MB, {path}\n"
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import pytensor, pytensor.tensor as pt\n"
+        "from pytensor.compile.mode import Mode\n"
+        "x = pt.vector('x')\n"
+        "pytensor.function([x], x * 2, mode=Mode('py', 'fast_run'))\n"
+    )
+    env = {
+        **os.environ,
+        "PYTENSOR_FLAGS": f"base_compiledir={tmp_path}",
+        "PYTENSOR_FUSE_CACHE": "disk",
+    }
+    run_process("-m", "pytensor_fuse", str(program), env=env)
+    assert command(tmp_path, "info").stdout.startswith(("1 graph,", "2 graphs,"))
+    assert command(tmp_path, "clear").stdout == ""
+    assert command(tmp_path, "info").stdout.startswith("0 graphs, 0.0 MB")
+    wrong = command(tmp_path, "wipe", check=False)
+    assert wrong.returncode == 2
+    assert "cache takes one of info, clear, path, not 'wipe'" in wrong.stderr
