@@ -9,8 +9,7 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
-from pytensor.compile import mode as mode_module
-from pytensor.compile.mode import Mode
+from pytensor.compile.mode import Mode, optdb
 from pytensor.configdefaults import config
 from pytensor.graph.rewriting.db import RewriteDatabase, RewriteDatabaseQuery
 from pytensor.link.basic import PerformLinker
@@ -108,7 +107,8 @@ def mode_parts(mode: Mode) -> tuple[Any, ...]:
         import_module("pytensor.link.numba.dispatch")
     if type(mode) is not Mode:
         raise NotToldError(f"the mode is a {type(mode).__name__}")
-    if mode.optdb is not mode_module.optdb:
+    database: Any = getattr(mode, "optdb", None)
+    if database is not optdb:
         raise NotToldError("the mode has a database of its own")
     query = mode._optimizer
     if type(query) is not RewriteDatabaseQuery:
@@ -193,8 +193,8 @@ def registered() -> list[Any]:
 
 
 def _databases() -> Iterator[Any]:
-    pending: list[RewriteDatabase] = [mode_module.optdb]
-    known = {id(mode_module.optdb)}
+    pending: list[RewriteDatabase] = [optdb]
+    known = {id(optdb)}
     while pending:
         database = pending.pop()
         attributes = vars(database)
