@@ -23,7 +23,11 @@ BENCHMARKS = Path(__file__).parent
 
 def run(*arguments: str, ours: bool = True, flags: str = "") -> dict[str, Any]:
     """Run one measurement in a new process, with the package on or off; its JSON as a dict."""
-    environment = {**os.environ, "PYTENSOR_FUSE": "1" if ours else "0"}
+    environment = {
+        "PYTENSOR_FUSE_CACHE": "off",
+        **os.environ,
+        "PYTENSOR_FUSE": "1" if ours else "0",
+    }
     if flags:
         given = os.environ.get("PYTENSOR_FLAGS")
         environment["PYTENSOR_FLAGS"] = f"{given},{flags}" if given else flags

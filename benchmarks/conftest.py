@@ -109,6 +109,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         "test_planning",
         "test_pass",
         "test_merging",
+        "test_cache",
         "test_core",
         "test_freeze",
         "test_compiled",

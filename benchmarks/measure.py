@@ -178,9 +178,10 @@ def compiled(
     *,
     ours: bool,
     mode: Mode | str | None = None,
+    keep: bool = False,
 ) -> Function:
-    """Compile with the package's pass or with stock's."""
-    with pytensor_fuse.enabled(ours):
+    """Compile with the package or without; as if for the first time, unless ``keep`` is set."""
+    with pytensor_fuse.enabled(ours), pytensor_fuse.cached(keep):
         return pytensor.function(list(inputs), list(outputs), mode=mode)
 
 
