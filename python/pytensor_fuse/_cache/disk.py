@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 FOLDER: Final = "pytensor_fuse"
-FILE: Final = "rewritten.sqlite"
+# With the version of what is in it.
+FILE: Final = "rewritten-1.sqlite"
 
 # Of all entries together; the least recently used go first.
 MOST_BYTES: Final = 256 << 20

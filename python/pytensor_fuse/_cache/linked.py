@@ -9,8 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
+from pytensor.graph.basic import Constant
 from pytensor.link.numba.linker import NumbaLinker
 
+from pytensor_fuse._identity.contents import data_content
 from pytensor_fuse._pytensor.patches import ReplacedAttributes
 from pytensor_fuse._pytensor.surroundings import numba_rules
 
@@ -21,10 +23,28 @@ if TYPE_CHECKING:
 
 
 class _Linked(NamedTuple):
-    """A jitted function, and the rules by which PyTensor translated its graph."""
+    """A jitted function, and what it was made of.
+
+    Attributes
+    ----------
+    rules
+        By which PyTensor translated the graph.
+    constants
+        The data of the graph's constants, which Numba reads when the function is first called, and
+        what they were. Somebody else may write to them.
+    function
+        The function.
+    """
 
     rules: list[Any]
+    constants: list[tuple[Any, bytes | None]]
     function: Any
+
+    def holds(self, rules: list[Any]) -> bool:
+        """Whether the function is what would be made of an equal graph now."""
+        return self.rules == rules and all(
+            was is not None and data_content(data) == was for data, was in self.constants
+        )
 
 
 # The entries of graphs that are about to be linked.
@@ -44,6 +64,7 @@ class _Waiting(NamedTuple):
 
     entry: Entry
     rules: list[Any]
+    constants: list[tuple[Any, bytes | None]]
     converted: Any
 
 
@@ -52,11 +73,13 @@ def _convert(self: NumbaLinker, fgraph: FunctionGraph, **kwargs: Any) -> Any:
     if entry is None:
         return _stock_convert(self, fgraph, **kwargs)
     rules = numba_rules()
-    if isinstance(entry.linked, _Linked) and entry.linked.rules == rules:
+    if isinstance(entry.linked, _Linked) and entry.linked.holds(rules):
         return entry.linked
     converted = _stock_convert(self, fgraph, **kwargs)
     # Translating loads rules that were not there before.
-    return _Waiting(entry, rules or numba_rules(), converted)
+    constants = [one.data for one in fgraph.variables if isinstance(one, Constant)]
+    contents = [(data, data_content(data)) for data in constants]
+    return _Waiting(entry, rules or numba_rules(), contents, converted)
 
 
 def _compile(self: NumbaLinker, converted: Any) -> Any:
@@ -64,9 +87,9 @@ def _compile(self: NumbaLinker, converted: Any) -> Any:
         return converted.function
     if not isinstance(converted, _Waiting):
         return _stock_compile(self, converted)
-    entry, rules, inner = converted
+    entry, rules, constants, inner = converted
     made = _stock_compile(self, inner)
-    entry.linked = _Linked(rules, made)
+    entry.linked = _Linked(rules, constants, made)
     return made
 
 

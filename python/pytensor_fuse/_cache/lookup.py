@@ -47,8 +47,8 @@ class _Task(NamedTuple):
     profile: object
     rewrite: Callable[[], None]
 
-    def request(self) -> Request:
-        return request_for(self.inputs, self.outputs, self.fgraph, self.mode, self.profile)
+    def request(self, origins: Origins) -> Request:
+        return request_for(self.inputs, self.outputs, self.fgraph, origins, self.mode, self.profile)
 
 
 @wraps(_stock_prepare)
@@ -64,8 +64,9 @@ def _prepare_fgraph(
         return
     task = _Task(inputs, [*outputs, *additional_outputs], fgraph, mode, profile, rewrite)
     start = time.perf_counter()
+    origins = Origins(fgraph)
     try:
-        request = task.request()
+        request = task.request(origins)
     except NotToldError as error:
         _not_kept(fgraph, str(error))
         rewrite()
@@ -74,7 +75,6 @@ def _prepare_fgraph(
         _not_kept(fgraph, f"the graph cannot be told: {type(error).__name__}: {error}")
         rewrite()
         return
-    origins = Origins(fgraph)
     entry, is_from_disk = _find(request, on_disk=chosen is Level.DISK)
     if entry is None:
         _rewrite_and_keep(task, request, origins, on_disk=chosen is Level.DISK)

@@ -1,46 +1,77 @@
-"""Names and stack traces of a graph before it is rewritten, by places that equal graphs share.
+"""The parts of a graph before it is rewritten, by places that equal graphs share.
 
-Rewriters hand names and traces on from the variables that they replace. An equal graph has
-variables in the same places, with other names and made by other lines, so that what is kept of a
-rewritten graph is the place that a name or a trace came from.
+Much of a rewritten graph is what it was made from: rewriters hand on the names and traces of the
+variables that they replace, and leave most ops and constants as they are. An equal graph has its
+own in the same places. So what is kept of a rewritten graph is places, and nothing of the graph
+that it was made from is in a function that another one is compiled into.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pytensor.graph.basic import Constant
+
 if TYPE_CHECKING:
     from pytensor.graph.basic import Apply, Variable
     from pytensor.graph.fg import FunctionGraph
+    from pytensor.graph.op import Op
 
 
 class Origins:
-    """The variables of a graph in an order that equal graphs share, with their names and traces.
+    """The nodes, variables and constants of a graph, in an order that equal graphs share.
 
-    Found when they are first asked for, which must be before the graph is changed, if at all:
-    `keep` does it. O(nodes + edges).
+    O(nodes + edges). What asks for the place of something may be asked after `keep` alone.
 
     Parameters
     ----------
     fgraph
-        The graph.
+        The graph, before it is rewritten.
+
+    Attributes
+    ----------
+    nodes
+        Each once, the last ones first.
+    variables
+        The inputs, and what the nodes compute.
+    constants
+        Those that are outputs, and those that nodes read, as often as they do.
     """
 
     def __init__(self, fgraph: FunctionGraph) -> None:
-        self._inputs = list(fgraph.inputs)
-        self._outputs = list(fgraph.outputs)
-        self._variables: list[Variable[Any, Any]] | None = None
+        self.nodes: list[Apply[Any]] = []
+        self.variables: list[Variable[Any, Any]] = list(fgraph.inputs)
+        self.constants: list[Constant[Any]] = []
         self._by_name: dict[str, int] = {}
         self._by_trace: dict[int, int] = {}
+        self._by_op: dict[int, int] = {}
+        self._by_constant: dict[int, int] = {}
+        known: set[Apply[Any]] = set()
+        pending: list[Variable[Any, Any]] = fgraph.outputs[::-1]
+        while pending:
+            variable = pending.pop()
+            node = variable.owner
+            if node is None:
+                if isinstance(variable, Constant):
+                    self.constants.append(variable)
+            elif node not in known:
+                known.add(node)
+                self.nodes.append(node)
+                self.variables += node.outputs
+                pending += node.inputs
 
     def keep(self) -> None:
-        """Find all that can be asked for, before the graph is changed."""
-        for place, variable in enumerate(self._found()):
+        """Find the places of all parts, before the graph is changed."""
+        for place, variable in enumerate(self.variables):
             if variable.name is not None:
                 self._by_name.setdefault(variable.name, place)
             for stack in getattr(variable.tag, "trace", None) or ():
                 # Stacks are handed on as they are; lists of them are made anew.
                 self._by_trace.setdefault(id(stack), place)
+        for place, node in enumerate(self.nodes):
+            self._by_op.setdefault(id(node.op), place)
+        for place, constant in enumerate(self.constants):
+            self._by_constant.setdefault(id(constant), place)
 
     def of_name(self, name: str) -> int | str:
         """Return the place of the first variable of that name; the name if there is none."""
@@ -53,30 +84,14 @@ class Origins:
                 return place
         return None
 
-    def name_at(self, place: int) -> str | None:
-        """Return the name of the variable at a place."""
-        return self._found()[place].name
+    def of_op(self, op: Op) -> int | None:
+        """Return the place of the first node of that very op, if there is one."""
+        return self._by_op.get(id(op))
+
+    def of_constant(self, constant: Constant[Any]) -> int | None:
+        """Return the first place where that very constant is read, if there is one."""
+        return self._by_constant.get(id(constant))
 
     def trace_at(self, place: int) -> Any:
         """Return the stacks of the variable at a place; None if it has none."""
-        return getattr(self._found()[place].tag, "trace", None)
-
-    def _found(self) -> list[Variable[Any, Any]]:
-        if self._variables is None:
-            self._variables = list(self._inputs)
-            self._variables += _computed(self._outputs)
-        return self._variables
-
-
-def _computed(outputs: list[Variable[Any, Any]]) -> list[Variable[Any, Any]]:
-    """Return what the nodes that outputs need compute, each node once, the last ones first."""
-    found: list[Variable[Any, Any]] = []
-    known: set[Apply[Any]] = set()
-    pending: list[Variable[Any, Any]] = outputs[::-1]
-    while pending:
-        node = pending.pop().owner
-        if node is not None and node not in known:
-            known.add(node)
-            found += node.outputs
-            pending += node.inputs
-    return found
+        return getattr(self.variables[place].tag, "trace", None)

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import types
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
 from pytensor.compile.sharedvalue import SharedVariable
-from pytensor.graph.op import HasInnerGraph
-from pytensor.graph.traversal import applys_between
 
-from pytensor_fuse._cache.surroundings import features, registrations, source_of, versions
+from pytensor_fuse._cache.foreign import expect_told, lies_as_usual
+from pytensor_fuse._cache.surroundings import features, registrations, versions
 from pytensor_fuse._errors import FreezeError
 from pytensor_fuse._identity.names import import_name
 from pytensor_fuse._identity.terms import intern_graph
@@ -29,8 +26,8 @@ if TYPE_CHECKING:
     from pytensor.compile.io import SymbolicInput, SymbolicOutput
     from pytensor.compile.mode import Mode
     from pytensor.graph.fg import FunctionGraph
-    from pytensor.graph.op import Op
 
+    from pytensor_fuse._cache.origins import Origins
     from pytensor_fuse._cache.surroundings import Registrations
     from pytensor_fuse._identity.interning import InternedGraph
 
@@ -108,7 +105,7 @@ class Request:
             culprit = self.registrations.culprit
             raise NotToldError(f"no file holds what is registered: {culprit}")
         made = blake2b(_VERSION + root + self.registrations.digest, digest_size=32)
-        for name, value in (*self.parts, *versions(), *_sources(self.graph.ops)):
+        for name, value in (*self.parts, *versions()):
             made.update(f"{name}={_text(value)};".encode("utf-8", "surrogatepass"))
         return made.digest()
 
@@ -117,6 +114,7 @@ def request_for(
     inputs: Sequence[SymbolicInput],
     outputs: Sequence[SymbolicOutput],
     fgraph: FunctionGraph,
+    origins: Origins,
     mode: Mode,
     profile: object,
 ) -> Request:
@@ -128,6 +126,8 @@ def request_for(
         Their roles; of the outputs, those that are updates as well.
     fgraph
         The graph, with what a function's maker has attached to it.
+    origins
+        Its nodes and variables.
     mode
         The mode.
     profile
@@ -155,14 +155,15 @@ def request_for(
         graph = intern_graph(fgraph.inputs, fgraph.outputs, fold=False)
     except FreezeError as error:
         raise NotToldError(str(error)) from error
+    runs_inner = type(mode.linker).__name__ != "NumbaLinker"
+    expect_told(origins, graph.ops, runs_inner=runs_inner)
+    parts.append(("classes of constants", tuple([type(one) for one in graph.constants])))
     parts += _layouts(graph)
     return Request(graph, tuple(parts), registrations())
 
 
 def _input_role(spec: SymbolicInput) -> tuple[Any, ...]:
     variable = spec.variable
-    if getattr(variable.tag, "indestructible", False):
-        raise NotToldError(f"{variable} is marked as indestructible")
     return (
         bool(spec.mutable),
         bool(getattr(spec, "borrow", False)),
@@ -182,36 +183,8 @@ def _layouts(graph: InternedGraph) -> Iterator[tuple[str, Any]]:
     """
     for index, constant in enumerate(graph.constants):
         data = constant.data
-        if isinstance(data, np.ndarray) and not (data.flags.c_contiguous and data.flags.aligned):
+        if not lies_as_usual(data):
             yield f"layout of constant {index}", (data.strides, data.flags.aligned)
-
-
-def _sources(ops: Sequence[Op]) -> Iterator[tuple[str, str]]:
-    """Yield what tells the texts of ops that are neither PyTensor's nor ours from changed ones."""
-    known: set[object] = set()
-    pending: list[Any] = list(ops)
-    while pending:
-        op = pending.pop()
-        pending += _inner_ops(op)
-        functions = [one for one in vars(op).values() if isinstance(one, types.FunctionType)]
-        parts: list[Any] = [*type(op).__mro__, *functions]
-        for part in parts:
-            if part in known or part.__module__.split(".")[0] in _PLAIN_PACKAGES:
-                continue
-            known.add(part)
-            source = source_of(part)
-            if source is None:
-                raise NotToldError(f"no file holds {part.__qualname__}, of {op}")
-            yield f"source of {part.__qualname__}", source
-
-
-def _inner_ops(op: Any) -> Iterator[Any]:
-    for name in ("scalar_op", "core_op"):
-        if (inner := getattr(op, name, None)) is not None:
-            yield inner
-    if isinstance(op, HasInnerGraph):
-        for node in applys_between(op.inner_inputs, op.inner_outputs):
-            yield node.op
 
 
 def _text(value: Any) -> str:

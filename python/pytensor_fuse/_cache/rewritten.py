@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
 from pytensor.graph.basic import Apply, Constant
 
+from pytensor_fuse._cache.foreign import needs_own_copy
 from pytensor_fuse._identity.terms import constant_term, intern_graph, term
 from pytensor_fuse._pytensor.graph_contents import exchange_contents, has_destroy_handler
 
@@ -32,8 +35,12 @@ class Rewritten(NamedTuple):
         The types of the inputs.
     constants
         The constants that are read.
+    constant_places
+        Where they come from: the places of those that were in the graph before.
     ops, types
         Those that rows name by their places.
+    op_places
+        Where ops come from, as constants do.
     nodes
         Rows, in the order in which they run: the op, the variables that it reads, the types of
         what it computes.
@@ -48,7 +55,9 @@ class Rewritten(NamedTuple):
 
     input_types: tuple[Type[Any], ...]
     constants: tuple[Constant[Any], ...]
+    constant_places: tuple[int | None, ...]
     ops: tuple[Op, ...]
+    op_places: tuple[int | None, ...]
     types: tuple[Type[Any], ...]
     nodes: tuple[tuple[int, tuple[int, ...], tuple[int, ...]], ...]
     outputs: tuple[int, ...]
@@ -106,8 +115,10 @@ class Rewritten(NamedTuple):
             nodes.append((op, read, tuple(computed)))
         made = cls(
             tuple([one.type for one in fgraph.inputs]),
-            tuple(constants),
-            tuple(of_ops),
+            tuple([_with_own_data(one) for one in constants]),
+            tuple([origins.of_constant(one) for one in constants]),
+            tuple([_detached(one) for one in of_ops]),
+            tuple([origins.of_op(one) for one in of_ops]),
             tuple(of_types),
             tuple(nodes),
             tuple([numbers[one] for one in fgraph.outputs]),
@@ -134,9 +145,17 @@ class Rewritten(NamedTuple):
         origins
             Its names and traces.
         """
-        variables, nodes = self._applied(fgraph.inputs)
+        constants = [
+            _with_own_data(kept) if place is None else origins.constants[place]
+            for kept, place in zip(self.constants, self.constant_places, strict=True)
+        ]
+        ops = [
+            _detached(kept) if place is None else origins.nodes[place].op
+            for kept, place in zip(self.ops, self.op_places, strict=True)
+        ]
+        variables, nodes = self._applied(fgraph.inputs, constants, ops)
         for number, name in self.names:
-            variables[number].name = name if isinstance(name, str) else origins.name_at(name)
+            variables[number].name = name if isinstance(name, str) else origins.variables[name].name
         for number, origin in self.traces:
             if (trace := origins.trace_at(origin)) is not None:
                 variables[number].tag.trace = trace
@@ -147,7 +166,7 @@ class Rewritten(NamedTuple):
     def digest(self) -> bytes | None:
         """Return what tells the graph from others in every process; None if nothing does."""
         inputs = [type_.make_variable() for type_ in self.input_types]
-        variables, _ = self._applied(inputs)
+        variables, _ = self._applied(inputs, self.constants, self.ops)
         outputs = [variables[number] for number in self.outputs]
         graph = intern_graph(inputs, outputs, fold=False)
         return graph.root.digest
@@ -185,13 +204,34 @@ class Rewritten(NamedTuple):
         return found
 
     def _applied(
-        self, inputs: Sequence[Variable[Any, Any]]
+        self,
+        inputs: Sequence[Variable[Any, Any]],
+        constants: Sequence[Constant[Any]],
+        ops: Sequence[Op],
     ) -> tuple[list[Variable[Any, Any]], list[Apply[Any]]]:
-        variables: list[Variable[Any, Any]] = [*inputs, *self.constants]
-        ops, types = self.ops, self.types
+        variables: list[Variable[Any, Any]] = [*inputs, *constants]
+        types = self.types
         nodes: list[Apply[Any]] = []
         for op, read, computed in self.nodes:
             new = [types[index].make_variable() for index in computed]
             nodes.append(Apply(ops[op], [variables[index] for index in read], new))
             variables += new
         return variables, nodes
+
+
+def _with_own_data(constant: Constant[Any]) -> Constant[Any]:
+    """Return a constant whose array nobody else can write to."""
+    if not isinstance(constant.data, np.ndarray):
+        return constant
+    own = copy.copy(constant)
+    own.data = constant.data.copy(order="K")
+    return own
+
+
+def _detached(op: Op) -> Op:
+    """Return an op that has compiled nothing of its inner graph."""
+    if not needs_own_copy(op):
+        return op
+    own = copy.copy(op)
+    vars(own).pop("_fn", None)
+    return own

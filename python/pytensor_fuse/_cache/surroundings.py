@@ -1,29 +1,40 @@
 """What a compilation depends on beside its graph, as values that can be compared and digested.
 
 What is registered with PyTensor is told apart by identity within a process. Other processes are
-told names, and the files in which what has these names is written.
+told names, and the versions of the packages that have these.
 """
 
 from __future__ import annotations
 
-import os
 import platform
 import sys
+from collections.abc import Sequence
 from functools import cache
 from hashlib import blake2b
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Final
 
-from pytensor.graph.rewriting.basic import NodeRewriter
+from pytensor.graph.op import Op
+from pytensor.graph.rewriting.basic import Rewriter
 
 from pytensor_fuse import _core
-from pytensor_fuse._pytensor.surroundings import registered
+from pytensor_fuse._cache.foreign import KNOWN_PACKAGES
+from pytensor_fuse._pytensor.surroundings import NotToldError, registered
 from pytensor_fuse._startup.features import on_now
 
+# Modules of Python itself that classes and functions of the others are of.
+_STANDARD: Final = ("builtins", "abc", "enum", "functools", "operator", "types")
+
+# What patterns of rewriters are made of.
+_PATTERNS: Final = ("etuples", "unification")
+
 # Packages whose versions say what is written in their files.
-_VERSIONED: Final = ("pytensor", "numpy", "scipy", "numba", "llvmlite", "builtins")
+_VERSIONED: Final = (*KNOWN_PACKAGES, "numpy", "scipy", "numba", "llvmlite", *_PATTERNS, *_STANDARD)
 _OURS: Final = "pytensor_fuse"
+
+# How deep rewriters and their patterns, which may hold functions of others, are looked into.
+_DEPTH: Final = 12
 
 # So many sets of registrations are remembered at most.
 _MOST: Final = 32
@@ -74,62 +85,53 @@ def _same(a: list[Any], b: list[Any]) -> bool:
 
 def _digest(items: list[Any]) -> tuple[bytes | None, str]:
     made = blake2b(digest_size=16)
+    told: dict[int, str] = {}
     for item in items:
-        text = _told(item)
-        if text is None:
-            return None, f"{item!r} of {type(item).__module__}"
+        try:
+            text = told.get(id(item)) or told.setdefault(id(item), _told(item, _DEPTH))
+        except NotToldError as error:
+            return None, f"{item}: {error}"
         made.update(f"{len(text)}:{text}".encode())
     return made.digest(), ""
 
 
-def _told(item: Any) -> str | None:
-    """Return what tells something that is registered from others; None if nothing does."""
-    if isinstance(item, str | int | float | bool):
-        return repr(item)
-    parts = [item, type(item)]
-    if isinstance(item, NodeRewriter):
-        parts.append(getattr(item, "fn", None))
-    told = [str(getattr(item, "name", None) or getattr(item, "__qualname__", ""))]
-    for part in parts:
-        if part is None or not hasattr(part, "__module__"):
-            continue
-        source = source_of(part)
-        if source is None:
-            return None
-        told.append(f"{source} {getattr(part, '__qualname__', '')}")
-        if _closes_over(part) and not source.startswith("version"):
-            return None
-    return " ".join(told)
+def _told(item: Any, depth: int) -> str:
+    """Return what tells something that is registered from others, in every process.
 
+    Functions and classes of known packages are told by names, for the versions of these are told as
+    well; rewriters by their class and all that they hold, patterns for one.
 
-def _closes_over(part: Any) -> bool:
-    return bool(getattr(part, "__closure__", None))
-
-
-def source_of(part: Any) -> str | None:
-    """Return what tells the source text of a class or function from a changed one.
-
-    Returns
-    -------
-    str or None
-        None for what no file holds.
+    Raises
+    ------
+    NotToldError
+        If part of it is another package's, whose text may have changed since it was imported.
     """
-    module = getattr(part, "__module__", None)
-    return None if module is None else _source_of_module(module)
+    if item is None or isinstance(item, str | int | float | bool):
+        return repr(item)
+    if isinstance(item, Sequence):
+        return f"({','.join(_told(part, depth - 1) for part in item)})"
+    if isinstance(item, dict):
+        pairs = (f"{key!s}:{_told(value, depth - 1)}" for key, value in item.items())
+        return f"{{{','.join(sorted(pairs))}}}"
+    # A bound method's own module is that of its function.
+    home = item if hasattr(item, "__qualname__") else type(item)
+    module = (getattr(home, "__module__", None) or "").split(".")
+    if module[0] not in _VERSIONED:
+        raise NotToldError(f"{home!r} is of {'.'.join(module)}")
+    name = f"{'.'.join(module)}:{getattr(home, '__qualname__', '')}"
+    if home is item:
+        return name
+    if isinstance(item, Op):
+        return f"{name} {item}"
+    if depth and (isinstance(item, Rewriter) or module[-1] == "unify"):
+        return f"{name} {_told(_attributes(item), depth - 1)}"
+    return name
 
 
-def _source_of_module(name: str) -> str | None:
-    package = name.split(".")[0]
-    if package in _VERSIONED or package == _OURS:
-        return f"version {name}"
-    file = getattr(sys.modules.get(name), "__file__", None)
-    if file is None or name in ("__main__", "__mp_main__"):
-        return None
-    try:
-        found = os.stat(file)
-    except OSError:
-        return None
-    return f"{name} {file} {found.st_mtime_ns} {found.st_size}"
+def _attributes(item: Any) -> dict[str, Any]:
+    if hasattr(item, "__dict__"):
+        return dict(vars(item))
+    return {name: getattr(item, name, None) for name in type(item).__slots__}
 
 
 @cache
@@ -140,7 +142,7 @@ def versions() -> tuple[tuple[str, str], ...]:
         ("machine", f"{platform.machine()} {sys.byteorder}"),
         (_OURS, f"{_core.__version__} {_own_files()}"),
     ]
-    for name in ("pytensor", "numpy", "scipy", "numba", "llvmlite"):
+    for name in ("pytensor", "pymc", "numpy", "scipy", "numba", "llvmlite"):
         try:
             told.append((name, version(name)))
         except PackageNotFoundError:

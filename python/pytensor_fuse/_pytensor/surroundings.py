@@ -213,6 +213,8 @@ def _databases() -> Iterator[Any]:
             for rewriter in rewriters if positions is None else sorted(rewriters, key=_name):
                 yield rewriter
                 yield type(rewriter)
+                # What users may give to a rewriter that there is.
+                yield from _items(getattr(rewriter, "external_simplifiers", None))
                 if id(rewriter) not in known:
                     known.add(id(rewriter))
                     if isinstance(rewriter, RewriteDatabase):

@@ -1,0 +1,138 @@
+"""What no key can tell of a graph: then it is rewritten each time.
+
+Two graphs are equal as PyTensor compares their parts. What it does not compare may still decide
+what a rewriter does, or what a node computes: attributes that an op does not count among its
+properties, what its `perform` reads of a file or a table while constants are folded, notes in tags.
+So graphs are kept only of ops whose classes are known, and of variables without such notes.
+"""
+
+from __future__ import annotations
+
+import types
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from pytensor.graph.basic import Constant
+from pytensor.graph.op import HasInnerGraph
+from pytensor.scalar.basic import ScalarOp
+from pytensor.tensor.blockwise import Blockwise
+from pytensor.tensor.elemwise import Elemwise
+
+from pytensor_fuse._pytensor.surroundings import NotToldError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pytensor.graph.basic import Variable
+    from pytensor.graph.op import Op
+
+    from pytensor_fuse._cache.origins import Origins
+
+# Whose versions are known, and whose ops compute nothing but what they are compared by.
+KNOWN_PACKAGES: Final = ("pytensor", "pytensor_fuse", "pymc")
+_LIBRARIES: Final = (*KNOWN_PACKAGES, "numpy", "scipy", "numba", "builtins", "math", "operator")
+
+# Of nodes and variables: where they came from, and what PyTensor remembers of constants' data.
+_HARMLESS_TAGS: Final = frozenset(
+    {
+        "trace",
+        "imported_by",
+        "removed_by",
+        "unique_value",
+        "unique_indices",
+        "jointly_unique_indices",
+        "is_arange",
+        "is_permutation",
+        "is_selection",
+        "is_diagonal",
+        "is_tridiagonal",
+        "values_eq_approx",
+    }
+)
+
+
+def expect_told(origins: Origins, ops: Iterable[Op], *, runs_inner: bool) -> None:
+    """Raise if a graph has something that its key does not tell; O(nodes).
+
+    Parameters
+    ----------
+    origins
+        The nodes and variables of the graph.
+    ops
+        The ops of the nodes, each once.
+    runs_inner
+        Whether ops with inner graphs compile these themselves, and keep what they compiled.
+
+    Raises
+    ------
+    NotToldError
+        With what that is.
+    """
+    for variable in origins.variables:
+        _expect_no_notes(variable)
+    for node in origins.nodes:
+        if len(vars(node.tag)) and not vars(node.tag).keys() <= _HARMLESS_TAGS:
+            raise NotToldError(f"a node of {node.op} has notes in its tag")
+    for op in ops:
+        _expect_known(op, runs_inner=runs_inner, depth=0)
+
+
+def _expect_no_notes(variable: Variable[Any, Any]) -> None:
+    notes = vars(variable.tag)
+    if notes and not notes.keys() <= _HARMLESS_TAGS:
+        names = ", ".join(sorted(notes.keys() - _HARMLESS_TAGS))
+        raise NotToldError(f"{variable} has notes in its tag: {names}")
+
+
+def _expect_known(op: Any, *, runs_inner: bool, depth: int) -> None:
+    class_ = type(op)
+    if class_.__module__.split(".")[0] not in KNOWN_PACKAGES:
+        raise NotToldError(f"{op} is an op of {class_.__module__}")
+    if isinstance(op, Elemwise):
+        if op.nfunc_spec not in (None, getattr(op.scalar_op, "nfunc_spec", None)):
+            raise NotToldError(f"{op} has a function of its own")
+        _expect_known(op.scalar_op, runs_inner=runs_inner, depth=depth)
+    elif isinstance(op, Blockwise):
+        if op.gufunc_spec is not None:
+            raise NotToldError(f"{op} has a function of its own")
+        _expect_known(op.core_op, runs_inner=runs_inner, depth=depth)
+    elif isinstance(op, HasInnerGraph):
+        _expect_known_inside(op, runs_inner=runs_inner, depth=depth)
+    else:
+        functions = [one for one in vars(op).values() if isinstance(one, _FUNCTIONS)]
+        for function in functions:
+            module = getattr(getattr(function, "func", function), "__module__", None) or ""
+            if module.split(".")[0] not in _LIBRARIES:
+                raise NotToldError(f"{op} calls a function of {module}")
+
+
+_FUNCTIONS: Final = (types.FunctionType, types.MethodType, partial, np.ufunc, np.vectorize)
+
+
+def _expect_known_inside(op: Any, *, runs_inner: bool, depth: int) -> None:
+    if getattr(op, "mode", None) is not None:
+        raise NotToldError(f"{op} has a mode of its own")
+    if isinstance(op, ScalarOp):
+        runs_inner = False
+    elif runs_inner and depth:
+        # What the inner one has compiled would be shared by all functions.
+        raise NotToldError(f"{op} is in the inner graph of an op that compiles it")
+    for node in op.fgraph.apply_nodes:
+        if len(vars(node.tag)) and not vars(node.tag).keys() <= _HARMLESS_TAGS:
+            raise NotToldError(f"a node of {node.op} in {op} has notes in its tag")
+        for variable in (*node.inputs, *node.outputs):
+            _expect_no_notes(variable)
+            if isinstance(variable, Constant) and not lies_as_usual(variable.data):
+                raise NotToldError(f"a constant in {op} does not lie in memory as usual")
+        _expect_known(node.op, runs_inner=runs_inner, depth=depth + 1)
+
+
+def lies_as_usual(data: object) -> bool:
+    """Whether an array lies in memory as one that is made anew."""
+    return not isinstance(data, np.ndarray) or (data.flags.c_contiguous and data.flags.aligned)
+
+
+def needs_own_copy(op: Op) -> bool:
+    """Whether functions must not share an op: it keeps what it compiled."""
+    return isinstance(op, HasInnerGraph) and not isinstance(op, ScalarOp)
