@@ -15,9 +15,8 @@ from pathlib import Path
 import numpy as np
 import pytensor.tensor as pt
 import pytest
-from pytensor.graph.basic import Apply
-from pytensor.graph.op import Op
 
+from _cache.test_twins import registered
 from pytensor_fuse import cache_info, cached, clear_cache
 from pytensor_fuse._cache import disk as disk_module
 from pytensor_fuse._cache.disk import Disk, NotStoredError
@@ -86,50 +85,35 @@ def test_processes(tmp_path, linker):
     assert first == second
 
 
-def test_an_op_whose_text_has_changed(tmp_path):
-    text = """
+def test_ops_of_others_are_not_kept(tmp_path):
+    (tmp_path / "my_ops.py").write_text(
+        """
 from pytensor.graph.basic import Apply
 from pytensor.graph.op import Op
 
 class Added(Op):
     __props__ = ()
-    view_map = {}
     def make_node(self, x):
         return Apply(self, [x], [x.type()])
-    def perform(self, node, inputs, outputs):
-        outputs[0][0] = inputs[0] + NUMBER
-"""
-    file = tmp_path / "my_ops.py"
-    definition = "from my_ops import Added"
-    file.write_text(text.replace("NUMBER", "1"))
-    assert run(tmp_path, "Added()(x)", definition) == ("2.0 3.0", (0, 1))
-    assert run(tmp_path, "Added()(x)", definition) == ("2.0 3.0", (1, 0))
-    file.write_text(text.replace("NUMBER", "10"))
-    assert run(tmp_path, "Added()(x)", definition) == ("11.0 12.0", (0, 1))
-
-
-class Local(Op):
-    """Of a class that no other process would find under its name."""
-
-    __props__ = ()
-
-    def make_node(self, x):
-        return Apply(self, [x], [x.type()])
-
     def perform(self, node, inputs, outputs):
         outputs[0][0] = inputs[0] + 1
-
-
-def test_what_this_process_alone_knows_stays_in_memory(on_disk):
-    class Inner(Local):
-        pass
-
-    x = pt.vector("x")
+"""
+    )
     for _ in range(2):
-        compiled([x], [Inner()(x)])
+        printed = run(tmp_path, "Added()(x)", "from my_ops import Added")
+        assert printed == ("2.0 3.0", (0, 0))
+
+
+def test_rewriters_of_others_keep_graphs_in_memory(on_disk):
+    def nothing(fgraph, node):
+        return None
+
+    with registered("a_rewriter_of_a_test", nothing):
+        for _ in range(2):
+            make()
     assert (cache_info().misses, cache_info().hits_in_memory) == (1, 1)
-    assert cache_info().not_stored
-    assert not cache_info().failures
+    [reason] = cache_info().not_stored
+    assert "others registered what no version tells: nothing" in reason
     assert not on_disk.path.exists()
 
 
@@ -226,6 +210,33 @@ def test_what_another_user_wrote_is_not_read(monkeypatch, on_disk):
     make()
     assert cache_info().hits_on_disk == 0
     assert cache_info().misses == 2
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions are others here")
+@pytest.mark.parametrize("which", ["file", "folder"])
+def test_what_others_may_write_is_not_read(on_disk, which):
+    make()
+    place = on_disk.path if which == "file" else on_disk.folder
+    place.chmod(0o777)
+    memory.clear()
+    make()
+    assert (cache_info().misses, cache_info().hits_on_disk) == (2, 0)
+    assert any("others may write to" in reason for reason in cache_info().failures)
+
+
+def test_a_file_that_cannot_be_written_is_read(monkeypatch, on_disk):
+    make()
+    memory.clear()
+    connect = Disk._connect
+
+    def read_only(self, *, for_writing=False):
+        connection = connect(self)
+        connection.execute("PRAGMA query_only = ON")
+        return connection
+
+    monkeypatch.setattr(Disk, "_connect", read_only)
+    make()
+    assert cache_info().hits_on_disk == 1
 
 
 @pytest.mark.skipif(os.name != "posix", reason="permissions are others here")

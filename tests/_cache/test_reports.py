@@ -38,7 +38,7 @@ def test_info_prints():
     make(mode=Mode("py", "fast_run").excluding("fusion"))
     info = cache_info()
     assert (info.level, info.hits, info.misses, info.entries) == ("memory", 1, 2, 2)
-    assert info.seconds_saved > 0
+    assert info.seconds_saved >= 0
     lines = str(info).splitlines()
     assert lines[0] == "rewrite cache: memory"
     assert lines[1].startswith("  hits     1, of which 0 from disk; 0.")

@@ -13,8 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pytensor.compile.io import In, Out
 from pytensor.compile.mode import Mode, get_mode, optdb
-from pytensor.graph.basic import Apply
-from pytensor.graph.op import Op
 
 import pytensor_fuse
 from pytensor_fuse import cache_info, cached, clear_cache
@@ -250,33 +248,6 @@ def test_memory_is_bounded(monkeypatch):
     # The data of a constant weighs, too.
     compiled([x], [x + np.arange(100_000.0)])
     assert memory.weight <= 60
-
-
-class Looking(Op):
-    """Holds what has no value that anybody else would understand."""
-
-    def __init__(self, function):
-        self.function = function
-
-    def make_node(self, x):
-        return Apply(self, [x], [x.type()])
-
-    def perform(self, node, inputs, outputs):
-        outputs[0][0] = self.function(inputs[0])
-
-
-def test_ops_that_are_equal_to_themselves_alone():
-    def make(op):
-        x = pt.vector("x")
-        return compiled([x], op(x))
-
-    op = Looking(lambda value: value + 1)
-    make(op)
-    make(op)
-    assert cache_info().hits == 1
-    other = make(Looking(lambda value: value + 2))
-    assert cache_info().hits == 1
-    np.testing.assert_array_equal(other([1.0]), [3.0])
 
 
 def test_what_is_not_kept():

@@ -33,7 +33,7 @@ FILE: Final = "rewritten-1.sqlite"
 MOST_BYTES: Final = 256 << 20
 
 # Seconds that a process waits for another one that writes.
-_PATIENCE: Final = 2.0
+_PATIENCE: Final = 0.5
 
 _SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS entries (
@@ -87,10 +87,12 @@ class Disk:
             if _checksum(key, value) != checksum:
                 connection.execute("DELETE FROM entries WHERE key = ?", (key,))
                 raise NotStoredError("an entry on disk was damaged")
-            connection.execute(
-                "UPDATE entries SET used = (SELECT MAX(used) FROM entries) + 1 WHERE key = ?",
-                (key,),
-            )
+            # Of a file that is read-only, or locked, the entry is good all the same.
+            with suppress(sqlite3.OperationalError):
+                connection.execute(
+                    "UPDATE entries SET used = (SELECT MAX(used) FROM entries) + 1 WHERE key = ?",
+                    (key,),
+                )
         return pickle.loads(value)
 
     def put(self, key: bytes, value: object) -> None:
@@ -105,6 +107,8 @@ class Disk:
         if len(data) > self._most_bytes // 4:
             raise NotStoredError(f"an entry of {len(data)} bytes is too large")
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if self.path.exists() and not self._is_ours():
+            raise NotStoredError(f"others may write to {self.path}")
         try:
             self._write(key, data)
         except sqlite3.DatabaseError as error:
@@ -136,7 +140,7 @@ class Disk:
         return 0, 0
 
     def _write(self, key: bytes, data: bytes) -> None:
-        with closing(self._connect()) as connection, connection:
+        with closing(self._connect(for_writing=True)) as connection, connection:
             if os.name == "posix":
                 self.path.chmod(0o600)
             connection.execute(
@@ -157,24 +161,28 @@ class Disk:
             connection.execute("DELETE FROM entries WHERE key = ?", (key,))
             total -= size
 
-    def _connect(self) -> sqlite3.Connection:
+    def _connect(self, *, for_writing: bool = False) -> sqlite3.Connection:
         connection = sqlite3.connect(self.path, timeout=_PATIENCE)
         try:
             # Checksums find what a crash of the machine leaves behind; waiting for the disk at each
             # entry takes longer than to compile a small model.
             connection.execute("PRAGMA synchronous = OFF")
-            connection.execute(_SCHEMA)
+            if for_writing:
+                connection.execute(_SCHEMA)
         except BaseException:
             connection.close()
             raise
         return connection
 
     def _is_ours(self) -> bool:
+        """Whether the file is there, and nobody but the user may have written to it."""
         try:
-            found = self.path.stat()
+            file, folder = self.path.stat(), self.folder.stat()
         except OSError:
             return False
-        return not hasattr(os, "getuid") or found.st_uid == os.getuid()
+        if not hasattr(os, "getuid"):
+            return True
+        return file.st_uid == os.getuid() and not (file.st_mode | folder.st_mode) & 0o022
 
 
 def _checksum(key: bytes, value: bytes) -> bytes:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
+from pytensor.graph.basic import Constant
+from pytensor.graph.op import HasInnerGraph
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pytensor.graph.basic import Constant
+    from pytensor.graph.op import Op
 
     from pytensor_fuse._cache.notes import Notes
     from pytensor_fuse._cache.rewritten import Rewritten
@@ -48,8 +49,19 @@ class Entry:
     linked: Any = None
 
 
-def weight(n_nodes: int, constants: Iterable[Constant[Any]]) -> int:
-    """Return what so many nodes and the data of constants weigh."""
-    data = (one.data for one in constants)
-    n_bytes = sum(one.nbytes for one in data if isinstance(one, np.ndarray))
-    return n_nodes + n_bytes // _BYTES_OF_A_NODE
+def weight(n_nodes: int, constants: Iterable[Constant[Any]], ops: Iterable[Op]) -> int:
+    """Return what so many nodes, the data of constants and the inner graphs of ops weigh."""
+    heavy = n_nodes
+    for op in ops:
+        if isinstance(op, HasInnerGraph):
+            heavy += len(op.fgraph.apply_nodes)
+            heavy += _weight_of_data(
+                one for one in op.fgraph.variables if isinstance(one, Constant)
+            )
+    return heavy + _weight_of_data(constants)
+
+
+def _weight_of_data(constants: Iterable[Constant[Any]]) -> int:
+    # Of a sparse matrix, its elements: they are about as many as their indices.
+    data = (getattr(one.data, "data", one.data) for one in constants)
+    return sum(getattr(one, "nbytes", 0) for one in data) // _BYTES_OF_A_NODE

@@ -39,6 +39,14 @@ _HARMLESS_TAGS: Final = frozenset(
         "trace",
         "imported_by",
         "removed_by",
+        # Of random states, for a warning; of variables of PyMC.
+        "used",
+        "transform",
+        "observations",
+        # Of Scan's buffers, for NanGuardMode, which is not kept; and what follows from data.
+        "nan_guard_mode_check",
+        "is_positive",
+        "is_non_negative",
         "unique_value",
         "unique_indices",
         "jointly_unique_indices",

@@ -85,7 +85,8 @@ def _prepare_fgraph(
         entry.notes.put_into(fgraph, variables)
         expect_linking(fgraph, entry)
         note_origin(fgraph, Origin(request, "", entry.made, is_from_disk))
-        saved = entry.seconds - (time.perf_counter() - start)
+        # On a busy machine, a small graph may take longer to find than to rewrite.
+        saved = max(0.0, entry.seconds - (time.perf_counter() - start))
         counts.hit(on_disk=is_from_disk, saved=saved)
 
 
@@ -138,7 +139,8 @@ def _rewrite_and_keep(task: _Task, request: Request, origins: Origins, *, on_dis
 def _taken(fgraph: FunctionGraph, request: Request, origins: Origins, seconds: float) -> Entry:
     rewritten, numbers = Rewritten.of(fgraph, origins)
     constants = (*rewritten.constants, *request.graph.constants)
-    heavy = weight(rewritten.n_nodes + len(request.graph.rows), constants)
+    ops = (*rewritten.ops, *request.graph.ops)
+    heavy = weight(rewritten.n_nodes + len(request.graph.rows), constants, ops)
     return Entry(rewritten, Notes.of(fgraph, numbers), time.time(), seconds, heavy)
 
 

@@ -103,7 +103,7 @@ class Request:
             raise NotToldError("part of the graph is known to this process alone")
         if self.registrations.digest is None:
             culprit = self.registrations.culprit
-            raise NotToldError(f"no file holds what is registered: {culprit}")
+            raise NotToldError(f"others registered what no version tells: {culprit}")
         made = blake2b(_VERSION + root + self.registrations.digest, digest_size=32)
         for name, value in (*self.parts, *versions()):
             made.update(f"{name}={_text(value)};".encode("utf-8", "surrogatepass"))
