@@ -15,6 +15,7 @@ from pytensor.compile.io import In, Out
 from pytensor.compile.mode import Mode, get_mode, optdb
 
 import pytensor_fuse
+from _cache.test_twins import registered
 from pytensor_fuse import cache_info, cached, clear_cache
 from pytensor_fuse._cache.lookup import memory
 from pytensor_fuse._cache.origin import origin_of
@@ -87,6 +88,38 @@ def test_names_and_lines_are_those_of_the_present_graph():
     assert names[0] == names[1]
     assert "z2" in names[0]
     assert all("1" not in name for name in names[0] if name)
+
+
+@pytest.mark.parametrize("names", [("n", "m"), (None, "m"), ("m", None), ("n", "x")])
+def test_names_that_are_the_same_or_missing(names):
+    def make(name):
+        x = pt.vector("n")
+        y = pt.exp(x) * 2
+        y.name = name
+        return compiled([x], [y])
+
+    for name in names:
+        function = make(name)
+        with cached(False):
+            assert_same_graphs(function, make(name))
+
+
+def test_what_a_failing_rewriter_left_is_not_kept(caplog):
+    def fail_once(fgraph, node):
+        if node.op != pt.sin or failed:
+            return [pt.cos(*node.inputs)] if node.op == pt.sin else None
+        failed.append(node)
+        raise MemoryError("once")
+
+    failed = []
+    x = pt.vector("x")
+    with registered("fail_once", fail_once), pytensor.config.change_flags(on_opt_error="warn"):
+        broken = compiled([x], pt.sin(x))
+        whole = compiled([x], pt.sin(x))
+    assert cache_info().misses == 1
+    assert [one for one in cache_info().not_kept if one.startswith("a rewriter failed: ")]
+    assert pytensor_fuse.why_missed(broken)[0].startswith("a rewriter failed: ")
+    np.testing.assert_array_equal(whole([0.0]), [1.0])
 
 
 def test_a_failing_call_names_the_line_of_the_present_graph():

@@ -23,6 +23,7 @@ from pytensor_fuse._cache.setting import Level, level
 from pytensor_fuse._errors import CacheError
 from pytensor_fuse._pytensor.graph_contents import remove_foreign_features
 from pytensor_fuse._pytensor.patches import ReplacedAttributes
+from pytensor_fuse._pytensor.rewriting_failures import noted_failures
 from pytensor_fuse._pytensor.surroundings import NotToldError
 
 if TYPE_CHECKING:
@@ -125,7 +126,11 @@ def _read(key: bytes) -> Entry | None:
 def _rewrite_and_keep(task: _Task, request: Request, origins: Origins, *, on_disk: bool) -> None:
     origins.keep()
     start = time.perf_counter()
-    task.rewrite()
+    with noted_failures() as failures:
+        task.rewrite()
+    if failures:
+        _not_kept(task.fgraph, f"a rewriter failed: {failures[0]}")
+        return
     entry = _taken(task.fgraph, request, origins, time.perf_counter() - start)
     note_origin(task.fgraph, Origin(request))
     counts.missed()

@@ -60,6 +60,17 @@ class Origins:
                 self.variables += node.outputs
                 pending += node.inputs
 
+    def same_names(self) -> tuple[tuple[int, int], ...]:
+        """Return the places of variables with names, each with the first place of its name."""
+        first: dict[str, int] = {}
+        return tuple(
+            [
+                (place, first.setdefault(variable.name, place))
+                for place, variable in enumerate(self.variables)
+                if variable.name is not None
+            ]
+        )
+
     def keep(self) -> None:
         """Find the places of all parts, before the graph is changed."""
         for place, variable in enumerate(self.variables):

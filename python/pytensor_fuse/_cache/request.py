@@ -157,6 +157,9 @@ def request_for(
         raise NotToldError(str(error)) from error
     runs_inner = type(mode.linker).__name__ != "NumbaLinker"
     expect_told(origins, graph.ops, runs_inner=runs_inner)
+    # Which names there are does not matter; which variables have one, or the same, does: rewriters
+    # hand them on.
+    parts.append(("which variables have names", origins.same_names()))
     parts.append(("classes of constants", tuple([type(one) for one in graph.constants])))
     parts += _layouts(graph)
     return Request(graph, tuple(parts), registrations())

@@ -222,6 +222,7 @@ REWRITING: Final[tuple[Fact, ...]] = (
         ("self, include, require, exclude, subquery, position_cutoff, extra_rewrites",),
     ),
     Has(_CONFIG, "_config_var_dict"),
+    Has("pytensor.graph.rewriting.basic", "_logger"),
     Does("pytensor.configparser:ConfigParam.__get__", ("3be23986",)),
 )
 

@@ -1,0 +1,42 @@
+"""Rewriters that fail: PyTensor logs that, and goes on without them."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from pytensor.graph.rewriting import basic
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class _Notes(logging.Filter):
+    """Takes down what one thread logs, and lets everything pass."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.messages: list[str] = []
+        self._thread = threading.get_ident()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if record.levelno >= logging.ERROR and threading.get_ident() == self._thread:
+            self.messages.append(record.getMessage())
+        return True
+
+
+@contextmanager
+def noted_failures() -> Iterator[list[str]]:
+    """Note what PyTensor says of rewriters that fail in this thread, in a list, in a block.
+
+    Nothing is noted where the user has switched PyTensor's logger off.
+    """
+    logger: logging.Logger = basic._logger
+    notes = _Notes()
+    logger.addFilter(notes)
+    try:
+        yield notes.messages
+    finally:
+        logger.removeFilter(notes)
