@@ -14,8 +14,8 @@
 //!
 //! # Approach
 //! A portfolio ([`Strategy`]): several greedy orders each give a legal partition, each is cut where
-//! it breaks the operand limit and improved by further merges, and the cheapest wins. One order is
-//! PyTensor's own, so that the plan is never worse than PyTensor's where that order is tried:
+//! it breaks the operand limit and improved by further merges, and the cheapest wins, in each
+//! component of the problem ([`parts`]) by itself. One order is PyTensor's own, so that the plan is never worse than PyTensor's where that order is tried:
 //!
 //! - [`sinks`]: PyTensor's growth from the sinks, as long as its dense bitsets fit;
 //! - [`typed`]: typed fusion by barrier depth, counted from the sources and from the sinks;
@@ -39,6 +39,7 @@ pub mod cost;
 pub mod explain;
 pub mod improve;
 pub mod partition;
+pub mod parts;
 pub mod patterns;
 mod portfolio;
 pub mod problem;
@@ -77,7 +78,9 @@ pub struct Plan {
     pub after: Cost,
     /// The clusters as a partition of all nodes.
     pub partition: Partition,
-    /// Where the plan comes from; none if no strategy found anything cheaper than fusing nothing.
+    /// Where the plan comes from: the strategy whose plan of the whole graph is the cheapest, although
+    /// components are taken from others where theirs are cheaper. None if no strategy found anything
+    /// cheaper than fusing nothing.
     pub strategy: Option<Strategy>,
     /// The strategies whose search for further merges ended because it had taken as much effort as
     /// it may: with more, the plan might be cheaper. In the order in which they were tried.
