@@ -50,6 +50,8 @@ pub enum Strategy {
     DepthFromSources,
     /// [`improve`] from scratch: the two kernels first that have most arrays less together.
     LargestSavingFirst,
+    /// [`super::proof::prove`]: better than what the others found. It is not in the portfolio.
+    ExactSearch,
 }
 
 impl Strategy {
@@ -62,6 +64,7 @@ impl Strategy {
             Self::DepthFromSinks => "depth from sinks",
             Self::DepthFromSources => "depth from sources",
             Self::LargestSavingFirst => "largest saving first",
+            Self::ExactSearch => "exact search",
         }
     }
 }

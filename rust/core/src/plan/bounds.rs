@@ -1,0 +1,245 @@
+//! What no plan can be cheaper than.
+//!
+//! # Problem
+//! A plan by itself does not say how far it is from the best one.
+//!
+//! # Approach
+//! Bounds that are admissible, for what is left of a component once some of it is planned:
+//!
+//! - *Kernels of a part*: nodes that are apart in pairs, as those of a path that leaves the part and
+//!   comes back each time, are in as many kernels ([`Levels::kernels`]).
+//! - *Kernels of all parts jointly* ([`Joint`]): a plan is a sequence of kernels, each of one part.
+//!   Let a kernel have any nodes of its part that are ready, connected or not and as many operands as
+//!   it likes: then it is never wrong to take all that are ready, as more is ready afterwards. What
+//!   is left to choose is the sequence of parts; the shortest is found by a search.
+//! - *Kernels that the operand limit takes* ([`kernels_by_limit`]): what a part reads and writes has to
+//!   go through kernels of so many operands, and what connects these is an operand more.
+//! - *Arrays*: readers of a variable that are apart in pairs, or in different parts, read it as often;
+//!   and it is written if one of them is not where it is made ([`Levels::arrays`]).
+//!
+//! Each is a sum over things that one kernel contributes to at most once, so that planning a kernel
+//! lowers the bound by no more than it costs: the bounds are consistent.
+//!
+//! # Source
+//! Bounds from relaxed problems: J. Pearl, "Heuristics" (1984), chapter 4. Chains of pairs that
+//! exclude one another are cliques, and their number of colors is their length: D. Welsh, M. Powell,
+//! The Computer Journal 10 (1967).
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use rustc_hash::FxHashMap;
+
+use super::component::Component;
+use super::cost::Interfaces;
+use super::masks::Mask;
+use super::partition::Partition;
+use super::problem::{FusionProblem, NONE};
+use crate::graph::NodeId;
+use crate::interrupt;
+
+/// Sets such that each that what is left meets is a kernel, or an array, that has to come yet.
+pub(super) struct Levels<const W: usize> {
+    kernels: Vec<Mask<W>>,
+    /// With the node that makes the variable; while that is left, the reading counts in `owned`.
+    arrays: Vec<(Mask<W>, Option<usize>)>,
+    /// For each node the arrays that its result is good for as long as the node is left.
+    owned: Vec<u64>,
+}
+
+impl<const W: usize> Levels<W> {
+    pub(super) fn new(component: &Component<W>) -> Self {
+        let mut levels =
+            Self { kernels: Vec::new(), arrays: Vec::new(), owned: vec![0; component.nodes.len()] };
+        for &part in &component.parts {
+            levels.kernels.extend(chains(component, part));
+        }
+        for variable in component.variables.iter().filter(|variable| !variable.is_constant) {
+            for (part, &nodes) in component.parts.iter().enumerate() {
+                let readers = variable.readers & nodes;
+                if readers.is_empty() {
+                    continue;
+                }
+                let chains = chains(component, readers);
+                if let Some(owner) = variable.owner {
+                    let own = component.part[owner] as usize == part;
+                    let elsewhere = if own { readers & component.apart[owner] } else { readers };
+                    let n_readings = chains.iter().filter(|chain| chain.meets(elsewhere)).count();
+                    levels.owned[owner] += n_readings as u64;
+                }
+                levels.arrays.extend(chains.into_iter().map(|chain| (chain, variable.owner)));
+            }
+            if let Some(owner) = variable.owner {
+                let own = component.parts[component.part[owner] as usize];
+                let inside = own.without(component.apart[owner]);
+                let is_written = variable.is_needed || !variable.readers.is_within(inside);
+                levels.owned[owner] += u64::from(is_written);
+            }
+        }
+        levels
+    }
+
+    /// Fewest kernels for `rest`, which has all that comes after any of it.
+    pub(super) fn kernels(&self, rest: Mask<W>) -> u64 {
+        self.kernels.iter().filter(|level| level.meets(rest)).count() as u64
+    }
+
+    /// Fewest arrays that kernels of `rest`, which has all that comes after any of it, read and write.
+    pub(super) fn arrays(&self, rest: Mask<W>) -> u64 {
+        let owned: u64 = rest.iter().map(|i| self.owned[i]).sum();
+        let read = self.arrays.iter().filter(|(level, owner)| {
+            level.meets(rest) && owner.is_none_or(|owner| !rest.contains(owner))
+        });
+        owned + read.count() as u64
+    }
+}
+
+/// Of `nodes`, which are of one part: for 1, 2, ... those with which a chain of as many nodes starts,
+/// each apart from those before it.
+fn chains<const W: usize>(component: &Component<W>, nodes: Mask<W>) -> Vec<Mask<W>> {
+    let mut levels: Vec<Mask<W>> = Vec::new();
+    let mut ordered: Vec<usize> = nodes.iter().collect();
+    ordered.reverse();
+    for i in ordered {
+        let later = component.apart[i] & component.after[i];
+        let height = levels.iter().take_while(|level| level.meets(later)).count();
+        if height == levels.len() {
+            levels.push(Mask::EMPTY);
+        }
+        levels[..=height].iter_mut().for_each(|level| level.insert(i));
+    }
+    levels
+}
+
+/// Fewest kernels by all parts of a component jointly.
+pub(super) struct Joint<'a, const W: usize> {
+    component: &'a Component<W>,
+    levels: &'a Levels<W>,
+    known: FxHashMap<Mask<W>, u64>,
+}
+
+impl<'a, const W: usize> Joint<'a, W> {
+    pub(super) fn new(component: &'a Component<W>, levels: &'a Levels<W>) -> Self {
+        Self { component, levels, known: FxHashMap::default() }
+    }
+
+    /// Fewest kernels for `rest`, or fewer if that is not known after as many steps as `patience`.
+    /// Takes what it tries from `effort`.
+    pub(super) fn kernels(&mut self, rest: Mask<W>, patience: u64, effort: &mut u64) -> u64 {
+        if let Some(&known) = self.known.get(&rest) {
+            return known;
+        }
+        let start = self.levels.kernels(rest);
+        if rest.is_empty() {
+            return start;
+        }
+        // Estimates of the whole, then what is left, its fewest kernels so far, and a number.
+        let mut open = BinaryHeap::from([(Reverse(start), 0u64, Reverse(0u32))]);
+        let mut states = vec![(rest, NONE)];
+        let mut taken: FxHashMap<Mask<W>, u64> = FxHashMap::default();
+        let mut n_tried = 0;
+        while let Some((Reverse(estimate), so_far, Reverse(number))) = open.pop() {
+            let (left, _) = states[number as usize];
+            if left.is_empty() {
+                self.note(&states, number, estimate);
+                return estimate;
+            }
+            if let Some(&known) = self.known.get(&left)
+                && so_far + known <= estimate
+            {
+                self.note(&states, number, so_far + known);
+                return so_far + known;
+            }
+            n_tried += 1;
+            *effort = effort.saturating_sub(1);
+            if n_tried > patience || *effort == 0 || interrupt::is_requested(64) {
+                return estimate;
+            }
+            let sets: Vec<Mask<W>> = self
+                .component
+                .parts
+                .iter()
+                .map(|&part| part & left)
+                .filter(|set| !set.is_empty())
+                .collect();
+            for source in self.component.sources(&sets, left) {
+                let ready = self.component.ready(sets[source], left);
+                if ready.is_empty() {
+                    continue;
+                }
+                let next = left.without(ready);
+                let count = so_far + 1;
+                if taken.get(&next).is_none_or(|&known| count < known) {
+                    taken.insert(next, count);
+                    let more = self.known.get(&next).copied();
+                    let more = more.unwrap_or_else(|| self.levels.kernels(next));
+                    let estimate = estimate.max(count + more);
+                    open.push((Reverse(estimate), count, Reverse(states.len() as u32)));
+                    states.push((next, number));
+                }
+            }
+        }
+        start
+    }
+
+    /// Keeps what is now known of the states on the way to `number`, the first of which takes `total`.
+    fn note(&mut self, states: &[(Mask<W>, u32)], mut number: u32, total: u64) {
+        let mut way = Vec::new();
+        while let Some(&(left, parent)) = states.get(number as usize) {
+            way.push(left);
+            number = parent;
+        }
+        for (left, before) in way.into_iter().rev().zip(0..) {
+            self.known.insert(left, total - before);
+        }
+    }
+}
+
+/// Fewest kernels that the operand limit takes for a part.
+///
+/// Let the part read and write E distinct variables from and to elsewhere, and be k kernels. These are
+/// connected, by k - 1 links at least. A link through an operand that both read is one operand more
+/// than E, and so is one through a result that one makes and the other reads if it is written anyway
+/// or read by others; else it is two. With at most L operands each, k L >= E + (k - 1) times that.
+/// Kernels of one node may have more operands than the limit, so that L is the greatest of these if
+/// that is more.
+///
+/// # Complexity
+/// Linear in the operands and clients of the part.
+pub(super) fn kernels_by_limit(
+    problem: &FusionProblem,
+    parts: &Partition,
+    members: &[NodeId],
+    interfaces: &mut Interfaces<'_>,
+) -> u64 {
+    let own = parts.block(members[0]);
+    let is_in = |node: NodeId| parts.block(node) == own;
+    let n_operands = interfaces.of(members).operands();
+    if n_operands <= problem.max_operands() {
+        return 1;
+    }
+    let mut limit = problem.max_operands();
+    let mut per_link = 2;
+    for &node in members {
+        limit = limit.max(problem.inputs(node).len() + 1);
+        let output = problem.output(node);
+        let readers = problem.clients(output);
+        let n_inside = readers.iter().filter(|&&reader| is_in(reader)).count();
+        if n_inside > 1
+            || (n_inside == 1 && (n_inside < readers.len() || problem.is_result(output)))
+        {
+            per_link = 1;
+        }
+        for &variable in problem.inputs(node) {
+            let owner = problem.owner(variable);
+            let is_inside = owner != NONE && is_in(owner);
+            if !is_inside && problem.clients(variable).iter().any(|&o| o != node && is_in(o)) {
+                per_link = 1;
+            }
+        }
+    }
+    if limit <= per_link {
+        return 1;
+    }
+    (n_operands - per_link).div_ceil(limit - per_link) as u64
+}
