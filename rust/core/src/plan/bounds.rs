@@ -86,9 +86,18 @@ impl<const W: usize> Levels<W> {
 
     /// Fewest arrays that kernels of `rest`, which has all that comes after any of it, read and write.
     pub(super) fn arrays(&self, rest: Mask<W>) -> u64 {
-        let owned: u64 = rest.iter().map(|i| self.owned[i]).sum();
+        self.arrays_of(rest, rest)
+    }
+
+    /// Fewest arrays that are read and written by kernels of a set between `least` and `most`, each of
+    /// which has all that comes after any of it, and by those that make what is in `most` only.
+    ///
+    /// A variable made in between counts with what is good in both cases, whether the set has its
+    /// maker or not: it is read by what cannot be where it is made, and written for that.
+    pub(super) fn arrays_of(&self, least: Mask<W>, most: Mask<W>) -> u64 {
+        let owned: u64 = most.iter().map(|i| self.owned[i]).sum();
         let read = self.arrays.iter().filter(|(level, owner)| {
-            level.meets(rest) && owner.is_none_or(|owner| !rest.contains(owner))
+            level.meets(least) && owner.is_none_or(|owner| !most.contains(owner))
         });
         owned + read.count() as u64
     }

@@ -260,8 +260,11 @@ impl<const W: usize> Growth<'_, '_, W> {
             if !component.allows(kernel, operands) {
                 return Ok(());
             }
-            let spent = self.so_far + self.search.weight + operands.arrays;
-            if spent + self.search.estimate(self.rest.without(most)) >= self.search.best {
+            let (least, left) = (self.rest.without(most), self.rest.without(kernel));
+            let levels = self.search.levels;
+            let n_kernels = 1 + levels.kernels(least);
+            let n_arrays = operands.arrays + levels.arrays_of(least, left);
+            if self.so_far + self.search.weight * n_kernels + n_arrays >= self.search.best {
                 return Ok(());
             }
             let Some(next) = (near & most).without(kernel).first() else {
