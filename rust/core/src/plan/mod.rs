@@ -59,7 +59,7 @@ pub use explain::{Explainer, Verdict, explain};
 pub use partition::Partition;
 pub use portfolio::Strategy;
 pub use problem::{FusionProblem, NONE, ProblemArrays, VarId};
-pub use proof::{EFFORT, Objective, Proof, lower_bound, prove};
+pub use proof::{EFFORT, GLANCE, Objective, Proof, lower_bound, prove};
 
 use crate::error::Result;
 use crate::graph::NodeId;

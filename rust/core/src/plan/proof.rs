@@ -32,6 +32,9 @@ use crate::interrupt;
 /// As many sets and states as a search is given when nothing else is said; seconds at most.
 pub const EFFORT: u64 = 4_000_000;
 
+/// As much as a bound for a plan that is there is worth: milliseconds.
+pub const GLANCE: u64 = 20_000;
+
 /// Steps that the joint bound of a component may take.
 const JOINT_STEPS: u64 = 2000;
 
