@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use numpy::{PyReadonlyArray1, PyUntypedArrayMethods};
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyDict, PyTuple};
 use pytensor_fuse_core::hashcons::{Duplicates, TermsOf};
 use pytensor_fuse_core::plan::{
     self, Cluster, Cost, Explainer, FusionProblem, GLANCE, NONE, Objective, Plan, ProblemArrays,
@@ -53,6 +53,27 @@ impl FusedClusters {
         let mut nodes: Vec<u32> = clusters.flat_map(|cluster| &cluster.nodes).copied().collect();
         nodes.sort_unstable();
         nodes
+    }
+
+    /// What was planned, as keyword arguments of `plan_arrays`, for which lists become arrays.
+    fn problem<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let arrays = self.problem.arrays();
+        let problem = PyDict::new(py);
+        problem.set_item("n_variables", arrays.n_variables)?;
+        for (name, offsets, rows) in [
+            ("inputs", "input_offsets", &arrays.inputs),
+            ("outputs", "output_offsets", &arrays.outputs),
+        ] {
+            problem.set_item(offsets, rows.offsets().to_vec())?;
+            problem.set_item(name, rows.items().to_vec())?;
+        }
+        problem.set_item("groups", &arrays.groups)?;
+        problem.set_item("links", &arrays.links)?;
+        problem.set_item("constants", &arrays.constants)?;
+        problem.set_item("results", &arrays.results)?;
+        problem.set_item("max_operands", arrays.max_operands)?;
+        problem.set_item("orderings", &arrays.orderings)?;
+        Ok(problem)
     }
 
     /// Kernels and arrays if nothing is fused.

@@ -7,7 +7,8 @@
 //! Bounds that are admissible, for what is left of a component once some of it is planned:
 //!
 //! - *Kernels of a part*: nodes that are apart in pairs, as those of a path that leaves the part and
-//!   comes back each time, are in as many kernels ([`Levels::kernels`]).
+//!   comes back each time, are in as many kernels, and so are such as are excluded in pairs for
+//!   other reasons ([`Levels::kernels`]).
 //! - *Kernels of all parts jointly* ([`Joint`]): a plan is a sequence of kernels, each of one part.
 //!   Let a kernel have any nodes of its part that are ready, connected or not and as many operands as
 //!   it likes: then it is never wrong to take all that are ready, as more is ready afterwards. What
@@ -52,7 +53,7 @@ impl<const W: usize> Levels<W> {
         let mut levels =
             Self { kernels: Vec::new(), arrays: Vec::new(), owned: vec![0; component.nodes.len()] };
         for &part in &component.parts {
-            levels.kernels.extend(chains(component, part));
+            levels.kernels.extend(longest(component, part));
         }
         for variable in component.variables.iter().filter(|variable| !variable.is_constant) {
             for (part, &nodes) in component.parts.iter().enumerate() {
@@ -60,10 +61,10 @@ impl<const W: usize> Levels<W> {
                 if readers.is_empty() {
                     continue;
                 }
-                let chains = chains(component, readers);
+                let chains = longest(component, readers);
                 if let Some(owner) = variable.owner {
                     let own = component.part[owner] as usize == part;
-                    let elsewhere = if own { readers & component.apart[owner] } else { readers };
+                    let elsewhere = if own { readers & component.excluded[owner] } else { readers };
                     let n_readings = chains.iter().filter(|chain| chain.meets(elsewhere)).count();
                     levels.owned[owner] += n_readings as u64;
                 }
@@ -71,7 +72,7 @@ impl<const W: usize> Levels<W> {
             }
             if let Some(owner) = variable.owner {
                 let own = component.parts[component.part[owner] as usize];
-                let inside = own.without(component.apart[owner]);
+                let inside = own.without(component.excluded[owner]);
                 let is_written = variable.is_needed || !variable.readers.is_within(inside);
                 levels.owned[owner] += u64::from(is_written);
             }
@@ -103,6 +104,40 @@ impl<const W: usize> Levels<W> {
     }
 }
 
+/// The chains of `nodes`, or the nodes of a set that are excluded in pairs, if these are more.
+fn longest<const W: usize>(component: &Component<W>, nodes: Mask<W>) -> Vec<Mask<W>> {
+    let chains = chains(component, nodes);
+    let clique = clique(component, nodes);
+    if clique.len() > chains.len() { clique.iter().map(Mask::of).collect() } else { chains }
+}
+
+/// Many of `nodes` that are excluded in pairs: from each start, those that exclude most first.
+fn clique<const W: usize>(component: &Component<W>, nodes: Mask<W>) -> Mask<W> {
+    let excluded = &component.excluded;
+    let mut ordered: Vec<usize> = nodes.iter().collect();
+    ordered.sort_by_key(|&i| (Reverse((excluded[i] & nodes).len()), i));
+    let mut best = Mask::EMPTY;
+    for &start in ordered.iter().take(STARTS) {
+        let (mut chosen, mut left) = (Mask::of(start), excluded[start] & nodes);
+        for &i in &ordered {
+            if left.contains(i) {
+                chosen.insert(i);
+                left = left & excluded[i];
+            }
+        }
+        if chosen.len() > best.len() {
+            best = chosen;
+        }
+    }
+    best
+}
+
+/// What a step of the joint bound takes of the effort: about as long as so many sets.
+const STEP: u64 = 4;
+
+/// How many starts of a clique are tried.
+const STARTS: usize = 32;
+
 /// Of `nodes`, which are of one part: for 1, 2, ... those with which a chain of as many nodes starts,
 /// each apart from those before it.
 fn chains<const W: usize>(component: &Component<W>, nodes: Mask<W>) -> Vec<Mask<W>> {
@@ -121,6 +156,11 @@ fn chains<const W: usize>(component: &Component<W>, nodes: Mask<W>) -> Vec<Mask<
 }
 
 /// Fewest kernels by all parts of a component jointly.
+///
+/// What is left after the first kernels of a plan has all that is left after as many sequences of the
+/// same parts that take all that is ready. So the bound by parts for the latter holds for the plan,
+/// although it may be more than the sequence takes: one of the estimates that are open is never more
+/// than the best plan.
 pub(super) struct Joint<'a, const W: usize> {
     component: &'a Component<W>,
     levels: &'a Levels<W>,
@@ -139,30 +179,23 @@ impl<'a, const W: usize> Joint<'a, W> {
             return known;
         }
         let start = self.levels.kernels(rest);
-        if rest.is_empty() {
+        if rest.is_empty() || self.component.parts.len() == 1 {
             return start;
         }
-        // Estimates of the whole, then what is left, its fewest kernels so far, and a number.
-        let mut open = BinaryHeap::from([(Reverse(start), 0u64, Reverse(0u32))]);
-        let mut states = vec![(rest, NONE)];
+        // Estimates of the whole, then kernels so far, and the number of what is left.
+        let mut open = BinaryHeap::from([(Reverse(start), 0u64, Reverse(0usize))]);
+        let mut states = vec![rest];
         let mut taken: FxHashMap<Mask<W>, u64> = FxHashMap::default();
         let mut n_tried = 0;
+        let mut found = start;
         while let Some((Reverse(estimate), so_far, Reverse(number))) = open.pop() {
-            let (left, _) = states[number as usize];
-            if left.is_empty() {
-                self.note(&states, number, estimate);
-                return estimate;
-            }
-            if let Some(&known) = self.known.get(&left)
-                && so_far + known <= estimate
-            {
-                self.note(&states, number, so_far + known);
-                return so_far + known;
-            }
+            let left = states[number];
+            found = estimate;
             n_tried += 1;
-            *effort = effort.saturating_sub(1);
-            if n_tried > patience || *effort == 0 || interrupt::is_requested(64) {
-                return estimate;
+            *effort = effort.saturating_sub(STEP);
+            let is_over = n_tried > patience || *effort == 0 || interrupt::is_requested(64);
+            if left.is_empty() || is_over {
+                break;
             }
             let sets: Vec<Mask<W>> = self
                 .component
@@ -183,24 +216,13 @@ impl<'a, const W: usize> Joint<'a, W> {
                     let more = self.known.get(&next).copied();
                     let more = more.unwrap_or_else(|| self.levels.kernels(next));
                     let estimate = estimate.max(count + more);
-                    open.push((Reverse(estimate), count, Reverse(states.len() as u32)));
-                    states.push((next, number));
+                    open.push((Reverse(estimate), count, Reverse(states.len())));
+                    states.push(next);
                 }
             }
         }
-        start
-    }
-
-    /// Keeps what is now known of the states on the way to `number`, the first of which takes `total`.
-    fn note(&mut self, states: &[(Mask<W>, u32)], mut number: u32, total: u64) {
-        let mut way = Vec::new();
-        while let Some(&(left, parent)) = states.get(number as usize) {
-            way.push(left);
-            number = parent;
-        }
-        for (left, before) in way.into_iter().rev().zip(0..) {
-            self.known.insert(left, total - before);
-        }
+        self.known.insert(rest, found);
+        found
     }
 }
 

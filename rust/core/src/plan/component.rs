@@ -14,6 +14,9 @@
 //!   such as are alone in their part, is in these paths, and nowhere else: their kernels are given.
 //! - `apart`: nodes of one part joined by a path that leaves the part, which are never in one kernel.
 //! - `adjacent`: nodes of one part that connect, by data or a shared operand, and are not apart.
+//! - `excluded`: nodes of one part that are never in one kernel, for whatever is known: they are apart;
+//!   or they are not connected but by nodes that are excluded from one of them; or what lies on a path
+//!   between them, which would have to be with them, is excluded from one of them.
 //!
 //! Where `adjacent` does not connect a part any more, it is several; [`refine`] makes them so, and
 //! goes on until nothing changes.
@@ -262,6 +265,7 @@ pub(super) struct Component<const W: usize> {
     pub(super) after: Vec<Mask<W>>,
     pub(super) apart: Vec<Mask<W>>,
     pub(super) adjacent: Vec<Mask<W>>,
+    pub(super) excluded: Vec<Mask<W>>,
     pub(super) variables: Vec<Variable<W>>,
     /// For each node the distinct variables that it reads.
     reads: Vec<Vec<u32>>,
@@ -301,6 +305,7 @@ impl<const W: usize> Component<W> {
             part,
             before,
             after,
+            excluded: apart.clone(),
             apart,
             adjacent,
             variables: Vec::new(),
@@ -310,8 +315,39 @@ impl<const W: usize> Component<W> {
             has_orderings: problem.has_orderings(),
             nodes,
         };
+        component.exclude();
         component.add_variables(problem, scratch);
         component
+    }
+
+    /// Finds pairs that are excluded, until there are no more. Excluded pairs make more of them.
+    fn exclude(&mut self) {
+        loop {
+            let mut is_done = true;
+            for i in 0..self.nodes.len() {
+                let part = self.parts[self.part[i] as usize];
+                let own = self.excluded[i];
+                let connected = connected_from(&self.adjacent, i, part.without(own));
+                let mut fresh = part.without(connected).without(own);
+                for other in (connected & self.after[i]).iter() {
+                    let between = self.after[i] & self.before[other];
+                    if between.meets(own | self.excluded[other]) {
+                        fresh.insert(other);
+                    }
+                }
+                if interrupt::is_requested(16 * part.len()) {
+                    return;
+                }
+                for other in fresh.iter() {
+                    self.excluded[other].insert(i);
+                    is_done = false;
+                }
+                self.excluded[i] |= fresh;
+            }
+            if is_done {
+                return;
+            }
+        }
     }
 
     fn add_variables(&mut self, problem: &FusionProblem, scratch: &mut Scratch) {

@@ -46,10 +46,10 @@ use crate::error::Result;
 use crate::interrupt;
 
 /// Steps of the joint bound for each state: it helps most where it is found soon.
-const PATIENCE: u64 = 256;
+const PATIENCE: u64 = 32;
 
 /// What a state takes of the effort: about as long as so many sets.
-const STATE: u64 = 4;
+const STATE: u64 = 8;
 
 /// What came of a search.
 pub(super) struct Found<const W: usize> {
@@ -215,7 +215,8 @@ impl<const W: usize> Search<'_, W> {
             if component.before[start].meets(rest) {
                 continue;
             }
-            growth.grow(Mask::of(start), component.adjacent[start], excluded)?;
+            let without = growth.with_what_waits(excluded, component.excluded[start]);
+            growth.grow(Mask::of(start), component.adjacent[start], without)?;
             excluded.insert(start);
             excluded |= component.after[start] & ready;
         }
@@ -272,13 +273,24 @@ impl<const W: usize> Growth<'_, '_, W> {
                 return Ok(());
             };
             let waits_for = (component.before[next] & self.rest) | Mask::of(next);
-            if !waits_for.meets(excluded) {
+            let is_one = !waits_for.iter().any(|i| component.excluded[i].meets(waits_for));
+            if is_one && !waits_for.meets(excluded) {
                 let near = waits_for.iter().fold(near, |near, i| near | component.adjacent[i]);
-                self.grow(kernel | waits_for, near, excluded)?;
+                let never =
+                    waits_for.iter().fold(Mask::EMPTY, |mask, i| mask | component.excluded[i]);
+                self.grow(kernel | waits_for, near, self.with_what_waits(excluded, never))?;
             }
-            excluded.insert(next);
-            excluded |= component.after[next] & self.ready;
+            excluded = self.with_what_waits(excluded, Mask::of(next));
         }
+    }
+
+    /// `excluded` with those of `more` that are ready and all that waits for these.
+    fn with_what_waits(&self, mut excluded: Mask<W>, more: Mask<W>) -> Mask<W> {
+        for i in (more & self.ready).without(excluded).iter() {
+            excluded.insert(i);
+            excluded |= self.search.component.after[i] & self.ready;
+        }
+        excluded
     }
 
     fn add(&mut self, kernel: Mask<W>) {

@@ -272,7 +272,7 @@ impl Prover<'_> {
             let by_limit = kernels_by_limit(self.problem, self.parts, &nodes, &mut self.interfaces);
             by_part += levels.kernels(part).max(by_limit);
         }
-        let mut steps = JOINT_STEPS;
+        let mut steps = u64::MAX;
         let kernels = joint.kernels(component.all, JOINT_STEPS, &mut steps).max(by_part);
         let mut bound = total(Cost { kernels, arrays: levels.arrays(component.all) });
         let mut cost = known_cost;

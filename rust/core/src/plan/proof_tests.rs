@@ -61,7 +61,7 @@ pub(super) fn random_arrays(random: &mut Random, n_nodes: usize, shape: Shape) -
     let (mut groups, mut orderings) = (Vec::new(), Vec::new());
     let mut links: Vec<i32> = (0..n_roots).map(|_| random.below(n_groups + 1) as i32 - 1).collect();
     let mut made_by = vec![usize::MAX; n_roots];
-    let mut last_of_strand = vec![0; 3];
+    let mut last_of_strand = [0; 3];
     for node in 0..n_nodes {
         let known = made_by.len();
         let strand = random.below(3);
