@@ -264,7 +264,11 @@ pub(super) fn kernels_by_limit(
         for &variable in problem.inputs(node) {
             let owner = problem.owner(variable);
             let is_inside = owner != NONE && is_in(owner);
-            if !is_inside && problem.clients(variable).iter().any(|&o| o != node && is_in(o)) {
+            // Asked no more once it is found, that hubs are not read for each of their readers.
+            if per_link > 1
+                && !is_inside
+                && problem.clients(variable).iter().any(|&o| o != node && is_in(o))
+            {
                 per_link = 1;
             }
         }
