@@ -6,9 +6,9 @@
 
 Each file of ``benchmarks/corpus`` holds one problem as integer arrays, where it comes from, what
 stock PyTensor makes of it if it is one of PyTensor's graphs, the best plan known, and what no plan
-is cheaper than. A problem is solved if these two are equal. `Judge` decides whether a plan is legal and
-what it costs; it shares nothing with the planner. The exit status is 1 if anything is not as it is
-recorded.
+is cheaper than. A problem is solved if these two are equal. `Judge` decides whether a plan is legal
+and what it costs; it shares nothing with the planner. The exit status is 1 if anything is not as it
+is recorded.
 
 The arrays are those of ``plan_arrays``: node ``i`` reads ``inputs[i]`` and makes ``outputs[i]``; it
 may be fused with others of its group (-1: with none) that it reads or is read by, or with which it
@@ -409,8 +409,8 @@ def main(arguments: Sequence[str]) -> int:
     kernels = [sum(row[i][0] for row in rows) for i in (4, 5)]
     arrays = [sum(row[i][1] for row in rows) for i in (4, 5)]
     print(
-        f"\n{len(rows)} problems, {solved} solved; the fast plan has as many kernels as the best on "
-        f"{equal}, in all {kernels[0]} and {kernels[1]}, arrays {arrays[0]} and {arrays[1]}"
+        f"\n{len(rows)} problems, {solved} solved; the fast plan has as many kernels as the best "
+        f"on {equal}, in all {kernels[0]} and {kernels[1]}, arrays {arrays[0]} and {arrays[1]}"
     )
     wrong = [text for _, texts in checked for text in texts]
     print("\n".join(wrong), file=sys.stderr, end="\n" if wrong else "")

@@ -131,9 +131,8 @@ def picture_of(
     boxes = tuple(
         labeled_box(box, kernel, nodes) for box, kernel in zip(box_nodes, kernels, strict=True)
     )
-    kernels, arrays = clusters.bound
     is_proven = clusters.after == clusters.bound
-    best = "proven" if is_proven else f"\u2265 {kernels:,} kernels, {arrays:,} arrays"
+    best = "proven" if is_proven else "\u2265 {:,} kernels, {:,} arrays".format(*clusters.bound)
     bound = (best, bound_text(clusters.after, clusters.bound))
     return Picture(tuple(nodes), boxes, edges, figures, paths, bound)
 
