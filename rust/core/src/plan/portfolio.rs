@@ -50,7 +50,7 @@ pub enum Strategy {
     DepthFromSources,
     /// [`improve`] from scratch: the two kernels first that have most arrays less together.
     LargestSavingFirst,
-    /// [`super::proof::prove`]: better than what the others found. It is not in the portfolio.
+    /// [`super::plan_optimally`]: better than what the others found. It is not in the portfolio.
     ExactSearch,
 }
 
@@ -103,7 +103,7 @@ pub(super) struct Entry {
 
 /// Ordinary graphs take a few units of work for each node. Where a variable has thousands of
 /// readers, every merge of those changes the savings of all others.
-const AMPLE: u64 = 1000;
+pub(super) const AMPLE: u64 = 1000;
 
 /// For strategies that the plan could do without.
 const MODEST: u64 = 12;

@@ -7,8 +7,8 @@
 //! # Approach
 //! [`prove`] takes a plan and goes through the components of the problem ([`super::parts`]), refined,
 //! the smaller ones first. A part that is alone in its component and within the operand limit is one
-//! kernel. Of others the plan is compared with the bounds ([`super::bounds`]), and if it is not as
-//! good, the exact search ([`super::exact`]) looks for a better one, each with its share of the effort
+//! kernel. Of others the plan is compared with the bounds (`bounds`), and if it is not as
+//! good, the exact search (`exact`) looks for a better one, each with its share of the effort
 //! that is left. What every component costs and can cost at least adds up.
 //!
 //! With no effort at all, that gives a bound in near-linear time ([`lower_bound`]).

@@ -636,6 +636,26 @@ proptest! {
     }
 
     #[test]
+    fn moves_keep_plans_legal_and_save_arrays(problem in wild_problems(40, 3)) {
+        for (_, start) in starts(&problem) {
+            if start.quotient_order(&problem).is_err() {
+                continue;
+            }
+            let split = split::split_oversized(&problem, start);
+            let before = cost::cost(&problem, &split);
+            let partition = moves::move_nodes(&problem, split.clone(), u64::MAX).unwrap();
+            let after = cost::cost(&problem, &partition);
+            prop_assert_eq!(after.kernels, before.kernels);
+            prop_assert_eq!(after.arrays < before.arrays, partition != split);
+            prop_assert!(after <= before);
+            let clusters = clusters(&problem, &partition).unwrap();
+            let before = cost::cost(&problem, &Partition::singletons(problem.n_nodes()));
+            let (strategy, exhausted) = (None, Vec::new());
+            check(&problem, &Plan { clusters, before, after, partition, strategy, exhausted });
+        }
+    }
+
+    #[test]
     fn components_do_not_meet(problem in wild_problems(30, 3)) {
         let parts = parts::parts(&problem);
         let components = parts::Components::new(&problem, &parts).unwrap();
