@@ -192,7 +192,7 @@ impl<'a, const W: usize> Joint<'a, W> {
             let left = states[number];
             found = estimate;
             n_tried += 1;
-            *effort = effort.saturating_sub(STEP);
+            *effort = effort.saturating_sub(STEP * self.component.step());
             let is_over = n_tried > patience || *effort == 0 || interrupt::is_requested(64);
             if left.is_empty() || is_over {
                 break;

@@ -411,6 +411,12 @@ impl<const W: usize> Component<W> {
         operands.operands <= self.limit || nodes.len() < 2
     }
 
+    /// What it takes of an effort to look at a set: in proportion to the words of all that is counted
+    /// for it, so that as much effort takes about as long for components of all sizes.
+    pub(super) fn step(&self) -> u64 {
+        (W * (1 + self.nodes.len() / 128)) as u64
+    }
+
     /// What kernels cost.
     pub(super) fn cost(&self, kernels: &[Mask<W>]) -> Cost {
         let arrays = kernels.iter().map(|&nodes| self.operands(nodes, nodes).arrays).sum();

@@ -20,7 +20,7 @@
 //! - *The incumbent* is a plan that is known: what cannot be cheaper is not followed.
 //!
 //! The search ends when nothing is left that could be cheaper than the incumbent, or when the effort
-//! is spent, counted in sets and states and not in seconds, so that the same input has the same
+//! is spent, counted in words of sets and states and not in seconds, so that the same input has the same
 //! output. In the latter case the least estimate of what was left is a bound.
 //!
 //! # Rejected
@@ -178,7 +178,7 @@ impl<const W: usize> Search<'_, W> {
             self.cheapest.insert(left, spent);
             let next = self.states.len() as u32;
             self.states.push((left, spent, number));
-            *effort = effort.saturating_sub(STATE);
+            *effort = effort.saturating_sub(STATE * self.component.step());
             if left.is_empty() {
                 self.best = spent;
                 self.goal = Some(next);
@@ -253,7 +253,7 @@ impl<const W: usize> Growth<'_, '_, W> {
             if *self.effort == 0 {
                 return Ok(());
             }
-            *self.effort -= 1;
+            *self.effort = self.effort.saturating_sub(self.search.component.step());
             interrupt::check(64)?;
             let component = self.search.component;
             let most = self.ready.without(excluded);

@@ -114,7 +114,7 @@ impl<const W: usize> FromIterator<usize> for Mask<W> {
 }
 
 /// Most numbers for which there is a width.
-pub(super) const MOST: usize = 512;
+pub(super) const MOST: usize = 1024;
 
 /// The value of an expression in which the constant `$width` is a number of words that is enough
 /// for `$count` numbers, which are [`MOST`] at most.
@@ -133,8 +133,12 @@ macro_rules! for_width {
                 const $width: usize = 4;
                 $value
             }
-            _ => {
+            257..=512 => {
                 const $width: usize = 8;
+                $value
+            }
+            _ => {
+                const $width: usize = 16;
                 $value
             }
         }

@@ -29,11 +29,12 @@ use crate::graph::NodeId;
 use crate::ids::check_same_length;
 use crate::interrupt;
 
-/// As many sets and states as a search is given when nothing else is said; seconds at most.
+/// As much as a search is given when nothing else is said, in words of sets that it looks at; seconds at
+/// most.
 pub const EFFORT: u64 = 4_000_000;
 
 /// As much as a bound for a plan that is there is worth: milliseconds.
-pub const GLANCE: u64 = 20_000;
+pub const GLANCE: u64 = 10_000;
 
 /// Steps that the joint bound of a component may take.
 const JOINT_STEPS: u64 = 2000;
@@ -93,7 +94,7 @@ pub struct Proof {
     pub bound: u128,
     /// The objective.
     pub objective: Objective,
-    /// Sets and states that the search has looked at.
+    /// What the search took of the effort.
     pub effort: u64,
 }
 
@@ -137,7 +138,8 @@ pub fn lower_bound(problem: &FusionProblem) -> Result<Cost> {
 ///
 /// # Arguments
 /// * `incumbent`: a legal plan.
-/// * `effort`: how many sets and states the search may look at, [`EFFORT`] for instance.
+/// * `effort`: how many sets the search may look at, each counted with the words that it takes,
+///   [`EFFORT`] for instance.
 ///
 /// # Complexity
 /// Near-linear, and in proportion to `effort`, which also bounds the memory: some hundred bytes for
