@@ -127,12 +127,16 @@ def test_stats_are_frozen_integers() -> None:
         "kernels_after",
         "arrays_before",
         "arrays_after",
+        "kernels_bound",
+        "arrays_bound",
+        "proven",
     ]
-    assert all(type(getattr(stats, name)) is int for name in fields)
+    assert all(type(getattr(stats, name)) is int for name in fields[:-1])
+    assert stats.proven is True
     with pytest.raises(dataclasses.FrozenInstanceError):
         stats.nodes = 0
     # Two transposes, and thrice two Elemwise nodes.
-    assert dataclasses.astuple(stats) == (8, 6, 6, 2, 14, 6)
+    assert dataclasses.astuple(stats) == (8, 6, 6, 2, 14, 6, 2, 6, True)
 
 
 def test_kernels_are_frozen() -> None:

@@ -240,10 +240,13 @@ class Extraction:
 class FusedClusters:
     def clusters(self) -> list[tuple[list[int], list[int], list[int]]]: ...
     def fused_nodes(self) -> list[int]: ...
+    def problem(self) -> dict[str, Any]: ...
     @property
     def before(self) -> tuple[int, int]: ...
     @property
     def after(self) -> tuple[int, int]: ...
+    @property
+    def bound(self) -> tuple[int, int]: ...
     @property
     def strategy(self) -> str | None: ...
     @property
@@ -289,6 +292,7 @@ def plan_extraction(
     uniform: Sequence[int],
     orderings: Sequence[tuple[int, int]],
     max_operands: int,
+    effort: int | None = None,
 ) -> FusedClusters: ...
 def plan_arrays(
     *,
@@ -304,4 +308,11 @@ def plan_arrays(
     max_operands: int,
     orderings: Sequence[tuple[int, int]] = ...,
     strict: NDArray[np.bool_] | None = None,
-) -> tuple[NDArray[np.uint32], NDArray[np.uint32], tuple[int, int], tuple[int, int]]: ...
+    effort: int | None = None,
+) -> tuple[
+    NDArray[np.uint32],
+    NDArray[np.uint32],
+    tuple[int, int],
+    tuple[int, int],
+    tuple[int, int] | None,
+]: ...

@@ -12,11 +12,13 @@ from pytensor.graph.fg import FunctionGraph
 
 from pytensor_fuse._errors import StalePlanError
 from pytensor_fuse._fusion.apply import apply_clusters
+from pytensor_fuse._fusion.effort import DEFAULT as DEFAULT_EFFORT
+from pytensor_fuse._fusion.effort import resolve_effort
 from pytensor_fuse._fusion.extract import extract, plan
 from pytensor_fuse._fusion.why_not import WhyNot, why_not
 from pytensor_fuse._pictures.dot import dot
 from pytensor_fuse._pictures.drawing import Drawing, draw
-from pytensor_fuse._pictures.from_plan import picture_of
+from pytensor_fuse._pictures.from_plan import bound_text, picture_of
 from pytensor_fuse._pictures.page import figures_table, plan_page
 from pytensor_fuse._pictures.svg import svg
 from pytensor_fuse._pytensor.targets import Target, resolve_target
@@ -86,6 +88,12 @@ class PlanStats:
     arrays_before, arrays_after
         Arrays that kernels read and write: for each the distinct inputs that are not constants,
         and the outputs that are read elsewhere.
+    kernels_bound, arrays_bound
+        What no plan of the graph is better than: none has fewer kernels than ``kernels_bound``, and
+        none with that few has fewer arrays than ``arrays_bound``.
+    proven
+        Whether the plan comes up to the bounds, so that there is none better. If not, there may be
+        none all the same.
     """
 
     nodes: int
@@ -94,6 +102,9 @@ class PlanStats:
     kernels_after: int
     arrays_before: int
     arrays_after: int
+    kernels_bound: int
+    arrays_bound: int
+    proven: bool
 
 
 class FusionPlan:
@@ -141,9 +152,14 @@ class FusionPlan:
 
     @cached_property
     def stats(self) -> PlanStats:
-        """Figures before and after."""
+        """Figures before and after, and what the best plan can come to.
+
+        The bounds of a plan that was made with effort ``"fast"`` are found here, in near-linear
+        time and some milliseconds for a short search.
+        """
         kernels_before, arrays_before = self._clusters.before
         kernels_after, arrays_after = self._clusters.after
+        kernels_bound, arrays_bound = self._clusters.bound
         return PlanStats(
             nodes=len(self._graph.arrays),
             fusable=self._clusters.n_fusable,
@@ -151,11 +167,19 @@ class FusionPlan:
             kernels_after=kernels_after,
             arrays_before=arrays_before,
             arrays_after=arrays_after,
+            kernels_bound=kernels_bound,
+            arrays_bound=arrays_bound,
+            proven=(kernels_after, arrays_after) == (kernels_bound, arrays_bound),
         )
 
     @property
     def strategy(self) -> str | None:
-        """Which of the planner's strategies made the plan; None if fusing nothing is as cheap."""
+        """Which of the planner's strategies made the plan; None if fusing nothing is as cheap.
+
+        It is the one whose plan of the whole graph is the cheapest. Where parts of the graph can be
+        planned by themselves, those are taken from others that have them cheaper. With
+        ``effort="optimal"``, it is ``"exact search"`` if that found something better.
+        """
         return self._clusters.strategy
 
     @property
@@ -277,10 +301,11 @@ class FusionPlan:
         )
 
     def __repr__(self) -> str:
-        stats = self.stats
+        (kernels_before, arrays_before) = self._clusters.before
+        (kernels_after, arrays_after) = self._clusters.after
         return (
-            f"<FusionPlan of {stats.nodes} nodes: {stats.kernels_before} -> "
-            f"{stats.kernels_after} kernels, {stats.arrays_before} -> {stats.arrays_after} arrays>"
+            f"<FusionPlan of {len(self._nodes)} nodes: {kernels_before} -> "
+            f"{kernels_after} kernels, {arrays_before} -> {arrays_after} arrays>"
         )
 
     def __str__(self) -> str:
@@ -290,6 +315,7 @@ class FusionPlan:
             f"  nodes    {stats.nodes}, of which {stats.fusable} may be fused",
             f"  kernels  {stats.kernels_before} -> {stats.kernels_after}",
             f"  arrays   {stats.arrays_before} -> {stats.arrays_after}",
+            f"  bound    {bound_text(self._clusters.after, self._clusters.bound)}",
         ]
         kernels = self.kernels
         lines += [f"  kernel {i}: {kernel}" for i, kernel in enumerate(kernels[:_SHOWN_KERNELS])]
@@ -325,6 +351,7 @@ def plan_fusion(
     *,
     target: str | Mode | Linker | None = None,
     max_operands: int | None = None,
+    effort: str = DEFAULT_EFFORT,
 ) -> FusionPlan:
     """Plan which Elemwise nodes of a graph to fuse. The graph is not changed.
 
@@ -338,6 +365,10 @@ def plan_fusion(
         every target can compile is fused.
     max_operands
         Most inputs plus outputs of a kernel; by default what the target takes.
+    effort
+        ``"fast"``: near-linear, for every compile. ``"optimal"``: a search for the best plan, in
+        those parts of the graph where a bound does not show that the plan is that already; seconds
+        at most, for a function that is compiled once and called a million times.
 
     Returns
     -------
@@ -349,14 +380,16 @@ def plan_fusion(
     TypeError
         If an argument is of the wrong type.
     ValueError
-        If ``target`` is unknown or ``max_operands`` is less than 2.
+        If ``target`` or ``effort`` is unknown or ``max_operands`` is less than 2.
 
     Notes
     -----
     A portfolio of greedy orders, PyTensor's among them, each improved by further merges on a
     maintained topological order (Pearce and Kelly, "A dynamic topological sort algorithm for
     directed acyclic graphs", 2007); the plan with the fewest kernels wins, at equal kernels
-    the one with the fewest arrays. Near-linear in practice.
+    the one with the fewest arrays, in each part of the graph that can be planned by itself.
+    Near-linear in practice. The search is A* (Hart, Nilsson and Raphael, 1968) over the sets of
+    nodes that kernels so far can have; what it may look at is limited, not its time.
 
     Examples
     --------
@@ -375,8 +408,9 @@ def plan_fusion(
         raise TypeError(f"fgraph must be a FunctionGraph, not {type(fgraph).__name__}{hint}")
     resolved = resolve_target(target, fgraph)
     limit = default_limit(resolved) if max_operands is None else _check_limit(max_operands)
+    steps = resolve_effort(effort)
     graph = extract(fgraph)
-    return FusionPlan(fgraph, graph, plan(graph, resolved, limit), resolved, limit)
+    return FusionPlan(fgraph, graph, plan(graph, resolved, limit, steps), resolved, limit)
 
 
 def _check_limit(max_operands: int) -> int:

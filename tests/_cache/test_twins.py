@@ -315,6 +315,15 @@ FOREIGN = {"a property", "the sign of a property"}
 SAME = {"the kind of random state"}
 
 
+def test_the_effort_of_plans(monkeypatch: pytest.MonkeyPatch) -> None:
+    make = with_mode(FAST)
+    make()
+    monkeypatch.setenv("PYTENSOR_FUSE_EFFORT", "optimal")
+    make()
+    make()
+    assert (cache_info().misses, cache_info().hits) == (2, 1)
+
+
 @pytest.mark.parametrize("name", TWINS)
 def test_twins_are_told_apart(name: str) -> None:
     first, second = TWINS[name]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final
 
@@ -10,6 +11,7 @@ from pytensor.compile.sharedvalue import SharedVariable
 from pytensor_fuse._cache.foreign import expect_told, lies_as_usual
 from pytensor_fuse._cache.surroundings import features, registrations, versions
 from pytensor_fuse._errors import FreezeError
+from pytensor_fuse._fusion import effort
 from pytensor_fuse._identity.names import import_name
 from pytensor_fuse._identity.terms import intern_graph
 from pytensor_fuse._pytensor.graph_contents import foreign_feature
@@ -147,6 +149,7 @@ def request_for(
         *((f"mode.{name}", value) for name, value in mode_parts(mode)),
         *((f"config.{name}", value) for name, value in settings()),
         ("features", features()),
+        ("effort", os.environ.get(effort.VARIABLE, "").strip().lower()),
         ("updates", tuple(sorted((fgraph.update_mapping or {}).items()))),
     ]
     parts += [(f"input {index}", _input_role(spec)) for index, spec in enumerate(inputs)]

@@ -44,8 +44,10 @@ def extract(fgraph: FunctionGraph) -> ExtractedGraph:
     return ExtractedGraph(arrays, scalar_kinds(arrays.examples()), _ordering_ids(arrays, orderings))
 
 
-def plan(graph: ExtractedGraph, target: Target, max_operands: int) -> _core.FusedClusters:
-    """Plan the fusion of an extracted graph for ``target``."""
+def plan(
+    graph: ExtractedGraph, target: Target, max_operands: int, effort: int | None = None
+) -> _core.FusedClusters:
+    """Plan the fusion of an extracted graph for ``target``, with a search if there is an effort."""
     fusable = [kind is not None and kind.compiles(target) for kind in graph.kinds]
     strict = [kind is not None and kind.has_c_code for kind in graph.kinds]
     uniform = [
@@ -54,7 +56,7 @@ def plan(graph: ExtractedGraph, target: Target, max_operands: int) -> _core.Fuse
         if constant.unique_value is not None
     ]
     return _core.plan_extraction(
-        graph.arrays, fusable, strict, uniform, graph.orderings, max_operands
+        graph.arrays, fusable, strict, uniform, graph.orderings, max_operands, effort
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pytensor_fuse._fusion.apply import apply_clusters
+from pytensor_fuse._fusion.effort import effort_of_compiles
 from pytensor_fuse._fusion.extract import extract, plan
 from pytensor_fuse._pytensor.targets import max_operands, resolve_target
 
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
 
 def fuse(fgraph: FunctionGraph, reason: str) -> tuple[int, int]:
     """Fuse the Elemwise nodes of ``fgraph`` for the mode that it is being compiled for.
+
+    The environment says with how much effort; see `effort_of_compiles`.
 
     Returns
     -------
@@ -25,6 +28,6 @@ def fuse(fgraph: FunctionGraph, reason: str) -> tuple[int, int]:
     n_before = len(fgraph.apply_nodes)
     target = resolve_target(None, fgraph)
     graph = extract(fgraph)
-    clusters = plan(graph, target, max_operands(target))
+    clusters = plan(graph, target, max_operands(target), effort_of_compiles())
     n_kernels = apply_clusters(fgraph, graph, clusters, reason)
     return n_kernels, n_before - len(fgraph.apply_nodes) + n_kernels

@@ -131,4 +131,19 @@ def picture_of(
     boxes = tuple(
         labeled_box(box, kernel, nodes) for box, kernel in zip(box_nodes, kernels, strict=True)
     )
-    return Picture(tuple(nodes), boxes, edges, figures, paths)
+    is_proven = clusters.after == clusters.bound
+    best = "proven" if is_proven else "\u2265 {:,} kernels, {:,} arrays".format(*clusters.bound)
+    bound = (best, bound_text(clusters.after, clusters.bound))
+    return Picture(tuple(nodes), boxes, edges, figures, paths, bound)
+
+
+def bound_text(after: tuple[int, int], bound: tuple[int, int]) -> str:
+    """Return what is known of the best plan, given the cost of a plan and the bound."""
+    kernels, arrays = bound
+    if after == bound:
+        return "proven: no plan has fewer kernels, nor fewer arrays with as many"
+    if after[0] == kernels:
+        return f"no plan has fewer kernels, nor with as many fewer than {arrays:,} arrays"
+    return (
+        f"no plan has fewer than {kernels:,} kernels, nor with so few fewer than {arrays:,} arrays"
+    )

@@ -77,7 +77,10 @@ def figures_table(picture: Picture) -> str:
         f"<tr><td>{page.escape(name)}</td><td>{before:,}</td><td>{after:,}</td></tr>"
         for name, before, after in picture.figures
     )
-    return f"<table><thead><tr><th></th><th>before</th><th>after</th></tr></thead>{rows}</table>"
+    return (
+        f"<table><thead><tr><th></th><th>before</th><th>after</th></tr></thead>{rows}"
+        f'<tr><td>bound</td><td colspan="2">{page.escape(picture.bound[1])}</td></tr></table>'
+    )
 
 
 def _figures(picture: Picture) -> str:
@@ -88,7 +91,9 @@ def _figures(picture: Picture) -> str:
             f"{after:,}</dd></div>"
             for name, before, after in picture.figures
         )
-        + "</dl>"
+        + '<div title="{}"><dt>best plan</dt><dd>{}</dd></div></dl>'.format(
+            *(page.escape(text) for text in reversed(picture.bound))
+        )
     )
 
 

@@ -136,6 +136,8 @@ class Picture:
     paths
         For each edge whose reason is a cycle, by position, the nodes of the path, and how many
         are left out before the last of them.
+    bound
+        What is known of the best plan that there may be, in short and as a sentence.
     """
 
     nodes: tuple[Node, ...]
@@ -143,6 +145,7 @@ class Picture:
     edges: tuple[Edge, ...]
     figures: tuple[tuple[str, int, int], ...]
     paths: dict[int, tuple[tuple[int, ...], int]]
+    bound: tuple[str, str]
 
     def box_edges(self) -> dict[tuple[int, int], list[int]]:
         """Return the edges between different boxes, as positions, by the pair of boxes."""

@@ -1,11 +1,14 @@
 //! The fusion planner for Python.
 
+use std::sync::OnceLock;
+
 use numpy::{PyReadonlyArray1, PyUntypedArrayMethods};
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyDict, PyTuple};
 use pytensor_fuse_core::hashcons::{Duplicates, TermsOf};
 use pytensor_fuse_core::plan::{
-    self, Cluster, Cost, Explainer, FusionProblem, NONE, Plan, ProblemArrays, Strategy, Verdict,
+    self, Cluster, Cost, Explainer, FusionProblem, GLANCE, NONE, Objective, Plan, ProblemArrays,
+    Strategy, Verdict,
     canonical::canonical_form,
     cost::lone_cost,
     patterns::{GroupsAndLinks, Pattern, PatternArrays, groups_and_links},
@@ -23,6 +26,8 @@ pub(crate) struct FusedClusters {
     problem: FusionProblem,
     plan: Plan,
     lone: Cost,
+    /// What no plan is cheaper than, once someone has asked.
+    bound: OnceLock<Cost>,
 }
 
 type ClusterIds = (Vec<u32>, Vec<u32>, Vec<u32>);
@@ -50,6 +55,27 @@ impl FusedClusters {
         nodes
     }
 
+    /// What was planned, as keyword arguments of `plan_arrays`, for which lists become arrays.
+    fn problem<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let arrays = self.problem.arrays();
+        let problem = PyDict::new(py);
+        problem.set_item("n_variables", arrays.n_variables)?;
+        for (name, offsets, rows) in [
+            ("inputs", "input_offsets", &arrays.inputs),
+            ("outputs", "output_offsets", &arrays.outputs),
+        ] {
+            problem.set_item(offsets, rows.offsets().to_vec())?;
+            problem.set_item(name, rows.items().to_vec())?;
+        }
+        problem.set_item("groups", &arrays.groups)?;
+        problem.set_item("links", &arrays.links)?;
+        problem.set_item("constants", &arrays.constants)?;
+        problem.set_item("results", &arrays.results)?;
+        problem.set_item("max_operands", arrays.max_operands)?;
+        problem.set_item("orderings", &arrays.orderings)?;
+        Ok(problem)
+    }
+
     /// Kernels and arrays if nothing is fused.
     #[getter]
     fn before(&self) -> CostPair {
@@ -60,6 +86,26 @@ impl FusedClusters {
     #[getter]
     fn after(&self) -> CostPair {
         self.with_lone(self.plan.after)
+    }
+
+    /// Kernels and arrays that no plan is cheaper than: none has fewer kernels, and none with that few
+    /// has fewer arrays. Of a plan that was made without effort it is found when it is first asked for,
+    /// in milliseconds more than linear time takes.
+    #[getter]
+    fn bound(&self, py: Python<'_>) -> PyResult<CostPair> {
+        let bound = match self.bound.get() {
+            Some(&bound) => bound,
+            None => {
+                let known = &self.plan.partition;
+                let bound = interrupt::detach(py, || {
+                    let proof = plan::prove(&self.problem, known, Objective::KernelsFirst, GLANCE)?;
+                    Ok(proof.bound_as_cost())
+                })?;
+                // Another thread may have been faster: it found the same.
+                *self.bound.get_or_init(|| bound)
+            }
+        };
+        Ok(self.with_lone(bound))
     }
 
     /// Why the two nodes of each pair do not share a cluster: a verdict, the nodes that show it, and
@@ -166,9 +212,11 @@ impl FusedClusters {
 /// Plans the fusion of an extracted graph.
 ///
 /// `fusable` and `strict` say for each signature whether its nodes may be fused, and whether
-/// PyTensor would fuse them; `uniform` lists the constants whose elements are all the same.
+/// PyTensor would fuse them; `uniform` lists the constants whose elements are all the same. With an
+/// `effort`, in sets and states that it may look at, a search looks for the best plan.
 #[pyfunction]
-#[pyo3(signature = (extraction, fusable, strict, uniform, orderings, max_operands))]
+#[pyo3(signature = (extraction, fusable, strict, uniform, orderings, max_operands, effort=None))]
+#[expect(clippy::too_many_arguments, reason = "one argument per part of the question")]
 pub(crate) fn plan_extraction(
     py: Python<'_>,
     extraction: &Extraction,
@@ -177,6 +225,7 @@ pub(crate) fn plan_extraction(
     uniform: Vec<u32>,
     orderings: Vec<(u32, u32)>,
     max_operands: u32,
+    effort: Option<u64>,
 ) -> PyResult<FusedClusters> {
     interrupt::detach(py, || {
         let may_fuse = extraction.by_node(&fusable);
@@ -210,17 +259,30 @@ pub(crate) fn plan_extraction(
             orderings,
             max_operands,
         })?;
-        let plan = if fusable == strict {
-            plan::plan(&problem, None)?
-        } else {
-            plan::plan(&problem, Some(&extraction.by_node(&strict)))?
-        };
+        let strict = (fusable != strict).then(|| extraction.by_node(&strict));
+        let (plan, bound) = planned(&problem, strict.as_deref(), effort)?;
         let unfused = (0u32..)
             .zip(&extraction.signatures)
             .filter(|&(node, &signature)| signature != NONE && problem.group(node).is_none());
         let lone = lone_cost(&problem, unfused.map(|(node, _)| node));
-        Ok(FusedClusters { problem, plan, lone })
+        let bound = bound.map_or_else(OnceLock::new, OnceLock::from);
+        Ok(FusedClusters { problem, plan, lone, bound })
     })
+}
+
+/// The plan, and what no plan is cheaper than, if it was made with effort.
+fn planned(
+    problem: &FusionProblem,
+    strict: Option<&[bool]>,
+    effort: Option<u64>,
+) -> pytensor_fuse_core::Result<(Plan, Option<Cost>)> {
+    match effort {
+        None => Ok((plan::plan(problem, strict)?, None)),
+        Some(effort) => {
+            let (plan, bound) = plan::plan_optimally(problem, strict, effort)?;
+            Ok((plan, Some(bound)))
+        }
+    }
 }
 
 impl Extraction {
@@ -233,11 +295,12 @@ impl Extraction {
 
 /// Plans the fusion of a graph given as integer arrays.
 ///
-/// Returns the offsets of the clusters, their nodes, and the cost (kernels, arrays) before and
-/// after.
+/// Returns the offsets of the clusters, their nodes, the cost (kernels, arrays) before and after,
+/// and the cost that no plan is cheaper than, None if no `effort` was given.
 #[pyfunction]
 #[pyo3(signature = (*, n_variables, input_offsets, inputs, output_offsets, outputs, groups, links,
-                    constants, results, max_operands, orderings=Vec::new(), strict=None))]
+                    constants, results, max_operands, orderings=Vec::new(), strict=None,
+                    effort=None))]
 #[expect(clippy::too_many_arguments, reason = "one argument per array of the problem")]
 pub(crate) fn plan_arrays<'py>(
     py: Python<'py>,
@@ -253,6 +316,7 @@ pub(crate) fn plan_arrays<'py>(
     max_operands: u32,
     orderings: Vec<(u32, u32)>,
     strict: Option<PyReadonlyArray1<'py, bool>>,
+    effort: Option<u64>,
 ) -> PyResult<PlannedArrays<'py>> {
     let arrays = ProblemArrays {
         n_variables,
@@ -266,9 +330,9 @@ pub(crate) fn plan_arrays<'py>(
         max_operands,
     };
     let strict = strict.as_ref().map(to_vec);
-    let plan = interrupt::detach(py, || {
+    let (plan, bound) = interrupt::detach(py, || {
         let problem = FusionProblem::new(arrays)?;
-        plan::plan(&problem, strict.as_deref())
+        planned(&problem, strict.as_deref(), effort)
     })?;
     let mut clusters = Rows::empty();
     for cluster in &plan.clusters {
@@ -279,11 +343,17 @@ pub(crate) fn plan_arrays<'py>(
         numpy::PyArray1::from_slice(py, clusters.items()),
         (plan.before.kernels, plan.before.arrays),
         (plan.after.kernels, plan.after.arrays),
+        bound.map(|bound| (bound.kernels, bound.arrays)),
     ))
 }
 
-type PlannedArrays<'py> =
-    (Bound<'py, numpy::PyArray1<u32>>, Bound<'py, numpy::PyArray1<u32>>, CostPair, CostPair);
+type PlannedArrays<'py> = (
+    Bound<'py, numpy::PyArray1<u32>>,
+    Bound<'py, numpy::PyArray1<u32>>,
+    CostPair,
+    CostPair,
+    Option<CostPair>,
+);
 
 fn to_vec<T: numpy::Element + Copy>(array: &PyReadonlyArray1<'_, T>) -> Vec<T> {
     debug_assert!(array.ndim() == 1);

@@ -19,6 +19,7 @@ mod order;
 pub mod plan;
 pub mod quotient;
 pub mod rows;
+pub mod scc;
 #[cfg(test)]
 mod testing;
 pub mod toposort;

@@ -6,9 +6,10 @@
 //! # Approach
 //! [`PORTFOLIO`] is a table of strategies. Each that applies gives a partition to start from, which
 //! is cut where it breaks the operand limit ([`super::split`]) and improved by further merges
-//! ([`super::improve`]) as long as its effort lasts. The cheapest wins; at equal cost the earlier in
-//! the table. Growth from the sinks is PyTensor's own order, so that the plan is never worse than
-//! PyTensor's where that fits.
+//! ([`super::improve`]) as long as its effort lasts. The cheapest wins, in each component of the
+//! problem by itself ([`super::parts`]): strategies differ in what they are good at, and a graph has
+//! some of each. At equal cost the earlier in the table wins. Growth from the sinks is PyTensor's own
+//! order, so that the plan is never worse than PyTensor's where that fits.
 //!
 //! Growth from the sinks and depth from the sinks follow different rules. Where they agree on the
 //! cost, what need not run is left out: on small graphs if no plan can have fewer kernels, on others
@@ -25,9 +26,10 @@
 //! 275 (1997): several methods of which none is always the best.
 
 use super::closure::{self, DENSE_LIMIT};
-use super::cost::{Cost, cost};
+use super::cost::{Cost, Interfaces, cost};
 use super::improve::improve;
 use super::partition::Partition;
+use super::parts::{Components, parts};
 use super::problem::FusionProblem;
 use super::sinks::grow_from_sinks;
 use super::split::split_oversized;
@@ -48,6 +50,8 @@ pub enum Strategy {
     DepthFromSources,
     /// [`improve`] from scratch: the two kernels first that have most arrays less together.
     LargestSavingFirst,
+    /// [`super::plan_optimally`]: better than what the others found. It is not in the portfolio.
+    ExactSearch,
 }
 
 impl Strategy {
@@ -60,6 +64,7 @@ impl Strategy {
             Self::DepthFromSinks => "depth from sinks",
             Self::DepthFromSources => "depth from sources",
             Self::LargestSavingFirst => "largest saving first",
+            Self::ExactSearch => "exact search",
         }
     }
 }
@@ -98,7 +103,7 @@ pub(super) struct Entry {
 
 /// Ordinary graphs take a few units of work for each node. Where a variable has thousands of
 /// readers, every merge of those changes the savings of all others.
-const AMPLE: u64 = 1000;
+pub(super) const AMPLE: u64 = 1000;
 
 /// For strategies that the plan could do without.
 const MODEST: u64 = 12;
@@ -150,12 +155,18 @@ pub(super) struct Found {
     pub(super) cost: Cost,
     /// Cost of every node with a group alone.
     pub(super) unfused_cost: Cost,
-    /// None if no strategy found anything cheaper than fusing nothing.
+    /// The one whose plan of the whole is the cheapest. None if no strategy found anything cheaper
+    /// than fusing nothing.
     pub(super) strategy: Option<Strategy>,
     pub(super) exhausted: Vec<Strategy>,
 }
 
-/// The cheapest partition of the strategies in `portfolio`; at equal cost that of the earlier one.
+/// The cheapest partition that the strategies in `portfolio` make up together: in each component
+/// that of the one that is cheapest there, at equal cost of the earlier one.
+///
+/// It costs no more than the partition of any of them. Costs have kernels before arrays: where the
+/// components of one are as many kernels in all as the cheapest ones, each is as many as the cheapest
+/// one is, and so no fewer arrays.
 ///
 /// # Complexity
 /// That of the strategies that apply, and of their improvement, which is in proportion to their
@@ -174,6 +185,9 @@ pub(super) fn best_of(portfolio: &[Entry], question: &Question<'_>) -> Result<Fo
         strategy: None,
         exhausted: Vec::new(),
     };
+    // What the strategy of `best` alone costs.
+    let mut whole = unfused_cost;
+    let mut components = None;
     let mut is_settled = false;
     for entry in portfolio {
         if is_settled && !entry.must_run {
@@ -186,14 +200,61 @@ pub(super) fn best_of(portfolio: &[Entry], question: &Question<'_>) -> Result<Fo
         if !next.is_complete && !entry.must_run {
             continue;
         }
-        is_settled |= agree(problem, (best.strategy, best.cost), (entry.strategy, &next));
-        if next.cost < best.cost {
-            best.cost = next.cost;
-            best.partition = next.partition;
+        is_settled |= agree(problem, (best.strategy, whole), (entry.strategy, &next));
+        // In no component is fusing nothing better than what comes first.
+        let is_first = best.strategy.is_none();
+        if next.cost < whole {
+            whole = next.cost;
             best.strategy = Some(entry.strategy);
+        }
+        if is_first {
+            if next.cost < best.cost {
+                (best.cost, best.partition) = (next.cost, next.partition);
+            }
+        } else if next.partition != best.partition {
+            let components = match &mut components {
+                Some(components) => components,
+                none => none.insert(Components::new(problem, &parts(problem))?),
+            };
+            take_what_is_cheaper(problem, components, &mut best, &next.partition);
         }
     }
     Ok(best)
+}
+
+/// Takes those components of `next` that cost less there than in `best`.
+fn take_what_is_cheaper(
+    problem: &FusionProblem,
+    components: &Components,
+    best: &mut Found,
+    next: &Partition,
+) {
+    // Kernels and arrays that the component has more in `best`; only blocks that differ count.
+    let mut more = vec![(0i64, 0i64); components.len()];
+    let mut interfaces = Interfaces::new(problem);
+    for (partition, other, sign) in [(&best.partition, next, 1), (next, &best.partition, -1)] {
+        for block in partition.names().filter(|&name| problem.group(name).is_some()) {
+            let members = partition.members(block);
+            if members != other.members(block) {
+                let more = &mut more[components.of(block) as usize];
+                more.0 += sign;
+                more.1 += sign * interfaces.n_arrays(members) as i64;
+            }
+        }
+    }
+    let taken = || more.iter().filter(|&&more| more > (0, 0));
+    if taken().next().is_none() {
+        return;
+    }
+    for &(kernels, arrays) in taken() {
+        best.cost.kernels = best.cost.kernels.saturating_add_signed(-kernels);
+        best.cost.arrays = best.cost.arrays.saturating_add_signed(-arrays);
+    }
+    let blocks = (0..problem.n_nodes() as u32).map(|node| {
+        let is_cheaper = more[components.of(node) as usize] > (0, 0);
+        if is_cheaper { next.block(node) } else { best.partition.block(node) }
+    });
+    best.partition = Partition::from_names(blocks.collect());
 }
 
 /// What comes of a strategy.

@@ -82,6 +82,12 @@ impl FusionProblem {
         Ok(Self { arrays, owner, graph, without_data, clients, n_groups })
     }
 
+    /// The arrays that the problem was made from.
+    #[must_use]
+    pub fn arrays(&self) -> &ProblemArrays {
+        &self.arrays
+    }
+
     /// Number of apply nodes; their ids are a topological order.
     #[must_use]
     pub fn n_nodes(&self) -> usize {

@@ -186,7 +186,7 @@ impl<'a> Cut<'a> {
 ///
 /// Nodes with more orderings before them than others are kept apart from these: between parts that
 /// are each connected, orderings alone could lead both ways.
-fn connected_parts(problem: &FusionProblem, piece: &[NodeId]) -> Vec<Vec<NodeId>> {
+pub(super) fn connected_parts(problem: &FusionProblem, piece: &[NodeId]) -> Vec<Vec<NodeId>> {
     let mut sorted = piece.to_vec();
     sorted.sort_unstable();
     let index: rustc_hash::FxHashMap<NodeId, u32> = sorted.iter().copied().zip(0u32..).collect();

@@ -157,6 +157,21 @@ fn naive_cost(problem: &FusionProblem, clusters: &[BTreeSet<u32>]) -> Cost {
     cost
 }
 
+/// What the blocks of one component cost.
+fn cost_of_component(
+    problem: &FusionProblem,
+    partition: &Partition,
+    components: &parts::Components,
+    component: u32,
+) -> Cost {
+    let blocks = partition.names().filter(|&name| components.of(name) == component);
+    let blocks: Vec<BTreeSet<u32>> = blocks
+        .filter(|&name| problem.group(name).is_some())
+        .map(|name| partition.members(name).iter().copied().collect())
+        .collect();
+    naive_cost(problem, &blocks)
+}
+
 fn clusters_of(problem: &FusionProblem, plan: &Plan) -> Vec<BTreeSet<u32>> {
     let mut clusters: Vec<BTreeSet<u32>> =
         plan.clusters.iter().map(|c| c.nodes.iter().copied().collect()).collect();
@@ -586,18 +601,92 @@ proptest! {
     }
 
     #[test]
-    fn the_plan_is_that_of_its_strategy(problem in wild_problems(40, 3)) {
+    fn the_plan_is_that_of_the_best_strategy_in_each_component(problem in wild_problems(40, 3)) {
         let plan = plan(&problem, None).unwrap();
         let question = Question { problem: &problem, strict: None };
+        let components = parts::Components::new(&problem, &parts::parts(&problem)).unwrap();
+        let mut best = vec![None; components.len()];
+        let mut cheapest = Cost::default();
         for entry in PORTFOLIO {
             let (strategy, must_run) = (entry.strategy, entry.must_run);
             let alone = portfolio::best_of(&[entry], &question).unwrap();
             prop_assert!(!must_run || plan.after <= alone.cost);
             if plan.strategy == Some(strategy) {
-                prop_assert_eq!(&plan.partition, &alone.partition);
+                cheapest = alone.cost;
+            }
+            for (component, best) in (0u32..).zip(&mut best) {
+                let is_same = components.members(component).iter().all(|&node| {
+                    plan.partition.block(node) == alone.partition.block(node)
+                });
+                let cost = cost_of_component(&problem, &alone.partition, &components, component);
+                let best = best.get_or_insert((cost, false));
+                if must_run && cost < best.0 {
+                    *best = (cost, false);
+                }
+                best.1 |= is_same && cost <= best.0;
             }
         }
+        // Each component is as some strategy has it, and no strategy that always runs has it cheaper.
+        for (component, best) in (0u32..).zip(best) {
+            let cost = cost_of_component(&problem, &plan.partition, &components, component);
+            prop_assert!(best.is_none_or(|(cheapest, is_some)| is_some && cost <= cheapest));
+        }
+        prop_assert!(plan.strategy.is_none() || cheapest < plan.before);
         prop_assert_eq!(plan.strategy.is_none(), plan.after == plan.before);
+    }
+
+    #[test]
+    fn moves_keep_plans_legal_and_save_arrays(problem in wild_problems(40, 3)) {
+        for (_, start) in starts(&problem) {
+            if start.quotient_order(&problem).is_err() {
+                continue;
+            }
+            let split = split::split_oversized(&problem, start);
+            let before = cost::cost(&problem, &split);
+            let partition = moves::move_nodes(&problem, split.clone(), u64::MAX).unwrap();
+            let after = cost::cost(&problem, &partition);
+            prop_assert_eq!(after.kernels, before.kernels);
+            prop_assert_eq!(after.arrays < before.arrays, partition != split);
+            prop_assert!(after <= before);
+            let clusters = clusters(&problem, &partition).unwrap();
+            let before = cost::cost(&problem, &Partition::singletons(problem.n_nodes()));
+            let (strategy, exhausted) = (None, Vec::new());
+            check(&problem, &Plan { clusters, before, after, partition, strategy, exhausted });
+        }
+    }
+
+    #[test]
+    fn components_do_not_meet(problem in wild_problems(30, 3)) {
+        let parts = parts::parts(&problem);
+        let components = parts::Components::new(&problem, &parts).unwrap();
+        let nodes: Vec<u32> = (0..problem.n_nodes() as u32).collect();
+        for name in parts.names().filter(|&name| problem.group(name).is_some()) {
+            let members: BTreeSet<u32> = parts.members(name).iter().copied().collect();
+            prop_assert!(connected(&problem, &members));
+            prop_assert!(members.iter().all(|&node| components.of(node) == components.of(name)));
+        }
+        // Nodes of one component reach one another when parts are points.
+        let blocks = parts.blocks();
+        let mut reach = vec![vec![false; nodes.len()]; nodes.len()];
+        for &a in &nodes {
+            reach[a as usize][a as usize] = true;
+        }
+        for (a, b) in problem.graph().edges() {
+            reach[blocks[a as usize] as usize][blocks[b as usize] as usize] = true;
+        }
+        for &via in &nodes {
+            for &a in &nodes {
+                for &b in &nodes {
+                    let (a, b, via) = (a as usize, b as usize, via as usize);
+                    reach[a][b] |= reach[a][via] && reach[via][b];
+                }
+            }
+        }
+        for (&a, &b) in nodes.iter().flat_map(|a| nodes.iter().map(move |b| (a, b))) {
+            let (p, q) = (blocks[a as usize] as usize, blocks[b as usize] as usize);
+            prop_assert_eq!(components.of(a) == components.of(b), reach[p][q] && reach[q][p]);
+            prop_assert!(!reach[p][q] || components.of(a) <= components.of(b));
+        }
     }
 
     #[test]

@@ -29,6 +29,7 @@
 //! loop fusion and distribution", LCPC 1993: greedy typed fusion, linear in the graph.
 
 use super::partition::Partition;
+use super::parts::{connections, parts};
 use super::problem::{FusionProblem, NONE};
 use crate::error::Result;
 use crate::graph::NodeId;
@@ -77,7 +78,7 @@ pub fn fuse_by_depth(problem: &FusionProblem, direction: Direction) -> Result<Pa
 #[must_use]
 pub fn has_fewest_kernels(problem: &FusionProblem, partition: &Partition) -> bool {
     let n_nodes = problem.n_nodes() as u32;
-    let parts = connected_parts(problem);
+    let parts = parts(problem);
     let mut n_kernels = vec![0u32; problem.n_nodes()];
     for block in partition.names().filter(|&block| problem.group(block).is_some()) {
         n_kernels[parts.block(block) as usize] += 1;
@@ -101,45 +102,6 @@ pub fn has_fewest_kernels(problem: &FusionProblem, partition: &Partition) -> boo
         }
         deepest + 1 == n_kernels[part as usize]
     })
-}
-
-/// The parts of groups that are connected by data flow or by operands that bring siblings
-/// together.
-fn connected_parts(problem: &FusionProblem) -> Partition {
-    let mut newest_reader = vec![NONE; problem.n_variables()];
-    let nodes = 0..problem.n_nodes() as u32;
-    let pairs = connections(problem, nodes, &mut newest_reader, |_, _| true);
-    let mut parts = Partition::singletons(problem.n_nodes());
-    parts.merge_pairs(&pairs);
-    parts
-}
-
-/// Pairs of nodes of one group of which one reads the other, or which share an operand that brings
-/// siblings together, where `may_pair` allows it; of the readers of an operand each with the one
-/// before it, which `newest_reader` keeps for each variable.
-fn connections(
-    problem: &FusionProblem,
-    nodes: impl IntoIterator<Item = NodeId>,
-    newest_reader: &mut [NodeId],
-    may_pair: impl Fn(NodeId, NodeId) -> bool,
-) -> Vec<(NodeId, NodeId)> {
-    let mut pairs = Vec::new();
-    for node in nodes {
-        let Some(group) = problem.group(node) else { continue };
-        for &variable in problem.inputs(node) {
-            let owner = problem.owner(variable);
-            if owner != NONE && problem.group(owner) == Some(group) && may_pair(owner, node) {
-                pairs.push((owner, node));
-            }
-            if problem.link(variable) == Some(group) {
-                let reader = std::mem::replace(&mut newest_reader[variable as usize], node);
-                if reader != NONE && reader != node && may_pair(reader, node) {
-                    pairs.push((reader, node));
-                }
-            }
-        }
-    }
-    pairs
 }
 
 /// Groups of two nodes or more, the largest first, then by number.

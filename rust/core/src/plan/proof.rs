@@ -1,0 +1,373 @@
+//! Plans that are known to be the best, or how far they are from it at most.
+//!
+//! # Problem
+//! Planning is NP-hard, and yet most components of real graphs are small, or the plan that a greedy
+//! order makes of them cannot be improved on.
+//!
+//! # Approach
+//! [`prove`] takes a plan and goes through the components of the problem ([`super::parts`]), refined,
+//! the smaller ones first. A part that is alone in its component and within the operand limit is one
+//! kernel. Of others the plan is compared with the bounds (`bounds`), and if it is not as
+//! good, the exact search (`exact`) looks for a better one, each with its share of the effort
+//! that is left. What every component costs and can cost at least adds up.
+//!
+//! With no effort at all, that gives a bound in near-linear time ([`lower_bound`]).
+//!
+//! # Rejected
+//! A limit in seconds: the same input has the same output.
+
+use super::bounds::{Joint, Levels, kernels_by_limit};
+use super::component::{Component, Scratch, movable, refine};
+use super::cost::{Cost, Interfaces};
+use super::exact::search;
+use super::masks::{MOST, Mask, for_width};
+use super::partition::Partition;
+use super::parts::Components;
+use super::problem::{FusionProblem, NONE};
+use crate::error::Result;
+use crate::graph::NodeId;
+use crate::ids::check_same_length;
+use crate::interrupt;
+
+/// As much as a search is given when nothing else is said, in words of sets that it looks at; seconds at
+/// most.
+pub const EFFORT: u64 = 4_000_000;
+
+/// As much as a bound for a plan that is there is worth: milliseconds.
+pub const GLANCE: u64 = 10_000;
+
+/// Steps that the joint bound of a component may take.
+const JOINT_STEPS: u64 = 2000;
+
+/// What is to be small.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Objective {
+    /// The number of kernels; among plans with as many, that of arrays. The order of [`Cost`].
+    KernelsFirst,
+    /// Arrays that are read and written, a kernel counted as so many of them.
+    Traffic {
+        /// How many arrays take as long as it takes to start a kernel.
+        launch: u32,
+    },
+}
+
+impl Objective {
+    /// What a plan of that cost is worth: one number, less for the better plan. For
+    /// [`Objective::KernelsFirst`] it has the kernels above its lower 64 bits.
+    #[must_use]
+    pub fn total(self, cost: Cost) -> u128 {
+        let kernel = match self {
+            Self::KernelsFirst => 1 << 64,
+            Self::Traffic { launch } => u128::from(launch),
+        };
+        kernel * u128::from(cost.kernels) + u128::from(cost.arrays)
+    }
+
+    /// The arrays that a kernel counts for within one component, which has far fewer.
+    fn weight(self) -> u64 {
+        match self {
+            Self::KernelsFirst => 1 << 32,
+            Self::Traffic { launch } => u64::from(launch),
+        }
+    }
+
+    /// A total in arrays by [`Objective::weight`] as one by [`Objective::total`].
+    fn widened(self, total: u64) -> u128 {
+        match self {
+            Self::KernelsFirst => {
+                let arrays = total % self.weight();
+                self.total(Cost { kernels: total / self.weight(), arrays })
+            }
+            Self::Traffic { .. } => u128::from(total),
+        }
+    }
+}
+
+/// A plan and what is known of the best one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Proof {
+    /// The best plan that is known.
+    pub partition: Partition,
+    /// What it costs.
+    pub cost: Cost,
+    /// No legal plan has a smaller [`Objective::total`].
+    pub bound: u128,
+    /// The objective.
+    pub objective: Objective,
+    /// What the search took of the effort.
+    pub effort: u64,
+}
+
+impl Proof {
+    /// Whether no plan is better.
+    #[must_use]
+    pub fn is_proven(&self) -> bool {
+        self.objective.total(self.cost) == self.bound
+    }
+
+    /// The bound as kernels and arrays: no plan has fewer kernels, and none with that few has fewer
+    /// arrays. Under [`Objective::Traffic`] a total is all that is known, given as arrays.
+    #[must_use]
+    pub fn bound_as_cost(&self) -> Cost {
+        match self.objective {
+            Objective::KernelsFirst => {
+                Cost { kernels: (self.bound >> 64) as u64, arrays: self.bound as u64 }
+            }
+            Objective::Traffic { .. } => {
+                Cost { kernels: 0, arrays: u64::try_from(self.bound).unwrap_or(u64::MAX) }
+            }
+        }
+    }
+}
+
+/// The bound for plans of `problem`: no legal plan has fewer kernels, and none with that few has fewer
+/// arrays.
+///
+/// # Complexity
+/// Near-linear: that of refining the components, and a fixed number of steps for each.
+///
+/// # Errors
+/// [`crate::Error::Interrupted`].
+pub fn lower_bound(problem: &FusionProblem) -> Result<Cost> {
+    let unfused = Partition::singletons(problem.n_nodes());
+    let proof = prove(problem, &unfused, Objective::KernelsFirst, 0)?;
+    Ok(proof.bound_as_cost())
+}
+
+/// The best plan that is found with this effort, `incumbent` if none is better, and a bound.
+///
+/// # Arguments
+/// * `incumbent`: a legal plan.
+/// * `effort`: how many sets the search may look at, each counted with the words that it takes,
+///   [`EFFORT`] for instance.
+///
+/// # Complexity
+/// Near-linear, and in proportion to `effort`, which also bounds the memory: some hundred bytes for
+/// each four units.
+///
+/// # Errors
+/// [`crate::Error::LengthMismatch`] if `incumbent` is a partition of other nodes;
+/// [`crate::Error::Interrupted`].
+pub fn prove(
+    problem: &FusionProblem,
+    incumbent: &Partition,
+    objective: Objective,
+    effort: u64,
+) -> Result<Proof> {
+    let n_nodes = problem.n_nodes();
+    check_same_length(("incumbent", incumbent.blocks().len()), ("nodes", n_nodes))?;
+    let (parts, components) = refine(problem)?;
+    let mut prover = Prover {
+        problem,
+        incumbent,
+        objective,
+        parts: &parts,
+        interfaces: Interfaces::new(problem),
+        scratch: Scratch::new(problem),
+        names: None,
+        cost: Cost::default(),
+        bound: 0,
+        effort,
+    };
+    prover.all(&components)?;
+    let Prover { names, cost, bound, effort: left, .. } = prover;
+    let partition = names.map_or_else(|| incumbent.clone(), Partition::from_names);
+    Ok(Proof { partition, cost, bound, objective, effort: effort - left })
+}
+
+struct Prover<'a> {
+    problem: &'a FusionProblem,
+    incumbent: &'a Partition,
+    objective: Objective,
+    parts: &'a Partition,
+    interfaces: Interfaces<'a>,
+    scratch: Scratch,
+    /// The plan as far as it is another than the incumbent.
+    names: Option<Vec<NodeId>>,
+    cost: Cost,
+    bound: u128,
+    effort: u64,
+}
+
+impl Prover<'_> {
+    fn all(&mut self, components: &Components) -> Result<()> {
+        let mut open: Vec<(usize, u32)> = Vec::new();
+        for component in 0..components.len() as u32 {
+            let members = components.members(component);
+            self.add_given(members);
+            let n_movable = movable(self.parts, members).count();
+            if n_movable > 0 {
+                open.push((n_movable, component));
+            }
+        }
+        open.sort_unstable();
+        for (position, &(n_movable, component)) in open.iter().enumerate() {
+            let members = components.members(component);
+            interrupt::check(8 * members.len())?;
+            let share = self.effort / (open.len() - position) as u64;
+            if self.is_one_kernel(members) {
+                continue;
+            }
+            if n_movable > MOST {
+                self.bound_only(members);
+            } else {
+                for_width!(n_movable, W => self.component::<W>(members, share)?);
+            }
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, cost: Cost) {
+        self.cost.kernels += cost.kernels;
+        self.cost.arrays += cost.arrays;
+    }
+
+    /// Nodes that are kernels by themselves in every plan.
+    fn add_given(&mut self, members: &[NodeId]) {
+        for &node in members {
+            let is_alone = self.parts.members(self.parts.block(node)).len() == 1;
+            if is_alone && self.problem.group(node).is_some() {
+                let cost = Cost { kernels: 1, arrays: self.interfaces.n_arrays(&[node]) as u64 };
+                self.add(cost);
+                self.bound += self.objective.total(cost);
+            }
+        }
+    }
+
+    /// Makes a part that is alone in its component one kernel, if it can be.
+    fn is_one_kernel(&mut self, members: &[NodeId]) -> bool {
+        let first = self.parts.block(members[0]);
+        if self.parts.members(first).len() != members.len()
+            || self.interfaces.of(members).operands() > self.problem.max_operands()
+        {
+            return false;
+        }
+        let cost = Cost { kernels: 1, arrays: self.interfaces.n_arrays(members) as u64 };
+        self.add(cost);
+        self.bound += self.objective.total(cost);
+        let known = self.incumbent.block(first);
+        if known != first || self.incumbent.members(known).len() != members.len() {
+            self.rename(members);
+        }
+        true
+    }
+
+    /// Makes nodes one kernel.
+    fn rename(&mut self, nodes: &[NodeId]) {
+        let names = self.names.get_or_insert_with(|| self.incumbent.blocks().to_vec());
+        for &node in nodes {
+            names[node as usize] = nodes[0];
+        }
+    }
+
+    fn component<const W: usize>(&mut self, members: &[NodeId], share: u64) -> Result<()> {
+        let component = Component::<W>::new(self.problem, self.parts, members, &mut self.scratch);
+        let levels = Levels::new(&component);
+        let mut joint = Joint::new(&component, &levels);
+        let known = self.known_kernels(&component);
+        let known_cost = component.cost(&known);
+        let weight = self.objective.weight();
+        let total = |cost: Cost| weight * cost.kernels + cost.arrays;
+        let mut by_part = 0;
+        for &part in &component.parts {
+            let nodes: Vec<NodeId> = part.iter().map(|i| component.nodes[i]).collect();
+            let by_limit = kernels_by_limit(self.problem, self.parts, &nodes, &mut self.interfaces);
+            by_part += levels.kernels(part).max(by_limit);
+        }
+        let mut steps = u64::MAX;
+        let kernels = joint.kernels(component.all, JOINT_STEPS, &mut steps).max(by_part);
+        let mut bound = total(Cost { kernels, arrays: levels.arrays(component.all) });
+        let mut cost = known_cost;
+        if bound < total(known_cost) && share > 0 {
+            let mut left = share;
+            let incumbent = total(known_cost);
+            let found = search(&component, &levels, &mut joint, weight, incumbent, &mut left)?;
+            self.effort -= share - left;
+            bound = bound.max(found.bound);
+            if let Some(kernels) = found.kernels {
+                cost = component.cost(&kernels);
+                for kernel in kernels {
+                    let nodes: Vec<NodeId> = kernel.iter().map(|i| component.nodes[i]).collect();
+                    self.rename(&nodes);
+                }
+            }
+        }
+        self.add(cost);
+        self.bound += self.objective.widened(bound);
+        Ok(())
+    }
+
+    /// The kernels of the incumbent in a component.
+    fn known_kernels<const W: usize>(&self, component: &Component<W>) -> Vec<Mask<W>> {
+        let mut kernels: Vec<Mask<W>> = Vec::new();
+        let mut number: rustc_hash::FxHashMap<NodeId, usize> = rustc_hash::FxHashMap::default();
+        for (i, &node) in component.nodes.iter().enumerate() {
+            let next = kernels.len();
+            let own = *number.entry(self.incumbent.block(node)).or_insert(next);
+            if own == next {
+                kernels.push(Mask::EMPTY);
+            }
+            kernels[own].insert(i);
+        }
+        kernels
+    }
+
+    /// Bounds for a component that is too large for more.
+    fn bound_only(&mut self, members: &[NodeId]) {
+        let mut cost = Cost::default();
+        let mut bound = Cost::default();
+        let mut parts: Vec<NodeId> = Vec::new();
+        for &node in members {
+            let part = self.parts.block(node);
+            if part == node && self.parts.members(part).len() > 1 {
+                parts.push(part);
+            }
+            let block = self.incumbent.members(self.incumbent.block(node));
+            if block[0] == node && self.parts.members(part).len() > 1 {
+                cost.kernels += 1;
+                cost.arrays += self.interfaces.n_arrays(block) as u64;
+            }
+        }
+        parts.sort_by_key(|&part| (std::cmp::Reverse(self.parts.members(part).len()), part));
+        let mut depth = vec![0u32; members.len()];
+        for (&node, position) in members.iter().zip(0u32..) {
+            self.scratch.position[node as usize] = position;
+        }
+        for (rank, &part) in parts.iter().enumerate() {
+            let nodes = self.parts.members(part);
+            let by_limit = kernels_by_limit(self.problem, self.parts, nodes, &mut self.interfaces);
+            // As deep as the part is, one pass over the component for each.
+            let is_worth_it = rank < PASSES && !interrupt::is_requested(members.len());
+            let by_depth = if is_worth_it { self.deepest(members, part, &mut depth) } else { 0 };
+            bound.kernels += by_limit.max(by_depth + 1);
+            // What is merged reads and writes no more.
+            bound.arrays += self.interfaces.n_arrays(nodes) as u64;
+        }
+        for &node in members {
+            self.scratch.position[node as usize] = NONE;
+        }
+        self.add(cost);
+        self.bound += self.objective.total(bound);
+    }
+
+    /// How often a path leaves a part and comes back at most.
+    fn deepest(&self, members: &[NodeId], part: NodeId, depth: &mut [u32]) -> u64 {
+        let is_in = |node: NodeId| self.parts.block(node) == part;
+        let mut deepest = 0;
+        for (position, &node) in members.iter().enumerate() {
+            let sources = self.problem.graph().predecessors(node).iter();
+            let before = sources.filter_map(|&source| {
+                let so_far = depth.get(self.scratch.position[source as usize] as usize)?;
+                Some(so_far + u32::from(is_in(source) && !is_in(node)))
+            });
+            depth[position] = before.max().unwrap_or(0);
+            if is_in(node) {
+                deepest = deepest.max(depth[position]);
+            }
+        }
+        deepest.into()
+    }
+}
+
+/// Parts of a large component whose depth is looked at, the largest ones.
+const PASSES: usize = 64;

@@ -1,0 +1,154 @@
+//! Strongly connected components.
+//!
+//! # Problem
+//! Nodes of a cycle cannot be put in an order, but the components of nodes that reach one another
+//! can.
+//!
+//! # Approach
+//! One depth-first search with a stack of its own, so that no graph is too deep for it. A component
+//! is complete when the search leaves the first of its nodes that it met.
+//!
+//! # Rejected
+//! Two searches, on the graph and on its reverse: the same result for twice the reading.
+//!
+//! # Source
+//! R. Tarjan, "Depth-first search and linear graph algorithms", SIAM Journal on Computing 1 (1972);
+//! as E. Nuutila and E. Soisalon-Soininen, "On finding the strongly connected components in a
+//! directed graph", Information Processing Letters 49 (1994), have it, nodes wait on the second stack
+//! only when the search leaves them.
+
+use crate::error::Result;
+use crate::graph::{Graph, NodeId};
+use crate::interrupt;
+
+const UNSEEN: u32 = u32::MAX;
+
+/// For each node its component. Components have dense numbers in a topological order: every edge
+/// between two of them goes from a smaller to a larger number.
+///
+/// # Errors
+/// [`crate::Error::Interrupted`].
+///
+/// # Complexity
+/// O(n + m).
+///
+/// # Examples
+/// ```
+/// use pytensor_fuse_core::{Graph, scc::components};
+///
+/// // 0 -> 1 <-> 2 -> 3
+/// let graph = Graph::new(4, &[0, 1, 2, 2], &[1, 2, 1, 3])?;
+/// assert_eq!(components(&graph)?, [0, 1, 1, 2]);
+/// # Ok::<(), pytensor_fuse_core::Error>(())
+/// ```
+pub fn components(graph: &Graph) -> Result<Vec<u32>> {
+    let n_nodes = graph.n_nodes() as u32;
+    // When a node was met; once its component is complete, the number of that.
+    let mut mark = vec![UNSEEN; graph.n_nodes()];
+    let mut is_done = vec![false; graph.n_nodes()];
+    // The earliest open node that the search has seen an edge to from below a node.
+    let mut lowest = vec![UNSEEN; graph.n_nodes()];
+    let mut waiting: Vec<NodeId> = Vec::new();
+    let mut path: Vec<(NodeId, u32)> = Vec::new();
+    let (mut time, mut n_components) = (0u32, 0u32);
+    // Components are complete after all that they lead to: starting from the last node keeps the
+    // numbers, which are turned round in the end, near the order of the ids.
+    for start in (0..n_nodes).rev() {
+        if mark[start as usize] != UNSEEN {
+            continue;
+        }
+        path.push((start, 0));
+        while let Some((node, position)) = path.last_mut() {
+            let (node, next) = (*node, *position as usize);
+            if next == 0 && mark[node as usize] == UNSEEN {
+                mark[node as usize] = time;
+                lowest[node as usize] = time;
+                time += 1;
+                interrupt::check(4 + graph.successors(node).len())?;
+            }
+            if let Some(&target) = graph.successors(node).get(next) {
+                *position += 1;
+                if mark[target as usize] == UNSEEN {
+                    path.push((target, 0));
+                } else if !is_done[target as usize] {
+                    let low = lowest[node as usize].min(lowest[target as usize]);
+                    lowest[node as usize] = low;
+                }
+                continue;
+            }
+            path.pop();
+            if lowest[node as usize] == mark[node as usize] {
+                let members =
+                    waiting.iter().rposition(|&other| mark[other as usize] < mark[node as usize]);
+                let first = members.map_or(0, |position| position + 1);
+                for member in waiting.drain(first..).chain([node]) {
+                    mark[member as usize] = n_components;
+                    is_done[member as usize] = true;
+                }
+                n_components += 1;
+            } else {
+                waiting.push(node);
+            }
+            if let Some(&(parent, _)) = path.last()
+                && !is_done[node as usize]
+            {
+                let low = lowest[parent as usize].min(lowest[node as usize]);
+                lowest[parent as usize] = low;
+            }
+        }
+    }
+    Ok(mark.into_iter().map(|number| n_components - 1 - number).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use crate::testing::{dags, digraphs, reachability};
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_long_path_and_a_long_cycle() {
+        let n_nodes = 200_000;
+        let sources: Vec<u32> = (0..n_nodes - 1).collect();
+        let targets: Vec<u32> = (1..n_nodes).collect();
+        let path = Graph::new(n_nodes as usize, &sources, &targets).unwrap();
+        assert_eq!(components(&path).unwrap(), (0..n_nodes).collect::<Vec<_>>());
+        let (sources, targets) =
+            ([&sources[..], &[n_nodes - 1]].concat(), [&targets[..], &[0]].concat());
+        let cycle = Graph::new(n_nodes as usize, &sources, &targets).unwrap();
+        assert_eq!(components(&cycle).unwrap(), vec![0; n_nodes as usize]);
+    }
+
+    #[test]
+    fn no_nodes() {
+        assert_eq!(components(&Graph::new(0, &[], &[]).unwrap()), Ok(Vec::new()));
+    }
+
+    proptest! {
+        #[test]
+        fn components_reach_themselves((n_nodes, edges) in digraphs(14)) {
+            let (sources, targets): (Vec<_>, Vec<_>) = edges.iter().copied().unzip();
+            let graph = Graph::new(n_nodes, &sources, &targets).unwrap();
+            let found = components(&graph).unwrap();
+            let reach = reachability(&graph);
+            for a in 0..n_nodes {
+                for b in 0..n_nodes {
+                    let together = a == b || (reach[a][b] && reach[b][a]);
+                    prop_assert_eq!(found[a] == found[b], together);
+                    prop_assert!(!reach[a][b] || found[a] <= found[b]);
+                }
+            }
+            let n_components = found.iter().map(|&c| c + 1).max().unwrap_or(0);
+            prop_assert!((0..n_components).all(|c| found.contains(&c)));
+        }
+
+        #[test]
+        fn what_has_no_cycle_has_a_component_for_each_node(graph in dags(14)) {
+            let mut found = components(&graph).unwrap();
+            found.sort_unstable();
+            prop_assert!(found.into_iter().eq(0..graph.n_nodes() as u32));
+        }
+    }
+}
