@@ -203,3 +203,32 @@ USELESS_OUTPUTS: Final[tuple[Fact, ...]] = (
         ("self, fgraph, node, enforce_tracks",),
     ),
 )
+
+_REWRITING: Final = "pytensor.graph.rewriting.basic"
+_DESTROY_HANDLER: Final = "pytensor.graph.destroyhandler"
+
+# What each accelerator does anew, or knows the working of.
+ACCELERATORS: Final[dict[str, tuple[Fact, ...]]] = {
+    "instance_checks": (Does("pytensor.graph.utils:MetaType.__new__", ("47bcdc08",)),),
+    "graph_edits": (
+        Does(f"{_GRAPH}.execute_callbacks", ("4797b37f",)),
+        Does(f"{_GRAPH}.import_node", ("ffc4fd98",)),
+        Does(f"{_GRAPH}.remove_client", ("2610d604",)),
+        Does("pytensor.graph.traversal:toposort", ("ca0e0c6c",)),
+    ),
+    "validation": (
+        Does("pytensor.compile.aliasing:Supervisor.on_validate", ("f4dc218a",)),
+        Does(f"{_DESTROY_HANDLER}:DestroyHandler.destroyers", ("d2baa5f2",)),
+        Does(f"{_DESTROY_HANDLER}:DestroyHandler.refresh_droot_impact", ("1902546b",)),
+        Does(f"{_DESTROY_HANDLER}:_contains_cycle", ("c4303678",)),
+    ),
+    "order": (Does("pytensor.graph.traversal:toposort", ("ca0e0c6c",)),),
+    "rewriter_loops": (
+        Does(f"{_REWRITING}:EquilibriumGraphRewriter.apply", ("437ec73b",)),
+        Does(f"{_REWRITING}:WalkingGraphRewriter.apply", ("5a222101",)),
+        Does(f"{_REWRITING}:NodeProcessingGraphRewriter.process_node", ("476c508b",)),
+        Does(f"{_REWRITING}:FromFunctionNodeRewriter.transform", ("00c21711",)),
+        Does(f"{_REWRITING}:SequentialNodeRewriter.transform", ("51631633",)),
+        Does(f"{_REWRITING}:OpToRewriterTracker._get_trackers", ("8682a4c5",)),
+    ),
+}

@@ -18,6 +18,16 @@ FEATURES: Final[dict[str, str]] = {
     "fusion": "Elemwise nodes are fused by a planner in Rust",
     "joins": "kernels write straight into the result of a join",
     "linalg": "work on matrices that grows with the cube of their size is saved",
+    "accelerators": "parts of PyTensor that compiles spend their time in do the same in less",
+}
+
+# The parts of the feature "accelerators", each of which can be switched alone.
+ACCELERATORS: Final[dict[str, str]] = {
+    "instance_checks": "isinstance on ops, types, nodes and variables without a table look-up",
+    "graph_edits": "a replacement in a graph takes the time of what it changes",
+    "validation": "a graph is asked once who overwrites what",
+    "order": "topological order without a generator for each node",
+    "rewriter_loops": "passes try node rewriters with nothing between",
 }
 
 _ON = ("1", "true", "on", "yes")
