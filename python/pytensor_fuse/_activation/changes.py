@@ -38,6 +38,8 @@ class Change(NamedTuple):
         Makes the patch that applies and undoes it.
     part
         The part of the feature, where that has parts which can be switched alone.
+    since
+        The release of PyTensor before which there is nothing to change.
     """
 
     feature: str
@@ -45,6 +47,7 @@ class Change(NamedTuple):
     ground: tuple[Fact, ...]
     make: Callable[[], Patch]
     part: str = ""
+    since: tuple[int, int] = (0, 0)
 
     @property
     def unit(self) -> str:
@@ -171,7 +174,14 @@ CHANGES: Final[tuple[Change, ...]] = (
         _linalg_rule_class,
     ),
     *(
-        Change("accelerators", replaces, facts.ACCELERATORS[name], _accelerator(name), name)
+        Change(
+            "accelerators",
+            replaces,
+            facts.ACCELERATORS[name],
+            _accelerator(name),
+            name,
+            facts.ACCELERATED_SINCE.get(name, (0, 0)),
+        )
         for name, replaces in (
             ("instance_checks", "MetaType.__instancecheck__, register and __new__"),
             ("graph_edits", "FunctionGraph.execute_callbacks, import_node and remove_client"),
@@ -181,6 +191,9 @@ CHANGES: Final[tuple[Change, ...]] = (
                 "rewriter_loops",
                 "apply of EquilibriumGraphRewriter and WalkingGraphRewriter, and what these call",
             ),
+            ("elemwise_nodes", "Elemwise.make_node"),
+            ("tensor_types", "TensorType.__init__"),
+            ("sum_factors", "AlgebraicCanonizer.get_num_denum and attempt_distribution"),
         )
     ),
 )

@@ -30,7 +30,7 @@ from pytensor_fuse._activation import withdrawal
 from pytensor_fuse._activation.changes import CHANGES, unit_of
 from pytensor_fuse._errors import RegistrationError
 from pytensor_fuse._forks import hold_in_forks
-from pytensor_fuse._pytensor.ground import mismatches
+from pytensor_fuse._pytensor.ground import mismatches, release
 from pytensor_fuse._startup import waiting
 from pytensor_fuse._startup.features import ACCELERATORS, FEATURES
 
@@ -56,6 +56,8 @@ class _Feature:
         self.is_on = False
         # Why it cannot be on, if that is known.
         self.reason: str | None = None
+        # Whether that is by design, and nobody needs to be told.
+        self.is_by_design = False
         self._changes = [change for change in CHANGES if change.unit == name]
         self._patches: list[Patch] | None = None
 
@@ -68,6 +70,11 @@ class _Feature:
             If another package has changed what this would.
         """
         self.reason = None
+        since = max(change.since for change in self._changes)
+        if since > release():
+            self.reason = f"it is for PyTensor {since[0]}.{since[1]} and later"
+            self.is_by_design = True
+            return
         if self._patches is None:
             facts = dict.fromkeys(fact for change in self._changes for fact in change.ground)
             found = mismatches(facts)
@@ -425,7 +432,7 @@ def _prepare(wanted: frozenset[str], *, may_raise: bool = True) -> None:
         except RegistrationError as error:
             replaced = error
             continue
-        if feature.reason is not None:
+        if feature.reason is not None and not feature.is_by_design:
             why.setdefault(feature.reason, []).append(name)
     if replaced is not None:
         if may_raise:

@@ -205,6 +205,7 @@ USELESS_OUTPUTS: Final[tuple[Fact, ...]] = (
 )
 
 _REWRITING: Final = "pytensor.graph.rewriting.basic"
+_MATH: Final = "pytensor.tensor.rewriting.math"
 _DESTROY_HANDLER: Final = "pytensor.graph.destroyhandler"
 
 # What each accelerator does anew, or knows the working of.
@@ -231,4 +232,24 @@ ACCELERATORS: Final[dict[str, tuple[Fact, ...]]] = {
         Does(f"{_REWRITING}:SequentialNodeRewriter.transform", ("51631633",)),
         Does(f"{_REWRITING}:OpToRewriterTracker._get_trackers", ("8682a4c5",)),
     ),
+    "elemwise_nodes": (
+        Does("pytensor.tensor.elemwise:Elemwise.make_node", ("5f1a0bad",)),
+        Does("pytensor.tensor.elemwise:Elemwise.get_output_info", ("6ed1afd2",)),
+        Does("pytensor.tensor.elemwise:Elemwise.make_scalar_node", ("32a6b1cd",)),
+        Does("pytensor.scalar.basic:ScalarOp.make_node", ("c8487091",)),
+        Does("pytensor.scalar.basic:upcast", ("6d6bc38c",)),
+    ),
+    "tensor_types": (Does("pytensor.tensor.type:TensorType.__init__", ("623f86ee",)),),
+    "sum_factors": (
+        Does(f"{_MATH}:AlgebraicCanonizer.get_num_denum", ("fc675f75",)),
+        Does(f"{_MATH}:AlgebraicCanonizer.simplify", ("220195d6",)),
+        Does(f"{_MATH}:AlgebraicCanonizer.simplify_constants", ("ed573bb3",)),
+        Does(f"{_MATH}:AlgebraicCanonizer.simplify_factors", ("56f15209",)),
+        Does(f"{_MATH}:distribute_greedy", ("edb9e902",)),
+        Does(f"{_MATH}:attempt_distribution", ("b98c2c2b",)),
+        Does(f"{_MATH}:check_for_x_over_absX", ("096822ca",)),
+    ),
 }
+
+# Those of which older releases have other functions, or none.
+ACCELERATED_SINCE: Final[dict[str, tuple[int, int]]] = {"sum_factors": (3, 3)}

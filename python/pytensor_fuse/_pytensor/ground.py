@@ -6,6 +6,7 @@ known of it. Facts are data: stating one imports nothing, and asking one imports
 
 from __future__ import annotations
 
+import re
 import zlib
 from functools import reduce
 from importlib import import_module
@@ -149,6 +150,12 @@ class Does(_Equal):
         """Say that the function has been rewritten; None if it has not."""
         found = fingerprint(find(self.place))
         return None if found in self.known else f"{self.place} is another ({found})"
+
+
+def release() -> tuple[int, int]:
+    """Return the first two numbers of PyTensor's version, which is new if they cannot be read."""
+    words = re.findall(r"\d+", str(getattr(import_module("pytensor"), "__version__", "")))
+    return (int(words[0]), int(words[1])) if len(words) > 1 else (99, 0)
 
 
 def find(place: str) -> object:

@@ -28,6 +28,9 @@ ACCELERATORS: Final[dict[str, str]] = {
     "validation": "a graph is asked once who overwrites what",
     "order": "topological order without a generator for each node",
     "rewriter_loops": "passes try node rewriters with nothing between",
+    "elemwise_nodes": "what an Elemwise gives for types of inputs is remembered",
+    "tensor_types": "types of tensors are made without parsing a dtype",
+    "sum_factors": "sums and products are not simplified in vain",
 }
 
 _ON = ("1", "true", "on", "yes")
