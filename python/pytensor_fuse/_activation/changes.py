@@ -191,6 +191,8 @@ CHANGES: Final[tuple[Change, ...]] = (
                 "rewriter_loops",
                 "apply of EquilibriumGraphRewriter and WalkingGraphRewriter, and what these call",
             ),
+            ("base_orders", "the function _compose_mro where trackers of rewriters call it"),
+            ("assumptions", "AssumptionFeature._compute"),
             ("elemwise_nodes", "Elemwise.make_node"),
             ("tensor_types", "TensorType.__init__"),
             ("sum_factors", "AlgebraicCanonizer.get_num_denum and attempt_distribution"),

@@ -205,6 +205,7 @@ USELESS_OUTPUTS: Final[tuple[Fact, ...]] = (
 )
 
 _REWRITING: Final = "pytensor.graph.rewriting.basic"
+_ASSUMPTIONS: Final = "pytensor.assumptions.core"
 _MATH: Final = "pytensor.tensor.rewriting.math"
 _DESTROY_HANDLER: Final = "pytensor.graph.destroyhandler"
 
@@ -232,6 +233,18 @@ ACCELERATORS: Final[dict[str, tuple[Fact, ...]]] = {
         Does(f"{_REWRITING}:SequentialNodeRewriter.transform", ("51631633",)),
         Does(f"{_REWRITING}:OpToRewriterTracker._get_trackers", ("8682a4c5",)),
     ),
+    "base_orders": (
+        Does(f"{_REWRITING}:OpToRewriterTracker._get_trackers", ("8682a4c5",)),
+        Has(_REWRITING, "_compose_mro"),
+    ),
+    "assumptions": (
+        Does(f"{_ASSUMPTIONS}:AssumptionFeature._compute", ("bf32e01d",)),
+        Does(f"{_ASSUMPTIONS}:AssumptionFeature.get", ("5565a909",)),
+        Does(f"{_ASSUMPTIONS}:infer_assumption_for_node", ("55b25c91",)),
+        Does(f"{_ASSUMPTIONS}:infer_assumption_from_client", ("a7b6d824",)),
+        Does("pytensor.graph.traversal:walk_toposort", ("0cdf2a24",)),
+        Does("pytensor.graph.traversal:walk", ("edaa7c25",)),
+    ),
     "elemwise_nodes": (
         Does("pytensor.tensor.elemwise:Elemwise.make_node", ("5f1a0bad",)),
         Does("pytensor.tensor.elemwise:Elemwise.get_output_info", ("6ed1afd2",)),
@@ -252,4 +265,7 @@ ACCELERATORS: Final[dict[str, tuple[Fact, ...]]] = {
 }
 
 # Those of which older releases have other functions, or none.
-ACCELERATED_SINCE: Final[dict[str, tuple[int, int]]] = {"sum_factors": (3, 3)}
+ACCELERATED_SINCE: Final[dict[str, tuple[int, int]]] = {
+    "assumptions": (3, 3),
+    "sum_factors": (3, 3),
+}

@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from pytensor.graph.fg import FunctionGraph
     from pytensor.graph.op import Op
 
+    # A node rewriter, the seconds that it has taken, and whether it is a function and no more.
+    _Candidate = tuple[Any, list[float], bool]
+
 _clock = time.perf_counter
 _logger = basic._logger
 
@@ -127,6 +130,7 @@ def _replace(
 
 _stock_process_node = NodeProcessingGraphRewriter.process_node
 _stock_transform = FromFunctionNodeRewriter.transform
+_stock_group_transform = SequentialNodeRewriter.transform
 _PROCESS_NODE = "process_node"
 _TRANSFORM = "transform"
 
@@ -157,15 +161,38 @@ def _has_own_lookup(tracker: Any) -> bool:
     return type(tracker) is OpToRewriterTracker and LOOKUP not in vars(OpToRewriterTracker)
 
 
-def _refuses(rewriter: Any) -> Callable[[Op], bool] | None:
-    """Return what says whether a node rewriter refuses an op at once; None if it may not."""
+class _Refusals:
+    """Which ops a node rewriter refuses at once, asked once for each op, or each class of ops."""
+
+    def __init__(self, refuses: Callable[[Op], bool], by_class: bool) -> None:
+        self._refuses = refuses
+        self._by_class = by_class
+        # By the address of the op or class, which is kept so that no other gets it.
+        self._known: dict[int, tuple[bool, Any]] = {}
+
+    def has(self, op: Op) -> bool:
+        """Whether nodes of ``op`` are refused."""
+        key: Any = type(op) if self._by_class else op
+        known = self._known.get(id(key))
+        if known is None:
+            self._known[id(key)] = known = self._refuses(op), key
+        return known[0]
+
+
+def _refusals(rewriter: Any) -> _Refusals | None:
+    """Return what knows which ops a node rewriter refuses at once; None if it may do more."""
     if LOOKUP in vars(OpToRewriterTracker):
+        # Somebody counts what is asked.
         return None
     if type(rewriter) is FromFunctionNodeRewriter and rewriter._tracks:
+        if not _is(FromFunctionNodeRewriter.transform, _stock_transform):
+            return None
+        if _TRANSFORM in vars(rewriter):
+            return None
 
-        def refused(op: Op) -> bool:
+        def refuses(op: Op) -> bool:
             return not (
-                op in rewriter._tracked_ops
+                (rewriter._tracked_ops and op in rewriter._tracked_ops)
                 or isinstance(op, rewriter._tracked_types)
                 or (
                     isinstance(op, rewriter._tracked_op_pattern_types)
@@ -177,9 +204,19 @@ def _refuses(rewriter: Any) -> Callable[[Op], bool] | None:
                 )
             )
 
-        return refused
-    if type(rewriter) is SequentialNodeRewriter and type(rewriter.tracker) is OpToRewriterTracker:
-        return lambda op: not rewriter.tracker.get_trackers(op)
+        return _Refusals(refuses, not rewriter._tracked_ops and not rewriter._tracked_op_patterns)
+    if (
+        type(rewriter) is SequentialNodeRewriter
+        and type(rewriter.tracker) is OpToRewriterTracker
+        and rewriter.rewrites
+        and _TRANSFORM not in vars(rewriter)
+        and SequentialNodeRewriter.transform is _stock_group_transform
+    ):
+        tracker = rewriter.tracker
+        return _Refusals(
+            lambda op: not tracker.get_trackers(op),
+            not tracker.tracked_instances and not tracker.tracked_pattern_types,
+        )
     return None
 
 
@@ -190,7 +227,12 @@ def walk(self: Any, fgraph: FunctionGraph, start_from: Any = None) -> Any:
     callback_before = fgraph.execute_callbacks_time
     nb_nodes_start = len(fgraph.apply_nodes)
     t0 = _clock()
-    q = deque(apply_ancestors(start_from) if (self.order == "dfs") else toposort(start_from))
+    refusals = _refusals(self.node_rewriter) if _processes_as_stock(self) else None
+    if refusals is not None and all(refusals.has(node.op) for node in fgraph.apply_nodes):
+        # It would pass by all nodes.
+        q: deque[Apply[Any]] = deque()
+    else:
+        q = deque(apply_ancestors(start_from) if (self.order == "dfs") else toposort(start_from))
     io_t = _clock() - t0
 
     def importer(node: Apply[Any]) -> None:
@@ -199,9 +241,6 @@ def walk(self: Any, fgraph: FunctionGraph, start_from: Any = None) -> Any:
 
     u = self.attach_updater(fgraph, importer, None, name=getattr(self, "name", None))
     nb = 0
-    refuses = _refuses(self.node_rewriter) if _processes_as_stock(self) else None
-    # By the address of the op, which is kept so that no other gets it.
-    known: dict[int, tuple[bool, Op]] = {}
     backwards = self.order == "out_to_in"
     apply_nodes = fgraph.apply_nodes
     try:
@@ -210,13 +249,8 @@ def walk(self: Any, fgraph: FunctionGraph, start_from: Any = None) -> Any:
             node = q.pop() if backwards else q.popleft()
             if node not in apply_nodes:
                 continue
-            if refuses is not None:
-                op = node.op
-                verdict = known.get(id(op))
-                if verdict is None:
-                    known[id(op)] = verdict = refuses(op), op
-                if verdict[0]:
-                    continue
+            if refusals is not None and refusals.has(node.op):
+                continue
             current_node = node
             nb += self.process_node(fgraph, node, enforce_tracks=True)
         loop_t = _clock() - t0
@@ -321,19 +355,25 @@ def reach_equilibrium(self: Any, fgraph: FunctionGraph, start_from: Any = None) 
     failure_callback = self.failure_callback
     apply_nodes = fgraph.apply_nodes
     # The rewriters of an op, by its address; the op is kept so that no other gets it.
-    of_op: dict[int, tuple[list[tuple[Any, list[float], bool]], Op]] = {}
-    # The seconds of each rewriter, by its address.
-    seconds: dict[int, tuple[list[float], Any]] = {}
+    of_op: dict[int, tuple[list[_Candidate], Op]] = {}
+    # The same by the address of the list that the tracker keeps for equal ops.
+    of_list: dict[int, tuple[list[_Candidate], Any]] = {}
+    # By the address of the rewriter.
+    entries: dict[int, _Candidate] = {}
 
-    def rewriters_of(op: Op) -> list[tuple[Any, list[float], bool]]:
-        return [
-            (
-                rewriter,
-                seconds.setdefault(id(rewriter), ([0.0], rewriter))[0],
-                _is_plain(rewriter),
-            )
-            for rewriter in tracker.get_trackers(op)
-        ]
+    def entry_of(rewriter: Any) -> _Candidate:
+        entry = entries.get(id(rewriter))
+        if entry is None:
+            entry = entries[id(rewriter)] = rewriter, [0.0], _is_plain(rewriter)
+        return entry
+
+    def candidates_of(op: Op) -> list[_Candidate]:
+        rewriters = tracker.get_trackers(op)
+        known = of_list.get(id(rewriters))
+        if known is None:
+            known = of_list[id(rewriters)] = [entry_of(rw) for rw in rewriters], rewriters
+        of_op[id(op)] = known[0], op
+        return known[0]
 
     while changed and not max_use_abort:
         process_count = Counter()
@@ -381,21 +421,14 @@ def reach_equilibrium(self: Any, fgraph: FunctionGraph, start_from: Any = None) 
                     continue
                 current_node = node
                 op = node.op
+                candidates: Any
                 if not _has_own_lookup(tracker):
                     # Somebody counts how far this goes through what the tracker returns.
-                    candidates: Any = (
-                        (
-                            rewriter,
-                            seconds.setdefault(id(rewriter), ([0.0], rewriter))[0],
-                            _is_plain(rewriter),
-                        )
-                        for rewriter in tracker.get_trackers(op)
-                    )
+                    candidates = map(entry_of, tracker.get_trackers(op))
                 elif (kept := of_op.get(id(op))) is not None:
                     candidates = kept[0]
                 else:
-                    candidates = rewriters_of(op)
-                    of_op[id(op)] = candidates, op
+                    candidates = candidates_of(op)
                 t_rewrite = _clock()
                 for node_rewriter, spent, is_plain in candidates:
                     nb = change_tracker.nb_imported
@@ -478,7 +511,7 @@ def reach_equilibrium(self: Any, fgraph: FunctionGraph, start_from: Any = None) 
             raise AssertionError(msg)
         _logger.error(msg)
     fgraph.remove_feature(change_tracker)
-    for spent, rewriter in seconds.values():
+    for rewriter, spent, _ in entries.values():
         time_rewriters[rewriter] += spent[0]
     return (
         self,

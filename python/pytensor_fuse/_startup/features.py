@@ -28,6 +28,8 @@ ACCELERATORS: Final[dict[str, str]] = {
     "validation": "a graph is asked once who overwrites what",
     "order": "topological order without a generator for each node",
     "rewriter_loops": "passes try node rewriters with nothing between",
+    "base_orders": "the classes that an op derives from are put in order once",
+    "assumptions": "the rules for a class of ops are looked up once",
     "elemwise_nodes": "what an Elemwise gives for types of inputs is remembered",
     "tensor_types": "types of tensors are made without parsing a dtype",
     "sum_factors": "sums and products are not simplified in vain",
