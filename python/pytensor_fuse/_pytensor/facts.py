@@ -245,6 +245,16 @@ ACCELERATORS: Final[dict[str, tuple[Fact, ...]]] = {
         Does("pytensor.graph.traversal:walk_toposort", ("0cdf2a24",)),
         Does("pytensor.graph.traversal:walk", ("edaa7c25",)),
     ),
+    "no_gemm": (
+        Does("pytensor.tensor.rewriting.blas:GemmOptimizer.apply", ("5e83538a",)),
+        Does("pytensor.tensor.rewriting.blas:_beta_L_plus_alpha_M", ("27901651",)),
+        Does("pytensor.tensor.rewriting.blas:_gemm_from_factored_list", ("04da5313",)),
+    ),
+    "tags": (Does("pytensor.graph.utils:Scratchpad.__getattribute__", ("a051d42f",)),),
+    "rewriter_names": (
+        Does(f"{_REWRITING}:FromFunctionNodeRewriter.__str__", ("1b2e2931",)),
+        Does(f"{_REWRITING}:FromFunctionGraphRewriter.__str__", ("ebb2bc61",)),
+    ),
     "elemwise_nodes": (
         Does("pytensor.tensor.elemwise:Elemwise.make_node", ("5f1a0bad",)),
         Does("pytensor.tensor.elemwise:Elemwise.get_output_info", ("6ed1afd2",)),

@@ -34,16 +34,19 @@ def execute_callbacks(self: Any, name: str, *args: Any, **kwargs: Any) -> None:
     """Do as `FunctionGraph.execute_callbacks`; methods that do nothing are not called."""
     silent = _SILENT.get(name, _NO_METHOD)
     start = now = _clock()
+    times: Any = None
     for feature in self._features:
-        if name not in type(feature)._feature_callbacks:
+        class_ = type(feature)
+        if name not in class_._feature_callbacks:
             continue
-        method = getattr(feature, name)
-        if getattr(method, "__func__", None) is silent:
+        if getattr(class_, name, None) is silent and name not in feature.__dict__:
             continue
         before = now
-        method(self, *args, **kwargs)
+        getattr(feature, name)(self, *args, **kwargs)
         now = _clock()
-        self.execute_callbacks_times[feature] += now - before
+        if times is None:
+            times = self.execute_callbacks_times
+        times[feature] += now - before
     self.execute_callbacks_time += now - start
 
 

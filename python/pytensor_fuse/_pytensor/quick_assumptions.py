@@ -22,6 +22,7 @@ _TRUE = FactState.TRUE
 _FALSE = FactState.FALSE
 _CONFLICT = FactState.CONFLICT
 _NO_RULES: list[Any] = []
+_stock_infer = core.infer_assumption_for_node
 _MANY = 8192
 
 
@@ -121,11 +122,35 @@ def _order(var: Any, key: Any, cache: dict[Any, Any]) -> tuple[list[Any], bool]:
     return order, left == 0
 
 
+def _infer(
+    functions: list[Any], key: Any, feature: Any, node: Any, input_states: list[Any]
+) -> list[Any]:
+    """Do as `infer_assumption_for_node` once it has found the rules."""
+    n_outputs = len(node.outputs)
+    for function in functions:
+        output_states: list[Any] = function(
+            key, node.op, feature, feature.fgraph, node, input_states
+        )
+        if len(output_states) != n_outputs:
+            raise ValueError(
+                f"an assumption rule returned {len(output_states)} states for "
+                f"{n_outputs} outputs on node {node!r}"
+            )
+        for state in output_states:
+            if state is not _UNKNOWN:
+                return output_states
+    return [_UNKNOWN] * n_outputs
+
+
 def compute(self: Any, var: Any, key: Any) -> Any:
     """Do as `AssumptionFeature._compute`."""
     cache = self.cache
     rules = _current_rules()
-    order, is_complete = _order(var, key, cache)
+    owner = getattr(var, "owner", None)
+    if owner is None or all([(i, key) in cache for i in owner.inputs]):
+        order, is_complete = [var], True
+    else:
+        order, is_complete = _order(var, key, cache)
     asks_clients = key in CLIENT_INFER_KEYS
     asks_constants = CONSTANT_INFER_REGISTRY.get(key)
     weaker_keys = IMPLIES.get(key, ())
@@ -147,9 +172,12 @@ def compute(self: Any, var: Any, key: Any) -> Any:
                 input_states.append(known)
             functions = _rules_of(rules, key, type(owner.op))
             if functions:
-                output_states = core.infer_assumption_for_node(
-                    key, owner.op, self, self.fgraph, owner, input_states
-                )
+                if core.infer_assumption_for_node is _stock_infer:
+                    output_states = _infer(functions, key, self, owner, input_states)
+                else:
+                    output_states = core.infer_assumption_for_node(
+                        key, owner.op, self, self.fgraph, owner, input_states
+                    )
                 state = output_states[owner.outputs.index(v)]
         elif asks_constants is not None and isinstance(v, TensorConstant):
             state = asks_constants(v)
