@@ -12,9 +12,9 @@ import pytensor.tensor as pt
 from pytensor import sparse
 from pytensor.compile.builders import OpFromGraph
 from pytensor.compile.io import In, Out
+from pytensor.raise_op import Assert
 
 from support import graphs
-from pytensor.raise_op import Assert
 
 try:
     from pytensor.conditional.op import ifelse

@@ -156,7 +156,7 @@ def compile_and_record(
 
 
 def _sorted_inner(logs: list[list[tuple[Any, ...]]]) -> list[list[tuple[Any, ...]]]:
-    """Inner graphs are rewritten in the order of a set of nodes, which differs by their addresses."""
+    """Inner graphs are rewritten in the order of a set of nodes: by their addresses."""
     return [*logs[:1], *sorted(logs[1:], key=repr)]
 
 

@@ -43,7 +43,7 @@ class _PlainChecks:
             # classes may have come.
             self._has_virtual_bases = has_virtual_subclasses(MetaObject)
         if not self._has_virtual_bases:
-            MetaType.__instancecheck__ = type.__instancecheck__  # type: ignore[method-assign, assignment]
+            MetaType.__instancecheck__ = type.__instancecheck__  # type: ignore[method-assign]
 
     def undo(self) -> None:
         self._is_wanted = False
@@ -72,7 +72,7 @@ def _register(cls: Any, subclass: Any) -> Any:
     return ABCMeta.register(cls, subclass)
 
 
-_make = MetaType.__new__
+_make: Any = MetaType.__new__
 
 
 def _new(cls: Any, name: str, bases: tuple[type, ...], dct: dict[str, Any]) -> Any:

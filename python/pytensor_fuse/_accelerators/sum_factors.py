@@ -1,4 +1,4 @@
-"""Canonical forms of sums and products: ops are compared once, and nothing is simplified in vain."""
+"""Canonical forms of sums and products: ops are compared once, nothing is simplified in vain."""
 
 from __future__ import annotations
 

@@ -22,7 +22,8 @@ _clock = time.perf_counter
 
 # What features inherit that do not listen. Who replaces these is heard.
 _SILENT = {
-    name: vars(Feature)[name] for name in ("on_import", "on_change_input", "on_prune", "on_validate")
+    name: vars(Feature)[name]
+    for name in ("on_import", "on_change_input", "on_prune", "on_validate")
 }
 _NO_METHOD = object()
 
@@ -61,9 +62,7 @@ def _new_nodes(outputs: list[Variable[Any, Any]], known: set[Any]) -> list[Apply
         if node is None or current in known or current in computed:
             continue
         missing = [
-            i
-            for i in node.inputs
-            if i.owner is not None and i not in known and i not in computed
+            i for i in node.inputs if i.owner is not None and i not in known and i not in computed
         ]
         if missing:
             todo.append(current)

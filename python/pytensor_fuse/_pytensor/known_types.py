@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from pytensor.configdefaults import config
@@ -12,8 +12,8 @@ from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.type import TensorType
 from pytensor.tensor.variable import TensorConstant, TensorVariable
 
-_stock_init = TensorType.__init__
-_stock_make_node = Elemwise.make_node
+_stock_init: Any = TensorType.__init__
+_stock_make_node: Any = Elemwise.make_node
 _stock_get_output_info = Elemwise.get_output_info
 _stock_make_scalar_node = Elemwise.make_scalar_node
 _stock_scalar_make_node = ScalarOp.make_node
@@ -60,7 +60,7 @@ def make_node(self: Any, *inputs: Any) -> Apply[Any]:
     inputs, and how PyTensor is configured to cast.
     """
     if type(self) is not Elemwise:
-        return _stock_make_node(self, *inputs)
+        return cast("Apply[Any]", _stock_make_node(self, *inputs))
     key: list[Any] = [id(self), config.floatX, config.cast_policy]
     for i in inputs:
         if type(i) is not TensorVariable and type(i) is not TensorConstant:
@@ -108,7 +108,7 @@ def _is_pytensors(class_: type) -> bool:
 
 
 def _make_new(self: Any, inputs: Any, key: Any = None) -> Apply[Any]:
-    node = _stock_make_node(self, *inputs)
+    node: Apply[Any] = _stock_make_node(self, *inputs)
     if key is not None and _is_plain(self):
         if len(_known) >= _MANY:
             _known.clear()

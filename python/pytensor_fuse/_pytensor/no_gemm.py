@@ -7,7 +7,7 @@ from typing import Any
 from pytensor.tensor.blas import Dot22
 from pytensor.tensor.rewriting.blas import GemmOptimizer
 
-_stock_apply = GemmOptimizer.apply
+_stock_apply: Any = GemmOptimizer.apply
 
 
 def apply(self: Any, fgraph: Any) -> Any:

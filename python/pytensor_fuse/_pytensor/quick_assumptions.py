@@ -147,7 +147,7 @@ def compute(self: Any, var: Any, key: Any) -> Any:
     cache = self.cache
     rules = _current_rules()
     owner = getattr(var, "owner", None)
-    if owner is None or all([(i, key) in cache for i in owner.inputs]):
+    if owner is None or all((i, key) in cache for i in owner.inputs):
         order, is_complete = [var], True
     else:
         order, is_complete = _order(var, key, cache)

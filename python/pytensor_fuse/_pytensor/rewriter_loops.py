@@ -72,14 +72,12 @@ def process_node(
 ) -> bool:
     """Do as `NodeProcessingGraphRewriter.process_node`."""
     node_rewriter = node_rewriter or self.node_rewriter
-    assert node_rewriter is not None  # noqa: S101 - PyTensor's own
+    assert node_rewriter is not None
     try:
         replacements = node_rewriter.transform(fgraph, node, enforce_tracks=enforce_tracks)
     except Exception as e:
         if self.failure_callback is not None:
-            self.failure_callback(
-                e, self, [(x, None) for x in node.outputs], node_rewriter, node
-            )
+            self.failure_callback(e, self, [(x, None) for x in node.outputs], node_rewriter, node)
             return False
         raise
     if replacements is False or replacements is None:
@@ -108,8 +106,7 @@ def _replace(
     for r, rnew in zip(old_vars, replacements, strict=True):
         if rnew is None and len(fgraph.clients[r]) > 0:
             raise ValueError(
-                f"Node rewriter {node_rewriter} tried to remove a variable"
-                f" that is being used: {r}"
+                f"Node rewriter {node_rewriter} tried to remove a variable that is being used: {r}"
             )
     repl_pairs = [
         (r, rnew)
@@ -283,7 +280,7 @@ def reach_equilibrium(self: Any, fgraph: FunctionGraph, start_from: Any = None) 
         start_from = fgraph.outputs
     else:
         for node in start_from:
-            assert node in fgraph.outputs  # noqa: S101 - PyTensor's own
+            assert node in fgraph.outputs
 
     changed = True
     max_use_abort = False
@@ -399,21 +396,19 @@ def reach_equilibrium(self: Any, fgraph: FunctionGraph, start_from: Any = None) 
         max_use = max_nb_nodes * self.max_use_ratio
 
         def importer(node: Apply[Any]) -> None:
-            if node is not current_node:
-                q.append(node)  # noqa: B023 - called in this round alone
+            if node is not current_node:  # noqa: B023 - called in this round alone
+                q.append(node)  # noqa: B023
 
         chin: Callable[..., None] | None = None
         if self.tracks_on_change_inputs:
 
             def chin_(node: Apply[Any], i: int, r: Any, new_r: Any, reason: Any) -> None:
-                if node is not current_node and not isinstance(node.op, Output):
+                if node is not current_node and not isinstance(node.op, Output):  # noqa: B023
                     q.append(node)  # noqa: B023
 
             chin = chin_
 
-        u = self.attach_updater(
-            fgraph, importer, None, chin=chin, name=getattr(self, "name", None)
-        )
+        u = self.attach_updater(fgraph, importer, None, chin=chin, name=getattr(self, "name", None))
         try:
             while q:
                 node = q.pop()

@@ -68,8 +68,7 @@ def get_num_denum(self: Any, inp: Any) -> tuple[list[Any], list[Any]]:
         if kind == _OTHER:
             (denum if inverted else num).append(v)
         elif kind == _MAIN:
-            for i in reversed(apply.inputs):
-                stack.append((i, inverted))
+            stack.extend([(i, inverted) for i in reversed(apply.inputs)])
         elif kind == _INVERSE:
             x, y = apply.inputs
             stack.append((y, not inverted))

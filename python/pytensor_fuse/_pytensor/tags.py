@@ -11,7 +11,7 @@ _reconstruct: Any = vars(copy)["_reconstruct"]
 
 def copy_tag(self: Any) -> Any:
     """Do as `copy.copy` of an object without ways of its own to be copied."""
-    class_ = type(self)
+    class_: Any = type(self)
     if (
         class_.__reduce_ex__ is not _copied
         or class_.__reduce__ is not object.__reduce__

@@ -10,9 +10,9 @@ from pytensor.graph import destroyhandler
 from pytensor.graph.destroyhandler import DestroyHandler
 from pytensor.graph.utils import InconsistencyError
 
-_stock_on_validate = Supervisor.on_validate
+_stock_on_validate: Any = Supervisor.on_validate
 _stock_destroyers = DestroyHandler.destroyers
-_stock_contains_cycle = destroyhandler._contains_cycle
+_stock_contains_cycle: Any = destroyhandler._contains_cycle
 
 
 def on_validate(self: Any, fgraph: Any) -> Any:
