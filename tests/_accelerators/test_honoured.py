@@ -180,7 +180,6 @@ def test_the_line_of_the_user_is_noted(on: bool) -> None:
         (trace,) = out.tag.trace
         assert trace[-1][0] == __file__
         assert trace[-1][3] == "out = x + 2"
-        assert not any("_accelerators" in f or "_pytensor" in f for f, *_ in trace[-1:])
 
 
 # Instance checks --------------------------------------------------------------------------
@@ -454,7 +453,7 @@ def test_too_many_uses_end_an_equilibrium(on: bool) -> None:
         return [pt.exp(node.inputs[0])]
 
     x = pt.vector("x")
-    rewriter = EquilibriumGraphRewriter([again], max_use_ratio=3, ignore_newtrees=False)
+    rewriter = EquilibriumGraphRewriter([again], max_use_ratio=3)
     with (
         pytensor.config.change_flags(on_opt_error="raise"),
         pytest.raises(AssertionError, match=r"max'ed out by again\."),
@@ -462,25 +461,26 @@ def test_too_many_uses_end_an_equilibrium(on: bool) -> None:
         rewriter.rewrite(FunctionGraph([x], [pt.exp(x)]))
 
 
-@both
-def test_profiles_have_the_same_entries(on: bool) -> None:
-    x = pt.vector("x")
-    graph = FunctionGraph([x], [pt.log(pt.exp(x) * 1) + 0])
-    mode = Mode(linker="py", optimizer="fast_run")
-    profile = mode.optimizer.query("+canonicalize") if hasattr(mode.optimizer, "query") else None
-    from pytensor.compile.mode import optdb
+def test_profiles_have_the_same_entries() -> None:
+    @node_rewriter([pt.exp])
+    def to_sin(fgraph: Any, node: Any) -> Any:
+        return [pt.sin(node.inputs[0])]
 
-    rewriter = optdb.query("+canonicalize")
-    profile = rewriter.rewrite(graph)
-    assert profile is not None
-    names = sorted(
-        (type(rw).__name__, str(rw), seconds >= 0)
-        for part in profile[2]
-        if part is not None and isinstance(part[0], EquilibriumGraphRewriter)
-        for rw, seconds in part[6].items()
-    )
-    assert len(names) > 50
-    assert all(is_time for *_, is_time in names)
+    @node_rewriter([pt.exp, pt.sin])
+    def nothing(fgraph: Any, node: Any) -> Any:
+        return None
+
+    x = pt.vector("x")
+    rewriter = EquilibriumGraphRewriter([nothing, to_sin], max_use_ratio=10)
+    profiles = []
+    for on in (False, True):
+        with pytensor_fuse.enabled(accelerators=on):
+            graph = FunctionGraph([x], [pt.exp(x) + 1])
+            _, _, counts, sizes, _, n_nodes, times, _, made, *subs = rewriter.apply(graph)
+            profiles.append((counts, sizes, n_nodes, list(times), made, subs))
+            assert all(seconds >= 0 for seconds in times.values())
+    assert profiles[0] == profiles[1]
+    assert profiles[0][0][0] == {to_sin: 1}
 
 
 # The rest ---------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from support.accelerated import assert_same_compiles
 pytest.importorskip("pymc", reason="not installed; it has no release for Python 3.11")
 
 import pymc as pm
+
 from test_pymc_models import MODELS
 
 

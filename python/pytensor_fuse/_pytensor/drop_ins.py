@@ -10,14 +10,16 @@ from __future__ import annotations
 
 from functools import update_wrapper
 from types import CodeType, FunctionType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pytensor_fuse._pytensor.ground import REPLACED_CODES, plain_function
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from pytensor_fuse._pytensor.patches import Patch
+
+_F = TypeVar("_F")
 
 _ABSENT = object()
 
@@ -52,6 +54,18 @@ def _moved(code: CodeType, filename: str, shift: int) -> CodeType:
     )
     first = max(1, code.co_firstlineno + shift)
     return code.replace(co_filename=filename, co_firstlineno=first, co_consts=constants)
+
+
+def in_file_of(stock: object) -> Callable[[_F], _F]:
+    """Let a function that drop-ins call say that its code comes from the file of ``stock``, too."""
+    filename = plain_function(stock).__code__.co_filename
+
+    def disguise(function: _F) -> _F:
+        code: Any = function
+        code.__code__ = _moved(code.__code__, filename, 0)
+        return function
+
+    return disguise
 
 
 class DropIn:

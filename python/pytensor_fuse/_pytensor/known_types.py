@@ -12,6 +12,8 @@ from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.type import TensorType
 from pytensor.tensor.variable import TensorConstant, TensorVariable
 
+from pytensor_fuse._pytensor.drop_ins import in_file_of
+
 _stock_init: Any = TensorType.__init__
 _stock_make_node: Any = Elemwise.make_node
 _stock_get_output_info = Elemwise.get_output_info
@@ -107,6 +109,7 @@ def _is_pytensors(class_: type) -> bool:
     return class_.__module__.partition(".")[0] == "pytensor"
 
 
+@in_file_of(_stock_make_node)
 def _make_new(self: Any, inputs: Any, key: Any = None) -> Apply[Any]:
     node: Apply[Any] = _stock_make_node(self, *inputs)
     if key is not None and _is_plain(self):

@@ -17,6 +17,8 @@ from pytensor.assumptions.core import (
 from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.variable import TensorConstant
 
+from pytensor_fuse._pytensor.drop_ins import in_file_of
+
 _UNKNOWN = FactState.UNKNOWN
 _TRUE = FactState.TRUE
 _FALSE = FactState.FALSE
@@ -122,6 +124,7 @@ def _order(var: Any, key: Any, cache: dict[Any, Any]) -> tuple[list[Any], bool]:
     return order, left == 0
 
 
+@in_file_of(_stock_infer)
 def _infer(
     functions: list[Any], key: Any, feature: Any, node: Any, input_states: list[Any]
 ) -> list[Any]:

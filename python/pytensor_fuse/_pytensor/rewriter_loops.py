@@ -24,6 +24,7 @@ from pytensor.graph.rewriting.basic import (
 )
 from pytensor.graph.traversal import apply_ancestors, toposort
 
+from pytensor_fuse._pytensor.drop_ins import in_file_of
 from pytensor_fuse._pytensor.node_trackers import LOOKUP
 
 if TYPE_CHECKING:
@@ -85,6 +86,7 @@ def process_node(
     return _replace(self, fgraph, node, node_rewriter, replacements)
 
 
+@in_file_of(NodeProcessingGraphRewriter.process_node)
 def _replace(
     self: Any, fgraph: FunctionGraph, node: Apply[Any], node_rewriter: Any, replacements: Any
 ) -> bool:
