@@ -250,7 +250,7 @@ def test_what_was_registered_before_is_seen() -> None:
 
 
 def test_virtual_bases_are_found() -> None:
-    class Base(metaclass=ABCMeta):
+    class Base(metaclass=ABCMeta):  # noqa: B024 - what it is a base of, it is told later
         pass
 
     class Derived(Base):
@@ -280,7 +280,9 @@ def test_methods_put_on_a_feature_hear(on: bool) -> None:
     feature.on_import = lambda fgraph, node, reason: feature.seen.append(("import", reason))
     graph.replace(graph.outputs[0], pt.sin(graph.inputs[0]), reason="mine")
     assert feature.seen == [("import", "mine")]
-    with mock.patch.object(Feature, "on_prune", lambda *args: feature.seen.append("prune")):
+    with mock.patch.object(
+        Feature, "on_prune", side_effect=lambda *_: feature.seen.append("prune")
+    ):
         graph.replace(graph.outputs[0], pt.cos(graph.inputs[0]), reason="more")
     assert (
         feature.seen

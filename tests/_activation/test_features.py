@@ -112,9 +112,7 @@ def test_parts_are_switched_alone():
 @pytest.mark.parametrize("switch", [pytensor_fuse.enable, pytensor_fuse.disable])
 def test_parts_that_there_are_not(switch):
     before = parts_on()
-    with pytest.raises(
-        ValueError, match="none of the accelerators is called 'ordre'; there are .*"
-    ):
+    with pytest.raises(ValueError, match="none of the accelerators is called 'ordre'; there are "):
         switch(accelerators=["order", "ordre"])
     for wrong in ("order", 3, None):
         with pytest.raises(TypeError, match="must be True, False or a collection of names"):
