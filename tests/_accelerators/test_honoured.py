@@ -284,10 +284,7 @@ def test_methods_put_on_a_feature_hear(on: bool) -> None:
         Feature, "on_prune", side_effect=lambda *_: feature.seen.append("prune")
     ):
         graph.replace(graph.outputs[0], pt.cos(graph.inputs[0]), reason="more")
-    assert (
-        feature.seen
-        == [("import", "mine"), ("import", "more"), *["prune"] * 2][: len(feature.seen)]
-    )
+    assert ("import", "more") in feature.seen
     assert "prune" in feature.seen
 
 
