@@ -6,6 +6,7 @@ import pytensor.tensor as pt
 import pytest
 from pytensor.compile.maker import FunctionMaker
 from pytensor.compile.mode import Mode, optdb
+from pytensor.graph.fg import FunctionGraph
 
 import pytensor_fuse
 from pytensor_fuse._activation import switch as switch_module
@@ -46,6 +47,8 @@ def what_is_replaced():
         found.add("linalg")
     if "pytensor_fuse" in FunctionMaker.prepare_fgraph.__code__.co_filename:
         found.add("cache")
+    if FunctionGraph.import_node.__globals__["__name__"].startswith("pytensor_fuse"):
+        found.add("accelerators")
     if pt.constant(0.0).signature() != pt.constant(-0.0).signature():
         found.add("exact_constants")
     return found
@@ -77,6 +80,49 @@ def test_every_feature_alone_compiles_what_pytensor_does(name):
             results.append(pytensor.function([x, y], [mean, joined], mode=mode)(*values))
     for ours, stock in zip(*results, strict=True):
         np.testing.assert_allclose(ours, stock, rtol=1e-13)
+
+
+def parts_on():
+    return {
+        name for name, part in pytensor_fuse.status()["accelerators"].parts.items() if part.is_on
+    }
+
+
+def test_parts_are_switched_alone():
+    pytensor_fuse.enable()
+    all_parts = parts_on()
+    assert len(all_parts) > 5
+    pytensor_fuse.enable(accelerators=["order", "tags"])
+    assert parts_on() == {"order", "tags"}
+    assert pytensor_fuse.is_enabled("accelerators")
+    assert pytensor_fuse.is_enabled("accelerators:order")
+    assert not pytensor_fuse.is_enabled("accelerators:validation")
+    with pytensor_fuse.enabled(accelerators={"validation"}):
+        assert parts_on() == {"validation"}
+        with pytensor_fuse.enabled(False, accelerators={"validation"}):
+            assert parts_on() == set()
+            assert not pytensor_fuse.is_enabled("accelerators")
+    assert parts_on() == {"order", "tags"}
+    others = dict.fromkeys(ALL - {"accelerators"}, False)
+    pytensor_fuse.disable(accelerators=("tags",), **others)
+    assert parts_on() == {"order"}
+    pytensor_fuse.enable(accelerators=())
+    assert parts_on() == set()
+    pytensor_fuse.enable()
+    assert parts_on() == all_parts
+
+
+@pytest.mark.parametrize("switch", [pytensor_fuse.enable, pytensor_fuse.disable])
+def test_parts_that_there_are_not(switch):
+    before = parts_on()
+    with pytest.raises(ValueError, match="none of the accelerators is called 'ordre'; there are "):
+        switch(accelerators=["order", "ordre"])
+    for wrong in ("order", 3, None):
+        with pytest.raises(TypeError, match="must be True, False or a collection of names"):
+            switch(accelerators=wrong)
+    with pytest.raises(TypeError, match="fusion must be True or False"):
+        switch(fusion=["order"])
+    assert parts_on() == before
 
 
 def test_blocks_switch_features_and_restore_them():
@@ -152,22 +198,30 @@ def test_workers_have_the_features_of_their_parent(tmp_path):
 import multiprocessing, pytensor_fuse, pytensor
 
 def state(_):
-    return sorted(name for name, feature in pytensor_fuse.status().items() if feature.is_on)
+    status = pytensor_fuse.status()
+    parts = [name for name, part in status["accelerators"].parts.items() if part.is_on]
+    return sorted(name for name, feature in status.items() if feature.is_on), parts
 
 if __name__ == "__main__":
-    pytensor_fuse.enable(joins=False, linalg=False, cache=False, exact_constants=False)
+    pytensor_fuse.enable(
+        joins=False,
+        linalg=False,
+        cache=False,
+        exact_constants=False,
+        accelerators=["order", "tags"]
+    )
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         print(pool.map(state, [None]))
 """
     )
     done = run_python(f"import runpy; runpy.run_path({str(script)!r}, run_name='__main__')")
-    assert done.stdout == "[['fusion', 'merging']]\n"
+    assert done.stdout == "[(['accelerators', 'fusion', 'merging'], ['order', 'tags'])]\n"
 
 
 def test_status_prints():
     with pytensor_fuse.enabled(joins=False):
         lines = str(pytensor_fuse.status()).splitlines()
-    assert [line.split()[:2] for line in lines] == [
+    assert [line.split()[:2] for line in lines if not line.startswith(" ")] == [
         [name, "off" if name == "joins" else "on"] for name in FEATURES
     ]
 

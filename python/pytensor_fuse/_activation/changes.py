@@ -11,6 +11,7 @@ To add a feature: a name in `pytensor_fuse._startup.features`, entries here, fac
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytensor_fuse._pytensor import facts
@@ -35,12 +36,37 @@ class Change(NamedTuple):
         What must be as it is known.
     make
         Makes the patch that applies and undoes it.
+    part
+        The part of the feature, where that has parts which can be switched alone.
+    since
+        The release of PyTensor before which there is nothing to change.
     """
 
     feature: str
     replaces: str
     ground: tuple[Fact, ...]
     make: Callable[[], Patch]
+    part: str = ""
+    since: tuple[int, int] = (0, 0)
+
+    @property
+    def unit(self) -> str:
+        """What is switched: the feature, or the part of it."""
+        return unit_of(self.feature, self.part)
+
+
+def unit_of(feature: str, part: str = "") -> str:
+    """Return the name by which a feature, or a part of one, is switched."""
+    return f"{feature}:{part}" if part else feature
+
+
+def _accelerator(name: str) -> Callable[[], Patch]:
+    def make() -> Patch:
+        module = import_module(f"pytensor_fuse._accelerators.{name}")
+        patch: Patch = module.patch()
+        return patch
+
+    return make
 
 
 def _signatures() -> Patch:
@@ -182,5 +208,33 @@ CHANGES: Final[tuple[Change, ...]] = (
         "NumbaLinker.jit_compile, for functions of equal graphs",
         (),
         _shared_functions,
+    ),
+    *(
+        Change(
+            "accelerators",
+            replaces,
+            facts.ACCELERATORS[name],
+            _accelerator(name),
+            name,
+            facts.ACCELERATED_SINCE.get(name, (0, 0)),
+        )
+        for name, replaces in (
+            ("instance_checks", "MetaType.__instancecheck__, register and __new__"),
+            ("graph_edits", "FunctionGraph.execute_callbacks, import_node and remove_client"),
+            ("validation", "Supervisor.on_validate, and the search for cycles"),
+            ("order", "the code of toposort"),
+            (
+                "rewriter_loops",
+                "apply of EquilibriumGraphRewriter and WalkingGraphRewriter, and what these call",
+            ),
+            ("base_orders", "the function _compose_mro where trackers of rewriters call it"),
+            ("assumptions", "AssumptionFeature._compute"),
+            ("no_gemm", "GemmOptimizer.apply"),
+            ("tags", "Scratchpad.__getattribute__; and it gets a __copy__"),
+            ("rewriter_names", "__str__ of rewriters that are made from functions"),
+            ("elemwise_nodes", "Elemwise.make_node"),
+            ("tensor_types", "TensorType.__init__"),
+            ("sum_factors", "AlgebraicCanonizer.get_num_denum and attempt_distribution"),
+        )
     ),
 )

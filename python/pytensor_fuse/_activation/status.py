@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
@@ -24,6 +24,8 @@ class FeatureStatus:
         Why it is not on although it is wanted; None if there is no such reason.
     replaces
         What it replaces in PyTensor while it is on.
+    parts
+        Those of its parts that can be switched alone, by name.
     """
 
     name: str
@@ -32,11 +34,13 @@ class FeatureStatus:
     is_on: bool
     reason: str | None
     replaces: tuple[str, ...]
+    parts: Mapping[str, FeatureStatus] = field(default_factory=dict)
 
     def __str__(self) -> str:
         state = "on" if self.is_on else "off"
         why = f"\n    {self.reason}" if self.is_wanted and self.reason is not None else ""
-        return f"{self.name:<16} {state:<4} {self.title}{why}"
+        parts = "".join(f"\n    {part}" for part in self.parts.values())
+        return f"{self.name:<16} {state:<4} {self.title}{why}{parts}"
 
 
 class Status(Mapping[str, FeatureStatus]):

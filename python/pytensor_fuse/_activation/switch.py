@@ -22,40 +22,43 @@ also across threads: the latest block that is still open decides, and within a b
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterable
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
 from pytensor_fuse._activation import withdrawal
-from pytensor_fuse._activation.changes import CHANGES
+from pytensor_fuse._activation.changes import CHANGES, unit_of
 from pytensor_fuse._errors import RegistrationError
 from pytensor_fuse._forks import hold_in_forks
-from pytensor_fuse._pytensor.ground import mismatches
+from pytensor_fuse._pytensor.ground import mismatches, release
 from pytensor_fuse._startup import waiting
-from pytensor_fuse._startup.features import FEATURES, note_on
+from pytensor_fuse._startup.features import ACCELERATORS, FEATURES, note_on
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterator
 
-    from pytensor_fuse._activation.status import Status
+    from pytensor_fuse._activation.status import FeatureStatus, Status
     from pytensor_fuse._pytensor.patches import Patch
 
 
 class _Setting:
-    """The features that are wanted, for good or in a block."""
+    """The features, and the parts of features, that are wanted, for good or in a block."""
 
     def __init__(self, wanted: frozenset[str]) -> None:
         self.wanted = wanted
 
 
 class _Feature:
-    """A feature's changes, and whether they are made."""
+    """A feature's changes, or those of a part of one, and whether they are made."""
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.is_on = False
         # Why it cannot be on, if that is known.
         self.reason: str | None = None
-        self._changes = [change for change in CHANGES if change.feature == name]
+        # Whether that is by design, and nobody needs to be told.
+        self.is_by_design = False
+        self._changes = [change for change in CHANGES if change.unit == name]
         self._patches: list[Patch] | None = None
 
     def prepare(self) -> None:
@@ -67,6 +70,11 @@ class _Feature:
             If another package has changed what this would.
         """
         self.reason = None
+        since = max(change.since for change in self._changes)
+        if since > release():
+            self.reason = f"it is for PyTensor {since[0]}.{since[1]} and later"
+            self.is_by_design = True
+            return
         if self._patches is None:
             facts = dict.fromkeys(fact for change in self._changes for fact in change.ground)
             found = mismatches(facts)
@@ -116,7 +124,15 @@ class _Feature:
 _lock = threading.RLock()
 # The setting outside any `with enabled(...)`, then those of the open blocks. The last one decides.
 _settings = [_Setting(frozenset())]
-_features: Final = {name: _Feature(name) for name in FEATURES}
+# By feature, the parts that are switched: of most features one, which is all of it.
+_PARTS: Final = {
+    name: tuple(ACCELERATORS) if name == "accelerators" else ("",) for name in FEATURES
+}
+_features: Final = {
+    unit_of(name, part): _Feature(unit_of(name, part))
+    for name, parts in _PARTS.items()
+    for part in parts
+}
 
 # Another thread must not be halfway through a switch when the process forks.
 hold_in_forks(_lock)
@@ -130,6 +146,7 @@ def enable(
     linalg: bool = True,
     cache: bool = True,
     exact_constants: bool = True,
+    accelerators: bool | Collection[str] = True,
 ) -> None:
     """Let PyTensor work with this package, in every mode that does what it is about.
 
@@ -141,6 +158,8 @@ def enable(
     fusion, merging, joins, linalg, cache, exact_constants
         The features that are on afterwards. Those that are not go off: ``enable(joins=False)``
         leaves joins to PyTensor.
+    accelerators
+        True or False, or the names of those that are on afterwards; ``status()`` lists them.
 
     Raises
     ------
@@ -148,7 +167,9 @@ def enable(
         If fusion is wanted, and PyTensor's fusion pass is not its own, because another package has
         replaced or removed it. Nothing is changed.
     TypeError
-        If a feature is given something else than True or False.
+        If a feature is given something else than True or False; accelerators may be names.
+    ValueError
+        If there is no accelerator of a name.
 
     Warns
     -----
@@ -162,6 +183,7 @@ def enable(
         linalg=linalg,
         cache=cache,
         exact_constants=exact_constants,
+        accelerators=accelerators,
     )
     with _lock:
         _prepare(wanted)
@@ -177,6 +199,7 @@ def disable(
     linalg: bool = True,
     cache: bool = True,
     exact_constants: bool = True,
+    accelerators: bool | Collection[str] = True,
 ) -> None:
     """Give PyTensor its own passes back, exactly as they were.
 
@@ -187,11 +210,15 @@ def disable(
     ----------
     fusion, merging, joins, linalg, cache, exact_constants
         The features that go off. The others stay as they are.
+    accelerators
+        True or False, or the names of those that go off.
 
     Raises
     ------
     TypeError
-        If a feature is given something else than True or False.
+        If a feature is given something else than True or False; accelerators may be names.
+    ValueError
+        If there is no accelerator of a name.
     """
     gone = _given(
         fusion=fusion,
@@ -200,6 +227,7 @@ def disable(
         linalg=linalg,
         cache=cache,
         exact_constants=exact_constants,
+        accelerators=accelerators,
     )
     with _lock:
         _settings[-1].wanted -= gone
@@ -212,18 +240,22 @@ def is_enabled(feature: str = "fusion") -> bool:
     Parameters
     ----------
     feature
-        ``"fusion"``, ``"merging"``, ``"joins"``, ``"linalg"``, ``"cache"`` or
-        ``"exact_constants"``.
+        ``"fusion"``, ``"merging"``, ``"joins"``, ``"linalg"``, ``"cache"``,
+        ``"exact_constants"``,
+        ``"accelerators"`` (whether any is on), or one of these, as
+        ``"accelerators:instance_checks"``.
 
     Raises
     ------
     ValueError
         If there is no such feature.
     """
-    if feature not in FEATURES:
+    if feature not in FEATURES and feature not in _features:
         raise ValueError(f"no feature is called {feature!r}; there are {', '.join(FEATURES)}")
     with _lock:
-        return _features[feature].holds()
+        if feature in _features:
+            return _features[feature].holds()
+        return any(_features[unit].holds() for unit in _units_of(feature))
 
 
 @contextmanager
@@ -236,6 +268,7 @@ def enabled(
     linalg: bool = True,
     cache: bool = True,
     exact_constants: bool = True,
+    accelerators: bool | Collection[str] = True,
 ) -> Iterator[None]:
     """Switch features on (or off, if ``flag`` is false) for a block or a function.
 
@@ -246,12 +279,12 @@ def enabled(
     ----------
     flag
         Whether to do as `enable` does, or as `disable`.
-    fusion, merging, joins, linalg, cache, exact_constants
+    fusion, merging, joins, linalg, cache, exact_constants, accelerators
         As `enable` and `disable` take them.
 
     Raises
     ------
-    RegistrationError, TypeError
+    RegistrationError, TypeError, ValueError
         As `enable` does.
 
     Examples
@@ -273,6 +306,7 @@ def enabled(
         linalg=linalg,
         cache=cache,
         exact_constants=exact_constants,
+        accelerators=accelerators,
     )
     with _lock:
         if flag:
@@ -305,26 +339,55 @@ def status() -> Status:
     True
     """
     # Importing PyTensor does not wait for what only those need who ask.
-    from pytensor_fuse._activation.status import FeatureStatus, Status
+    from pytensor_fuse._activation.status import Status
 
     with _lock:
-        wanted = _settings[-1].wanted
-        return Status(
-            FeatureStatus(
-                name,
-                FEATURES[name],
-                name in wanted,
-                feature.holds(),
-                feature.reason,
-                tuple(change.replaces for change in CHANGES if change.feature == name),
-            )
-            for name, feature in _features.items()
+        return Status(_status_of(name) for name in FEATURES)
+
+
+def _status_of(feature: str) -> FeatureStatus:
+    from pytensor_fuse._activation.status import FeatureStatus
+
+    wanted = _settings[-1].wanted
+    units = _units_of(feature)
+    replaces = tuple(change.replaces for change in CHANGES if change.feature == feature)
+    if feature in _features:
+        switch = _features[feature]
+        is_on = switch.holds()
+        return FeatureStatus(
+            feature, FEATURES[feature], feature in wanted, is_on, switch.reason, replaces
         )
+    parts = {}
+    for part in _PARTS[feature]:
+        unit = unit_of(feature, part)
+        parts[part] = FeatureStatus(
+            part,
+            ACCELERATORS[part],
+            unit in wanted,
+            _features[unit].holds(),
+            _features[unit].reason,
+            tuple(change.replaces for change in CHANGES if change.unit == unit),
+        )
+    is_on = any(part.is_on for part in parts.values())
+    reasons = [f"{p.name}: {p.reason}" for p in parts.values() if p.reason is not None]
+    reason = None if is_on or not reasons else "; ".join(reasons)
+    is_wanted = any(unit in wanted for unit in units)
+    return FeatureStatus(feature, FEATURES[feature], is_wanted, is_on, reason, replaces, parts)
+
+
+def _units_of(feature: str) -> list[str]:
+    """Return what of a feature is switched: its parts, or the feature itself."""
+    return [unit_of(feature, part) for part in _PARTS[feature]]
 
 
 def settle(wanted: Iterable[str]) -> None:
-    """Have just these features on where no caller could handle an error: warn instead."""
-    names = frozenset(wanted) & frozenset(FEATURES)
+    """Have just these features on where no caller could handle an error: warn instead.
+
+    A feature of several parts stands for all of them.
+    """
+    asked = frozenset(wanted)
+    names = asked & frozenset(_features)
+    names |= {unit for feature in asked & frozenset(_PARTS) for unit in _units_of(feature)}
     with _lock:
         _prepare(names, may_raise=False)
         _settings[-1].wanted = names
@@ -336,11 +399,34 @@ def wanted_now() -> frozenset[str]:
     return _settings[-1].wanted
 
 
-def _given(**features: bool) -> frozenset[str]:
+def _given(**features: bool | Collection[str]) -> frozenset[str]:
+    given: set[str] = set()
     for name, value in features.items():
-        if not isinstance(value, bool):
+        if isinstance(value, bool):
+            if value:
+                given.update(_units_of(name))
+        elif _PARTS[name] == ("",):
             raise TypeError(f"{name} must be True or False, not {value!r}")
-    return frozenset(name for name, value in features.items() if value)
+        else:
+            given.update(unit_of(name, part) for part in _named(name, value))
+    return frozenset(given)
+
+
+def _named(feature: str, value: Collection[str]) -> list[str]:
+    """Return the parts of a feature that are named, or say what there is to name."""
+    parts = _PARTS[feature]
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        raise TypeError(
+            f"{feature} must be True, False or a collection of names, not {value!r}; "
+            f"there are {', '.join(parts)}"
+        )
+    names = list(value)
+    for name in names:
+        if name not in parts:
+            raise ValueError(
+                f"none of the {feature} is called {name!r}; there are {', '.join(parts)}"
+            )
+    return names
 
 
 def _prepare(wanted: frozenset[str], *, may_raise: bool = True) -> None:
@@ -355,7 +441,7 @@ def _prepare(wanted: frozenset[str], *, may_raise: bool = True) -> None:
         except RegistrationError as error:
             replaced = error
             continue
-        if feature.reason is not None:
+        if feature.reason is not None and not feature.is_by_design:
             why.setdefault(feature.reason, []).append(name)
     if replaced is not None:
         if may_raise:

@@ -33,6 +33,9 @@ _PATTERNS: Final = ("etuples", "unification")
 _VERSIONED: Final = (*KNOWN_PACKAGES, "numpy", "scipy", "numba", "llvmlite", *_PATTERNS, *_STANDARD)
 _OURS: Final = "pytensor_fuse"
 
+# Features under which the same graphs come out.
+_SAME_GRAPHS: Final = ("accelerators", "cache")
+
 # How deep rewriters and their patterns, which may hold functions of others, are looked into.
 _DEPTH: Final = 12
 
@@ -162,5 +165,5 @@ def _own_files() -> str:
 
 
 def features() -> tuple[str, ...]:
-    """Return the features of this package that are on."""
-    return on_now()
+    """Return the features of this package that are on, but for those that change no graph."""
+    return tuple(name for name in on_now() if name.partition(":")[0] not in _SAME_GRAPHS)

@@ -247,3 +247,79 @@ LINKING: Final[tuple[Fact, ...]] = (
     Does("pytensor.link.numba.linker:NumbaLinker.jit_compile", ("e0d5ba79",)),
     Does("pytensor.link.basic:JITLinker.create_jitable_thunk", ("df3a4e9a",)),
 )
+
+_REWRITING: Final = "pytensor.graph.rewriting.basic"
+_ASSUMPTIONS: Final = "pytensor.assumptions.core"
+_MATH: Final = "pytensor.tensor.rewriting.math"
+_DESTROY_HANDLER: Final = "pytensor.graph.destroyhandler"
+
+# What each accelerator does anew, or knows the working of.
+ACCELERATORS: Final[dict[str, tuple[Fact, ...]]] = {
+    "instance_checks": (Does("pytensor.graph.utils:MetaType.__new__", ("47bcdc08",)),),
+    "graph_edits": (
+        Does(f"{_GRAPH}.execute_callbacks", ("4797b37f",)),
+        Does(f"{_GRAPH}.import_node", ("ffc4fd98",)),
+        Does(f"{_GRAPH}.remove_client", ("2610d604",)),
+        Does("pytensor.graph.traversal:toposort", ("ca0e0c6c",)),
+    ),
+    "validation": (
+        Does("pytensor.compile.aliasing:Supervisor.on_validate", ("f4dc218a",)),
+        Does(f"{_DESTROY_HANDLER}:DestroyHandler.destroyers", ("d2baa5f2",)),
+        Does(f"{_DESTROY_HANDLER}:DestroyHandler.refresh_droot_impact", ("1902546b",)),
+        Does(f"{_DESTROY_HANDLER}:_contains_cycle", ("c4303678",)),
+    ),
+    "order": (Does("pytensor.graph.traversal:toposort", ("ca0e0c6c",)),),
+    "rewriter_loops": (
+        Does(f"{_REWRITING}:EquilibriumGraphRewriter.apply", ("437ec73b",)),
+        Does(f"{_REWRITING}:WalkingGraphRewriter.apply", ("5a222101",)),
+        Does(f"{_REWRITING}:NodeProcessingGraphRewriter.process_node", ("476c508b",)),
+        Does(f"{_REWRITING}:FromFunctionNodeRewriter.transform", ("00c21711",)),
+        Does(f"{_REWRITING}:SequentialNodeRewriter.transform", ("51631633",)),
+        Does(f"{_REWRITING}:OpToRewriterTracker._get_trackers", ("8682a4c5",)),
+    ),
+    "base_orders": (
+        Does(f"{_REWRITING}:OpToRewriterTracker._get_trackers", ("8682a4c5",)),
+        Has(_REWRITING, "_compose_mro"),
+    ),
+    "assumptions": (
+        Does(f"{_ASSUMPTIONS}:AssumptionFeature._compute", ("bf32e01d",)),
+        Does(f"{_ASSUMPTIONS}:AssumptionFeature.get", ("5565a909",)),
+        Does(f"{_ASSUMPTIONS}:infer_assumption_for_node", ("55b25c91",)),
+        Does(f"{_ASSUMPTIONS}:infer_assumption_from_client", ("a7b6d824",)),
+        Does("pytensor.graph.traversal:walk_toposort", ("0cdf2a24",)),
+        Does("pytensor.graph.traversal:walk", ("edaa7c25",)),
+    ),
+    "no_gemm": (
+        Does("pytensor.tensor.rewriting.blas:GemmOptimizer.apply", ("5e83538a",)),
+        Does("pytensor.tensor.rewriting.blas:_beta_L_plus_alpha_M", ("27901651",)),
+        Does("pytensor.tensor.rewriting.blas:_gemm_from_factored_list", ("04da5313",)),
+    ),
+    "tags": (Does("pytensor.graph.utils:Scratchpad.__getattribute__", ("a051d42f",)),),
+    "rewriter_names": (
+        Does(f"{_REWRITING}:FromFunctionNodeRewriter.__str__", ("1b2e2931",)),
+        Does(f"{_REWRITING}:FromFunctionGraphRewriter.__str__", ("ebb2bc61",)),
+    ),
+    "elemwise_nodes": (
+        Does("pytensor.tensor.elemwise:Elemwise.make_node", ("5f1a0bad",)),
+        Does("pytensor.tensor.elemwise:Elemwise.get_output_info", ("6ed1afd2",)),
+        Does("pytensor.tensor.elemwise:Elemwise.make_scalar_node", ("32a6b1cd",)),
+        Does("pytensor.scalar.basic:ScalarOp.make_node", ("c8487091",)),
+        Does("pytensor.scalar.basic:upcast", ("6d6bc38c",)),
+    ),
+    "tensor_types": (Does("pytensor.tensor.type:TensorType.__init__", ("623f86ee",)),),
+    "sum_factors": (
+        Does(f"{_MATH}:AlgebraicCanonizer.get_num_denum", ("fc675f75",)),
+        Does(f"{_MATH}:AlgebraicCanonizer.simplify", ("220195d6",)),
+        Does(f"{_MATH}:AlgebraicCanonizer.simplify_constants", ("ed573bb3",)),
+        Does(f"{_MATH}:AlgebraicCanonizer.simplify_factors", ("56f15209",)),
+        Does(f"{_MATH}:distribute_greedy", ("edb9e902",)),
+        Does(f"{_MATH}:attempt_distribution", ("b98c2c2b",)),
+        Does(f"{_MATH}:check_for_x_over_absX", ("096822ca",)),
+    ),
+}
+
+# Those of which older releases have other functions, or none.
+ACCELERATED_SINCE: Final[dict[str, tuple[int, int]]] = {
+    "assumptions": (3, 3),
+    "sum_factors": (3, 3),
+}

@@ -6,14 +6,19 @@ known of it. Facts are data: stating one imports nothing, and asking one imports
 
 from __future__ import annotations
 
+import re
 import zlib
 from functools import reduce
 from importlib import import_module
 from types import CodeType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+
+
+# What functions run for the time being, and what they ran before (`_pytensor.drop_ins`).
+REPLACED_CODES: Final[dict[CodeType, CodeType]] = {}
 
 
 class Fact(Protocol):
@@ -147,6 +152,12 @@ class Does(_Equal):
         return None if found in self.known else f"{self.place} is another ({found})"
 
 
+def release() -> tuple[int, int]:
+    """Return the first two numbers of PyTensor's version, which is new if they cannot be read."""
+    words = re.findall(r"\d+", str(getattr(import_module("pytensor"), "__version__", "")))
+    return (int(words[0]), int(words[1])) if len(words) > 1 else (99, 0)
+
+
 def find(place: str) -> object:
     """Return what is at a place.
 
@@ -174,7 +185,7 @@ def mismatches(facts: Iterable[Fact]) -> list[str]:
 
 def parameters(function: object) -> str:
     """Return the names of the parameters of a Python function, as one text."""
-    plain = _plain(function)
+    plain = plain_function(function)
     code = plain.__code__
     n_named = code.co_argcount + code.co_kwonlyargcount
     named = list(code.co_varnames[:n_named])
@@ -194,7 +205,8 @@ def fingerprint(function: object) -> str:
     These are the attributes and globals in its code and in the functions within. They are the same
     for every version of Python, and stay when comments, texts and the names of locals change.
     """
-    names = " ".join(sorted(names_in(_plain(function).__code__)))
+    code = plain_function(function).__code__
+    names = " ".join(sorted(names_in(REPLACED_CODES.get(code, code))))
     return f"{zlib.crc32(names.encode()):08x}"
 
 
@@ -207,7 +219,7 @@ def names_in(code: CodeType) -> set[str]:
     return names
 
 
-def _plain(function: object) -> Any:
+def plain_function(function: object) -> Any:
     """Return the Python function in a method, or in what this package has wrapped it into."""
     function = getattr(function, "__func__", function)
     if not hasattr(function, "__code__"):
@@ -228,4 +240,4 @@ def _functions(attributes: Any) -> Iterator[Any]:
     for value in attributes.values():
         function = getattr(value, "fget", None) or getattr(value, "__func__", value)
         if hasattr(function, "__code__"):
-            yield _plain(function)
+            yield plain_function(function)

@@ -19,6 +19,24 @@ FEATURES: Final[dict[str, str]] = {
     "joins": "kernels write straight into the result of a join",
     "linalg": "work on matrices that grows with the cube of their size is saved",
     "cache": "what was rewritten once is kept for the next time",
+    "accelerators": "parts of PyTensor that compiles spend their time in do the same in less",
+}
+
+# The parts of the feature "accelerators", each of which can be switched alone.
+ACCELERATORS: Final[dict[str, str]] = {
+    "instance_checks": "isinstance on ops, types, nodes and variables without a table look-up",
+    "graph_edits": "a replacement in a graph takes the time of what it changes",
+    "validation": "a graph is asked once who overwrites what",
+    "order": "topological order without a generator for each node",
+    "rewriter_loops": "passes try node rewriters with nothing between",
+    "base_orders": "the classes that an op derives from are put in order once",
+    "assumptions": "the rules for a class of ops are looked up once",
+    "no_gemm": "sums are not searched for products of matrices where there are none",
+    "tags": "tags of nodes are read and copied without Python code",
+    "rewriter_names": "a rewriter that has a name is not described to be named",
+    "elemwise_nodes": "what an Elemwise gives for types of inputs is remembered",
+    "tensor_types": "types of tensors are made without parsing a dtype",
+    "sum_factors": "sums and products are not simplified in vain",
 }
 
 # Those that are switched on now, in the order above; for those who only ask.

@@ -1,0 +1,18 @@
+"""Assumptions: which rule is for which class of ops is looked up once, not for each node."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pytensor.assumptions.core import AssumptionFeature
+
+from pytensor_fuse._pytensor import quick_assumptions
+from pytensor_fuse._pytensor.drop_ins import DropIn
+
+if TYPE_CHECKING:
+    from pytensor_fuse._pytensor.patches import Patch
+
+
+def patch() -> Patch:
+    """Return the patch."""
+    return DropIn(AssumptionFeature, "_compute", quick_assumptions.compute)

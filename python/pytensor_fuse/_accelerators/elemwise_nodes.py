@@ -1,0 +1,18 @@
+"""Elemwise nodes: what an op gives for inputs of such types is remembered."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pytensor.tensor.elemwise import Elemwise
+
+from pytensor_fuse._pytensor import known_types
+from pytensor_fuse._pytensor.drop_ins import DropIn
+
+if TYPE_CHECKING:
+    from pytensor_fuse._pytensor.patches import Patch
+
+
+def patch() -> Patch:
+    """Return the patch."""
+    return DropIn(Elemwise, "make_node", known_types.make_node)

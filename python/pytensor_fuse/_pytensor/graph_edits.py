@@ -1,0 +1,171 @@
+"""The edits of a FunctionGraph as PyTensor does them, one input at a time, with less around.
+
+The same changes in the same order, the same events with the same arguments, the same notes in the
+tags of nodes, the same errors. What takes PyTensor's time and is left out here: a copy of the set
+of all variables for each import, a call of each method of a feature that does nothing, and names of
+rewriters made anew for each node.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from pytensor.graph.basic import AtomicVariable
+from pytensor.graph.features import Feature
+from pytensor.graph.utils import MissingInputError
+
+if TYPE_CHECKING:
+    from pytensor.graph.basic import Apply, Variable
+
+_clock = time.perf_counter
+
+# What features inherit that do not listen. Who replaces these is heard.
+_SILENT = {
+    name: vars(Feature)[name]
+    for name in ("on_import", "on_change_input", "on_prune", "on_validate")
+}
+_NO_METHOD = object()
+
+# `Scratchpad` has a `__getattribute__` in Python.
+_attribute = object.__getattribute__
+
+
+def execute_callbacks(self: Any, name: str, *args: Any, **kwargs: Any) -> None:
+    """Do as `FunctionGraph.execute_callbacks`; methods that do nothing are not called."""
+    silent = _SILENT.get(name, _NO_METHOD)
+    start = now = _clock()
+    times: Any = None
+    for feature in self._features:
+        class_ = type(feature)
+        if name not in class_._feature_callbacks:
+            continue
+        if getattr(class_, name, None) is silent and name not in feature.__dict__:
+            continue
+        before = now
+        getattr(feature, name)(self, *args, **kwargs)
+        now = _clock()
+        if times is None:
+            times = self.execute_callbacks_times
+        times[feature] += now - before
+    self.execute_callbacks_time += now - start
+
+
+def _new_nodes(outputs: list[Variable[Any, Any]], known: set[Any]) -> list[Apply[Any]]:
+    """Return the nodes that `toposort` gives where ``known`` are the blockers, in its order."""
+    computed: set[Any] = set()
+    todo = list(outputs)
+    nodes: list[Apply[Any]] = []
+    while todo:
+        current = todo.pop()
+        node = current.owner
+        if node is None or current in known or current in computed:
+            continue
+        missing = [
+            i for i in node.inputs if i.owner is not None and i not in known and i not in computed
+        ]
+        if missing:
+            todo.append(current)
+            todo.extend(missing)
+        else:
+            nodes.append(node)
+            computed.update(node.outputs)
+    return nodes
+
+
+def import_node(
+    self: Any,
+    apply_node: Apply[Any],
+    check: bool = True,
+    reason: str | None = None,
+    import_missing: bool = False,
+) -> None:
+    """Do as `FunctionGraph.import_node`."""
+    variables = self.variables
+    clients = self.clients
+    apply_nodes = self.apply_nodes
+    graph_inputs = self.inputs
+    text: str | None = None
+    for node in _new_nodes(apply_node.outputs, variables):
+        inputs = node.inputs
+        if check:
+            for var in inputs:
+                if (
+                    var.owner is None
+                    and not isinstance(var, AtomicVariable)
+                    and var not in graph_inputs
+                ):
+                    if import_missing:
+                        graph_inputs.append(var)
+                        clients.setdefault(var, [])
+                    else:
+                        error_msg = (
+                            f"Input {inputs.index(var)} ({var})"
+                            " of the graph (indices start "
+                            f"from 0), used to compute {node}, was not "
+                            "provided and not given a value. Use the "
+                            "PyTensor flag exception_verbosity='high', "
+                            "for more information on this error."
+                        )
+                        raise MissingInputError(error_msg, variable=var)
+        if text is None:
+            text = str(reason)
+        apply_nodes.add(node)
+        tag = _attribute(node.tag, "__dict__")
+        if "imported_by" in tag:
+            tag["imported_by"].append(text)
+        else:
+            tag["imported_by"] = [text]
+        for output in node.outputs:
+            if output not in clients:
+                clients[output] = []
+            variables.add(output)
+        for i, inp in enumerate(inputs):
+            if inp not in variables:
+                clients.setdefault(inp, [])
+                variables.add(inp)
+            clients[inp].append((node, i))
+        self.execute_callbacks("on_import", node, reason)
+
+
+def remove_client(
+    self: Any,
+    var: Variable[Any, Any],
+    client_to_remove: tuple[Apply[Any], int],
+    reason: str | None = None,
+    remove_if_empty: bool = False,
+) -> None:
+    """Do as `FunctionGraph.remove_client`."""
+    clients = self.clients
+    removal_stack = [(var, client_to_remove)]
+    while removal_stack:
+        var, client_to_remove = removal_stack.pop()
+        try:
+            var_clients = clients[var]
+            var_clients.remove(client_to_remove)
+        except ValueError:
+            var_clients = None
+        if var_clients:
+            continue
+        apply_node: Any = var.owner
+        if apply_node is None:
+            self.variables.remove(var)
+            continue
+        outputs = apply_node.outputs
+        for output in outputs:
+            if clients[output]:
+                break
+        else:
+            tag = _attribute(apply_node.tag, "__dict__")
+            if "removed_by" in tag:
+                tag["removed_by"].append(str(reason))
+            else:
+                tag["removed_by"] = [str(reason)]
+            self.apply_nodes.remove(apply_node)
+            self.variables.difference_update(outputs)
+            self.execute_callbacks("on_prune", apply_node, reason)
+            removal_stack.extend(
+                [(in_var, (apply_node, i)) for i, in_var in enumerate(apply_node.inputs)]
+            )
+            if remove_if_empty:
+                del clients[var]

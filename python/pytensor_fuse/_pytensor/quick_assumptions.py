@@ -1,0 +1,218 @@
+"""The inference of assumptions, with the same answers in the same order, and less looked up."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pytensor.assumptions import core
+from pytensor.assumptions.core import (
+    ASSUMPTION_INFER_REGISTRY,
+    CLIENT_INFER_KEYS,
+    CLIENT_INFER_REGISTRY,
+    CONSTANT_INFER_REGISTRY,
+    IMPLIES,
+    ConflictingAssumptionsError,
+    FactState,
+)
+from pytensor.tensor.blockwise import Blockwise
+from pytensor.tensor.variable import TensorConstant
+
+from pytensor_fuse._pytensor.drop_ins import in_file_of
+
+_UNKNOWN = FactState.UNKNOWN
+_TRUE = FactState.TRUE
+_FALSE = FactState.FALSE
+_CONFLICT = FactState.CONFLICT
+_NO_RULES: list[Any] = []
+_stock_infer = core.infer_assumption_for_node
+_MANY = 8192
+
+
+class _Rules:
+    """The rules for keys and classes of ops, for as long as there are no others."""
+
+    def __init__(self) -> None:
+        self.counts = len(ASSUMPTION_INFER_REGISTRY), len(CLIENT_INFER_REGISTRY)
+        # By the addresses of both, which are kept so that no others get them.
+        self.of_nodes: dict[tuple[int, int], tuple[list[Any], Any, Any]] = {}
+        self.of_clients: dict[tuple[int, int], tuple[Any, Any, Any]] = {}
+
+
+_rules = _Rules()
+
+
+def _current_rules() -> _Rules:
+    global _rules
+    rules = _rules
+    counts = len(ASSUMPTION_INFER_REGISTRY), len(CLIENT_INFER_REGISTRY)
+    if rules.counts != counts or len(rules.of_nodes) + len(rules.of_clients) > _MANY:
+        _rules = rules = _Rules()
+    return rules
+
+
+def _rules_of(rules: _Rules, key: Any, class_: type) -> list[Any]:
+    """Return the rules that `infer_assumption_for_node` goes through."""
+    known = rules.of_nodes.get((id(key), id(class_)))
+    if known is None:
+        found = _NO_RULES
+        for base in class_.__mro__:
+            functions = ASSUMPTION_INFER_REGISTRY.get((key, base))
+            if functions is not None:
+                found = functions
+                break
+        known = rules.of_nodes[id(key), id(class_)] = found, key, class_
+    return known[0]
+
+
+def _client_rule_of(rules: _Rules, key: Any, class_: type) -> Any:
+    """Return the rule that `infer_assumption_from_client` calls, or None."""
+    known = rules.of_clients.get((id(key), id(class_)))
+    if known is None:
+        found = None
+        for base in class_.__mro__:
+            found = CLIENT_INFER_REGISTRY.get((key, base))
+            if found is not None:
+                break
+        known = rules.of_clients[id(key), id(class_)] = found, key, class_
+    return known[0]
+
+
+def _order(var: Any, key: Any, cache: dict[Any, Any]) -> tuple[list[Any], bool]:
+    """Return the variables that are not known, in the order of `walk_toposort`; and if all are.
+
+    Those that are known, and those without inputs, come first, as the walk from ``var`` meets them;
+    then, first in, first out, those whose inputs have all come.
+    """
+    waits: dict[Any, int] = {}
+    readers: dict[Any, list[Any]] = {}
+    ready: list[tuple[Any, bool]] = []
+    stack = [var]
+    while stack:
+        v = stack.pop()
+        if v in waits:
+            continue
+        if (v, key) in cache:
+            waits[v] = 0
+            ready.append((v, False))
+            continue
+        owner = getattr(v, "owner", None)
+        inputs = owner.inputs if owner is not None else ()
+        if not inputs:
+            waits[v] = 0
+            ready.append((v, True))
+            continue
+        distinct = dict.fromkeys(inputs)
+        waits[v] = len(distinct)
+        for i in distinct:
+            found = readers.get(i)
+            if found is None:
+                readers[i] = [v]
+            else:
+                found.append(v)
+        stack.extend(inputs)
+    order: list[Any] = []
+    left = len(waits)
+    for v, is_new in ready:
+        left -= 1
+        if is_new:
+            order.append(v)
+        for reader in readers.get(v, ()):
+            count = waits[reader] - 1
+            waits[reader] = count
+            if not count:
+                ready.append((reader, True))
+    return order, left == 0
+
+
+@in_file_of(_stock_infer)
+def _infer(
+    functions: list[Any], key: Any, feature: Any, node: Any, input_states: list[Any]
+) -> list[Any]:
+    """Do as `infer_assumption_for_node` once it has found the rules."""
+    n_outputs = len(node.outputs)
+    for function in functions:
+        output_states: list[Any] = function(
+            key, node.op, feature, feature.fgraph, node, input_states
+        )
+        if len(output_states) != n_outputs:
+            raise ValueError(
+                f"an assumption rule returned {len(output_states)} states for "
+                f"{n_outputs} outputs on node {node!r}"
+            )
+        for state in output_states:
+            if state is not _UNKNOWN:
+                return output_states
+    return [_UNKNOWN] * n_outputs
+
+
+def compute(self: Any, var: Any, key: Any) -> Any:
+    """Do as `AssumptionFeature._compute`."""
+    cache = self.cache
+    rules = _current_rules()
+    owner = getattr(var, "owner", None)
+    if owner is None or all((i, key) in cache for i in owner.inputs):
+        order, is_complete = [var], True
+    else:
+        order, is_complete = _order(var, key, cache)
+    asks_clients = key in CLIENT_INFER_KEYS
+    asks_constants = CONSTANT_INFER_REGISTRY.get(key)
+    weaker_keys = IMPLIES.get(key, ())
+    stronger_keys = [stronger for stronger, weaker in IMPLIES.items() if key in weaker]
+    for v in order:
+        if (v, key) in cache:
+            continue
+        cache[v, key] = _UNKNOWN
+        self._var_to_keys.setdefault(v, set()).add(key)
+
+        state: Any = _UNKNOWN
+        owner = getattr(v, "owner", None)
+        if owner is not None:
+            input_states = []
+            for inp in owner.inputs:
+                known = cache.get((inp, key))
+                if known is None or known is _UNKNOWN or known is _CONFLICT:
+                    known = self.get(inp, key)
+                input_states.append(known)
+            functions = _rules_of(rules, key, type(owner.op))
+            if functions:
+                if core.infer_assumption_for_node is _stock_infer:
+                    output_states = _infer(functions, key, self, owner, input_states)
+                else:
+                    output_states = core.infer_assumption_for_node(
+                        key, owner.op, self, self.fgraph, owner, input_states
+                    )
+                state = output_states[owner.outputs.index(v)]
+        elif asks_constants is not None and isinstance(v, TensorConstant):
+            state = asks_constants(v)
+
+        if state is _UNKNOWN and asks_clients:
+            for client, input_index in self.fgraph.clients.get(v, ()):
+                op = client.op
+                core_op = op.core_op if isinstance(op, Blockwise) else op
+                rule = _client_rule_of(rules, key, type(core_op))
+                state = _UNKNOWN if rule is None else rule(key, core_op, client, input_index)
+                if state is not _UNKNOWN:
+                    break
+
+        if state is _UNKNOWN:
+            for stronger in stronger_keys:
+                if self.get(v, stronger) is _TRUE:
+                    state = _TRUE
+                    break
+
+        if state is _UNKNOWN:
+            for weaker in weaker_keys:
+                if self.get(v, weaker) is _FALSE:
+                    state = _FALSE
+                    break
+
+        if state is _CONFLICT:
+            raise ConflictingAssumptionsError(
+                f"Conflicting evidence for {key} on {v!r} from owner-inferred rules."
+            )
+
+        cache[v, key] = state
+
+    if not is_complete:
+        raise ValueError("graph contains cycles")
+    return cache[var, key]

@@ -1,0 +1,61 @@
+"""A compile with accelerators is, step by step, the one without."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import pytest
+
+import pytensor_fuse
+from pytensor_fuse._pytensor.facts import ACCELERATED_SINCE
+from pytensor_fuse._pytensor.ground import release
+from pytensor_fuse._startup.features import ACCELERATORS
+from support.accelerated import assert_same_compiles, compile_and_record
+
+from .graphs import GRAPHS
+
+
+@cache
+def stock(name: str, optimizer: str = "fast_run") -> dict[str, Any]:
+    return compile_and_record(GRAPHS[name], False, optimizer=optimizer)
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_all_together(name: str) -> None:
+    assert_same_compiles(GRAPHS[name], True, stock(name))
+
+
+@pytest.mark.parametrize("accelerator", ACCELERATORS)
+def test_one_alone(accelerator: str) -> None:
+    """Those that are off in this PyTensor do nothing here."""
+    for name, build in GRAPHS.items():
+        assert_same_compiles(build, [accelerator], stock(name))
+
+
+@pytest.mark.parametrize("name", ["deep", "regression", "indexing", "overwriting"])
+def test_fast_compile(name: str) -> None:
+    expected = stock(name, "fast_compile")
+    assert_same_compiles(GRAPHS[name], True, expected, optimizer="fast_compile")
+
+
+def test_toggled_between_compiles() -> None:
+    for name in ("large", "gaussian_process", "updates"):
+        for accelerators in (True, False, ["graph_edits"], True, ["instance_checks"], False):
+            assert_same_compiles(GRAPHS[name], accelerators, stock(name))
+
+
+def test_the_graphs_are_worth_comparing() -> None:
+    events = [event[0] for name in GRAPHS for log in stock(name).get("events", ()) for event in log]
+    assert events.count("import") > 300
+    assert events.count("change") > 500
+    assert events.count("validate") > 300
+    assert "error" in stock("missing_input")
+
+
+def test_all_are_on_here() -> None:
+    status = pytensor_fuse.status()["accelerators"]
+    assert status.is_on
+    assert set(status.parts) == set(ACCELERATORS)
+    off = {name for name, part in status.parts.items() if not part.is_on}
+    assert off == {name for name, since in ACCELERATED_SINCE.items() if since > release()}

@@ -1,0 +1,181 @@
+"""What happens in a compile, written down so that two compiles can be compared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytensor
+from pytensor.compile.mode import Mode
+from pytensor.graph.basic import Constant, Variable
+from pytensor.graph.features import AlreadyThere, Feature
+from pytensor.graph.fg import FunctionGraph, Output
+from pytensor.graph.rewriting.basic import GraphRewriter
+from pytensor.graph.traversal import toposort
+
+import pytensor_fuse
+from pytensor_fuse import freeze
+
+
+class Names:
+    """Names of nodes and variables: what they are, and in which order they have come."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[int, tuple[int, Any]] = {}
+
+    def _number(self, thing: Any) -> int:
+        return self._numbers.setdefault(id(thing), (len(self._numbers), thing))[0]
+
+    def node(self, node: Any) -> str:
+        if isinstance(node.op, Output):
+            return f"output {node.op.idx}"
+        return f"{self._number(node)}: {type(node.op).__name__} {node.op}"
+
+    def variable(self, var: Variable) -> str:
+        if var.owner is not None:
+            return f"{self.node(var.owner)}[{var.index}] {var.type} {var.name}"
+        if isinstance(var, Constant):
+            return f"constant {var.type} {var.data!r:.300} {var.name}"
+        return f"{self._number(var)} {var.type} {var.name}"
+
+
+class Recorder(Feature):
+    """Writes down all events with their arguments."""
+
+    def __init__(self) -> None:
+        self.names = Names()
+        self.events: list[tuple[Any, ...]] = []
+
+    def clone(self) -> Feature:
+        return _Leaves()
+
+    def on_attach(self, fgraph: FunctionGraph) -> None:
+        for var in fgraph.inputs:
+            self.events.append(("input", self.names.variable(var)))
+        for node in toposort(fgraph.outputs):
+            self._see(fgraph, node)
+
+    def _see(self, fgraph: FunctionGraph, node: Any) -> None:
+        inputs = [self.names.variable(v) for v in node.inputs]
+        outputs = [self.names.variable(v) for v in node.outputs]
+        # What is there when a feature hears of it is what it may act on.
+        clients = [len(fgraph.clients[v]) for v in node.inputs]
+        tags = [vars(node.tag).get(key) for key in ("imported_by", "removed_by")]
+        self.events.append((self.names.node(node), inputs, outputs, clients, repr(tags)))
+
+    def on_import(self, fgraph: FunctionGraph, node: Any, reason: Any) -> None:
+        self.events.append(("import", str(reason), type(reason).__name__, len(fgraph.variables)))
+        self._see(fgraph, node)
+
+    def on_prune(self, fgraph: FunctionGraph, node: Any, reason: Any) -> None:
+        self.events.append(("prune", str(reason), type(reason).__name__, len(fgraph.variables)))
+        self._see(fgraph, node)
+
+    def on_change_input(
+        self, fgraph: FunctionGraph, node: Any, i: int, var: Any, new_var: Any, reason: Any = None
+    ) -> None:
+        known = [self.names.variable(v) for v in (var, new_var)]
+        self.events.append(("change", self.names.node(node), i, *known, str(reason)))
+
+    def on_validate(self, fgraph: FunctionGraph) -> None:
+        self.events.append(("validate", len(fgraph.apply_nodes)))
+
+
+class _Leaves(Feature):
+    def on_attach(self, fgraph: FunctionGraph) -> None:
+        raise AlreadyThere
+
+
+class _Attach(GraphRewriter):
+    """A pass that attaches a recorder, before all others."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.recorders: list[Recorder] = []
+
+    def add_requirements(self, fgraph: FunctionGraph) -> None:
+        recorder = Recorder()
+        self.recorders.append(recorder)
+        fgraph.attach_feature(recorder)
+
+    def apply(self, fgraph: FunctionGraph) -> None:
+        pass
+
+
+def compile_and_record(
+    build: Callable[[], tuple[Sequence[Any], Sequence[Variable], dict[str, Any]]],
+    accelerators: Any,
+    *,
+    linker: str = "py",
+    optimizer: str = "fast_run",
+) -> dict[str, Any]:
+    """Compile what ``build`` makes, and return all that can be told from outside."""
+    with pytensor_fuse.enabled(accelerators=accelerators):
+        inputs, outputs, options = build()
+        attach = _Attach()
+        mode = Mode(linker=linker, optimizer=optimizer).register((attach, -1e6))
+        try:
+            function = pytensor.function(
+                list(inputs), list(outputs), mode=mode, on_unused_input="ignore", **options
+            )
+        except Exception as error:
+            # Which line it was made in differs between the tests.
+            return {"error": (type(error), str(error).partition("Backtrace")[0])}
+        fgraph = function.maker.fgraph
+        order = fgraph.toposort()
+    names = Names()
+    leaves = [names.variable(v) for v in fgraph.inputs]
+    nodes = [
+        (
+            names.node(node),
+            [names.variable(v) for v in node.inputs],
+            [names.variable(v) for v in node.outputs],
+            node.op.destroy_map,
+            node.op.view_map,
+        )
+        for node in order
+    ]
+    clients = [
+        [(names.node(client), i) for client, i in fgraph.clients[v]]
+        for node in order
+        for v in node.outputs
+    ]
+    found = {
+        "leaves": leaves,
+        "order": nodes,
+        "clients": clients,
+        "outputs": [names.variable(v) for v in fgraph.outputs],
+        "events": _sorted_inner([recorder.events for recorder in attach.recorders]),
+        "digest": None,
+    }
+    try:
+        found["digest"] = freeze(fgraph).digest
+    except Exception as error:
+        found["digest"] = (type(error), str(error))
+    return found
+
+
+def _sorted_inner(logs: list[list[tuple[Any, ...]]]) -> list[list[tuple[Any, ...]]]:
+    """Inner graphs are rewritten in the order of a set of nodes: by their addresses."""
+    return [*logs[:1], *sorted(logs[1:], key=repr)]
+
+
+def assert_same_compiles(
+    build: Callable[[], tuple[Sequence[Any], Sequence[Variable], dict[str, Any]]],
+    accelerators: Any,
+    expected: dict[str, Any] | None = None,
+    **options: Any,
+) -> None:
+    """Fail unless a compile with ``accelerators`` is, step by step, that without."""
+    if expected is None:
+        expected = compile_and_record(build, False, **options)
+    found = compile_and_record(build, accelerators, **options)
+    assert found.keys() == expected.keys(), (found.get("error"), expected.get("error"))
+    for key, value in expected.items():
+        if key == "events":
+            for ours, stock in zip(found[key], value, strict=True):
+                for number, (a, b) in enumerate(zip(ours, stock, strict=False)):
+                    assert a == b, f"event {number}"
+                assert len(ours) == len(stock)
+        else:
+            assert found[key] == value, key
