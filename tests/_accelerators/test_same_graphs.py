@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
+import pytensor
 import pytest
 
 import pytensor_fuse
@@ -14,6 +15,8 @@ from pytensor_fuse._startup.features import ACCELERATORS
 from support.accelerated import assert_same_compiles, compile_and_record
 
 from .graphs import GRAPHS
+
+NEEDS_COMPILER = pytest.mark.skipif(not pytensor.config.cxx, reason="there is no C compiler")
 
 
 @cache
@@ -37,6 +40,15 @@ def test_one_alone(accelerator: str) -> None:
 def test_fast_compile(name: str) -> None:
     expected = stock(name, "fast_compile")
     assert_same_compiles(GRAPHS[name], True, expected, optimizer="fast_compile")
+
+
+@pytest.mark.parametrize(
+    ("linker", "name"),
+    [("numba", name) for name in ("mixture", "regression", "overwriting", "updates")]
+    + [pytest.param("cvm", "overwriting", marks=NEEDS_COMPILER)],
+)
+def test_other_linkers(linker: str, name: str) -> None:
+    assert_same_compiles(GRAPHS[name], True, linker=linker)
 
 
 def test_toggled_between_compiles() -> None:
