@@ -187,7 +187,7 @@ pub(super) fn best_of(portfolio: &[Entry], question: &Question<'_>) -> Result<Fo
     };
     // What the strategy of `best` alone costs.
     let mut whole = unfused_cost;
-    let mut components = None;
+    let mut pieces = None;
     let mut is_settled = false;
     for entry in portfolio {
         if is_settled && !entry.must_run {
@@ -212,49 +212,67 @@ pub(super) fn best_of(portfolio: &[Entry], question: &Question<'_>) -> Result<Fo
                 (best.cost, best.partition) = (next.cost, next.partition);
             }
         } else if next.partition != best.partition {
-            let components = match &mut components {
-                Some(components) => components,
-                none => none.insert(Components::new(problem, &parts(problem))?),
-            };
-            take_what_is_cheaper(problem, components, &mut best, &next.partition);
+            let pieces =
+                pieces.get_or_insert_with(|| Pieces { parts: parts(problem), components: None });
+            take_what_is_cheaper(problem, pieces, &mut best, &next.partition)?;
         }
     }
     Ok(best)
 }
 
+/// What can be planned by itself, found when it is needed.
+struct Pieces {
+    parts: Partition,
+    components: Option<Components>,
+}
+
 /// Takes those components of `next` that cost less there than in `best`.
 fn take_what_is_cheaper(
     problem: &FusionProblem,
-    components: &Components,
+    pieces: &mut Pieces,
     best: &mut Found,
     next: &Partition,
-) {
-    // Kernels and arrays that the component has more in `best`; only blocks that differ count.
-    let mut more = vec![(0i64, 0i64); components.len()];
+) -> Result<()> {
+    // Kernels and arrays that each part has more in `best`; only blocks that differ count.
+    let mut more = vec![(0i64, 0i64); problem.n_nodes()];
     let mut interfaces = Interfaces::new(problem);
     for (partition, other, sign) in [(&best.partition, next, 1), (next, &best.partition, -1)] {
         for block in partition.names().filter(|&name| problem.group(name).is_some()) {
             let members = partition.members(block);
             if members != other.members(block) {
-                let more = &mut more[components.of(block) as usize];
+                let more = &mut more[pieces.parts.block(block) as usize];
                 more.0 += sign;
                 more.1 += sign * interfaces.n_arrays(members) as i64;
             }
         }
     }
-    let taken = || more.iter().filter(|&&more| more > (0, 0));
+    // Where no part costs less, no component does: most often that is the answer.
+    if more.iter().all(|&more| more <= (0, 0)) {
+        return Ok(());
+    }
+    let components = match &mut pieces.components {
+        Some(components) => components,
+        none => none.insert(Components::new(problem, &pieces.parts)?),
+    };
+    let mut sums = vec![(0i64, 0i64); components.len()];
+    for (part, more) in (0u32..).zip(more) {
+        let sum = &mut sums[components.of(part) as usize];
+        *sum = (sum.0 + more.0, sum.1 + more.1);
+    }
+    let taken = || sums.iter().filter(|&&sum| sum > (0, 0));
     if taken().next().is_none() {
-        return;
+        return Ok(());
     }
     for &(kernels, arrays) in taken() {
         best.cost.kernels = best.cost.kernels.saturating_add_signed(-kernels);
         best.cost.arrays = best.cost.arrays.saturating_add_signed(-arrays);
     }
     let blocks = (0..problem.n_nodes() as u32).map(|node| {
-        let is_cheaper = more[components.of(node) as usize] > (0, 0);
+        let is_cheaper = sums[components.of(node) as usize] > (0, 0);
         if is_cheaper { next.block(node) } else { best.partition.block(node) }
     });
     best.partition = Partition::from_names(blocks.collect());
+    Ok(())
 }
 
 /// What comes of a strategy.
