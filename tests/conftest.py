@@ -3,6 +3,7 @@
 import atexit
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator
 
@@ -53,6 +54,26 @@ settings.register_profile(
 )
 settings.register_profile("deep", max_examples=2000, print_blob=True, **_common)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+@pytest.fixture(autouse=True)
+def _settings_of_compiles() -> Iterator[None]:
+    """Put back what PyTensor sets while it compiles.
+
+    Its settings are of the process: where threads compile at once, each puts back what it found,
+    and the last one may have found what another had set.
+    """
+    before = _read_settings()
+    yield
+    for name, value in _read_settings().items():
+        if name in before and value is not before[name]:
+            setattr(sys.modules["pytensor"].config, name, before[name])
+
+
+def _read_settings() -> dict[str, object]:
+    config = getattr(sys.modules.get("pytensor"), "config", None)
+    names = () if config is None else ("traceback__limit", "mode")
+    return {name: getattr(config, name) for name in names}
 
 
 @pytest.fixture(scope="session")
