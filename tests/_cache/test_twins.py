@@ -30,7 +30,9 @@ from pytensor.tensor.type import TensorType
 import pytensor_fuse
 from pytensor_fuse import cache_info, cached
 from pytensor_fuse._cache.lookup import memory
+from pytensor_fuse._joins.thresholds import DEFAULT_THRESHOLDS
 from support.cached import PYTHON, assert_same_graphs, assert_same_results, compiled
+from support.joins import NO_THRESHOLDS, join_thresholds
 from support.strategies import Program, any_programs, build
 
 Made = tuple[Any, list[Any]]
@@ -313,6 +315,19 @@ FOREIGN = {"a property", "the sign of a property"}
 
 # States of one class are of one type, whatever drives them.
 SAME = {"the kind of random state"}
+
+
+def test_the_thresholds_of_joins() -> None:
+    def make() -> Any:
+        x, y = pt.vectors("x", "y")
+        return compiled([x, y], [pt.concatenate([x * 2 + 1, y])])
+
+    for thresholds in (DEFAULT_THRESHOLDS, NO_THRESHOLDS, DEFAULT_THRESHOLDS):
+        with join_thresholds(thresholds):
+            function = make()
+            with cached(False):
+                assert_same_graphs(function, make())
+    assert (cache_info().misses, cache_info().hits) == (2, 1)
 
 
 def test_the_effort_of_plans(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -215,6 +215,8 @@ def _databases() -> Iterator[Any]:
                 yield type(rewriter)
                 # What users may give to a rewriter that there is.
                 yield from _items(getattr(rewriter, "external_simplifiers", None))
+                # What our own decide by.
+                yield from _items(getattr(rewriter, "decides_by", None))
                 if id(rewriter) not in known:
                     known.add(id(rewriter))
                     if isinstance(rewriter, RewriteDatabase):

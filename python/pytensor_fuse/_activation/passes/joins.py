@@ -66,6 +66,11 @@ class JoinPass(GraphRewriter):
     def __init__(self, context: JoinContext) -> None:
         self.context = context
 
+    @property
+    def decides_by(self) -> Thresholds | None:
+        """What the same graph is rewritten differently by, for those who keep what came of it."""
+        return self.context.thresholds
+
 
 class TargetKnown(JoinPass):
     """Says which target a graph is being compiled for, to the passes that come after it.
