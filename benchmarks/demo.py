@@ -125,8 +125,9 @@ def compile_both(reference: Reference, progress: Progress) -> CompileReport:
     )
     # Of a model that is built again: the graphs are equal, not the same.
     kept = measure.interleaved(
-        lambda: compiled(ours=False),
-        lambda: measure.compiled(*reference.build(), ours=True, mode=MODE, keep=True),
+        lambda *graph: measure.compiled(*graph, ours=False, mode=MODE),
+        lambda *graph: measure.compiled(*graph, ours=True, mode=MODE, keep=True),
+        reference.build,
         rounds=COMPILE_ROUNDS,
     )
     progress.say(f"{reference.name}: calling both functions, which compiles their kernels")
