@@ -40,8 +40,8 @@ def _use_own_compiledir() -> None:
 
 
 _use_own_compiledir()
-# What the tests compile is rewritten, and compared with what the cache would have given: where
-# PyTensor's newest release is. In 3.0, linkers change inner graphs after they have been compiled.
+# On newer versions of Python, which have newer ones of PyTensor, what the tests compile is
+# rewritten, and compared with what the cache would have given.
 os.environ.setdefault("PYTENSOR_FUSE_CACHE", "off" if sys.version_info < (3, 12) else "verify")
 # Numba compiles in a fifth less; the deep tests run what users run.
 if os.environ.get("HYPOTHESIS_PROFILE") != "deep":

@@ -21,6 +21,7 @@ from pytensor.compile.io import In, Out
 from pytensor.compile.mode import Mode, optdb
 from pytensor.compile.ops import FromFunctionOp
 from pytensor.graph.basic import Apply
+from pytensor.graph.fg import FrozenFunctionGraph
 from pytensor.graph.op import Op
 from pytensor.graph.rewriting.basic import node_rewriter
 from pytensor.scan.op import Scan
@@ -313,6 +314,11 @@ def test_twins(name: str, turned: bool) -> None:
 # Of an op that is neither PyTensor's nor PyMC's.
 FOREIGN = {"a property", "the sign of a property"}
 
+# The inner graphs of ops can change in PyTensor 3.0, so these are not kept there either.
+INNER_GRAPHS_CHANGE = not hasattr(FrozenFunctionGraph, "from_io")
+if INNER_GRAPHS_CHANGE:
+    FOREIGN |= {name for name in TWINS if name.endswith(("inner graph", "a step", "to scan"))}
+
 # States of one class are of one type, whatever drives them.
 SAME = {"the kind of random state"}
 
@@ -396,6 +402,8 @@ def test_what_ops_do_not_compare(change: Any, why: str) -> None:
         of_vector(change)
     assert cache_info().entries == 0
     # An inner function, which is not kept either, says why of itself.
+    if INNER_GRAPHS_CHANGE and isinstance(change, OpFromGraph):
+        why = "has an inner graph that may be changed"
     assert any(why in reason for reason in cache_info().not_kept)
 
 
@@ -472,6 +480,7 @@ def test_results_that_are_written_to(change: Any) -> None:
             result[:] = 0
 
 
+@pytest.mark.skipif(INNER_GRAPHS_CHANGE, reason="graphs with inner graphs are not kept here")
 def test_inner_functions_are_not_shared() -> None:
     functions = [with_step(lambda one: one * 2)()[0] for _ in range(3)]
     assert cache_info().hits == 2

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from pytensor.graph.basic import Constant
+from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.op import HasInnerGraph
 from pytensor.scalar.basic import ScalarOp
 from pytensor.tensor.blockwise import Blockwise
@@ -121,6 +122,9 @@ _FUNCTIONS: Final = (types.FunctionType, types.MethodType, partial, np.ufunc, np
 def _expect_known_inside(op: Any, *, runs_inner: bool, depth: int) -> None:
     if getattr(op, "mode", None) is not None:
         raise NotToldError(f"{op} has a mode of its own")
+    if isinstance(op.fgraph, FunctionGraph):
+        # In PyTensor 3.0, and its Numba linker does change it.
+        raise NotToldError(f"{op} has an inner graph that may be changed")
     if isinstance(op, ScalarOp):
         runs_inner = False
     elif runs_inner and depth:

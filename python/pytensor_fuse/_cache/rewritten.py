@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from pytensor.graph.basic import Apply, Constant
-from pytensor.graph.fg import FunctionGraph
 
 from pytensor_fuse._cache.foreign import needs_own_copy
 from pytensor_fuse._identity.terms import constant_term, intern_graph, term
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pytensor.graph.basic import Variable
+    from pytensor.graph.fg import FunctionGraph
     from pytensor.graph.op import Op
     from pytensor.graph.type import Type
 
@@ -229,12 +229,9 @@ def _with_own_data(constant: Constant[Any]) -> Constant[Any]:
 
 
 def _detached(op: Op) -> Op:
-    """Return an op with an inner graph of its own, of which it has compiled nothing."""
+    """Return an op that has compiled nothing of its inner graph."""
     if not needs_own_copy(op):
         return op
-    own: Any = copy.copy(op)
+    own = copy.copy(op)
     vars(own).pop("_fn", None)
-    if isinstance(own.fgraph, FunctionGraph):
-        # In PyTensor 3.0 it is one that can change, and Numba's linker does change it.
-        own.fgraph = own.fgraph.clone()
-    return cast("Op", own)
+    return own
