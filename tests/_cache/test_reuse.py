@@ -13,10 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pytensor.compile.io import In, Out
 from pytensor.compile.mode import Mode, get_mode, optdb
+from pytensor.graph.basic import Constant
+from pytensor.link.c.type import generic
 
 import pytensor_fuse
 from _cache.test_twins import registered
 from pytensor_fuse import cache_info, cached, clear_cache
+from pytensor_fuse._cache.entry import weight
 from pytensor_fuse._cache.lookup import memory
 from pytensor_fuse._cache.origin import origin_of
 from pytensor_fuse._pytensor.provenance import line_that_made
@@ -294,6 +297,23 @@ def test_what_is_not_kept():
     compiled([x], pt.exp(x) + 1, mode=chosen)
     assert cache_info().misses == 0
     assert len(cache_info().not_kept) == 2
+
+
+def test_what_cannot_be_kept_is_compiled_all_the_same(monkeypatch):
+    def fail(*_):
+        raise BufferError("of a test")
+
+    monkeypatch.setattr("pytensor_fuse._cache.lookup.weight", fail)
+    f = compiled(*regression())
+    [reason] = pytensor_fuse.why_missed(f)
+    assert reason == "what came of it cannot be kept: BufferError: of a test"
+    with cached(False):
+        assert_same_results(f, compiled(*regression()), VALUES)
+
+
+def test_constants_that_have_no_buffer():
+    data = np.array(["2020-01-01"], dtype="datetime64[D]")
+    assert weight(1, [Constant(generic, data)], ()) == 1
 
 
 def test_what_is_profiled_is_rewritten():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from pytensor.graph.basic import Constant
 from pytensor.graph.op import HasInnerGraph
 
@@ -62,6 +63,11 @@ def weight(n_nodes: int, constants: Iterable[Constant[Any]], ops: Iterable[Op]) 
 
 
 def _weight_of_data(constants: Iterable[Constant[Any]]) -> int:
-    # Of a sparse matrix, its elements: they are about as many as their indices.
-    data = (getattr(one.data, "data", one.data) for one in constants)
-    return sum(getattr(one, "nbytes", 0) for one in data) // _BYTES_OF_A_NODE
+    return sum(_n_bytes(one.data) for one in constants) // _BYTES_OF_A_NODE
+
+
+def _n_bytes(data: Any) -> int:
+    if not isinstance(data, np.ndarray):
+        # Of a sparse matrix, its elements: they are about as many as their indices.
+        data = getattr(data, "data", None)
+    return data.nbytes if isinstance(data, np.ndarray) else 0

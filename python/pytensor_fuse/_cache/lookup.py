@@ -131,10 +131,16 @@ def _rewrite_and_keep(task: _Task, request: Request, origins: Origins, *, on_dis
     if failures:
         _not_kept(task.fgraph, f"a rewriter failed: {failures[0]}")
         return
-    entry = _taken(task.fgraph, request, origins, time.perf_counter() - start)
+    seconds = time.perf_counter() - start
+    try:
+        entry = _taken(task.fgraph, request, origins, seconds)
+        requests = dict.fromkeys((request, request.once_found_out()))
+    except Exception as error:  # The graph has been rewritten: that it is not kept is no failure.
+        _not_kept(task.fgraph, f"what came of it cannot be kept: {type(error).__name__}: {error}")
+        return
     note_origin(task.fgraph, Origin(request))
     counts.missed()
-    for each in dict.fromkeys((request, request.once_found_out())):
+    for each in requests:
         memory.put(each, entry)
         if on_disk:
             _store(each, entry)
