@@ -49,11 +49,6 @@ class Memory:
             while self._weight > self._heaviest:
                 self._drop(next(iter(self._entries)))
 
-    def drop(self, request: Request) -> None:
-        """Forget an entry, if it is there."""
-        with self._lock:
-            self._drop(request)
-
     def clear(self) -> None:
         """Forget all entries."""
         with self._lock:

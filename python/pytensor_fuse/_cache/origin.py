@@ -22,14 +22,11 @@ class Origin(NamedTuple):
         Why it could not.
     made
         When the graph was rewritten, in seconds since the epoch, if that was not for this function.
-    is_from_disk
-        Whether another process did it, or this one before its memory was cleared.
     """
 
     request: Request | None
     reason: str = ""
     made: float | None = None
-    is_from_disk: bool = False
 
 
 _origins: WeakKeyDictionary[FunctionGraph, Origin] = WeakKeyDictionary()
