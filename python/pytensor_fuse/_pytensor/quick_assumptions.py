@@ -1,4 +1,8 @@
-"""The inference of assumptions, with the same answers in the same order, and less looked up."""
+"""The inference of assumptions, with the same answers in the same order, and less looked up.
+
+PyTensor 3.0 asks no clients: what is theirs is looked up where it is used, so that this module can
+be imported there.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +11,6 @@ from typing import Any
 from pytensor.assumptions import core
 from pytensor.assumptions.core import (
     ASSUMPTION_INFER_REGISTRY,
-    CLIENT_INFER_KEYS,
-    CLIENT_INFER_REGISTRY,
     CONSTANT_INFER_REGISTRY,
     IMPLIES,
     ConflictingAssumptionsError,
@@ -31,22 +33,22 @@ _MANY = 8192
 class _Rules:
     """The rules for keys and classes of ops, for as long as there are no others."""
 
-    def __init__(self) -> None:
-        self.counts = len(ASSUMPTION_INFER_REGISTRY), len(CLIENT_INFER_REGISTRY)
+    def __init__(self, counts: tuple[int, int]) -> None:
+        self.counts = counts
         # By the addresses of both, which are kept so that no others get them.
         self.of_nodes: dict[tuple[int, int], tuple[list[Any], Any, Any]] = {}
         self.of_clients: dict[tuple[int, int], tuple[Any, Any, Any]] = {}
 
 
-_rules = _Rules()
+_rules = _Rules((0, 0))
 
 
 def _current_rules() -> _Rules:
     global _rules
     rules = _rules
-    counts = len(ASSUMPTION_INFER_REGISTRY), len(CLIENT_INFER_REGISTRY)
+    counts = len(ASSUMPTION_INFER_REGISTRY), len(core.CLIENT_INFER_REGISTRY)
     if rules.counts != counts or len(rules.of_nodes) + len(rules.of_clients) > _MANY:
-        _rules = rules = _Rules()
+        _rules = rules = _Rules(counts)
     return rules
 
 
@@ -70,7 +72,7 @@ def _client_rule_of(rules: _Rules, key: Any, class_: type) -> Any:
     if known is None:
         found = None
         for base in class_.__mro__:
-            found = CLIENT_INFER_REGISTRY.get((key, base))
+            found = core.CLIENT_INFER_REGISTRY.get((key, base))
             if found is not None:
                 break
         known = rules.of_clients[id(key), id(class_)] = found, key, class_
@@ -154,7 +156,7 @@ def compute(self: Any, var: Any, key: Any) -> Any:
         order, is_complete = [var], True
     else:
         order, is_complete = _order(var, key, cache)
-    asks_clients = key in CLIENT_INFER_KEYS
+    asks_clients = key in core.CLIENT_INFER_KEYS
     asks_constants = CONSTANT_INFER_REGISTRY.get(key)
     weaker_keys = IMPLIES.get(key, ())
     stronger_keys = [stronger for stronger, weaker in IMPLIES.items() if key in weaker]
