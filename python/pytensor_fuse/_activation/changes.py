@@ -141,6 +141,30 @@ def _shared_functions() -> Patch:
     return shared_functions()
 
 
+def _watched_data() -> Patch:
+    from pytensor_fuse._pytensor.constant_reads import watched_data
+
+    return watched_data()
+
+
+def _watched_folding() -> Patch:
+    from pytensor_fuse._pytensor.constant_reads import watched_folding
+
+    return watched_folding()
+
+
+def _watched_conversions() -> Patch:
+    from pytensor_fuse._pytensor.constant_reads import watched_conversions
+
+    return watched_conversions()
+
+
+def _watched_branches() -> Patch:
+    from pytensor_fuse._pytensor.constant_reads import watched_branches
+
+    return watched_branches()
+
+
 # In the order in which they are applied.
 CHANGES: Final[tuple[Change, ...]] = (
     Change(
@@ -208,6 +232,30 @@ CHANGES: Final[tuple[Change, ...]] = (
         "NumbaLinker.jit_compile, for functions of equal graphs",
         (),
         _shared_functions,
+    ),
+    Change(
+        "other_data",
+        "TensorConstant.data, which tells the cache who reads it",
+        facts.DATA,
+        _watched_data,
+    ),
+    Change(
+        "other_data",
+        "the rewriter unconditional_constant_folding, which tells the cache what it folds",
+        (),
+        _watched_folding,
+    ),
+    Change(
+        "other_data",
+        "the rewriter local_upcast_elemwise_constant_inputs, likewise",
+        (),
+        _watched_conversions,
+    ),
+    Change(
+        "other_data",
+        "the rewriter constant_fold_branches_of_add_mul, likewise",
+        (),
+        _watched_branches,
     ),
     *(
         Change(

@@ -145,6 +145,7 @@ def enable(
     joins: bool = True,
     linalg: bool = True,
     cache: bool = True,
+    other_data: bool = True,
     exact_constants: bool = True,
     accelerators: bool | Collection[str] = True,
 ) -> None:
@@ -155,7 +156,7 @@ def enable(
 
     Parameters
     ----------
-    fusion, merging, joins, linalg, cache, exact_constants
+    fusion, merging, joins, linalg, cache, other_data, exact_constants
         The features that are on afterwards. Those that are not go off: ``enable(joins=False)``
         leaves joins to PyTensor.
     accelerators
@@ -182,6 +183,7 @@ def enable(
         joins=joins,
         linalg=linalg,
         cache=cache,
+        other_data=other_data,
         exact_constants=exact_constants,
         accelerators=accelerators,
     )
@@ -198,6 +200,7 @@ def disable(
     joins: bool = True,
     linalg: bool = True,
     cache: bool = True,
+    other_data: bool = True,
     exact_constants: bool = True,
     accelerators: bool | Collection[str] = True,
 ) -> None:
@@ -208,7 +211,7 @@ def disable(
 
     Parameters
     ----------
-    fusion, merging, joins, linalg, cache, exact_constants
+    fusion, merging, joins, linalg, cache, other_data, exact_constants
         The features that go off. The others stay as they are.
     accelerators
         True or False, or the names of those that go off.
@@ -226,6 +229,7 @@ def disable(
         joins=joins,
         linalg=linalg,
         cache=cache,
+        other_data=other_data,
         exact_constants=exact_constants,
         accelerators=accelerators,
     )
@@ -241,7 +245,7 @@ def is_enabled(feature: str = "fusion") -> bool:
     ----------
     feature
         ``"fusion"``, ``"merging"``, ``"joins"``, ``"linalg"``, ``"cache"``,
-        ``"exact_constants"``,
+        ``"other_data"``, ``"exact_constants"``,
         ``"accelerators"`` (whether any is on), or one of these, as
         ``"accelerators:instance_checks"``.
 
@@ -267,6 +271,7 @@ def enabled(
     joins: bool = True,
     linalg: bool = True,
     cache: bool = True,
+    other_data: bool = True,
     exact_constants: bool = True,
     accelerators: bool | Collection[str] = True,
 ) -> Iterator[None]:
@@ -279,7 +284,7 @@ def enabled(
     ----------
     flag
         Whether to do as `enable` does, or as `disable`.
-    fusion, merging, joins, linalg, cache, exact_constants, accelerators
+    fusion, merging, joins, linalg, cache, other_data, exact_constants, accelerators
         As `enable` and `disable` take them.
 
     Raises
@@ -305,6 +310,7 @@ def enabled(
         joins=joins,
         linalg=linalg,
         cache=cache,
+        other_data=other_data,
         exact_constants=exact_constants,
         accelerators=accelerators,
     )

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pytensor.graph.op import Op
 
     from pytensor_fuse._cache.notes import Notes
+    from pytensor_fuse._cache.other_data import OtherData
     from pytensor_fuse._cache.rewritten import Rewritten
 
 # Of data of constants: what weighs as much as a node.
@@ -38,6 +39,9 @@ class Entry:
     weight
         How many nodes it keeps alive, those of the graph before rewriting, too; a kilobyte of
         constants counts as a node.
+    other_data
+        What other data in the places of large constants have to be like; None if they have to be
+        the same.
     linked
         What Numba's linker made of the graph, which functions can share; None before that.
     """
@@ -47,6 +51,7 @@ class Entry:
     made: float
     seconds: float
     weight: int
+    other_data: OtherData | None = None
     linked: Any = None
 
 

@@ -32,12 +32,16 @@ class CacheInfo:
         ``"off"``, ``"memory"``, ``"disk"`` or ``"verify"``, as it is in this thread now.
     hits_in_memory, hits_on_disk
         How many graphs were not rewritten.
+    hits_with_other_data
+        Of these, how many had been rewritten with other data.
     misses
         How many were rewritten, and kept.
     not_kept
         Why graphs were rewritten without the cache, and how many.
     not_stored
         Why what was kept in memory was not kept on disk, and how often.
+    not_alike
+        Why graphs that were kept with other data were rewritten, and how often.
     failures
         What went wrong and was made good by rewriting, and how often.
     entries, nodes
@@ -55,9 +59,11 @@ class CacheInfo:
     level: str
     hits_in_memory: int
     hits_on_disk: int
+    hits_with_other_data: int
     misses: int
     not_kept: Mapping[str, int]
     not_stored: Mapping[str, int]
+    not_alike: Mapping[str, int]
     failures: Mapping[str, int]
     entries: int
     nodes: int
@@ -74,8 +80,8 @@ class CacheInfo:
     def __str__(self) -> str:
         lines = [
             f"rewrite cache: {self.level}",
-            f"  hits     {self.hits}, of which {self.hits_on_disk} from disk; "
-            f"{self.seconds_saved:.1f} s saved",
+            f"  hits     {self.hits}, of which {self.hits_on_disk} from disk and "
+            f"{self.hits_with_other_data} with other data; {self.seconds_saved:.1f} s saved",
             f"  misses   {self.misses}",
             f"  memory   {self.entries} graphs, {self.nodes} nodes",
             f"  disk     {self.entries_on_disk} graphs, {self.bytes_on_disk / 1e6:.1f} MB, "
@@ -84,6 +90,7 @@ class CacheInfo:
         for title, reasons in (
             ("rewritten without the cache", self.not_kept),
             ("kept in memory only", self.not_stored),
+            ("rewritten for other data", self.not_alike),
             ("failed, and made good", self.failures),
         ):
             lines += [f"  {title}: {reason} ({n})" for reason, n in reasons.items()]
@@ -104,9 +111,11 @@ def cache_info() -> CacheInfo:
         level().value,
         counts.hits_in_memory,
         counts.hits_on_disk,
+        counts.hits_with_other_data,
         counts.misses,
         dict(counts.not_kept),
         dict(counts.not_stored),
+        dict(counts.not_alike),
         dict(counts.failures),
         len(memory),
         memory.weight,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import time
+from contextlib import nullcontext
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -25,13 +26,17 @@ from pytensor_fuse._pytensor.graph_contents import remove_foreign_features
 from pytensor_fuse._pytensor.patches import ReplacedAttributes
 from pytensor_fuse._pytensor.rewriting_failures import noted_failures
 from pytensor_fuse._pytensor.surroundings import NotToldError
+from pytensor_fuse._startup.features import on_now
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from pytensor.compile.io import SymbolicInput, SymbolicOutput
     from pytensor.compile.mode import Mode
+    from pytensor.graph.basic import Variable
     from pytensor.graph.fg import FunctionGraph
+
+    from pytensor_fuse._cache.variants import Variants
 
 memory: Final = Memory()
 
@@ -76,11 +81,22 @@ def _prepare_fgraph(
         _not_kept(fgraph, f"the graph cannot be told: {type(error).__name__}: {error}")
         rewrite()
         return
-    entry, is_from_disk = _find(request, on_disk=chosen is Level.DISK)
+    on_disk = chosen is Level.DISK
+    entry, is_from_disk = _find(request, on_disk=on_disk)
+    variants, other_data = None, False
+    if entry is None and "other_data" in on_now():
+        # Has its own ground in PyTensor.
+        from pytensor_fuse._cache.variants import Variants
+
+        variants = Variants(request, origins)
+        entry, is_from_disk = variants.find(memory, _read if on_disk else None)
+        other_data = entry is not None
+        if entry is not None:
+            memory.put(request, entry)
     if entry is None:
-        _rewrite_and_keep(task, request, origins, on_disk=chosen is Level.DISK)
+        _rewrite_and_keep(task, request, variants, origins, on_disk=on_disk)
     elif chosen is Level.VERIFY:
-        _verify(task, request, entry, origins)
+        _verify(task, request, entry, origins, other_data=other_data)
     else:
         variables = entry.rewritten.put_into(fgraph, origins)
         entry.notes.put_into(fgraph, variables)
@@ -88,7 +104,7 @@ def _prepare_fgraph(
         note_origin(fgraph, Origin(request, "", entry.made))
         # On a busy machine, a small graph may take longer to find than to rewrite.
         saved = max(0.0, entry.seconds - (time.perf_counter() - start))
-        counts.hit(on_disk=is_from_disk, saved=saved)
+        counts.hit(on_disk=is_from_disk, other_data=other_data, saved=saved)
 
 
 def _not_kept(fgraph: FunctionGraph, reason: str) -> None:
@@ -116,46 +132,59 @@ def _read(key: bytes) -> Entry | None:
     kept = disk.default_disk().get(key)
     if kept is None:
         return None
-    rewritten, digest, notes, made, seconds, heavy = kept
-    # What a pickle makes of an op may be another op.
-    if rewritten.digest() != digest:
+    rewritten, digest, other_data, told, *rest = kept
+    if rewritten.digest() != digest or (other_data and other_data.digest() != told):
         raise disk.NotStoredError("what was read is another graph than what was kept")
-    return Entry(rewritten, notes, made, seconds, heavy)
+    notes, made, seconds, heavy = rest
+    return Entry(rewritten, notes, made, seconds, heavy, other_data)
 
 
-def _rewrite_and_keep(task: _Task, request: Request, origins: Origins, *, on_disk: bool) -> None:
+def _rewrite_and_keep(
+    task: _Task,
+    request: Request,
+    variants: Variants | None,
+    origins: Origins,
+    *,
+    on_disk: bool,
+) -> None:
     origins.keep()
     start = time.perf_counter()
-    with noted_failures() as failures:
+    with noted_failures() as failures, variants.watching() if variants else nullcontext():
         task.rewrite()
     if failures:
         _not_kept(task.fgraph, f"a rewriter failed: {failures[0]}")
         return
     seconds = time.perf_counter() - start
     try:
-        entry = _taken(task.fgraph, request, origins, seconds)
-        requests = dict.fromkeys((request, request.once_found_out()))
+        entry, numbers = _taken(task.fgraph, request, origins, seconds)
+        if variants is not None:
+            variants.note_in(entry, numbers)
+        outline = variants.outline if variants and entry.other_data else None
+        kept = {request: outline}
+        kept.setdefault(request.once_found_out(), outline and outline.once_found_out())
     except Exception as error:  # The graph has been rewritten: that it is not kept is no failure.
         _not_kept(task.fgraph, f"what came of it cannot be kept: {type(error).__name__}: {error}")
         return
     note_origin(task.fgraph, Origin(request))
     counts.missed()
-    for each in requests:
-        memory.put(each, entry)
+    for each, shared in kept.items():
+        memory.put(each, entry, shared)
         if on_disk:
-            _store(each, entry)
+            _store(each, entry, shared)
     expect_linking(task.fgraph, entry)
 
 
-def _taken(fgraph: FunctionGraph, request: Request, origins: Origins, seconds: float) -> Entry:
+def _taken(
+    fgraph: FunctionGraph, request: Request, origins: Origins, seconds: float
+) -> tuple[Entry, dict[Variable[Any, Any], int]]:
     rewritten, numbers = Rewritten.of(fgraph, origins)
     constants = (*rewritten.constants, *request.graph.constants)
     ops = (*rewritten.ops, *request.graph.ops)
     heavy = weight(rewritten.n_nodes + len(request.graph.rows), constants, ops)
-    return Entry(rewritten, Notes.of(fgraph, numbers), time.time(), seconds, heavy)
+    return Entry(rewritten, Notes.of(fgraph, numbers), time.time(), seconds, heavy), numbers
 
 
-def _store(request: Request, entry: Entry) -> None:
+def _store(request: Request, entry: Entry, outline: Request | None) -> None:
     try:
         key = request.digest()
         digest = entry.rewritten.digest()
@@ -164,11 +193,23 @@ def _store(request: Request, entry: Entry) -> None:
     except NotToldError as error:
         counts.count(counts.not_stored, str(error))
         return
-    kept = (entry.rewritten, digest, entry.notes, entry.made, entry.seconds, entry.weight)
+    other_data = entry.other_data
+    told = None if other_data is None else other_data.digest()
+    if told is None:
+        other_data = None
+    # What tells the graph from others comes with it: a pickle may make another op.
+    graph = (entry.rewritten, digest, other_data, told)
+    kept = (*graph, entry.notes, entry.made, entry.seconds, entry.weight)
     disk.tried("writing", lambda: disk.default_disk().put(key, kept))
+    if other_data is not None and outline is not None:
+        from pytensor_fuse._cache.variants import store_variant
+
+        store_variant(outline, key)
 
 
-def _verify(task: _Task, request: Request, entry: Entry, origins: Origins) -> None:
+def _verify(
+    task: _Task, request: Request, entry: Entry, origins: Origins, *, other_data: bool
+) -> None:
     """Rewrite, compare, and go on with the graph that a hit makes of what is there now.
 
     Raises
@@ -179,7 +220,7 @@ def _verify(task: _Task, request: Request, entry: Entry, origins: Origins) -> No
     origins.keep()
     start = time.perf_counter()
     task.rewrite()
-    fresh = _taken(task.fgraph, request, origins, time.perf_counter() - start)
+    fresh, _ = _taken(task.fgraph, request, origins, time.perf_counter() - start)
     _expect_same(fresh.rewritten, entry.rewritten, "the graph that was kept")
     read = _as_if_read(fresh)
     remove_foreign_features(task.fgraph)
@@ -188,7 +229,7 @@ def _verify(task: _Task, request: Request, entry: Entry, origins: Origins) -> No
     put, _ = Rewritten.of(task.fgraph, origins)
     _expect_same(fresh.rewritten, put, "the graph that a function gets")
     note_origin(task.fgraph, Origin(request))
-    counts.hit(on_disk=False, saved=0.0)
+    counts.hit(on_disk=False, other_data=other_data, saved=0.0)
 
 
 def _expect_same(fresh: Rewritten, kept: Rewritten, what: str) -> None:

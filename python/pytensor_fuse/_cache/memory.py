@@ -28,6 +28,9 @@ class Memory:
     def __init__(self, heaviest: int = HEAVIEST) -> None:
         self._heaviest = heaviest
         self._entries: OrderedDict[Request, Entry] = OrderedDict()
+        # Requests that differ in their data alone, by what they share; the latest one last.
+        self._alike: dict[Request, dict[Request, None]] = {}
+        self._outlines: dict[Request, Request] = {}
         self._weight = 0
         self._lock = threading.Lock()
         hold_in_forks(self._lock)
@@ -40,11 +43,30 @@ class Memory:
                 self._entries.move_to_end(request)
             return entry
 
-    def put(self, request: Request, entry: Entry) -> None:
-        """Keep an entry, in the place of what there was."""
+    def alike(self, outline: Request) -> list[Entry]:
+        """Return the entries of requests with this outline, the latest first, which stay longer."""
+        with self._lock:
+            requests = list(self._alike.get(outline, ()))[::-1]
+            for request in requests:
+                self._entries.move_to_end(request)
+            return [self._entries[request] for request in requests]
+
+    def put(self, request: Request, entry: Entry, outline: Request | None = None) -> None:
+        """Keep an entry, in the place of what there was.
+
+        Parameters
+        ----------
+        request, entry
+            The entry, and what it is of.
+        outline
+            What the request shares with those of other data that the entry may be good for.
+        """
         with self._lock:
             self._drop(request)
             self._entries[request] = entry
+            if outline is not None:
+                self._outlines[request] = outline
+                self._alike.setdefault(outline, {})[request] = None
             self._weight += entry.weight
             while self._weight > self._heaviest:
                 self._drop(next(iter(self._entries)))
@@ -53,6 +75,8 @@ class Memory:
         """Forget all entries."""
         with self._lock:
             self._entries.clear()
+            self._alike.clear()
+            self._outlines.clear()
             self._weight = 0
 
     def kept(self) -> list[tuple[Request, Entry]]:
@@ -72,3 +96,9 @@ class Memory:
         entry = self._entries.pop(request, None)
         if entry is not None:
             self._weight -= entry.weight
+        outline = self._outlines.pop(request, None)
+        if outline is not None:
+            alike = self._alike[outline]
+            del alike[request]
+            if not alike:
+                del self._alike[outline]

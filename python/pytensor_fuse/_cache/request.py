@@ -13,7 +13,7 @@ from pytensor_fuse._cache.surroundings import features, registrations, versions
 from pytensor_fuse._errors import FreezeError
 from pytensor_fuse._fusion import effort
 from pytensor_fuse._identity.names import import_name
-from pytensor_fuse._identity.terms import intern_graph
+from pytensor_fuse._identity.terms import intern_graph, intern_outline
 from pytensor_fuse._pytensor.graph_contents import foreign_feature
 from pytensor_fuse._pytensor.surroundings import (
     TO_BE_FOUND_OUT,
@@ -85,6 +85,24 @@ class Request:
             (name, now[name] if value == TO_BE_FOUND_OUT else value) for name, value in self.parts
         )
         return Request(self.graph, parts, self.registrations)
+
+    def outline(self, origins: Origins, places: Sequence[Sequence[int]]) -> Request:
+        """Return the same request of a graph whose large constants may have any data.
+
+        Parameters
+        ----------
+        origins
+            The graph.
+        places
+            Those of its large constants, those of the same content together.
+        """
+        number_of = {
+            id(origins.constants[place]): number
+            for number, same in enumerate(places)
+            for place in same
+        }
+        graph = intern_outline(self.graph, number_of)
+        return Request(graph, self.parts, self.registrations)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Request) and self._key == other._key

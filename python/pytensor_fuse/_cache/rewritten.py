@@ -115,9 +115,9 @@ class Rewritten(NamedTuple):
             nodes.append((op, read, tuple(computed)))
         made = cls(
             tuple([one.type for one in fgraph.inputs]),
-            tuple([_with_own_data(one) for one in constants]),
+            tuple([with_own_data(one) for one in constants]),
             tuple([origins.of_constant(one) for one in constants]),
-            tuple([_detached(one) for one in of_ops]),
+            tuple([detached(one) for one in of_ops]),
             tuple([origins.of_op(one) for one in of_ops]),
             tuple(of_types),
             tuple(nodes),
@@ -146,11 +146,11 @@ class Rewritten(NamedTuple):
             Its names and traces.
         """
         constants = [
-            _with_own_data(kept) if place is None else origins.constants[place]
+            with_own_data(kept) if place is None else origins.constants[place]
             for kept, place in zip(self.constants, self.constant_places, strict=True)
         ]
         ops = [
-            _detached(kept) if place is None else origins.nodes[place].op
+            detached(kept) if place is None else origins.nodes[place].op
             for kept, place in zip(self.ops, self.op_places, strict=True)
         ]
         variables, nodes = self._applied(fgraph.inputs, constants, ops)
@@ -219,7 +219,7 @@ class Rewritten(NamedTuple):
         return variables, nodes
 
 
-def _with_own_data(constant: Constant[Any]) -> Constant[Any]:
+def with_own_data(constant: Constant[Any]) -> Constant[Any]:
     """Return a constant whose array nobody else can write to."""
     if not isinstance(constant.data, np.ndarray):
         return constant
@@ -228,7 +228,7 @@ def _with_own_data(constant: Constant[Any]) -> Constant[Any]:
     return own
 
 
-def _detached(op: Op) -> Op:
+def detached(op: Op) -> Op:
     """Return an op that has compiled nothing of its inner graph."""
     if not needs_own_copy(op):
         return op

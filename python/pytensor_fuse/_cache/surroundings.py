@@ -34,7 +34,7 @@ _VERSIONED: Final = (*KNOWN_PACKAGES, "numpy", "scipy", "numba", "llvmlite", *_P
 _OURS: Final = "pytensor_fuse"
 
 # Features under which the same graphs come out.
-_SAME_GRAPHS: Final = ("accelerators", "cache")
+_SAME_GRAPHS: Final = ("accelerators", "cache", "other_data")
 
 # How deep rewriters and their patterns, which may hold functions of others, are looked into.
 _DEPTH: Final = 12

@@ -36,8 +36,11 @@ from pytensor_fuse._identity.table import table
 from pytensor_fuse._identity.values import VALUE_ENCODERS, choose_value_encoder
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pytensor_fuse._core import Term
     from pytensor_fuse._identity.encoding import Encoder
+    from pytensor_fuse._identity.interning import InternedGraph
 
 # Of ops and types.
 remembered = RememberedTerms()
@@ -82,6 +85,27 @@ def _constant_term(constant: Constant[Any], type_: Term) -> Term:
 _interner = Interner(table, term, _constant_term)
 intern_graph = _interner.intern_graph
 intern_rows = _interner.intern_rows
+
+
+def intern_outline(graph: InternedGraph, number_of: Mapping[int, int]) -> InternedGraph:
+    """Intern a graph again, some of whose constants are told apart by numbers, not by their data.
+
+    Parameters
+    ----------
+    graph
+        The graph.
+    number_of
+        The numbers of these constants, by the identity of the constants.
+    """
+
+    def of_constant(constant: Constant[Any], type_: Term) -> Term:
+        number = number_of.get(id(constant))
+        if number is None:
+            return _constant_term(constant, type_)
+        return table.compound(b"any constant %d" % number, (type_,))
+
+    outlines = Interner(table, term, of_constant)
+    return outlines.intern_rows(graph.rows, graph.ops, graph.types, graph.constants, fold=False)
 
 
 def _op_or_type(value: Any, encoding: Encoding) -> None:

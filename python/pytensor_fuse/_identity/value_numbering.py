@@ -176,7 +176,7 @@ class _ScalarGraph:
 
 def _leaf(variable: Variable[Any, Any]) -> _core.Term:
     """Return the term of a variable of which nothing is known but itself."""
-    if isinstance(variable, TensorConstant) and variable.data.size == 1:
+    if isinstance(variable, TensorConstant) and all(one == 1 for one in variable.type.shape):
         # In a kernel it may be a constant of the scalar graph.
         scalar = get_scalar_type(variable.type.dtype)
         return constant_term(scalar.make_constant(variable.data.reshape(())))

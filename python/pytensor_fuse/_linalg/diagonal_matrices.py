@@ -37,7 +37,7 @@ def diagonal_of(variable: Any) -> Any:
     if variable.type.ndim != 2 or any(variable.type.broadcastable):
         return None
     if isinstance(variable, Constant):
-        return _diagonal_of_constant(variable)
+        return diagonal_of_constant(variable)
     node = variable.owner
     if node is None:
         return None
@@ -67,7 +67,7 @@ def diagonal_of(variable: Any) -> Any:
     return result
 
 
-def _diagonal_of_constant(constant: Any) -> Any:
+def diagonal_of_constant(constant: Any) -> Any:
     data = constant.data
     if data.shape[0] != data.shape[1] or not data.size:
         return None

@@ -78,9 +78,11 @@ class Numbers:
         if not is_constant:
             return class_, atom.merge_signature()
         encoded = content(atom)
+        data = None
         if encoded is None:
-            self._held.append(atom.data)
-        key = _plain_key(atom.type, atom.data, encoded)
+            data = atom.data
+            self._held.append(data)
+        key = _plain_key(atom.type, data, encoded)
         if class_ is not atom.type.constant_type:
             key = (*key, class_)
         if class_.merge_signature is not AtomicVariable.merge_signature:

@@ -248,6 +248,23 @@ LINKING: Final[tuple[Fact, ...]] = (
     Does("pytensor.link.basic:JITLinker.create_jitable_thunk", ("df3a4e9a",)),
 )
 
+# `_pytensor.constant_reads` knows what these do with the data of constants.
+DATA: Final[tuple[Fact, ...]] = (
+    Does("pytensor.tensor.rewriting.basic:unconditional_constant_folding.fn", ("dc7a47c2",)),
+    Does(
+        "pytensor.tensor.rewriting.elemwise:local_upcast_elemwise_constant_inputs.fn",
+        ("8658d2c6",),
+    ),
+    Does("pytensor.tensor.rewriting.elemwise:constant_fold_branches_of_add_mul.fn", ("61c0c8fc",)),
+    Does("pytensor.tensor.variable:TensorConstant.unique_value.fget", ("80e7a634",)),
+    Does("pytensor.tensor.variable:TensorConstant.__copy__", ("38076463",)),
+    Does("pytensor.graph.basic:Constant.__init__", ("fa82f438",)),
+    Does("pytensor.graph.basic:Constant.__repr__", ("4c087d56",)),
+    Does("pytensor.graph.basic:Constant.__str__", ("f051e4d3",)),
+    Does("pytensor.tensor.subtensor:_is_provably_positive", ("618f3e07", "3bde801b")),
+    Has("pytensor.assumptions.core", "CONSTANT_INFER_REGISTRY"),
+)
+
 _REWRITING: Final = "pytensor.graph.rewriting.basic"
 _ASSUMPTIONS: Final = "pytensor.assumptions.core"
 _MATH: Final = "pytensor.tensor.rewriting.math"

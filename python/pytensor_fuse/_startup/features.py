@@ -19,6 +19,7 @@ FEATURES: Final[dict[str, str]] = {
     "joins": "kernels write straight into the result of a join",
     "linalg": "work on matrices that grows with the cube of their size is saved",
     "cache": "what was rewritten once is kept for the next time",
+    "other_data": "what was rewritten once is used for other data, too",
     "accelerators": "parts of PyTensor that compiles spend their time in do the same in less",
 }
 

@@ -1,0 +1,197 @@
+"""Other data in the places of large constants: what is asked of them, and what comes of them."""
+
+from __future__ import annotations
+
+import copy
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pytensor.graph.basic import Constant
+from pytensor.graph.op import Op
+from pytensor.tensor.variable import TensorConstant
+
+from pytensor_fuse._cache.questions import answer
+from pytensor_fuse._cache.rewritten import detached, with_own_data
+from pytensor_fuse._identity.contents import content
+from pytensor_fuse._identity.terms import constant_term, term
+from pytensor_fuse._pytensor.constant_reads import combine, convert, fold
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from pytensor.graph.type import Type
+
+    from pytensor_fuse._cache.origins import Origins
+
+
+class OtherDataError(Exception):
+    """Other data do not lead to the same graph; the message says why."""
+
+
+class Source(NamedTuple):
+    """A large constant of the graph that was rewritten: its place there, and its type."""
+
+    place: int
+    type: Type[Any]
+
+
+class Step(NamedTuple):
+    """Constants that were computed from others.
+
+    Attributes
+    ----------
+    how
+        ``"fold"`` by an op, ``"convert"`` to a dtype, or ``"combine"`` by a sign.
+    what
+        The op, the dtype, the sign.
+    operands
+        The numbers of those that may change, and the others themselves.
+    types
+        Of what the op computed.
+    made
+        The types of the constants.
+    """
+
+    how: str
+    what: Any
+    operands: tuple[int | Constant[Any], ...]
+    types: tuple[Type[Any], ...]
+    made: tuple[Type[Any], ...]
+
+    def with_own_data(self) -> Step:
+        """Return the same step, with an op and constants that nobody else can change."""
+        what = detached(self.what) if isinstance(self.what, Op) else self.what
+        operands = [one if isinstance(one, int) else with_own_data(one) for one in self.operands]
+        return self._replace(what=what, operands=tuple(operands))
+
+    def run(self, known: Sequence[Constant[Any]]) -> list[Constant[Any]]:
+        """Return the constants that come of other data.
+
+        Raises
+        ------
+        OtherDataError
+            If they have other types.
+        """
+        operands: list[Any] = [known[one] if isinstance(one, int) else one for one in self.operands]
+        if self.how == "fold":
+            made = fold(detached(self.what), operands, self.types)
+        elif self.how == "convert":
+            made = [convert(operands[0], self.what)]
+        else:
+            made = [combine(self.what, operands)]
+        if made is None or tuple([one.type for one in made]) != self.made:
+            raise OtherDataError(f"{self.what} computes another type from other data")
+        return list(made)
+
+
+class OtherData(NamedTuple):
+    """What other data have to be like to lead to the same graph, and what comes of them.
+
+    Constants have numbers: the large ones of the graph first, then those that were computed.
+
+    Attributes
+    ----------
+    sources
+        The large constants.
+    steps
+        How the others are computed, in the order of their numbers.
+    exact
+        Those that have to be what they were, with that, and who has read them.
+    answers
+        What was asked of a constant, its number, and the answer.
+    results
+        The numbers of constants among those of the rewritten graph, and here.
+    equals
+        For each constant the first one that was the same.
+    others
+        What else there was of the same types, and was none of these.
+    """
+
+    sources: tuple[Source, ...]
+    steps: tuple[Step, ...]
+    exact: tuple[tuple[int, Any, str], ...]
+    answers: tuple[tuple[str, int, Any], ...]
+    results: tuple[tuple[int, int], ...]
+    equals: tuple[int, ...]
+    others: frozenset[Any]
+
+    def constants_for(self, origins: Origins) -> dict[int, Constant[Any]]:
+        """Return the constants of the rewritten graph, by their numbers there, for other data.
+
+        Takes the time of computing them.
+
+        Parameters
+        ----------
+        origins
+            A graph that differs in the data of large constants alone.
+
+        Raises
+        ------
+        OtherDataError
+            If these do not lead to the same graph.
+        """
+        known = [origins.constants[source.place] for source in self.sources]
+        self._expect_exact(known, range(len(known)))
+        for step in self.steps:
+            known += step.run(known)
+        self._expect_exact(known, range(len(self.sources), len(known)))
+        for name, number, was in self.answers:
+            if answer(name, plain(known[number])) != was:
+                raise OtherDataError(f"rewriting asked of {_described(known[number])} {name}")
+        self._expect_equal_pattern(known)
+        return {place: with_own_data(known[number]) for place, number in self.results}
+
+    def _expect_exact(self, known: Sequence[Constant[Any]], numbers: range) -> None:
+        for number, was, reader in self.exact:
+            if number in numbers and identity(known[number]) != was:
+                raise OtherDataError(f"{_described(known[number])} was read in rewriting: {reader}")
+
+    def _expect_equal_pattern(self, known: Sequence[Constant[Any]]) -> None:
+        identities = [identity(one) for one in known]
+        if first_equals(identities) != self.equals:
+            raise OtherDataError("other constants are the same as others")
+        exact = {number for number, _, _ in self.exact}
+        for number, own in enumerate(identities):
+            if number not in exact and own in self.others:
+                raise OtherDataError(f"{_described(known[number])} is the same as a constant")
+
+    def digest(self) -> bytes | None:
+        """Return what tells this from others in every process; None if nothing does."""
+        others = sorted(map(repr, self.others))
+        made = blake2b(repr((self.exact, self.answers, self.results, self.equals, others)).encode())
+        for step in self.steps:
+            objects: list[Any] = [*step.types, *step.made]
+            if isinstance(step.what, Op):
+                objects.append(step.what)
+            terms = [term(each) for each in objects]
+            terms += [constant_term(one) for one in step.operands if not isinstance(one, int)]
+            numbers = [one if isinstance(one, int) else None for one in step.operands]
+            made.update(repr((step.how, str(step.what), numbers)).encode())
+            for each in terms:
+                if each.digest is None:
+                    return None
+                made.update(each.digest)
+        return made.digest()
+
+
+def identity(constant: Constant[Any]) -> Any:
+    """Return what two constants share if merging takes them for the same."""
+    type_: Any = constant.type
+    return type_.dtype, type_.shape, content(constant)
+
+
+def first_equals(identities: Iterable[Any]) -> tuple[int, ...]:
+    """Return for each the place of the first that is equal."""
+    first: dict[Any, int] = {}
+    return tuple([first.setdefault(one, place) for place, one in enumerate(identities)])
+
+
+def plain(constant: Constant[Any]) -> TensorConstant[Any]:
+    """Return a constant with the same data, of which nothing has been found out."""
+    made = copy.copy(constant)
+    assert isinstance(made, TensorConstant)
+    return made
+
+
+def _described(constant: Constant[Any]) -> str:
+    return f"{constant.name or 'a constant'} of {constant.type}"

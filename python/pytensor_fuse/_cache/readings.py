@@ -1,0 +1,220 @@
+"""What is read of the data of large constants while a graph is rewritten.
+
+A graph with other data in the same places is rewritten into the same graph, with other data, if
+rewriting has read them for nothing else than these:
+
+- to compute other constants from them, by folding: those can be computed again;
+- to ask something whose answer is short: it can be asked again, and compared;
+- to find out which constants are the same: that can be found out again, too.
+
+Whoever else reads the data of a constant, or of one that was computed from it, may decide anything
+by them. Then these data have to be the same, too.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from pytensor.graph.basic import Constant
+from pytensor.graph.op import HasInnerGraph
+from pytensor.tensor.variable import TensorConstant
+
+from pytensor_fuse._cache.foreign import lies_as_usual
+from pytensor_fuse._cache.other_data import OtherData, Source, Step, first_equals, identity, plain
+from pytensor_fuse._cache.questions import LONG, answer, known_readers
+from pytensor_fuse._identity.contents import content
+from pytensor_fuse._pytensor.constant_reads import forget_findings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from types import CodeType
+
+    from pytensor.graph.basic import Variable
+    from pytensor.graph.op import Op
+    from pytensor.graph.type import Type
+
+    from pytensor_fuse._cache.origins import Origins
+    from pytensor_fuse._cache.rewritten import Rewritten
+
+# Fewer elements are shapes, indices and numbers, which rewriters look at.
+_LARGE: Final = 9
+
+
+def large_constants(origins: Origins) -> list[list[int]]:
+    """Return the places of large constants, those of the same content together; O(bytes)."""
+    by_content: dict[Any, list[int]] = {}
+    for place, constant in enumerate(origins.constants):
+        if type(constant) is TensorConstant and constant.data.size >= _LARGE:
+            data = constant.data
+            same = content(constant)
+            if type(data) is np.ndarray and lies_as_usual(data) and same is not None:
+                by_content.setdefault((constant.type, same), []).append(place)
+    return list(by_content.values())
+
+
+class Readings:
+    """What is read of large constants, and what is computed of them: a watcher.
+
+    Parameters
+    ----------
+    origins
+        The graph, before it is rewritten.
+    places
+        Those of its large constants, those of the same content together.
+    """
+
+    def __init__(self, origins: Origins, places: Sequence[Sequence[int]]) -> None:
+        self._readers = known_readers()
+        self._sources = [Source(same[0], origins.constants[same[0]].type) for same in places]
+        # By numbers: the sources first, then what was computed.
+        self._constants: list[Constant[Any]] = [origins.constants[same[0]] for same in places]
+        # By identity, so nothing else may come to have it.
+        self._numbers: dict[int, int] = {}
+        self._alive: list[Constant[Any]] = []
+        self._steps: list[Step] = []
+        self._exact: dict[int, str] = {}
+        self._asked: dict[tuple[str, int], None] = {}
+        self._identified: dict[int, TensorConstant[Any]] = {}
+        for number, same in enumerate(places):
+            for place in same:
+                constant: Any = origins.constants[place]
+                forget_findings(constant)
+                self._number(constant, number)
+
+    def _number(self, constant: Constant[Any], number: int) -> None:
+        self._numbers[id(constant)] = number
+        self._alive.append(constant)
+
+    def read(self, constant: TensorConstant[Any], reader: CodeType) -> None:
+        """Note that the code of a function reads the data of a constant."""
+        if reader in self._readers.identifying:
+            # Of any: it may turn out to be the same as a large one, or what was computed of one.
+            self._identified.setdefault(id(constant), constant)
+            return
+        number = self._numbers.get(id(constant))
+        if number is None or reader in self._readers.harmless:
+            return
+        if reader not in self._readers.asking:
+            # Rules may have been loaded since.
+            self._readers = known_readers()
+        names = self._readers.asking.get(reader)
+        if names is None:
+            self._exact.setdefault(number, reader.co_name)
+        else:
+            self._asked.update(((name, number), None) for name in names)
+
+    def is_watched(self, constant: object) -> bool:
+        """Whether a constant is a large one, or computed from one."""
+        return id(constant) in self._numbers
+
+    def folded(
+        self, op: Op, operands: Sequence[Constant[Any]], types: Sequence[Type[Any]], made: Any
+    ) -> None:
+        """Note that constants were made by an op of others."""
+        if all(type(one) is TensorConstant and type(one.data) is np.ndarray for one in made):
+            self._computed("fold", op, operands, tuple(types), made)
+        else:
+            # Nobody tells who reads the data of other classes.
+            self._must_be_same(operands, f"folding of {op}")
+
+    def converted(self, constant: TensorConstant[Any], made: TensorConstant[Any]) -> None:
+        """Note that a constant was made of another's data in another dtype."""
+        self._computed("convert", made.type.dtype, [constant], (), [made])
+
+    def combined(
+        self, sign: str, operands: Sequence[TensorConstant[Any]], made: TensorConstant[Any]
+    ) -> None:
+        """Note that the data of constants were added or multiplied."""
+        self._computed("combine", sign, operands, (), [made])
+
+    def _computed(
+        self,
+        how: str,
+        what: Any,
+        operands: Sequence[Constant[Any]],
+        types: tuple[Type[Any], ...],
+        made: Sequence[TensorConstant[Any]],
+    ) -> None:
+        if any(id(one) in self._numbers for one in made):
+            # One that there was already.
+            self._must_be_same([*operands, *made], how)
+            return
+        given = tuple([self._numbers.get(id(one), one) for one in operands])
+        self._steps.append(Step(how, what, given, types, tuple([one.type for one in made])))
+        for one in made:
+            self._number(one, len(self._constants))
+            self._constants.append(one)
+
+    def _must_be_same(self, constants: Iterable[Constant[Any]], reader: str) -> None:
+        for one in constants:
+            if (number := self._numbers.get(id(one))) is not None:
+                self._exact.setdefault(number, reader)
+
+    def other_data(
+        self, rewritten: Rewritten, numbers: Mapping[Variable[Any, Any], int]
+    ) -> OtherData | None:
+        """Return what other data have to be like, now that the graph has been rewritten.
+
+        None if all have to be the same.
+
+        Parameters
+        ----------
+        rewritten, numbers
+            What rewriting made, and its variables.
+        """
+        for op in rewritten.ops:
+            self._must_be_same(_inner_constants(op), f"{op} holds it")
+        identities = [identity(one) for one in self._constants]
+        others = self._others(identities)
+        for number, own in enumerate(identities):
+            if own in others:
+                self._exact.setdefault(number, "merging: it was the same as another")
+        answers = []
+        for name, number in self._asked:
+            if number not in self._exact:
+                given = answer(name, plain(self._constants[number]))
+                if given is LONG:
+                    self._exact[number] = name
+                else:
+                    answers.append((name, number, given))
+        if self._exact.keys() >= set(range(len(self._sources))):
+            return None
+        n_inputs = len(rewritten.input_types)
+        results = sorted(
+            (number - n_inputs, self._numbers[id(one)])
+            for one, number in numbers.items()
+            if id(one) in self._numbers
+        )
+        return OtherData(
+            tuple(self._sources),
+            tuple([step.with_own_data() for step in self._steps]),
+            tuple([(at, identities[at], reader) for at, reader in sorted(self._exact.items())]),
+            tuple(answers),
+            tuple(results),
+            first_equals(identities),
+            frozenset(others),
+        )
+
+    def _others(self, identities: Iterable[Any]) -> set[Any]:
+        """Return what constants there were of the same types that are no data."""
+        types = {(dtype, shape) for dtype, shape, _ in identities}
+        return {
+            identity(one)
+            for one in self._identified.values()
+            if id(one) not in self._numbers and (one.type.dtype, one.type.shape) in types
+        }
+
+
+def _inner_constants(op: Op) -> list[Constant[Any]]:
+    """Return the constants in the inner graphs of an op, where nobody changes them."""
+    found: list[Constant[Any]] = []
+    pending: list[Any] = [op]
+    while pending:
+        each = pending.pop()
+        if isinstance(each, HasInnerGraph):
+            found += [one for one in each.fgraph.variables if isinstance(one, Constant)]
+            pending += [node.op for node in each.fgraph.apply_nodes]
+        elif (core := getattr(each, "core_op", None)) is not None:
+            pending.append(core)
+    return found

@@ -1,0 +1,116 @@
+"""Graphs that differ in their data alone: entries of others, with the data of this one."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from pytensor_fuse._cache import disk
+from pytensor_fuse._cache.counts import counts
+from pytensor_fuse._cache.other_data import OtherDataError
+from pytensor_fuse._cache.readings import Readings, large_constants
+from pytensor_fuse._pytensor.constant_reads import watching
+from pytensor_fuse._pytensor.surroundings import NotToldError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from contextlib import AbstractContextManager
+
+    from pytensor.graph.basic import Variable
+
+    from pytensor_fuse._cache.entry import Entry
+    from pytensor_fuse._cache.memory import Memory
+    from pytensor_fuse._cache.origins import Origins
+    from pytensor_fuse._cache.request import Request
+
+# So many entries of other data are tried, the latest first.
+_MOST = 4
+
+
+class Variants:
+    """What there is of a graph with other data; and what other data it would be good for itself.
+
+    Parameters
+    ----------
+    request, origins
+        The graph.
+    """
+
+    def __init__(self, request: Request, origins: Origins) -> None:
+        self._origins = origins
+        self._places = large_constants(origins)
+        self.outline = request.outline(origins, self._places) if self._places else None
+        self._readings: Readings | None = None
+
+    def find(
+        self, memory: Memory, read: Callable[[bytes], Entry | None] | None
+    ) -> tuple[Entry | None, bool]:
+        """Return an entry with the data of this graph, and whether it came from disk.
+
+        Parameters
+        ----------
+        memory
+            Entries in memory.
+        read
+            Returns the entry on disk of a request's digest; None if there is nothing on disk.
+        """
+        if self.outline is None:
+            return None, False
+        alike = memory.alike(self.outline)
+        found = self._first(alike[:_MOST])
+        if found is not None or alike or read is None:
+            return found, False
+        keys = _keys_on_disk(self.outline)
+        return self._first(entry for key in keys if (entry := _tried(read, key))), True
+
+    def _first(self, entries: Iterable[Entry]) -> Entry | None:
+        for entry in entries:
+            if entry.other_data is None:
+                continue
+            try:
+                constants = entry.other_data.constants_for(self._origins)
+            except OtherDataError as error:
+                counts.count(counts.not_alike, str(error))
+                continue
+            except Exception as error:  # What comes of other data may fail in any way.
+                counts.count(counts.not_alike, f"{type(error).__name__}: {error}")
+                continue
+            own = list(entry.rewritten.constants)
+            for place, constant in constants.items():
+                own[place] = constant
+            rewritten = entry.rewritten._replace(constants=tuple(own))
+            return replace(entry, rewritten=rewritten, other_data=None, linked=None)
+        return None
+
+    def watching(self) -> AbstractContextManager[None]:
+        """Note what is read of data in a block, in which the graph is rewritten."""
+        if self.outline is None:
+            return nullcontext()
+        self._readings = Readings(self._origins, self._places)
+        return watching(self._readings)
+
+    def note_in(self, entry: Entry, numbers: Mapping[Variable[Any, Any], int]) -> None:
+        """Note in the entry of this graph what other data have to be like."""
+        if self._readings is not None:
+            entry.other_data = self._readings.other_data(entry.rewritten, numbers)
+
+
+def store_variant(outline: Request, key: bytes) -> None:
+    """Let other processes find an entry on disk, by the digest of its request, for other data."""
+    keys = [key, *(one for one in _keys_on_disk(outline) if one != key)]
+    disk.tried("writing", lambda: disk.default_disk().put(outline.digest(), tuple(keys[:_MOST])))
+
+
+def _keys_on_disk(outline: Request) -> tuple[bytes, ...]:
+    try:
+        digest = outline.digest()
+    except NotToldError:
+        return ()
+    keys = disk.tried("reading", lambda: disk.default_disk().get(digest))
+    return keys or ()
+
+
+def _tried(read: Callable[[bytes], Entry | None], key: bytes) -> Entry | None:
+    entry: Entry | None = disk.tried("reading", lambda: read(key))
+    return entry
