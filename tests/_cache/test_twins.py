@@ -5,8 +5,7 @@ Each twin is compiled right after the other, with the cache on; the oracle is a 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,12 +17,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pytensor.compile.builders import OpFromGraph
 from pytensor.compile.io import In, Out
-from pytensor.compile.mode import Mode, optdb
+from pytensor.compile.mode import Mode
 from pytensor.compile.ops import FromFunctionOp
 from pytensor.graph.basic import Apply
 from pytensor.graph.fg import FrozenFunctionGraph
 from pytensor.graph.op import Op
-from pytensor.graph.rewriting.basic import node_rewriter
 from pytensor.scan.op import Scan
 from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.type import TensorType
@@ -32,7 +30,13 @@ import pytensor_fuse
 from pytensor_fuse import cache_info, cached
 from pytensor_fuse._cache.lookup import memory
 from pytensor_fuse._joins.thresholds import DEFAULT_THRESHOLDS
-from support.cached import PYTHON, assert_same_graphs, assert_same_results, compiled
+from support.cached import (
+    PYTHON,
+    assert_same_graphs,
+    assert_same_results,
+    compiled,
+    registered,
+)
 from support.joins import NO_THRESHOLDS, join_thresholds
 from support.strategies import Program, any_programs, build
 
@@ -508,21 +512,6 @@ def test_constants_of_other_layouts_in_inner_graphs() -> None:
 def with_inner_matrix(data: Any) -> Any:
     x, inner = pt.vector("x"), pt.vector("inner")
     return compiled([x], OpFromGraph([inner], [pt.constant(data) @ inner])(x))
-
-
-@contextmanager
-def registered(name: str, function: Any) -> Iterator[None]:
-    database = optdb["canonicalize"]
-    database.register(name, node_rewriter([Elemwise])(function), "fast_run", "fast_compile")
-    try:
-        yield
-    finally:
-        for tag, rewriters in list(vars(database)["__db__"].items()):
-            for one in [one for one in rewriters if one.name == name]:
-                rewriters.remove(one)
-            if not rewriters:
-                del vars(database)["__db__"][tag]
-        database._names.remove(name)
 
 
 def test_a_rewriter_that_is_registered() -> None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 import pytensor
 from pytensor.compile.executor import Function
-from pytensor.compile.mode import Mode
+from pytensor.compile.mode import Mode, optdb
+from pytensor.graph.rewriting.basic import node_rewriter
+from pytensor.tensor.elemwise import Elemwise
 
 from pytensor_fuse._cache.origins import Origins
 from pytensor_fuse._cache.rewritten import Rewritten
@@ -47,3 +51,19 @@ def assert_same_results(function: Function, fresh: Function, values: list[Any]) 
 def compiled(inputs: Any, outputs: Any, mode: Any = PYTHON, **options: Any) -> Function:
     """Compile, with inputs that may be unused."""
     return pytensor.function(inputs, outputs, mode=mode, on_unused_input="ignore", **options)
+
+
+@contextmanager
+def registered(name: str, function: Any) -> Iterator[None]:
+    """Run a rewriter of elementwise nodes in canonicalization, in a block."""
+    database = optdb["canonicalize"]
+    database.register(name, node_rewriter([Elemwise])(function), "fast_run", "fast_compile")
+    try:
+        yield
+    finally:
+        for tag, rewriters in list(vars(database)["__db__"].items()):
+            for one in [one for one in rewriters if one.name == name]:
+                rewriters.remove(one)
+            if not rewriters:
+                del vars(database)["__db__"][tag]
+        database._names.remove(name)

@@ -60,7 +60,7 @@ def changed(change: Change, module: str, source: str) -> str | ast.Module:
     if module != where:
         return source
     tree = ast.parse(source)
-    function = _function(tree, path.removesuffix(".fn").removesuffix("._defn").split("."))
+    function = _function(tree, re.sub(r"\.(fn|fget|_defn)$", "", path).split("."))
     if change.takes_more:
         function.args.kwonlyargs.append(ast.arg("of_the_future"))
         function.args.kw_defaults.append(ast.Constant(None))

@@ -1,0 +1,499 @@
+"""Graphs that differ in their data alone: the oracle is a compilation without the cache."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import threading
+from collections.abc import Callable
+from contextlib import closing
+from typing import Any
+
+import numpy as np
+import pytensor
+import pytensor.tensor as pt
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pytensor.compile.builders import OpFromGraph
+from pytensor.compile.mode import Mode
+from pytensor.graph.fg import FunctionGraph
+from pytensor.graph.replace import clone_replace
+from pytensor.tensor import subtensor
+from pytensor.tensor.rewriting import elemwise
+from pytensor.tensor.variable import TensorConstant
+
+from pytensor_fuse import cache_info, cached, enabled, why_missed
+from pytensor_fuse._cache import readings
+from pytensor_fuse._cache.disk import Disk
+from pytensor_fuse._cache.lookup import memory
+from pytensor_fuse._cache.origins import Origins
+from pytensor_fuse._cache.questions import LONG, answer, known_readers
+from pytensor_fuse._cache.readings import Readings, large_constants
+from pytensor_fuse._pytensor.constant_reads import watching
+from support.cached import (
+    PYTHON,
+    assert_same_graphs,
+    assert_same_results,
+    compiled,
+    registered,
+)
+from support.strategies import Program, any_programs, build
+
+Graph = Callable[..., tuple[list[Any], list[Any]]]
+
+X = np.random.default_rng(1).normal(size=(12, 3))
+Y = np.random.default_rng(2).normal(size=12)
+COUNTS = np.arange(12) % 5
+PLACES = np.arange(12) % 4
+
+
+def regression(x: Any = X, y: Any = Y) -> tuple[list[Any], list[Any]]:
+    b, s = pt.vector("b"), pt.scalar("s")
+    error = (pt.constant(y, name="y") - pt.constant(x) @ b) / pt.exp(s)
+    cost = (-0.5 * error**2 - s).sum()
+    return [b, s], [cost, *pt.grad(cost, [b, s])]
+
+
+def poisson(x: Any = X, y: Any = COUNTS) -> tuple[list[Any], list[Any]]:
+    b = pt.vector("b")
+    eta = pt.constant(x) @ b
+    cost = (pt.constant(y) * eta - pt.exp(eta) - pt.gammaln(pt.constant(y) + 1)).sum()
+    return [b], [cost, pt.grad(cost, b)]
+
+
+def levels(places: Any = PLACES, y: Any = Y) -> tuple[list[Any], list[Any]]:
+    a = pt.vector("a")
+    cost = ((pt.constant(y) - a[pt.constant(places)]) ** 2).sum()
+    return [a], [cost, pt.grad(cost, a)]
+
+
+def covariance(x: Any = Y, y: Any = Y**2) -> tuple[list[Any], list[Any]]:
+    scale, places = pt.scalar("scale"), pt.constant(x)
+    squared = (places[:, None] - places[None, :]) ** 2
+    matrix = pt.exp(-squared * scale**2) + pt.eye(12)
+    factor = pt.linalg.cholesky(matrix)
+    half = pt.linalg.solve_triangular(factor, pt.constant(y), lower=True, b_ndim=1)
+    cost = half.dot(half) + pt.log(pt.diag(factor)).sum()
+    return [scale], [cost]
+
+
+def branches(x: Any = X, y: Any = Y) -> tuple[list[Any], list[Any]]:
+    b = pt.vector("b", shape=(3,))
+    first, second = pt.constant(x), pt.constant(y)[:, None]
+    return [b], [first * b * second * 2, first + b + second + first, pt.abs(first) * b]
+
+
+def scaled(y: Any = Y) -> tuple[list[Any], list[Any]]:
+    b = pt.scalar("b")
+    return [b], [pt.constant(y) * b, pt.switch(pt.constant(y) > 0, b, -b).sum()]
+
+
+GRAPHS: list[Graph] = [regression, poisson, levels, covariance, branches, scaled]
+VALUES = {"b": np.array([0.1, -0.2, 0.3]), "s": 0.5, "a": np.arange(4.0), "scale": 0.7}
+
+
+def values_of(graph: Graph, inputs: list[Any]) -> list[Any]:
+    return [np.asarray(0.3) if one.ndim == 0 else VALUES[one.name] for one in inputs]
+
+
+def function_of(graph: Graph, *data: Any, mode: Any = PYTHON) -> Any:
+    inputs, outputs = graph(*data)
+    function = compiled(inputs, outputs, mode=mode)
+    with cached(False):
+        fresh = compiled(inputs, outputs, mode=mode)
+    assert_same_graphs(function, fresh)
+    assert_same_results(function, fresh, values_of(graph, inputs))
+    return function
+
+
+def others(data: np.ndarray) -> dict[str, np.ndarray]:
+    """Other data of the same type and shape, near and far."""
+    rng = np.random.default_rng(3)
+    found = {"shuffled": rng.permutation(data.ravel()).reshape(data.shape), "less": data - 1}
+    found |= {"zeros": np.zeros_like(data), "ones": np.ones_like(data), "absolute": np.abs(data)}
+    if data.dtype.kind == "f":
+        one = data.copy()
+        one.flat[4] = np.nextafter(one.flat[4], 9)
+        found |= {"a bit": one, "tripled": data * 3}
+        for name, value in {"nan": np.nan, "minus zero": -0.0, "infinite": np.inf}.items():
+            one = data.copy()
+            one.flat[0] = value
+            found[name] = one
+    if data.ndim == 1:
+        found["arange"] = np.arange(len(data)).astype(data.dtype)
+    return found
+
+
+@pytest.mark.parametrize("graph", GRAPHS)
+def test_other_data_lead_to_the_same_as_without_the_cache(graph: Graph) -> None:
+    defaults = graph.__defaults__
+    assert defaults is not None
+    function_of(graph)
+    for at, data in enumerate(defaults):
+        for changed in others(data).values():
+            if graph is levels and at == 0:
+                changed = np.abs(changed) % 4
+            function_of(graph, *defaults[:at], changed, *defaults[at + 1 :])
+    function_of(graph)
+
+
+@pytest.mark.parametrize("graph", [regression, poisson, covariance, branches, scaled])
+def test_refits_are_not_rewritten(graph: Graph) -> None:
+    defaults = graph.__defaults__
+    assert defaults is not None
+    function_of(graph)
+    rng = np.random.default_rng(5)
+    for _ in range(3):
+        function = function_of(graph, *[rng.permutation(one) for one in defaults])
+        assert why_missed(function) == ()
+    info = cache_info()
+    assert (info.misses, info.hits, info.hits_with_other_data) == (1, 3, 3)
+    # As it is now, it is known like any other.
+    function_of(graph)
+    assert cache_info().hits == 4
+
+
+def test_data_with_gaps() -> None:
+    for column in (X[:, 0], X[:, 1], X[:, 2]):
+        function_of(scaled, column)
+    assert cache_info().hits_with_other_data == 2
+
+
+def test_what_else_reads_data_is_said() -> None:
+    function_of(levels)
+    function_of(levels, PLACES[::-1].copy())
+    info = cache_info()
+    assert info.misses == 2
+    [(reason, times)] = info.not_alike.items()
+    assert times == 1
+    assert "shape=(12,)" in reason
+    assert "read in rewriting" in reason
+    assert "rewritten for other data: " in str(info)
+    # The data that nobody read may still change.
+    function_of(levels, PLACES, Y * 2)
+    assert cache_info().hits_with_other_data == 1
+
+
+def test_answers_are_asked_again() -> None:
+    function_of(scaled)
+    function_of(scaled, np.full(12, 3.0))
+    assert cache_info().misses == 2
+    assert any("for its only value" in reason for reason in cache_info().not_alike)
+
+
+def test_constants_that_become_equal_or_cease_to_be() -> None:
+    def two(first: Any = Y, second: Any = Y**2) -> tuple[list[Any], list[Any]]:
+        b = pt.scalar("b")
+        return [b], [pt.exp(pt.constant(first) * b), pt.exp(pt.constant(second) * b)]
+
+    for first, second in [(Y, Y**2), (Y, Y), (Y * 2, Y * 2), (Y**3, Y), (Y + 1, Y + 1)]:
+        function_of(two, first, second)
+    # Equal ones are another graph; those that are computed from both are the same, or are not.
+    assert cache_info().misses == 2
+    assert cache_info().hits_with_other_data == 3
+
+
+def test_computed_constants_that_become_equal() -> None:
+    def two(first: Any = Y, second: Any = Y + 1) -> tuple[list[Any], list[Any]]:
+        b = pt.scalar("b")
+        squares = [pt.constant(one) ** 2 for one in (first, second)]
+        return [b], [pt.exp(one * b) for one in squares]
+
+    function_of(two)
+    # The squares of these are the same, and are then computed once.
+    function_of(two, Y, -Y)
+    function_of(two, Y + 3, -(Y + 3))
+    function_of(two, Y, Y + 2)
+    assert (cache_info().misses, cache_info().hits_with_other_data) == (2, 2)
+
+
+def test_what_is_computed_may_be_the_same_as_a_constant_that_is_no_data() -> None:
+    ones = np.arange(12.0)
+
+    def make(y: Any = Y) -> tuple[list[Any], list[Any]]:
+        b = pt.scalar("b")
+        return [b], [(pt.constant(y) + 1) * b, pt.arange(12.0) * b]
+
+    for data in (Y, ones - 1, ones, Y * 2):
+        function_of(make, data)
+
+
+@pytest.mark.parametrize("changed", [Y.astype("float32"), np.append(Y, 1.0), Y[::-1]])
+def test_data_of_another_type_or_layout(changed: np.ndarray) -> None:
+    function_of(scaled)
+    function_of(scaled, changed)
+    assert cache_info().hits == 0
+
+
+def test_data_in_inner_graphs() -> None:
+    def scan(y: Any = Y) -> tuple[list[Any], list[Any]]:
+        b = pt.scalar("b")
+        data = pt.constant(y)
+        steps = pytensor.scan(
+            lambda one, last, b: last * b + one * data.sum() * b,
+            sequences=[data],
+            outputs_info=[pt.constant(np.float64(0))],
+            non_sequences=[b],
+            return_updates=False,
+        )
+        return [b], [steps]
+
+    def inner(y: Any = Y) -> tuple[list[Any], list[Any]]:
+        b, inside = pt.scalar("b"), pt.scalar("inside")
+        op = OpFromGraph([inside], [inside * pt.constant(y)])
+        return [b], [op(b) + pt.constant(y) ** 2]
+
+    for graph in (scan, inner):
+        for data in (Y, Y + 1, Y * 2, Y):
+            function_of(graph, data)
+
+
+def test_a_rewriter_that_reads_data_is_run_again() -> None:
+    def by_its_data(fgraph: FunctionGraph, node: Any) -> Any:
+        [operand, *_] = node.inputs
+        for one in operand.owner.inputs if node.op == pt.exp and operand.owner else ():
+            if isinstance(one, TensorConstant) and one.data[3] > 0:
+                return [pt.sin(operand)]
+        return None
+
+    def make(y: Any = Y) -> tuple[list[Any], list[Any]]:
+        b = pt.scalar("b")
+        return [b], [pt.exp(pt.constant(y) * b)]
+
+    with registered("by_its_data", by_its_data):
+        for data in (np.abs(Y), -np.abs(Y), np.abs(Y) + 1):
+            function_of(make, data)
+    assert cache_info().misses == 3
+
+
+def constant() -> Any:
+    return pt.constant(Y.copy())
+
+
+def watched(read: Callable[[Any], object], of: Any) -> Readings:
+    """Return what is noted while ``read`` is called."""
+    b = pt.scalar("b")
+    fgraph = FunctionGraph([b], [of * b], clone=False)
+    origins = Origins(fgraph)
+    noted = Readings(origins, large_constants(origins))
+    with watching(noted):
+        read(of)
+    return noted
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda one: one.data,
+        lambda one: one.value,
+        lambda one: one.signature(),
+        lambda one: one.equals(constant()),
+        copy.copy,
+        copy.deepcopy,
+        lambda one: getattr(one, "data"),  # noqa: B009
+        lambda one: one.data.sum() > 0,
+    ],
+)
+def test_every_look_is_noted(read: Callable[[Any], object]) -> None:
+    assert watched(read, constant())._exact
+    # And by nobody but the thread that watches.
+    one = constant()
+
+    def elsewhere(_: object) -> None:
+        thread = threading.Thread(target=read, args=[one])
+        thread.start()
+        thread.join()
+
+    assert not watched(elsewhere, one)._exact
+
+
+@pytest.mark.parametrize("read", [str, repr, lambda one: one.type, lambda one: one.unique_value])
+def test_what_decides_nothing_is_not(read: Callable[[Any], object]) -> None:
+    assert not watched(read, constant())._exact
+
+
+def test_what_was_found_out_before_is_found_out_again() -> None:
+    one = constant()
+    assert one.unique_value is None
+    subtensor._is_provably_positive(one)
+    noted = watched(lambda one: subtensor._is_provably_positive(one), one)
+    assert {name for name, _ in noted._asked} == {
+        "whether it is positive",
+        "whether it is not negative",
+    }
+    noted = watched(lambda one: one.unique_value, one)
+    assert [name for name, _ in noted._asked] == ["for its only value"]
+
+
+def test_questions_have_answers() -> None:
+    names = {name for names in known_readers().asking.values() for name in names}
+    assert {"for its only value", "whether it is positive", "whether it is zero"} <= names
+    matrix = pt.constant(np.eye(4))
+    for name in names:
+        given = answer(name, matrix)
+        assert pickle.loads(pickle.dumps(given)) == given
+    assert answer("for its only value", matrix) is None
+    assert answer("whether it is zero", matrix) is False
+    assert answer("what nobody asks", matrix) is LONG
+    assert answer("for its diagonal, if it has no more", matrix) is LONG
+
+
+def test_on_disk(on_disk: Disk) -> None:
+    function_of(regression)
+    memory.clear()
+    function_of(regression, X * 2, Y - 1)
+    info = cache_info()
+    assert (info.hits_on_disk, info.hits_with_other_data, info.misses) == (1, 1, 1)
+    memory.clear()
+    with closing(on_disk._connect()) as connection, connection:
+        connection.execute("UPDATE entries SET value = zeroblob(9)")
+    function_of(regression, X * 3, Y - 2)
+    info = cache_info()
+    assert (info.hits_on_disk, info.misses) == (1, 2)
+    assert any("damaged" in reason for reason in info.failures)
+
+
+@pytest.mark.parametrize("mode", ["CVM", "NUMBA"])
+def test_what_is_linked_holds_its_own_data(mode: str) -> None:
+    for data in (Y, Y + 1, Y + 2, Y + 1, Y):
+        function_of(scaled, data, mode=mode)
+    assert cache_info().hits_with_other_data == 2
+
+
+def test_nobody_else_writes_to_the_data_of_a_function() -> None:
+    b = pt.scalar("b")
+    function_of(scaled)
+    data = Y + 1
+    function = compiled([b], [pt.constant(data)[:, None] * b])
+    data = data + 1
+    other = compiled([b], [pt.constant(data)[:, None] * b])
+    assert cache_info().hits_with_other_data == 1
+    before = function(2.0)[0].copy(), other(2.0)[0].copy()
+    data[:] = 0
+    np.testing.assert_array_equal(function(2.0)[0], before[0])
+    np.testing.assert_array_equal(
+        compiled([b], [pt.constant(Y + 1)[:, None] * b])(2.0)[0], before[0]
+    )
+
+
+def test_it_has_a_switch() -> None:
+    with enabled(other_data=False):
+        assert "data" not in vars(TensorConstant)
+        function_of(scaled)
+        function_of(scaled, Y + 1)
+        assert (cache_info().misses, cache_info().hits) == (2, 0)
+    # What was kept without looking on is good for nothing else.
+    function_of(scaled, Y + 2)
+    assert cache_info().misses == 3
+
+
+def test_constants_are_as_ever() -> None:
+    one = constant()
+    for other in (copy.copy(one), copy.deepcopy(one), pickle.loads(pickle.dumps(one))):
+        assert other.equals(one)
+        np.testing.assert_array_equal(other.data, one.data)
+    one.data = Y + 1
+    with enabled(other_data=False):
+        np.testing.assert_array_equal(one.data, Y + 1)
+        one.data = Y + 2
+        made = pickle.dumps(constant())
+    np.testing.assert_array_equal(one.data, Y + 2)
+    np.testing.assert_array_equal(pickle.loads(made).data, Y)
+    del one.data
+    assert not hasattr(one, "data")
+
+
+@given(
+    st.lists(st.sampled_from([(12,), (1,), (4, 3), (1, 3), (4, 1)]), min_size=1, max_size=5),
+    st.integers(0, 4),
+    st.booleans(),
+)
+def test_branches_are_folded_as_by_pytensor(
+    shapes: list[tuple[int, ...]], twice: int, product: bool
+) -> None:
+    rng = np.random.default_rng(0)
+    n_axes = max(map(len, shapes))
+    constants = [
+        pt.constant(rng.normal(size=(*[1] * (n_axes - len(shape)), *shape)))
+        for shape in shapes
+        if len(shape) == n_axes
+    ]
+    constants.append(constants[twice % len(constants)])
+    x = pt.tensor("x", shape=(1,) * n_axes)
+    out = (pt.mul if product else pt.add)(x, *constants)
+    fgraph = FunctionGraph([x], [out], clone=False)
+    rewriter = elemwise.constant_fold_branches_of_add_mul
+    origins = Origins(fgraph)
+    with watching(Readings(origins, large_constants(origins))):
+        found = rewriter.transform(fgraph, out.owner)
+    expected = rewriter.transform(fgraph, out.owner)
+    assert bool(found) == bool(expected)
+    if found:
+        ours, theirs = (FunctionGraph([x], made) for made in (found, expected))
+        assert pytensor.graph.basic.equal_computations(
+            ours.outputs, theirs.outputs, ours.inputs, theirs.inputs
+        )
+
+
+CHANGES = ("same", "shuffled", "negated", "one value", "zeros", "other")
+
+
+def changed_by(how: str, data: np.ndarray) -> np.ndarray:
+    if how == "shuffled":
+        return np.random.default_rng(7).permutation(data.ravel()).reshape(data.shape)
+    if how == "negated" and data.dtype.kind in "if":
+        return -data
+    if how in ("one value", "zeros"):
+        return np.full_like(data, how == "one value")
+    if how == "other":
+        rng = np.random.default_rng(8)
+        return (data + rng.integers(0, 3, data.shape)).astype(data.dtype)
+    return data.copy()
+
+
+@given(any_programs(10), st.lists(st.sampled_from(CHANGES), min_size=4, max_size=4))
+def test_random_graphs(program: Program, changes: list[str]) -> None:
+    """Of all inputs but the first, data: however few elements they have."""
+    case = build(program)
+    inputs = case.fgraph.inputs
+
+    def make(data: list[np.ndarray]) -> Any:
+        places = {
+            variable: pt.constant(one)
+            for variable, one in zip(inputs[1:], data, strict=True)
+            if isinstance(variable.type, pt.TensorType)
+        }
+        if any(not variable.type.is_super(one.type) for variable, one in places.items()):
+            return None
+        left = [variable for variable in inputs if variable not in places]
+        replaced = {
+            variable: variable.type.filter_variable(one, allow_convert=True)
+            for variable, one in places.items()
+        }
+        outputs = clone_replace(case.fgraph.outputs, replaced)
+        return left, outputs
+
+    values = [case.values[at] for at in range(1, len(inputs))]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(readings, "_LARGE", 2)
+        memory.clear()
+        for how in ([], changes, changes[::-1]):
+            data = [changed_by(*one) for one in zip(how or ["same"] * 4, values, strict=False)]
+            made = make(data)
+            if made is None:
+                return
+            left, outputs = made
+            function = compiled(left, outputs)
+            with cached(False):
+                fresh = compiled(left, outputs)
+            assert_same_graphs(function, fresh)
+            held = [case.values[inputs.index(one)] for one in left]
+            assert_same_results(function, fresh, held)
+
+
+def test_in_a_mode_of_its_own() -> None:
+    mode = Mode("py", "fast_run").excluding("canonicalize")
+    for data in (Y, Y + 1):
+        function_of(regression, X, data, mode=mode)
+    assert cache_info().misses + cache_info().hits_with_other_data == 2
