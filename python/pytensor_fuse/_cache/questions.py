@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from pytensor_fuse._identity.contents import content, data_content
-from pytensor_fuse._pytensor.constant_reads import HARMLESS_READERS
+from pytensor_fuse._pytensor.constant_reads import HARMLESS_READERS, codes_of
 from pytensor_fuse._pytensor.constant_reads import questions as questions_of_pytensor
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 LONG: Final = "long"
 
 # Of the function by which constants are compared, bit for bit.
-_IDENTIFYING: Final = frozenset({content.__code__})
+_IDENTIFYING: Final = frozenset(codes_of(content))
 
 
 class Readers(NamedTuple):
@@ -49,8 +49,8 @@ def known_readers() -> Readers:
     """Return those that are known now: rules may be registered."""
     asking: dict[CodeType, tuple[str, ...]] = {}
     for name, (function, _) in _questions().items():
-        code = function.__code__
-        asking[code] = (*asking.get(code, ()), name)
+        for code in codes_of(function):
+            asking[code] = (*asking.get(code, ()), name)
     return Readers(_IDENTIFYING, HARMLESS_READERS, asking)
 
 

@@ -151,17 +151,24 @@ _stock_fold: Final = basic.unconditional_constant_folding.fn
 _stock_upcast: Final = elemwise.local_upcast_elemwise_constant_inputs.fn
 _stock_branches: Final = elemwise.constant_fold_branches_of_add_mul.fn
 
+
+def codes_of(function: Any) -> Iterator[CodeType]:
+    """Yield the code of a function, and of all that is defined in it: comprehensions, too."""
+    pending: list[CodeType] = [function.__code__]
+    while pending:
+        code = pending.pop()
+        yield code
+        pending += [one for one in code.co_consts if isinstance(one, CodeType)]
+
+
 _unique_value: Any = TensorConstant.unique_value
 
 # Of functions that read data for nothing else than what they tell their watcher, or to describe a
 # constant for people.
 HARMLESS_READERS: Final[frozenset[CodeType]] = frozenset(
-    {
-        _stock_fold.__code__,
-        _stock_upcast.__code__,
-        Constant.__repr__.__code__,
-        Constant.__str__.__code__,
-    }
+    code
+    for function in (_stock_fold, _stock_upcast, Constant.__repr__, Constant.__str__)
+    for code in codes_of(function)
 )
 
 
