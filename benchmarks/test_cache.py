@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
+from typing import Any
+
 import numpy as np
+import pytensor.tensor as pt
 import pytest
 from pytensor.compile.executor import Function
 from pytensor.compile.mode import Mode
+from pytensor.graph.replace import clone_replace
 
 import measure
 import pytensor_fuse
@@ -90,3 +95,44 @@ def test_cold(pair: Pair, reference: Reference) -> None:
     )
     figure = 1 / timings.ratio
     pair.report(Row("cold cache / without", reference.name, figure, "x", ceiling=1.03))
+
+
+# The inputs of these that are data, and what would pick from coefficients.
+DATA = {"radon": ("county", "floor", "log_radon"), "student-t(40)": ("x", "y")}
+
+
+def with_other_data(reference: Reference, seed: int) -> tuple[list[Any], list[Any]]:
+    """Return a graph with data as constants: other numbers for each seed, the same groups."""
+    inputs, outputs = reference.build()
+    rng = np.random.default_rng(seed)
+    data = {}
+    for one, value in zip(inputs, reference.values(919), strict=True):
+        if one.name in DATA[reference.name]:
+            new = value if value.dtype.kind == "i" else rng.normal(size=value.shape)
+            data[one] = pt.constant(new, name=one.name)
+    return [one for one in inputs if one not in data], clone_replace(list(outputs), data)
+
+
+@pytest.mark.parametrize("linker", ["python", "cvm"])
+@pytest.mark.parametrize("reference", [RADON, STUDENT_T], ids=lambda r: r.name)
+def test_refit(pair: Pair, reference: Reference, linker: str) -> None:
+    mode = MODES[linker]
+    seeds = itertools.count()
+
+    def ours(inputs: list[Any], outputs: list[Any]) -> Function:
+        return measure.compiled(inputs, outputs, ours=True, mode=mode, keep=True)
+
+    ours(*with_other_data(reference, next(seeds)))
+    graph = with_other_data(reference, next(seeds))
+    function = ours(*graph)
+    assert pytensor_fuse.cache_info().hits_with_other_data == 1
+    assert nodes(function) == nodes(measure.compiled(*graph, ours=True, mode=mode))
+    timings = pair.in_process(
+        lambda inputs, outputs: measure.compiled(inputs, outputs, ours=False, mode=mode),
+        ours,
+        lambda: with_other_data(reference, next(seeds)),
+        rounds=7,
+    )
+    pair.report(
+        Row(f"refit with other data ({linker})", reference.name, timings.ratio, "x", floor=8)
+    )
