@@ -30,6 +30,7 @@ from pytensor_fuse._cache.lookup import memory
 from pytensor_fuse._cache.origins import Origins
 from pytensor_fuse._cache.questions import LONG, answer, known_readers
 from pytensor_fuse._cache.readings import Readings, large_constants
+from pytensor_fuse._cache.rewritten import Rewritten
 from pytensor_fuse._pytensor.constant_reads import watching
 from support.cached import (
     PYTHON,
@@ -324,6 +325,22 @@ def test_what_was_found_out_before_is_found_out_again() -> None:
     }
     noted = watched(lambda one: one.unique_value, one)
     assert [name for name, _ in noted._asked] == ["for its only value"]
+
+
+def test_what_another_thread_finds_out_counts_as_read() -> None:
+    for find_out in (lambda one: one.unique_value, subtensor._is_provably_positive):
+        one = constant()
+
+        def elsewhere(_: object, find_out: Any = find_out, one: Any = one) -> None:
+            thread = threading.Thread(target=find_out, args=[one])
+            thread.start()
+            thread.join()
+
+        b = pt.scalar("b")
+        fgraph = FunctionGraph([b], [one * b], clone=False)
+        origins = Origins(fgraph)
+        noted = watched(elsewhere, one)
+        assert noted.other_data(*Rewritten.of(fgraph, origins)) is None
 
 
 def test_questions_have_answers() -> None:

@@ -23,7 +23,7 @@ from pytensor.tensor.variable import TensorConstant
 from pytensor_fuse._cache.other_data import OtherData, Source, Step, first_equals, identity, plain
 from pytensor_fuse._cache.questions import LONG, answer, known_readers
 from pytensor_fuse._identity.contents import content
-from pytensor_fuse._pytensor.constant_reads import forget_findings
+from pytensor_fuse._pytensor.constant_reads import forget_findings, remembered_findings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -71,7 +71,7 @@ class Readings:
         self._constants: list[Constant[Any]] = [origins.constants[same[0]] for same in places]
         # By identity, so nothing else may come to have it.
         self._numbers: dict[int, int] = {}
-        self._alive: list[Constant[Any]] = []
+        self._alive: list[TensorConstant[Any]] = []
         self._steps: list[Step] = []
         self._exact: dict[int, str] = {}
         self._asked: dict[tuple[str, int], None] = {}
@@ -82,7 +82,7 @@ class Readings:
                 forget_findings(constant)
                 self._number(constant, number)
 
-    def _number(self, constant: Constant[Any], number: int) -> None:
+    def _number(self, constant: TensorConstant[Any], number: int) -> None:
         self._numbers[id(constant)] = number
         self._alive.append(constant)
 
@@ -165,6 +165,7 @@ class Readings:
         """
         for op in rewritten.ops:
             self._must_be_same(_inner_constants(op), f"{op} holds it")
+        self._expect_no_others()
         identities = [identity(one) for one in self._constants]
         others = self._others(identities)
         for number, own in enumerate(identities):
@@ -195,6 +196,17 @@ class Readings:
             first_equals(identities),
             frozenset(others),
         )
+
+    def _expect_no_others(self) -> None:
+        """Take what has been found out without being asked here for known to rewriting.
+
+        Another thread may have asked of a constant that both graphs have.
+        """
+        for constant in self._alive:
+            number = self._numbers[id(constant)]
+            for question in remembered_findings(constant):
+                if (question, number) not in self._asked:
+                    self._exact.setdefault(number, "somebody else found something out about it")
 
     def _others(self, identities: Iterable[Any]) -> set[Any]:
         """Return what constants there were of the same types that are no data."""

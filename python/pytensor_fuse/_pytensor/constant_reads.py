@@ -32,21 +32,21 @@ if TYPE_CHECKING:
 
     from pytensor_fuse._pytensor.patches import Patch
 
-# Where PyTensor remembers what it found out about the data of a constant, in the constant itself.
-_REMEMBERED: Final = ("_unique_value",)
-# And in its tag.
-REMEMBERED_IN_TAGS: Final = (
-    "unique_value",
-    "unique_indices",
-    "jointly_unique_indices",
-    "is_arange",
-    "is_permutation",
-    "is_selection",
-    "is_diagonal",
-    "is_tridiagonal",
-    "is_positive",
-    "is_non_negative",
-)
+# Where PyTensor remembers what it found out about the data of a constant: in the constant itself,
+# and in its tag; with the question that this answers (see `questions`), if that is one.
+_REMEMBERED: Final = {"_unique_value": "for its only value"}
+_REMEMBERED_IN_TAGS: Final = {
+    "unique_value": None,
+    "unique_indices": None,
+    "jointly_unique_indices": None,
+    "is_arange": None,
+    "is_permutation": "whether it is permutation",
+    "is_selection": "whether it is selection",
+    "is_diagonal": "whether it is diagonal",
+    "is_tridiagonal": "whether it is tridiagonal",
+    "is_positive": "whether it is positive",
+    "is_non_negative": "whether it is not negative",
+}
 
 
 class Watcher(Protocol):
@@ -94,8 +94,15 @@ def forget_findings(constant: TensorConstant[Any]) -> None:
     """Let PyTensor look at the data of a constant again, before it tells anything of them."""
     for name in _REMEMBERED:
         vars(constant).pop(name, None)
-    for name in REMEMBERED_IN_TAGS:
+    for name in _REMEMBERED_IN_TAGS:
         vars(constant.tag).pop(name, None)
+
+
+def remembered_findings(constant: TensorConstant[Any]) -> list[str | None]:
+    """Return the questions whose answers a constant has by now; None for what is no question."""
+    found = [_REMEMBERED[name] for name in vars(constant).keys() & _REMEMBERED.keys()]
+    in_tag = vars(constant.tag).keys() & _REMEMBERED_IN_TAGS.keys()
+    return [*found, *(_REMEMBERED_IN_TAGS[name] for name in in_tag)]
 
 
 def _read(self: TensorConstant[Any]) -> Any:
