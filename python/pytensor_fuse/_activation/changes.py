@@ -141,6 +141,12 @@ def _shared_functions() -> Patch:
     return shared_functions()
 
 
+def _shared_code() -> Patch:
+    from pytensor_fuse._cache.loaded import shared_code
+
+    return shared_code()
+
+
 # In the order in which they are applied.
 CHANGES: Final[tuple[Change, ...]] = (
     Change(
@@ -194,7 +200,7 @@ CHANGES: Final[tuple[Change, ...]] = (
     Change(
         "cache",
         "FunctionMaker.prepare_fgraph, which rewrites a graph",
-        (*facts.DATABASES, *facts.REWRITING, *facts.GRAPHS),
+        (*facts.DATABASES, *facts.TAGGED, *facts.REWRITING, *facts.GRAPHS),
         _cached_rewriting,
     ),
     Change(
@@ -208,6 +214,12 @@ CHANGES: Final[tuple[Change, ...]] = (
         "NumbaLinker.jit_compile, for functions of equal graphs",
         (),
         _shared_functions,
+    ),
+    Change(
+        "cache",
+        "COp.make_c_thunk, for nodes of equal graphs",
+        facts.C_THUNKS,
+        _shared_code,
     ),
     *(
         Change(

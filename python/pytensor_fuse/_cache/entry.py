@@ -40,6 +40,8 @@ class Entry:
         constants counts as a node.
     linked
         What Numba's linker made of the graph, which functions can share; None before that.
+    loaded
+        The C code of its nodes, which functions can share; None before one was linked in C.
     """
 
     rewritten: Rewritten
@@ -48,6 +50,7 @@ class Entry:
     seconds: float
     weight: int
     linked: Any = None
+    loaded: Any = None
 
 
 def weight(n_nodes: int, constants: Iterable[Constant[Any]], ops: Iterable[Op]) -> int:

@@ -13,6 +13,7 @@ from pytensor_fuse._cache import disk
 from pytensor_fuse._cache.counts import counts
 from pytensor_fuse._cache.entry import Entry, weight
 from pytensor_fuse._cache.linked import expect_linking
+from pytensor_fuse._cache.loaded import expect_code
 from pytensor_fuse._cache.memory import Memory
 from pytensor_fuse._cache.notes import Notes
 from pytensor_fuse._cache.origin import Origin, note_origin
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
     from pytensor.compile.io import SymbolicInput, SymbolicOutput
     from pytensor.compile.mode import Mode
+    from pytensor.graph.basic import Variable
     from pytensor.graph.fg import FunctionGraph
 
 memory: Final = Memory()
@@ -85,6 +87,7 @@ def _prepare_fgraph(
         variables = entry.rewritten.put_into(fgraph, origins)
         entry.notes.put_into(fgraph, variables)
         expect_linking(fgraph, entry)
+        expect_code(variables, entry, mode.linker)
         note_origin(fgraph, Origin(request, "", entry.made))
         # On a busy machine, a small graph may take longer to find than to rewrite.
         saved = max(0.0, entry.seconds - (time.perf_counter() - start))
@@ -133,7 +136,7 @@ def _rewrite_and_keep(task: _Task, request: Request, origins: Origins, *, on_dis
         return
     seconds = time.perf_counter() - start
     try:
-        entry = _taken(task.fgraph, request, origins, seconds)
+        entry, numbers = _taken(task.fgraph, request, origins, seconds)
         requests = dict.fromkeys((request, request.once_found_out()))
     except Exception as error:  # The graph has been rewritten: that it is not kept is no failure.
         _not_kept(task.fgraph, f"what came of it cannot be kept: {type(error).__name__}: {error}")
@@ -145,14 +148,18 @@ def _rewrite_and_keep(task: _Task, request: Request, origins: Origins, *, on_dis
         if on_disk:
             _store(each, entry)
     expect_linking(task.fgraph, entry)
+    expect_code(numbers, entry, task.mode.linker)
 
 
-def _taken(fgraph: FunctionGraph, request: Request, origins: Origins, seconds: float) -> Entry:
+def _taken(
+    fgraph: FunctionGraph, request: Request, origins: Origins, seconds: float
+) -> tuple[Entry, dict[Variable[Any, Any], int]]:
+    """Return an entry of what is in a graph, and the numbers of its variables there."""
     rewritten, numbers = Rewritten.of(fgraph, origins)
     constants = (*rewritten.constants, *request.graph.constants)
     ops = (*rewritten.ops, *request.graph.ops)
     heavy = weight(rewritten.n_nodes + len(request.graph.rows), constants, ops)
-    return Entry(rewritten, Notes.of(fgraph, numbers), time.time(), seconds, heavy)
+    return Entry(rewritten, Notes.of(fgraph, numbers), time.time(), seconds, heavy), numbers
 
 
 def _store(request: Request, entry: Entry) -> None:
@@ -179,7 +186,7 @@ def _verify(task: _Task, request: Request, entry: Entry, origins: Origins) -> No
     origins.keep()
     start = time.perf_counter()
     task.rewrite()
-    fresh = _taken(task.fgraph, request, origins, time.perf_counter() - start)
+    fresh, _ = _taken(task.fgraph, request, origins, time.perf_counter() - start)
     _expect_same(fresh.rewritten, entry.rewritten, "the graph that was kept")
     read = _as_if_read(fresh)
     remove_foreign_features(task.fgraph)
