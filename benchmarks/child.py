@@ -21,28 +21,42 @@ from typing import Any
 BENCHMARKS = Path(__file__).parent
 
 
-def run(*arguments: str, ours: bool = True, flags: str = "") -> dict[str, Any]:
-    """Run one measurement in a new process, with the package on or off; its JSON as a dict."""
+def run(
+    *arguments: str, ours: bool = True, flags: str = "", cache: str | None = None
+) -> dict[str, Any]:
+    """Run one measurement in a new process, with the package on or off; its JSON as a dict.
+
+    ``process`` in it is the processor time of all of the process.
+    """
     environment = {
         "PYTENSOR_FUSE_CACHE": "off",
         **os.environ,
         "PYTENSOR_FUSE": "1" if ours else "0",
     }
+    if cache is not None:
+        environment["PYTENSOR_FUSE_CACHE"] = cache
     if flags:
         given = os.environ.get("PYTENSOR_FLAGS")
         environment["PYTENSOR_FLAGS"] = f"{given},{flags}" if given else flags
     command = [sys.executable, str(BENCHMARKS / "child.py"), *arguments]
+    start = _children_seconds()
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    elapsed = _children_seconds() - start
     if done.returncode != 0:
         raise RuntimeError(f"{' '.join(command)} failed:\n{done.stderr}")
     result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return result
+    return {"process": elapsed, **result}
 
 
 def run_in_empty_compiledir(*arguments: str, ours: bool) -> dict[str, Any]:
     """As ``run``, with an empty compile directory and no cache of compiled code."""
     with tempfile.TemporaryDirectory(prefix="pytensor-fuse-bench-") as directory:
         return run(*arguments, ours=ours, flags=f"base_compiledir={directory}")
+
+
+def _children_seconds() -> float:
+    times = os.times()
+    return times.children_user + times.children_system
 
 
 def first_plan(name: str, side: str) -> dict[str, Any]:
@@ -99,6 +113,54 @@ def first_call(name: str, side: str) -> dict[str, Any]:
         "call": called - compiled,
         "results": [np.asarray(result).tolist() for result in results],
     }
+
+
+def function_time(name: str, linker: str, side: str) -> dict[str, Any]:
+    """The processor time of one compile, and the results; the just-in-time compiler's start is no part."""
+    import numpy as np
+    import pytensor
+
+    import pytensor_fuse
+    from graphs import reference
+
+    assert pytensor_fuse.is_enabled() == (side == "ours"), "PYTENSOR_FUSE was not honored"
+    if linker == "NUMBA":
+        import numba
+
+        numba.njit(lambda x: x + 1)(1.0)
+    graph = reference(name)
+    inputs, outputs = graph.build()
+    start = time.process_time()
+    function = pytensor.function(inputs, outputs, mode=linker)
+    elapsed = time.process_time() - start
+    results = function(*graph.values(10))
+    return {
+        "seconds": elapsed,
+        "hits": pytensor_fuse.cache_info().hits_on_disk,
+        "results": [np.asarray(result).tolist() for result in results],
+    }
+
+
+def script(name: str, side: str) -> dict[str, Any]:
+    """What a script does: import PyMC, build a model, compile value and gradient, call.
+
+    The caller times all of the process.
+    """
+    import numpy as np
+    import pymc  # noqa: F401 - the import is part of what is timed
+
+    if side == "ours":
+        import pytensor_fuse
+
+        assert pytensor_fuse.is_enabled()
+    import pytensor
+
+    from graphs import reference
+
+    graph = reference(name)
+    function = pytensor.function(*graph.build())
+    results = function(*graph.values(10))
+    return {"results": [np.asarray(result).tolist() for result in results]}
 
 
 def import_time() -> dict[str, Any]:
@@ -211,6 +273,8 @@ COMMANDS = {
     "first-plan": first_plan,
     "first-pass": first_pass,
     "first-call": first_call,
+    "function": function_time,
+    "script": script,
     "import": import_time,
     "core": core,
     "table": table,

@@ -187,6 +187,74 @@ def pymc_values(n_counties: int = 85) -> list[np.ndarray]:
     return [*scalars, *vectors, np.array(-0.3), np.array(1.5)]
 
 
+def gaussian_process() -> GraphIO:
+    """Marginal log-density of a Gaussian process and its gradient."""
+    x, y = pt.matrix("x"), pt.vector("y")
+    length, eta, sigma = pt.scalars("length", "eta", "sigma")
+    distance = pt.sqr(x[:, None, :] - x[None, :, :]).sum(-1)
+    covariance = eta**2 * pt.exp(-0.5 * distance / length**2) + sigma**2 * pt.eye(x.shape[0])
+    factor = pt.linalg.cholesky(covariance)
+    whitened = pt.linalg.solve_triangular(factor, y, lower=True)
+    logp = -0.5 * pt.sqr(whitened).sum() - pt.log(pt.diag(factor)).sum()
+    return [x, y, length, eta, sigma], [logp, *pt.grad(logp, [length, eta, sigma])]
+
+
+def gp_values(size: int) -> list[np.ndarray]:
+    rng = np.random.default_rng(3)
+    scalars = [np.array(v) for v in (1.0, 1.5, 0.5)]
+    return [rng.normal(size=(size, 2)), rng.normal(size=size), *scalars]
+
+
+def mixture(n_components: int = 5) -> GraphIO:
+    """Log-density of a mixture of normals and its gradient."""
+    w, mu, log_sigma = (pt.vector(name, shape=(n_components,)) for name in ("w", "mu", "s"))
+    y = pt.vector("y")
+    weights = w - pt.logsumexp(w)
+    logps = -0.5 * ((y[:, None] - mu) / pt.exp(log_sigma)) ** 2 - log_sigma
+    logp = pt.logsumexp(weights + logps, axis=1).sum()
+    return [w, mu, log_sigma, y], [logp, *pt.grad(logp, [w, mu, log_sigma])]
+
+
+def mixture_values(size: int) -> list[np.ndarray]:
+    rng = np.random.default_rng(3)
+    return [*(rng.normal(size=5) for _ in range(3)), rng.normal(size=size)]
+
+
+def pymc_mixture(n_observations: int = 300) -> GraphIO:
+    """Log-density and gradient of a mixture of five normals written in PyMC."""
+    import pymc as pm
+
+    with pm.Model() as model:
+        weights = pm.Dirichlet("w", np.ones(5))
+        mu = pm.Normal("mu", np.linspace(-2, 2, 5), 1)
+        sigma = pm.HalfNormal("sigma", 1, shape=5)
+        pm.NormalMixture("y", weights, mu, sigma, observed=_rng().normal(size=n_observations))
+    return list(model.value_vars), [model.logp(), model.dlogp()]
+
+
+def pymc_mixture_values() -> list[np.ndarray]:
+    rng = _rng()
+    return [rng.normal(size=n) for n in (4, 5, 5)]
+
+
+def pymc_student_t(n_coefficients: int = 40, n_observations: int = 200) -> GraphIO:
+    """Log-density and gradient of a robust regression written in PyMC."""
+    import pymc as pm
+
+    rng = _rng()
+    x, y = rng.normal(size=(n_observations, n_coefficients)), rng.normal(size=n_observations)
+    with pm.Model() as model:
+        coefficients = [pm.Normal(f"beta_{i}", 0, 2.5) for i in range(n_coefficients)]
+        sigma, nu = pm.HalfNormal("sigma", 1), pm.Gamma("nu", 2, 0.1)
+        mu = reduce(add, (beta * x[:, i] for i, beta in enumerate(coefficients)))
+        pm.StudentT("y", nu=nu, mu=mu, sigma=sigma, observed=y)
+    return list(model.value_vars), [model.logp(), model.dlogp()]
+
+
+def pymc_student_t_values(n_coefficients: int = 40) -> list[np.ndarray]:
+    return [np.array(v) for v in _rng().normal(size=n_coefficients + 2)]
+
+
 def affine(x: Variable) -> Variable:
     """A stream that costs no more than the memory it moves."""
     return x * 2 + 1
@@ -389,6 +457,19 @@ RADON = Reference("radon", radon, radon_values)
 STUDENT_T = Reference(
     "student-t(40)", lambda: student_t_regression(40), lambda size: student_t_values(40, size)
 )
+GP = Reference("Gaussian process", gaussian_process, gp_values)
+MIXTURE = Reference("mixture(5)", mixture, mixture_values)
+
+
+def pymc_references() -> list[Reference]:
+    """Models written in PyMC, whose data are constants; none where it is not installed."""
+    if not has_pymc():
+        return []
+    return [
+        Reference("pymc radon", pymc_model, lambda size: pymc_values()),
+        Reference("pymc mixture(5)", pymc_mixture, lambda size: pymc_mixture_values()),
+        Reference("pymc student-t(40)", pymc_student_t, lambda size: pymc_student_t_values()),
+    ]
 
 
 def demo_references() -> list[Reference]:
@@ -407,7 +488,8 @@ def reference(name: str) -> Reference:
     n_streams, _, producer = name.partition(" x ")
     if producer in PRODUCERS:
         return streams(producer, int(n_streams))
-    known = {r.name: r for r in [*demo_references(), STUDENT_T]}
+    others = [STUDENT_T, GP, MIXTURE, *pymc_references()]
+    known = {r.name: r for r in [*demo_references(), *others]}
     if name not in known:
         shapes = f"deep(n), large(n), n x one of {[*PRODUCERS]}"
         raise ValueError(f"no reference graph {name!r}; known: {shapes}, {[*known]}")

@@ -9,57 +9,19 @@ from typing import Any
 
 import numpy as np
 import pytensor
-import pytensor.tensor as pt
 import pytest
 from pytensor.compile.mode import Mode
 
 import measure
 import pytensor_fuse
 from conftest import Pair
-from graphs import RADON, STUDENT_T, GraphIO, Reference, deep, large
+from graphs import GP, MIXTURE, RADON, STUDENT_T, Reference, deep, large
 from pytensor_fuse import freeze
 from rows import Row
 
 COMPILE = "whole compile, Python linker"
 ALONE = "whole compile, accelerators on against off"
 MODE = Mode(linker="py", optimizer="fast_run")
-
-
-def gaussian_process() -> GraphIO:
-    """Marginal log-density of a Gaussian process and its gradient."""
-    x, y = pt.matrix("x"), pt.vector("y")
-    length, eta, sigma = pt.scalars("length", "eta", "sigma")
-    distance = pt.sqr(x[:, None, :] - x[None, :, :]).sum(-1)
-    covariance = eta**2 * pt.exp(-0.5 * distance / length**2) + sigma**2 * pt.eye(x.shape[0])
-    factor = pt.linalg.cholesky(covariance)
-    whitened = pt.linalg.solve_triangular(factor, y, lower=True)
-    logp = -0.5 * pt.sqr(whitened).sum() - pt.log(pt.diag(factor)).sum()
-    return [x, y, length, eta, sigma], [logp, *pt.grad(logp, [length, eta, sigma])]
-
-
-def mixture(n_components: int = 5) -> GraphIO:
-    """Log-density of a mixture of normals and its gradient."""
-    w, mu, log_sigma = (pt.vector(name, shape=(n_components,)) for name in ("w", "mu", "s"))
-    y = pt.vector("y")
-    weights = w - pt.logsumexp(w)
-    logps = -0.5 * ((y[:, None] - mu) / pt.exp(log_sigma)) ** 2 - log_sigma
-    logp = pt.logsumexp(weights + logps, axis=1).sum()
-    return [w, mu, log_sigma, y], [logp, *pt.grad(logp, [w, mu, log_sigma])]
-
-
-def gp_values(size: int) -> list[np.ndarray]:
-    rng = np.random.default_rng(3)
-    scalars = [np.array(v) for v in (1.0, 1.5, 0.5)]
-    return [rng.normal(size=(size, 2)), rng.normal(size=size), *scalars]
-
-
-def mixture_values(size: int) -> list[np.ndarray]:
-    rng = np.random.default_rng(3)
-    return [*(rng.normal(size=5) for _ in range(3)), rng.normal(size=size)]
-
-
-GP = Reference("Gaussian process", gaussian_process, gp_values)
-MIXTURE = Reference("mixture(5)", mixture, mixture_values)
 
 
 def compiled(reference: Reference, **features: Any) -> Any:

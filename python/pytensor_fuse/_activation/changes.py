@@ -165,6 +165,12 @@ def _watched_branches() -> Patch:
     return watched_branches()
 
 
+def _shared_code() -> Patch:
+    from pytensor_fuse._cache.loaded import shared_code
+
+    return shared_code()
+
+
 # In the order in which they are applied.
 CHANGES: Final[tuple[Change, ...]] = (
     Change(
@@ -218,7 +224,7 @@ CHANGES: Final[tuple[Change, ...]] = (
     Change(
         "cache",
         "FunctionMaker.prepare_fgraph, which rewrites a graph",
-        (*facts.DATABASES, *facts.REWRITING, *facts.GRAPHS),
+        (*facts.DATABASES, *facts.TAGGED, *facts.REWRITING, *facts.GRAPHS),
         _cached_rewriting,
     ),
     Change(
@@ -256,6 +262,12 @@ CHANGES: Final[tuple[Change, ...]] = (
         "the rewriter constant_fold_branches_of_add_mul, likewise",
         (),
         _watched_branches,
+    ),
+    Change(
+        "cache",
+        "COp.make_c_thunk, for nodes of equal graphs",
+        facts.C_THUNKS,
+        _shared_code,
     ),
     *(
         Change(

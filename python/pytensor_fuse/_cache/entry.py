@@ -44,6 +44,8 @@ class Entry:
         the same.
     linked
         What Numba's linker made of the graph, which functions can share; None before that.
+    loaded
+        The C code of its nodes, which functions can share; None before one was linked in C.
     """
 
     rewritten: Rewritten
@@ -53,6 +55,7 @@ class Entry:
     weight: int
     other_data: OtherData | None = None
     linked: Any = None
+    loaded: Any = None
 
 
 def weight(n_nodes: int, constants: Iterable[Constant[Any]], ops: Iterable[Op]) -> int:

@@ -55,7 +55,7 @@ _stock_compile: Any = NumbaLinker.jit_compile
 
 
 def expect_linking(fgraph: FunctionGraph, entry: Entry) -> None:
-    """Let a graph share what is linked with all that have the same entry."""
+    """Let a graph share what Numba makes of it with all that have the same entry."""
     _entries[fgraph] = entry
 
 

@@ -14,6 +14,7 @@ from pytensor_fuse._cache import disk
 from pytensor_fuse._cache.counts import counts
 from pytensor_fuse._cache.entry import Entry, weight
 from pytensor_fuse._cache.linked import expect_linking
+from pytensor_fuse._cache.loaded import expect_code
 from pytensor_fuse._cache.memory import Memory
 from pytensor_fuse._cache.notes import Notes
 from pytensor_fuse._cache.origin import Origin, note_origin
@@ -101,6 +102,7 @@ def _prepare_fgraph(
         variables = entry.rewritten.put_into(fgraph, origins)
         entry.notes.put_into(fgraph, variables)
         expect_linking(fgraph, entry)
+        expect_code(variables, entry, mode.linker)
         note_origin(fgraph, Origin(request, "", entry.made))
         # On a busy machine, a small graph may take longer to find than to rewrite.
         saved = max(0.0, entry.seconds - (time.perf_counter() - start))
@@ -172,11 +174,13 @@ def _rewrite_and_keep(
         if on_disk:
             _store(each, entry, shared)
     expect_linking(task.fgraph, entry)
+    expect_code(numbers, entry, task.mode.linker)
 
 
 def _taken(
     fgraph: FunctionGraph, request: Request, origins: Origins, seconds: float
 ) -> tuple[Entry, dict[Variable[Any, Any], int]]:
+    """Return an entry of what is in a graph, and the numbers of its variables there."""
     rewritten, numbers = Rewritten.of(fgraph, origins)
     constants = (*rewritten.constants, *request.graph.constants)
     ops = (*rewritten.ops, *request.graph.ops)

@@ -20,7 +20,7 @@ from pytensor.graph.rewriting.basic import Rewriter
 
 from pytensor_fuse import _core
 from pytensor_fuse._cache.foreign import KNOWN_PACKAGES
-from pytensor_fuse._pytensor.surroundings import NotToldError, registered
+from pytensor_fuse._pytensor.surroundings import NotToldError, Watch, registered
 from pytensor_fuse._startup.features import on_now
 
 # Modules of Python itself that classes and functions of the others are of.
@@ -65,9 +65,23 @@ class Registrations:
 
 _known: list[Registrations] = []
 
+# The latest ones that were asked for, and what tells whether they are the present ones.
+_latest: list[tuple[Watch, Registrations]] = []
+
 
 def registrations() -> Registrations:
-    """Return what is registered now; some 0.5 ms if nothing has changed."""
+    """Return what is registered now; some 0.3 ms if nothing has changed, 4 ms otherwise."""
+    for watch, latest in _latest:
+        if watch.is_unchanged():
+            return latest
+    # Before it is asked what there is: what another thread registers meanwhile is seen next time.
+    watch = Watch()
+    found = _registrations()
+    _latest[:] = [(watch, found)]
+    return found
+
+
+def _registrations() -> Registrations:
     items = registered()
     for known in reversed(_known):
         if _same(known.items, items):

@@ -18,6 +18,11 @@ _MERGE_FEATURE: Final = "pytensor.graph.rewriting.basic:MergeFeature"
 # How databases keep their entries.
 DATABASES: Final[tuple[Fact, ...]] = (Has(_OPTDB, "__db__"), Has(_OPTDB, "__position__"))
 
+# Where these keep what has a tag.
+TAGGED: Final[tuple[Fact, ...]] = (
+    Does("pytensor.misc.ordered_set:OrderedSet.__iter__", ("3aa74ce6",)),
+)
+
 # The same, for those who add entries.
 ENTRIES: Final[tuple[Fact, ...]] = (
     Has(_OPTDB, "_names"),
@@ -263,6 +268,24 @@ DATA: Final[tuple[Fact, ...]] = (
     Does("pytensor.graph.basic:Constant.__str__", ("f051e4d3",)),
     Does("pytensor.tensor.subtensor:_is_provably_positive", ("618f3e07", "3bde801b")),
     Has("pytensor.assumptions.core", "CONSTANT_INFER_REGISTRY"),
+)
+
+_C: Final = "pytensor.link.c.basic"
+
+# `_pytensor.c_thunks` makes thunks as these do.
+C_THUNKS: Final[tuple[Fact, ...]] = (
+    Takes(
+        "pytensor.link.c.op:COp.make_c_thunk",
+        ("self, node, storage_map, compute_map, no_recycling",),
+    ),
+    Does("pytensor.link.c.op:COp.make_c_thunk", ("9010cc5f",)),
+    Does(f"{_C}:CLinker.make_thunk", ("3cc81c13",)),
+    Does(f"{_C}:CLinker.__compile__", ("214dd584",)),
+    Does(f"{_C}:CLinker.cthunk_factory", ("58c85493",)),
+    Does(f"{_C}:CLinker.cmodule_key_", ("c36b191c",)),
+    Does(f"{_C}:CLinker.get_init_tasks", ("83b354ba",)),
+    Does(f"{_C}:CLinker.fetch_variables", ("e57c0271",)),
+    Does(f"{_C}:_CThunk.__init__", ("4460ea1d",)),
 )
 
 _REWRITING: Final = "pytensor.graph.rewriting.basic"

@@ -1,0 +1,154 @@
+"""Thunks of C code: what PyTensor loads for a node, and how another thunk is made of it.
+
+PyTensor compiles the graph of a single node for each thunk, finds out the key of its module, and
+looks that up. A module holds code alone: each thunk is a struct that the module makes, with storage
+of its own. So an equal node, linked under equal settings, can have its thunk from the same module.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from pytensor.configdefaults import config
+from pytensor.graph.basic import Constant
+from pytensor.link.c.basic import _CThunk
+from pytensor.link.c.interface import CLinkerType
+
+from pytensor_fuse._pytensor.surroundings import setting_now
+
+if TYPE_CHECKING:
+    from pytensor.graph.basic import Apply
+
+# What decides about a module beside the settings that PyTensor has in its keys.
+_OF_COMPILERS: Final = (
+    "cmodule__remove_gxx_opt",
+    "compiledir",
+    "cxx",
+    "gcc__cxxflags",
+    "gcc_version_str",
+    "openmp",
+)
+
+
+class LoadedCode(NamedTuple):
+    """The module of a node, and how it is asked for a thunk.
+
+    Attributes
+    ----------
+    module
+        The module.
+    places
+        Which of the inputs and outputs of a node the struct is given: each variable once.
+    init_tasks, tasks
+        What the failures that the code may report belong to: numbers as in ``places``, of the
+        parameters of the op and of the node itself -1 and -2; and what PyTensor says of them.
+    has_parameters
+        Whether the struct is given the parameters of the op.
+    """
+
+    module: Any
+    places: tuple[int, ...]
+    init_tasks: tuple[tuple[int, str, int], ...]
+    tasks: tuple[tuple[int, str, int], ...]
+    has_parameters: bool
+
+    def thunk(self, node: Apply[Any], storage_map: Any, compute_map: Any) -> Any:
+        """Return a thunk as `COp.make_c_thunk` makes it, with an error storage of its own.
+
+        Parameters
+        ----------
+        node
+            A node that is equal to the one that the code was loaded for.
+        storage_map, compute_map
+            As there.
+        """
+        variables = [*node.inputs, *node.outputs]
+        storage = [storage_map[one] for one in variables]
+        given = [storage[place] for place in self.places]
+        # As -1 and -2 say.
+        known: list[Any] = [*variables, node, None]
+        if self.has_parameters:
+            op: Any = node.op
+            parameters = known[-1] = Constant(node.params_type, op.get_params(node))
+            given.append([parameters.data])
+        error: list[Any] = [None, None, None]
+        made = _CThunk(
+            self.module.instantiate(error, *given),
+            [(known[number], *rest) for number, *rest in self.init_tasks],
+            [(known[number], *rest) for number, *rest in self.tasks],
+            error,
+            self.module,
+        )
+        made.nodes = [node]
+        run: Any = made
+        if compute_map is not None:
+            run = _noting(made, [compute_map[one] for one in node.outputs])
+        run.thunk = made
+        run.cthunk = made.cthunk
+        run.inputs = storage[: len(node.inputs)]
+        run.outputs = storage[len(node.inputs) :]
+        run.lazy = False
+        return run
+
+
+def _noting(thunk: Any, entries: list[Any]) -> Any:
+    """Return a thunk that notes that its results are there."""
+
+    def run() -> None:
+        thunk()
+        for entry in entries:
+            entry[0] = True
+
+    return run
+
+
+def loaded_code(node: Apply[Any], thunk: Any) -> LoadedCode | None:
+    """Return what a thunk of PyTensor's was made of; None if another one may need other code.
+
+    Parameters
+    ----------
+    node
+        The node that PyTensor made the thunk for.
+    thunk
+        What `COp.make_c_thunk` returned.
+    """
+    made = thunk.thunk
+    compiled: list[Any] = getattr(made, "nodes", None) or []
+    if type(made) is not _CThunk or len(compiled) != 1 or not _is_versioned(node):
+        return None
+    # PyTensor compiles a copy of the node; a variable that is read twice is one there as well.
+    (copied,) = compiled
+    variables = [*copied.inputs, *copied.outputs]
+    numbers: dict[Any, int] = {copied: -2}
+    for number, one in enumerate(variables):
+        numbers.setdefault(one, number)
+    places = tuple(sorted(number for number in numbers.values() if number >= 0))
+    others = dict.fromkeys(
+        one for one, _, _ in (*made.init_tasks, *made.tasks) if one not in numbers
+    )
+    if len(others) > 1:
+        return None
+    numbers.update((one, -1) for one in others)
+    return LoadedCode(
+        made.module,
+        places,
+        tuple([(numbers[one], name, number) for one, name, number in made.init_tasks]),
+        tuple([(numbers[one], name, number) for one, name, number in made.tasks]),
+        bool(others),
+    )
+
+
+def _is_versioned(node: Apply[Any]) -> bool:
+    """Whether PyTensor takes the code of equal nodes for equal, as its own keys do."""
+    op: Any = node.op
+    types = (one.type for one in (*node.inputs, *node.outputs))
+    return bool(op.c_code_cache_version_apply(node)) and all(
+        isinstance(type_, CLinkerType) and type_.c_code_cache_version() for type_ in types
+    )
+
+
+def settings_of_code() -> tuple[Any, ...]:
+    """Return what decides which module PyTensor loads for a node, beside the node; some 0.1 ms."""
+    told = [getattr(config, name) for name in _OF_COMPILERS]
+    # Where nobody has asked for a BLAS, no code of this graph does.
+    return config.get_config_hash(), setting_now("blas__ldflags"), *told

@@ -1,0 +1,249 @@
+"""Functions of equal graphs share the C code of their nodes, and nothing that code works on."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+
+import numpy as np
+import pytensor
+import pytensor.tensor as pt
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pytensor.compile.io import In
+from pytensor.compile.mode import Mode
+from pytensor.link.c.basic import CLinker
+from pytensor.link.c.op import COp
+from pytensor.link.vm import VMLinker
+
+import pytensor_fuse
+from _cache.test_reuse import VALUES, regression
+from pytensor_fuse import cached
+from pytensor_fuse._cache.lookup import memory
+from support.cached import assert_same_graphs, assert_same_results, compiled
+from support.strategies import any_programs, build
+
+
+def thunks(function):
+    """Return PyTensor's own thunks in C, by the names of their nodes."""
+    found = [
+        (node, getattr(t, "thunk", None))
+        for node, t in zip(nodes(function), all_thunks(function), strict=True)
+    ]
+    return [(str(node.op), thunk) for node, thunk in found if thunk is not None]
+
+
+def nodes(function):
+    return list(function.vm.nodes)
+
+
+def all_thunks(function):
+    return list(function.vm.thunks)
+
+
+def modules(function):
+    return [thunk.module for _, thunk in thunks(function)]
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """Note what PyTensor looks for modules of."""
+    found = []
+    stock = CLinker.cmodule_key
+
+    def cmodule_key(self):
+        found.append(str(self.node_order[0].op))
+        return stock(self)
+
+    monkeypatch.setattr(CLinker, "cmodule_key", cmodule_key)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("mode", "times"),
+    # Others than PyTensor's virtual machines ask for other code where results are not kept.
+    [("CVM", 1), (Mode("vm"), 1), (Mode("c|py"), 2)],
+    ids=["cvm", "vm", "opwise"],
+)
+def test_code_is_found_once(mode, times, asked):
+    compiled(*regression(), mode=mode)
+    once = len(asked)
+    assert once > 3
+    hit = compiled(*regression(), mode=mode)
+    assert len(asked) == times * once
+    with cached(False):
+        fresh = compiled(*regression(), mode=mode)
+    assert_same_results(hit, fresh, VALUES)
+
+
+def test_thunks_are_as_pytensor_makes_them():
+    first = compiled(*regression(), mode="CVM")
+    hit = compiled(*regression(), mode="CVM")
+    with cached(False):
+        fresh = compiled(*regression(), mode="CVM")
+    assert len(thunks(hit)) == len(thunks(fresh)) > 3
+    assert modules(hit) == modules(first) == modules(fresh)
+    for node, ours, theirs in zip(nodes(hit), all_thunks(hit), all_thunks(fresh), strict=True):
+        assert ours.lazy == theirs.lazy
+        storage = hit.vm.storage_map
+        assert all(a is storage[b] for a, b in zip(ours.inputs, node.inputs, strict=True))
+        assert all(a is storage[b] for a, b in zip(ours.outputs, node.outputs, strict=True))
+    for (_, ours), (_, theirs) in zip(thunks(hit), thunks(fresh), strict=True):
+        assert vars(ours).keys() == vars(theirs).keys()
+        for mine, other in ((ours.init_tasks, theirs.init_tasks), (ours.tasks, theirs.tasks)):
+            assert [task[1:] for task in mine] == [task[1:] for task in other]
+            assert [type(task[0]) for task in mine] == [type(task[0]) for task in other]
+            assert [getattr(task[0], "type", None) for task in mine] == [
+                getattr(task[0], "type", None) for task in other
+            ]
+        assert [str(node.op) for node in ours.nodes] == [str(node.op) for node in theirs.nodes]
+
+
+def test_nothing_that_changes_is_shared():
+    functions = [compiled(*regression(), mode="CVM") for _ in range(3)]
+    seen = set()
+    for function in functions:
+        parts = list(function.vm.storage_map.values())
+        for _, thunk in thunks(function):
+            parts += [thunk, thunk.cthunk, thunk.error_storage, thunk.tasks, thunk.init_tasks]
+            parts += [task[0] for task in (*thunk.tasks, *thunk.init_tasks)]
+        new = {id(part) for part in parts}
+        assert not new & seen
+        seen |= new
+    expected = functions[0](*VALUES)
+    functions[1](VALUES[0] * 3, VALUES[1])
+    for a, b in zip(functions[0](*VALUES), expected, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_the_first_function_goes():
+    first = compiled(*regression(), mode="CVM")
+    gone = [weakref.ref(first.maker.fgraph), *map(weakref.ref, first.maker.fgraph.inputs)]
+    compiled(*regression(), mode="CVM")
+    del first
+    gc.collect()
+    assert [one() for one in gone] == [None] * len(gone)
+
+
+@given(any_programs(), st.booleans())
+def test_random_graphs(program, mutable):
+    case = build(program)
+
+    def make():
+        again = build(program).fgraph
+        inputs = [In(one, mutable=mutable) for one in again.inputs]
+        return compiled(inputs, list(again.outputs), mode="CVM")
+
+    memory.clear()
+    make()
+    hit = make()
+    with cached(False):
+        fresh = make()
+    assert modules(hit) == modules(fresh)
+    assert_same_graphs(hit, fresh)
+    assert_same_results(hit, fresh, case.values)
+
+
+def read_twice():
+    x = pt.vector("x")
+    return [x], [pt.searchsorted(x, x, side="right"), pt.cumsum(x)]
+
+
+def test_variables_that_are_read_twice_and_parameters_of_ops(asked):
+    first = compiled(*read_twice(), mode="CVM")
+    node = next(one for one in nodes(first) if len(one.inputs) == 2)
+    assert node.inputs[0] is node.inputs[1]
+    once = len(asked)
+    hit = compiled(*read_twice(), mode="CVM")
+    assert len(asked) == once == 2
+    with cached(False):
+        fresh = compiled(*read_twice(), mode="CVM")
+    assert_same_results(hit, fresh, [np.array([1.0, 2.0, 2.0, 5.0])])
+
+
+def test_what_fails_says_where():
+    def make():
+        x, i = pt.vector("x"), pt.vector("i", dtype="int64")
+        return compiled([x, i], [pt.cumsum(x)[i], x.reshape((2, 2))], mode="CVM")
+
+    make()
+    hit = make()
+    with cached(False):
+        fresh = make()
+    messages = []
+    for function in (hit, fresh):
+        with pytest.raises(IndexError) as caught:
+            function(np.zeros(4), np.array([7]))
+        with pytest.raises(ValueError, match="reshape"):
+            function(np.zeros(3), np.array([1]))
+        messages.append(str(caught.value).splitlines()[:3])
+    assert messages[0] == messages[1]
+    # It goes on afterwards.
+    np.testing.assert_array_equal(hit(np.ones(4), np.array([1]))[0], [2.0])
+
+
+def test_other_settings_of_the_compiler_load_other_code(asked):
+    def make():
+        x = pt.vector("x")
+        return compiled([x], pt.exp(x) * 3 + 1, mode="CVM")
+
+    first = make()
+    asked.clear()
+    flags = f"{pytensor.config.gcc__cxxflags} -DPYTENSOR_FUSE_TEST"
+    with pytensor.config.change_flags(gcc__cxxflags=flags):
+        second = make()
+    assert asked
+    assert not set(map(id, modules(first))) & set(map(id, modules(second)))
+    asked.clear()
+    assert modules(make()) == modules(first)
+
+
+def test_a_graph_that_was_changed_before_it_was_linked(monkeypatch):
+    def make():
+        x, y = pt.vectors("x", "y")
+        return compiled([x, y], [pt.exp(x) - y, pt.sin(y)], mode="CVM")
+
+    make()
+    stock = VMLinker.make_all
+    values = [np.array([1.0, 2.0]), np.array([3.0, 5.0])]
+    expected = make()(values[1], values[0])[0]
+
+    def swapped(self, *args, **kwargs):
+        for node in self.fgraph.toposort():
+            if len(node.inputs) == 2:
+                node.inputs = [node.inputs[1], node.inputs[0]]
+        return stock(self, *args, **kwargs)
+
+    monkeypatch.setattr(VMLinker, "make_all", swapped)
+    np.testing.assert_allclose(make()(*values)[0], expected)
+
+
+def test_constants_that_were_written_to(asked):
+    data = np.arange(3.0)
+
+    def make():
+        x = pt.vector("x")
+        return compiled([x], x + pt.constant(data), mode="CVM")
+
+    make()
+    asked.clear()
+    assert make()([0.0, 0.0, 0.0]).tolist() == [0.0, 1.0, 2.0]
+    assert not asked
+
+
+def test_code_without_a_version_is_not_shared(asked, monkeypatch):
+    monkeypatch.setattr(pt.extra_ops.CumOp, "c_code_cache_version", lambda self: ())
+
+    def make():
+        x = pt.vector("x")
+        return compiled([x], pt.cumsum(x), mode="CVM")
+
+    make()
+    make()
+    assert len([name for name in asked if "Cum" in name]) == 2
+
+
+def test_it_is_pytensors_own_where_the_cache_is_off():
+    with pytensor_fuse.enabled(cache=False):
+        assert COp.make_c_thunk.__module__ == "pytensor.link.c.op"
