@@ -3,11 +3,13 @@
 Two graphs are equal as PyTensor compares their parts. What it does not compare may still decide
 what a rewriter does, or what a node computes: attributes that an op does not count among its
 properties, what its `perform` reads of a file or a table while constants are folded, notes in tags.
-So graphs are kept only of ops whose classes are known, and of variables without such notes.
+So graphs are kept only of ops and types whose classes are known, and of variables without such
+notes.
 """
 
 from __future__ import annotations
 
+import sys
 import types
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -15,7 +17,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from pytensor.graph.basic import Constant
 from pytensor.graph.fg import FunctionGraph
-from pytensor.graph.op import HasInnerGraph
+from pytensor.graph.op import HasInnerGraph, Op
+from pytensor.graph.type import Type
 from pytensor.scalar.basic import ScalarOp
 from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.elemwise import Elemwise
@@ -26,7 +29,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from pytensor.graph.basic import Variable
-    from pytensor.graph.op import Op
 
     from pytensor_fuse._cache.origins import Origins
 
@@ -78,8 +80,11 @@ def expect_told(origins: Origins, ops: Iterable[Op], *, runs_inner: bool) -> Non
     NotToldError
         With what that is.
     """
-    for variable in origins.variables:
-        _expect_no_notes(variable)
+    for variables in (origins.variables, origins.constants):
+        for variable in variables:
+            _expect_no_notes(variable)
+        for variable in {type(one.type): one for one in variables}.values():
+            _expect_known_type(variable)
     for node in origins.nodes:
         if len(vars(node.tag)) and not vars(node.tag).keys() <= _HARMLESS_TAGS:
             raise NotToldError(f"a node of {node.op} has notes in its tag")
@@ -92,6 +97,12 @@ def _expect_no_notes(variable: Variable[Any, Any]) -> None:
     if notes and not notes.keys() <= _HARMLESS_TAGS:
         names = ", ".join(sorted(notes.keys() - _HARMLESS_TAGS))
         raise NotToldError(f"{variable} has notes in its tag: {names}")
+
+
+def _expect_known_type(variable: Variable[Any, Any]) -> None:
+    module = type(variable.type).__module__
+    if module.split(".")[0] not in KNOWN_PACKAGES:
+        raise NotToldError(f"{variable} is of a type of {module}")
 
 
 def _expect_known(op: Any, *, runs_inner: bool, depth: int) -> None:
@@ -109,14 +120,36 @@ def _expect_known(op: Any, *, runs_inner: bool, depth: int) -> None:
     elif isinstance(op, HasInnerGraph):
         _expect_known_inside(op, runs_inner=runs_inner, depth=depth)
     else:
-        functions = [one for one in vars(op).values() if isinstance(one, _FUNCTIONS)]
-        for function in functions:
-            module = getattr(getattr(function, "func", function), "__module__", None) or ""
-            if module.split(".")[0] not in _LIBRARIES:
-                raise NotToldError(f"{op} calls a function of {module}")
+        for attribute in vars(op).values():
+            if (called := _called_of_others(attribute)) is not None:
+                raise NotToldError(f"{op} calls {called}")
 
 
-_FUNCTIONS: Final = (types.FunctionType, types.MethodType, partial, np.ufunc, np.vectorize)
+def _called_of_others(value: Any) -> str | None:
+    """Return what ``value`` calls that no version tells; None if there is no such thing."""
+    if isinstance(value, tuple | list):
+        return next((found for one in value if (found := _called_of_others(one))), None)
+    if isinstance(value, partial):
+        return _called_of_others((value.func, *value.args, *value.keywords.values()))
+    # Ops, types and classes are told as what they are.
+    if not callable(value) or isinstance(value, Op | Type | type):
+        return None
+    if isinstance(value, np.ufunc):
+        # That of a Python function says that it is NumPy's, too.
+        homes = (np, sys.modules.get("scipy.special"))
+        known = any(getattr(one, value.__name__, None) is value for one in homes)
+        return None if known else f"the ufunc {value.__name__}"
+    module = getattr(value, "__module__", None) or type(value).__module__
+    if module.split(".")[0] not in _LIBRARIES:
+        return f"a function of {module}"
+    bound = getattr(value, "__self__", None)
+    if isinstance(value, types.FunctionType) or isinstance(bound, types.ModuleType):
+        return None
+    # Of PyTensor's objects, only those that are compared by value cannot change.
+    owner = type(value) if bound is None else type(bound)
+    if owner.__eq__ is object.__eq__ or owner.__module__.split(".")[0] not in KNOWN_PACKAGES:
+        return f"a {owner.__qualname__} of {owner.__module__}"
+    return None
 
 
 def _expect_known_inside(op: Any, *, runs_inner: bool, depth: int) -> None:
@@ -130,6 +163,8 @@ def _expect_known_inside(op: Any, *, runs_inner: bool, depth: int) -> None:
     elif runs_inner and depth:
         # What the inner one has compiled would be shared by all functions.
         raise NotToldError(f"{op} is in the inner graph of an op that compiles it")
+    for variable in op.fgraph.variables:
+        _expect_known_type(variable)
     for node in op.fgraph.apply_nodes:
         if len(vars(node.tag)) and not vars(node.tag).keys() <= _HARMLESS_TAGS:
             raise NotToldError(f"a node of {node.op} in {op} has notes in its tag")

@@ -99,6 +99,8 @@ def _not_kept(fgraph: FunctionGraph, reason: str) -> None:
 def _find(request: Request, *, on_disk: bool) -> tuple[Entry | None, bool]:
     """Return the entry of a request, and whether it came from disk."""
     entry = memory.get(request)
+    if entry is not None and not entry.is_as_it_was():
+        entry = None
     if entry is not None or not on_disk:
         return entry, False
     try:

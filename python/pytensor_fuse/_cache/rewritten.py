@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from pytensor.graph.basic import Apply, Constant
+from scipy.sparse import issparse
 
 from pytensor_fuse._cache.foreign import needs_own_copy
 from pytensor_fuse._identity.terms import constant_term, intern_graph, term
@@ -220,11 +221,16 @@ class Rewritten(NamedTuple):
 
 
 def _with_own_data(constant: Constant[Any]) -> Constant[Any]:
-    """Return a constant whose array nobody else can write to."""
-    if not isinstance(constant.data, np.ndarray):
+    """Return a constant whose array, or sparse matrix, nobody else can write to."""
+    data: Any = constant.data
+    if isinstance(data, np.ndarray):
+        own_data: Any = data.copy(order="K")
+    elif issparse(data):
+        own_data = data.copy()
+    else:
         return constant
     own = copy.copy(constant)
-    own.data = constant.data.copy(order="K")
+    own.data = own_data
     return own
 
 

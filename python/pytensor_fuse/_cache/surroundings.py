@@ -9,17 +9,20 @@ from __future__ import annotations
 import platform
 import sys
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, partial
 from hashlib import blake2b
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from types import UnionType
 from typing import Any, Final
 
+from pytensor.graph.basic import Constant
 from pytensor.graph.op import Op
 from pytensor.graph.rewriting.basic import Rewriter
 
 from pytensor_fuse import _core
 from pytensor_fuse._cache.foreign import KNOWN_PACKAGES
+from pytensor_fuse._identity.terms import constant_term, term
 from pytensor_fuse._pytensor.surroundings import NotToldError, registered
 from pytensor_fuse._startup.features import on_now
 
@@ -113,6 +116,17 @@ def _told(item: Any, depth: int) -> str:
         return repr(item)
     if isinstance(item, Sequence):
         return f"({','.join(_told(part, depth - 1) for part in item)})"
+    if isinstance(item, set | frozenset):
+        return f"<{','.join(sorted(_told(part, depth - 1) for part in item))}>"
+    if isinstance(item, UnionType):
+        return _told(item.__args__, depth - 1)
+    if isinstance(item, partial):
+        return f"partial {_told((item.func, item.args, item.keywords), depth - 1)}"
+    if isinstance(item, Op | Constant):
+        digest = (term(item) if isinstance(item, Op) else constant_term(item)).digest
+        if digest is None:
+            raise NotToldError(f"{item} is known to this process alone")
+        return digest.hex()
     if isinstance(item, dict):
         pairs = (f"{key!s}:{_told(value, depth - 1)}" for key, value in item.items())
         return f"{{{','.join(sorted(pairs))}}}"
@@ -124,8 +138,8 @@ def _told(item: Any, depth: int) -> str:
     name = f"{'.'.join(module)}:{getattr(home, '__qualname__', '')}"
     if home is item:
         return name
-    if isinstance(item, Op):
-        return f"{name} {item}"
+    if module[0] not in (*KNOWN_PACKAGES, *_PATTERNS):
+        raise NotToldError(f"nothing tells one {name} from another")
     if depth and (isinstance(item, Rewriter) or module[-1] == "unify"):
         return f"{name} {_told(_attributes(item), depth - 1)}"
     return name
