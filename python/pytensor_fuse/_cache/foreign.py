@@ -147,7 +147,8 @@ def _called_of_others(value: Any) -> str | None:
         return None
     # Of PyTensor's objects, only those that are compared by value cannot change.
     owner = type(value) if bound is None else type(bound)
-    if owner.__eq__ is object.__eq__ or owner.__module__.split(".")[0] not in KNOWN_PACKAGES:
+    equality: Any = owner.__eq__
+    if equality is object.__eq__ or owner.__module__.split(".")[0] not in KNOWN_PACKAGES:
         return f"a {owner.__qualname__} of {owner.__module__}"
     return None
 

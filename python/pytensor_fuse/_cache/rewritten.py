@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from pytensor.graph.basic import Apply, Constant
-from scipy.sparse import issparse
 
 from pytensor_fuse._cache.foreign import needs_own_copy
 from pytensor_fuse._identity.terms import constant_term, intern_graph, term
@@ -225,7 +224,7 @@ def _with_own_data(constant: Constant[Any]) -> Constant[Any]:
     data: Any = constant.data
     if isinstance(data, np.ndarray):
         own_data: Any = data.copy(order="K")
-    elif issparse(data):
+    elif type(data).__module__.startswith("scipy.sparse."):
         own_data = data.copy()
     else:
         return constant
