@@ -224,6 +224,21 @@ def test_what_others_may_write_is_not_read(on_disk, which):
     assert any("others may write to" in reason for reason in cache_info().failures)
 
 
+@pytest.mark.skipif(os.name != "posix", reason="permissions are others elsewhere")
+def test_nothing_is_written_where_others_may(on_disk):
+    on_disk.folder.mkdir()
+    on_disk.folder.chmod(0o777)
+    make()
+    assert not on_disk.path.exists()
+    assert any("others may write to" in reason for reason in cache_info().failures)
+    on_disk.path.touch()
+    with pytest.raises(PermissionError, match="others may write to it"):
+        clear_cache()
+    on_disk.folder.chmod(0o700)
+    clear_cache()
+    assert not on_disk.path.exists()
+
+
 def test_a_file_that_cannot_be_written_is_read(monkeypatch, on_disk):
     make()
     memory.clear()

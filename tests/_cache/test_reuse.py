@@ -15,6 +15,7 @@ from pytensor.compile.io import In, Out
 from pytensor.compile.mode import Mode, get_mode, optdb
 from pytensor.graph.basic import Constant
 from pytensor.link.c.type import generic
+from pytensor.link.numba.linker import NumbaLinker
 
 import pytensor_fuse
 from _cache.test_twins import registered
@@ -181,6 +182,24 @@ def test_functions_of_numba_share_what_is_compiled():
     np.testing.assert_array_equal(f(*VALUES)[0], first[0])
     with cached(False):
         assert compiled(*regression(), mode="NUMBA").vm.jit_fn is not f.vm.jit_fn
+
+
+def test_graphs_of_other_modes_that_numba_links():
+    def make():
+        x = pt.vector("x")
+        return compiled([x], [pt.exp(x)], mode="FAST_COMPILE").maker.fgraph
+
+    def linked(fgraph):
+        thunk, [given], [result] = NumbaLinker().accept(fgraph).make_thunk()[:3]
+        given.storage[0] = np.zeros(2)
+        thunk()
+        return result.storage[0]
+
+    changed, whole = make(), make()
+    assert cache_info().hits == 1
+    changed.replace(changed.outputs[0], changed.inputs[0] - 1)
+    np.testing.assert_array_equal(linked(changed), [-1.0, -1.0])
+    np.testing.assert_array_equal(linked(whole), [1.0, 1.0])
 
 
 def test_outputs_are_not_aliased():

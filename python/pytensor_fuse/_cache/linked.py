@@ -13,6 +13,7 @@ from pytensor.graph.basic import Constant
 from pytensor.link.numba.linker import NumbaLinker
 
 from pytensor_fuse._cache.inner_constants import Contents, inner_constants
+from pytensor_fuse._cache.origin import origin_of
 from pytensor_fuse._pytensor.patches import ReplacedAttributes
 from pytensor_fuse._pytensor.surroundings import numba_rules
 
@@ -54,7 +55,10 @@ _stock_compile: Any = NumbaLinker.jit_compile
 
 def expect_linking(fgraph: FunctionGraph, entry: Entry) -> None:
     """Let a graph share what is linked with all that have the same entry."""
-    _entries[fgraph] = entry
+    origin = origin_of(fgraph)
+    # Whoever links another mode's graph by Numba may have changed it before.
+    if origin and origin.request and ("mode.linker", NumbaLinker.__name__) in origin.request.parts:
+        _entries[fgraph] = entry
 
 
 class _Waiting(NamedTuple):

@@ -84,8 +84,8 @@ def _prepare_fgraph(
     else:
         variables = entry.rewritten.put_into(fgraph, origins)
         entry.notes.put_into(fgraph, variables)
-        expect_linking(fgraph, entry)
         note_origin(fgraph, Origin(request, "", entry.made))
+        expect_linking(fgraph, entry)
         # On a busy machine, a small graph may take longer to find than to rewrite.
         saved = max(0.0, entry.seconds - (time.perf_counter() - start))
         counts.hit(on_disk=is_from_disk, saved=saved)
