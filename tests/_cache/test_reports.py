@@ -9,7 +9,9 @@ import numpy as np
 import pytensor
 import pytensor.tensor as pt
 import pytest
+from pytensor.compile.builders import OpFromGraph
 from pytensor.compile.mode import Mode
+from pytensor.graph.fg import FrozenFunctionGraph
 
 from pytensor_fuse import (
     CacheError,
@@ -63,6 +65,22 @@ def test_what_differs(options, expected):
     found = why_missed(make(**options))
     assert any(one.startswith(expected) for one in found), found
     assert why_missed(make(**options)) == ()
+
+
+def test_differences_that_cannot_be_shown():
+    def make(inner, n):
+        x, y = pt.vector("x"), pt.vector("y")
+        named = [pt.exp(x) + k for k in range(30)]
+        for one in named[:n]:
+            one.name = "n"
+        return compiled([x], [sum(named), OpFromGraph([y], [inner(y)], name="f")(x)])
+
+    make(pt.cumsum, 0)
+    found = why_missed(make(pt.cumprod, 30))
+    assert "which variables have names differ" in found
+    if hasattr(FrozenFunctionGraph, "from_io"):
+        assert any("f{inline=False} has other properties or another inner" in one for one in found)
+    assert max(map(len, found)) < 300
 
 
 def test_how_many_values_differ():

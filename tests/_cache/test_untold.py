@@ -155,6 +155,19 @@ def test_callables_of_others(function: Any) -> None:
         assert any("calls" in reason for reason in cache_info().not_kept)
 
 
+@pytest.mark.skipif(INNER_GRAPHS_CHANGE, reason="graphs with inner graphs are not kept here")
+def test_callbacks_of_optimizers() -> None:
+    from pytensor.tensor.optimize import minimize
+
+    x = pt.vector("x")
+    for options in ({}, {"callback": wrapped}):
+        for _ in range(2):
+            found, _ = minimize((x**2).sum(), x, method="BFGS", optimizer_kwargs=options)
+            compiled([x], [found])
+    assert cache_info().hits == 1
+    assert any("calls a function of _cache.test_untold" in one for one in cache_info().not_kept)
+
+
 @pytest.mark.parametrize("how", ["ignored", "no logging", "logger"])
 def test_failures_of_rewriters_that_nobody_hears_of(
     how: str, monkeypatch: pytest.MonkeyPatch

@@ -19,10 +19,12 @@ from pytensor.graph.basic import Constant
 from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.op import HasInnerGraph, Op
 from pytensor.graph.type import Type
+from pytensor.misc.frozendict import frozendict
 from pytensor.scalar.basic import ScalarOp
 from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.elemwise import Elemwise
 
+from pytensor_fuse._pytensor.comparison import also_compared
 from pytensor_fuse._pytensor.surroundings import NotToldError
 
 if TYPE_CHECKING:
@@ -120,14 +122,20 @@ def _expect_known(op: Any, *, runs_inner: bool, depth: int) -> None:
     elif isinstance(op, HasInnerGraph):
         _expect_known_inside(op, runs_inner=runs_inner, depth=depth)
     else:
-        for attribute in vars(op).values():
-            if (called := _called_of_others(attribute)) is not None:
-                raise NotToldError(f"{op} calls {called}")
+        _expect_known_calls(op, vars(op))
+
+
+def _expect_known_calls(op: Op, attributes: Iterable[str]) -> None:
+    for name in attributes:
+        if (called := _called_of_others(getattr(op, name))) is not None:
+            raise NotToldError(f"{op} calls {called}")
 
 
 def _called_of_others(value: Any) -> str | None:
     """Return what ``value`` calls that no version tells; None if there is no such thing."""
-    if isinstance(value, tuple | list):
+    if isinstance(value, dict | frozendict):
+        value = (*value, *value.values())
+    if isinstance(value, tuple | list | set | frozenset):
         return next((found for one in value if (found := _called_of_others(one))), None)
     if isinstance(value, partial):
         return _called_of_others((value.func, *value.args, *value.keywords.values()))
@@ -156,6 +164,7 @@ def _called_of_others(value: Any) -> str | None:
 def _expect_known_inside(op: Any, *, runs_inner: bool, depth: int) -> None:
     if getattr(op, "mode", None) is not None:
         raise NotToldError(f"{op} has a mode of its own")
+    _expect_known_calls(op, also_compared(op))
     if isinstance(op.fgraph, FunctionGraph):
         # In PyTensor 3.0, and its Numba linker does change it.
         raise NotToldError(f"{op} has an inner graph that may be changed")
