@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import functools
 import logging
+from importlib.metadata import PathDistribution
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -22,6 +25,7 @@ from pytensor.tensor.type import TensorType
 
 from _cache.test_twins import INNER_GRAPHS_CHANGE, registered
 from pytensor_fuse import cache_info, cached, why_missed
+from pytensor_fuse._cache import surroundings
 from pytensor_fuse._cache.surroundings import Registrations
 from support.cached import PYTHON, assert_same_graphs, assert_same_results, compiled
 
@@ -242,3 +246,27 @@ def test_what_is_registered_is_told_by_all_that_it_holds(make: Any) -> None:
     assert one.digest == again.digest
     assert one.digest is None or one.digest != other.digest
     assert (one.digest is None) == bool(one.culprit)
+
+
+def test_files_of_packages_that_somebody_works_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = tmp_path / "pymc" / "rules.py"
+    source.parent.mkdir()
+    source.write_text("one = 1\n")
+    told = tmp_path / "pymc-9.dist-info"
+    told.mkdir()
+    (told / "METADATA").write_text("Metadata-Version: 2.1\nName: pymc\nVersion: 9\n")
+
+    def version(editable: str) -> str:
+        (told / "direct_url.json").write_text(f'{{"dir_info": {{{editable}}}, "url": ""}}')
+        return surroundings.version_of("pymc")
+
+    monkeypatch.setattr(surroundings, "distribution", lambda _: PathDistribution(told))
+    spec = SimpleNamespace(submodule_search_locations=[str(source.parent)])
+    monkeypatch.setattr(surroundings, "find_spec", lambda _: spec)
+    assert version("") == "9"
+    before = version('"editable": true')
+    assert version('"editable": true') == before
+    source.write_text("one = 11\n")
+    assert version('"editable": true') != before

@@ -11,7 +11,8 @@ import sys
 from collections.abc import Sequence
 from functools import cache, partial
 from hashlib import blake2b
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import PackageNotFoundError, distribution
+from importlib.util import find_spec
 from pathlib import Path
 from types import UnionType
 from typing import Any, Final
@@ -161,16 +162,36 @@ def versions() -> tuple[tuple[str, str], ...]:
     ]
     for name in ("pytensor", "pymc", "numpy", "scipy", "numba", "llvmlite"):
         try:
-            told.append((name, version(name)))
+            told.append((name, version_of(name)))
         except PackageNotFoundError:
             told.append((name, "none"))
     return tuple(told)
 
 
+def version_of(name: str) -> str:
+    """Return the version of a package, and what tells its files if somebody works on them.
+
+    Raises
+    ------
+    PackageNotFoundError
+        If it is not installed.
+    """
+    found = distribution(name)
+    if name not in KNOWN_PACKAGES or "editable" not in (found.read_text("direct_url.json") or ""):
+        return found.version
+    # Installed from a folder of sources, whose version stays while they change.
+    home = find_spec(name)
+    places = (home.submodule_search_locations if home is not None else None) or ()
+    return f"{found.version} {' '.join(_files(Path(place)) for place in places)}"
+
+
 def _own_files() -> str:
     """Return what tells the files of this package from others of the same version."""
+    return _files(Path(__file__).parents[1])
+
+
+def _files(folder: Path) -> str:
     made = blake2b(digest_size=8)
-    folder = Path(__file__).parents[1]
     for file in sorted(folder.rglob("*")):
         if file.suffix in (".py", ".so", ".pyd"):
             found = file.stat()
