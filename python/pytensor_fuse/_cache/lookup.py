@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 import time
-from functools import wraps
+from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pytensor.compile.maker import FunctionMaker
@@ -103,18 +103,18 @@ def _find(request: Request, *, on_disk: bool) -> tuple[Entry | None, bool]:
         entry = None
     if entry is not None or not on_disk:
         return entry, False
-    try:
-        key = request.digest()
-    except NotToldError:
-        return None, False
-    kept = disk.tried("reading", lambda: _read(key))
+    kept = disk.tried("reading", lambda: _read(request))
     if kept is None:
         return None, False
     memory.put(request, kept)
     return kept, True
 
 
-def _read(key: bytes) -> Entry | None:
+def _read(request: Request) -> Entry | None:
+    try:
+        key = request.digest()
+    except NotToldError:
+        return None
     kept = disk.default_disk().get(key)
     if kept is None:
         return None
@@ -145,7 +145,7 @@ def _rewrite_and_keep(task: _Task, request: Request, origins: Origins, *, on_dis
     for each in requests:
         memory.put(each, entry)
         if on_disk:
-            _store(each, entry)
+            disk.tried("writing", partial(_store, each, entry))
     expect_linking(task.fgraph, entry)
 
 
@@ -167,7 +167,7 @@ def _store(request: Request, entry: Entry) -> None:
         counts.count(counts.not_stored, str(error))
         return
     kept = (entry.rewritten, digest, entry.notes, entry.made, entry.seconds, entry.weight)
-    disk.tried("writing", lambda: disk.default_disk().put(key, kept))
+    disk.default_disk().put(key, kept)
 
 
 def _verify(task: _Task, request: Request, entry: Entry, origins: Origins) -> None:
