@@ -51,6 +51,17 @@ def test_notes_in_tags_of_constants(first: bool) -> None:
     assert cache_info().misses == 1
 
 
+def test_notes_of_nodes_that_were_run() -> None:
+    for note in ("ufunc", "ufunc", "mine"):
+        x = pt.vector("x")
+        y = pt.exp(x) + 1
+        setattr(y.owner.tag, note, None)
+        compiled([x], [y])
+    assert cache_info().hits == 1
+    [reason] = cache_info().not_kept
+    assert reason == "a node of Add has notes in its tag: mine"
+
+
 def of_inner_graph(data: np.ndarray, mode: Any) -> Any:
     x, inner = pt.vector("x"), pt.vector("inner")
     op = OpFromGraph([inner], [pt.exp(inner) * pt.constant(data)])

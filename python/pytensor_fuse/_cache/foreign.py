@@ -30,7 +30,7 @@ from pytensor_fuse._pytensor.surroundings import NotToldError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pytensor.graph.basic import Variable
+    from pytensor.graph.basic import Apply, Variable
 
     from pytensor_fuse._cache.origins import Origins
 
@@ -44,6 +44,11 @@ _HARMLESS_TAGS: Final = frozenset(
         "trace",
         "imported_by",
         "removed_by",
+        # What nodes that were run, to fold constants say, have made of their ops.
+        "ufunc",
+        "gufunc",
+        "fake_node",
+        "sig",
         # Of random states, for a warning; of variables of PyMC.
         "used",
         "transform",
@@ -88,17 +93,16 @@ def expect_told(origins: Origins, ops: Iterable[Op], *, runs_inner: bool) -> Non
         for variable in {type(one.type): one for one in variables}.values():
             _expect_known_type(variable)
     for node in origins.nodes:
-        if len(vars(node.tag)) and not vars(node.tag).keys() <= _HARMLESS_TAGS:
-            raise NotToldError(f"a node of {node.op} has notes in its tag")
+        _expect_no_notes(node, "a node of {0.op}")
     for op in ops:
         _expect_known(op, runs_inner=runs_inner, depth=0)
 
 
-def _expect_no_notes(variable: Variable[Any, Any]) -> None:
-    notes = vars(variable.tag)
+def _expect_no_notes(thing: Variable[Any, Any] | Apply[Any], what: str = "{0}") -> None:
+    notes = vars(thing.tag)
     if notes and not notes.keys() <= _HARMLESS_TAGS:
         names = ", ".join(sorted(notes.keys() - _HARMLESS_TAGS))
-        raise NotToldError(f"{variable} has notes in its tag: {names}")
+        raise NotToldError(f"{what.format(thing)} has notes in its tag: {names}")
 
 
 def _expect_known_type(variable: Variable[Any, Any]) -> None:
@@ -176,8 +180,7 @@ def _expect_known_inside(op: Any, *, runs_inner: bool, depth: int) -> None:
     for variable in op.fgraph.variables:
         _expect_known_type(variable)
     for node in op.fgraph.apply_nodes:
-        if len(vars(node.tag)) and not vars(node.tag).keys() <= _HARMLESS_TAGS:
-            raise NotToldError(f"a node of {node.op} in {op} has notes in its tag")
+        _expect_no_notes(node, "a node of {0.op} in an inner graph")
         for variable in (*node.inputs, *node.outputs):
             _expect_no_notes(variable)
             if isinstance(variable, Constant) and not lies_as_usual(variable.data):
