@@ -108,6 +108,25 @@ def test_names_that_are_the_same_or_missing(names):
             assert_same_graphs(function, make(name))
 
 
+@pytest.mark.parametrize("names", [("a", "b"), (None, "b"), ("a", None), ("x", "x")])
+def test_names_of_constants_that_rewriting_made(names):
+    def make(name):
+        x = pt.vector("x")
+        y = pt.exp(pt.constant(np.array([1.0, 2.0])))
+        y.name = name
+        return compiled([x], [x / y])
+
+    for name in names:
+        function = make(name)
+        with cached(False):
+            fresh = make(name)
+        found, expected = (
+            [one.name for one in f.maker.fgraph.toposort()[0].inputs] for f in (function, fresh)
+        )
+        assert found == expected
+    assert cache_info().hits == (names[0] == names[1] or None not in names)
+
+
 def test_what_a_failing_rewriter_left_is_not_kept(caplog):
     def fail_once(fgraph, node):
         if node.op != pt.sin or failed:

@@ -94,7 +94,11 @@ class Rewritten(NamedTuple):
         of_ops: list[Op] = []
         of_types: list[Type[Any]] = []
         nodes = []
-        names: list[tuple[int, int | str]] = []
+        names = [
+            (numbers[one], origins.of_name(one.name))
+            for one in constants
+            if one.name is not None and origins.of_constant(one) is None
+        ]
         traces: list[tuple[int, int]] = []
         for node in order:
             op = ops.setdefault(id(node.op), len(of_ops))
@@ -220,16 +224,13 @@ class Rewritten(NamedTuple):
 
 
 def _with_own_data(constant: Constant[Any]) -> Constant[Any]:
-    """Return a constant whose array, or sparse matrix, nobody else can write to."""
+    """Return a constant whose array, or sparse matrix, and name nobody else can write to."""
+    own = copy.copy(constant)
     data: Any = constant.data
     if isinstance(data, np.ndarray):
-        own_data: Any = data.copy(order="K")
+        own.data = data.copy(order="K")
     elif type(data).__module__.startswith("scipy.sparse."):
-        own_data = data.copy()
-    else:
-        return constant
-    own = copy.copy(constant)
-    own.data = own_data
+        own.data = data.copy()
     return own
 
 
