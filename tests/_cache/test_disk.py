@@ -21,6 +21,8 @@ from pytensor_fuse import cache_info, cached, clear_cache
 from pytensor_fuse._cache import disk as disk_module
 from pytensor_fuse._cache.disk import Disk, NotStoredError
 from pytensor_fuse._cache.lookup import memory
+from pytensor_fuse._cache.rewritten import Rewritten
+from pytensor_fuse._errors import FreezeError
 from support.cached import assert_same_graphs, assert_same_results, compiled
 from support.processes import run_python
 
@@ -224,6 +226,21 @@ def test_what_others_may_write_is_not_read(on_disk, which):
     assert any("others may write to" in reason for reason in cache_info().failures)
 
 
+@pytest.mark.skipif(os.name != "posix", reason="permissions are others elsewhere")
+def test_nothing_is_written_where_others_may(on_disk):
+    on_disk.folder.mkdir()
+    on_disk.folder.chmod(0o777)
+    make()
+    assert not on_disk.path.exists()
+    assert any("others may write to" in reason for reason in cache_info().failures)
+    on_disk.path.touch()
+    with pytest.raises(PermissionError, match="others may write to it"):
+        clear_cache()
+    on_disk.folder.chmod(0o700)
+    clear_cache()
+    assert not on_disk.path.exists()
+
+
 def test_a_file_that_cannot_be_written_is_read(monkeypatch, on_disk):
     make()
     memory.clear()
@@ -343,3 +360,30 @@ def test_a_writer_that_is_killed(tmp_path):
     assert after.returncode == 0
     assert "failed, and made good" not in text
     assert "from disk" in text
+
+
+@pytest.mark.parametrize("broken", ["versions", "_text"])
+def test_what_cannot_be_told_on_disk_is_compiled_all_the_same(monkeypatch, on_disk, broken):
+    def fail(*_):
+        raise OSError("of a test")
+
+    monkeypatch.setattr(f"pytensor_fuse._cache.request.{broken}", fail)
+    function = make()
+    memory.clear()
+    with cached(False):
+        assert_same_results(function, make(), VALUES)
+    assert set(cache_info().failures) == {
+        "reading: OSError: of a test",
+        "writing: OSError: of a test",
+    }
+
+
+def test_a_graph_without_a_digest_is_compiled_all_the_same(monkeypatch, on_disk):
+    def fail(self):
+        raise FreezeError("of a test")
+
+    monkeypatch.setattr(Rewritten, "digest", fail)
+    make()
+    assert set(cache_info().failures) == {"writing: FreezeError: of a test"}
+    make()
+    assert cache_info().hits_in_memory == 1

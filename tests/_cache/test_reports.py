@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+from textwrap import dedent
 
 import numpy as np
 import pytensor
 import pytensor.tensor as pt
 import pytest
+from pytensor.compile.builders import OpFromGraph
 from pytensor.compile.mode import Mode
+from pytensor.graph.fg import FrozenFunctionGraph
 
 from pytensor_fuse import (
     CacheError,
@@ -62,6 +65,22 @@ def test_what_differs(options, expected):
     found = why_missed(make(**options))
     assert any(one.startswith(expected) for one in found), found
     assert why_missed(make(**options)) == ()
+
+
+def test_differences_that_cannot_be_shown():
+    def make(inner, n):
+        x, y = pt.vector("x"), pt.vector("y")
+        named = [pt.exp(x) + k for k in range(30)]
+        for one in named[:n]:
+            one.name = "n"
+        return compiled([x], [sum(named), OpFromGraph([y], [inner(y)], name="f")(x)])
+
+    make(pt.cumsum, 0)
+    found = why_missed(make(pt.cumprod, 30))
+    assert "which variables have names differ" in found
+    if hasattr(FrozenFunctionGraph, "from_io"):
+        assert any("f{inline=False} has other properties or another inner" in one for one in found)
+    assert max(map(len, found)) < 300
 
 
 def test_how_many_values_differ():
@@ -154,7 +173,15 @@ def test_every_difference_is_seen(verifying, change, said):
 
 @pytest.mark.parametrize(
     ("value", "expected"),
-    [("", DEFAULT), ("OFF", Level.OFF), (" memory ", Level.MEMORY), ("verify", Level.VERIFY)],
+    [
+        ("", DEFAULT),
+        ("OFF", Level.OFF),
+        (" memory ", Level.MEMORY),
+        ("verify", Level.VERIFY),
+        ("0", Level.OFF),
+        ("no", Level.OFF),
+        ("1", DEFAULT),
+    ],
 )
 def test_the_environment(monkeypatch, value, expected):
     monkeypatch.setenv(setting.VARIABLE, value)
@@ -176,6 +203,39 @@ def test_off(monkeypatch):
         make()
         make()
     assert (cache_info().hits, cache_info().misses) == (1, 1)
+
+
+def test_the_feature_off() -> None:
+    make()
+    with enabled(cache=False):
+        assert cache_info().level == "off"
+        assert str(cache_info()).startswith("rewrite cache: off")
+        assert why_missed(make()) == ("it was compiled without the cache",)
+    assert cache_info().level == "memory"
+
+
+def test_no_place_on_disk(tmp_path):
+    nowhere = tmp_path / "file"
+    nowhere.touch()
+    program = """
+        import pytensor, pytensor.tensor as pt, pytensor_fuse
+        from pytensor.compile.mode import Mode
+        x = pt.vector("x")
+        f = pytensor.function([x], x * 2, mode=Mode("py", "fast_run"))
+        info = pytensor_fuse.cache_info()
+        print(f([1.0]), info.misses, len(info.failures), info.path, "nowhere" in str(info))
+        pytensor_fuse.clear_cache()
+    """
+    env = {
+        **os.environ,
+        "PYTENSOR_FLAGS": f"base_compiledir={nowhere}/below",
+        "PYTENSOR_FUSE_CACHE": "disk",
+    }
+    assert run_process("-c", dedent(program), env=env).stdout == "[2.] 1 2 None True\n"
+    done = command(nowhere / "below", "info", check=False)
+    assert done.returncode == 7
+    assert "there is no place for graphs: " in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def command(tmp_path, *arguments, **options):

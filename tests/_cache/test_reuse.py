@@ -15,6 +15,7 @@ from pytensor.compile.io import In, Out
 from pytensor.compile.mode import Mode, get_mode, optdb
 from pytensor.graph.basic import Constant
 from pytensor.link.c.type import generic
+from pytensor.link.numba.linker import NumbaLinker
 
 import pytensor_fuse
 from _cache.test_twins import registered
@@ -107,6 +108,25 @@ def test_names_that_are_the_same_or_missing(names):
             assert_same_graphs(function, make(name))
 
 
+@pytest.mark.parametrize("names", [("a", "b"), (None, "b"), ("a", None), ("x", "x")])
+def test_names_of_constants_that_rewriting_made(names):
+    def make(name):
+        x = pt.vector("x")
+        y = pt.exp(pt.constant(np.array([1.0, 2.0])))
+        y.name = name
+        return compiled([x], [x / y])
+
+    for name in names:
+        function = make(name)
+        with cached(False):
+            fresh = make(name)
+        found, expected = (
+            [one.name for one in f.maker.fgraph.toposort()[0].inputs] for f in (function, fresh)
+        )
+        assert found == expected
+    assert cache_info().hits == (names[0] == names[1] or None not in names)
+
+
 def test_what_a_failing_rewriter_left_is_not_kept(caplog):
     def fail_once(fgraph, node):
         if node.op != pt.sin or failed:
@@ -181,6 +201,24 @@ def test_functions_of_numba_share_what_is_compiled():
     np.testing.assert_array_equal(f(*VALUES)[0], first[0])
     with cached(False):
         assert compiled(*regression(), mode="NUMBA").vm.jit_fn is not f.vm.jit_fn
+
+
+def test_graphs_of_other_modes_that_numba_links():
+    def make():
+        x = pt.vector("x")
+        return compiled([x], [pt.exp(x)], mode="FAST_COMPILE").maker.fgraph
+
+    def linked(fgraph):
+        thunk, [given], [result] = NumbaLinker().accept(fgraph).make_thunk()[:3]
+        given.storage[0] = np.zeros(2)
+        thunk()
+        return result.storage[0]
+
+    changed, whole = make(), make()
+    assert cache_info().hits == 1
+    changed.replace(changed.outputs[0], changed.inputs[0] - 1)
+    np.testing.assert_array_equal(linked(changed), [-1.0, -1.0])
+    np.testing.assert_array_equal(linked(whole), [1.0, 1.0])
 
 
 def test_outputs_are_not_aliased():

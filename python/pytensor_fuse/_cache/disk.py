@@ -10,6 +10,7 @@ into the directory of compiled modules, too.
 
 from __future__ import annotations
 
+import errno
 import os
 import pickle
 import sqlite3
@@ -107,8 +108,9 @@ class Disk:
         if len(data) > self._most_bytes // 4:
             raise NotStoredError(f"an entry of {len(data)} bytes is too large")
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if self.path.exists() and not self._is_ours():
-            raise NotStoredError(f"others may write to {self.path}")
+        for path in (self.folder, self.path):
+            if path.exists() and not _is_of_user_alone(path):
+                raise NotStoredError(f"others may write to {path}")
         try:
             self._write(key, data)
         except sqlite3.DatabaseError as error:
@@ -129,6 +131,8 @@ class Disk:
         """
         if self._is_ours():
             self.path.unlink(missing_ok=True)
+        elif self.path.exists():
+            raise PermissionError(errno.EPERM, "others may write to it, so it is not read either")
 
     def size(self) -> tuple[int, int]:
         """Return how many entries there are, and their bytes; nothing if they cannot be read."""
@@ -176,13 +180,17 @@ class Disk:
 
     def _is_ours(self) -> bool:
         """Whether the file is there, and nobody but the user may have written to it."""
-        try:
-            file, folder = self.path.stat(), self.folder.stat()
-        except OSError:
-            return False
-        if not hasattr(os, "getuid"):
-            return True
-        return file.st_uid == os.getuid() and not (file.st_mode | folder.st_mode) & 0o022
+        return _is_of_user_alone(self.path) and _is_of_user_alone(self.folder)
+
+
+def _is_of_user_alone(path: Path) -> bool:
+    try:
+        found = path.stat()
+    except OSError:
+        return False
+    if not hasattr(os, "getuid"):
+        return True
+    return found.st_uid == os.getuid() and not found.st_mode & 0o022
 
 
 def _checksum(key: bytes, value: bytes) -> bytes:
@@ -190,8 +198,18 @@ def _checksum(key: bytes, value: bytes) -> bytes:
 
 
 def default_disk() -> Disk:
-    """Return the entries beside what PyTensor compiles now."""
-    return Disk(Path(config.compiledir) / FOLDER)
+    """Return the entries beside what PyTensor compiles now.
+
+    Raises
+    ------
+    OSError
+        If PyTensor cannot make its directory.
+    """
+    try:
+        folder = Path(config.compiledir)
+    except ValueError as error:
+        raise OSError(errno.EACCES, str(error)) from error
+    return Disk(folder / FOLDER)
 
 
 def tried(what: str, action: Callable[[], Any]) -> Any:

@@ -9,6 +9,8 @@ import numpy as np
 from pytensor.graph.basic import Constant
 from pytensor.graph.op import HasInnerGraph
 
+from pytensor_fuse._cache.inner_constants import Contents, inner_constants
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -56,6 +58,16 @@ class Entry:
     other_data: OtherData | None = None
     linked: Any = None
     loaded: Any = None
+
+    def __post_init__(self) -> None:
+        made = self.rewritten
+        # Other ops are those of the graph that there is.
+        ops = [op for op, place in zip(made.ops, made.op_places, strict=True) if place is None]
+        self._inside = Contents(inner_constants(ops))
+
+    def is_as_it_was(self) -> bool:
+        """Whether nobody has written to what the graph shares with the one it was made of."""
+        return self._inside.are_the_same()
 
 
 def weight(n_nodes: int, constants: Iterable[Constant[Any]], ops: Iterable[Op]) -> int:

@@ -3,11 +3,13 @@
 Two graphs are equal as PyTensor compares their parts. What it does not compare may still decide
 what a rewriter does, or what a node computes: attributes that an op does not count among its
 properties, what its `perform` reads of a file or a table while constants are folded, notes in tags.
-So graphs are kept only of ops whose classes are known, and of variables without such notes.
+So graphs are kept only of ops and types whose classes are known, and of variables without such
+notes.
 """
 
 from __future__ import annotations
 
+import sys
 import types
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -15,18 +17,20 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from pytensor.graph.basic import Constant
 from pytensor.graph.fg import FunctionGraph
-from pytensor.graph.op import HasInnerGraph
+from pytensor.graph.op import HasInnerGraph, Op
+from pytensor.graph.type import Type
+from pytensor.misc.frozendict import frozendict
 from pytensor.scalar.basic import ScalarOp
 from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.elemwise import Elemwise
 
+from pytensor_fuse._pytensor.comparison import also_compared
 from pytensor_fuse._pytensor.surroundings import NotToldError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pytensor.graph.basic import Variable
-    from pytensor.graph.op import Op
+    from pytensor.graph.basic import Apply, Variable
 
     from pytensor_fuse._cache.origins import Origins
 
@@ -40,6 +44,11 @@ _HARMLESS_TAGS: Final = frozenset(
         "trace",
         "imported_by",
         "removed_by",
+        # What nodes that were run, to fold constants say, have made of their ops.
+        "ufunc",
+        "gufunc",
+        "fake_node",
+        "sig",
         # Of random states, for a warning; of variables of PyMC.
         "used",
         "transform",
@@ -78,20 +87,28 @@ def expect_told(origins: Origins, ops: Iterable[Op], *, runs_inner: bool) -> Non
     NotToldError
         With what that is.
     """
-    for variable in origins.variables:
-        _expect_no_notes(variable)
+    for variables in (origins.variables, origins.constants):
+        for variable in variables:
+            _expect_no_notes(variable)
+        for variable in {type(one.type): one for one in variables}.values():
+            _expect_known_type(variable)
     for node in origins.nodes:
-        if len(vars(node.tag)) and not vars(node.tag).keys() <= _HARMLESS_TAGS:
-            raise NotToldError(f"a node of {node.op} has notes in its tag")
+        _expect_no_notes(node, "a node of {0.op}")
     for op in ops:
         _expect_known(op, runs_inner=runs_inner, depth=0)
 
 
-def _expect_no_notes(variable: Variable[Any, Any]) -> None:
-    notes = vars(variable.tag)
+def _expect_no_notes(thing: Variable[Any, Any] | Apply[Any], what: str = "{0}") -> None:
+    notes = vars(thing.tag)
     if notes and not notes.keys() <= _HARMLESS_TAGS:
         names = ", ".join(sorted(notes.keys() - _HARMLESS_TAGS))
-        raise NotToldError(f"{variable} has notes in its tag: {names}")
+        raise NotToldError(f"{what.format(thing)} has notes in its tag: {names}")
+
+
+def _expect_known_type(variable: Variable[Any, Any]) -> None:
+    module = type(variable.type).__module__
+    if module.split(".")[0] not in KNOWN_PACKAGES:
+        raise NotToldError(f"{variable} is of a type of {module}")
 
 
 def _expect_known(op: Any, *, runs_inner: bool, depth: int) -> None:
@@ -109,19 +126,49 @@ def _expect_known(op: Any, *, runs_inner: bool, depth: int) -> None:
     elif isinstance(op, HasInnerGraph):
         _expect_known_inside(op, runs_inner=runs_inner, depth=depth)
     else:
-        functions = [one for one in vars(op).values() if isinstance(one, _FUNCTIONS)]
-        for function in functions:
-            module = getattr(getattr(function, "func", function), "__module__", None) or ""
-            if module.split(".")[0] not in _LIBRARIES:
-                raise NotToldError(f"{op} calls a function of {module}")
+        _expect_known_calls(op, vars(op))
 
 
-_FUNCTIONS: Final = (types.FunctionType, types.MethodType, partial, np.ufunc, np.vectorize)
+def _expect_known_calls(op: Op, attributes: Iterable[str]) -> None:
+    for name in attributes:
+        if (called := _called_of_others(getattr(op, name))) is not None:
+            raise NotToldError(f"{op} calls {called}")
+
+
+def _called_of_others(value: Any) -> str | None:
+    """Return what ``value`` calls that no version tells; None if there is no such thing."""
+    if isinstance(value, dict | frozendict):
+        value = (*value, *value.values())
+    if isinstance(value, tuple | list | set | frozenset):
+        return next((found for one in value if (found := _called_of_others(one))), None)
+    if isinstance(value, partial):
+        return _called_of_others((value.func, *value.args, *value.keywords.values()))
+    # Ops, types and classes are told as what they are.
+    if not callable(value) or isinstance(value, Op | Type | type):
+        return None
+    if isinstance(value, np.ufunc):
+        # That of a Python function says that it is NumPy's, too.
+        homes = (np, sys.modules.get("scipy.special"))
+        known = any(getattr(one, value.__name__, None) is value for one in homes)
+        return None if known else f"the ufunc {value.__name__}"
+    module = getattr(value, "__module__", None) or type(value).__module__
+    if module.split(".")[0] not in _LIBRARIES:
+        return f"a function of {module}"
+    bound = getattr(value, "__self__", None)
+    if isinstance(value, types.FunctionType) or isinstance(bound, types.ModuleType):
+        return None
+    # Of PyTensor's objects, only those that are compared by value cannot change.
+    owner = type(value) if bound is None else type(bound)
+    equality: Any = owner.__eq__
+    if equality is object.__eq__ or owner.__module__.split(".")[0] not in KNOWN_PACKAGES:
+        return f"a {owner.__qualname__} of {owner.__module__}"
+    return None
 
 
 def _expect_known_inside(op: Any, *, runs_inner: bool, depth: int) -> None:
     if getattr(op, "mode", None) is not None:
         raise NotToldError(f"{op} has a mode of its own")
+    _expect_known_calls(op, also_compared(op))
     if isinstance(op.fgraph, FunctionGraph):
         # In PyTensor 3.0, and its Numba linker does change it.
         raise NotToldError(f"{op} has an inner graph that may be changed")
@@ -130,9 +177,10 @@ def _expect_known_inside(op: Any, *, runs_inner: bool, depth: int) -> None:
     elif runs_inner and depth:
         # What the inner one has compiled would be shared by all functions.
         raise NotToldError(f"{op} is in the inner graph of an op that compiles it")
+    for variable in op.fgraph.variables:
+        _expect_known_type(variable)
     for node in op.fgraph.apply_nodes:
-        if len(vars(node.tag)) and not vars(node.tag).keys() <= _HARMLESS_TAGS:
-            raise NotToldError(f"a node of {node.op} in {op} has notes in its tag")
+        _expect_no_notes(node, "a node of {0.op} in an inner graph")
         for variable in (*node.inputs, *node.outputs):
             _expect_no_notes(variable)
             if isinstance(variable, Constant) and not lies_as_usual(variable.data):

@@ -50,7 +50,7 @@ class CacheInfo:
     entries_on_disk, bytes_on_disk
         What is on disk, for all processes.
     path
-        The file on disk.
+        The file on disk; None where PyTensor cannot make its directory.
     seconds_saved
         What rewriting took when the graphs were made that have been used, less what using them
         took.
@@ -69,7 +69,7 @@ class CacheInfo:
     nodes: int
     entries_on_disk: int
     bytes_on_disk: int
-    path: Path
+    path: Path | None
     seconds_saved: float
 
     @property
@@ -85,7 +85,7 @@ class CacheInfo:
             f"  misses   {self.misses}",
             f"  memory   {self.entries} graphs, {self.nodes} nodes",
             f"  disk     {self.entries_on_disk} graphs, {self.bytes_on_disk / 1e6:.1f} MB, "
-            f"{self.path}",
+            f"{self.path or 'nowhere'}",
         ]
         for title, reasons in (
             ("rewritten without the cache", self.not_kept),
@@ -106,7 +106,8 @@ def cache_info() -> CacheInfo:
     >>> print(pytensor_fuse.cache_info())  # doctest: +ELLIPSIS
     rewrite cache: ...
     """
-    entries_on_disk, n_bytes = disk.default_disk().size()
+    stored = _disk()
+    entries_on_disk, n_bytes = (0, 0) if stored is None else stored.size()
     return CacheInfo(
         level().value,
         counts.hits_in_memory,
@@ -121,7 +122,7 @@ def cache_info() -> CacheInfo:
         memory.weight,
         entries_on_disk,
         n_bytes,
-        disk.default_disk().path,
+        None if stored is None else stored.path,
         counts.seconds_saved,
     )
 
@@ -148,7 +149,17 @@ def clear_cache(*, disk: bool = True) -> None:
 
 
 def _clear_disk() -> None:
-    disk.default_disk().clear()
+    stored = _disk()
+    if stored is not None:
+        stored.clear()
+
+
+def _disk() -> disk.Disk | None:
+    """Return the entries on disk; None where there can be none."""
+    try:
+        return disk.default_disk()
+    except OSError:
+        return None
 
 
 def why_missed(compiled: Function | FunctionGraph) -> tuple[str, ...]:

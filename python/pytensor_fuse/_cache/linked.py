@@ -12,7 +12,8 @@ from weakref import WeakKeyDictionary
 from pytensor.graph.basic import Constant
 from pytensor.link.numba.linker import NumbaLinker
 
-from pytensor_fuse._identity.contents import data_content
+from pytensor_fuse._cache.inner_constants import Contents, inner_constants
+from pytensor_fuse._cache.origin import origin_of
 from pytensor_fuse._pytensor.patches import ReplacedAttributes
 from pytensor_fuse._pytensor.surroundings import numba_rules
 
@@ -30,21 +31,19 @@ class _Linked(NamedTuple):
     rules
         By which PyTensor translated the graph.
     constants
-        The data of the graph's constants, which Numba reads when the function is first called, and
-        what they were. Somebody else may write to them.
+        What was in the graph's constants, which Numba reads when the function is first called.
+        Somebody else may write to them.
     function
         The function.
     """
 
     rules: list[Any]
-    constants: list[tuple[Any, bytes | None]]
+    constants: Contents
     function: Any
 
     def holds(self, rules: list[Any]) -> bool:
         """Whether the function is what would be made of an equal graph now."""
-        return self.rules == rules and all(
-            was is not None and data_content(data) == was for data, was in self.constants
-        )
+        return self.rules == rules and self.constants.are_known() and self.constants.are_the_same()
 
 
 # The entries of graphs that are about to be linked.
@@ -56,7 +55,10 @@ _stock_compile: Any = NumbaLinker.jit_compile
 
 def expect_linking(fgraph: FunctionGraph, entry: Entry) -> None:
     """Let a graph share what Numba makes of it with all that have the same entry."""
-    _entries[fgraph] = entry
+    origin = origin_of(fgraph)
+    # Whoever links another mode's graph by Numba may have changed it before.
+    if origin and origin.request and ("mode.linker", NumbaLinker.__name__) in origin.request.parts:
+        _entries[fgraph] = entry
 
 
 class _Waiting(NamedTuple):
@@ -64,7 +66,7 @@ class _Waiting(NamedTuple):
 
     entry: Entry
     rules: list[Any]
-    constants: list[tuple[Any, bytes | None]]
+    constants: Contents
     converted: Any
 
 
@@ -77,9 +79,9 @@ def _convert(self: NumbaLinker, fgraph: FunctionGraph, **kwargs: Any) -> Any:
         return entry.linked
     converted = _stock_convert(self, fgraph, **kwargs)
     # Translating loads rules that were not there before.
-    constants = [one.data for one in fgraph.variables if isinstance(one, Constant)]
-    contents = [(data, data_content(data)) for data in constants]
-    return _Waiting(entry, rules or numba_rules(), contents, converted)
+    constants = [one for one in fgraph.variables if isinstance(one, Constant)]
+    inside = inner_constants({node.op for node in fgraph.apply_nodes})
+    return _Waiting(entry, rules or numba_rules(), Contents([*constants, *inside]), converted)
 
 
 def _compile(self: NumbaLinker, converted: Any) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 import time
 from contextlib import nullcontext
-from functools import wraps
+from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pytensor.compile.maker import FunctionMaker
@@ -90,7 +90,7 @@ def _prepare_fgraph(
         from pytensor_fuse._cache.variants import Variants
 
         variants = Variants(request, origins)
-        entry, is_from_disk = variants.find(memory, _read if on_disk else None)
+        entry, is_from_disk = variants.find(memory, _read_from if on_disk else None)
         other_data = entry is not None
         if entry is not None:
             memory.put(request, entry)
@@ -101,9 +101,9 @@ def _prepare_fgraph(
     else:
         variables = entry.rewritten.put_into(fgraph, origins)
         entry.notes.put_into(fgraph, variables)
+        note_origin(fgraph, Origin(request, "", entry.made))
         expect_linking(fgraph, entry)
         expect_code(variables, entry, mode.linker)
-        note_origin(fgraph, Origin(request, "", entry.made))
         # On a busy machine, a small graph may take longer to find than to rewrite.
         saved = max(0.0, entry.seconds - (time.perf_counter() - start))
         counts.hit(on_disk=is_from_disk, other_data=other_data, saved=saved)
@@ -117,20 +117,26 @@ def _not_kept(fgraph: FunctionGraph, reason: str) -> None:
 def _find(request: Request, *, on_disk: bool) -> tuple[Entry | None, bool]:
     """Return the entry of a request, and whether it came from disk."""
     entry = memory.get(request)
+    if entry is not None and not entry.is_as_it_was():
+        entry = None
     if entry is not None or not on_disk:
         return entry, False
-    try:
-        key = request.digest()
-    except NotToldError:
-        return None, False
-    kept = disk.tried("reading", lambda: _read(key))
+    kept = disk.tried("reading", lambda: _read(request))
     if kept is None:
         return None, False
     memory.put(request, kept)
     return kept, True
 
 
-def _read(key: bytes) -> Entry | None:
+def _read(request: Request) -> Entry | None:
+    try:
+        key = request.digest()
+    except NotToldError:
+        return None
+    return _read_from(key)
+
+
+def _read_from(key: bytes) -> Entry | None:
     kept = disk.default_disk().get(key)
     if kept is None:
         return None
@@ -172,7 +178,7 @@ def _rewrite_and_keep(
     for each, shared in kept.items():
         memory.put(each, entry, shared)
         if on_disk:
-            _store(each, entry, shared)
+            disk.tried("writing", partial(_store, each, entry, shared))
     expect_linking(task.fgraph, entry)
     expect_code(numbers, entry, task.mode.linker)
 
@@ -204,7 +210,7 @@ def _store(request: Request, entry: Entry, outline: Request | None) -> None:
     # What tells the graph from others comes with it: a pickle may make another op.
     graph = (entry.rewritten, digest, other_data, told)
     kept = (*graph, entry.notes, entry.made, entry.seconds, entry.weight)
-    disk.tried("writing", lambda: disk.default_disk().put(key, kept))
+    disk.default_disk().put(key, kept)
     if other_data is not None and outline is not None:
         from pytensor_fuse._cache.variants import store_variant
 

@@ -11,7 +11,7 @@ from pytensor.graph.op import Op
 from pytensor.tensor.variable import TensorConstant
 
 from pytensor_fuse._cache.questions import answer
-from pytensor_fuse._cache.rewritten import detached, with_own_data
+from pytensor_fuse._cache.rewritten import with_own_data
 from pytensor_fuse._identity.contents import content
 from pytensor_fuse._identity.terms import constant_term, term
 from pytensor_fuse._pytensor.constant_reads import combine, convert, fold
@@ -59,10 +59,9 @@ class Step(NamedTuple):
     made: tuple[Type[Any], ...]
 
     def with_own_data(self) -> Step:
-        """Return the same step, with an op and constants that nobody else can change."""
-        what = detached(self.what) if isinstance(self.what, Op) else self.what
+        """Return the same step, with constants that nobody else can change."""
         operands = [one if isinstance(one, int) else with_own_data(one) for one in self.operands]
-        return self._replace(what=what, operands=tuple(operands))
+        return self._replace(operands=tuple(operands))
 
     def run(self, known: Sequence[Constant[Any]]) -> list[Constant[Any]]:
         """Return the constants that come of other data.
@@ -74,7 +73,7 @@ class Step(NamedTuple):
         """
         operands: list[Any] = [known[one] if isinstance(one, int) else one for one in self.operands]
         if self.how == "fold":
-            made = fold(detached(self.what), operands, self.types)
+            made = fold(self.what, operands, self.types)
         elif self.how == "convert":
             made = [convert(operands[0], self.what)]
         else:

@@ -20,6 +20,7 @@ from pytensor.graph.basic import Constant
 from pytensor.graph.op import HasInnerGraph
 from pytensor.tensor.variable import TensorConstant
 
+from pytensor_fuse._cache.foreign import needs_own_copy
 from pytensor_fuse._cache.other_data import OtherData, Source, Step, first_equals, identity, plain
 from pytensor_fuse._cache.questions import LONG, answer, known_readers
 from pytensor_fuse._identity.contents import content
@@ -112,10 +113,13 @@ class Readings:
         self, op: Op, operands: Sequence[Constant[Any]], types: Sequence[Type[Any]], made: Any
     ) -> None:
         """Note that constants were made by an op of others."""
-        if all(type(one) is TensorConstant and type(one.data) is np.ndarray for one in made):
+        are_plain = all(
+            type(one) is TensorConstant and type(one.data) is np.ndarray for one in made
+        )
+        if are_plain and not needs_own_copy(op):
             self._computed("fold", op, operands, tuple(types), made)
         else:
-            # Nobody tells who reads the data of other classes.
+            # Nobody tells who reads the data of other classes, or writes to what is in an op.
             self._must_be_same(operands, f"folding of {op}")
 
     def converted(self, constant: TensorConstant[Any], made: TensorConstant[Any]) -> None:

@@ -15,6 +15,7 @@ from pytensor_fuse._fusion import effort
 from pytensor_fuse._identity.names import import_name
 from pytensor_fuse._identity.terms import intern_graph, intern_outline
 from pytensor_fuse._pytensor.graph_contents import foreign_feature
+from pytensor_fuse._pytensor.rewriting_failures import failures_are_told
 from pytensor_fuse._pytensor.surroundings import (
     TO_BE_FOUND_OUT,
     NotToldError,
@@ -160,6 +161,8 @@ def request_for(
     """
     if profile:
         raise NotToldError("the compilation is profiled")
+    if not failures_are_told():
+        raise NotToldError("nothing would be said of rewriters that fail")
     foreign = foreign_feature(fgraph)
     if foreign is not None:
         raise NotToldError(f"the graph comes with a {foreign}")

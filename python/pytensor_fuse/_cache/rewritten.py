@@ -94,7 +94,11 @@ class Rewritten(NamedTuple):
         of_ops: list[Op] = []
         of_types: list[Type[Any]] = []
         nodes = []
-        names: list[tuple[int, int | str]] = []
+        names = [
+            (numbers[one], origins.of_name(one.name))
+            for one in constants
+            if one.name is not None and origins.of_constant(one) is None
+        ]
         traces: list[tuple[int, int]] = []
         for node in order:
             op = ops.setdefault(id(node.op), len(of_ops))
@@ -220,11 +224,13 @@ class Rewritten(NamedTuple):
 
 
 def with_own_data(constant: Constant[Any]) -> Constant[Any]:
-    """Return a constant whose array nobody else can write to."""
-    if not isinstance(constant.data, np.ndarray):
-        return constant
+    """Return a constant whose array, or sparse matrix, and name nobody else can write to."""
     own = copy.copy(constant)
-    own.data = constant.data.copy(order="K")
+    data: Any = constant.data
+    if isinstance(data, np.ndarray):
+        own.data = data.copy(order="K")
+    elif type(data).__module__.startswith("scipy.sparse."):
+        own.data = data.copy()
     return own
 
 

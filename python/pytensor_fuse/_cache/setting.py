@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
+from pytensor_fuse._startup.features import OFF, ON, on_now
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -27,6 +29,9 @@ class Level(Enum):
 
 DEFAULT: Final = Level.DISK
 
+# What people say who mean all or nothing, as of every feature.
+_WORDS: Final = {**dict.fromkeys(ON, DEFAULT), **dict.fromkeys(OFF, Level.OFF)}
+
 
 class _Blocks(threading.local):
     """The blocks that are open in this thread, the innermost one last."""
@@ -43,7 +48,7 @@ def _level_by_environment() -> Level:
     if not value:
         return DEFAULT
     try:
-        return Level(value)
+        return _WORDS.get(value) or Level(value)
     except ValueError:
         names = ", ".join(level.value for level in Level)
         warnings.warn(
@@ -59,6 +64,8 @@ _level: Final = _level_by_environment()
 
 def level() -> Level:
     """Return where graphs are kept that this thread compiles now."""
+    if "cache" not in on_now():
+        return Level.OFF
     if _blocks.flags and not _blocks.flags[-1]:
         return Level.OFF
     if _blocks.flags and _level is Level.OFF:

@@ -9,17 +9,21 @@ from __future__ import annotations
 import platform
 import sys
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, partial
 from hashlib import blake2b
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import PackageNotFoundError, distribution
+from importlib.util import find_spec
 from pathlib import Path
+from types import UnionType
 from typing import Any, Final
 
+from pytensor.graph.basic import Constant
 from pytensor.graph.op import Op
 from pytensor.graph.rewriting.basic import Rewriter
 
 from pytensor_fuse import _core
 from pytensor_fuse._cache.foreign import KNOWN_PACKAGES
+from pytensor_fuse._identity.terms import constant_term, term
 from pytensor_fuse._pytensor.surroundings import NotToldError, Watch, registered
 from pytensor_fuse._startup.features import on_now
 
@@ -127,6 +131,17 @@ def _told(item: Any, depth: int) -> str:
         return repr(item)
     if isinstance(item, Sequence):
         return f"({','.join(_told(part, depth - 1) for part in item)})"
+    if isinstance(item, set | frozenset):
+        return f"<{','.join(sorted(_told(part, depth - 1) for part in item))}>"
+    if isinstance(item, UnionType):
+        return _told(item.__args__, depth - 1)
+    if isinstance(item, partial):
+        return f"partial {_told((item.func, item.args, item.keywords), depth - 1)}"
+    if isinstance(item, Op | Constant):
+        digest = (term(item) if isinstance(item, Op) else constant_term(item)).digest
+        if digest is None:
+            raise NotToldError(f"{item} is known to this process alone")
+        return digest.hex()
     if isinstance(item, dict):
         pairs = (f"{key!s}:{_told(value, depth - 1)}" for key, value in item.items())
         return f"{{{','.join(sorted(pairs))}}}"
@@ -138,8 +153,8 @@ def _told(item: Any, depth: int) -> str:
     name = f"{'.'.join(module)}:{getattr(home, '__qualname__', '')}"
     if home is item:
         return name
-    if isinstance(item, Op):
-        return f"{name} {item}"
+    if module[0] not in (*KNOWN_PACKAGES, *_PATTERNS):
+        raise NotToldError(f"nothing tells one {name} from another")
     if depth and (isinstance(item, Rewriter) or module[-1] == "unify"):
         return f"{name} {_told(_attributes(item), depth - 1)}"
     return name
@@ -161,16 +176,36 @@ def versions() -> tuple[tuple[str, str], ...]:
     ]
     for name in ("pytensor", "pymc", "numpy", "scipy", "numba", "llvmlite"):
         try:
-            told.append((name, version(name)))
+            told.append((name, version_of(name)))
         except PackageNotFoundError:
             told.append((name, "none"))
     return tuple(told)
 
 
+def version_of(name: str) -> str:
+    """Return the version of a package, and what tells its files if somebody works on them.
+
+    Raises
+    ------
+    PackageNotFoundError
+        If it is not installed.
+    """
+    found = distribution(name)
+    if name not in KNOWN_PACKAGES or "editable" not in (found.read_text("direct_url.json") or ""):
+        return found.version
+    # Installed from a folder of sources, whose version stays while they change.
+    home = find_spec(name)
+    places = (home.submodule_search_locations if home is not None else None) or ()
+    return f"{found.version} {' '.join(_files(Path(place)) for place in places)}"
+
+
 def _own_files() -> str:
     """Return what tells the files of this package from others of the same version."""
+    return _files(Path(__file__).parents[1])
+
+
+def _files(folder: Path) -> str:
     made = blake2b(digest_size=8)
-    folder = Path(__file__).parents[1]
     for file in sorted(folder.rglob("*")):
         if file.suffix in (".py", ".so", ".pyd"):
             found = file.stat()

@@ -66,7 +66,7 @@ class Variants:
 
     def _first(self, entries: Iterable[Entry]) -> Entry | None:
         for entry in entries:
-            if entry.other_data is None:
+            if entry.other_data is None or not entry.is_as_it_was():
                 continue
             try:
                 constants = entry.other_data.constants_for(self._origins)
@@ -99,7 +99,7 @@ class Variants:
 def store_variant(outline: Request, key: bytes) -> None:
     """Let other processes find an entry on disk, by the digest of its request, for other data."""
     keys = [key, *(one for one in _keys_on_disk(outline) if one != key)]
-    disk.tried("writing", lambda: disk.default_disk().put(outline.digest(), tuple(keys[:_MOST])))
+    disk.default_disk().put(outline.digest(), tuple(keys[:_MOST]))
 
 
 def _keys_on_disk(outline: Request) -> tuple[bytes, ...]:

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 # Of the differences between two graphs, no more are listed.
 _MOST = 5
 
+# Longer parts are not shown.
+_LONGEST = 100
+
 
 def differences(request: Request, other: Request) -> Iterator[str]:
     """Yield what is different in ``request`` from what there was in ``other``; O(nodes + edges)."""
@@ -27,7 +30,10 @@ def differences(request: Request, other: Request) -> Iterator[str]:
         elif name not in ours:
             yield f"{name} is not there any more"
         elif ours[name] != theirs[name]:
-            yield f"{name}: {ours[name]!r} was {theirs[name]!r}"
+            new, was = repr(ours[name]), repr(theirs[name])
+            # Some parts have something for every variable.
+            short = max(len(new), len(was)) <= _LONGEST
+            yield f"{name}: {new} was {was}" if short else f"{name} differ"
     if request.registrations is not other.registrations:
         yield "rewriters or rules have been registered or removed"
     if request.graph.root != other.graph.root:
@@ -57,7 +63,9 @@ def _differences_of_graphs(graph: InternedGraph, other: InternedGraph) -> Iterat
     for position, (node, old_node) in enumerate(zip(nodes, their_nodes, strict=False)):
         op, old_op = graph.ops[node[0]], other.ops[old_node[0]]
         if term(op) != term(old_op):
-            yield f"node {position}: {op} was {old_op}"
+            same = str(op) == str(old_op)
+            what = "has other properties or another inner graph" if same else f"was {old_op}"
+            yield f"node {position}: {op} {what}"
             found += 1
             break
         if node[1] != old_node[1]:

@@ -17,7 +17,10 @@ def run(arguments: list[str]) -> None:
         fail(f"cache takes one of {', '.join(_COMMANDS)}, not {given!r}", code=2)
     from pytensor_fuse._cache.disk import default_disk
 
-    disk = default_disk()
+    try:
+        disk = default_disk()
+    except OSError as error:
+        fail(f"there is no place for graphs: {error.strerror}", code=7)
     try:
         if command == "clear":
             disk.clear()

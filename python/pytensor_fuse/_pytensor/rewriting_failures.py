@@ -7,6 +7,7 @@ import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from pytensor.configdefaults import config
 from pytensor.graph.rewriting import basic
 
 if TYPE_CHECKING:
@@ -27,11 +28,17 @@ class _Notes(logging.Filter):
         return True
 
 
+def failures_are_told() -> bool:
+    """Whether PyTensor says so if a rewriter fails: not if the user has switched that off."""
+    logger: logging.Logger = basic._logger
+    return config.on_opt_error != "ignore" and logger.isEnabledFor(logging.ERROR)
+
+
 @contextmanager
 def noted_failures() -> Iterator[list[str]]:
     """Note what PyTensor says of rewriters that fail in this thread, in a list, in a block.
 
-    Nothing is noted where the user has switched PyTensor's logger off.
+    Nothing is noted where it says nothing (see `failures_are_told`).
     """
     logger: logging.Logger = basic._logger
     notes = _Notes()

@@ -43,8 +43,8 @@ ACCELERATORS: Final[dict[str, str]] = {
 # Those that are switched on now, in the order above; for those who only ask.
 _on_now: tuple[str, ...] = ()
 
-_ON = ("1", "true", "on", "yes")
-_OFF = ("0", "false", "off", "no")
+ON: Final = ("1", "true", "on", "yes")
+OFF: Final = ("0", "false", "off", "no")
 
 
 def wanted_by_environment() -> frozenset[str]:
@@ -58,15 +58,15 @@ def wanted_by_environment() -> frozenset[str]:
     """
     value = os.environ.get(VARIABLE, "")
     words = [word for word in value.lower().replace(",", " ").split() if word]
-    if not words or (len(words) == 1 and words[0] in _ON):
+    if not words or (len(words) == 1 and words[0] in ON):
         return frozenset(FEATURES)
-    if len(words) == 1 and words[0] in _OFF:
+    if len(words) == 1 and words[0] in OFF:
         return frozenset()
     known = frozenset(word for word in words if word in FEATURES)
     unknown = [word for word in words if word not in FEATURES]
     if not known:
         warnings.warn(
-            f"{VARIABLE}={value!r} is neither on ({', '.join(_ON)}) nor off ({', '.join(_OFF)}) "
+            f"{VARIABLE}={value!r} is neither on ({', '.join(ON)}) nor off ({', '.join(OFF)}) "
             f"nor names features ({', '.join(FEATURES)}); all features of pytensor_fuse are on",
             RuntimeWarning,
             stacklevel=2,

@@ -1,0 +1,54 @@
+"""Data of constants in the inner graphs of ops, which the graphs of all functions share.
+
+PyTensor has each inner graph once, and so its constants: somebody's arrays, who may write to them.
+What was made of a graph is of use only as long as nobody has.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pytensor.graph.basic import Constant
+from pytensor.graph.op import HasInnerGraph
+from pytensor.scalar.basic import ScalarOp
+
+from pytensor_fuse._identity.contents import data_content
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from pytensor.graph.op import Op
+
+
+def inner_constants(ops: Iterable[Op]) -> Iterator[Constant[Any]]:
+    """Yield the constants in the inner graphs of ops, and in those of the ops there.
+
+    Those of scalars are left out: nobody can write to them.
+    """
+    for op in ops:
+        if isinstance(op, HasInnerGraph) and not isinstance(op, ScalarOp):
+            for variable in op.fgraph.variables:
+                if isinstance(variable, Constant):
+                    yield variable
+            yield from inner_constants({node.op for node in op.fgraph.apply_nodes})
+
+
+class Contents:
+    """What was in the data of constants at some time.
+
+    Parameters
+    ----------
+    constants
+        The constants.
+    """
+
+    def __init__(self, constants: Iterable[Constant[Any]]) -> None:
+        self._of_data = [(one.data, data_content(one.data)) for one in constants]
+
+    def are_known(self) -> bool:
+        """Whether it can be told of all data if they are changed."""
+        return all(content is not None for _, content in self._of_data)
+
+    def are_the_same(self) -> bool:
+        """Whether the data are what they were, as far as that can be told."""
+        return all(data_content(data) == content for data, content in self._of_data)
