@@ -19,7 +19,7 @@ from pytensor.link.vm import VMLinker
 
 import pytensor_fuse
 from _cache.test_reuse import VALUES, regression
-from pytensor_fuse import cached
+from pytensor_fuse import cache_info, cached
 from pytensor_fuse._cache.lookup import memory
 from support.cached import assert_same_graphs, assert_same_results, compiled
 from support.strategies import any_programs, build
@@ -247,3 +247,55 @@ def test_code_without_a_version_is_not_shared(asked, monkeypatch):
 def test_it_is_pytensors_own_where_the_cache_is_off():
     with pytensor_fuse.enabled(cache=False):
         assert COp.make_c_thunk.__module__ == "pytensor.link.c.op"
+
+
+class CodeThatHoldsData(COp):
+    """Adds a constant that stands in the code."""
+
+    __props__ = ()
+
+    def make_node(self, x, y):
+        return pytensor.graph.basic.Apply(self, [x, y], [x.type()])
+
+    def perform(self, node, inputs, outputs):
+        outputs[0][0] = inputs[0] + node.inputs[1].data.sum()
+
+    def do_constant_folding(self, fgraph, node):
+        return False
+
+    def c_code_cache_version(self):
+        return (1,)
+
+    def c_code(self, node, name, inputs, outputs, sub):
+        number = float(node.inputs[1].data.sum())
+        return f"""
+        Py_XDECREF({outputs[0]});
+        {outputs[0]} = (PyArrayObject*)PyArray_NewCopy({inputs[0]}, NPY_ANYORDER);
+        for (npy_intp i = 0; i < PyArray_SIZE({outputs[0]}); i++)
+            ((double*)PyArray_DATA({outputs[0]}))[i] += {number!r};
+        """
+
+
+def test_code_is_for_any_data_unless_it_was_made_of_them(asked, monkeypatch):
+    monkeypatch.setattr("pytensor_fuse._cache.foreign.KNOWN_PACKAGES", ("pytensor", "_cache"))
+
+    def make(data):
+        x = pt.vector("x", shape=(12,))
+        data = pt.constant(data)
+        return compiled([x], [CodeThatHoldsData()(x, data), pt.cumsum(x) * data], mode="CVM")
+
+    data, values = np.arange(12.0), [np.ones(12)]
+    first = make(data)
+    n_asked = len(asked)
+    other = make(data + 1)
+    assert cache_info().hits_with_other_data == 1
+    assert asked[n_asked:] == ["CodeThatHoldsData"]
+    for function, added in ((first, data), (other, data + 1)):
+        sums, products = function(*values)
+        np.testing.assert_array_equal(sums, 1 + added.sum())
+        np.testing.assert_array_equal(products, np.arange(1, 13) * added)
+    with pytensor_fuse.enabled(other_data=False):
+        make(data + 2)
+        n_asked = len(asked)
+        make(data + 2)
+        assert len(asked) == n_asked

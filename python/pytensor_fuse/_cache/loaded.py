@@ -15,11 +15,17 @@ from pytensor.link.c.op import COp
 from pytensor.link.vm import VMLinker
 
 from pytensor_fuse._identity.contents import data_content
-from pytensor_fuse._pytensor.c_thunks import LoadedCode, loaded_code, settings_of_code
+from pytensor_fuse._pytensor.c_thunks import (
+    CodeReadings,
+    LoadedCode,
+    loaded_code,
+    settings_of_code,
+)
+from pytensor_fuse._pytensor.constant_reads import watching
 from pytensor_fuse._pytensor.patches import ReplacedAttributes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from pytensor.graph.basic import Variable
     from pytensor.link.basic import Linker
@@ -105,19 +111,29 @@ def _make_c_thunk(
     if waiting is None or no_recycling or not _is_as_it_was(node, waiting):
         return _stock_make(self, node, storage_map, compute_map, no_recycling)
     codes = waiting.linking.loaded().codes
-    contents = tuple(
-        [(at, data_content(v.data)) for at, v in enumerate(node.inputs) if isinstance(v, Constant)]
-    )
     known = codes.get(waiting.place)
-    if known is not None and known[1] == contents:
+    if known is not None and _contents(node, [at for at, _ in known[1]]) == known[1]:
         return known[0].thunk(node, storage_map, compute_map)
-    thunk = _stock_make(self, node, storage_map, compute_map, no_recycling)
+    readings = CodeReadings()
+    with watching(readings):
+        thunk = _stock_make(self, node, storage_map, compute_map, no_recycling)
+    looked_at = [
+        at
+        for at, one in enumerate(node.inputs)
+        if isinstance(one, Constant) and not readings.is_for_any(one)
+    ]
+    contents = _contents(node, looked_at)
     # What is in other constants cannot be compared.
     if all(content is not None for _, content in contents):
         code = loaded_code(node, thunk)
         if code is not None:
             codes[waiting.place] = code, contents
     return thunk
+
+
+def _contents(node: Apply[Any], places: Sequence[int]) -> _Contents:
+    constants: list[Any] = [node.inputs[at] for at in places]
+    return tuple([(at, data_content(one.data)) for at, one in zip(places, constants, strict=True)])
 
 
 def _is_as_it_was(node: Apply[Any], waiting: _Waiting) -> bool:

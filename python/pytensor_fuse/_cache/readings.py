@@ -24,7 +24,7 @@ from pytensor_fuse._cache.foreign import needs_own_copy
 from pytensor_fuse._cache.other_data import OtherData, Source, Step, first_equals, identity, plain
 from pytensor_fuse._cache.questions import LONG, answer, known_readers
 from pytensor_fuse._identity.contents import content
-from pytensor_fuse._pytensor.constant_reads import forget_findings, remembered_findings
+from pytensor_fuse._pytensor.constant_reads import Watcher, forget_findings, remembered_findings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -54,7 +54,7 @@ def large_constants(origins: Origins) -> list[list[int]]:
     return list(by_content.values())
 
 
-class Readings:
+class Readings(Watcher):
     """What is read of large constants, and what is computed of them: a watcher.
 
     Parameters

@@ -11,12 +11,22 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pytensor.configdefaults import config
 from pytensor.graph.basic import Constant
-from pytensor.link.c.basic import _CThunk
+from pytensor.link.c.basic import CLinker, _CThunk
 from pytensor.link.c.interface import CLinkerType
+from pytensor.link.utils import map_storage
+from pytensor.tensor.variable import TensorConstant
 
+from pytensor_fuse._pytensor.constant_reads import (
+    HARMLESS_READERS,
+    Watcher,
+    are_reads_told,
+    codes_of,
+)
 from pytensor_fuse._pytensor.surroundings import setting_now
 
 if TYPE_CHECKING:
+    from types import CodeType
+
     from pytensor.graph.basic import Apply
 
 # What decides about a module beside the settings that PyTensor has in its keys.
@@ -28,6 +38,41 @@ _OF_COMPILERS: Final = (
     "gcc_version_str",
     "openmp",
 )
+
+# Of functions that read the data of constants for keys and comments, for storage, or for numbers
+# that stand in the code, which tensors have none of.
+_LINKING_READERS: Final = HARMLESS_READERS | frozenset(
+    code
+    for function in (
+        TensorConstant.signature,
+        map_storage,
+        CLinker.fetch_variables,
+        CLinker.code_gen,
+    )
+    for code in codes_of(function)
+)
+
+
+class CodeReadings(Watcher):
+    """Which tensor constants code is made for, whatever is in them: a watcher."""
+
+    def __init__(self) -> None:
+        self._is_told = are_reads_told()
+        self._read: set[int] = set()
+
+    def read(self, constant: TensorConstant[Any], reader: CodeType) -> None:
+        """Note that the code of a function reads the data of a constant."""
+        if reader not in _LINKING_READERS:
+            self._read.add(id(constant))
+
+    def is_for_any(self, constant: object) -> bool:
+        """Whether nobody has looked at what is in an array of more than one element."""
+        return (
+            self._is_told
+            and type(constant) is TensorConstant
+            and any(length != 1 for length in constant.type.shape)
+            and id(constant) not in self._read
+        )
 
 
 class LoadedCode(NamedTuple):

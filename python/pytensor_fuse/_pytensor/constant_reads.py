@@ -13,7 +13,7 @@ import threading
 from contextlib import contextmanager
 from functools import reduce
 from types import CodeType
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from pytensor.assumptions.core import CONSTANT_INFER_REGISTRY
 from pytensor.graph.basic import Apply, Constant
@@ -49,14 +49,15 @@ _REMEMBERED_IN_TAGS: Final = {
 }
 
 
-class Watcher(Protocol):
-    """Is told of reads, and of new constants."""
+class Watcher:
+    """Is told of reads, and of new constants; by itself, it does not care."""
 
     def read(self, constant: TensorConstant[Any], reader: CodeType) -> None:
         """Note that the code of a function reads the data of a constant."""
 
     def is_watched(self, constant: object) -> bool:
         """Return whether what is made of a constant is to be told."""
+        return False
 
     def folded(
         self, op: Op, operands: Sequence[Constant[Any]], types: Sequence[Type[Any]], made: Any
@@ -88,6 +89,11 @@ def watching(watcher: Watcher | None) -> Iterator[None]:
         yield
     finally:
         _here.watcher = outer
+
+
+def are_reads_told() -> bool:
+    """Whether those who watch are told of reads."""
+    return isinstance(vars(TensorConstant).get("data"), property)
 
 
 def forget_findings(constant: TensorConstant[Any]) -> None:
