@@ -116,7 +116,7 @@ def first_call(name: str, side: str) -> dict[str, Any]:
 
 
 def function_time(name: str, linker: str, side: str) -> dict[str, Any]:
-    """The processor time of one compile, and the results; the just-in-time compiler's start is no part."""
+    """The processor time of one compile, without the start of the just-in-time compiler."""
     import numpy as np
     import pytensor
 

@@ -28,7 +28,7 @@ from pytensor_fuse._pytensor.rewriting_failures import noted_failures
 from pytensor_fuse._pytensor.surroundings import NotToldError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from pytensor.compile.io import SymbolicInput, SymbolicOutput
     from pytensor.compile.mode import Mode
@@ -145,8 +145,8 @@ def _rewrite_and_keep(task: _Task, request: Request, origins: Origins, *, on_dis
     counts.missed()
     for each in requests:
         memory.put(each, entry)
-        if on_disk:
-            _store(each, entry)
+    if on_disk:
+        _store(requests, entry)
     expect_linking(task.fgraph, entry)
     expect_code(numbers, entry, task.mode.linker)
 
@@ -162,9 +162,9 @@ def _taken(
     return Entry(rewritten, Notes.of(fgraph, numbers), time.time(), seconds, heavy), numbers
 
 
-def _store(request: Request, entry: Entry) -> None:
+def _store(requests: Iterable[Request], entry: Entry) -> None:
     try:
-        key = request.digest()
+        key, *others = [request.digest() for request in requests]
         digest = entry.rewritten.digest()
         if digest is None:
             raise NotToldError("part of the rewritten graph is known to this process alone")
@@ -172,7 +172,7 @@ def _store(request: Request, entry: Entry) -> None:
         counts.count(counts.not_stored, str(error))
         return
     kept = (entry.rewritten, digest, entry.notes, entry.made, entry.seconds, entry.weight)
-    disk.tried("writing", lambda: disk.default_disk().put(key, kept))
+    disk.tried("writing", lambda: disk.default_disk().put(key, kept, *others))
 
 
 def _verify(task: _Task, request: Request, entry: Entry, origins: Origins) -> None:
