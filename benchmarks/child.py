@@ -116,7 +116,7 @@ def first_call(name: str, side: str) -> dict[str, Any]:
 
 
 def function_time(name: str, linker: str, side: str) -> dict[str, Any]:
-    """The processor time of one compile without starting the just-in-time compiler; the results."""
+    """The processor time of one compile, without the start of the just-in-time compiler."""
     import numpy as np
     import pytensor
 

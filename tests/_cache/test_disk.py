@@ -387,3 +387,19 @@ def test_a_graph_without_a_digest_is_compiled_all_the_same(monkeypatch, on_disk)
     assert set(cache_info().failures) == {"writing: FreezeError: of a test"}
     make()
     assert cache_info().hits_in_memory == 1
+
+
+def test_an_entry_is_pickled_once(on_disk: Disk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A setting that is found out while a graph is rewritten gives it a second key."""
+    pickled = []
+    stock = pickle.dumps
+
+    def dumps(value, **how):
+        pickled.append(value)
+        return stock(value, **how)
+
+    monkeypatch.setattr(disk_module.pickle, "dumps", dumps)
+    on_disk.put(b"one", [1, 2], b"two", b"three")
+    assert pickled == [[1, 2]]
+    assert [on_disk.get(key) for key in (b"one", b"two", b"three")] == [[1, 2]] * 3
+    assert on_disk.size()[0] == 3

@@ -293,6 +293,7 @@ CHANGES: Final[tuple[Change, ...]] = (
             ("tags", "Scratchpad.__getattribute__; and it gets a __copy__"),
             ("rewriter_names", "__str__ of rewriters that are made from functions"),
             ("elemwise_nodes", "Elemwise.make_node"),
+            ("clones", "Apply.clone_with_new_inputs"),
             ("tensor_types", "TensorType.__init__"),
             ("sum_factors", "AlgebraicCanonizer.get_num_denum and attempt_distribution"),
         )

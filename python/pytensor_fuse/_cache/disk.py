@@ -24,7 +24,7 @@ from pytensor.configdefaults import config
 from pytensor_fuse._cache.counts import counts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 FOLDER: Final = "pytensor_fuse"
 # With the version of what is in it.
@@ -96,8 +96,8 @@ class Disk:
                 )
         return pickle.loads(value)
 
-    def put(self, key: bytes, value: object) -> None:
-        """Keep something under a key, in the place of what was there.
+    def put(self, key: bytes, value: object, *others: bytes) -> None:
+        """Keep something under a key, and under others as well, in the place of what was there.
 
         Raises
         ------
@@ -112,14 +112,14 @@ class Disk:
             if path.exists() and not _is_of_user_alone(path):
                 raise NotStoredError(f"others may write to {path}")
         try:
-            self._write(key, data)
+            self._write((key, *others), data)
         except sqlite3.DatabaseError as error:
             if isinstance(error, sqlite3.OperationalError):
                 # Locked, full or read-only: the file itself is as it should be.
                 raise
             with suppress(OSError):
                 self.path.unlink()
-            self._write(key, data)
+            self._write((key, *others), data)
 
     def clear(self) -> None:
         """Remove all entries.
@@ -143,14 +143,14 @@ class Disk:
                 return int(row[0]), int(row[1])
         return 0, 0
 
-    def _write(self, key: bytes, data: bytes) -> None:
+    def _write(self, keys: Sequence[bytes], data: bytes) -> None:
         with closing(self._connect(for_writing=True)) as connection, connection:
             if os.name == "posix":
                 self.path.chmod(0o600)
-            connection.execute(
+            connection.executemany(
                 "INSERT OR REPLACE INTO entries VALUES "
                 "(?, (SELECT COALESCE(MAX(used), 0) FROM entries) + 1, ?, ?, ?)",
-                (key, len(data), _checksum(key, data), data),
+                [(key, len(data), _checksum(key, data), data) for key in keys],
             )
             (total,) = connection.execute("SELECT TOTAL(size) FROM entries").fetchone()
             if total > self._most_bytes:

@@ -30,7 +30,7 @@ from pytensor_fuse._pytensor.surroundings import NotToldError
 from pytensor_fuse._startup.features import on_now
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from pytensor.compile.io import SymbolicInput, SymbolicOutput
     from pytensor.compile.mode import Mode
@@ -177,8 +177,8 @@ def _rewrite_and_keep(
     counts.missed()
     for each, shared in kept.items():
         memory.put(each, entry, shared)
-        if on_disk:
-            disk.tried("writing", partial(_store, each, entry, shared))
+    if on_disk:
+        disk.tried("writing", partial(_store, kept, entry))
     expect_linking(task.fgraph, entry)
     expect_code(numbers, entry, task.mode.linker)
 
@@ -194,9 +194,9 @@ def _taken(
     return Entry(rewritten, Notes.of(fgraph, numbers), time.time(), seconds, heavy), numbers
 
 
-def _store(request: Request, entry: Entry, outline: Request | None) -> None:
+def _store(requests: Mapping[Request, Request | None], entry: Entry) -> None:
     try:
-        key = request.digest()
+        key, *others = [request.digest() for request in requests]
         digest = entry.rewritten.digest()
         if digest is None:
             raise NotToldError("part of the rewritten graph is known to this process alone")
@@ -210,11 +210,13 @@ def _store(request: Request, entry: Entry, outline: Request | None) -> None:
     # What tells the graph from others comes with it: a pickle may make another op.
     graph = (entry.rewritten, digest, other_data, told)
     kept = (*graph, entry.notes, entry.made, entry.seconds, entry.weight)
-    disk.default_disk().put(key, kept)
-    if other_data is not None and outline is not None:
+    disk.default_disk().put(key, kept, *others)
+    if other_data is not None:
         from pytensor_fuse._cache.variants import store_variant
 
-        store_variant(outline, key)
+        for own, outline in zip((key, *others), requests.values(), strict=True):
+            if outline is not None:
+                store_variant(outline, own)
 
 
 def _verify(

@@ -48,16 +48,17 @@ class Origins:
         self._by_constant: dict[int, int] = {}
         known: set[Apply[Any]] = set()
         pending: list[Variable[Any, Any]] = fgraph.outputs[::-1]
+        pop, nodes, variables = pending.pop, self.nodes, self.variables
         while pending:
-            variable = pending.pop()
+            variable = pop()
             node = variable.owner
             if node is None:
                 if isinstance(variable, Constant):
                     self.constants.append(variable)
             elif node not in known:
                 known.add(node)
-                self.nodes.append(node)
-                self.variables += node.outputs
+                nodes.append(node)
+                variables += node.outputs
                 pending += node.inputs
 
     def same_names(self) -> tuple[tuple[int, int], ...]:

@@ -346,6 +346,16 @@ ACCELERATORS: Final[dict[str, tuple[Fact, ...]]] = {
         Does("pytensor.scalar.basic:ScalarOp.make_node", ("c8487091",)),
         Does("pytensor.scalar.basic:upcast", ("6d6bc38c",)),
     ),
+    "clones": (
+        Does("pytensor.graph.basic:Apply.clone_with_new_inputs", ("03d06bc3", "ce3e0742")),
+        Does("pytensor.graph.basic:Apply.clone", ("078b87de", "cd8a95b0")),
+        Does("pytensor.graph.basic:Apply.__init__", ("4d1161d9",)),
+        Does("pytensor.graph.basic:Variable.clone", ("5c1a1dc8",)),
+        Does("pytensor.graph.basic:Variable.__init__", ("65661b64", "2abebc1f")),
+        Does("pytensor.tensor.variable:TensorVariable.__init__", ("baebd2d9",)),
+        Does("pytensor.graph.utils:Scratchpad.__setattr__", ("87626ab2",)),
+        Has(_CONFIG, "_config_var_dict"),
+    ),
     "tensor_types": (Does("pytensor.tensor.type:TensorType.__init__", ("623f86ee",)),),
     "sum_factors": (
         Does(f"{_MATH}:AlgebraicCanonizer.get_num_denum", ("fc675f75",)),

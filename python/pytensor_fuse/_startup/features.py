@@ -36,6 +36,7 @@ ACCELERATORS: Final[dict[str, str]] = {
     "tags": "tags of nodes are read and copied without Python code",
     "rewriter_names": "a rewriter that has a name is not described to be named",
     "elemwise_nodes": "what an Elemwise gives for types of inputs is remembered",
+    "clones": "nodes are copied in one call each",
     "tensor_types": "types of tensors are made without parsing a dtype",
     "sum_factors": "sums and products are not simplified in vain",
 }
