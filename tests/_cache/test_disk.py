@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import pickle
 import signal
@@ -403,3 +404,16 @@ def test_an_entry_is_pickled_once(on_disk: Disk, monkeypatch: pytest.MonkeyPatch
     assert pickled == [[1, 2]]
     assert [on_disk.get(key) for key in (b"one", b"two", b"three")] == [[1, 2]] * 3
     assert on_disk.size()[0] == 3
+
+
+def test_a_clock_that_jumps(monkeypatch, on_disk):
+    now = itertools.cycle([2e9, 1e9, -5.0, 0.0, 1.5e9])
+    monkeypatch.setattr(time, "time", lambda: next(now))
+    monkeypatch.setattr(time, "perf_counter", lambda: next(now))
+    for _ in range(3):
+        memory.clear()
+        make()
+    info = cache_info()
+    assert (info.misses, info.hits_on_disk) == (1, 2)
+    assert info.seconds_saved >= 0
+    assert not info.failures

@@ -73,7 +73,10 @@ def test_differences_that_cannot_be_shown():
         named = [pt.exp(x) + k for k in range(30)]
         for one in named[:n]:
             one.name = "n"
-        return compiled([x], [sum(named), OpFromGraph([y], [inner(y)], name="f")(x)])
+        # Before PyTensor 3.1, inner graphs may be changed, and are not kept.
+        has_inner = hasattr(FrozenFunctionGraph, "from_io")
+        last = OpFromGraph([y], [inner(y)], name="f")(x) if has_inner else inner(x)
+        return compiled([x], [sum(named), last])
 
     make(pt.cumsum, 0)
     found = why_missed(make(pt.cumprod, 30))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import threading
 
@@ -25,6 +26,7 @@ from pytensor_fuse._cache.lookup import memory
 from pytensor_fuse._cache.origin import origin_of
 from pytensor_fuse._pytensor.provenance import line_that_made
 from support.cached import PYTHON, assert_same_graphs, assert_same_results, compiled
+from support.processes import run_python
 from support.strategies import any_programs, build, seeded_program
 
 
@@ -359,3 +361,48 @@ def test_what_is_profiled_is_rewritten():
     f = compiled(*regression(), profile=True)
     assert f.profile.rewriting_time > 0
     assert cache_info().not_kept == {"the compilation is profiled": 1}
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes cannot fork here")
+def test_after_a_fork():
+    """A child uses what its parent kept, also if another thread was compiling at the fork."""
+    run_python(
+        """
+        import os, threading, warnings
+        os.environ["PYTENSOR_FUSE_CACHE"] = "memory"
+        import pytensor, pytensor.tensor as pt, pytensor_fuse
+        from pytensor.compile.mode import Mode
+
+        mode = Mode("py", "fast_run")
+
+        def make(n):
+            x = pt.vector("x")
+            return pytensor.function([x], pt.cumsum(x + n) * 2, mode=mode)
+
+        make(1)
+        stop = threading.Event()
+
+        def work():
+            n = 2
+            while not stop.is_set():
+                make(n)
+                n += 1
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        try:
+            for _ in range(5):
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", DeprecationWarning)
+                    child = os.fork()
+                if not child:
+                    f = make(1)
+                    good = pytensor_fuse.why_missed(f) == () and f([1.0]) == [4.0]
+                    os._exit(0 if good and make(0)([1.0]) == [2.0] else 1)
+                _, status = os.waitpid(child, 0)
+                assert os.waitstatus_to_exitcode(status) == 0
+        finally:
+            stop.set()
+            thread.join()
+        """
+    )
