@@ -5,7 +5,8 @@ each entry has a checksum, and whatever cannot be read, for whatever reason, is 
 that happens here stops a compilation.
 
 Entries are pickles. Only the user's own files are opened: whoever could write there could write
-into the directory of compiled modules, too.
+into the directory of compiled modules, too. SQLite is imported when it is first needed: importing
+the package takes no longer for it.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ from __future__ import annotations
 import errno
 import os
 import pickle
-import sqlite3
 from contextlib import closing, suppress
 from hashlib import blake2b
 from pathlib import Path
@@ -24,6 +24,7 @@ from pytensor.configdefaults import config
 from pytensor_fuse._cache.counts import counts
 
 if TYPE_CHECKING:
+    import sqlite3
     from collections.abc import Callable, Sequence
 
 FOLDER: Final = "pytensor_fuse"
@@ -76,6 +77,8 @@ class Disk:
         Exception
             If the file cannot be read, or the entry is not whole.
         """
+        import sqlite3
+
         if not self._is_ours():
             return None
         with closing(self._connect()) as connection, connection:
@@ -104,6 +107,8 @@ class Disk:
         Exception
             If it has no pickle, or the file cannot be written.
         """
+        import sqlite3
+
         data = pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL)
         if len(data) > self._most_bytes // 4:
             raise NotStoredError(f"an entry of {len(data)} bytes is too large")
@@ -136,6 +141,8 @@ class Disk:
 
     def size(self) -> tuple[int, int]:
         """Return how many entries there are, and their bytes; nothing if they cannot be read."""
+        import sqlite3
+
         with suppress(sqlite3.Error, OSError):
             if self._is_ours():
                 with closing(self._connect()) as connection:
@@ -166,6 +173,8 @@ class Disk:
             total -= size
 
     def _connect(self, *, for_writing: bool = False) -> sqlite3.Connection:
+        import sqlite3
+
         connection = sqlite3.connect(self.path, timeout=_PATIENCE)
         try:
             # Checksums find what a crash of the machine leaves behind; waiting for the disk at each
