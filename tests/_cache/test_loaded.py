@@ -285,6 +285,9 @@ def test_code_is_for_any_data_unless_it_was_made_of_them(asked, monkeypatch):
         return compiled([x], [CodeThatHoldsData()(x, data), pt.cumsum(x) * data], mode="CVM")
 
     data, values = np.arange(12.0), [np.ones(12)]
+    with cached(False):
+        # Its modules are then found by their keys, and the code is not made again.
+        make(data)
     first = make(data)
     n_asked = len(asked)
     other = make(data + 1)

@@ -24,6 +24,7 @@ from pytensor_fuse import cache_info, cached, clear_cache
 from pytensor_fuse._cache.entry import weight
 from pytensor_fuse._cache.lookup import memory
 from pytensor_fuse._cache.origin import origin_of
+from pytensor_fuse._cache.rewritten import Rewritten
 from pytensor_fuse._pytensor.provenance import line_that_made
 from support.cached import PYTHON, assert_same_graphs, assert_same_results, compiled
 from support.processes import run_python
@@ -406,3 +407,19 @@ def test_after_a_fork():
             thread.join()
         """
     )
+
+
+def test_what_fails_while_it_is_used_is_rewritten(monkeypatch):
+    def fail(*_):
+        raise LookupError("of a test")
+
+    compiled(*regression())
+    monkeypatch.setattr(Rewritten, "made_for", fail)
+    monkeypatch.setattr("pytensor_fuse._cache.variants.large_constants", fail)
+    function = compiled(*regression())
+    with cached(False):
+        assert_same_graphs(function, compiled(*regression()))
+    assert "using: LookupError: of a test" in cache_info().failures
+    x = pt.vector("x")
+    compiled([x], x + np.arange(9.0))
+    assert "looking for other data: LookupError: of a test" in cache_info().failures

@@ -10,18 +10,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
-from pytensor.graph.basic import Apply, Constant
+from pytensor.graph.basic import Apply
 from pytensor.link.c.op import COp
 from pytensor.link.vm import VMLinker
 
 from pytensor_fuse._identity.contents import data_content
 from pytensor_fuse._pytensor.c_thunks import (
-    CodeReadings,
     LoadedCode,
+    constants_in_code,
     loaded_code,
     settings_of_code,
 )
-from pytensor_fuse._pytensor.constant_reads import watching
 from pytensor_fuse._pytensor.patches import ReplacedAttributes
 
 if TYPE_CHECKING:
@@ -114,15 +113,8 @@ def _make_c_thunk(
     known = codes.get(waiting.place)
     if known is not None and _contents(node, [at for at, _ in known[1]]) == known[1]:
         return known[0].thunk(node, storage_map, compute_map)
-    readings = CodeReadings()
-    with watching(readings):
-        thunk = _stock_make(self, node, storage_map, compute_map, no_recycling)
-    looked_at = [
-        at
-        for at, one in enumerate(node.inputs)
-        if isinstance(one, Constant) and not readings.is_for_any(one)
-    ]
-    contents = _contents(node, looked_at)
+    thunk = _stock_make(self, node, storage_map, compute_map, no_recycling)
+    contents = _contents(node, constants_in_code(node))
     # What is in other constants cannot be compared.
     if all(content is not None for _, content in contents):
         code = loaded_code(node, thunk)

@@ -84,29 +84,42 @@ def _prepare_fgraph(
         return
     on_disk = chosen is Level.DISK
     entry, is_from_disk = _find(request, on_disk=on_disk)
-    variants, other_data = None, False
-    if entry is None and "other_data" in on_now():
-        # Has its own ground in PyTensor.
-        from pytensor_fuse._cache.variants import Variants
-
-        variants = Variants(request, origins)
+    variants = None if entry else _variants(request, origins)
+    other_data = False
+    if variants is not None:
         entry, is_from_disk = variants.find(memory, _read_from if on_disk else None)
         other_data = entry is not None
         if entry is not None:
             memory.put(request, entry)
-    if entry is None:
-        _rewrite_and_keep(task, request, variants, origins, on_disk=on_disk)
-    elif chosen is Level.VERIFY:
+    made = None
+    if entry is not None and chosen is not Level.VERIFY:
+        made = disk.tried("using", partial(entry.rewritten.made_for, fgraph.inputs, origins))
+    if entry is not None and chosen is Level.VERIFY:
         _verify(task, request, entry, origins, other_data=other_data)
+    elif entry is None or made is None:
+        _rewrite_and_keep(task, request, variants, origins, on_disk=on_disk)
     else:
-        variables = entry.rewritten.put_into(fgraph, origins)
-        entry.notes.put_into(fgraph, variables)
+        entry.rewritten.exchange(fgraph, made)
+        entry.notes.put_into(fgraph, made.variables)
         note_origin(fgraph, Origin(request, "", entry.made))
         expect_linking(fgraph, entry)
-        expect_code(variables, entry, mode.linker)
+        expect_code(made.variables, entry, mode.linker)
         # On a busy machine, a small graph may take longer to find than to rewrite.
         saved = max(0.0, entry.seconds - (time.perf_counter() - start))
         counts.hit(on_disk=is_from_disk, other_data=other_data, saved=saved)
+
+
+def _variants(request: Request, origins: Origins) -> Variants | None:
+    """Return what there is of a graph with other data; None if nobody is to look."""
+    if "other_data" not in on_now():
+        return None
+    # Has its own ground in PyTensor.
+    from pytensor_fuse._cache.variants import Variants
+
+    found: Variants | None = disk.tried(
+        "looking for other data", lambda: Variants(request, origins)
+    )
+    return found
 
 
 def _not_kept(fgraph: FunctionGraph, reason: str) -> None:

@@ -23,6 +23,13 @@ if TYPE_CHECKING:
     from pytensor_fuse._cache.origins import Origins
 
 
+class Made(NamedTuple):
+    """The variables of a rewritten graph by their numbers, and its nodes in order."""
+
+    variables: list[Variable[Any, Any]]
+    nodes: list[Apply[Any]]
+
+
 class Rewritten(NamedTuple):
     """A rewritten graph, apart from any variables.
 
@@ -138,14 +145,27 @@ class Rewritten(NamedTuple):
         return len(self.nodes)
 
     def put_into(self, fgraph: FunctionGraph, origins: Origins) -> list[Variable[Any, Any]]:
-        """Let a graph be this one, of new nodes on its own inputs; O(nodes + edges).
+        """Let a graph be this one, of new nodes on its own inputs, and return their variables."""
+        made = self.made_for(fgraph.inputs, origins)
+        self.exchange(fgraph, made)
+        return made.variables
 
-        Returns the variables by their numbers.
+    def exchange(self, fgraph: FunctionGraph, made: Made) -> None:
+        """Let a graph hold what was made for it."""
+        exchange_contents(
+            fgraph,
+            made.nodes,
+            [made.variables[number] for number in self.outputs],
+            watch=self.is_watched,
+        )
+
+    def made_for(self, inputs: Sequence[Variable[Any, Any]], origins: Origins) -> Made:
+        """Return new nodes on other inputs, and their variables; O(nodes + edges).
 
         Parameters
         ----------
-        fgraph
-            A graph that is equal to the one that was rewritten, with what its maker attaches.
+        inputs
+            Those of a graph that is equal to the one that was rewritten.
         origins
             Its names and traces.
         """
@@ -157,15 +177,14 @@ class Rewritten(NamedTuple):
             detached(kept) if place is None else origins.nodes[place].op
             for kept, place in zip(self.ops, self.op_places, strict=True)
         ]
-        variables, nodes = self._applied(fgraph.inputs, constants, ops)
+        made = Made(*self._applied(inputs, constants, ops))
+        variables = made.variables
         for number, name in self.names:
             variables[number].name = name if isinstance(name, str) else origins.variables[name].name
         for number, origin in self.traces:
             if (trace := origins.trace_at(origin)) is not None:
                 variables[number].tag.trace = trace
-        outputs = [variables[number] for number in self.outputs]
-        exchange_contents(fgraph, nodes, outputs, watch=self.is_watched)
-        return variables
+        return made
 
     def digest(self) -> bytes | None:
         """Return what tells the graph from others in every process; None if nothing does."""

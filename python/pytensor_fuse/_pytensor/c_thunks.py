@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pytensor.configdefaults import config
 from pytensor.graph.basic import Constant
+from pytensor.graph.fg import FunctionGraph
 from pytensor.link.c.basic import CLinker, _CThunk
 from pytensor.link.c.interface import CLinkerType
 from pytensor.link.utils import map_storage
@@ -21,6 +22,7 @@ from pytensor_fuse._pytensor.constant_reads import (
     Watcher,
     are_reads_told,
     codes_of,
+    watching,
 )
 from pytensor_fuse._pytensor.surroundings import setting_now
 
@@ -53,26 +55,41 @@ _LINKING_READERS: Final = HARMLESS_READERS | frozenset(
 )
 
 
-class CodeReadings(Watcher):
-    """Which tensor constants code is made for, whatever is in them: a watcher."""
+class _CodeReadings(Watcher):
+    """The tensor constants, by identity, at whose data code was made by looking."""
 
     def __init__(self) -> None:
-        self._is_told = are_reads_told()
-        self._read: set[int] = set()
+        self.looked_at: set[int] = set()
 
     def read(self, constant: TensorConstant[Any], reader: CodeType) -> None:
         """Note that the code of a function reads the data of a constant."""
         if reader not in _LINKING_READERS:
-            self._read.add(id(constant))
+            self.looked_at.add(id(constant))
 
-    def is_for_any(self, constant: object) -> bool:
-        """Whether nobody has looked at what is in an array of more than one element."""
-        return (
-            self._is_told
-            and type(constant) is TensorConstant
-            and any(length != 1 for length in constant.type.shape)
-            and id(constant) not in self._read
-        )
+
+def constants_in_code(node: Apply[Any]) -> list[int]:
+    """Return the places of the constants that a node reads on whose data its C code may depend.
+
+    Of arrays of more than one element it is found out, by making the code again: whoever found the
+    module by its key has not made it.
+    """
+    constants = [at for at, one in enumerate(node.inputs) if isinstance(one, Constant)]
+    arrays = {
+        at
+        for at in constants
+        if type(node.inputs[at]) is TensorConstant
+        and any(length != 1 for length in node.inputs[at].type.shape)
+    }
+    if not arrays or not are_reads_told():
+        return constants
+    readings = _CodeReadings()
+    try:
+        with watching(readings):
+            CLinker().accept(FunctionGraph(node.inputs, node.outputs)).code_gen()
+    except Exception:  # An op may refuse in any way: then nothing is known of its code.
+        return constants
+    looked_at = readings.looked_at
+    return [at for at in constants if at not in arrays or id(node.inputs[at]) in looked_at]
 
 
 class LoadedCode(NamedTuple):

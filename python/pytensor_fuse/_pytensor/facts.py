@@ -282,6 +282,7 @@ C_THUNKS: Final[tuple[Fact, ...]] = (
     Does(f"{_C}:CLinker.make_thunk", ("3cc81c13",)),
     Does(f"{_C}:CLinker.__compile__", ("214dd584",)),
     Does(f"{_C}:CLinker.cthunk_factory", ("58c85493",)),
+    Has(f"{_C}:CLinker", "code_gen"),
     Does(f"{_C}:CLinker.cmodule_key_", ("c36b191c",)),
     Does(f"{_C}:CLinker.get_init_tasks", ("83b354ba",)),
     Does(f"{_C}:CLinker.fetch_variables", ("e57c0271",)),
