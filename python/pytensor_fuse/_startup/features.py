@@ -37,6 +37,7 @@ ACCELERATORS: Final[dict[str, str]] = {
     "elemwise_nodes": "what an Elemwise gives for types of inputs is remembered",
     "tensor_types": "types of tensors are made without parsing a dtype",
     "sum_factors": "sums and products are not simplified in vain",
+    "increments": "increments of parts of an array are strung together in one edit",
 }
 
 # Those that are switched on now, in the order above; for those who only ask.
