@@ -69,17 +69,19 @@ def seen(fgraph: FunctionGraph) -> dict[str, Any]:
     variables = [*fgraph.inputs, *(v for node in order for v in node.outputs)]
     handler = fgraph.destroy_handler  # type: ignore[attr-defined]
     pending = fgraph.merge_feature.merger.pending  # type: ignore[attr-defined]
-    known = {node for node in order} | {n for v in variables for n, _ in fgraph.clients[v]}
+    known = set(order) | {n for v in variables for n, _ in fgraph.clients[v]}
     clients = [[(names.node(n), i) for n, i in fgraph.clients[v]] for v in variables]
     assert fgraph.apply_nodes == set(order)
     assert set(variables) <= fgraph.variables
-    leaves = {v for node in order for v in node.inputs} - set(variables)
+    leaves = dict.fromkeys(v for node in order for v in node.inputs)
+    for variable in variables:
+        leaves.pop(variable, None)
     assert fgraph.variables == {*variables, *leaves}
     fgraph.check_integrity()
     return {
         "nodes": nodes,
         "clients": clients,
-        "leaves": [[(names.node(n), i) for n, i in fgraph.clients[v]] for v in sorted(leaves, key=str)],
+        "leaves": [[(names.node(n), i) for n, i in fgraph.clients[v]] for v in leaves],
         "outputs": [names.variable(v) for v in fgraph.outputs],
         "handler": [
             [(names.node(n), c) for n, c in handler.clients.get(v, {}).items()] for v in variables
