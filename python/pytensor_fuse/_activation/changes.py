@@ -222,6 +222,7 @@ CHANGES: Final[tuple[Change, ...]] = (
             ("instance_checks", "MetaType.__instancecheck__, register and __new__"),
             ("graph_edits", "FunctionGraph.execute_callbacks, import_node and remove_client"),
             ("validation", "Supervisor.on_validate, and the search for cycles"),
+            ("cycles", "what DestroyHandler does when it is told of events, and on_validate"),
             ("order", "the code of toposort"),
             (
                 "rewriter_loops",

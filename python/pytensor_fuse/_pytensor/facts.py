@@ -268,6 +268,14 @@ ACCELERATORS: Final[dict[str, tuple[Fact, ...]]] = {
         Does(f"{_DESTROY_HANDLER}:DestroyHandler.refresh_droot_impact", ("1902546b",)),
         Does(f"{_DESTROY_HANDLER}:_contains_cycle", ("c4303678",)),
     ),
+    "cycles": (
+        Does(f"{_DESTROY_HANDLER}:DestroyHandler.on_validate", ("233a08e0",)),
+        Does(f"{_DESTROY_HANDLER}:DestroyHandler.on_import", ("3217ae01",)),
+        Does(f"{_DESTROY_HANDLER}:DestroyHandler.on_prune", ("746031aa",)),
+        Does(f"{_DESTROY_HANDLER}:DestroyHandler.on_change_input", ("ca0463b3",)),
+        Does(f"{_DESTROY_HANDLER}:DestroyHandler.orderings", ("b3b65336",)),
+        Does(f"{_DESTROY_HANDLER}:_contains_cycle", ("c4303678",)),
+    ),
     "order": (Does("pytensor.graph.traversal:toposort", ("ca0e0c6c",)),),
     "rewriter_loops": (
         Does(f"{_REWRITING}:EquilibriumGraphRewriter.apply", ("437ec73b",)),
