@@ -89,10 +89,10 @@ def run(nodes: Any, edits: Any, accelerators: Any) -> list[Any]:
                     break
             else:
                 log.append("done")
-                # Where nothing is overwritten PyTensor does not look.
-                if handler._destroying_apps:
-                    orderings = handler.orderings(fgraph)
-                    assert not destroyhandler._contains_cycle(fgraph, orderings)
+                if destroyhandler._contains_cycle(fgraph, handler.orderings(fgraph)):
+                    # Where nothing is overwritten PyTensor does not look.
+                    assert not handler._destroying_apps
+                    break
             log.append(
                 [
                     (numbered[id(v)], [(numbered[id(n.outputs[0])], k) for n, k in readers.items()])
