@@ -1,10 +1,10 @@
 """The question whether a graph in which nodes overwrite their inputs has come to have a cycle.
 
 PyTensor asks it after each replacement, once a node works in place, and looks at the whole graph.
-Here nodes have positions: as long as each comes after all that it waits for, there is no cycle. What
-has changed since the last time is looked at alone: nodes that came get a position between those
-before and after them, and nodes whose inputs changed are compared with these. Where that does not
-work out, the whole graph is looked at, and has new positions.
+Here nodes have positions: as long as each comes after all that it waits for, there is no cycle.
+What has changed since the last time is looked at alone: nodes that came get a position between
+those before and after them, and nodes whose inputs changed are compared with these. Where that does
+not work out, the whole graph is looked at, and has new positions.
 
 This is an order maintained under edits, as in Pearce and Kelly, "A dynamic topological sort
 algorithm for directed acyclic graphs" (2007), without the local reordering: a node that takes the
@@ -234,4 +234,3 @@ def _order(fgraph: Any, orderings: dict[Node, set[Node]]) -> dict[Node, float] |
                         return None
                     stack.append(owner)
     return of
-

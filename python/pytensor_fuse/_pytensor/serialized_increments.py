@@ -1,14 +1,15 @@
 """The pass that strings together increments of parts of one array, without its steps in between.
 
-The gradient with respect to ``x`` of what reads ``x[0]``, ..., ``x[n - 1]`` is a sum of ``n`` arrays
-of zeros, each with one part incremented. PyTensor makes it one array, incremented ``n`` times: each
-addition lets go of the increment on top of its inputs, which then are the input of the next. That is
-``n**2 / 2`` replacements in the graph, each of which makes, imports and prunes three nodes.
+The gradient with respect to ``x`` of what reads ``x[0]``, ..., ``x[n - 1]`` is a sum of ``n``
+arrays of zeros, each with one part incremented. PyTensor makes it one array, incremented ``n``
+times: each addition lets go of the increment on top of its inputs, which then are the input of the
+next. That is ``n**2 / 2`` replacements in the graph, each of which makes, imports and prunes three
+nodes.
 
-Here the same steps are gone through with integers, in the same order; what is left of the nodes that
-they make, which is in proportion to ``n``, is then put into the graph at once. Tags, the order of
-the clients of variables, and that in which features learn of nodes come out as if each step had been
-taken. But features are not told of nodes that come and go. So all this is done only where each
+Here the same steps are gone through with integers, in the same order; what is left of the nodes
+that they make, which is in proportion to ``n``, is then put into the graph at once. Tags, the order
+of the clients of variables, and that in which features learn of nodes come out as if each step had
+been taken. But features are not told of nodes that come and go. So all this is done only where each
 feature of the graph is one that is known not to mind; where there is another, PyTensor's own pass
 takes its steps.
 """
@@ -45,6 +46,7 @@ _REPLACED_IN = {
     name: vars(FunctionGraph)[name] for name in ("replace", "replace_all", "change_node_input")
 }
 
+
 def the_pass() -> WalkingGraphRewriter:
     """Return PyTensor's pass."""
     found: WalkingGraphRewriter = optdb["pre_local_IncSubtensor_serialize"]
@@ -65,7 +67,7 @@ def apply(self: Any, fgraph: FunctionGraph, start_from: Any = None) -> Any:
     try:
         steps.take(nodes)
         steps.make_nodes()
-    except _Unknown:
+    except _UnknownError:
         return WalkingGraphRewriter.apply(self, fgraph, start_from)
     if steps.n_taken:
         steps.edit(self.node_rewriter)
@@ -110,7 +112,7 @@ def _may_skip_steps(rewriter: Any, fgraph: FunctionGraph) -> bool:
     )
 
 
-class _Unknown(Exception):
+class _UnknownError(Exception):
     """Something in the graph is not what these steps are known for."""
 
 
@@ -194,12 +196,12 @@ class _Steps:
         op = node.op
         if isinstance(op, IncSubtensor | AdvancedIncSubtensor):
             if type(op) not in (IncSubtensor, AdvancedIncSubtensor) or op.view_map:
-                raise _Unknown
+                raise _UnknownError
             if not op.set_instead_of_inc:
                 self._kind[output] = _INCREMENT
                 self._repeats[number] = node
                 if node.inputs[0].type != node.outputs[0].type or not _has_stacks(node.outputs[0]):
-                    raise _Unknown
+                    raise _UnknownError
 
     def _look_at_increments(self, var: Var) -> None:
         """Look at the increments on top of a variable."""
@@ -218,7 +220,7 @@ class _Steps:
 
         Raises
         ------
-        _Unknown
+        _UnknownError
             If there is anything that is not known; the graph is as it was.
         """
         is_sum: dict[int, tuple[bool, Any]] = {}
@@ -328,7 +330,7 @@ class _Steps:
             # They would be noted to be made anew.
             or any(isinstance(client.op, Shape_i) for client, _ in clients)
         ):
-            raise _Unknown
+            raise _UnknownError
 
     # The graph ----------------------------------------------------------------------------
 
@@ -337,7 +339,7 @@ class _Steps:
 
         Raises
         ------
-        _Unknown
+        _UnknownError
             If one of them is not as it is known that it would be; the graph is as it was.
         """
         first = self._n_known
@@ -350,16 +352,16 @@ class _Steps:
                 out = add(*[source] * n_inputs)
                 node = out.owner
                 if node.op is not add or any(v is not source for v in node.inputs):
-                    raise _Unknown
+                    raise _UnknownError
             else:
                 out = repeats.op(*repeats.inputs)
                 node = out.owner
                 if node.op is not repeats.op or any(
                     a is not b for a, b in zip(node.inputs, repeats.inputs, strict=True)
                 ):
-                    raise _Unknown
+                    raise _UnknownError
             if len(node.outputs) != 1 or len(node.inputs) != n_inputs or out.type != source.type:
-                raise _Unknown
+                raise _UnknownError
             self._nodes[number] = node
             self._vars[self._output[number]] = out
         for number in numbers:
@@ -394,7 +396,7 @@ class _Steps:
         fgraph = self._fgraph
         nodes, variables = self._nodes, self._vars
         text = str(rewriter)
-        fgraph.checkpoint()  # type: ignore[attr-defined]
+        fgraph.checkpoint()
         for number in self._made:
             node = nodes[number]
             fgraph.apply_nodes.add(node)
@@ -440,7 +442,7 @@ class _Steps:
         for feature in fgraph._features:
             if isinstance(feature, DestroyHandler):
                 self._put_in_order(feature)
-        fgraph.validate()  # type: ignore[attr-defined]
+        fgraph.validate()
 
     def _put_in_order(self, handler: DestroyHandler) -> None:
         """Let the clients of new variables stand in the order in which they came to read them."""

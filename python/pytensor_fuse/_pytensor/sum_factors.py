@@ -152,13 +152,13 @@ class _Terms:
         )
 
 
-def _may_be_zero(constant: TensorConstant, dtype: str) -> bool:
+def _may_be_zero(constant: Any, dtype: str) -> bool:
     """Whether a constant is zero, or may be in another dtype."""
     value = constant.unique_value
     if value is None:
         return False
     own = constant.type.dtype
-    return not value != 0 or (own != dtype and not np.can_cast(own, dtype))
+    return bool(value == 0) or (own != dtype and not np.can_cast(own, dtype))
 
 
 # As `distribute_greedy` has it.
