@@ -161,9 +161,25 @@ def _has_own_lookup(tracker: Any) -> bool:
 
 
 class _Refusals:
-    """Which ops a node rewriter refuses at once, asked once for each op, or each class of ops."""
+    """Which ops a node rewriter refuses at once, asked once for each op, or each class of ops.
 
-    def __init__(self, refuses: Callable[[Op], bool], by_class: bool) -> None:
+    Attributes
+    ----------
+    rewriter
+        Who refuses.
+    depends_on
+        What of the rewriter the answers depend on.
+    """
+
+    def __init__(
+        self,
+        rewriter: Any,
+        depends_on: tuple[Any, ...],
+        refuses: Callable[[Op], bool],
+        by_class: bool,
+    ) -> None:
+        self.rewriter = rewriter
+        self.depends_on = depends_on
         self._refuses = refuses
         self._by_class = by_class
         # By the address of the op or class, which is kept so that no other gets it.
@@ -174,8 +190,16 @@ class _Refusals:
         key: Any = type(op) if self._by_class else op
         known = self._known.get(id(key))
         if known is None:
+            if len(self._known) >= _MANY_OPS:
+                self._known.clear()
             self._known[id(key)] = known = self._refuses(op), key
         return known[0]
+
+
+# By the address of the rewriter, which is kept with them: the passes of all graphs have the same.
+_kept: dict[int, _Refusals] = {}
+_MANY_REWRITERS = 1024
+_MANY_OPS = 512
 
 
 def _refusals(rewriter: Any) -> _Refusals | None:
@@ -183,28 +207,31 @@ def _refusals(rewriter: Any) -> _Refusals | None:
     if LOOKUP in vars(OpToRewriterTracker):
         # Somebody counts what is asked.
         return None
+    depends_on: tuple[Any, ...]
     if type(rewriter) is FromFunctionNodeRewriter and rewriter._tracks:
         if not _is(FromFunctionNodeRewriter.transform, _stock_transform):
             return None
         if _TRANSFORM in vars(rewriter):
             return None
+        ops, types = rewriter._tracked_ops, rewriter._tracked_types
+        patterns, pattern_types = (
+            rewriter._tracked_op_patterns,
+            rewriter._tracked_op_pattern_types,
+        )
+        depends_on = ops, types, patterns, pattern_types
 
         def refuses(op: Op) -> bool:
             return not (
-                (rewriter._tracked_ops and op in rewriter._tracked_ops)
-                or isinstance(op, rewriter._tracked_types)
+                (ops and op in ops)
+                or isinstance(op, types)
                 or (
-                    isinstance(op, rewriter._tracked_op_pattern_types)
-                    and any(
-                        t.match_parameters(op)
-                        for t in rewriter._tracked_op_patterns
-                        if isinstance(op, t.op_type)
-                    )
+                    isinstance(op, pattern_types)
+                    and any(t.match_parameters(op) for t in patterns if isinstance(op, t.op_type))
                 )
             )
 
-        return _Refusals(refuses, not rewriter._tracked_ops and not rewriter._tracked_op_patterns)
-    if (
+        by_class = not ops and not patterns
+    elif (
         type(rewriter) is SequentialNodeRewriter
         and type(rewriter.tracker) is OpToRewriterTracker
         and rewriter.rewrites
@@ -212,11 +239,32 @@ def _refusals(rewriter: Any) -> _Refusals | None:
         and SequentialNodeRewriter.transform is _stock_group_transform
     ):
         tracker = rewriter.tracker
-        return _Refusals(
-            lambda op: not tracker.get_trackers(op),
-            not tracker.tracked_instances and not tracker.tracked_pattern_types,
+        depends_on = (
+            # It is another once a rewriter has been added.
+            tracker.get_trackers,
+            len(tracker.tracked_instances),
+            len(tracker.tracked_types),
+            sum(map(len, tracker.tracked_pattern_types.values())),
+            len(tracker.untracked_rewrites),
         )
-    return None
+
+        def refuses(op: Op) -> bool:
+            return not tracker.get_trackers(op)
+
+        by_class = not tracker.tracked_instances and not tracker.tracked_pattern_types
+    else:
+        return None
+    kept = _kept.get(id(rewriter))
+    if kept is not None and kept.rewriter is rewriter:
+        known = kept.depends_on
+        if all(
+            a is b or (type(a) is int and a == b) for a, b in zip(known, depends_on, strict=True)
+        ):
+            return kept
+    if len(_kept) >= _MANY_REWRITERS:
+        _kept.clear()
+    made = _kept[id(rewriter)] = _Refusals(rewriter, depends_on, refuses, by_class)
+    return made
 
 
 def walk(self: Any, fgraph: FunctionGraph, start_from: Any = None) -> Any:
