@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from collections import Counter, defaultdict, deque
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary, ref
 
 from pytensor.configdefaults import config
 from pytensor.graph.fg import Output
@@ -165,41 +166,33 @@ class _Refusals:
 
     Attributes
     ----------
-    rewriter
-        Who refuses.
     depends_on
         What of the rewriter the answers depend on.
     """
 
     def __init__(
-        self,
-        rewriter: Any,
-        depends_on: tuple[Any, ...],
-        refuses: Callable[[Op], bool],
-        by_class: bool,
+        self, depends_on: tuple[Any, ...], refuses: Callable[[Op], bool], by_class: bool
     ) -> None:
-        self.rewriter = rewriter
         self.depends_on = depends_on
         self._refuses = refuses
         self._by_class = by_class
-        # By the address of the op or class, which is kept so that no other gets it.
+        # By the address of the op or class, which another may get once that is gone.
         self._known: dict[int, tuple[bool, Any]] = {}
 
     def has(self, op: Op) -> bool:
         """Whether nodes of ``op`` are refused."""
         key: Any = type(op) if self._by_class else op
         known = self._known.get(id(key))
-        if known is None:
+        if known is None or known[1]() is not key:
             if len(self._known) >= _MANY_OPS:
                 self._known.clear()
-            self._known[id(key)] = known = self._refuses(op), key
+            self._known[id(key)] = known = self._refuses(op), ref(key)
         return known[0]
 
 
-# By the address of the rewriter, which is kept with them: the passes of all graphs have the same.
-_kept: dict[int, _Refusals] = {}
-_MANY_REWRITERS = 1024
-_MANY_OPS = 512
+# The passes of all graphs have the same rewriters.
+_kept: WeakKeyDictionary[Any, _Refusals] = WeakKeyDictionary()
+_MANY_OPS = 1024
 
 
 def _refusals(rewriter: Any) -> _Refusals | None:
@@ -254,17 +247,13 @@ def _refusals(rewriter: Any) -> _Refusals | None:
         by_class = not tracker.tracked_instances and not tracker.tracked_pattern_types
     else:
         return None
-    kept = _kept.get(id(rewriter))
-    if kept is not None and kept.rewriter is rewriter:
-        known = kept.depends_on
-        if all(
-            a is b or (type(a) is int and a == b) for a, b in zip(known, depends_on, strict=True)
-        ):
-            return kept
-    if len(_kept) >= _MANY_REWRITERS:
-        _kept.clear()
-    made = _kept[id(rewriter)] = _Refusals(rewriter, depends_on, refuses, by_class)
-    return made
+    kept = _kept.get(rewriter)
+    if kept is None or not all(
+        a is b or (type(a) is int and a == b)
+        for a, b in zip(kept.depends_on, depends_on, strict=False)
+    ):
+        kept = _kept[rewriter] = _Refusals(depends_on, refuses, by_class)
+    return kept
 
 
 def walk(self: Any, fgraph: FunctionGraph, start_from: Any = None) -> Any:
