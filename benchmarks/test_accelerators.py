@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import gc
+import sys
 import time
+from collections.abc import Callable
+from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -15,13 +18,31 @@ from pytensor.compile.mode import Mode
 import measure
 import pytensor_fuse
 from conftest import Pair
-from graphs import GP, MIXTURE, RADON, STUDENT_T, Reference, deep, large
+from graphs import GP, MIXTURE, RADON, STUDENT_T, GraphIO, Reference, deep, large
 from pytensor_fuse import freeze
 from rows import Row
 
 COMPILE = "whole compile, Python linker"
 ALONE = "whole compile, accelerators on against off"
+# Of `tests/test_pymc_models.py`.
+PYMC_MODELS = ("hierarchical_regression", "student_t_regression", "mixture")
 MODE = Mode(linker="py", optimizer="fast_run")
+
+
+def pymc_reference(name: str) -> Reference:
+    """A model of the tests: its log-density and the gradient of that."""
+    pm = pytest.importorskip("pymc")
+    path = str(Path(__file__).parents[1] / "tests")
+    if path not in sys.path:
+        sys.path.append(path)
+    from test_pymc_models import MODELS
+
+    def build() -> GraphIO:
+        with pm.Model() as model:
+            MODELS[name](np.random.default_rng(7))
+        return model.continuous_value_vars, [model.logp(), model.dlogp()]
+
+    return Reference(f"PyMC {name}", build, lambda size: [])
 
 
 def compiled(reference: Reference, **features: Any) -> Any:
@@ -52,15 +73,28 @@ def seconds(reference: Reference, **features: Any) -> float:
         pytest.param(MIXTURE, 11, id="mixture"),
         pytest.param(large(25), 5, id="large-25"),
         pytest.param(deep(400), 3, id="deep-400"),
+        pytest.param(deep(1600), 1, id="deep-1600"),
         pytest.param(large(100), 3, id="large-100"),
+        # Stock takes a quarter of a minute for it.
+        pytest.param(large(200), 1, id="large-200"),
     ],
 )
 def test_whole_compiles(pair: Pair, reference: Reference, rounds: int) -> None:
+    compare(pair, reference, rounds)
+
+
+@pytest.mark.parametrize("name", PYMC_MODELS)
+def test_whole_compiles_of_pymc_models(pair: Pair, name: str) -> None:
+    compare(pair, pymc_reference(name), 5)
+
+
+def compare(pair: Pair, reference: Reference, rounds: int) -> None:
+    """Report how many times faster the package compiles a graph: with accelerators, and by them."""
     sides: list[dict[str, Any]] = [{"flag": False}, {"accelerators": False}, {}]
     stock, without, ours = (compiled(reference, **side) for side in sides)
     assert freeze(ours.maker.fgraph).digest == freeze(without.maker.fgraph).digest
     # Kernels of more operands than NumPy takes do not run with the Python linker.
-    if reference is not STUDENT_T and not reference.name.startswith("large"):
+    if reference is not STUDENT_T and not reference.name.startswith(("large", "PyMC")):
         values = reference.values(10)
         results = [[np.asarray(v) for v in function(*values)] for function in (ours, stock)]
         assert measure.largest_difference(*results) <= measure.ROUNDING
@@ -73,3 +107,20 @@ def test_whole_compiles(pair: Pair, reference: Reference, rounds: int) -> None:
         times = pair.alone(round_of_all, rounds=rounds)
     pair.report(Row(COMPILE, reference.name, median(s / o for s, _, o in times), "x"))
     pair.report(Row(ALONE, reference.name, median(w / o for _, w, o in times), "x"))
+
+
+@pytest.mark.parametrize(
+    ("make", "sizes"),
+    [(large, (50, 100, 200, 400)), (deep, (100, 200, 400, 800, 1600))],
+    ids=["large", "deep"],
+)
+def test_growth(pair: Pair, make: Callable[[int], Reference], sizes: tuple[int, ...]) -> None:
+    """Report the exponent of the power of its size in which the time of a compile grows."""
+    references = [make(size) for size in sizes]
+    seconds(references[0])
+    with measure.frozen_heap():
+        rounds = pair.alone(lambda: [seconds(reference) for reference in references], rounds=2)
+    times = [min(times) for times in zip(*rounds, strict=True)]
+    exponent, _ = np.polyfit(np.log(sizes), np.log(times), 1)
+    names = f"{references[0].name} to {references[-1].name}"
+    pair.report(Row("exponent of growth, whole compile", names, float(exponent), "", ceiling=1.15))

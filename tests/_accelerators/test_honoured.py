@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import copy
+import gc
 import pickle
 import threading
+import weakref
 from abc import ABCMeta
 from typing import Any
 from unittest import mock
@@ -23,6 +25,7 @@ from pytensor.graph.op import Op
 from pytensor.graph.rewriting.basic import (
     EquilibriumGraphRewriter,
     FromFunctionNodeRewriter,
+    SequentialNodeRewriter,
     WalkingGraphRewriter,
     node_rewriter,
 )
@@ -562,3 +565,46 @@ def test_threads() -> None:
     stop.set()
     toggler.join()
     assert errors == []
+
+
+# Rewriters that get more to track ---------------------------------------------------------
+
+
+def test_a_group_that_gets_another_rewriter_tries_it() -> None:
+    @node_rewriter([pt.sin])
+    def never(fgraph: Any, node: Any) -> Any:
+        return None
+
+    @node_rewriter([pt.exp])
+    def to_cos(fgraph: Any, node: Any) -> Any:
+        return [pt.cos(node.inputs[0])]
+
+    group = SequentialNodeRewriter(never)
+    rewriter = WalkingGraphRewriter(group)
+    x = pt.vector("x")
+    graph = FunctionGraph([x], [pt.exp(x)])
+    for _ in range(2):
+        rewriter.rewrite(graph)
+        assert graph.outputs[0].owner.op == pt.exp
+    group.tracker.add_tracker(to_cos)
+    # In PyTensor 3.0 a tracker does not look again at ops that it has been asked of.
+    other = FunctionGraph([x], [Elemwise(pt.exp.scalar_op, name="other")(x)])
+    rewriter.rewrite(other)
+    with pytensor_fuse.enabled(accelerators=False):
+        again = FunctionGraph([x], [Elemwise(pt.exp.scalar_op, name="other")(x)])
+        rewriter.rewrite(again)
+    assert other.outputs[0].owner.op == again.outputs[0].owner.op
+
+
+def test_rewriters_are_let_go() -> None:
+    @node_rewriter([pt.exp])
+    def nothing(fgraph: Any, node: Any) -> Any:
+        return None
+
+    x = pt.vector("x")
+    rewriter = WalkingGraphRewriter(nothing)
+    rewriter.rewrite(FunctionGraph([x], [pt.sin(x)]))
+    reference = weakref.ref(nothing)
+    del nothing, rewriter
+    gc.collect()
+    assert reference() is None

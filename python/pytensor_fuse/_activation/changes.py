@@ -282,6 +282,7 @@ CHANGES: Final[tuple[Change, ...]] = (
             ("instance_checks", "MetaType.__instancecheck__, register and __new__"),
             ("graph_edits", "FunctionGraph.execute_callbacks, import_node and remove_client"),
             ("validation", "Supervisor.on_validate, and the search for cycles"),
+            ("cycles", "what DestroyHandler does when it is told of events, and on_validate"),
             ("order", "the code of toposort"),
             (
                 "rewriter_loops",
@@ -296,6 +297,7 @@ CHANGES: Final[tuple[Change, ...]] = (
             ("clones", "Apply.clone_with_new_inputs"),
             ("tensor_types", "TensorType.__init__"),
             ("sum_factors", "AlgebraicCanonizer.get_num_denum and attempt_distribution"),
+            ("increments", "apply of the pass pre_local_IncSubtensor_serialize"),
         )
     ),
 )

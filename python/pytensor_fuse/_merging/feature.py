@@ -14,7 +14,7 @@ from pytensor.graph.rewriting.basic import MergeFeature
 
 from pytensor_fuse._merging.merger import Merger
 from pytensor_fuse._merging.stock_view import ConstantsBySignature, Schedule
-from pytensor_fuse._pytensor.features import told_of
+from pytensor_fuse._pytensor.features import mind_no_steps, told_of
 
 if TYPE_CHECKING:
     from pytensor.graph.basic import Apply, Variable
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 
 # Whether a node that was pruned is there is asked when it matters.
+@mind_no_steps
 @told_of("on_attach", "on_detach", "on_import", "on_change_input")
 class LazyMergeFeature(MergeFeature):
     """Notes what merging has to look up, for a `Merger`.

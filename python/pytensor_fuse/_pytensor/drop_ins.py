@@ -9,7 +9,7 @@ them. With a file of ours among them it would name that as the user's.
 from __future__ import annotations
 
 from functools import update_wrapper
-from types import CodeType, FunctionType
+from types import CodeType, FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pytensor_fuse._pytensor.ground import REPLACED_CODES, plain_function
@@ -124,6 +124,13 @@ class DropIn:
     def holds(self) -> bool:
         """Whether it is there."""
         return self._is_applied and vars(self._owner).get(self._name) is self._value
+
+
+class BoundDropIn(DropIn):
+    """One object has a method of its own, in the place of that of its class."""
+
+    def __init__(self, owner: Any, name: str, function: Callable[..., Any]) -> None:
+        super().__init__(owner, name, MethodType(function, owner))
 
 
 class AddedMethod(DropIn):

@@ -309,6 +309,14 @@ ACCELERATORS: Final[dict[str, tuple[Fact, ...]]] = {
         Does(f"{_DESTROY_HANDLER}:DestroyHandler.refresh_droot_impact", ("1902546b",)),
         Does(f"{_DESTROY_HANDLER}:_contains_cycle", ("c4303678",)),
     ),
+    "cycles": (
+        Does(f"{_DESTROY_HANDLER}:DestroyHandler.on_validate", ("233a08e0",)),
+        Does(f"{_DESTROY_HANDLER}:DestroyHandler.on_import", ("3217ae01",)),
+        Does(f"{_DESTROY_HANDLER}:DestroyHandler.on_prune", ("746031aa",)),
+        Does(f"{_DESTROY_HANDLER}:DestroyHandler.on_change_input", ("ca0463b3",)),
+        Does(f"{_DESTROY_HANDLER}:DestroyHandler.orderings", ("b3b65336",)),
+        Does(f"{_DESTROY_HANDLER}:_contains_cycle", ("c4303678",)),
+    ),
     "order": (Does("pytensor.graph.traversal:toposort", ("ca0e0c6c",)),),
     "rewriter_loops": (
         Does(f"{_REWRITING}:EquilibriumGraphRewriter.apply", ("437ec73b",)),
@@ -367,10 +375,31 @@ ACCELERATORS: Final[dict[str, tuple[Fact, ...]]] = {
         Does(f"{_MATH}:attempt_distribution", ("b98c2c2b",)),
         Does(f"{_MATH}:check_for_x_over_absX", ("096822ca",)),
     ),
+    "increments": (
+        Does("pytensor.tensor.rewriting.subtensor:local_IncSubtensor_serialize.fn", ("1b06455b",)),
+        Does("pytensor.tensor.math:variadic_add", ("67379508",)),
+        Does(f"{_REWRITING}:copy_stack_trace", ("d4c771da",)),
+        Does(f"{_REWRITING}:WalkingGraphRewriter.apply", ("5a222101",)),
+        Does(f"{_REWRITING}:NodeProcessingGraphRewriter.process_node", ("476c508b",)),
+        Does(f"{_GRAPH}.replace", ("d9821cf9",)),
+        Does(f"{_GRAPH}.change_node_input", ("01820cb0",)),
+        Does(f"{_GRAPH}.import_node", ("ffc4fd98",)),
+        Does(f"{_GRAPH}.remove_client", ("2610d604",)),
+        Does("pytensor.graph.features:ReplaceValidate.replace_all_validate", ("022ef7f4",)),
+        Does("pytensor.graph.features:ReplaceValidate.on_import", ("21dcf040",)),
+        Does("pytensor.graph.features:History.on_change_input", ("37bf3cb5",)),
+        Does("pytensor.graph.features:PreserveVariableAttributes.on_change_input", ("7f2cc7e0",)),
+        Does(f"{_DESTROY_HANDLER}:DestroyHandler.on_import", ("3217ae01",)),
+        Does(f"{_DESTROY_HANDLER}:DestroyHandler.on_change_input", ("ca0463b3",)),
+        Does(f"{_DESTROY_HANDLER}:DestroyHandler.on_prune", ("746031aa",)),
+        Does("pytensor.tensor.rewriting.shape:ShapeFeature.on_change_input", ("510408ac",)),
+        Does("pytensor.tensor.rewriting.shape:ShapeFeature.on_prune", ("1401bc1e",)),
+    ),
 }
 
 # Those of which older releases have other functions, or none.
 ACCELERATED_SINCE: Final[dict[str, tuple[int, int]]] = {
     "assumptions": (3, 3),
     "sum_factors": (3, 3),
+    "increments": (3, 3),
 }

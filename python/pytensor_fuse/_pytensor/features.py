@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar, cast
 
-from pytensor.graph.features import AlreadyThere, Feature
+from pytensor.compile.aliasing import Supervisor
+from pytensor.graph.destroyhandler import DestroyHandler
+from pytensor.graph.features import (
+    AlreadyThere,
+    Feature,
+    PreserveVariableAttributes,
+    ReplaceValidate,
+)
+from pytensor.tensor.rewriting.shape import ShapeFeature
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -31,6 +39,30 @@ def told_of(*events: str) -> Callable[[Class], Class]:
         return class_
 
     return decorate
+
+
+# What they keep depends on the graph, on the order in which nodes came that stay, and on names.
+_MIND_NO_STEPS: set[type[Feature]] = {
+    DestroyHandler,
+    PreserveVariableAttributes,
+    ReplaceValidate,
+    ShapeFeature,
+    Supervisor,
+}
+
+
+def mind_no_steps(class_: Class) -> Class:
+    """Say of a class of features that it is all the same to them if nodes come and go again.
+
+    They may note which nodes come and whose inputs change, in the order of the first time.
+    """
+    _MIND_NO_STEPS.add(class_)
+    return class_
+
+
+def minds_no_steps(feature: Feature) -> bool:
+    """Whether a feature ends up the same if it is not told of nodes that come and go again."""
+    return type(feature) in _MIND_NO_STEPS
 
 
 def change_class(feature: Feature, class_: type[Changed]) -> Changed:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from collections import Counter, defaultdict, deque
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary, ref
 
 from pytensor.configdefaults import config
 from pytensor.graph.fg import Output
@@ -161,21 +162,37 @@ def _has_own_lookup(tracker: Any) -> bool:
 
 
 class _Refusals:
-    """Which ops a node rewriter refuses at once, asked once for each op, or each class of ops."""
+    """Which ops a node rewriter refuses at once, asked once for each op, or each class of ops.
 
-    def __init__(self, refuses: Callable[[Op], bool], by_class: bool) -> None:
+    Attributes
+    ----------
+    depends_on
+        What of the rewriter the answers depend on.
+    """
+
+    def __init__(
+        self, depends_on: tuple[Any, ...], refuses: Callable[[Op], bool], by_class: bool
+    ) -> None:
+        self.depends_on = depends_on
         self._refuses = refuses
         self._by_class = by_class
-        # By the address of the op or class, which is kept so that no other gets it.
+        # By the address of the op or class, which another may get once that is gone.
         self._known: dict[int, tuple[bool, Any]] = {}
 
     def has(self, op: Op) -> bool:
         """Whether nodes of ``op`` are refused."""
         key: Any = type(op) if self._by_class else op
         known = self._known.get(id(key))
-        if known is None:
-            self._known[id(key)] = known = self._refuses(op), key
+        if known is None or known[1]() is not key:
+            if len(self._known) >= _MANY_OPS:
+                self._known.clear()
+            self._known[id(key)] = known = self._refuses(op), ref(key)
         return known[0]
+
+
+# The passes of all graphs have the same rewriters.
+_kept: WeakKeyDictionary[Any, _Refusals] = WeakKeyDictionary()
+_MANY_OPS = 1024
 
 
 def _refusals(rewriter: Any) -> _Refusals | None:
@@ -183,28 +200,31 @@ def _refusals(rewriter: Any) -> _Refusals | None:
     if LOOKUP in vars(OpToRewriterTracker):
         # Somebody counts what is asked.
         return None
+    depends_on: tuple[Any, ...]
     if type(rewriter) is FromFunctionNodeRewriter and rewriter._tracks:
         if not _is(FromFunctionNodeRewriter.transform, _stock_transform):
             return None
         if _TRANSFORM in vars(rewriter):
             return None
+        ops, types = rewriter._tracked_ops, rewriter._tracked_types
+        patterns, pattern_types = (
+            rewriter._tracked_op_patterns,
+            rewriter._tracked_op_pattern_types,
+        )
+        depends_on = ops, types, patterns, pattern_types
 
         def refuses(op: Op) -> bool:
             return not (
-                (rewriter._tracked_ops and op in rewriter._tracked_ops)
-                or isinstance(op, rewriter._tracked_types)
+                (ops and op in ops)
+                or isinstance(op, types)
                 or (
-                    isinstance(op, rewriter._tracked_op_pattern_types)
-                    and any(
-                        t.match_parameters(op)
-                        for t in rewriter._tracked_op_patterns
-                        if isinstance(op, t.op_type)
-                    )
+                    isinstance(op, pattern_types)
+                    and any(t.match_parameters(op) for t in patterns if isinstance(op, t.op_type))
                 )
             )
 
-        return _Refusals(refuses, not rewriter._tracked_ops and not rewriter._tracked_op_patterns)
-    if (
+        by_class = not ops and not patterns
+    elif (
         type(rewriter) is SequentialNodeRewriter
         and type(rewriter.tracker) is OpToRewriterTracker
         and rewriter.rewrites
@@ -212,11 +232,28 @@ def _refusals(rewriter: Any) -> _Refusals | None:
         and SequentialNodeRewriter.transform is _stock_group_transform
     ):
         tracker = rewriter.tracker
-        return _Refusals(
-            lambda op: not tracker.get_trackers(op),
-            not tracker.tracked_instances and not tracker.tracked_pattern_types,
+        depends_on = (
+            # It is another once a rewriter has been added.
+            tracker.get_trackers,
+            len(tracker.tracked_instances),
+            len(tracker.tracked_types),
+            sum(map(len, tracker.tracked_pattern_types.values())),
+            len(tracker.untracked_rewrites),
         )
-    return None
+
+        def refuses(op: Op) -> bool:
+            return not tracker.get_trackers(op)
+
+        by_class = not tracker.tracked_instances and not tracker.tracked_pattern_types
+    else:
+        return None
+    kept = _kept.get(rewriter)
+    if kept is None or not all(
+        a is b or (type(a) is int and a == b)
+        for a, b in zip(kept.depends_on, depends_on, strict=False)
+    ):
+        kept = _kept[rewriter] = _Refusals(depends_on, refuses, by_class)
+    return kept
 
 
 def walk(self: Any, fgraph: FunctionGraph, start_from: Any = None) -> Any:

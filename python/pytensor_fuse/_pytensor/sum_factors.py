@@ -5,9 +5,12 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
+import numpy as np
 from pytensor.tensor.elemwise import DimShuffle
 from pytensor.tensor.rewriting import math
 from pytensor.tensor.variable import TensorConstant
+
+_stock_factors: Any = math.AlgebraicCanonizer.get_num_denum
 
 _MAIN, _INVERSE, _RECIPROCAL, _DIMSHUFFLE, _OTHER = range(5)
 
@@ -50,7 +53,12 @@ def _kind(canonizer: Any, op: Any) -> int:
 
 def get_num_denum(self: Any, inp: Any) -> tuple[list[Any], list[Any]]:
     """Do as `AlgebraicCanonizer.get_num_denum`: each op is compared with the three once."""
-    kinds = _kinds_of(self)
+    return _num_denum(self, _kinds_of(self), inp)
+
+
+def _num_denum(self: Any, kinds: _Kinds, inp: Any) -> tuple[list[Any], list[Any]]:
+    if inp.owner is None:
+        return [inp], []
     num: list[Any] = []
     denum: list[Any] = []
     stack = [(inp, False)]
@@ -82,38 +90,84 @@ def get_num_denum(self: Any, inp: Any) -> tuple[list[Any], list[Any]]:
     return num, denum
 
 
-class _Pair:
-    """A product in a sum, as factors over and under its line, and what may be simplified in it."""
+class _Terms:
+    """Products in a sum, as factors over and under their lines, and what may be saved in them.
 
-    __slots__ = ("has_more", "over", "under")
+    Attributes
+    ----------
+    is_open
+        Whether it is not known what more factors would save.
+    most
+        The number of operations that can be saved in all without more factors: that of constants,
+        which are dropped where they are ones.
+    over, under
+        All factors.
+    """
 
-    def __init__(self, num: list[Any], denum: list[Any]) -> None:
-        self.over = set(num)
-        self.under = set(denum)
-        # Constants are put together; one over the other is cancelled; an absolute value under the
-        # line may be that of a factor over it; and where nothing is over the line, a one is.
-        self.has_more = (
-            not num
-            or not self.over.isdisjoint(self.under)
-            or any(isinstance(v, TensorConstant) for v in num)
-            or any(isinstance(v, TensorConstant) or _may_be_absolute(v) for v in denum)
+    __slots__ = ("is_open", "most", "n_terms", "over", "under")
+
+    def __init__(self, pairs: list[tuple[list[Any], list[Any]]], dtype: str) -> None:
+        self.is_open = False
+        self.n_terms = len(pairs)
+        self.most = 0
+        self.over: set[Any] = set()
+        self.under: set[Any] = set()
+        for num, denum in pairs:
+            # One over the other is cancelled; an absolute value under the line may be that of a
+            # factor over it; and where nothing is over the line, a one is.
+            if not num or (
+                denum
+                and (
+                    any(isinstance(v, TensorConstant) or _may_be_absolute(v) for v in denum)
+                    or not set(num).isdisjoint(denum)
+                )
+            ):
+                self.is_open = True
+                return
+            n_constants = 0
+            for v in num:
+                if isinstance(v, TensorConstant):
+                    n_constants += 1
+                    # Several are put together, and nothing is left beside a zero.
+                    if n_constants > 1 or _may_be_zero(v, dtype):
+                        self.is_open = True
+                        return
+            self.most += n_constants
+            self.over.update(num)
+            self.under.update(denum)
+
+    def must_lose(self, v: Any, is_over: bool) -> bool:
+        """Whether it saves nothing to put a factor into each term.
+
+        What it saves where it was, it costs in each term in which it meets nothing.
+        """
+        if self.is_open or isinstance(v, TensorConstant):
+            return False
+        if is_over:
+            return v not in self.under and 1 - self.n_terms + self.most <= 0
+        return (
+            v not in self.over
+            and not _may_be_absolute(v)
+            and _COST_OF_DIVISION * (1 - self.n_terms) + self.most <= 0
         )
+
+
+def _may_be_zero(constant: Any, dtype: str) -> bool:
+    """Whether a constant is zero, or may be in another dtype."""
+    value = constant.unique_value
+    if value is None:
+        return False
+    own = constant.type.dtype
+    return bool(value == 0) or (own != dtype and not np.can_cast(own, dtype))
+
+
+# As `distribute_greedy` has it.
+_COST_OF_DIVISION = 1.5
 
 
 def _may_be_absolute(variable: Any) -> bool:
     owner = variable.owner
     return owner is not None and owner.op == math.pt_abs
-
-
-def _gains_nothing(pair: _Pair, num: list[Any], denum: list[Any]) -> bool:
-    """Whether factors put to those of a pair just stay there."""
-    return (
-        not pair.has_more
-        and not any(isinstance(v, TensorConstant) or v in pair.under for v in num)
-        and not any(
-            isinstance(v, TensorConstant) or v in pair.over or _may_be_absolute(v) for v in denum
-        )
-    )
 
 
 def attempt_distribution(
@@ -131,22 +185,30 @@ def attempt_distribution(
         return False, factor, num, denum
     if not num and not denum:
         return False, factor, num, denum
-    pos_pairs = list(map(mul.get_num_denum, pos_terms))
-    neg_pairs = list(map(mul.get_num_denum, neg_terms))
-    pairs: list[_Pair] | None = None
+    if _has_own_factors(mul):
+        kinds = _kinds_of(mul)
+        pos_pairs = [_num_denum(mul, kinds, v) for v in pos_terms]
+        neg_pairs = [_num_denum(mul, kinds, v) for v in neg_terms]
+    else:
+        pos_pairs = list(map(mul.get_num_denum, pos_terms))
+        neg_pairs = list(map(mul.get_num_denum, neg_terms))
+    simplifiers = mul.external_simplifiers
+    is_known = len(simplifiers) == 1 and simplifiers[0][1] is math.check_for_x_over_absX
+    terms: _Terms | None = None
     change = False
     for factors, is_over in ((num, True), (denum, False)):
         for v in list(factors):
+            if is_known:
+                if terms is None:
+                    terms = _Terms([*pos_pairs, *neg_pairs], out_type.dtype)
+                if terms.must_lose(v, is_over):
+                    continue
             put = ([v], []) if is_over else ([], [v])
-            if pairs is None:
-                pairs = [_Pair(n, d) for n, d in itertools.chain(pos_pairs, neg_pairs)]
-            if _must_fail(pairs, *put):
-                continue
             success, pos_pairs, neg_pairs = math.distribute_greedy(
                 pos_pairs, neg_pairs, *put, out_type
             )
             if success:
-                pairs = None
+                terms = None
                 change = True
                 factors.remove(v)
     if not change:
@@ -162,12 +224,9 @@ def attempt_distribution(
     )
 
 
-def _must_fail(pairs: list[_Pair], num: list[Any], denum: list[Any]) -> bool:
-    """Whether a factor gains nothing in any of the pairs, so that putting it into them is no gain.
-
-    What it saves where it was, it costs in each.
-    """
-    simplifiers = math.local_mul_canonizer.external_simplifiers
-    if len(simplifiers) != 1 or simplifiers[0][1] is not math.check_for_x_over_absX:
+def _has_own_factors(canonizer: Any) -> bool:
+    """Whether a canonizer finds its factors as `get_num_denum` here does."""
+    if type(canonizer) is not math.AlgebraicCanonizer or "get_num_denum" in vars(canonizer):
         return False
-    return all(_gains_nothing(pair, num, denum) for pair in pairs)
+    method = math.AlgebraicCanonizer.get_num_denum
+    return method is _stock_factors or getattr(method, "__wrapped__", None) is _stock_factors

@@ -28,6 +28,7 @@ ACCELERATORS: Final[dict[str, str]] = {
     "instance_checks": "isinstance on ops, types, nodes and variables without a table look-up",
     "graph_edits": "a replacement in a graph takes the time of what it changes",
     "validation": "a graph is asked once who overwrites what",
+    "cycles": "cycles are looked for in what has changed",
     "order": "topological order without a generator for each node",
     "rewriter_loops": "passes try node rewriters with nothing between",
     "base_orders": "the classes that an op derives from are put in order once",
@@ -39,6 +40,7 @@ ACCELERATORS: Final[dict[str, str]] = {
     "clones": "nodes are copied in one call each",
     "tensor_types": "types of tensors are made without parsing a dtype",
     "sum_factors": "sums and products are not simplified in vain",
+    "increments": "increments of parts of an array are strung together in one edit",
 }
 
 # Those that are switched on now, in the order above; for those who only ask.

@@ -1,0 +1,177 @@
+"""Cycles are found where PyTensor finds them, whatever has changed since it last looked."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from typing import Any
+
+import pytensor.tensor as pt
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pytensor.graph import destroyhandler
+from pytensor.graph.basic import Apply
+from pytensor.graph.destroyhandler import DestroyHandler
+from pytensor.graph.features import ReplaceValidate
+from pytensor.graph.fg import FunctionGraph
+from pytensor.graph.op import Op
+from pytensor.graph.utils import InconsistencyError
+from pytensor.tensor.type import TensorType
+
+import pytensor_fuse
+from pytensor_fuse._pytensor import cycles
+
+
+class Makes(Op):
+    """Gives a vector, as it may be over the first input, or as a view of it."""
+
+    __props__ = ("way",)
+
+    def __init__(self, way: str) -> None:
+        self.way = way
+        if way == "over":
+            self.destroy_map = {0: [0]}
+        elif way == "view":
+            self.view_map = {0: [0]}
+
+    def make_node(self, *inputs: Any) -> Apply[Any]:
+        return Apply(self, list(inputs), [TensorType("float64", (None,))()])
+
+    def perform(self, node: Any, inputs: Any, outputs: Any) -> None:
+        raise NotImplementedError
+
+
+WAYS = [Makes("new"), Makes("over"), Makes("view")]
+numbers = st.integers(0, 60)
+programs = st.tuples(
+    st.lists(st.tuples(st.integers(0, 8), numbers, numbers), min_size=2, max_size=9),
+    st.lists(st.tuples(st.integers(0, 3), numbers, numbers, numbers), min_size=1, max_size=14),
+)
+
+
+def run(nodes: Any, edits: Any, accelerators: Any) -> list[Any]:
+    """Make a graph and edit it; return what came of each edit."""
+    x, y = pt.vectors("x", "y")
+    made: list[Any] = [x, y]
+    for way, a, b in nodes:
+        # Most are made anew.
+        op = WAYS[way] if way < 3 and len(made) > 3 else WAYS[0]
+        made.append(op(made[-1 - a % len(made)], made[-1 - b % len(made)]))
+    log: list[Any] = []
+    with pytensor_fuse.enabled(accelerators=accelerators):
+        fgraph = FunctionGraph([x, y], made[-2:], clone=False)
+        fgraph.attach_feature(ReplaceValidate())
+        handler = DestroyHandler()
+        fgraph.attach_feature(handler)
+        numbered = {id(v): str(k) for k, v in enumerate(made)}
+        for kind, a, b, c in edits:
+            variables = [v for v in made if v in fgraph.variables]
+            target, left, right = (variables[k % len(variables)] for k in (a, b, c))
+            if target.owner is None:
+                continue
+            if kind == 3:
+                # That may close a circle.
+                new = left
+            else:
+                new = WAYS[kind](*target.owner.inputs) if c % 3 else WAYS[kind](left, right)
+                made.append(new)
+                numbered[id(new)] = str(len(made))
+            try:
+                if c % 7 == 0:
+                    fgraph.replace(target, new)
+                    fgraph.validate()  # type: ignore[attr-defined]
+                else:
+                    fgraph.replace_all_validate([(target, new)], reason="x")  # type: ignore[attr-defined]
+            except (InconsistencyError, ValueError, AssertionError, RecursionError) as error:
+                log.append((type(error), str(error).partition("(")[0]))
+                if c % 7 == 0:
+                    break
+            else:
+                log.append("done")
+                if destroyhandler._contains_cycle(fgraph, handler.orderings(fgraph)):
+                    # Where nothing is overwritten PyTensor does not look.
+                    assert not handler._destroying_apps
+                    break
+            log.append(
+                [
+                    (numbered[id(v)], [(numbered[id(n.outputs[0])], k) for n, k in readers.items()])
+                    for v in made
+                    if v in fgraph.variables and (readers := handler.clients[v])
+                    if not any(isinstance(n, str) for n in readers)
+                ]
+            )
+            if "Dependency" in str(log[-2]) and c % 7 == 0:
+                break
+    return log
+
+
+@given(program=programs)
+def test_the_same_is_refused(program: Any) -> None:
+    expected = run(*program, False)
+    assert run(*program, ["cycles"]) == expected
+    assert run(*program, True) == expected
+
+
+def chain(n: int) -> tuple[FunctionGraph, list[Any]]:
+    x = pt.vector("x")
+    made = [WAYS[0](x)]
+    for _ in range(n):
+        made.append(WAYS[0](made[-1]))
+    fgraph = FunctionGraph([x], [made[-1]], clone=False)
+    fgraph.attach_feature(ReplaceValidate())
+    fgraph.attach_feature(DestroyHandler())
+    return fgraph, made
+
+
+def edit(fgraph: FunctionGraph, old: Any) -> Any:
+    new = WAYS[1](*old.owner.inputs)
+    fgraph.replace_all_validate([(old, new)], reason="x")  # type: ignore[attr-defined]
+    return new
+
+
+def test_the_graph_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    n_orders = []
+    order = cycles._order
+    monkeypatch.setattr(cycles, "_order", lambda *args: n_orders.append(1) or order(*args))
+    with pytensor_fuse.enabled(accelerators=["cycles"]):
+        fgraph, made = chain(40)
+        for old in made[1:]:
+            edit(fgraph, old)
+    assert len(n_orders) == 1
+
+
+def test_what_changed_while_it_was_off_is_seen() -> None:
+    fgraph, made = chain(6)
+    with pytensor_fuse.enabled(accelerators=["cycles"]):
+        edit(fgraph, made[6])
+        assert hasattr(fgraph.destroy_handler, cycles._POSITIONS)  # type: ignore[attr-defined]
+    with pytensor_fuse.enabled(accelerators=False):
+        node = made[2].owner
+        fgraph.change_node_input(node, 0, made[4])
+    with (
+        pytensor_fuse.enabled(accelerators=["cycles"]),
+        pytest.raises(InconsistencyError, match="cycles"),
+    ):
+        fgraph.validate()  # type: ignore[attr-defined]
+
+
+def test_copies_find_out_for_themselves() -> None:
+    with pytensor_fuse.enabled(accelerators=["cycles"]):
+        fgraph, made = chain(6)
+        edit(fgraph, made[1])
+        for copied in (copy.deepcopy(fgraph), pickle.loads(pickle.dumps(fgraph))):
+            positions = getattr(copied.destroy_handler, cycles._POSITIONS)
+            assert positions.since is None
+            node = copied.toposort()[-2]
+            new = WAYS[1](*node.inputs)
+            copied.replace_all_validate([(node.outputs[0], new)], reason="x")
+            assert positions.since is not None
+
+
+def test_a_cycle_without_anything_overwritten_is_not_looked_for() -> None:
+    for on in (False, True):
+        with pytensor_fuse.enabled(accelerators=on):
+            fgraph, made = chain(4)
+            fgraph.change_node_input(made[1].owner, 0, made[3])
+            fgraph.validate()  # type: ignore[attr-defined]
