@@ -7,6 +7,7 @@ import pickle
 import threading
 from collections.abc import Callable
 from contextlib import closing
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from pytensor.compile.mode import Mode
 from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.replace import clone_replace
 from pytensor.tensor import subtensor
+from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.rewriting import elemwise
 from pytensor.tensor.variable import TensorConstant
 
@@ -31,6 +33,7 @@ from pytensor_fuse._cache.origins import Origins
 from pytensor_fuse._cache.questions import LONG, answer, known_readers
 from pytensor_fuse._cache.readings import Readings, large_constants
 from pytensor_fuse._cache.rewritten import Rewritten
+from pytensor_fuse._cache.variants import Variants
 from pytensor_fuse._pytensor.constant_reads import watching
 from support.cached import (
     PYTHON,
@@ -39,7 +42,7 @@ from support.cached import (
     compiled,
     registered,
 )
-from support.strategies import Program, any_programs, build
+from support.strategies import Program, any_programs, build, seeded_program
 
 Graph = Callable[..., tuple[list[Any], list[Any]]]
 
@@ -91,7 +94,7 @@ def scaled(y: Any = Y) -> tuple[list[Any], list[Any]]:
 
 
 GRAPHS: list[Graph] = [regression, poisson, levels, covariance, branches, scaled]
-VALUES = {"b": np.array([0.1, -0.2, 0.3]), "s": 0.5, "a": np.arange(4.0), "scale": 0.7}
+VALUES = {"b": np.array([0.1, -0.2, 0.3]), "s": 0.5, "a": np.arange(4.0), "scale": 0.7, "x": Y}
 
 
 def values_of(graph: Graph, inputs: list[Any]) -> list[Any]:
@@ -250,6 +253,93 @@ def test_data_in_inner_graphs() -> None:
             function_of(graph, data)
 
 
+def by_inlining(inner: Any, outer: Any) -> tuple[list[Any], list[Any]]:
+    b, s = pt.scalar("b"), pt.scalar("s")
+    op = OpFromGraph([s], [s * inner], inline=True)
+    return [b], [op(b) + pt.exp(outer * b)]
+
+
+def by_pushing_out(inner: Any, outer: Any) -> tuple[list[Any], list[Any]]:
+    b = pt.scalar("b")
+    mapped = pytensor.map(lambda i: (inner * b)[i], sequences=[pt.arange(3)], return_updates=False)
+    return [b], [mapped, pt.exp(outer * b)]
+
+
+@pytest.mark.parametrize("graph", [by_inlining, by_pushing_out])
+def test_a_constant_that_comes_out_of_an_inner_graph(graph: Graph) -> None:
+    inner = pt.constant(Y)
+    for outer in (inner, pt.constant(Y + 1), pt.constant(Y), pt.constant(Y * 3)):
+        function_of(graph, inner, outer)
+
+
+def test_an_op_that_compiles_is_not_shared() -> None:
+    def make(x: Any = X) -> tuple[list[Any], list[Any]]:
+        b, v = pt.scalar("b"), pt.vector("v")
+        op = Blockwise(OpFromGraph([v], [(pt.exp(v) * inner).sum()]), signature="(n)->()")
+        return [b], [op(pt.constant(x)) * b]
+
+    inner = pt.constant(np.arange(3.0))
+    function_of(make)
+    inner.data[:] = 5.0
+    function_of(make)
+    inner = pt.constant(np.arange(3.0))
+    function_of(make, X + 1)
+    assert cache_info().hits == 0
+    assert any("in an op that compiles it" in one for one in cache_info().not_kept)
+
+
+def test_a_rewriter_with_a_constant_of_its_own() -> None:
+    own = pt.constant(Y)
+
+    def sin_times_own(fgraph: FunctionGraph, node: Any) -> Any:
+        return [pt.cos(node.inputs[0]) * own] if node.op == pt.sin else None
+
+    def make(y: Any = own) -> tuple[list[Any], list[Any]]:
+        x = pt.vector("x", shape=(12,))
+        return [x], [pt.sin(x), pt.exp(x * y)]
+
+    with registered("sin_times_own", sin_times_own):
+        for data in (own, pt.constant(Y + 1)):
+            function_of(make, data)
+    assert cache_info().hits == 0
+
+
+def test_a_rewriter_that_compiles() -> None:
+    def by_a_function(fgraph: FunctionGraph, node: Any) -> Any:
+        [operand, *_] = node.inputs
+        for one in operand.owner.inputs if node.op == pt.exp and operand.owner else ():
+            if isinstance(one, TensorConstant) and compiled([], one.sum())() > 0:
+                return [pt.sin(operand)]
+        return None
+
+    def make(y: Any = Y) -> tuple[list[Any], list[Any]]:
+        b = pt.scalar("b")
+        return [b], [pt.exp(pt.constant(y) * b)]
+
+    one = constant()
+    assert watched(lambda one: compiled([], one.sum()), one)._exact
+    with registered("by_a_function", by_a_function):
+        for data in (np.abs(Y), -np.abs(Y), np.abs(Y) + 1):
+            function_of(make, data)
+
+
+def test_threads_that_compile_with_the_same_constants() -> None:
+    b, one = pt.scalar("b"), constant()
+    variants = []
+    for _ in range(2):
+        fgraph = FunctionGraph([b], [one * b], clone=False)
+        origins = Origins(fgraph)
+        request = SimpleNamespace(
+            registrations=SimpleNamespace(digest=b""), outline=lambda *_: "an outline"
+        )
+        variants.append(Variants(request, origins))
+    with variants[0].watching(), variants[1].watching():
+        pass
+    for each in variants:
+        assert each._readings is not None
+        assert each._readings._exact == {0: "another thread compiled with it"}
+
+
 def test_a_rewriter_that_reads_data_is_run_again() -> None:
     def by_its_data(fgraph: FunctionGraph, node: Any) -> Any:
         [operand, *_] = node.inputs
@@ -293,7 +383,6 @@ def watched(read: Callable[[Any], object], of: Any) -> Readings:
         copy.copy,
         copy.deepcopy,
         lambda one: getattr(one, "data"),  # noqa: B009
-        lambda one: one.data.sum() > 0,
     ],
 )
 def test_every_look_is_noted(read: Callable[[Any], object]) -> None:
@@ -362,6 +451,9 @@ def test_on_disk(on_disk: Disk) -> None:
     function_of(regression, X * 2, Y - 1)
     info = cache_info()
     assert (info.hits_on_disk, info.hits_with_other_data, info.misses) == (1, 1, 1)
+    # From then on it is in memory.
+    function_of(regression, X * 4, Y - 4)
+    assert (cache_info().hits_on_disk, cache_info().hits_in_memory) == (1, 1)
     memory.clear()
     with closing(on_disk._connect()) as connection, connection:
         connection.execute("UPDATE entries SET value = zeroblob(9)")
@@ -507,6 +599,21 @@ def test_random_graphs(program: Program, changes: list[str]) -> None:
             assert_same_graphs(function, fresh)
             held = [case.values[inputs.index(one)] for one in left]
             assert_same_results(function, fresh, held)
+
+
+def test_random_graphs_are_reused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that the test above compares something."""
+    monkeypatch.setattr(readings, "_LARGE", 2)
+    for seed in range(12):
+        case = build(seeded_program(seed, 6, plain=True))
+        first, *others = case.fgraph.inputs
+        for change in (0, 1):
+            replaced = {
+                variable: pt.constant(value + change)
+                for variable, value in zip(others, case.values[1:], strict=True)
+            }
+            compiled([first], clone_replace(case.fgraph.outputs, replaced))
+    assert cache_info().hits_with_other_data > 3
 
 
 def test_in_a_mode_of_its_own() -> None:

@@ -423,3 +423,23 @@ def test_what_fails_while_it_is_used_is_rewritten(monkeypatch):
     x = pt.vector("x")
     compiled([x], x + np.arange(9.0))
     assert "looking for other data: LookupError: of a test" in cache_info().failures
+
+
+@pytest.mark.parametrize("mode", ["CVM", PYTHON], ids=["cvm", "python"])
+def test_constants_that_rewriting_made_lie_in_memory_as_they_did(mode):
+    """BLAS adds up in another order where there are gaps."""
+    data = np.random.default_rng(0).normal(size=(120, 4))
+
+    def make(index):
+        b = pt.vector("b")
+        return compiled([b], pt.constant(data)[index].T @ b, mode=mode)
+
+    for index in [np.s_[::2, ::2], np.s_[::-2, ::2], np.s_[:, 1:3], np.s_[::-1, ::-1]]:
+        rows, values = data[index].shape[0], np.random.default_rng(1)
+        values = [values.normal(size=rows)]
+        with cached(False):
+            fresh = make(index)
+        for function in (make(index), make(index)):
+            assert_same_graphs(function, fresh)
+            assert_same_results(function, fresh, values)
+    assert cache_info().hits == 4

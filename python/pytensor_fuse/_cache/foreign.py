@@ -127,7 +127,8 @@ def _expect_known(op: Any, *, runs_inner: bool, depth: int) -> None:
     elif isinstance(op, Blockwise):
         if op.gufunc_spec is not None:
             raise NotToldError(f"{op} has a function of its own")
-        _expect_known(op.core_op, runs_inner=runs_inner, depth=depth)
+        # What it compiles of an inner graph would be shared by all functions.
+        _expect_known(op.core_op, runs_inner=runs_inner, depth=depth + 1)
     elif isinstance(op, HasInnerGraph):
         _expect_known_inside(op, runs_inner=runs_inner, depth=depth)
     else:
@@ -181,7 +182,7 @@ def _expect_known_inside(op: Any, *, runs_inner: bool, depth: int) -> None:
         runs_inner = False
     elif runs_inner and depth:
         # What the inner one has compiled would be shared by all functions.
-        raise NotToldError(f"{op} is in the inner graph of an op that compiles it")
+        raise NotToldError(f"{op} is in an op that compiles it")
     for variable in op.fgraph.variables:
         _expect_known_type(variable)
     for node in op.fgraph.apply_nodes:

@@ -23,6 +23,7 @@ from pytensor_fuse._cache.request import Request, request_for
 from pytensor_fuse._cache.rewritten import Rewritten
 from pytensor_fuse._cache.setting import Level, level
 from pytensor_fuse._errors import CacheError
+from pytensor_fuse._pytensor.constant_reads import read_all
 from pytensor_fuse._pytensor.graph_contents import remove_foreign_features
 from pytensor_fuse._pytensor.patches import ReplacedAttributes
 from pytensor_fuse._pytensor.rewriting_failures import noted_failures
@@ -82,6 +83,8 @@ def _prepare_fgraph(
         _not_kept(fgraph, f"the graph cannot be told: {type(error).__name__}: {error}")
         rewrite()
         return
+    # Whoever compiles while he rewrites may decide by what comes of it.
+    read_all(origins.constants)
     on_disk = chosen is Level.DISK
     entry, is_from_disk = _find(request, on_disk=on_disk)
     variants = None if entry else _variants(request, origins)
@@ -90,7 +93,7 @@ def _prepare_fgraph(
         entry, is_from_disk = variants.find(memory, _read_from if on_disk else None)
         other_data = entry is not None
         if entry is not None:
-            memory.put(request, entry)
+            memory.put(request, entry, variants.outline)
     made = None
     if entry is not None and chosen is not Level.VERIFY:
         made = disk.tried("using", partial(entry.rewritten.made_for, fgraph.inputs, origins))

@@ -67,7 +67,8 @@ def answer(name: str, constant: TensorConstant[Any]) -> Any:
     if given is None or isinstance(given, bool | Enum):
         return given
     if isinstance(given, np.ndarray | np.generic) and given.size == 1:
-        return data_content(np.asarray(given))
+        told = data_content(np.asarray(given))
+        return LONG if told is None else told
     return LONG
 
 

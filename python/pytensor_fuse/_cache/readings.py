@@ -70,7 +70,8 @@ class Readings(Watcher):
         self._sources = [Source(same[0], origins.constants[same[0]].type) for same in places]
         # By numbers: the sources first, then what was computed.
         self._constants: list[Constant[Any]] = [origins.constants[same[0]] for same in places]
-        # By identity, so nothing else may come to have it.
+        # By identity, so nothing else may come to have it; and nobody but the graph may have these
+        # constants, or it would be data that somebody takes for his own.
         self._numbers: dict[int, int] = {}
         self._alive: list[TensorConstant[Any]] = []
         self._steps: list[Step] = []
@@ -82,10 +83,27 @@ class Readings(Watcher):
                 constant: Any = origins.constants[place]
                 forget_findings(constant)
                 self._number(constant, number)
+        # Those in inner graphs do not change with the data, and may come out of them.
+        for op in {id(node.op): node.op for node in origins.nodes}.values():
+            self.must_be_same(_inner_constants(op), f"{op} holds it")
 
     def _number(self, constant: TensorConstant[Any], number: int) -> None:
         self._numbers[id(constant)] = number
         self._alive.append(constant)
+
+    @property
+    def watched(self) -> list[int]:
+        """The identities of the large constants of the graph."""
+        return [one for one, number in self._numbers.items() if number < len(self._sources)]
+
+    def expect_no_company(self, identities: Iterable[int]) -> None:
+        """Take constants for read that another thread's compilation watches, too.
+
+        Each lets PyTensor forget what the other may just have found out.
+        """
+        for one in identities:
+            if (number := self._numbers.get(one)) is not None:
+                self._exact.setdefault(number, "another thread compiled with it")
 
     def read(self, constant: TensorConstant[Any], reader: CodeType) -> None:
         """Note that the code of a function reads the data of a constant."""
@@ -116,11 +134,11 @@ class Readings(Watcher):
         are_plain = all(
             type(one) is TensorConstant and type(one.data) is np.ndarray for one in made
         )
-        if are_plain and not needs_own_copy(op):
+        if are_plain and not _inner_constants(op) and not needs_own_copy(core_of(op)):
             self._computed("fold", op, operands, tuple(types), made)
         else:
             # Nobody tells who reads the data of other classes, or writes to what is in an op.
-            self._must_be_same(operands, f"folding of {op}")
+            self.must_be_same(operands, f"folding of {op}")
 
     def converted(self, constant: TensorConstant[Any], made: TensorConstant[Any]) -> None:
         """Note that a constant was made of another's data in another dtype."""
@@ -142,7 +160,7 @@ class Readings(Watcher):
     ) -> None:
         if any(id(one) in self._numbers for one in made):
             # One that there was already.
-            self._must_be_same([*operands, *made], how)
+            self.must_be_same([*operands, *made], how)
             return
         given = tuple([self._numbers.get(id(one), one) for one in operands])
         self._steps.append(Step(how, what, given, types, tuple([one.type for one in made])))
@@ -150,7 +168,8 @@ class Readings(Watcher):
             self._number(one, len(self._constants))
             self._constants.append(one)
 
-    def _must_be_same(self, constants: Iterable[Constant[Any]], reader: str) -> None:
+    def must_be_same(self, constants: Iterable[object], reader: str) -> None:
+        """Note that somebody may decide by the data of constants, if they are large ones."""
         for one in constants:
             if (number := self._numbers.get(id(one))) is not None:
                 self._exact.setdefault(number, reader)
@@ -168,7 +187,7 @@ class Readings(Watcher):
             What rewriting made, and its variables.
         """
         for op in rewritten.ops:
-            self._must_be_same(_inner_constants(op), f"{op} holds it")
+            self.must_be_same(_inner_constants(op), f"{op} holds it")
         self._expect_no_others()
         identities = [identity(one) for one in self._constants]
         others = self._others(identities)
@@ -220,6 +239,13 @@ class Readings(Watcher):
             for one in self._identified.values()
             if id(one) not in self._numbers and (one.type.dtype, one.type.shape) in types
         }
+
+
+def core_of(op: Any) -> Any:
+    """Return the op in a Blockwise, or in several."""
+    while (core := getattr(op, "core_op", None)) is not None:
+        op = core
+    return op
 
 
 def _inner_constants(op: Op) -> list[Constant[Any]]:

@@ -187,7 +187,13 @@ class Rewritten(NamedTuple):
         return made
 
     def digest(self) -> bytes | None:
-        """Return what tells the graph from others in every process; None if nothing does."""
+        """Return what tells the graph from others in every process; None if nothing does.
+
+        Of data with gaps in memory, a pickle leaves none.
+        """
+        made = zip(self.constants, self.constant_places, strict=True)
+        if not all(_lies_without_gaps(one.data) for one, place in made if place is None):
+            return None
         inputs = [type_.make_variable() for type_ in self.input_types]
         variables, _ = self._applied(inputs, self.constants, self.ops)
         outputs = [variables[number] for number in self.outputs]
@@ -221,7 +227,8 @@ class Rewritten(NamedTuple):
 
     def _computed_by(self) -> list[Any]:
         """Return for each variable what it is, so that those of two graphs can be compared."""
-        found: list[Any] = [*range(len(self.input_types)), *map(constant_term, self.constants)]
+        found: list[Any] = [*range(len(self.input_types))]
+        found += [(constant_term(one), _strides(one.data)) for one in self.constants]
         for at, (_, _, computed) in enumerate(self.nodes):
             found += [(at, index) for index in range(len(computed))]
         return found
@@ -247,10 +254,38 @@ def with_own_data(constant: Constant[Any]) -> Constant[Any]:
     own = copy.copy(constant)
     data: Any = constant.data
     if isinstance(data, np.ndarray):
-        own.data = data.copy(order="K")
+        own.data = _copied_as_it_lies(data)
     elif type(data).__module__.startswith("scipy.sparse."):
         own.data = data.copy()
     return own
+
+
+def _copied_as_it_lies(data: np.ndarray) -> np.ndarray:
+    """Return a copy with the same gaps in memory: BLAS adds up in another order without them."""
+    if _lies_without_gaps(data):
+        return data.copy(order="K")
+    steps = [(n - 1) * stride for n, stride in zip(data.shape, data.strides, strict=True)]
+    before = -sum(step for step in steps if step < 0)
+    n_bytes = before + sum(step for step in steps if step > 0) + data.itemsize
+    made: np.ndarray = np.ndarray(
+        data.shape, data.dtype, np.zeros(n_bytes, "uint8"), before, data.strides
+    )
+    made[...] = data
+    return made
+
+
+def _strides(data: object) -> tuple[int, ...] | None:
+    # Of an axis of length 1, NumPy may say anything.
+    if not isinstance(data, np.ndarray):
+        return None
+    axes = zip(data.shape, data.strides, strict=True)
+    return tuple([stride for length, stride in axes if length > 1]) if data.size else ()
+
+
+def _lies_without_gaps(data: object) -> bool:
+    if not isinstance(data, np.ndarray):
+        return True
+    return data.flags.c_contiguous or data.flags.f_contiguous or not data.size
 
 
 def detached(op: Op) -> Op:

@@ -2,30 +2,37 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+import threading
+from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from pytensor_fuse._cache import disk
 from pytensor_fuse._cache.counts import counts
 from pytensor_fuse._cache.other_data import OtherDataError
 from pytensor_fuse._cache.readings import Readings, large_constants
+from pytensor_fuse._forks import hold_in_forks
 from pytensor_fuse._pytensor.constant_reads import watching
 from pytensor_fuse._pytensor.surroundings import NotToldError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-    from contextlib import AbstractContextManager
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from pytensor.graph.basic import Variable
 
     from pytensor_fuse._cache.entry import Entry
     from pytensor_fuse._cache.memory import Memory
     from pytensor_fuse._cache.origins import Origins
+    from pytensor_fuse._cache.other_data import OtherData
     from pytensor_fuse._cache.request import Request
 
-# So many entries of other data are tried, the latest first.
-_MOST = 4
+# So many entries of other data are tried, the latest first, and found on disk.
+_MOST: Final = 4
+
+# Those that watch now, in all threads.
+_all_readings: Final[list[Readings]] = []
+_lock: Final = threading.Lock()
+hold_in_forks(_lock)
 
 
 class Variants:
@@ -39,7 +46,9 @@ class Variants:
 
     def __init__(self, request: Request, origins: Origins) -> None:
         self._origins = origins
-        self._places = large_constants(origins)
+        # Rewriters of others may have constants of their own, which are not those of the graph.
+        is_known = request.registrations.digest is not None
+        self._places = large_constants(origins) if is_known else []
         self.outline = request.outline(origins, self._places) if self._places else None
         self._readings: Readings | None = None
 
@@ -59,17 +68,20 @@ class Variants:
             return None, False
         alike = memory.alike(self.outline)
         found = self._first(alike[:_MOST])
-        if found is not None or alike or read is None:
+        if found is not None or read is None:
             return found, False
         keys = _keys_on_disk(self.outline)
         return self._first(entry for key in keys if (entry := _tried(read, key))), True
 
     def _first(self, entries: Iterable[Entry]) -> Entry | None:
+        tried: list[OtherData] = []
         for entry in entries:
-            if entry.other_data is None or not entry.is_as_it_was():
+            data = entry.other_data
+            if data is None or any(data is one for one in tried) or not entry.is_as_it_was():
                 continue
+            tried.append(data)
             try:
-                constants = entry.other_data.constants_for(self._origins)
+                constants = data.constants_for(self._origins)
             except OtherDataError as error:
                 counts.count(counts.not_alike, str(error))
                 continue
@@ -80,15 +92,28 @@ class Variants:
             for place, constant in constants.items():
                 own[place] = constant
             rewritten = entry.rewritten._replace(constants=tuple(own))
-            return replace(entry, rewritten=rewritten, other_data=None, linked=None)
+            # What is asked of other data does not depend on what these were.
+            return replace(entry, rewritten=rewritten, linked=None)
         return None
 
-    def watching(self) -> AbstractContextManager[None]:
+    @contextmanager
+    def watching(self) -> Iterator[None]:
         """Note what is read of data in a block, in which the graph is rewritten."""
         if self.outline is None:
-            return nullcontext()
-        self._readings = Readings(self._origins, self._places)
-        return watching(self._readings)
+            yield
+            return
+        with _lock:
+            readings = self._readings = Readings(self._origins, self._places)
+            for other in _all_readings:
+                other.expect_no_company(readings.watched)
+                readings.expect_no_company(other.watched)
+            _all_readings.append(readings)
+        try:
+            with watching(readings):
+                yield
+        finally:
+            with _lock:
+                _all_readings.remove(readings)
 
     def note_in(self, entry: Entry, numbers: Mapping[Variable[Any, Any], int]) -> None:
         """Note in the entry of this graph what other data have to be like."""

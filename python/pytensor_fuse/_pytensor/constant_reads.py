@@ -25,7 +25,7 @@ from pytensor.tensor.variable import TensorConstant
 from pytensor_fuse._pytensor.drop_ins import DropIn
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from pytensor.graph.op import Op
     from pytensor.graph.type import Type
@@ -54,6 +54,9 @@ class Watcher:
 
     def read(self, constant: TensorConstant[Any], reader: CodeType) -> None:
         """Note that the code of a function reads the data of a constant."""
+
+    def must_be_same(self, constants: Iterable[object], reader: str) -> None:
+        """Note that somebody may decide by the data of constants."""
 
     def is_watched(self, constant: object) -> bool:
         """Return whether what is made of a constant is to be told."""
@@ -89,6 +92,13 @@ def watching(watcher: Watcher | None) -> Iterator[None]:
         yield
     finally:
         _here.watcher = outer
+
+
+def read_all(constants: Iterable[Constant[Any]]) -> None:
+    """Tell whoever watches this thread that all these are read."""
+    watcher = _here.watcher
+    if watcher is not None:
+        watcher.must_be_same(constants, "it is part of a graph that was compiled")
 
 
 def are_reads_told() -> bool:
