@@ -284,8 +284,9 @@ def test_an_op_that_compiles_is_not_shared() -> None:
     function_of(make)
     inner = pt.constant(np.arange(3.0))
     function_of(make, X + 1)
-    assert cache_info().hits == 0
-    assert any("in an op that compiles it" in one for one in cache_info().not_kept)
+    # Before PyTensor 3.1, inner graphs may be changed.
+    reasons = ("in an op that compiles it", "an inner graph that may be changed")
+    assert sum(n for one, n in cache_info().not_kept.items() if one.endswith(reasons)) == 3
 
 
 def test_a_rewriter_with_a_constant_of_its_own() -> None:
