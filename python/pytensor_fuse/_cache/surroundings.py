@@ -6,42 +6,29 @@ told names, and the versions of the packages that have these.
 
 from __future__ import annotations
 
+import os
 import platform
 import sys
-from collections.abc import Sequence
-from functools import cache, partial
+from functools import cache
 from hashlib import blake2b
-from importlib.metadata import PackageNotFoundError, distribution
+from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from importlib.util import find_spec
 from pathlib import Path
-from types import UnionType
-from typing import Any, Final
-
-from pytensor.graph.basic import Constant
-from pytensor.graph.op import Op
-from pytensor.graph.rewriting.basic import Rewriter
+from typing import TYPE_CHECKING, Any, Final
 
 from pytensor_fuse import _core
 from pytensor_fuse._cache.foreign import KNOWN_PACKAGES
-from pytensor_fuse._identity.terms import constant_term, term
-from pytensor_fuse._pytensor.surroundings import NotToldError, Watch, registered
+from pytensor_fuse._cache.registration_digest import registration_digest
+from pytensor_fuse._pytensor.surroundings import Watch, registered
 from pytensor_fuse._startup.features import on_now
 
-# Modules of Python itself that classes and functions of the others are of.
-_STANDARD: Final = ("builtins", "abc", "enum", "functools", "operator", "types")
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
-# What patterns of rewriters are made of.
-_PATTERNS: Final = ("etuples", "unification")
-
-# Packages whose versions say what is written in their files.
-_VERSIONED: Final = (*KNOWN_PACKAGES, "numpy", "scipy", "numba", "llvmlite", *_PATTERNS, *_STANDARD)
 _OURS: Final = "pytensor_fuse"
 
 # Features under which the same graphs come out.
 _SAME_GRAPHS: Final = ("accelerators", "cache", "other_data")
-
-# How deep rewriters and their patterns, which may hold functions of others, are looked into.
-_DEPTH: Final = 12
 
 # So many sets of registrations are remembered at most.
 _MOST: Final = 32
@@ -64,7 +51,7 @@ class Registrations:
 
     def __init__(self, items: list[Any]) -> None:
         self.items = items
-        self.digest, self.culprit = _digest(items)
+        self.digest, self.culprit = registration_digest(items)
 
 
 _known: list[Registrations] = []
@@ -104,68 +91,6 @@ def _same(a: list[Any], b: list[Any]) -> bool:
         return False
 
 
-def _digest(items: list[Any]) -> tuple[bytes | None, str]:
-    made = blake2b(digest_size=16)
-    told: dict[int, str] = {}
-    for item in items:
-        try:
-            text = told.get(id(item)) or told.setdefault(id(item), _told(item, _DEPTH))
-        except NotToldError as error:
-            return None, f"{item}: {error}"
-        made.update(f"{len(text)}:{text}".encode())
-    return made.digest(), ""
-
-
-def _told(item: Any, depth: int) -> str:
-    """Return what tells something that is registered from others, in every process.
-
-    Functions and classes of known packages are told by names, for the versions of these are told as
-    well; rewriters by their class and all that they hold, patterns for one.
-
-    Raises
-    ------
-    NotToldError
-        If part of it is another package's, whose text may have changed since it was imported.
-    """
-    if item is None or isinstance(item, str | int | float | bool):
-        return repr(item)
-    if isinstance(item, Sequence):
-        return f"({','.join(_told(part, depth - 1) for part in item)})"
-    if isinstance(item, set | frozenset):
-        return f"<{','.join(sorted(_told(part, depth - 1) for part in item))}>"
-    if isinstance(item, UnionType):
-        return _told(item.__args__, depth - 1)
-    if isinstance(item, partial):
-        return f"partial {_told((item.func, item.args, item.keywords), depth - 1)}"
-    if isinstance(item, Op | Constant):
-        digest = (term(item) if isinstance(item, Op) else constant_term(item)).digest
-        if digest is None:
-            raise NotToldError(f"{item} is known to this process alone")
-        return digest.hex()
-    if isinstance(item, dict):
-        pairs = (f"{key!s}:{_told(value, depth - 1)}" for key, value in item.items())
-        return f"{{{','.join(sorted(pairs))}}}"
-    # A bound method's own module is that of its function.
-    home = item if hasattr(item, "__qualname__") else type(item)
-    module = (getattr(home, "__module__", None) or "").split(".")
-    if module[0] not in _VERSIONED:
-        raise NotToldError(f"{home!r} is of {'.'.join(module)}")
-    name = f"{'.'.join(module)}:{getattr(home, '__qualname__', '')}"
-    if home is item:
-        return name
-    if module[0] not in (*KNOWN_PACKAGES, *_PATTERNS):
-        raise NotToldError(f"nothing tells one {name} from another")
-    if depth and (isinstance(item, Rewriter) or module[-1] == "unify"):
-        return f"{name} {_told(_attributes(item), depth - 1)}"
-    return name
-
-
-def _attributes(item: Any) -> dict[str, Any]:
-    if hasattr(item, "__dict__"):
-        return dict(vars(item))
-    return {name: getattr(item, name, None) for name in type(item).__slots__}
-
-
 @cache
 def versions() -> tuple[tuple[str, str], ...]:
     """Return the versions of all that decides about a rewritten graph and its parts."""
@@ -192,11 +117,11 @@ def version_of(name: str) -> str:
     """
     found = distribution(name)
     if name not in KNOWN_PACKAGES or "editable" not in (found.read_text("direct_url.json") or ""):
-        return found.version
+        return _version(found)
     # Installed from a folder of sources, whose version stays while they change.
     home = find_spec(name)
     places = (home.submodule_search_locations if home is not None else None) or ()
-    return f"{found.version} {' '.join(_files(Path(place)) for place in places)}"
+    return f"{_version(found)} {' '.join(_files(Path(place)) for place in places)}"
 
 
 def _own_files() -> str:
@@ -204,13 +129,29 @@ def _own_files() -> str:
     return _files(Path(__file__).parents[1])
 
 
+def _version(found: Distribution) -> str:
+    """Return the version in a package's metadata, of which all else takes long to parse."""
+    for line in (found.read_text("METADATA") or "").splitlines():
+        name, _, value = line.partition(":")
+        if name == "Version":
+            return value.strip()
+    return found.version
+
+
 def _files(folder: Path) -> str:
     made = blake2b(digest_size=8)
-    for file in sorted(folder.rglob("*")):
-        if file.suffix in (".py", ".so", ".pyd"):
-            found = file.stat()
-            made.update(f"{file.relative_to(folder)} {found.st_mtime_ns} {found.st_size};".encode())
+    for path, found in sorted(_scanned(str(folder), "")):
+        made.update(f"{path} {found.st_mtime_ns} {found.st_size};".encode())
     return made.hexdigest()
+
+
+def _scanned(folder: str, within: str) -> Iterator[tuple[str, os.stat_result]]:
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                yield from _scanned(entry.path, f"{within}{entry.name}/")
+            elif entry.name.endswith((".py", ".so", ".pyd")):
+                yield f"{within}{entry.name}", entry.stat()
 
 
 def features() -> tuple[str, ...]:

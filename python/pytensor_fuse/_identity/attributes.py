@@ -64,7 +64,9 @@ def _compared_class(class_: type, encoding: Encoding) -> _ComparedClass:
         own = encoding.empty()
         encode_named(class_, own)
         names = compared(class_)
-        has_graph = issubclass(class_, HasInnerGraph)
+        # Not asked with `issubclass`, which is slow where it says no of an abstract class.
+        bases = class_.__mro__
+        has_graph = HasInnerGraph in bases
         if names is not None and has_graph and "fgraph" not in names:
             # Not all compare it, but ops that compute something else are not the same.
             names = (*names, "fgraph")
@@ -74,8 +76,8 @@ def _compared_class(class_: type, encoding: Encoding) -> _ComparedClass:
             bytes(own.data),
             own.children[0] if own.children else None,
             None if names is None else tuple((name, _label(name)) for name in names),
-            issubclass(class_, Op),
-            issubclass(class_, EnumType),
+            Op in bases,
+            EnumType in bases,
             has_graph,
         )
         compared_classes[number] = known

@@ -1,0 +1,161 @@
+"""The digest of what is registered with PyTensor, which equal registrations share in all processes.
+
+Of thousands of rewriters, classes and functions nearly all are of packages whose versions a key
+holds, so that names tell them. Rewriters that users make of PyTensor's classes, from patterns for
+one, are told by all that they hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from hashlib import blake2b
+from types import FunctionType, UnionType
+from typing import Any, Final, TypeAlias
+
+from pytensor.graph.basic import Constant
+from pytensor.graph.op import Op
+from pytensor.graph.rewriting.basic import Rewriter
+
+from pytensor_fuse._cache.foreign import KNOWN_PACKAGES
+from pytensor_fuse._identity.terms import constant_term, term
+from pytensor_fuse._pytensor.surroundings import NotToldError
+
+# Modules of Python itself that classes and functions of the others are of.
+_STANDARD: Final = ("builtins", "abc", "enum", "functools", "operator", "types")
+
+# What patterns of rewriters are made of.
+_PATTERNS: Final = ("etuples", "unification")
+
+# Packages whose versions say what is written in their files.
+_VERSIONED: Final = frozenset(
+    (*KNOWN_PACKAGES, "numpy", "scipy", "numba", "llvmlite", *_PATTERNS, *_STANDARD)
+)
+
+# How deep rewriters and their patterns, which may hold functions of others, are looked into.
+_DEPTH: Final = 12
+
+
+def registration_digest(items: list[Any]) -> tuple[bytes | None, str]:
+    """Return what tells registrations from others in every process; O(all that they hold).
+
+    Parameters
+    ----------
+    items
+        What is registered, in order.
+
+    Returns
+    -------
+    digest : bytes or None
+        16 bytes; None if something is known to this process alone.
+    culprit : str
+        What that is, and why.
+    """
+    made = blake2b(digest_size=16)
+    told: dict[int, str] = {}
+    for item in items:
+        try:
+            text = told.get(id(item)) or told.setdefault(id(item), _told(item, _DEPTH))
+        except NotToldError as error:
+            return None, f"{item}: {error}"
+        made.update(f"{len(text)}:{text}".encode())
+    return made.digest(), ""
+
+
+def _told(item: Any, depth: int) -> str:
+    """Return what tells something that is registered from others, in every process.
+
+    Functions and classes of known packages are told by names, for the versions of these are told as
+    well; rewriters by their class and all that they hold, patterns for one.
+
+    Raises
+    ------
+    NotToldError
+        If part of it is another package's, whose text may have changed since it was imported.
+    """
+    # By exact class, for this is asked of thousands of things in each process.
+    told: _Told | None = _TOLD.get(type(item))
+    return _told_by_parts(item, depth) if told is None else told(item, depth)
+
+
+def _told_value(item: str | float | None, depth: int) -> str:
+    return repr(item)
+
+
+def _told_sequence(items: Sequence[Any], depth: int) -> str:
+    return f"({','.join([_told(part, depth - 1) for part in items])})"
+
+
+def _told_set(items: set[Any] | frozenset[Any], depth: int) -> str:
+    return f"<{','.join(sorted([_told(part, depth - 1) for part in items]))}>"
+
+
+def _told_dict(items: dict[Any, Any], depth: int) -> str:
+    pairs = [f"{key!s}:{_told(value, depth - 1)}" for key, value in items.items()]
+    return f"{{{','.join(sorted(pairs))}}}"
+
+
+def _told_union(item: UnionType, depth: int) -> str:
+    return _told(item.__args__, depth - 1)
+
+
+def _told_partial(item: partial[Any], depth: int) -> str:
+    return f"partial {_told((item.func, item.args, item.keywords), depth - 1)}"
+
+
+def _told_name(home: Any, depth: int) -> str:
+    """Return the name of a class or a function."""
+    module = getattr(home, "__module__", None) or ""
+    if module.partition(".")[0] not in _VERSIONED:
+        raise NotToldError(f"{home!r} is of {module}")
+    return f"{module}:{home.__qualname__}"
+
+
+def _told_by_parts(item: Any, depth: int) -> str:
+    bases = type(item).__mro__
+    for base in bases:
+        if (told := _TOLD.get(base)) is not None:
+            return told(item, depth)
+    if Op in bases or Constant in bases:
+        digest = (term(item) if Op in bases else constant_term(item)).digest
+        if digest is None:
+            raise NotToldError(f"{item} is known to this process alone")
+        return digest.hex()
+    if isinstance(item, Sequence):
+        return _told_sequence(item, depth)
+    # A bound method's own module is that of its function.
+    if hasattr(item, "__qualname__"):
+        return _told_name(item, depth)
+    name = _told_name(type(item), depth)
+    module = type(item).__module__.split(".")
+    if module[0] not in (*KNOWN_PACKAGES, *_PATTERNS):
+        raise NotToldError(f"nothing tells one {name} from another")
+    if depth and (Rewriter in bases or module[-1] == "unify"):
+        return f"{name} {_told_dict(_attributes(item), depth - 1)}"
+    return name
+
+
+_Told: TypeAlias = Callable[[Any, int], str]
+_TOLD: Final[Mapping[type, _Told]] = {
+    type(None): _told_value,
+    str: _told_value,
+    int: _told_value,
+    float: _told_value,
+    bool: _told_value,
+    tuple: _told_sequence,
+    list: _told_sequence,
+    set: _told_set,
+    frozenset: _told_set,
+    dict: _told_dict,
+    UnionType: _told_union,
+    partial: _told_partial,
+    # Of classes, those of abstract ones and of ops come by their base.
+    type: _told_name,
+    FunctionType: _told_name,
+}
+
+
+def _attributes(item: Any) -> dict[str, Any]:
+    if hasattr(item, "__dict__"):
+        return dict(vars(item))
+    return {name: getattr(item, name, None) for name in type(item).__slots__}
