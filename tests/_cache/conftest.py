@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from pytensor.link.c.basic import CLinker
 
 import pytensor_fuse
 from pytensor_fuse._cache import disk, setting
@@ -37,3 +39,17 @@ def on_disk(monkeypatch: pytest.MonkeyPatch) -> disk.Disk:
 def verifying(monkeypatch: pytest.MonkeyPatch) -> None:
     """Compare what is kept with what rewriting makes."""
     monkeypatch.setattr(setting, "_level", Level.VERIFY)
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Note what PyTensor looks for modules of."""
+    found: list[str] = []
+    stock = CLinker.cmodule_key
+
+    def cmodule_key(self: Any) -> Any:
+        found.append(str(self.node_order[0].op))
+        return stock(self)
+
+    monkeypatch.setattr(CLinker, "cmodule_key", cmodule_key)
+    return found

@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pytensor.compile.io import In
 from pytensor.compile.mode import Mode
-from pytensor.link.c.basic import CLinker
 from pytensor.link.c.op import COp
 from pytensor.link.vm import VMLinker
 
@@ -44,20 +43,6 @@ def all_thunks(function):
 
 def modules(function):
     return [thunk.module for _, thunk in thunks(function)]
-
-
-@pytest.fixture
-def asked(monkeypatch):
-    """Note what PyTensor looks for modules of."""
-    found = []
-    stock = CLinker.cmodule_key
-
-    def cmodule_key(self):
-        found.append(str(self.node_order[0].op))
-        return stock(self)
-
-    monkeypatch.setattr(CLinker, "cmodule_key", cmodule_key)
-    return found
 
 
 @pytest.mark.parametrize(

@@ -48,6 +48,8 @@ class Entry:
         What Numba's linker made of the graph, which functions can share; None before that.
     loaded
         The C code of its nodes, which functions can share; None before one was linked in C.
+    kept_as
+        The digest under which more of the graph may be on disk; None if it is in memory alone.
     """
 
     rewritten: Rewritten
@@ -58,6 +60,7 @@ class Entry:
     other_data: OtherData | None = None
     linked: Any = None
     loaded: Any = None
+    kept_as: bytes | None = None
 
     def __post_init__(self) -> None:
         made = self.rewritten

@@ -2,7 +2,8 @@
 
 A module holds nothing of the function that it was loaded for: each thunk is a struct of its own, on
 the storage of its function. What is saved is finding the module: PyTensor copies a graph of each
-node, and tells it by its parts, which takes longer than all else that linking does.
+node, and tells it by its parts, which takes longer than all else that linking does. What is loaded
+for a graph that is kept on disk is found again by other processes, see `stored_code`.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from pytensor.graph.basic import Apply
 from pytensor.link.c.op import COp
 from pytensor.link.vm import VMLinker
 
+from pytensor_fuse._cache import disk
+from pytensor_fuse._cache.stored_code import Codes, Contents, read_codes, store_codes
 from pytensor_fuse._identity.contents import data_content
 from pytensor_fuse._pytensor.c_thunks import (
     LoadedCode,
@@ -31,9 +34,6 @@ if TYPE_CHECKING:
 
     from pytensor_fuse._cache.entry import Entry
 
-# Of the constants that a node reads, by their places, what is in them.
-_Contents = tuple[tuple[int, bytes | None], ...]
-
 
 class _Loaded(NamedTuple):
     """The code of nodes, by their places in the graph.
@@ -47,15 +47,25 @@ class _Loaded(NamedTuple):
     """
 
     settings: tuple[Any, ...]
-    codes: dict[int, tuple[LoadedCode, _Contents]]
+    codes: Codes
 
 
 class _Linking:
-    """A graph that is about to be linked, with its entry."""
+    """A graph that is about to be linked, with its entry.
 
-    def __init__(self, entry: Entry) -> None:
+    Parameters
+    ----------
+    entry
+        The entry.
+    n_nodes
+        How many of its nodes may have code.
+    """
+
+    def __init__(self, entry: Entry, n_nodes: int) -> None:
         self._entry = entry
+        self._n_missing = n_nodes
         self._loaded: _Loaded | None = None
+        self._has_new = False
 
     def loaded(self) -> _Loaded:
         """Return the code that is there for the settings as they are when linking begins."""
@@ -63,9 +73,30 @@ class _Linking:
             settings = settings_of_code()
             known = self._entry.loaded
             if known is None or known.settings != settings:
-                known = self._entry.loaded = _Loaded(settings, {})
+                known = self._entry.loaded = _Loaded(settings, self._stored(settings))
             self._loaded = known
         return self._loaded
+
+    def add(self, place: int, code: LoadedCode, contents: Contents) -> None:
+        """Note the code of the node at a place."""
+        self.loaded().codes[place] = code, contents
+        self._has_new = True
+
+    def linked(self) -> None:
+        """Note that one more node has been linked; after the last one, keep what is new."""
+        self._n_missing -= 1
+        graph, loaded = self._entry.kept_as, self._loaded
+        if self._n_missing or not self._has_new or graph is None or loaded is None:
+            return
+        settings, codes = loaded.settings, dict(loaded.codes)
+        disk.tried("writing", lambda: store_codes(graph, settings, codes))
+
+    def _stored(self, settings: tuple[Any, ...]) -> Codes:
+        graph = self._entry.kept_as
+        if graph is None:
+            return {}
+        found: Codes | None = disk.tried("reading", lambda: read_codes(graph, settings))
+        return found or {}
 
 
 class _Waiting(NamedTuple):
@@ -96,11 +127,11 @@ def expect_code(variables: Iterable[Variable[Any, Any]], entry: Entry, linker: L
     """
     if type(linker) is not VMLinker:
         return
-    linking = _Linking(entry)
-    nodes = dict.fromkeys(one.owner for one in variables if one.owner is not None)
-    for place, node in enumerate(nodes):
-        if isinstance(node.op, COp):
-            _waiting[node] = _Waiting(linking, place, tuple(node.inputs))
+    nodes = enumerate(dict.fromkeys(one.owner for one in variables if one.owner is not None))
+    in_c = [(place, node) for place, node in nodes if isinstance(node.op, COp)]
+    linking = _Linking(entry, len(in_c))
+    for place, node in in_c:
+        _waiting[node] = _Waiting(linking, place, tuple(node.inputs))
 
 
 def _make_c_thunk(
@@ -109,21 +140,25 @@ def _make_c_thunk(
     waiting = _waiting.pop(node, None)
     if waiting is None or no_recycling or not _is_as_it_was(node, waiting):
         return _stock_make(self, node, storage_map, compute_map, no_recycling)
-    codes = waiting.linking.loaded().codes
-    known = codes.get(waiting.place)
-    if known is not None and _contents(node, [at for at, _ in known[1]]) == known[1]:
-        return known[0].thunk(node, storage_map, compute_map)
-    thunk = _stock_make(self, node, storage_map, compute_map, no_recycling)
-    contents = _contents(node, constants_in_code(node))
-    # What is in other constants cannot be compared.
-    if all(content is not None for _, content in contents):
-        code = loaded_code(node, thunk)
-        if code is not None:
-            codes[waiting.place] = code, contents
-    return thunk
+    linking, place, _ = waiting
+    try:
+        known = linking.loaded().codes.get(place)
+        if known is not None and _contents(node, [at for at, _ in known[1]]) == known[1]:
+            return known[0].thunk(node, storage_map, compute_map)
+        thunk = _stock_make(self, node, storage_map, compute_map, no_recycling)
+        contents = _contents(node, constants_in_code(node))
+        # What is in other constants cannot be compared.
+        if all(content is not None for _, content in contents):
+            code = loaded_code(node, thunk)
+            if code is not None:
+                linking.add(place, code, contents)
+        return thunk
+    finally:
+        # An op may have no code in C for this node, which is run in Python then.
+        linking.linked()
 
 
-def _contents(node: Apply[Any], places: Sequence[int]) -> _Contents:
+def _contents(node: Apply[Any], places: Sequence[int]) -> Contents:
     constants: list[Any] = [node.inputs[at] for at in places]
     return tuple([(at, data_content(one.data)) for at, one in zip(places, constants, strict=True)])
 

@@ -160,7 +160,7 @@ def _read_from(key: bytes) -> Entry | None:
     if rewritten.digest() != digest or (other_data and other_data.digest() != told):
         raise disk.NotStoredError("what was read is another graph than what was kept")
     notes, made, seconds, heavy = rest
-    return Entry(rewritten, notes, made, seconds, heavy, other_data)
+    return Entry(rewritten, notes, made, seconds, heavy, other_data, kept_as=digest)
 
 
 def _rewrite_and_keep(
@@ -227,6 +227,7 @@ def _store(requests: Mapping[Request, Request | None], entry: Entry) -> None:
     graph = (entry.rewritten, digest, other_data, told)
     kept = (*graph, entry.notes, entry.made, entry.seconds, entry.weight)
     disk.default_disk().put(key, kept, *others)
+    entry.kept_as = digest
     if other_data is not None:
         from pytensor_fuse._cache.variants import store_variant
 

@@ -139,7 +139,8 @@ def _choose_encoder(class_: type) -> Encoder:
     for base in bases:
         if (encoder := _BASES.get(base)) is not None:
             return encoder
-    if MetaObject in bases and class_.__eq__ is not object.__eq__:
+    equality: Any = class_.__eq__
+    if MetaObject in bases and equality is not object.__eq__:
         return encode_helper
     return choose_value_encoder(class_)
 

@@ -7,6 +7,9 @@ of its own. So an equal node, linked under equal settings, can have its thunk fr
 
 from __future__ import annotations
 
+import sys
+import warnings
+from importlib.util import module_from_spec, spec_from_file_location
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pytensor.configdefaults import config
@@ -27,6 +30,7 @@ from pytensor_fuse._pytensor.constant_reads import (
 from pytensor_fuse._pytensor.surroundings import setting_now
 
 if TYPE_CHECKING:
+    from pathlib import Path
     from types import CodeType
 
     from pytensor.graph.basic import Apply
@@ -198,6 +202,32 @@ def loaded_code(node: Apply[Any], thunk: Any) -> LoadedCode | None:
         tuple([(numbers[one], name, number) for one, name, number in made.tasks]),
         bool(others),
     )
+
+
+def loaded_module(path: Path) -> Any:
+    """Load a compiled module as PyTensor does, or return it if this process has loaded it.
+
+    PyTensor has Python search the whole directory for it, whose listing it forgets each time.
+
+    Raises
+    ------
+    ImportError
+        If it cannot be loaded.
+    """
+    # PyTensor's names: a folder for each module.
+    name = f"{path.parent.name}.{path.name.partition('.')[0]}"
+    known = sys.modules.get(name)
+    if known is not None:
+        return known
+    spec = spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{path} is no module", name=name, path=str(path))
+    module = module_from_spec(spec)
+    # As PyTensor: a module that was compiled for another NumPy of the same layout is no harm.
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="numpy.ndarray size changed")
+        spec.loader.exec_module(module)
+    return sys.modules.setdefault(name, module)
 
 
 def _is_versioned(node: Apply[Any]) -> bool:
