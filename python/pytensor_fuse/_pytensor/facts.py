@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from pytensor_fuse._pytensor.ground import Does, Fact, Has, Keeps, Takes, TakesIfThere
+from pytensor_fuse._pytensor.ground import Does, Fact, Has, Keeps, Says, Takes, TakesIfThere
 
 _OPTDB: Final = "pytensor.compile.mode:optdb"
 _GRAPH: Final = "pytensor.graph.fg:FunctionGraph"
@@ -395,6 +395,7 @@ ACCELERATORS: Final[dict[str, tuple[Fact, ...]]] = {
         Does("pytensor.tensor.rewriting.shape:ShapeFeature.on_change_input", ("510408ac",)),
         Does("pytensor.tensor.rewriting.shape:ShapeFeature.on_prune", ("1401bc1e",)),
     ),
+    "compiler_errors": (Says("pytensor.link.c.exceptions", ("a8fe0646",)),),
 }
 
 # Those of which older releases have other functions, or none.

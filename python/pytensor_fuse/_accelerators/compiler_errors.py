@@ -1,0 +1,15 @@
+"""Errors of compilers: linking imports nothing that only compiling needs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pytensor_fuse._pytensor.compiler_errors import DeferredErrors
+
+if TYPE_CHECKING:
+    from pytensor_fuse._pytensor.patches import Patch
+
+
+def patch() -> Patch:
+    """Return the patch."""
+    return DeferredErrors()
