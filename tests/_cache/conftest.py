@@ -11,8 +11,6 @@ from pytensor.link.c.basic import CLinker
 
 import pytensor_fuse
 from pytensor_fuse._cache import disk, setting
-from pytensor_fuse._cache.counts import counts
-from pytensor_fuse._cache.lookup import memory
 from pytensor_fuse._cache.setting import Level
 
 
@@ -21,11 +19,9 @@ def _empty(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     assert pytensor_fuse.is_enabled("cache")
     monkeypatch.setattr(setting, "_level", Level.MEMORY)
     monkeypatch.setattr(disk, "default_disk", lambda: disk.Disk(tmp_path / "kept"))
-    memory.clear()
-    counts.reset()
+    pytensor_fuse.clear_cache(disk=False)
     yield
-    memory.clear()
-    counts.reset()
+    pytensor_fuse.clear_cache(disk=False)
 
 
 @pytest.fixture

@@ -11,16 +11,20 @@ import pytensor.tensor as pt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pytensor.compile.builders import OpFromGraph
 from pytensor.compile.io import In
 from pytensor.compile.mode import Mode
+from pytensor.graph.fg import FunctionGraph
+from pytensor.graph.rewriting.basic import SequentialGraphRewriter
 from pytensor.link.c.op import COp
 from pytensor.link.vm import VMLinker
 
 import pytensor_fuse
 from _cache.test_reuse import VALUES, regression
 from pytensor_fuse import cache_info, cached
+from pytensor_fuse._cache import linked_only
 from pytensor_fuse._cache.lookup import memory
-from support.cached import assert_same_graphs, assert_same_results, compiled
+from support.cached import PYTHON, assert_same_graphs, assert_same_results, compiled
 from support.strategies import any_programs, build
 
 
@@ -287,3 +291,75 @@ def test_code_is_for_any_data_unless_it_was_made_of_them(asked, monkeypatch):
         n_asked = len(asked)
         make(data + 2)
         assert len(asked) == n_asked
+
+
+def with_inner_function():
+    a, b = pt.vectors("a", "b")
+    inner = OpFromGraph([a, b], [pt.exp(a) * b + 1, pt.cumsum(b)])
+    x, y = pt.vectors("x", "y")
+    return [x, y], [*inner(x, y), x - y]
+
+
+inner_graphs_are_frozen = pytest.mark.skipif(
+    isinstance(with_inner_function()[1][0].owner.op.fgraph, FunctionGraph),
+    reason="graphs with inner graphs that may be changed are not kept",
+)
+
+
+@inner_graphs_are_frozen
+@pytest.mark.parametrize("mode", ["CVM", Mode("vm"), PYTHON], ids=["cvm", "vm", "py"])
+def test_inner_functions_share_code_as_well(mode, asked):
+    first = compiled(*with_inner_function(), mode=mode)
+    asked.clear()
+    hit = compiled(*with_inner_function(), mode=mode)
+    assert not asked
+    with cached(False):
+        fresh = compiled(*with_inner_function(), mode=mode)
+    values = [np.array([0.5, 1.0, 2.0]), np.array([3.0, 4.0, 5.0])]
+    assert_same_results(hit, fresh, values)
+    # Each has storage of its own.
+    one = first(*values)
+    hit(*[2 * value for value in values])
+    for a, b in zip(one, first(*values), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def linked(outputs, inputs, mode):
+    fgraph = FunctionGraph(inputs, outputs, clone=True)
+    return pytensor.function(list(fgraph.inputs), list(fgraph.outputs), mode=mode)
+
+
+def test_graphs_that_are_linked_as_they_are(asked):
+    """Those that differ in anything do not share; nothing is said of them to have been missed."""
+    mode = Mode("cvm", SequentialGraphRewriter())
+
+    def make(scale=2.0, shape=(None,)):
+        x = pt.tensor("x", shape=shape, dtype="float64")
+        return linked([pt.exp(x) * scale, pt.cumsum(x)], [x], mode)
+
+    first = make()
+    once = len(asked)
+    assert once > 1
+    again = make()
+    assert len(asked) == once
+    np.testing.assert_array_equal(first([1.0, 2.0])[0], again([1.0, 2.0])[0])
+    np.testing.assert_allclose(make(scale=3.0)([0.0, 0.0])[0], 3.0)
+    assert len(asked) == 2 * once
+    make(shape=(2,))
+    assert len(asked) == 3 * once
+    assert cache_info().misses == 0
+    assert not cache_info().not_kept
+    assert pytensor_fuse.why_missed(again) == ("the mode rewrites nothing",)
+    pytensor_fuse.clear_cache(disk=False)
+    asked.clear()
+    make()
+    assert len(asked) == once
+
+
+def test_few_graphs_that_are_linked_as_they_are_are_remembered(monkeypatch):
+    monkeypatch.setattr(linked_only, "_MOST", 3)
+    mode = Mode("cvm", SequentialGraphRewriter())
+    x = pt.vector("x")
+    for length in range(1, 6):
+        linked([x[:length]], [x], mode)
+    assert len(linked_only._alike) == 3

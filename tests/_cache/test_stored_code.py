@@ -10,11 +10,12 @@ import pytensor
 import pytensor.tensor as pt
 import pytest
 
-from _cache.test_loaded import modules
+from _cache.test_loaded import inner_graphs_are_frozen, modules, with_inner_function
 from _cache.test_reuse import VALUES, regression
 from pytensor_fuse import cache_info, cached
 from pytensor_fuse._cache import processor as processor_module
 from pytensor_fuse._cache import stored_code
+from pytensor_fuse._cache.linked_only import forget_code
 from pytensor_fuse._cache.lookup import memory
 from pytensor_fuse._cache.processor import processor
 from pytensor_fuse._pytensor.c_thunks import loaded_module
@@ -130,6 +131,19 @@ def test_some_nodes_have_no_code(on_disk, asked, monkeypatch):
     found = make()
     assert not [name for name in asked if "Cum" not in name]
     np.testing.assert_allclose(found([1.0, 2.0])[0], [1.0, 3.0])
+
+
+@inner_graphs_are_frozen
+def test_code_of_inner_functions(on_disk, asked):
+    compiled(*with_inner_function(), mode="CVM")
+    asked.clear()
+    forget_code()
+    memory.clear()
+    again = compiled(*with_inner_function(), mode="CVM")
+    assert not asked
+    with cached(False):
+        fresh = compiled(*with_inner_function(), mode="CVM")
+    assert_same_results(again, fresh, [np.array([0.5, 1.0]), np.array([3.0, 4.0])])
 
 
 PROGRAM = """

@@ -38,6 +38,8 @@ class _PlainChecks:
 
     def apply(self) -> None:
         self._is_wanted = True
+        if self._is_there():
+            return
         if not self._has_virtual_bases:
             # What was registered before the first switch; since then, and while this is off, too,
             # classes may have come.

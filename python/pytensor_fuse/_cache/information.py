@@ -11,6 +11,7 @@ from pytensor.graph.fg import FunctionGraph
 
 from pytensor_fuse._cache import disk
 from pytensor_fuse._cache.counts import counts
+from pytensor_fuse._cache.linked_only import forget_code
 from pytensor_fuse._cache.lookup import memory
 from pytensor_fuse._cache.origin import origin_of
 from pytensor_fuse._cache.setting import level
@@ -143,6 +144,7 @@ def clear_cache(*, disk: bool = True) -> None:
         If the file cannot be removed.
     """
     memory.clear()
+    forget_code()
     counts.reset()
     if disk:
         _clear_disk()

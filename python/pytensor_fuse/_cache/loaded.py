@@ -8,7 +8,7 @@ for a graph that is kept on disk is found again by other processes, see `stored_
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from weakref import WeakKeyDictionary
 
 from pytensor.graph.basic import Apply
@@ -32,10 +32,8 @@ if TYPE_CHECKING:
     from pytensor.graph.basic import Variable
     from pytensor.link.basic import Linker
 
-    from pytensor_fuse._cache.entry import Entry
 
-
-class _Loaded(NamedTuple):
+class Loaded(NamedTuple):
     """The code of nodes, by their places in the graph.
 
     Attributes
@@ -50,30 +48,45 @@ class _Loaded(NamedTuple):
     codes: Codes
 
 
+class OwnsCode(Protocol):
+    """What stands for all equal graphs.
+
+    Attributes
+    ----------
+    loaded
+        The code of their nodes, as is kept here; None before one was linked.
+    kept_as
+        The digest of the graphs, under which more of them may be on disk; None if nothing is.
+    """
+
+    loaded: Loaded | None
+    kept_as: bytes | None
+
+
 class _Linking:
-    """A graph that is about to be linked, with its entry.
+    """A graph that is about to be linked.
 
     Parameters
     ----------
     entry
-        The entry.
+        What stands for all graphs that are equal to it.
     n_nodes
         How many of its nodes may have code.
     """
 
-    def __init__(self, entry: Entry, n_nodes: int) -> None:
+    def __init__(self, entry: OwnsCode, n_nodes: int) -> None:
         self._entry = entry
         self._n_missing = n_nodes
-        self._loaded: _Loaded | None = None
+        self._loaded: Loaded | None = None
         self._has_new = False
 
-    def loaded(self) -> _Loaded:
+    def loaded(self) -> Loaded:
         """Return the code that is there for the settings as they are when linking begins."""
         if self._loaded is None:
             settings = settings_of_code()
             known = self._entry.loaded
             if known is None or known.settings != settings:
-                known = self._entry.loaded = _Loaded(settings, self._stored(settings))
+                known = self._entry.loaded = Loaded(settings, self._stored(settings))
             self._loaded = known
         return self._loaded
 
@@ -112,7 +125,7 @@ _waiting: WeakKeyDictionary[Apply[Any], _Waiting] = WeakKeyDictionary()
 _stock_make: Any = COp.make_c_thunk
 
 
-def expect_code(variables: Iterable[Variable[Any, Any]], entry: Entry, linker: Linker) -> None:
+def expect_code(variables: Iterable[Variable[Any, Any]], entry: OwnsCode, linker: Linker) -> None:
     """Let the nodes of a graph share their code with those of all that have the same entry.
 
     Parameters

@@ -14,6 +14,7 @@ from pytensor_fuse._cache import disk
 from pytensor_fuse._cache.counts import counts
 from pytensor_fuse._cache.entry import Entry, weight
 from pytensor_fuse._cache.linked import expect_linking
+from pytensor_fuse._cache.linked_only import expect_code_of
 from pytensor_fuse._cache.loaded import expect_code
 from pytensor_fuse._cache.memory import Memory
 from pytensor_fuse._cache.notes import Notes
@@ -27,7 +28,7 @@ from pytensor_fuse._pytensor.constant_reads import read_all
 from pytensor_fuse._pytensor.graph_contents import remove_foreign_features
 from pytensor_fuse._pytensor.patches import ReplacedAttributes
 from pytensor_fuse._pytensor.rewriting_failures import noted_failures
-from pytensor_fuse._pytensor.surroundings import NotToldError
+from pytensor_fuse._pytensor.surroundings import NotToldError, rewrites_nothing
 from pytensor_fuse._startup.features import on_now
 
 if TYPE_CHECKING:
@@ -70,6 +71,12 @@ def _prepare_fgraph(
     if chosen is Level.OFF:
         rewrite()
         return
+    on_disk = chosen is Level.DISK
+    if rewrites_nothing(mode):
+        rewrite()
+        note_origin(fgraph, Origin(None, "the mode rewrites nothing"))
+        disk.tried("linking", lambda: expect_code_of(fgraph, mode, on_disk=on_disk))
+        return
     task = _Task(inputs, [*outputs, *additional_outputs], fgraph, mode, profile, rewrite)
     start = time.perf_counter()
     origins = Origins(fgraph)
@@ -85,7 +92,6 @@ def _prepare_fgraph(
         return
     # Whoever compiles while he rewrites may decide by what comes of it.
     read_all(origins.constants)
-    on_disk = chosen is Level.DISK
     entry, is_from_disk = _find(request, on_disk=on_disk)
     variants = None if entry else _variants(request, origins)
     other_data = False

@@ -7,6 +7,7 @@ one, are told by all that they hold.
 
 from __future__ import annotations
 
+from abc import ABCMeta
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from hashlib import blake2b
@@ -16,6 +17,7 @@ from typing import Any, Final, TypeAlias
 from pytensor.graph.basic import Constant
 from pytensor.graph.op import Op
 from pytensor.graph.rewriting.basic import Rewriter
+from pytensor.graph.utils import MetaType
 
 from pytensor_fuse._cache.foreign import KNOWN_PACKAGES
 from pytensor_fuse._identity.terms import constant_term, term
@@ -51,15 +53,18 @@ def registration_digest(items: list[Any]) -> tuple[bytes | None, str]:
     culprit : str
         What that is, and why.
     """
-    made = blake2b(digest_size=16)
     told: dict[int, str] = {}
+    texts = []
     for item in items:
-        try:
-            text = told.get(id(item)) or told.setdefault(id(item), _told(item, _DEPTH))
-        except NotToldError as error:
-            return None, f"{item}: {error}"
-        made.update(f"{len(text)}:{text}".encode())
-    return made.digest(), ""
+        text = told.get(id(item))
+        if text is None:
+            try:
+                text = _told(item, _DEPTH)
+            except NotToldError as error:
+                return None, f"{item}: {error}"
+            text = told[id(item)] = f"{len(text)}:{text}"
+        texts.append(text)
+    return blake2b("".join(texts).encode(), digest_size=16).digest(), ""
 
 
 def _told(item: Any, depth: int) -> str:
@@ -149,8 +154,9 @@ _TOLD: Final[Mapping[type, _Told]] = {
     dict: _told_dict,
     UnionType: _told_union,
     partial: _told_partial,
-    # Of classes, those of abstract ones and of ops come by their base.
     type: _told_name,
+    ABCMeta: _told_name,
+    MetaType: _told_name,
     FunctionType: _told_name,
 }
 

@@ -47,7 +47,7 @@ def registered_rewriters() -> Iterator[object]:
                 if id(rewriter) in known:
                     continue
                 known.add(id(rewriter))
-                if isinstance(rewriter, RewriteDatabase):
+                if RewriteDatabase in type(rewriter).__mro__:
                     pending.append(rewriter)
                 else:
                     yield rewriter

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pytensor.compile.mode import Mode, optdb
 from pytensor.configdefaults import config
+from pytensor.graph.rewriting.basic import SequentialGraphRewriter
 from pytensor.graph.rewriting.db import RewriteDatabase, RewriteDatabaseQuery
 from pytensor.link.basic import PerformLinker
 from pytensor.link.c.basic import CLinker, OpWiseCLinker
@@ -118,6 +119,12 @@ def mode_parts(mode: Mode) -> tuple[Any, ...]:
     if type(query) is not RewriteDatabaseQuery:
         raise NotToldError(f"the mode's rewriter is a {type(query).__name__}, not a query")
     return (*_linker_parts(mode.linker), *_query_parts(query))
+
+
+def rewrites_nothing(mode: Mode) -> bool:
+    """Whether a mode links a graph as it is, as PyTensor's ops do that hold a rewritten one."""
+    rewriter: Any = mode._optimizer
+    return type(mode) is Mode and type(rewriter) is SequentialGraphRewriter and len(rewriter) == 0
 
 
 def _linker_parts(linker: Any) -> tuple[Any, ...]:
