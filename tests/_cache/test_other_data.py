@@ -374,6 +374,24 @@ def watched(read: Callable[[Any], object], of: Any) -> Readings:
     return noted
 
 
+def test_rules_are_asked_for_once_of_what_has_been_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def known() -> Any:
+        asked.append(1)
+        return known_readers()
+
+    monkeypatch.setattr(readings, "known_readers", known)
+
+    def read_often(of: Any) -> None:
+        for _ in range(5):
+            assert of.data is not None
+
+    watched(read_often, pt.constant(Y))
+    # When the watch began, and at the first read.
+    assert len(asked) == 2
+
+
 @pytest.mark.parametrize(
     "read",
     [

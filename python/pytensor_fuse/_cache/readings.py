@@ -20,7 +20,7 @@ from pytensor.graph.basic import Constant
 from pytensor.tensor.variable import TensorConstant
 
 from pytensor_fuse._cache.inner_constants import inner_constants
-from pytensor_fuse._cache.other_data import OtherData, Source, Step, first_equals, identity, plain
+from pytensor_fuse._cache.other_data import OtherData, Step, first_equals, identity, plain
 from pytensor_fuse._cache.questions import LONG, answer, known_readers
 from pytensor_fuse._identity.contents import content
 from pytensor_fuse._pytensor.constant_reads import Watcher, forget_findings, remembered_findings
@@ -67,7 +67,7 @@ class Readings(Watcher):
 
     def __init__(self, origins: Origins, places: Sequence[Sequence[int]]) -> None:
         self._readers = known_readers()
-        self._sources = [Source(same[0], origins.constants[same[0]].type) for same in places]
+        self._sources = [same[0] for same in places]
         # By numbers: the sources first, then what was computed.
         self._constants: list[Constant[Any]] = [origins.constants[same[0]] for same in places]
         # By identity, so nothing else may come to have it; and nobody but the graph may have these
@@ -112,7 +112,7 @@ class Readings(Watcher):
             self._identified.setdefault(id(constant), constant)
             return
         number = self._numbers.get(id(constant))
-        if number is None or reader in self._readers.harmless:
+        if number is None or number in self._exact or reader in self._readers.harmless:
             return
         if reader not in self._readers.asking:
             # Rules may have been loaded since.
