@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
+import pytensor
 import pytensor.tensor as pt
 import pytest
 from pytensor.compile.builders import OpFromGraph
@@ -21,7 +22,7 @@ from pytensor_fuse import cache_info, cached
 from pytensor_fuse._cache.inner_constants import inner_constants
 from pytensor_fuse._cache.lookup import memory
 from pytensor_fuse._pytensor.inner_graphs import without_functions
-from support.cached import assert_same_graphs, assert_same_results, compiled
+from support.cached import PYTHON, assert_same_graphs, assert_same_results, compiled
 
 HAS_BRANCHES = find_spec("pytensor.conditional") is not None
 if HAS_BRANCHES:
@@ -152,6 +153,34 @@ def test_graphs_that_may_be_changed_are_not_shared() -> None:
     for function in functions:
         assert_same_graphs(function, fresh)
         assert_same_results(function, fresh, [np.stack([np.eye(2), 4 * np.eye(2)])])
+
+
+@pytest.mark.skipif(INNER_GRAPHS_CHANGE, reason="graphs with inner graphs are not kept here")
+@pytest.mark.parametrize("level", ["disk", "verify"])
+@pytest.mark.parametrize("mode", [PYTHON, "NUMBA"], ids=["python", "numba"])
+def test_gradients_of_loops(mode: Any, level: str, request: Any) -> None:
+    request.getfixturevalue({"disk": "on_disk", "verify": "verifying"}[level])
+
+    def make() -> Any:
+        x = pt.vector("x")
+        steps = pytensor.scan(
+            lambda one, total: pt.exp(-total) * one,
+            sequences=[x],
+            outputs_info=[pt.zeros(())],
+            return_updates=False,
+        )
+        return compiled([x], [steps, pt.grad(steps.sum(), x)], mode=mode)
+
+    functions = [make()]
+    if level == "disk":
+        memory.clear()
+    functions += [make(), make()]
+    assert cache_info().hits == 2
+    with cached(False):
+        fresh = make()
+    for function in functions:
+        assert_same_graphs(function, fresh)
+        assert_same_results(function, fresh, [np.array([0.3, 0.5, -0.7])])
 
 
 @needs_branches

@@ -56,6 +56,8 @@ _HARMLESS_TAGS: Final = frozenset(
         "gufunc",
         "fake_node",
         "sig",
+        # Of Scan's nodes, for those who take gradients: it follows from the op.
+        "connection_pattern",
         # Of random states, for a warning; of variables of PyMC.
         "used",
         "transform",
