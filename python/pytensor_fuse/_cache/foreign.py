@@ -129,10 +129,11 @@ def _expect_known(op: Any, *, runs_inner: bool, depth: int) -> None:
     class_ = type(op)
     if class_.__module__.split(".")[0] not in KNOWN_PACKAGES:
         raise NotToldError(f"{op} is an op of {class_.__module__}")
+    if (scalar_op := getattr(op, "scalar_op", None)) is not None:
+        _expect_known(scalar_op, runs_inner=runs_inner, depth=depth)
     if isinstance(op, Elemwise):
-        if op.nfunc_spec not in (None, getattr(op.scalar_op, "nfunc_spec", None)):
+        if op.nfunc_spec not in (None, getattr(scalar_op, "nfunc_spec", None)):
             raise NotToldError(f"{op} has a function of its own")
-        _expect_known(op.scalar_op, runs_inner=runs_inner, depth=depth)
         return
     if isinstance(op, Blockwise) and op.gufunc_spec is not None:
         raise NotToldError(f"{op} has a function of its own")
@@ -159,9 +160,12 @@ def _called_of_others(value: Any) -> str | None:
         return next((found for one in value if (found := _called_of_others(one))), None)
     if isinstance(value, partial):
         return _called_of_others((value.func, *value.args, *value.keywords.values()))
-    # Ops, types and classes are told as what they are.
-    if not callable(value) or isinstance(value, Op | Type | type):
+    # Ops and types are told as what they are, and exceptions are only raised.
+    if not callable(value) or isinstance(value, Op | Type):
         return None
+    if isinstance(value, type):
+        known = value.__module__.split(".")[0] in _LIBRARIES or issubclass(value, BaseException)
+        return None if known else f"the class {value.__name__} of {value.__module__}"
     if isinstance(value, np.ufunc):
         # That of a Python function says that it is NumPy's, too.
         homes = (np, sys.modules.get("scipy.special"))
