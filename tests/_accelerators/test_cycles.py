@@ -132,8 +132,8 @@ def edit(fgraph: FunctionGraph, old: Any) -> Any:
 
 def test_the_graph_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     n_orders = []
-    order = cycles._order
-    monkeypatch.setattr(cycles, "_order", lambda *args: n_orders.append(1) or order(*args))
+    order = cycles.node_positions
+    monkeypatch.setattr(cycles, "node_positions", lambda *args: n_orders.append(1) or order(*args))
     with pytensor_fuse.enabled(accelerators=["cycles"]):
         fgraph, made = chain(40)
         for old in made[1:]:

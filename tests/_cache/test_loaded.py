@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pytensor.compile.builders import OpFromGraph
-from pytensor.compile.io import In
 from pytensor.compile.mode import Mode
 from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.rewriting.basic import SequentialGraphRewriter
@@ -23,9 +22,8 @@ import pytensor_fuse
 from _cache.test_reuse import VALUES, regression
 from pytensor_fuse import cache_info, cached
 from pytensor_fuse._cache import linked_only
-from pytensor_fuse._cache.lookup import memory
-from support.cached import PYTHON, assert_same_graphs, assert_same_results, compiled
-from support.strategies import any_programs, build
+from support.cached import PYTHON, assert_reused, assert_same_results, compiled
+from support.strategies import any_programs
 
 
 def thunks(function):
@@ -117,21 +115,8 @@ def test_the_first_function_goes():
 
 @given(any_programs(), st.booleans())
 def test_random_graphs(program, mutable):
-    case = build(program)
-
-    def make():
-        again = build(program).fgraph
-        inputs = [In(one, mutable=mutable) for one in again.inputs]
-        return compiled(inputs, list(again.outputs), mode="CVM")
-
-    memory.clear()
-    make()
-    hit = make()
-    with cached(False):
-        fresh = make()
+    hit, fresh = assert_reused(program, "CVM", mutable=mutable)
     assert modules(hit) == modules(fresh)
-    assert_same_graphs(hit, fresh)
-    assert_same_results(hit, fresh, case.values)
 
 
 def read_twice():

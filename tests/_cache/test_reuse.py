@@ -23,10 +23,15 @@ from _cache.test_twins import registered
 from pytensor_fuse import cache_info, cached, clear_cache
 from pytensor_fuse._cache.entry import weight
 from pytensor_fuse._cache.lookup import memory
-from pytensor_fuse._cache.origin import origin_of
 from pytensor_fuse._cache.rewritten import Rewritten
 from pytensor_fuse._pytensor.provenance import line_that_made
-from support.cached import PYTHON, assert_same_graphs, assert_same_results, compiled
+from support.cached import (
+    PYTHON,
+    assert_reused,
+    assert_same_graphs,
+    assert_same_results,
+    compiled,
+)
 from support.processes import run_python
 from support.strategies import any_programs, build, seeded_program
 
@@ -59,21 +64,7 @@ def test_an_equal_graph_is_not_rewritten_again(mode):
 
 @given(any_programs(), st.booleans())
 def test_random_graphs(program, mutable):
-    case = build(program)
-
-    def make():
-        again = build(program).fgraph
-        inputs = [In(one, mutable=mutable) for one in again.inputs]
-        return compiled(inputs, list(again.outputs))
-
-    memory.clear()
-    make()
-    hit = make()
-    assert origin_of(hit.maker.fgraph).made is not None
-    with cached(False):
-        fresh = make()
-    assert_same_graphs(hit, fresh)
-    assert_same_results(hit, fresh, case.values)
+    assert_reused(program, mutable=mutable)
 
 
 def test_names_and_lines_are_those_of_the_present_graph():

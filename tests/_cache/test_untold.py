@@ -20,7 +20,7 @@ from pytensor.compile.builders import OpFromGraph
 from pytensor.compile.io import Out
 from pytensor.compile.ops import FromFunctionOp
 from pytensor.graph.rewriting.basic import FromFunctionNodeRewriter, PatternNodeRewriter
-from pytensor.tensor.elemwise import Elemwise
+from pytensor.tensor.elemwise import CAReduce, Elemwise
 from pytensor.tensor.type import TensorType
 
 from _cache.test_twins import INNER_GRAPHS_CHANGE, registered
@@ -140,6 +140,33 @@ class Multiplied:
         return x * self.factor
 
 
+class Scaled:
+    """A class that is called as a function, and changes."""
+
+    factor = 2.0
+
+    def __new__(cls, x: Any) -> Any:
+        return x * cls.factor
+
+
+class ScaledScalar(ps.UnaryScalarOp):
+    """An op on scalars that changes."""
+
+    factor = 2.0
+
+    def impl(self, x: Any) -> Any:
+        return x * self.factor
+
+
+class ScaledSum(ps.Add):
+    """An op that sums are made of, and that changes."""
+
+    factor = 2.0
+
+    def impl(self, *inputs: Any) -> Any:
+        return sum(inputs) * self.factor
+
+
 def wrapped(x: Any) -> Any:
     return x * Multiplied.factor
 
@@ -148,13 +175,14 @@ def wrapped(x: Any) -> Any:
     "function",
     [
         Multiplied(),
+        Scaled,
         np.vectorize(wrapped),
         functools.partial(np.add, wrapped(1.0)),
         functools.partial(np.apply_along_axis, wrapped, 0),
         functools.lru_cache(wrapped),
         [1.0].count,
     ],
-    ids=["object", "vectorized", "partial", "argument", "wrapper", "method"],
+    ids=["object", "class", "vectorized", "partial", "argument", "wrapper", "method"],
 )
 def test_callables_of_others(function: Any) -> None:
     if isinstance(function, functools.partial):
@@ -168,6 +196,19 @@ def test_callables_of_others(function: Any) -> None:
     else:
         assert cache_info().entries == 0
         assert any("calls" in reason for reason in cache_info().not_kept)
+
+
+@pytest.mark.parametrize(
+    "op",
+    [Elemwise(ScaledScalar(ps.same_out, "scaled")), CAReduce(ScaledSum(ps.same_out, "sum"))],
+    ids=["elemwise", "reduction"],
+)
+def test_scalar_ops_of_others(op: Any) -> None:
+    x = pt.vector("x")
+    for _ in range(2):
+        compiled([x], [op(x)])
+    assert cache_info().entries == 0
+    assert any("is an op of _cache.test_untold" in one for one in cache_info().not_kept)
 
 
 @pytest.mark.skipif(INNER_GRAPHS_CHANGE, reason="graphs with inner graphs are not kept here")

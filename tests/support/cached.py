@@ -9,12 +9,18 @@ from typing import Any
 import numpy as np
 import pytensor
 from pytensor.compile.executor import Function
+from pytensor.compile.io import In
 from pytensor.compile.mode import Mode, optdb
 from pytensor.graph.rewriting.basic import node_rewriter
 from pytensor.tensor.elemwise import Elemwise
 
+from pytensor_fuse import cached
+from pytensor_fuse._cache.lookup import memory
+from pytensor_fuse._cache.origin import origin_of
 from pytensor_fuse._cache.origins import Origins
 from pytensor_fuse._cache.rewritten import Rewritten
+from pytensor_fuse._pytensor.rewriting_failures import noted_failures
+from support.strategies import Program, build
 
 PYTHON = Mode("py", "fast_run")
 
@@ -51,6 +57,30 @@ def assert_same_results(function: Function, fresh: Function, values: list[Any]) 
 def compiled(inputs: Any, outputs: Any, mode: Any = PYTHON, **options: Any) -> Function:
     """Compile, with inputs that may be unused."""
     return pytensor.function(inputs, outputs, mode=mode, on_unused_input="ignore", **options)
+
+
+def assert_reused(program: Program, mode: Any = PYTHON, *, mutable: bool) -> list[Function]:
+    """Assert that a graph comes from the cache as it comes without; return both functions.
+
+    Of some graphs PyTensor's own rewriters fail: what they leave is not kept.
+    """
+
+    def make() -> Function:
+        again = build(program).fgraph
+        inputs = [In(one, mutable=mutable) for one in again.inputs]
+        return compiled(inputs, list(again.outputs), mode)
+
+    memory.clear()
+    make()
+    hit = make()
+    with cached(False), noted_failures() as failures:
+        fresh = make()
+    origin = origin_of(hit.maker.fgraph)
+    assert origin is not None
+    assert (origin.made is None) == bool(failures), origin.reason
+    assert_same_graphs(hit, fresh)
+    assert_same_results(hit, fresh, build(program).values)
+    return [hit, fresh]
 
 
 @contextmanager

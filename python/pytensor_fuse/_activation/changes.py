@@ -69,6 +69,16 @@ def _accelerator(name: str) -> Callable[[], Patch]:
     return make
 
 
+def _watched(what: str) -> Callable[[], Patch]:
+    def make() -> Patch:
+        from pytensor_fuse._pytensor import constant_reads
+
+        patch: Patch = getattr(constant_reads, f"watched_{what}")()
+        return patch
+
+    return make
+
+
 def _signatures() -> Patch:
     from pytensor_fuse._identity.exact_constants import exact_signatures
 
@@ -139,30 +149,6 @@ def _shared_functions() -> Patch:
     from pytensor_fuse._cache.linked import shared_functions
 
     return shared_functions()
-
-
-def _watched_data() -> Patch:
-    from pytensor_fuse._pytensor.constant_reads import watched_data
-
-    return watched_data()
-
-
-def _watched_folding() -> Patch:
-    from pytensor_fuse._pytensor.constant_reads import watched_folding
-
-    return watched_folding()
-
-
-def _watched_conversions() -> Patch:
-    from pytensor_fuse._pytensor.constant_reads import watched_conversions
-
-    return watched_conversions()
-
-
-def _watched_branches() -> Patch:
-    from pytensor_fuse._pytensor.constant_reads import watched_branches
-
-    return watched_branches()
 
 
 def _shared_code() -> Patch:
@@ -243,25 +229,25 @@ CHANGES: Final[tuple[Change, ...]] = (
         "other_data",
         "TensorConstant.data, which tells the cache who reads it",
         facts.DATA,
-        _watched_data,
+        _watched("data"),
     ),
     Change(
         "other_data",
         "the rewriter unconditional_constant_folding, which tells the cache what it folds",
         (),
-        _watched_folding,
+        _watched("folding"),
     ),
     Change(
         "other_data",
         "the rewriter local_upcast_elemwise_constant_inputs, likewise",
         (),
-        _watched_conversions,
+        _watched("conversions"),
     ),
     Change(
         "other_data",
         "the rewriter constant_fold_branches_of_add_mul, likewise",
         (),
-        _watched_branches,
+        _watched("branches"),
     ),
     Change(
         "cache",

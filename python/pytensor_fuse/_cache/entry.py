@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from pytensor.graph.basic import Constant
-from pytensor.graph.op import HasInnerGraph
 
 from pytensor_fuse._cache.inner_constants import Contents, inner_constants
+from pytensor_fuse._pytensor.inner_graphs import graphs_inside
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -76,12 +76,9 @@ class Entry:
 def weight(n_nodes: int, constants: Iterable[Constant[Any]], ops: Iterable[Op]) -> int:
     """Return what so many nodes, the data of constants and the inner graphs of ops weigh."""
     heavy = n_nodes
-    for op in ops:
-        if isinstance(op, HasInnerGraph):
-            heavy += len(op.fgraph.apply_nodes)
-            heavy += _weight_of_data(
-                one for one in op.fgraph.variables if isinstance(one, Constant)
-            )
+    for graph in graphs_inside(ops):
+        heavy += len(graph.apply_nodes)
+        heavy += _weight_of_data(one for one in graph.variables if isinstance(one, Constant))
     return heavy + _weight_of_data(constants)
 
 

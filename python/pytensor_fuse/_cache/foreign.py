@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from pytensor.graph.basic import Constant
 from pytensor.graph.fg import FunctionGraph
-from pytensor.graph.op import HasInnerGraph, Op
+from pytensor.graph.op import Op
 from pytensor.graph.type import Type
 from pytensor.misc.frozendict import frozendict
 from pytensor.scalar.basic import ScalarOp
@@ -25,6 +25,13 @@ from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.elemwise import Elemwise
 
 from pytensor_fuse._pytensor.comparison import also_compared
+from pytensor_fuse._pytensor.inner_graphs import (
+    graphs_of_arrays,
+    has_inner_graphs,
+    held_ops,
+    keeps_functions,
+    own_graphs,
+)
 from pytensor_fuse._pytensor.surroundings import NotToldError
 
 if TYPE_CHECKING:
@@ -49,6 +56,8 @@ _HARMLESS_TAGS: Final = frozenset(
         "gufunc",
         "fake_node",
         "sig",
+        # Of Scan's nodes, for those who take gradients: it follows from the op.
+        "connection_pattern",
         # Of random states, for a warning; of variables of PyMC.
         "used",
         "transform",
@@ -120,16 +129,18 @@ def _expect_known(op: Any, *, runs_inner: bool, depth: int) -> None:
     class_ = type(op)
     if class_.__module__.split(".")[0] not in KNOWN_PACKAGES:
         raise NotToldError(f"{op} is an op of {class_.__module__}")
+    if (scalar_op := getattr(op, "scalar_op", None)) is not None:
+        _expect_known(scalar_op, runs_inner=runs_inner, depth=depth)
     if isinstance(op, Elemwise):
-        if op.nfunc_spec not in (None, getattr(op.scalar_op, "nfunc_spec", None)):
+        if op.nfunc_spec not in (None, getattr(scalar_op, "nfunc_spec", None)):
             raise NotToldError(f"{op} has a function of its own")
-        _expect_known(op.scalar_op, runs_inner=runs_inner, depth=depth)
-    elif isinstance(op, Blockwise):
-        if op.gufunc_spec is not None:
-            raise NotToldError(f"{op} has a function of its own")
-        # What it compiles of an inner graph would be shared by all functions.
-        _expect_known(op.core_op, runs_inner=runs_inner, depth=depth + 1)
-    elif isinstance(op, HasInnerGraph):
+        return
+    if isinstance(op, Blockwise) and op.gufunc_spec is not None:
+        raise NotToldError(f"{op} has a function of its own")
+    for held in held_ops(op).values():
+        # Functions get copies of ops that keep what they compiled, with those that they hold.
+        _expect_known(held, runs_inner=runs_inner, depth=depth)
+    if has_inner_graphs(op):
         _expect_known_inside(op, runs_inner=runs_inner, depth=depth)
     else:
         _expect_known_calls(op, vars(op))
@@ -149,9 +160,12 @@ def _called_of_others(value: Any) -> str | None:
         return next((found for one in value if (found := _called_of_others(one))), None)
     if isinstance(value, partial):
         return _called_of_others((value.func, *value.args, *value.keywords.values()))
-    # Ops, types and classes are told as what they are.
-    if not callable(value) or isinstance(value, Op | Type | type):
+    # Ops and types are told as what they are, and exceptions are only raised.
+    if not callable(value) or isinstance(value, Op | Type):
         return None
+    if isinstance(value, type):
+        known = value.__module__.split(".")[0] in _LIBRARIES or issubclass(value, BaseException)
+        return None if known else f"the class {value.__name__} of {value.__module__}"
     if isinstance(value, np.ufunc):
         # That of a Python function says that it is NumPy's, too.
         homes = (np, sys.modules.get("scipy.special"))
@@ -175,30 +189,49 @@ def _expect_known_inside(op: Any, *, runs_inner: bool, depth: int) -> None:
     if getattr(op, "mode", None) is not None:
         raise NotToldError(f"{op} has a mode of its own")
     _expect_known_calls(op, also_compared(op))
-    if isinstance(op.fgraph, FunctionGraph):
-        # In PyTensor 3.0, and its Numba linker does change it.
-        raise NotToldError(f"{op} has an inner graph that may be changed")
     if isinstance(op, ScalarOp):
         runs_inner = False
     elif runs_inner and depth:
         # What the inner one has compiled would be shared by all functions.
         raise NotToldError(f"{op} is in an op that compiles it")
-    for variable in op.fgraph.variables:
-        _expect_known_type(variable)
-    for node in op.fgraph.apply_nodes:
-        _expect_no_notes(node, "a node of {0.op} in an inner graph")
-        for variable in (*node.inputs, *node.outputs):
-            _expect_no_notes(variable)
-            if isinstance(variable, Constant) and not lies_as_usual(variable.data):
-                raise NotToldError(f"a constant in {op} does not lie in memory as usual")
-        _expect_known(node.op, runs_inner=runs_inner, depth=depth + 1)
+    for graph in own_graphs(op):
+        if isinstance(graph, FunctionGraph):
+            # In PyTensor 3.0, and its Numba linker does change it.
+            raise NotToldError(f"{op} has an inner graph that may be changed")
+        for variable in graph.variables:
+            _expect_known_type(variable)
+        for node in graph.apply_nodes:
+            _expect_no_notes(node, "a node of {0.op} in an inner graph")
+            for variable in (*node.inputs, *node.outputs):
+                _expect_no_notes(variable)
+                if isinstance(variable, Constant) and not lies_as_usual(variable.data):
+                    raise NotToldError(f"a constant in {op} does not lie in memory as usual")
+            _expect_known(node.op, runs_inner=runs_inner, depth=depth + 1)
+
+
+def expect_nothing_shared(ops: Iterable[Op]) -> None:
+    """Raise if functions that run inner graphs themselves would share what these compiled.
+
+    The ops of a graph are each function's own, but not those in their inner graphs. Rewriting makes
+    such ops, too.
+
+    Parameters
+    ----------
+    ops
+        Those of a rewritten graph.
+
+    Raises
+    ------
+    NotToldError
+        With the op.
+    """
+    for op in ops:
+        for graph in graphs_of_arrays(op):
+            for node in graph.apply_nodes:
+                if keeps_functions(node.op):
+                    raise NotToldError(f"{node.op} is in an op that compiles it")
 
 
 def lies_as_usual(data: object) -> bool:
     """Whether an array lies in memory as one that is made anew."""
     return not isinstance(data, np.ndarray) or (data.flags.c_contiguous and data.flags.aligned)
-
-
-def needs_own_copy(op: Op) -> bool:
-    """Whether functions must not share an op: it keeps what it compiled."""
-    return isinstance(op, HasInnerGraph) and not isinstance(op, ScalarOp)

@@ -9,10 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pytensor.graph.basic import Constant
-from pytensor.graph.op import HasInnerGraph
-from pytensor.scalar.basic import ScalarOp
 
 from pytensor_fuse._identity.contents import data_content
+from pytensor_fuse._pytensor.inner_graphs import graphs_inside
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -25,12 +24,8 @@ def inner_constants(ops: Iterable[Op]) -> Iterator[Constant[Any]]:
 
     Those of scalars are left out: nobody can write to them.
     """
-    for op in ops:
-        if isinstance(op, HasInnerGraph) and not isinstance(op, ScalarOp):
-            for variable in op.fgraph.variables:
-                if isinstance(variable, Constant):
-                    yield variable
-            yield from inner_constants({node.op for node in op.fgraph.apply_nodes})
+    for graph in graphs_inside(ops):
+        yield from (one for one in graph.variables if isinstance(one, Constant))
 
 
 class Contents:

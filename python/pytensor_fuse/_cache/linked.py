@@ -80,7 +80,7 @@ def _convert(self: NumbaLinker, fgraph: FunctionGraph, **kwargs: Any) -> Any:
     converted = _stock_convert(self, fgraph, **kwargs)
     # Translating loads rules that were not there before.
     constants = [one for one in fgraph.variables if isinstance(one, Constant)]
-    inside = inner_constants({node.op for node in fgraph.apply_nodes})
+    inside = inner_constants(node.op for node in fgraph.apply_nodes)
     return _Waiting(entry, rules or numba_rules(), Contents([*constants, *inside]), converted)
 
 

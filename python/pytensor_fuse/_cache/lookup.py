@@ -13,6 +13,7 @@ from pytensor.compile.maker import FunctionMaker
 from pytensor_fuse._cache import disk
 from pytensor_fuse._cache.counts import counts
 from pytensor_fuse._cache.entry import Entry, weight
+from pytensor_fuse._cache.foreign import expect_nothing_shared
 from pytensor_fuse._cache.linked import expect_linking
 from pytensor_fuse._cache.linked_only import expect_code_of
 from pytensor_fuse._cache.loaded import expect_code
@@ -20,7 +21,7 @@ from pytensor_fuse._cache.memory import Memory
 from pytensor_fuse._cache.notes import Notes
 from pytensor_fuse._cache.origin import Origin, note_origin
 from pytensor_fuse._cache.origins import Origins
-from pytensor_fuse._cache.request import Request, request_for
+from pytensor_fuse._cache.request import Request, request_for, runs_inner_graphs
 from pytensor_fuse._cache.rewritten import Rewritten
 from pytensor_fuse._cache.setting import Level, level
 from pytensor_fuse._errors import CacheError
@@ -60,6 +61,14 @@ class _Task(NamedTuple):
         return request_for(self.inputs, self.outputs, self.fgraph, origins, self.mode, self.profile)
 
 
+class _Found(NamedTuple):
+    """An entry, whether it came from disk, and whether it is one of other data."""
+
+    entry: Entry
+    on_disk: bool
+    other_data: bool
+
+
 @wraps(_stock_prepare)
 def _prepare_fgraph(
     inputs: Any, outputs: Any, additional_outputs: Any, fgraph: Any, mode: Any, profile: Any
@@ -80,42 +89,48 @@ def _prepare_fgraph(
     task = _Task(inputs, [*outputs, *additional_outputs], fgraph, mode, profile, rewrite)
     start = time.perf_counter()
     origins = Origins(fgraph)
-    try:
-        request = task.request(origins)
-    except NotToldError as error:
-        _not_kept(fgraph, str(error))
-        rewrite()
-        return
-    except Exception as error:  # What an op of somebody's says of itself may fail in any way.
-        _not_kept(fgraph, f"the graph cannot be told: {type(error).__name__}: {error}")
+    request = _told(task, origins)
+    if request is None:
         rewrite()
         return
     # Whoever compiles while he rewrites may decide by what comes of it.
     read_all(origins.constants)
-    entry, is_from_disk = _find(request, on_disk=on_disk)
-    variants = None if entry else _variants(request, origins)
-    other_data = False
+    found = _find(request, on_disk=on_disk)
+    variants = None if found else _variants(request, origins)
     if variants is not None:
-        entry, is_from_disk = variants.find(memory, _read_from if on_disk else None)
-        other_data = entry is not None
-        if entry is not None:
-            memory.put(request, entry, variants.outline)
-    made = None
-    if entry is not None and chosen is not Level.VERIFY:
-        made = disk.tried("using", partial(entry.rewritten.made_for, fgraph.inputs, origins))
-    if entry is not None and chosen is Level.VERIFY:
-        _verify(task, request, entry, origins, other_data=other_data)
-    elif entry is None or made is None:
+        found = _find_other_data(request, variants, on_disk=on_disk)
+    if found is not None and chosen is Level.VERIFY:
+        _verify(task, request, found, origins)
+    elif found is None or not _used(task, request, found, origins, start):
         _rewrite_and_keep(task, request, variants, origins, on_disk=on_disk)
-    else:
-        entry.rewritten.exchange(fgraph, made)
-        entry.notes.put_into(fgraph, made.variables)
-        note_origin(fgraph, Origin(request, "", entry.made))
-        expect_linking(fgraph, entry)
-        expect_code(made.variables, entry, mode.linker)
-        # On a busy machine, a small graph may take longer to find than to rewrite.
-        saved = max(0.0, entry.seconds - (time.perf_counter() - start))
-        counts.hit(on_disk=is_from_disk, other_data=other_data, saved=saved)
+
+
+def _told(task: _Task, origins: Origins) -> Request | None:
+    """Return the request of a graph; None, and note why, if it is not to be kept."""
+    try:
+        return task.request(origins)
+    except NotToldError as error:
+        _not_kept(task.fgraph, str(error))
+    except Exception as error:  # What an op of somebody's says of itself may fail in any way.
+        _not_kept(task.fgraph, f"the graph cannot be told: {type(error).__name__}: {error}")
+    return None
+
+
+def _used(task: _Task, request: Request, found: _Found, origins: Origins, start: float) -> bool:
+    """Let the graph hold what was kept; whether that was possible. If not, it is as it was."""
+    fgraph, entry = task.fgraph, found.entry
+    made = disk.tried("using", partial(entry.rewritten.made_for, fgraph.inputs, origins))
+    if made is None:
+        return False
+    entry.rewritten.exchange(fgraph, made)
+    entry.notes.put_into(fgraph, made.variables)
+    note_origin(fgraph, Origin(request, "", entry.made))
+    expect_linking(fgraph, entry)
+    expect_code(made.variables, entry, task.mode.linker)
+    # On a busy machine, a small graph may take longer to find than to rewrite.
+    saved = max(0.0, entry.seconds - (time.perf_counter() - start))
+    counts.hit(on_disk=found.on_disk, other_data=found.other_data, saved=saved)
+    return True
 
 
 def _variants(request: Request, origins: Origins) -> Variants | None:
@@ -136,18 +151,25 @@ def _not_kept(fgraph: FunctionGraph, reason: str) -> None:
     note_origin(fgraph, Origin(None, reason))
 
 
-def _find(request: Request, *, on_disk: bool) -> tuple[Entry | None, bool]:
-    """Return the entry of a request, and whether it came from disk."""
+def _find(request: Request, *, on_disk: bool) -> _Found | None:
+    """Return what there is of a request."""
     entry = memory.get(request)
-    if entry is not None and not entry.is_as_it_was():
-        entry = None
-    if entry is not None or not on_disk:
-        return entry, False
-    kept = disk.tried("reading", lambda: _read(request))
+    if entry is not None and entry.is_as_it_was():
+        return _Found(entry, on_disk=False, other_data=False)
+    kept = disk.tried("reading", lambda: _read(request)) if on_disk else None
     if kept is None:
-        return None, False
+        return None
     memory.put(request, kept)
-    return kept, True
+    return _Found(kept, on_disk=True, other_data=False)
+
+
+def _find_other_data(request: Request, variants: Variants, *, on_disk: bool) -> _Found | None:
+    """Return what there is of a graph with other data, with those of this one."""
+    entry, is_from_disk = variants.find(memory, _read_from if on_disk else None)
+    if entry is None:
+        return None
+    memory.put(request, entry, variants.outline)
+    return _Found(entry, on_disk=is_from_disk, other_data=True)
 
 
 def _read(request: Request) -> Entry | None:
@@ -187,6 +209,8 @@ def _rewrite_and_keep(
     seconds = time.perf_counter() - start
     try:
         entry, numbers = _taken(task.fgraph, request, origins, seconds)
+        if runs_inner_graphs(task.mode):
+            expect_nothing_shared(entry.rewritten.ops)
         if variants is not None:
             variants.note_in(entry, numbers)
         outline = variants.outline if variants and entry.other_data else None
@@ -242,9 +266,7 @@ def _store(requests: Mapping[Request, Request | None], entry: Entry) -> None:
                 store_variant(outline, own)
 
 
-def _verify(
-    task: _Task, request: Request, entry: Entry, origins: Origins, *, other_data: bool
-) -> None:
+def _verify(task: _Task, request: Request, found: _Found, origins: Origins) -> None:
     """Rewrite, compare, and go on with the graph that a hit makes of what is there now.
 
     Raises
@@ -256,7 +278,7 @@ def _verify(
     start = time.perf_counter()
     task.rewrite()
     fresh, _ = _taken(task.fgraph, request, origins, time.perf_counter() - start)
-    _expect_same(fresh.rewritten, entry.rewritten, "the graph that was kept")
+    _expect_same(fresh.rewritten, found.entry.rewritten, "the graph that was kept")
     read = _as_if_read(fresh)
     remove_foreign_features(task.fgraph)
     variables = read.rewritten.put_into(task.fgraph, origins)
@@ -264,7 +286,7 @@ def _verify(
     put, _ = Rewritten.of(task.fgraph, origins)
     _expect_same(fresh.rewritten, put, "the graph that a function gets")
     note_origin(task.fgraph, Origin(request))
-    counts.hit(on_disk=False, other_data=other_data, saved=0.0)
+    counts.hit(on_disk=False, other_data=found.other_data, saved=0.0)
 
 
 def _expect_same(fresh: Rewritten, kept: Rewritten, what: str) -> None:

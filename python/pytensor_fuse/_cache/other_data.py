@@ -28,13 +28,6 @@ class OtherDataError(Exception):
     """Other data do not lead to the same graph; the message says why."""
 
 
-class Source(NamedTuple):
-    """A large constant of the graph that was rewritten: its place there, and its type."""
-
-    place: int
-    type: Type[Any]
-
-
 class Step(NamedTuple):
     """Constants that were computed from others.
 
@@ -91,7 +84,7 @@ class OtherData(NamedTuple):
     Attributes
     ----------
     sources
-        The large constants.
+        The places of the large constants.
     steps
         How the others are computed, in the order of their numbers.
     exact
@@ -106,7 +99,7 @@ class OtherData(NamedTuple):
         What else there was of the same types, and was none of these.
     """
 
-    sources: tuple[Source, ...]
+    sources: tuple[int, ...]
     steps: tuple[Step, ...]
     exact: tuple[tuple[int, Any, str], ...]
     answers: tuple[tuple[str, int, Any], ...]
@@ -129,7 +122,7 @@ class OtherData(NamedTuple):
         OtherDataError
             If these do not lead to the same graph.
         """
-        known = [origins.constants[source.place] for source in self.sources]
+        known = [origins.constants[place] for place in self.sources]
         self._expect_exact(known, range(len(known)))
         for step in self.steps:
             known += step.run(known)
@@ -157,7 +150,8 @@ class OtherData(NamedTuple):
     def digest(self) -> bytes | None:
         """Return what tells this from others in every process; None if nothing does."""
         others = sorted(map(repr, self.others))
-        made = blake2b(repr((self.exact, self.answers, self.results, self.equals, others)).encode())
+        told = (self.sources, self.exact, self.answers, self.results, self.equals, others)
+        made = blake2b(repr(told).encode())
         for step in self.steps:
             objects: list[Any] = [*step.types, *step.made]
             if isinstance(step.what, Op):

@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from pytensor.graph.basic import Constant
-from pytensor.graph.op import HasInnerGraph
 from pytensor.tensor.variable import TensorConstant
 
-from pytensor_fuse._cache.foreign import needs_own_copy
-from pytensor_fuse._cache.other_data import OtherData, Source, Step, first_equals, identity, plain
+from pytensor_fuse._cache.inner_constants import inner_constants
+from pytensor_fuse._cache.other_data import OtherData, Step, first_equals, identity, plain
 from pytensor_fuse._cache.questions import LONG, answer, known_readers
 from pytensor_fuse._identity.contents import content
 from pytensor_fuse._pytensor.constant_reads import Watcher, forget_findings, remembered_findings
+from pytensor_fuse._pytensor.inner_graphs import keeps_functions
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -67,7 +67,7 @@ class Readings(Watcher):
 
     def __init__(self, origins: Origins, places: Sequence[Sequence[int]]) -> None:
         self._readers = known_readers()
-        self._sources = [Source(same[0], origins.constants[same[0]].type) for same in places]
+        self._sources = [same[0] for same in places]
         # By numbers: the sources first, then what was computed.
         self._constants: list[Constant[Any]] = [origins.constants[same[0]] for same in places]
         # By identity, so nothing else may come to have it; and nobody but the graph may have these
@@ -85,7 +85,7 @@ class Readings(Watcher):
                 self._number(constant, number)
         # Those in inner graphs do not change with the data, and may come out of them.
         for op in {id(node.op): node.op for node in origins.nodes}.values():
-            self.must_be_same(_inner_constants(op), f"{op} holds it")
+            self.must_be_same(inner_constants([op]), f"{op} holds it")
 
     def _number(self, constant: TensorConstant[Any], number: int) -> None:
         self._numbers[id(constant)] = number
@@ -112,7 +112,7 @@ class Readings(Watcher):
             self._identified.setdefault(id(constant), constant)
             return
         number = self._numbers.get(id(constant))
-        if number is None or reader in self._readers.harmless:
+        if number is None or number in self._exact or reader in self._readers.harmless:
             return
         if reader not in self._readers.asking:
             # Rules may have been loaded since.
@@ -134,7 +134,7 @@ class Readings(Watcher):
         are_plain = all(
             type(one) is TensorConstant and type(one.data) is np.ndarray for one in made
         )
-        if are_plain and not _inner_constants(op) and not needs_own_copy(core_of(op)):
+        if are_plain and not keeps_functions(op):
             self._computed("fold", op, operands, tuple(types), made)
         else:
             # Nobody tells who reads the data of other classes, or writes to what is in an op.
@@ -187,7 +187,7 @@ class Readings(Watcher):
             What rewriting made, and its variables.
         """
         for op in rewritten.ops:
-            self.must_be_same(_inner_constants(op), f"{op} holds it")
+            self.must_be_same(inner_constants([op]), f"{op} holds it")
         self._expect_no_others()
         identities = [identity(one) for one in self._constants]
         others = self._others(identities)
@@ -239,24 +239,3 @@ class Readings(Watcher):
             for one in self._identified.values()
             if id(one) not in self._numbers and (one.type.dtype, one.type.shape) in types
         }
-
-
-def core_of(op: Any) -> Any:
-    """Return the op in a Blockwise, or in several."""
-    while (core := getattr(op, "core_op", None)) is not None:
-        op = core
-    return op
-
-
-def _inner_constants(op: Op) -> list[Constant[Any]]:
-    """Return the constants in the inner graphs of an op, where nobody changes them."""
-    found: list[Constant[Any]] = []
-    pending: list[Any] = [op]
-    while pending:
-        each = pending.pop()
-        if isinstance(each, HasInnerGraph):
-            found += [one for one in each.fgraph.variables if isinstance(one, Constant)]
-            pending += [node.op for node in each.fgraph.apply_nodes]
-        elif (core := getattr(each, "core_op", None)) is not None:
-            pending.append(core)
-    return found

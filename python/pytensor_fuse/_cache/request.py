@@ -179,14 +179,18 @@ def request_for(
         graph = intern_graph(fgraph.inputs, fgraph.outputs, fold=False)
     except FreezeError as error:
         raise NotToldError(str(error)) from error
-    runs_inner = type(mode.linker).__name__ != "NumbaLinker"
-    expect_told(origins, graph.ops, runs_inner=runs_inner)
+    expect_told(origins, graph.ops, runs_inner=runs_inner_graphs(mode))
     # Which names there are does not matter; which variables have one, or the same, does: rewriters
     # hand them on.
     parts.append(("which variables have names", origins.same_names()))
     parts.append(("classes of constants", tuple([type(one) for one in graph.constants])))
     parts += _layouts(graph)
     return Request(graph, tuple(parts), registrations())
+
+
+def runs_inner_graphs(mode: Mode) -> bool:
+    """Whether ops with inner graphs compile these themselves, and keep what they compiled."""
+    return type(mode.linker).__name__ != "NumbaLinker"
 
 
 def _input_role(spec: SymbolicInput) -> tuple[Any, ...]:

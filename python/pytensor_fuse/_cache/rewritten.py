@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from pytensor.graph.basic import Apply, Constant
 
-from pytensor_fuse._cache.foreign import needs_own_copy
 from pytensor_fuse._identity.terms import constant_term, intern_graph, term
 from pytensor_fuse._pytensor.graph_contents import exchange_contents, has_destroy_handler
+from pytensor_fuse._pytensor.inner_graphs import without_functions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -128,7 +128,7 @@ class Rewritten(NamedTuple):
             tuple([one.type for one in fgraph.inputs]),
             tuple([with_own_data(one) for one in constants]),
             tuple([origins.of_constant(one) for one in constants]),
-            tuple([detached(one) for one in of_ops]),
+            tuple([without_functions(one) for one in of_ops]),
             tuple([origins.of_op(one) for one in of_ops]),
             tuple(of_types),
             tuple(nodes),
@@ -174,7 +174,7 @@ class Rewritten(NamedTuple):
             for kept, place in zip(self.constants, self.constant_places, strict=True)
         ]
         ops = [
-            detached(kept) if place is None else origins.nodes[place].op
+            without_functions(kept) if place is None else origins.nodes[place].op
             for kept, place in zip(self.ops, self.op_places, strict=True)
         ]
         made = Made(*self._applied(inputs, constants, ops))
@@ -286,12 +286,3 @@ def _lies_without_gaps(data: object) -> bool:
     if not isinstance(data, np.ndarray):
         return True
     return data.flags.c_contiguous or data.flags.f_contiguous or not data.size
-
-
-def detached(op: Op) -> Op:
-    """Return an op that has compiled nothing of its inner graph."""
-    if not needs_own_copy(op):
-        return op
-    own = copy.copy(op)
-    vars(own).pop("_fn", None)
-    return own

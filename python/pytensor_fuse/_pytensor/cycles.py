@@ -20,6 +20,8 @@ from pytensor.graph.destroyhandler import DestroyHandler
 from pytensor.graph.fg import Output
 from pytensor.graph.utils import InconsistencyError
 
+from pytensor_fuse._pytensor.positions import node_positions
+
 if TYPE_CHECKING:
     from pytensor.graph.basic import Apply
 
@@ -134,7 +136,7 @@ def on_validate(self: Any, fgraph: Any) -> bool:
         positions = self.__dict__[_POSITIONS] = _Positions()
     if positions.since is _now and _fits(positions, fgraph, orderings):
         return True
-    order = _order(fgraph, orderings)
+    order = node_positions(fgraph, orderings)
     if order is None and destroyhandler._contains_cycle(fgraph, orderings):
         raise InconsistencyError("Dependency graph contains cycles")
     positions.since = None if order is None else _now
@@ -195,42 +197,3 @@ def _fits(positions: _Positions, fgraph: Any, orderings: dict[Node, set[Node]]) 
                 return False
     positions.changed = []
     return True
-
-
-def _order(fgraph: Any, orderings: dict[Node, set[Node]]) -> dict[Node, float] | None:
-    """Return a position for each node, after all that it waits for; None if there is no order.
-
-    Notes
-    -----
-    O(nodes + edges), depth first.
-    """
-    nodes = fgraph.apply_nodes
-    of: dict[Node, float] = {}
-    entered: set[Node] = set()
-    for start in nodes:
-        if start in of:
-            continue
-        stack = [start]
-        while stack:
-            node = stack[-1]
-            if node in of:
-                stack.pop()
-                continue
-            if node in entered:
-                # All that it waits for has a position.
-                stack.pop()
-                of[node] = float(len(of))
-                continue
-            entered.add(node)
-            for variable in node.inputs:
-                owner = variable.owner
-                if owner is not None and owner not in of:
-                    if owner in entered or owner not in nodes:
-                        return None
-                    stack.append(owner)
-            for owner in orderings.get(node, ()):
-                if owner not in of:
-                    if owner in entered or owner not in nodes:
-                        return None
-                    stack.append(owner)
-    return of

@@ -1,20 +1,25 @@
-"""The inner graphs of ops on arrays: which there are, what runs them and what they are given."""
+"""The inner graphs of ops: which there are, what runs them and what they are given."""
 
 from __future__ import annotations
 
+import copy
+from functools import lru_cache
 from importlib import import_module
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytensor.compile.builders import OpFromGraph
 from pytensor.compile.executor import Function
 from pytensor.graph import op as graph_op
-from pytensor.graph.op import HasInnerGraph
+from pytensor.graph.fg import FunctionGraph
+from pytensor.graph.op import HasInnerGraph, Op
 from pytensor.scalar.basic import ScalarOp
 from pytensor.scan.op import Scan
 from pytensor.tensor.blockwise import Blockwise
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
     from pytensor.graph.basic import Apply, Variable
 
 # Ops that are made of graphs; 3.3 has branches that are.
@@ -23,6 +28,114 @@ if find_spec("pytensor.conditional"):
     GRAPH_OPS = (*GRAPH_OPS, import_module("pytensor.conditional.op").LazyIfElse)
 
 _HAS_INNER_GRAPHS: Any = getattr(graph_op, "HasMultipleInnerGraph", HasInnerGraph)
+
+# The attributes in which ops keep what they compiled of their graphs, and what goes with it: how
+# they are when nothing has been compiled.
+_COMPILED: dict[str, Any] = {
+    "_fn": lambda: None,
+    "_fn_wrapped": lambda: None,
+    # Of gradients.
+    "_lop_op_cache": dict,
+    "_rop_op_cache": lambda: None,
+}
+
+
+class _Class(NamedTuple):
+    """What the objects of a class are; asked of each op of each graph."""
+
+    is_op_on_arrays: bool
+    has_graphs: bool
+    has_one_graph: bool
+    holds_ops: bool
+
+
+def _class_of(class_: type) -> _Class:
+    is_op = issubclass(class_, Op) and not issubclass(class_, ScalarOp)
+    several, one = issubclass(class_, _HAS_INNER_GRAPHS), issubclass(class_, HasInnerGraph)
+    # Ops that are applied along other axes name theirs so.
+    holds = (several and not one) or "core_op" in (getattr(class_, "__props__", None) or ())
+    return _Class(is_op, several, one, holds)
+
+
+_class: Callable[[type], _Class] = lru_cache(1024)(_class_of)
+
+
+def held_ops(op: Any) -> dict[str, Any]:
+    """Return the ops on arrays that an op holds, and runs as parts of itself, by its attributes.
+
+    The one in a Blockwise, or the branches of a condition. What ops of a single graph hold computes
+    gradients.
+    """
+    if not _class(type(op)).holds_ops:
+        return {}
+    attributes = vars(op).items()
+    return {name: one for name, one in attributes if _class(type(one)).is_op_on_arrays}
+
+
+def has_inner_graphs(op: object) -> bool:
+    """Whether an op is one of inner graphs, of scalars or of arrays."""
+    return _class(type(op)).has_graphs
+
+
+def own_graphs(op: Any) -> list[Any]:
+    """Return the inner graphs of an op, of scalars too, but for those of ops that it holds."""
+    known = _class(type(op))
+    if known.has_one_graph:
+        return [op.fgraph]
+    if not known.has_graphs:
+        return []
+    others = [id(graph) for one in held_ops(op).values() for graph in own_graphs(one)]
+    return [graph for graph in op.inner_graphs.values() if id(graph) not in others]
+
+
+def graphs_of_arrays(op: Any) -> list[Any]:
+    """Return the inner graphs of an op on arrays and of those that it holds, but none inside these.
+
+    Those of scalars are left out: nobody can write to what is in them, and they run in no function.
+    """
+    if not _class(type(op)).is_op_on_arrays:
+        return []
+    graphs = own_graphs(op)
+    for one in held_ops(op).values():
+        graphs += graphs_of_arrays(one)
+    return graphs
+
+
+def graphs_inside(ops: Iterable[Op]) -> Iterator[Any]:
+    """Yield the inner graphs of ops on arrays, and those of the ops there, each once."""
+    # By identity: equal ops and graphs may hold other arrays.
+    known: dict[int, Any] = {}
+    pending = list(ops)
+    while pending:
+        for graph in graphs_of_arrays(pending.pop()):
+            if id(graph) not in known:
+                known[id(graph)] = graph
+                yield graph
+                pending += [node.op for node in graph.apply_nodes]
+
+
+def keeps_functions(op: Op) -> bool:
+    """Whether an op keeps what it, or an op that it holds, compiled of an inner graph."""
+    return bool(graphs_of_arrays(op))
+
+
+def without_functions(op: Op) -> Op:
+    """Return an op that has compiled nothing of its inner graphs, and shares none that can change.
+
+    It is the same object if there is nothing that it keeps.
+    """
+    if not keeps_functions(op):
+        return op
+    own = copy.copy(op)
+    attributes = vars(own)
+    attributes.update({name: without_functions(one) for name, one in held_ops(op).items()})
+    for name, new in _COMPILED.items():
+        if name in attributes:
+            attributes[name] = new()
+    if isinstance(graph := attributes.get("fgraph"), FunctionGraph):
+        # In PyTensor 3.0.
+        attributes["fgraph"] = graph.clone(clone_inner_graphs=True)
+    return own
 
 
 def inner_graphs(op: Any) -> list[tuple[str, Any, Any]]:

@@ -10,6 +10,8 @@ from pytensor.graph import destroyhandler
 from pytensor.graph.destroyhandler import DestroyHandler
 from pytensor.graph.utils import InconsistencyError
 
+from pytensor_fuse._pytensor.positions import node_positions
+
 _stock_on_validate: Any = Supervisor.on_validate
 _stock_destroyers = DestroyHandler.destroyers
 _stock_contains_cycle: Any = destroyhandler._contains_cycle
@@ -39,9 +41,7 @@ def on_validate(self: Any, fgraph: Any) -> Any:
 def contains_cycle(fgraph: Any, orderings: Any) -> bool:
     """Do as `_contains_cycle`.
 
-    Depth first over the nodes alone, without the variables between them: a cycle is where a node is
-    met again before all that it waits for has been passed. Where there is one, and where something
-    is not in the graph that a node waits for, so that it waits forever, PyTensor's own looks again.
+    Where there is no order of the nodes, PyTensor's own looks again.
 
     Parameters
     ----------
@@ -54,34 +54,6 @@ def contains_cycle(fgraph: Any, orderings: Any) -> bool:
     -----
     O(nodes + edges).
     """
-    nodes = fgraph.apply_nodes
-    passed: set[Any] = set()
-    entered: set[Any] = set()
-    for start in nodes:
-        if start in passed:
-            continue
-        stack = [start]
-        while stack:
-            node = stack[-1]
-            if node in passed:
-                stack.pop()
-                continue
-            if node in entered:
-                # All that it waits for has been passed.
-                stack.pop()
-                entered.remove(node)
-                passed.add(node)
-                continue
-            entered.add(node)
-            for variable in node.inputs:
-                owner = variable.owner
-                if owner is not None and owner not in passed:
-                    if owner in entered or owner not in nodes:
-                        return bool(_stock_contains_cycle(fgraph, orderings))
-                    stack.append(owner)
-            for owner in orderings.get(node, ()):
-                if owner not in passed:
-                    if owner in entered or owner not in nodes:
-                        return bool(_stock_contains_cycle(fgraph, orderings))
-                    stack.append(owner)
-    return False
+    return node_positions(fgraph, orderings) is None and bool(
+        _stock_contains_cycle(fgraph, orderings)
+    )

@@ -1,0 +1,67 @@
+"""Positions of the nodes of a graph: each after all that it waits for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pytensor.graph.basic import Apply
+
+    Node = Apply[Any]
+
+
+def node_positions(fgraph: Any, orderings: Mapping[Node, set[Node]]) -> dict[Node, float] | None:
+    """Return a position for each node, after those of all that it waits for.
+
+    Depth first over the nodes alone, without the variables between them: a cycle is where a node is
+    met again before all that it waits for has a position.
+
+    Parameters
+    ----------
+    fgraph
+        The graph.
+    orderings
+        Nodes that are to run before a node, by node.
+
+    Returns
+    -------
+    dict or None
+        None if there is no such order: where there is a cycle, or something is not in the graph
+        that a node waits for, so that it waits forever.
+
+    Notes
+    -----
+    O(nodes + edges).
+    """
+    nodes = fgraph.apply_nodes
+    of: dict[Node, float] = {}
+    entered: set[Node] = set()
+    for start in nodes:
+        if start in of:
+            continue
+        stack = [start]
+        while stack:
+            node = stack[-1]
+            if node in of:
+                stack.pop()
+                continue
+            if node in entered:
+                # All that it waits for has a position.
+                stack.pop()
+                of[node] = float(len(of))
+                continue
+            entered.add(node)
+            for variable in node.inputs:
+                owner = variable.owner
+                if owner is not None and owner not in of:
+                    if owner in entered or owner not in nodes:
+                        return None
+                    stack.append(owner)
+            for owner in orderings.get(node, ()):
+                if owner not in of:
+                    if owner in entered or owner not in nodes:
+                        return None
+                    stack.append(owner)
+    return of
