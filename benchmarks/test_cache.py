@@ -293,7 +293,9 @@ def test_key(pair: Pair) -> None:
         results = [SymbolicOutput(one) for one in outputs]
         fgraph, _ = FunctionMaker.create_fgraph(specs, results, force_clone=True)
         start = time.thread_time()
-        request = request_for(specs, results, fgraph, Origins(fgraph), mode, None)
+        request = request_for(
+            specs, results, fgraph, Origins(fgraph.inputs, fgraph.outputs), mode, None
+        )
         return time.thread_time() - start, request, len(fgraph.apply_nodes)
 
     with pytensor_fuse.enabled(), measure.frozen_heap():

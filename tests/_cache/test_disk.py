@@ -21,7 +21,7 @@ from _cache.test_twins import registered
 from pytensor_fuse import cache_info, cached, clear_cache
 from pytensor_fuse._cache import disk as disk_module
 from pytensor_fuse._cache.disk import Disk, NotStoredError
-from pytensor_fuse._cache.lookup import memory
+from pytensor_fuse._cache.memory import memory
 from pytensor_fuse._cache.rewritten import Rewritten
 from pytensor_fuse._errors import FreezeError
 from support.cached import assert_same_graphs, assert_same_results, compiled

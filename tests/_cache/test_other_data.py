@@ -28,7 +28,7 @@ from pytensor.tensor.variable import TensorConstant
 from pytensor_fuse import cache_info, cached, enabled, why_missed
 from pytensor_fuse._cache import readings
 from pytensor_fuse._cache.disk import Disk
-from pytensor_fuse._cache.lookup import memory
+from pytensor_fuse._cache.memory import memory
 from pytensor_fuse._cache.origins import Origins
 from pytensor_fuse._cache.questions import LONG, answer, known_readers
 from pytensor_fuse._cache.readings import Readings, large_constants
@@ -329,7 +329,7 @@ def test_threads_that_compile_with_the_same_constants() -> None:
     variants = []
     for _ in range(2):
         fgraph = FunctionGraph([b], [one * b], clone=False)
-        origins = Origins(fgraph)
+        origins = Origins(fgraph.inputs, fgraph.outputs)
         request = SimpleNamespace(
             registrations=SimpleNamespace(digest=b""), outline=lambda *_: "an outline"
         )
@@ -367,7 +367,7 @@ def watched(read: Callable[[Any], object], of: Any) -> Readings:
     """Return what is noted while ``read`` is called."""
     b = pt.scalar("b")
     fgraph = FunctionGraph([b], [of * b], clone=False)
-    origins = Origins(fgraph)
+    origins = Origins(fgraph.inputs, fgraph.outputs)
     noted = Readings(origins, large_constants(origins))
     with watching(noted):
         read(of)
@@ -446,7 +446,7 @@ def test_what_another_thread_finds_out_counts_as_read() -> None:
 
         b = pt.scalar("b")
         fgraph = FunctionGraph([b], [one * b], clone=False)
-        origins = Origins(fgraph)
+        origins = Origins(fgraph.inputs, fgraph.outputs)
         noted = watched(elsewhere, one)
         assert noted.other_data(*Rewritten.of(fgraph, origins)) is None
 
@@ -552,7 +552,7 @@ def test_branches_are_folded_as_by_pytensor(
     out = (pt.mul if product else pt.add)(x, *constants)
     fgraph = FunctionGraph([x], [out], clone=False)
     rewriter = elemwise.constant_fold_branches_of_add_mul
-    origins = Origins(fgraph)
+    origins = Origins(fgraph.inputs, fgraph.outputs)
     with watching(Readings(origins, large_constants(origins))):
         found = rewriter.transform(fgraph, out.owner)
     expected = rewriter.transform(fgraph, out.owner)

@@ -22,7 +22,7 @@ import pytensor_fuse
 from _cache.test_twins import registered
 from pytensor_fuse import cache_info, cached, clear_cache
 from pytensor_fuse._cache.entry import weight
-from pytensor_fuse._cache.lookup import memory
+from pytensor_fuse._cache.memory import memory
 from pytensor_fuse._cache.rewritten import Rewritten
 from pytensor_fuse._pytensor.provenance import line_that_made
 from support.cached import (

@@ -16,7 +16,7 @@ from pytensor_fuse import cache_info, cached
 from pytensor_fuse._cache import processor as processor_module
 from pytensor_fuse._cache import stored_code
 from pytensor_fuse._cache.linked_only import forget_code
-from pytensor_fuse._cache.lookup import memory
+from pytensor_fuse._cache.memory import memory
 from pytensor_fuse._cache.processor import processor
 from pytensor_fuse._pytensor.c_thunks import loaded_module
 from support.cached import assert_same_graphs, assert_same_results, compiled

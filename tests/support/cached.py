@@ -15,7 +15,7 @@ from pytensor.graph.rewriting.basic import node_rewriter
 from pytensor.tensor.elemwise import Elemwise
 
 from pytensor_fuse import cached
-from pytensor_fuse._cache.lookup import memory
+from pytensor_fuse._cache.memory import memory
 from pytensor_fuse._cache.origin import origin_of
 from pytensor_fuse._cache.origins import Origins
 from pytensor_fuse._cache.rewritten import Rewritten
@@ -29,7 +29,7 @@ def rewritten(function: Function) -> Rewritten:
     """Return the graph of a function, apart from its variables."""
     fgraph = function.maker.fgraph
     fgraph.check_integrity()
-    return Rewritten.of(fgraph, Origins(fgraph))[0]
+    return Rewritten.of(fgraph, Origins(fgraph.inputs, fgraph.outputs))[0]
 
 
 def assert_same_graphs(function: Function, fresh: Function) -> None:

@@ -139,6 +139,24 @@ def _cached_rewriting() -> Patch:
     return cached_rewriting()
 
 
+def _deferred_graphs() -> Patch:
+    from pytensor_fuse._cache.deferred import deferred_graphs
+
+    return deferred_graphs()
+
+
+def _deferring_makers() -> Patch:
+    from pytensor_fuse._cache.deferred import deferring_makers
+
+    return deferring_makers()
+
+
+def _deferred_copies() -> Patch:
+    from pytensor_fuse._cache.deferred import deferred_copies
+
+    return deferred_copies()
+
+
 def _shared_conversion() -> Patch:
     from pytensor_fuse._cache.linked import shared_conversion
 
@@ -212,6 +230,24 @@ CHANGES: Final[tuple[Change, ...]] = (
         "FunctionMaker.prepare_fgraph, which rewrites a graph",
         (*facts.DATABASES, *facts.TAGGED, *facts.REWRITING, *facts.GRAPHS),
         _cached_rewriting,
+    ),
+    Change(
+        "cache",
+        "FunctionMaker.create_fgraph, for graphs that are in memory",
+        facts.MAKING,
+        _deferred_graphs,
+    ),
+    Change(
+        "cache",
+        "FunctionMaker.__init__, likewise",
+        (),
+        _deferring_makers,
+    ),
+    Change(
+        "cache",
+        "construct_function_ins_and_outs where pytensor.function calls it, which copies graphs",
+        (),
+        _deferred_copies,
     ),
     Change(
         "cache",

@@ -61,7 +61,7 @@ def expect_code_of(fgraph: FunctionGraph, mode: Mode, *, on_disk: bool) -> None:
         return
     try:
         graph = intern_graph(fgraph.inputs, fgraph.outputs, fold=False)
-        origins = Origins(fgraph)
+        origins = Origins(fgraph.inputs, fgraph.outputs)
         # Ops that keep what they compiled are the graph's own.
         expect_told(origins, graph.ops, runs_inner=False)
     except (FreezeError, NotToldError):

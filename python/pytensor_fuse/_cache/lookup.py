@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from pytensor.compile.maker import FunctionMaker
 
 from pytensor_fuse._cache import disk
+from pytensor_fuse._cache.asked import take_asked
 from pytensor_fuse._cache.counts import counts
 from pytensor_fuse._cache.entry import Entry, weight
 from pytensor_fuse._cache.foreign import expect_nothing_shared
 from pytensor_fuse._cache.linked import expect_linking
 from pytensor_fuse._cache.linked_only import expect_code_of
 from pytensor_fuse._cache.loaded import expect_code
-from pytensor_fuse._cache.memory import Memory
+from pytensor_fuse._cache.memory import memory
 from pytensor_fuse._cache.notes import Notes
 from pytensor_fuse._cache.origin import Origin, note_origin
 from pytensor_fuse._cache.origins import Origins
@@ -40,9 +41,9 @@ if TYPE_CHECKING:
     from pytensor.graph.basic import Variable
     from pytensor.graph.fg import FunctionGraph
 
+    from pytensor_fuse._cache.asked import Asked
     from pytensor_fuse._cache.variants import Variants
-
-memory: Final = Memory()
+    from pytensor_fuse._identity.interning import InternedGraph
 
 _stock_prepare: Final = FunctionMaker.prepare_fgraph
 
@@ -57,8 +58,9 @@ class _Task(NamedTuple):
     profile: object
     rewrite: Callable[[], None]
 
-    def request(self, origins: Origins) -> Request:
-        return request_for(self.inputs, self.outputs, self.fgraph, origins, self.mode, self.profile)
+    def request(self, origins: Origins, graph: InternedGraph | None = None) -> Request:
+        inputs, outputs, fgraph, mode, profile, _ = self
+        return request_for(inputs, outputs, fgraph, origins, mode, profile, graph)
 
 
 class _Found(NamedTuple):
@@ -70,13 +72,19 @@ class _Found(NamedTuple):
 
 
 @wraps(_stock_prepare)
-def _prepare_fgraph(
+def prepare_fgraph(
     inputs: Any, outputs: Any, additional_outputs: Any, fgraph: Any, mode: Any, profile: Any
 ) -> None:
     def rewrite() -> None:
         _stock_prepare(inputs, outputs, additional_outputs, fgraph, mode, profile)
 
     chosen = level()
+    asked = take_asked(fgraph)
+    if asked is not None:
+        task = _Task(inputs, outputs, fgraph, mode, profile, rewrite)
+        if chosen in (Level.MEMORY, Level.DISK) and _put_uncopied(task, asked):
+            return
+        asked.fill(fgraph)
     if chosen is Level.OFF:
         rewrite()
         return
@@ -88,7 +96,7 @@ def _prepare_fgraph(
         return
     task = _Task(inputs, [*outputs, *additional_outputs], fgraph, mode, profile, rewrite)
     start = time.perf_counter()
-    origins = Origins(fgraph)
+    origins = Origins(fgraph.inputs, fgraph.outputs)
     request = _told(task, origins)
     if request is None:
         rewrite()
@@ -103,6 +111,21 @@ def _prepare_fgraph(
         _verify(task, request, found, origins)
     elif found is None or not _used(task, request, found, origins, start):
         _rewrite_and_keep(task, request, variants, origins, on_disk=on_disk)
+
+
+def _put_uncopied(task: _Task, asked: Asked) -> bool:
+    """Let an empty graph hold what memory has of what is asked for; whether there is anything."""
+    start = time.perf_counter()
+    origins = asked.origins()
+    try:
+        request = task.request(origins, asked.graph)
+    except Exception:  # The reason is found again, and told, when the graph is there.
+        return False
+    entry = memory.get(request)
+    if entry is None or not entry.is_as_it_was():
+        return False
+    read_all(origins.constants)
+    return _used(task, request, _Found(entry, on_disk=False, other_data=False), origins, start)
 
 
 def _told(task: _Task, origins: Origins) -> Request | None:
@@ -315,4 +338,4 @@ def _as_if_read(entry: Entry) -> Entry:
 
 def cached_rewriting() -> ReplacedAttributes:
     """Return the patch that looks graphs up before they are rewritten."""
-    return ReplacedAttributes([FunctionMaker], "prepare_fgraph", staticmethod(_prepare_fgraph))
+    return ReplacedAttributes([FunctionMaker], "prepare_fgraph", staticmethod(prepare_fgraph))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from typing import TYPE_CHECKING, Final
 
 from pytensor_fuse._forks import hold_in_forks
@@ -11,6 +11,7 @@ from pytensor_fuse._forks import hold_in_forks
 if TYPE_CHECKING:
     from pytensor_fuse._cache.entry import Entry
     from pytensor_fuse._cache.request import Request
+    from pytensor_fuse._core import Term
 
 # Nodes of all rewritten graphs, and of the graphs that they were: some 200 MB.
 HEAVIEST: Final = 200_000
@@ -31,6 +32,8 @@ class Memory:
         # Requests that differ in their data alone, by what they share; the latest one last.
         self._alike: dict[Request, dict[Request, None]] = {}
         self._outlines: dict[Request, Request] = {}
+        # How many entries there are of a graph.
+        self._graphs: Counter[Term] = Counter()
         self._weight = 0
         self._lock = threading.Lock()
         hold_in_forks(self._lock)
@@ -42,6 +45,10 @@ class Memory:
             if entry is not None:
                 self._entries.move_to_end(request)
             return entry
+
+    def has_graph(self, root: Term) -> bool:
+        """Whether there is an entry of a graph with this term, for whatever mode."""
+        return root in self._graphs
 
     def alike(self, outline: Request) -> list[Entry]:
         """Return the entries of requests with this outline, the latest first, which stay longer."""
@@ -64,6 +71,7 @@ class Memory:
         with self._lock:
             self._drop(request)
             self._entries[request] = entry
+            self._graphs[request.graph.root] += 1
             if outline is not None:
                 self._outlines[request] = outline
                 self._alike.setdefault(outline, {})[request] = None
@@ -75,6 +83,7 @@ class Memory:
         """Forget all entries."""
         with self._lock:
             self._entries.clear()
+            self._graphs.clear()
             self._alike.clear()
             self._outlines.clear()
             self._weight = 0
@@ -96,9 +105,16 @@ class Memory:
         entry = self._entries.pop(request, None)
         if entry is not None:
             self._weight -= entry.weight
+            root = request.graph.root
+            self._graphs[root] -= 1
+            if not self._graphs[root]:
+                del self._graphs[root]
         outline = self._outlines.pop(request, None)
         if outline is not None:
             alike = self._alike[outline]
             del alike[request]
             if not alike:
                 del self._alike[outline]
+
+
+memory: Final = Memory()

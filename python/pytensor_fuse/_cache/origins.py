@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 from pytensor.graph.basic import Constant
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pytensor.graph.basic import Apply, Variable
-    from pytensor.graph.fg import FunctionGraph
     from pytensor.graph.op import Op
 
 
@@ -25,7 +26,7 @@ class Origins:
 
     Parameters
     ----------
-    fgraph
+    inputs, outputs
         The graph, before it is rewritten.
 
     Attributes
@@ -38,16 +39,18 @@ class Origins:
         Those that are outputs, and those that nodes read, as often as they do.
     """
 
-    def __init__(self, fgraph: FunctionGraph) -> None:
+    def __init__(
+        self, inputs: Sequence[Variable[Any, Any]], outputs: Sequence[Variable[Any, Any]]
+    ) -> None:
         self.nodes: list[Apply[Any]] = []
-        self.variables: list[Variable[Any, Any]] = list(fgraph.inputs)
+        self.variables: list[Variable[Any, Any]] = list(inputs)
         self.constants: list[Constant[Any]] = []
         self._by_name: dict[str, int] = {}
         self._by_trace: dict[int, int] = {}
         self._by_op: dict[int, int] = {}
         self._by_constant: dict[int, int] = {}
         known: set[Apply[Any]] = set()
-        pending: list[Variable[Any, Any]] = fgraph.outputs[::-1]
+        pending: list[Variable[Any, Any]] = list(outputs[::-1])
         pop, nodes, variables = pending.pop, self.nodes, self.variables
         while pending:
             variable = pop()

@@ -138,6 +138,7 @@ def request_for(
     origins: Origins,
     mode: Mode,
     profile: object,
+    graph: InternedGraph | None = None,
 ) -> Request:
     """Describe the rewriting of a graph that is about to begin; O(nodes + edges).
 
@@ -153,6 +154,8 @@ def request_for(
         The mode.
     profile
         What measures the compilation, if anything does.
+    graph
+        The term of the graph, if it is known.
 
     Raises
     ------
@@ -175,10 +178,11 @@ def request_for(
     ]
     parts += [(f"input {index}", _input_role(spec)) for index, spec in enumerate(inputs)]
     parts += [(f"output {index}", bool(spec.borrow)) for index, spec in enumerate(outputs)]
-    try:
-        graph = intern_graph(fgraph.inputs, fgraph.outputs, fold=False)
-    except FreezeError as error:
-        raise NotToldError(str(error)) from error
+    if graph is None:
+        try:
+            graph = intern_graph(fgraph.inputs, fgraph.outputs, fold=False)
+        except FreezeError as error:
+            raise NotToldError(str(error)) from error
     expect_told(origins, graph.ops, runs_inner=runs_inner_graphs(mode))
     # Which names there are does not matter; which variables have one, or the same, does: rewriters
     # hand them on.

@@ -213,6 +213,26 @@ _MAKER: Final = "pytensor.compile.maker:FunctionMaker"
 _CONFIG: Final = "pytensor.configdefaults:config"
 
 # `_cache.lookup` rewrites in the place of this, and knows what comes before and after.
+# Graphs that are in memory are not copied where these would have them copied, or look at the copy.
+MAKING: Final[tuple[Fact, ...]] = (
+    Does("pytensor.compile.maker:function", ("841dbbf8",)),
+    Does(f"{_MAKER}.__init__", ("d621cdec",)),
+    Takes(
+        "pytensor.compile.maker:construct_function_ins_and_outs",
+        (
+            "params, outputs, updates, givens, no_default_updates, rebuild_strict, "
+            "allow_input_downcast, fgraph",
+        ),
+    ),
+    Does("pytensor.compile.rebuild:construct_function_ins_and_outs", ("cb1c5f63",)),
+    Does("pytensor.compile.rebuild:rebuild_collect_shared", ("b7581644", "d5409470")),
+    Does("pytensor.compile.aliasing:add_supervisor_to_fgraph", ("87155780",)),
+    Takes(
+        f"{_MAKER}.create_fgraph",
+        ("input_specs, output_specs, accept_inplace, fgraph, features, force_clone",),
+    ),
+)
+
 REWRITING: Final[tuple[Fact, ...]] = (
     Takes(
         f"{_MAKER}.prepare_fgraph",

@@ -1,0 +1,216 @@
+"""Graphs that are in memory already are not copied before they are looked up.
+
+`pytensor.function` copies the graph that it is given, imports the copy into a `FunctionGraph`, and
+has it rewritten. Where the rewritten graph comes from the cache, the copy is thrown away, and to
+make it took most of the time. So a graph that memory has an entry of comes to its function's maker
+as outputs whose variables are copied when somebody asks for them, and in an empty `FunctionGraph`.
+That is filled from the cache; or else, before anybody sees it, with the copy.
+
+Only the plainest calls go this way, which are nearly all: without replacements and updates, of
+variables that PyTensor would accept. All others, and all that are refused, are PyTensor's own.
+"""
+
+from __future__ import annotations
+
+import threading
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Final
+
+import pytensor.compile.maker as maker
+from pytensor.compile.io import In, SymbolicOutput
+from pytensor.compile.maker import FunctionMaker
+from pytensor.compile.sharedvalue import SharedVariable
+from pytensor.graph.basic import Constant, Variable
+
+from pytensor_fuse._cache.asked import Asked, DeferredOutput, put_aside
+from pytensor_fuse._cache.lookup import prepare_fgraph
+from pytensor_fuse._cache.memory import memory
+from pytensor_fuse._cache.setting import Level, level
+from pytensor_fuse._errors import FreezeError
+from pytensor_fuse._identity.terms import intern_graph
+from pytensor_fuse._pytensor.patches import ReplacedAttributes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+
+_stock_construct: Any = vars(maker)["construct_function_ins_and_outs"]
+_stock_init: Any = FunctionMaker.__init__
+_stock_create: Any = FunctionMaker.create_fgraph
+
+
+# Of a maker: what it would make its function of instead.
+_OTHER_GRAPHS: Final = frozenset({"fgraph", "no_fgraph_prep", "function_class"})
+
+
+class _Making(threading.local):
+    """The graph whose maker is being made in this thread."""
+
+    asked: Asked | None = None
+
+
+_making: Final = _Making()
+
+
+@wraps(_stock_construct)
+def _construct(
+    params: Any,
+    outputs: Any = None,
+    updates: Any = None,
+    givens: Any = None,
+    no_default_updates: Any = False,
+    rebuild_strict: Any = True,
+    allow_input_downcast: Any = None,
+    fgraph: Any = None,
+) -> Any:
+    def stock(of: Any = outputs) -> Any:
+        return _stock_construct(
+            params,
+            of,
+            updates=updates,
+            givens=givens,
+            no_default_updates=no_default_updates,
+            rebuild_strict=rebuild_strict,
+            allow_input_downcast=allow_input_downcast,
+            fgraph=fgraph,
+        )
+
+    is_plain = not updates and not givens and no_default_updates is False and fgraph is None
+    if not is_plain or not len(memory) or level() not in (Level.MEMORY, Level.DISK):
+        return stock()
+    is_one = not isinstance(outputs, list | tuple)
+    given = [outputs] if is_one else list(outputs)
+
+    def copy() -> list[Any]:
+        made: list[Any] = stock(given)[1]
+        return made
+
+    asked = _asked(params, given, copy)
+    if asked is None:
+        return stock()
+    # Of the shared variables that the graph reads, in its order, PyTensor makes inputs itself.
+    inputs, _ = stock([one for one in asked.inputs if isinstance(one, SharedVariable)])
+    deferred = [
+        DeferredOutput(asked, place, getattr(one, "borrow", False))
+        for place, one in enumerate(given)
+    ]
+    return inputs, deferred[0] if is_one else deferred
+
+
+def _asked(params: Any, outputs: Sequence[Any], copy: Callable[[], list[Any]]) -> Asked | None:
+    """Return what a plain call asks for, if it may be in memory; otherwise None."""
+    if not isinstance(params, list | tuple) or not outputs:
+        return None
+    inputs = [_variable(one, In) for one in params]
+    results = [_variable(one, SymbolicOutput) for one in outputs]
+    if None in inputs or None in results or any(one.update for one in params if type(one) is In):
+        return None
+    leaves = _leaves(results)
+    given = set(inputs)
+    shared = [one for one in leaves if one not in given]
+    # Of inputs that are given twice or not used PyTensor complains.
+    if len(given) < len(inputs) or not given <= set(leaves):
+        return None
+    if not all(map(_is_plain_input, inputs)):
+        return None
+    if not all(isinstance(one, SharedVariable) and one.default_update is None for one in shared):
+        return None
+    try:
+        graph = intern_graph([*inputs, *shared], results, fold=False)
+    except FreezeError:
+        return None
+    # Of a graph that overwrites something, PyTensor complains.
+    if graph.destroys or not memory.has_graph(graph.root):
+        return None
+    return Asked([*inputs, *shared], results, graph, copy)
+
+
+def _variable(one: Any, spec: Any) -> Any:
+    found: Any = one.variable if type(one) is spec else one
+    return found if isinstance(found, Variable) else None
+
+
+def _is_plain_input(one: Variable[Any, Any]) -> bool:
+    return one.owner is None and not isinstance(one, Constant | SharedVariable)
+
+
+def _leaves(outputs: Sequence[Variable[Any, Any]]) -> list[Any]:
+    """Return what outputs are computed from, but for constants, in PyTensor's order.
+
+    Depth first from the first output, the first input of a node first; O(nodes + edges).
+    """
+    leaves = []
+    known: set[Any] = set()
+    pending = list(outputs[::-1])
+    while pending:
+        variable = pending.pop()
+        node = variable.owner
+        met = variable if node is None else node
+        if met in known:
+            continue
+        known.add(met)
+        if node is not None:
+            pending += node.inputs[::-1]
+        elif not isinstance(variable, Constant):
+            leaves.append(variable)
+    return leaves
+
+
+@wraps(_stock_init)
+def _init(
+    self: Any, inputs: Any, outputs: Any, mode: Any = None, *args: Any, **kwargs: Any
+) -> None:
+    asked = _asked_by(outputs)
+    # Another maker rewrites in a way of its own, or not at all.
+    if asked is None or type(self) is not FunctionMaker or args or kwargs.keys() & _OTHER_GRAPHS:
+        _stock_init(self, inputs, outputs, mode, *args, **kwargs)
+        return
+    asked.is_taken = True
+    _making.asked = asked
+    try:
+        # All are used; whoever looks for that would have to look at the copy.
+        _stock_init(self, inputs, outputs, mode, **{**kwargs, "on_unused_input": "ignore"})
+    finally:
+        _making.asked = None
+    self.on_unused_input = kwargs.get("on_unused_input")
+
+
+def _asked_by(outputs: Any) -> Asked | None:
+    given = outputs if isinstance(outputs, list | tuple) else [outputs]
+    if not given or type(given[0]) is not DeferredOutput:
+        return None
+    asked: Asked = given[0].asked
+    places = [one.place for one in given if type(one) is DeferredOutput and one.asked is asked]
+    is_all = places == list(range(len(asked.outputs))) and len(places) == len(given)
+    return asked if is_all and not asked.is_taken else None
+
+
+@wraps(_stock_create)
+def _create_fgraph(input_specs: Any, output_specs: Any, *args: Any, **kwargs: Any) -> Any:
+    asked, _making.asked = _making.asked, None
+    if (
+        asked is None
+        or FunctionMaker.prepare_fgraph is not prepare_fgraph
+        or len(input_specs) != len(asked.inputs)
+        or any(a.variable is not b for a, b in zip(input_specs, asked.inputs, strict=True))
+    ):
+        return _stock_create(input_specs, output_specs, *args, **kwargs)
+    # None of what is attached now looks at nodes.
+    made = _stock_create(input_specs, [], *args, **kwargs)
+    put_aside(made[0], asked)
+    return made
+
+
+def deferred_graphs() -> ReplacedAttributes:
+    """Return the patch that leaves graphs empty until they are looked up."""
+    return ReplacedAttributes([FunctionMaker], "create_fgraph", staticmethod(_create_fgraph))
+
+
+def deferring_makers() -> ReplacedAttributes:
+    """Return the patch that tells for whom graphs may be left empty."""
+    return ReplacedAttributes([FunctionMaker], "__init__", _init)
+
+
+def deferred_copies() -> ReplacedAttributes:
+    """Return the patch that copies no graph that may be in memory."""
+    return ReplacedAttributes([maker], "construct_function_ins_and_outs", _construct)
