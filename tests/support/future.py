@@ -78,7 +78,8 @@ def _renamed(name: str) -> str:
 def _function(tree: ast.Module, path: list[str]) -> ast.FunctionDef:
     body: list[ast.stmt] = tree.body
     for name in path:
-        (found,) = [
+        # Of overloads, the last one is the function.
+        *_, found = [
             node
             for node in body
             if isinstance(node, ast.ClassDef | ast.FunctionDef) and node.name == name

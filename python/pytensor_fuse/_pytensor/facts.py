@@ -215,10 +215,11 @@ _CONFIG: Final = "pytensor.configdefaults:config"
 # `_cache.lookup` rewrites in the place of this, and knows what comes before and after.
 # Graphs that are in memory are not copied where these would have them copied, or look at the copy.
 MAKING: Final[tuple[Fact, ...]] = (
+    Has("pytensor.compile.maker", "construct_function_ins_and_outs"),
     Does("pytensor.compile.maker:function", ("841dbbf8",)),
     Does(f"{_MAKER}.__init__", ("d621cdec",)),
     Takes(
-        "pytensor.compile.maker:construct_function_ins_and_outs",
+        "pytensor.compile.rebuild:construct_function_ins_and_outs",
         (
             "params, outputs, updates, givens, no_default_updates, rebuild_strict, "
             "allow_input_downcast, fgraph",
