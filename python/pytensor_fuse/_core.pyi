@@ -36,6 +36,7 @@ __all__ = [
     "plan_arrays",
     "plan_extraction",
     "walk",
+    "with_notes",
 ]
 
 ERROR_KINDS: tuple[str, ...]
@@ -170,6 +171,9 @@ def walk(
     plain_type: type,
     plain_ops: dict[type[Op], tuple[str, ...]] | None = None,
 ) -> tuple[FlatGraph, list[Op], list[Type[Any]], list[Constant[Any]], list[Variable[Any, Any]]]: ...
+def with_notes(
+    objects: list[Apply[Any]] | list[Variable[Any, Any]] | list[Constant[Any]], harmless: str
+) -> list[Any]: ...
 def in_order(roots: Sequence[Apply[Any] | None], within: set[Apply[Any]]) -> list[Apply[Any]]: ...
 
 class _MergeRules(Protocol):

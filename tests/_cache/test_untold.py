@@ -268,7 +268,7 @@ def test_types_of_others() -> None:
         x = type_("x")
         function = compiled([x], [pt.exp(x)])
         [reason] = why_missed(function)
-        assert "is of a type of _cache.test_untold" in reason
+        assert "is a type of _cache.test_untold" in reason
 
 
 def rewriter_to(factor: Any) -> Any:

@@ -24,6 +24,7 @@ from pytensor.scalar.basic import ScalarOp
 from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.elemwise import Elemwise
 
+from pytensor_fuse._core import with_notes
 from pytensor_fuse._pytensor.comparison import also_compared
 from pytensor_fuse._pytensor.inner_graphs import (
     graphs_of_arrays,
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from pytensor.graph.basic import Apply, Variable
 
     from pytensor_fuse._cache.origins import Origins
+    from pytensor_fuse._identity.interning import InternedGraph
 
 # Whose versions are known, and whose ops compute nothing but what they are compared by.
 KNOWN_PACKAGES: Final = ("pytensor", "pytensor_fuse", "pymc")
@@ -79,15 +81,15 @@ _HARMLESS_TAGS: Final = frozenset(
 )
 
 
-def expect_told(origins: Origins, ops: Iterable[Op], *, runs_inner: bool) -> None:
+def expect_told(origins: Origins, graph: InternedGraph, *, runs_inner: bool) -> None:
     """Raise if a graph has something that its key does not tell; O(nodes).
 
     Parameters
     ----------
     origins
         The nodes and variables of the graph.
-    ops
-        The ops of the nodes, each once.
+    graph
+        The same, with its ops and types, each once.
     runs_inner
         Whether ops with inner graphs compile these themselves, and keep what they compiled.
 
@@ -97,18 +99,17 @@ def expect_told(origins: Origins, ops: Iterable[Op], *, runs_inner: bool) -> Non
         With what that is.
     """
     # Nearly all have none, or one that is harmless; this is asked of each in each compilation.
-    for variables in (origins.variables, origins.constants):
-        for variable in variables:
-            notes = variable.tag.__dict__
-            if notes and (len(notes) > 1 or "trace" not in notes):
-                _expect_no_notes(variable)
-        for variable in {type(one.type): one for one in variables}.values():
-            _expect_known_type(variable)
-    for node in origins.nodes:
-        notes = node.tag.__dict__
-        if notes and (len(notes) > 1 or "imported_by" not in notes):
-            _expect_no_notes(node, "a node of {0.op}")
-    for op in ops:
+    for variable in with_notes(origins.variables, "trace"):
+        _expect_no_notes(variable)
+    for constant in with_notes(origins.constants, "trace"):
+        _expect_no_notes(constant)
+    for node in with_notes(origins.nodes, "imported_by"):
+        _expect_no_notes(node, "a node of {0.op}")
+    for type_ in {type(one): one for one in graph.types}.values():
+        _expect_known_type(type_)
+    for constant in graph.constants:
+        _expect_known_type(constant.type)
+    for op in graph.ops:
         _expect_known(op, runs_inner=runs_inner, depth=0)
 
 
@@ -119,10 +120,10 @@ def _expect_no_notes(thing: Variable[Any, Any] | Apply[Any], what: str = "{0}") 
         raise NotToldError(f"{what.format(thing)} has notes in its tag: {names}")
 
 
-def _expect_known_type(variable: Variable[Any, Any]) -> None:
-    module = type(variable.type).__module__
-    if module.split(".")[0] not in KNOWN_PACKAGES:
-        raise NotToldError(f"{variable} is of a type of {module}")
+def _expect_known_type(type_: Type[Any]) -> None:
+    module = type(type_).__module__
+    if module.partition(".")[0] not in KNOWN_PACKAGES:
+        raise NotToldError(f"{type_} is a type of {module}")
 
 
 def _expect_known(op: Any, *, runs_inner: bool, depth: int) -> None:
@@ -199,7 +200,7 @@ def _expect_known_inside(op: Any, *, runs_inner: bool, depth: int) -> None:
             # In PyTensor 3.0, and its Numba linker does change it.
             raise NotToldError(f"{op} has an inner graph that may be changed")
         for variable in graph.variables:
-            _expect_known_type(variable)
+            _expect_known_type(variable.type)
         for node in graph.apply_nodes:
             _expect_no_notes(node, "a node of {0.op} in an inner graph")
             for variable in (*node.inputs, *node.outputs):

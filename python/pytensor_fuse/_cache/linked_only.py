@@ -63,7 +63,7 @@ def expect_code_of(fgraph: FunctionGraph, mode: Mode, *, on_disk: bool) -> None:
         graph = intern_graph(fgraph.inputs, fgraph.outputs, fold=False)
         origins = Origins(fgraph.inputs, fgraph.outputs)
         # Ops that keep what they compiled are the graph's own.
-        expect_told(origins, graph.ops, runs_inner=False)
+        expect_told(origins, graph, runs_inner=False)
     except (FreezeError, NotToldError):
         return
     known = _alike.get(graph.root)

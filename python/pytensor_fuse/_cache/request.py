@@ -183,7 +183,7 @@ def request_for(
             graph = intern_graph(fgraph.inputs, fgraph.outputs, fold=False)
         except FreezeError as error:
             raise NotToldError(str(error)) from error
-    expect_told(origins, graph.ops, runs_inner=runs_inner_graphs(mode))
+    expect_told(origins, graph, runs_inner=runs_inner_graphs(mode))
     # Which names there are does not matter; which variables have one, or the same, does: rewriters
     # hand them on.
     parts.append(("which variables have names", origins.same_names()))

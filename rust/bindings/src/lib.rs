@@ -9,6 +9,7 @@ mod ids;
 mod interrupt;
 mod layout;
 mod merge;
+mod notes;
 mod ops;
 mod plan;
 mod walk;
@@ -33,6 +34,8 @@ mod _core {
     use crate::layout::layered_layout;
     #[pymodule_export]
     use crate::merge::{MergePlan, MergeTable};
+    #[pymodule_export]
+    use crate::notes::with_notes;
     #[pymodule_export]
     use crate::plan::{FusedClusters, plan_arrays, plan_extraction};
     #[pymodule_export]
