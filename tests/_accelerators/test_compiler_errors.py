@@ -71,6 +71,22 @@ START = """
         assert sys.modules[NAME] is module
         assert pytensor_fuse.is_enabled("accelerators:compiler_errors")
         """,
+        # Who has asked for the class catches what is raised later.
+        """
+        import pytensor.tensor as pt
+        from pytensor.compile.mode import Mode
+        from pytensor.link.c.exceptions import MissingGXX
+        pytensor_fuse.disable()
+        assert "setuptools" not in sys.modules
+        x = pt.vector("x")
+        try:
+            with pytensor.config.change_flags(cxx=""):
+                pytensor.function([x], pt.exp(x), mode=Mode("c"))
+        except MissingGXX:
+            pass
+        else:
+            raise AssertionError
+        """,
         # What is not there.
         """
         import inspect
@@ -111,7 +127,7 @@ START = """
         assert len(found) == 1
         """,
     ],
-    ids=["linking", "compiling", "module", "undone", "missing", "failing", "threads"],
+    ids=["linking", "compiling", "module", "undone", "caught", "missing", "failing", "threads"],
 )
 def test_errors(program):
     run_python(START, program)

@@ -9,6 +9,9 @@ import numpy as np
 import pytensor
 import pytensor.tensor as pt
 import pytest
+from pytensor.compile.mode import Mode
+from pytensor.scalar import exp
+from pytensor.tensor.elemwise import Elemwise
 
 from _cache.test_loaded import inner_graphs_are_frozen, modules, with_inner_function
 from _cache.test_reuse import VALUES, regression
@@ -18,7 +21,7 @@ from pytensor_fuse._cache import stored_code
 from pytensor_fuse._cache.linked_only import forget_code
 from pytensor_fuse._cache.memory import memory
 from pytensor_fuse._cache.processor import processor
-from pytensor_fuse._pytensor.c_thunks import loaded_module
+from pytensor_fuse._pytensor.c_thunks import loaded_module, settings_of_code
 from support.cached import assert_same_graphs, assert_same_results, compiled
 from support.processes import run_python
 
@@ -93,6 +96,54 @@ def test_where_processors_are_not_told_apart_pytensor_is_asked(on_disk, asked, m
     asked.clear()
     as_in_another_process()
     assert asked
+
+
+def sources(function):
+    """Return the code in C of a function's nodes."""
+    return [Path(one.__file__).with_name("mod.cpp").read_text() for one in modules(function)]
+
+
+@pytest.mark.parametrize("settings", [{"openmp_elemwise_minsize": 3}, {"lib__amdlibm": True}])
+def test_settings_that_code_depends_on(settings):
+    """They are in no digest of PyTensor's, but in arguments of the compiler and versions of ops."""
+    told = settings_of_code()
+    with pytensor.config.change_flags(**settings):
+        assert settings_of_code() != told
+
+
+def test_twins_of_such_settings(on_disk):
+    x = pt.vector("x")
+    for length in (200000, 3):
+        memory.clear()
+        with pytensor.config.change_flags(openmp=True, openmp_elemwise_minsize=length):
+            made = compiled([x], [Elemwise(exp)(x)], mode=Mode("cvm", None))
+        assert f">={length})" in sources(made)[0]
+
+
+@pytest.mark.parametrize("first", [False, True])
+def test_ops_with_another_openmp_than_the_setting(first, on_disk):
+    """It is no property of theirs, but in their code."""
+    x = pt.vector("x")
+    made = [
+        compiled([x], [Elemwise(exp, openmp=own)(x)], mode=Mode("cvm", None))
+        for own in (first, not first)
+    ]
+    assert ["pragma omp" in sources(one)[0] for one in made] == [first, not first]
+
+
+def test_another_environment_has_code_of_its_own(on_disk, asked, monkeypatch):
+    """Code is linked to the libraries of the environment that it was made in."""
+    make()
+    asked.clear()
+    stored_code._libraries.cache_clear()
+    with monkeypatch.context() as patch:
+        patch.setattr(stored_code.sys, "prefix", "/another")
+        as_in_another_process()
+    assert len(asked) > 3
+    stored_code._libraries.cache_clear()
+    asked.clear()
+    as_in_another_process()
+    assert not asked
 
 
 @pytest.mark.parametrize("junk", [b"", [(0,)], [(0, ("missing", (1, 2)), None, ())], 3])

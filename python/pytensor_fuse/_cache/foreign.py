@@ -15,6 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+from pytensor.configdefaults import config
 from pytensor.graph.basic import Constant
 from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.op import Op
@@ -135,6 +136,9 @@ def _expect_known(op: Any, *, runs_inner: bool, depth: int) -> None:
     if isinstance(op, Elemwise):
         if op.nfunc_spec not in (None, getattr(scalar_op, "nfunc_spec", None)):
             raise NotToldError(f"{op} has a function of its own")
+        if op.openmp != config.openmp:
+            # It is not compared, and decides about the code.
+            raise NotToldError(f"{op} was made for another config.openmp")
         return
     if isinstance(op, Blockwise) and op.gufunc_spec is not None:
         raise NotToldError(f"{op} has a function of its own")

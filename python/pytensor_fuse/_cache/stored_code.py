@@ -11,9 +11,11 @@ settings and versions, with the same compiler, on the same processor; all else i
 from __future__ import annotations
 
 import os
+import sys
+from functools import cache
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from pytensor.configdefaults import config
 
@@ -24,6 +26,9 @@ from pytensor_fuse._pytensor.c_thunks import LoadedCode, loaded_module
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+# The variables by which compilers are told where to look for libraries.
+_LOOKED_IN: Final = ("LIBRARY_PATH", "COMPILER_PATH", "GCC_EXEC_PREFIX")
 
 # Of the constants that a node reads, by their places, what is in them.
 Contents = tuple[tuple[int, bytes | None], ...]
@@ -77,8 +82,25 @@ def _key(graph: bytes, settings: tuple[Any, ...]) -> bytes | None:
     if runs_on is None or compiler is None:
         return None
     made = blake2b(b"pytensor-fuse code 1 " + graph, digest_size=32)
-    made.update(repr((settings, versions(), runs_on, compiler)).encode("utf-8", "surrogatepass"))
+    parts = (settings, versions(), runs_on, compiler, _libraries())
+    made.update(repr(parts).encode("utf-8", "surrogatepass"))
     return made.digest()
+
+
+@cache
+def _libraries() -> tuple[Any, ...]:
+    """Return what tells which libraries PyTensor would find here for C code, a BLAS above all.
+
+    Environments of one user share PyTensor's directory, and code of one would load the libraries
+    of another. Whoever installs a library where libraries are writes to that folder. PyTensor, too,
+    looks once in a process.
+    """
+    kind = getattr(sys.implementation, "_multiarch", "")
+    folders = {f"{root}/lib" for root in (sys.prefix, sys.base_prefix, "/usr", "/usr/local", "")}
+    folders |= {f"{folder}64" for folder in folders} | {f"{folder}/{kind}" for folder in folders}
+    asked = [os.environ.get(name) for name in _LOOKED_IN]
+    found = [(one, _stamp(one)) for one in sorted(folders | {"/etc/alternatives"})]
+    return sys.prefix, sys.base_prefix, asked, found
 
 
 def _file(module: Any) -> tuple[str, tuple[int, int]] | None:

@@ -30,6 +30,9 @@ _OURS: Final = "pytensor_fuse"
 # Features under which the same graphs come out.
 _SAME_GRAPHS: Final = ("accelerators", "cache", "other_data")
 
+# The files that decide what a package does: PyTensor has code in C beside its ops.
+_DECIDING: Final = (".py", ".so", ".pyd", ".c", ".h", ".pyx")
+
 # So many sets of registrations are remembered at most.
 _MOST: Final = 32
 
@@ -150,7 +153,7 @@ def _scanned(folder: str, within: str) -> Iterator[tuple[str, os.stat_result]]:
         for entry in entries:
             if entry.is_dir(follow_symlinks=False):
                 yield from _scanned(entry.path, f"{within}{entry.name}/")
-            elif entry.name.endswith((".py", ".so", ".pyd")):
+            elif entry.name.endswith(_DECIDING):
                 yield f"{within}{entry.name}", entry.stat()
 
 

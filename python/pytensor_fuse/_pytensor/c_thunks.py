@@ -35,14 +35,17 @@ if TYPE_CHECKING:
 
     from pytensor.graph.basic import Apply
 
-# What decides about a module beside the settings that PyTensor has in its keys.
+# What decides about a module beside the settings that PyTensor has in the digest of its keys: it
+# finds the others there again, as arguments of the compiler or as versions of ops.
 _OF_COMPILERS: Final = (
     "cmodule__remove_gxx_opt",
     "compiledir",
     "cxx",
     "gcc__cxxflags",
     "gcc_version_str",
+    "lib__amdlibm",
     "openmp",
+    "openmp_elemwise_minsize",
 )
 
 # Of functions that read the data of constants for keys and comments, for storage, or for numbers

@@ -59,9 +59,12 @@ class DeferredErrors:
             _put(self._module)
 
     def undo(self) -> None:
-        """Take the module away, if nobody has asked for the rest of it."""
+        """Take the module away, if nobody has asked for anything in it.
+
+        Who has a class expects to catch it, and another module would have another one.
+        """
         made, self._module = self._module, None
-        if made is None or "__getattr__" not in vars(made) or sys.modules.get(MODULE) is not made:
+        if made is None or _AT_ONCE in vars(made) or sys.modules.get(MODULE) is not made:
             return
         del sys.modules[MODULE]
         parent, _, name = MODULE.rpartition(".")
@@ -86,9 +89,13 @@ def _first_half(spec: ModuleSpec) -> ModuleType:
     tree = ast.parse(loader.get_source(MODULE))
     tree.body = [one for one in tree.body if getattr(one, "name", None) == _AT_ONCE]
     exec(compile(tree, spec.origin or MODULE, "exec"), own)
-    first = own[_AT_ONCE]
+    first = own.pop(_AT_ONCE)
 
     def rest(name: str) -> Any:
+        if name == _AT_ONCE:
+            # That it is there says that somebody has asked for it.
+            own[_AT_ONCE] = first
+            return first
         # What looks at modules, as copying and inspection do, asks for names that none has.
         if name.startswith("__"):
             raise AttributeError(f"module {MODULE!r} has no attribute {name!r}")
