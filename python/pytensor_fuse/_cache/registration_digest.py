@@ -21,7 +21,7 @@ from pytensor.graph.utils import MetaType
 
 from pytensor_fuse._cache.foreign import KNOWN_PACKAGES
 from pytensor_fuse._identity.terms import constant_term, term
-from pytensor_fuse._pytensor.surroundings import NotToldError
+from pytensor_fuse._pytensor.surroundings import FOLLOWS_FROM_TRACKS, NotToldError
 
 # Modules of Python itself that classes and functions of the others are of.
 _STANDARD: Final = ("builtins", "abc", "enum", "functools", "operator", "types")
@@ -163,5 +163,6 @@ _TOLD: Final[Mapping[type, _Told]] = {
 
 def _attributes(item: Any) -> dict[str, Any]:
     if hasattr(item, "__dict__"):
-        return dict(vars(item))
+        own = vars(item)
+        return {name: own[name] for name in own if name not in FOLLOWS_FROM_TRACKS}
     return {name: getattr(item, name, None) for name in type(item).__slots__}

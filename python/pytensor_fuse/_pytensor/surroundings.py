@@ -88,6 +88,11 @@ _NUMBA_DISPATCHERS: Final = (
 # Of rewriters: what users may give to one that there is, and what our own decide by.
 _DECIDED_BY: Final = ("external_simplifiers", "decides_by")
 
+# What rewriters make of what they track, when they are made.
+FOLLOWS_FROM_TRACKS: Final = frozenset(
+    {"_tracked_ops", "_tracked_types", "_tracked_op_patterns", "_tracked_op_pattern_types"}
+)
+
 # What stands for a value that PyTensor has not looked for yet.
 TO_BE_FOUND_OUT: Final = "to be found out"
 
