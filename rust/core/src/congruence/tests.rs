@@ -125,7 +125,9 @@ impl Toy {
 
 /// What is said to be among the others of an entry is there, once.
 fn assert_finds_others(table: &Congruence) {
-    for (&entry, node) in table.besides.iter().zip(0u32..).filter(|&(&entry, _)| entry != super::NONE) {
+    for (&entry, node) in
+        table.besides.iter().zip(0u32..).filter(|&(&entry, _)| entry != super::NONE)
+    {
         let others = &table.entries[entry as usize].others;
         assert_eq!(others.iter().filter(|&&other| other == node).count(), 1);
     }

@@ -88,7 +88,7 @@ fn readers(n_nodes: usize, mut waits_for: impl FnMut(&Builder, usize) -> usize) 
 }
 
 /// Names of families, and their problems: of so many readers, or nodes.
-fn families(n_nodes: usize, limit: u32) -> Vec<(&'static str, ProblemArrays)> {
+pub(super) fn families(n_nodes: usize, limit: u32) -> Vec<(&'static str, ProblemArrays)> {
     let mut random = Random(n_nodes as u64);
     let mut all = Vec::new();
 
@@ -142,7 +142,7 @@ fn families(n_nodes: usize, limit: u32) -> Vec<(&'static str, ProblemArrays)> {
 }
 
 /// Judges plans of one problem, in linear time for each.
-struct Judge<'a> {
+pub(super) struct Judge<'a> {
     arrays: &'a ProblemArrays,
     owner: Vec<Option<usize>>,
     readers: Vec<BTreeSet<usize>>,
@@ -150,7 +150,7 @@ struct Judge<'a> {
 }
 
 impl<'a> Judge<'a> {
-    fn new(arrays: &'a ProblemArrays) -> Self {
+    pub(super) fn new(arrays: &'a ProblemArrays) -> Self {
         let mut owner = vec![None; arrays.n_variables];
         let mut readers = vec![BTreeSet::new(); arrays.n_variables];
         let mut edges: Vec<(usize, usize)> = Vec::new();
@@ -168,7 +168,7 @@ impl<'a> Judge<'a> {
     }
 
     /// Panics unless the partition is a legal plan; what it costs if it is.
-    fn cost(&self, partition: &Partition) -> Cost {
+    pub(super) fn cost(&self, partition: &Partition) -> Cost {
         let arrays = self.arrays;
         let mut cost = Cost::default();
         for name in partition.names() {
