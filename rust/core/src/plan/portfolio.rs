@@ -107,7 +107,7 @@ pub(super) const AMPLE: u64 = 500;
 
 /// For strategies that the plan could do without: what graphs of some ten nodes take that are as
 /// intricate as those of the corpus in `benchmarks`.
-const MODEST: u64 = 64;
+const MODEST: u64 = 48;
 
 /// The strategies in the order in which they are tried.
 pub(super) const PORTFOLIO: [Entry; 5] = [
