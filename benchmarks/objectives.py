@@ -295,7 +295,7 @@ def main(arguments: Sequence[str]) -> int:
                 expected = functions[0](*values)
                 for function in functions[1:]:
                     for got, right in zip(function(*values), expected, strict=True):
-                        np.testing.assert_allclose(got, right, rtol=1e-9)
+                        np.testing.assert_allclose(got, right, rtol=1e-9, atol=1e-9)
                 times = times_of(functions, values)
                 print(f"  {linker} {size}:", *(f"{1e6 * t:.1f}" for t in times), "us", flush=True)
                 for name, objective in objectives().items():
