@@ -90,7 +90,12 @@ def siblings() -> list[Variable]:
     """Many results of three vectors, and the sums of some."""
     x, y, z = pt.vectors("x", "y", "z")
     made = [x + y, x - y, x * y, y * z, y - z, x * z]
-    return [*made, (made[0] * made[3]).sum(), (made[1] * made[4] + made[5]).sum(), made[2] - made[5]]
+    return [
+        *made,
+        (made[0] * made[3]).sum(),
+        (made[1] * made[4] + made[5]).sum(),
+        made[2] - made[5],
+    ]
 
 
 GRAPHS: list[Callable[[], list[Variable]]] = [likelihood, normalized, adam, siblings]
@@ -307,9 +312,13 @@ def main(arguments: Sequence[str]) -> int:
                     row = found.setdefault((linker, size), {}).setdefault(name, [])
                     row.append((spearman(said, times), chosen / min(times) - 1))
     columns = list(found)
-    print(f"\n{'correlation, regret':24}" + "".join(f"{lk + ' ' + str(n):>16}" for lk, n in columns))
+    print(
+        f"\n{'correlation, regret':24}" + "".join(f"{lk + ' ' + str(n):>16}" for lk, n in columns)
+    )
     for name in objectives():
-        cells = [[mean(column) for column in zip(*found[key][name], strict=True)] for key in columns]
+        cells = [
+            [mean(column) for column in zip(*found[key][name], strict=True)] for key in columns
+        ]
         shown = "".join(f"{c:>8.2f}{100 * r:>6.1f} %" for c, r in cells)
         print(f"{name:24}{shown}")
     return 0
