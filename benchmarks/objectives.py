@@ -1,19 +1,19 @@
-"""Which objective tells how long a plan takes? Plans that are forced to differ are compiled and timed.
+"""Which objective tells how long a plan takes? Plans that are forced to differ are timed.
 
     python benchmarks/objectives.py                       # a table, in some minutes
     python benchmarks/objectives.py --sizes 10,1000       # vectors of other lengths
     python benchmarks/objectives.py --linkers c           # one linker alone
 
-Of each graph there are plans between no fusion and the planner's own: kernels are merged in a random
-order, as far as that is legal by `corpus.Judge`, and not all of them. Those are taken that have most
-or fewest arrays for their kernels, so that objectives differ. Each plan is compiled as it is,
-but for what the linker itself asks for, and gives the same results as no fusion, or nothing is timed. Plans take turns; the
-time of one is the least of its rounds.
+Of each graph there are plans between no fusion and the planner's own: kernels are merged in a
+random order, as far as that is legal by `corpus.Judge`, and not all of them. Those are taken that
+have most or fewest arrays for their kernels, so that objectives differ. Each plan is compiled as it
+is, but for what the linker itself asks for, and gives the same results as no fusion, or nothing is
+timed. Plans take turns; the time of one is the least of its rounds.
 
-An objective is judged by two figures. *Correlation*: Spearman's, of what it says and the time, over the
-plans of a graph. *Regret*: how much longer the plan takes that it says is the best than the one that
-is. Both are means over the graphs. Objectives: kernels first, then arrays; arrays, with a kernel counted
-as so many of them; bytes, with a kernel counted as so many of them.
+An objective is judged by two figures. *Correlation*: Spearman's, of what it says and the time, over
+the plans of a graph. *Regret*: how much longer the plan takes that it says is the best than the one
+that is. Both are means over the graphs. Objectives: kernels first, then arrays; arrays, with a
+kernel counted as so many of them; bytes, with a kernel counted as so many of them.
 """
 
 from __future__ import annotations
@@ -144,8 +144,8 @@ def planned(make: Callable[[], list[Variable]], rng: random.Random) -> Planned:
     for _ in range(TRIED):
         found = _random_plan(problem, judge, rng)
         pool.setdefault(judge.cost(found), found)
-    # Where kernels and arrays say the same, no objective is better than another: the plans that have
-    # most arrays for their kernels, or fewest.
+    # Where kernels and arrays say the same, no objective is better than another: the plans that
+    # have most arrays for their kernels, or fewest.
     kernels, arrays = np.array(list(pool)).T
     slope, start = np.polyfit(kernels, arrays, 1)
     odd = sorted(pool, key=lambda cost: cost[1] - slope * cost[0] - start)
