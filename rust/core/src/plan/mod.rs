@@ -17,7 +17,7 @@
 //! it breaks the operand limit and improved by further merges, and the cheapest wins, in each
 //! component of the problem ([`parts`]) by itself. One order is PyTensor's own, so that the plan is never
 //! worse than PyTensor's where that order is tried, on graphs of any size whose pieces are not too large
-//! ([`pieces`]):
+//! (`pieces`):
 //!
 //! - [`sinks`]: PyTensor's growth from the sinks, as long as its dense bitsets fit;
 //! - [`typed`]: typed fusion by barrier depth, counted from the sources and from the sinks;
