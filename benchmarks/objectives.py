@@ -233,11 +233,14 @@ def compiled(planned: Planned, plan: Clusters, linker: str) -> Any:
 
 
 def times_of(functions: Sequence[Any], values: Sequence[np.ndarray]) -> list[float]:
-    """Seconds of one call of each, the least of rounds in which they take turns."""
+    """Seconds of one call of each, the least of rounds in which they take turns.
+
+    Those of the processor: compiled functions have one thread, and other work does not add to it.
+    """
     functions[0](*values)
-    start = time.perf_counter()
+    start = time.thread_time()
     functions[0](*values)
-    once = time.perf_counter() - start
+    once = time.thread_time() - start
     n_calls = max(1, round(0.004 / once))
     rounds = 15 if once < 0.05 else 4
     best = [float("inf")] * len(functions)
@@ -245,10 +248,10 @@ def times_of(functions: Sequence[Any], values: Sequence[np.ndarray]) -> list[flo
     for number in range(rounds):
         order = range(len(functions)) if number % 2 else reversed(range(len(functions)))
         for i in order:
-            start = time.perf_counter()
+            start = time.thread_time()
             for _ in range(n_calls):
                 functions[i](*values)
-            best[i] = min(best[i], (time.perf_counter() - start) / n_calls)
+            best[i] = min(best[i], (time.thread_time() - start) / n_calls)
     gc.enable()
     return best
 
