@@ -8,6 +8,8 @@ PYTHON ?=
 PYTEST_ARGS ?=
 DEMO_ARGS ?=
 BENCH_ARGS ?=
+# How long test-deep runs each target of fuzzing.
+FUZZ_MINUTES ?= 20
 # More workers than two gain little: the compile lock of PyTensor serialises the C compiler.
 WORKERS ?= 2
 
@@ -64,7 +66,8 @@ test: build pymc ## Run the Rust and Python tests, doctests and README examples
 	$(PY) -m pytest -n $(WORKERS) --dist worksteal --benchmark-disable $(PYTEST_ARGS)
 
 .PHONY: test-deep
-test-deep: build pymc ## Run the Python tests with many more random graphs (hours)
+test-deep: build pymc ## Run the tests with many more random graphs (hours)
+	FUZZ_MINUTES=$(FUZZ_MINUTES) cargo test --release -p pytensor-fuse-core -- --ignored
 	HYPOTHESIS_PROFILE=deep $(PY) -m pytest -n $(WORKERS) --benchmark-disable --timeout 7200 \
 	    $(PYTEST_ARGS)
 

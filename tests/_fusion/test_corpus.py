@@ -14,6 +14,8 @@ def test_plans_are_as_good_as_recorded() -> None:
     # Everything but the search, which takes seconds where it ends at its limit.
     done = run_process("-W", "ignore", str(BENCHMARKS / "corpus.py"), "--quick", cwd=BENCHMARKS)
     assert "82 problems, 78 solved" in done.stdout
+    # 98 % of them.
+    assert "the fast plan has as many kernels as the best on 81" in done.stdout
 
 
 def test_files_are_small_and_most_problems_are_solved() -> None:

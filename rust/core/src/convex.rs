@@ -10,8 +10,8 @@ use crate::ids::{check_id, check_same_length};
 use crate::interrupt;
 use crate::quotient::{BlockId, Quotient};
 
-/// Steps that visiting a block in a search counts for.
-const STEPS_PER_VISIT: usize = 16;
+/// Steps that reading an edge in a search counts for.
+const STEPS_PER_EDGE: usize = 8;
 
 /// The label of a node that stays alone.
 pub const NEVER: i64 = -1;
@@ -127,11 +127,11 @@ fn merge_along_edges(quotient: &mut Quotient, graph: &Graph, labels: &[i64]) -> 
         let label = labels[source as usize];
         let has_label = |node: &&NodeId| label != NEVER && labels[**node as usize] == label;
         for &target in graph.successors(source).iter().filter(has_label) {
-            let before = quotient.n_visited();
+            let before = quotient.n_read();
             if quotient.can_merge(source, target) {
                 quotient.merge(source, target)?;
             }
-            interrupt::check(STEPS_PER_VISIT * (1 + (quotient.n_visited() - before) as usize))?;
+            interrupt::check(STEPS_PER_EDGE * (1 + (quotient.n_read() - before) as usize))?;
         }
     }
     Ok(())
@@ -162,14 +162,14 @@ fn merge_to_fixpoint(quotient: &mut Quotient, labels: &[i64]) -> Result<()> {
             // Nearest first: what stands between two blocks can only be in the way.
             after.sort_by_cached_key(|&other| quotient.position(other));
             before.sort_by_cached_key(|&other| std::cmp::Reverse(quotient.position(other)));
-            interrupt::check(STEPS_PER_VISIT * (1 + after.len() + before.len()))?;
+            interrupt::check(STEPS_PER_EDGE * (1 + after.len() + before.len()))?;
             for &other in after.iter().chain(&before) {
-                let visited = quotient.n_visited();
+                let read = quotient.n_read();
                 if quotient.can_merge(block, other) {
                     block = quotient.merge(block, other)?;
                     has_grown = true;
                 }
-                interrupt::check(STEPS_PER_VISIT * (quotient.n_visited() - visited) as usize)?;
+                interrupt::check(STEPS_PER_EDGE * (quotient.n_read() - read) as usize)?;
             }
         }
     }

@@ -81,6 +81,7 @@ pub struct Quotient {
     order: OrderedList,
     scratch: Scratch,
     n_visited: u64,
+    n_read: u64,
 }
 
 /// What calls leave behind for the next one to use again.
@@ -217,6 +218,7 @@ impl Quotient {
                 last: None,
             },
             n_visited: 0,
+            n_read: 0,
         })
     }
 
@@ -226,10 +228,17 @@ impl Quotient {
         self.n_live
     }
 
-    /// Number of blocks whose edges searches have read so far: the work done.
+    /// Number of blocks whose edges have been read so far.
     #[must_use]
     pub fn n_visited(&self) -> u64 {
         self.n_visited
+    }
+
+    /// The work done so far: edges that were read, each as often as it was, and the segments that
+    /// they are kept in, of which a block has one at least.
+    #[must_use]
+    pub fn n_read(&self) -> u64 {
+        self.n_read
     }
 
     /// The live block that `block` is now part of.
@@ -513,7 +522,9 @@ impl Quotient {
         row.clear();
         seen[block as usize] = *row_epoch;
         let mut segment = block;
+        self.n_read += u64::from(chains.totals[block as usize]);
         while segment != NONE {
+            self.n_read += 1;
             let start = chains.starts[segment as usize] as usize;
             let end = start + chains.lens[segment as usize] as usize;
             for &item in &chains.items[start..end] {
@@ -645,6 +656,29 @@ mod tests {
         }
         assert_eq!(quotient.n_blocks(), 1);
         assert!(quotient.n_visited() < 3 * u64::from(n));
+    }
+
+    #[test]
+    fn what_is_read_counts_with_its_length() {
+        // Node 0 feeds all others, and these the last: each block between is one edge long.
+        let n: u32 = 1000;
+        let middle = || 1..n - 1;
+        let sources: Vec<_> = middle().map(|_| 0).chain(middle()).collect();
+        let targets: Vec<_> = middle().chain(middle().map(|_| n - 1)).collect();
+        let graph = Graph::new(n as usize, &sources, &targets).unwrap();
+        let mut quotient = Quotient::from_blocks(&graph, &singletons(&graph)).unwrap();
+        let mut row = Vec::new();
+        quotient.successors(1, &mut row);
+        assert_eq!((quotient.n_visited(), quotient.n_read()), (1, 2));
+        quotient.successors(0, &mut row);
+        assert_eq!((quotient.n_visited(), quotient.n_read()), (2, 2 + u64::from(n) - 1));
+        quotient.merge(1, 2).unwrap();
+        let before = quotient.n_read();
+        quotient.successors(1, &mut row);
+        // Two segments of an edge each, that are one from now on.
+        assert_eq!(quotient.n_read(), before + 4);
+        quotient.successors(1, &mut row);
+        assert_eq!(quotient.n_read(), before + 6);
     }
 
     #[test]

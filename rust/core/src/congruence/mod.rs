@@ -192,6 +192,9 @@ pub struct Congruence {
     replacement_of: Vec<u32>,
     is_dying: Vec<bool>,
     is_waiting: Vec<bool>,
+    /// The entry among whose others each node is; [`NONE`] for most. Asked instead of these, of which
+    /// there may be thousands.
+    besides: Vec<u32>,
     /// For each variable that is to stay, those that it is to replace, also by way of others. Empty
     /// between plans.
     replaced_by: FxHashMap<u32, Vec<u32>>,
@@ -421,6 +424,9 @@ impl Congruence {
             let others = std::mem::take(&mut self.entries[entry].others);
             self.entries[entry].node = NONE;
             let exact = self.find_or_insert(key, known);
+            for &other in &others {
+                set(&mut self.besides, other, NONE, NONE);
+            }
             for other in std::iter::once(known).chain(others) {
                 self.keep_besides(exact, other);
             }
@@ -485,8 +491,14 @@ impl Congruence {
         // this plan stay until it has been carried out.
         valid.push(node);
         valid.append(&mut dying);
+        for &other in &self.entries[entry].others {
+            set(&mut self.besides, other, NONE, NONE);
+        }
         self.entries[entry].node = valid.remove(0);
-        self.entries[entry].others = valid;
+        self.entries[entry].others.clear();
+        for other in valid {
+            self.keep_besides(entry, other);
+        }
         Ok(None)
     }
 
@@ -509,8 +521,9 @@ impl Congruence {
 
     fn keep_besides(&mut self, entry: usize, node: u32) {
         let Entry { node: first, others, .. } = &mut self.entries[entry];
-        if *first != node && !others.contains(&node) {
+        if *first != node && get(&self.besides, node, NONE) != entry as u32 {
             others.push(node);
+            set(&mut self.besides, node, entry as u32, NONE);
         }
     }
 }

@@ -118,7 +118,18 @@ impl Toy {
             for &(node, other) in &plan.incomparable {
                 self.refused.insert((node, other));
             }
+            assert_finds_others(table);
         }
+    }
+}
+
+/// What is said to be among the others of an entry is there, once.
+fn assert_finds_others(table: &Congruence) {
+    for (&entry, node) in
+        table.besides.iter().zip(0u32..).filter(|&(&entry, _)| entry != super::NONE)
+    {
+        let others = &table.entries[entry as usize].others;
+        assert_eq!(others.iter().filter(|&&other| other == node).count(), 1);
     }
 }
 
@@ -374,6 +385,22 @@ proptest! {
             prop_assert_eq!(toy.values(), expected);
         }
     }
+}
+
+/// Thousands of nodes that are equal and cannot replace one another: each is told once, and found.
+#[test]
+fn many_that_are_incomparable() {
+    let mut toy = toy(&[]);
+    let nodes: Vec<u32> = (0..5000).map(|i| toy.node(0, 1 + 2 * i, vec![0])).collect();
+    let mut table = Congruence::new();
+    let Ok(plan) = table.look_up(&mut toy, nodes.clone(), false);
+    assert_finds_others(&table);
+    let told: BTreeSet<u32> = plan.incomparable.iter().map(|&(node, _)| node).collect();
+    let dying: BTreeSet<u32> = plan.dying.iter().map(|&(node, _)| node).collect();
+    assert_eq!(told.len() + dying.len(), nodes.len() - 1);
+    let mut known: Vec<u32> = table.nodes().collect();
+    known.sort_unstable();
+    assert!(nodes.iter().filter(|node| !dying.contains(node)).eq(&known));
 }
 
 #[test]

@@ -120,15 +120,22 @@ impl<'a> DenseClosure<'a> {
             self.row_of[output as usize] = self.row_of[outputs[0] as usize];
         }
         self.gain(outputs[0], &bits);
+        // What depends on all outputs has the whole set, for each member leads to one of them.
+        let lacks_some = |closure: &Self, node: NodeId| {
+            let row = closure.row(node);
+            !outputs.iter().all(|&output| has_bit(row, output))
+        };
         let mut stack = outputs.to_vec();
         while let Some(node) = stack.pop() {
             for &client in graph.successors(node) {
-                if interrupt::is_requested(1 + bits.len()) {
+                if interrupt::is_requested(8 + outputs.len()) {
                     return;
                 }
-                if !self.gain(client, &bits) {
+                if !lacks_some(self, client) {
                     continue;
                 }
+                self.gain(client, &bits);
+                interrupt::is_requested(bits.words.len());
                 match outputs_beside(client) {
                     Some(outputs) => stack.extend(outputs),
                     None => stack.push(client),
@@ -137,29 +144,34 @@ impl<'a> DenseClosure<'a> {
         }
     }
 
-    /// The words of `combined` without what the sets of all `outputs` have.
-    fn not_common(&self, outputs: &[NodeId], combined: &[u64]) -> Vec<(u32, u64)> {
-        let word = |(word, &all): (u32, &u64)| {
-            let common = |all, &output: &NodeId| all & self.row(output)[word as usize];
-            (word, all & !outputs.iter().fold(all, common))
-        };
-        (0u32..).zip(combined).map(word).filter(|&(_, bits)| bits != 0).collect()
+    /// What is in `combined` and not in the sets of all `outputs`.
+    fn not_common(&self, outputs: &[NodeId], combined: &[u64]) -> Bits {
+        let mut words = combined.to_vec();
+        for (position, word) in words.iter_mut().enumerate() {
+            let common =
+                outputs.iter().fold(*word, |all, &output| all & self.row(output)[position]);
+            *word &= !common;
+        }
+        let first = words.iter().position(|&word| word != 0).unwrap_or(words.len());
+        let end = words.iter().rposition(|&word| word != 0).map_or(first, |last| last + 1);
+        Bits { first, words: words[first..end].to_vec() }
     }
 
-    /// Adds bits to the set of `node`; whether any was new.
-    fn gain(&mut self, node: NodeId, bits: &[(u32, u64)]) -> bool {
+    /// Adds bits to the set of `node`.
+    fn gain(&mut self, node: NodeId, bits: &Bits) {
         let row = self.row_of[node as usize] as usize;
-        let words = &mut self.bits[row * self.words..][..self.words];
-        let mut is_new = false;
-        for &(word, more) in bits {
-            is_new |= more & !words[word as usize] != 0;
-            words[word as usize] |= more;
+        let end = bits.first + bits.words.len();
+        if bits.first < end {
+            or_into(&mut self.bits[row * self.words..][bits.first..end], &bits.words);
+            self.top[row] = self.top[row].max(end as u32 - 1);
         }
-        if let Some(&(last, _)) = bits.last() {
-            self.top[row] = self.top[row].max(last);
-        }
-        is_new
     }
+}
+
+/// A set, but for the words before its first and after its last node.
+struct Bits {
+    first: usize,
+    words: Vec<u64>,
 }
 
 /// Whether `node` is in a set.

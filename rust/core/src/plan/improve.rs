@@ -39,6 +39,12 @@ use crate::quotient::Quotient;
 const FEW_SIBLINGS: usize = 4;
 const MANY_SIBLINGS: usize = 32;
 
+/// Refusals are looked through when there are so many, at the earliest.
+const TIDY_AT: usize = 1 << 12;
+
+/// Refusals for each cluster that are remembered at most.
+const REFUSED: usize = 64;
+
 /// Merges clusters of `partition` while that is legal, they are connected, and `effort` is left:
 /// units of work, each about a comparison of two operands or a block visited by a search. Returns
 /// the partition and whether the effort sufficed: if so, no two connected clusters can be merged any
@@ -75,7 +81,7 @@ pub fn improve(
 struct Operands {
     /// Variables read from outside, ascending, each with the number of members that read it.
     inputs: Vec<(VarId, u32)>,
-    /// Members' results that are read outside, ascending.
+    /// Members' results that are read outside, in any order.
     outputs: Vec<VarId>,
 }
 
@@ -116,6 +122,8 @@ struct Merger<'a> {
     refused: Vec<Vec<u32>>,
     /// For refused pairs the versions of the two then.
     refused_at: FxHashMap<(u32, u32), (u32, u32)>,
+    /// Refusals at which those that have become void are thrown out.
+    tidy_at: usize,
     n_merges: usize,
     effort: u64,
 }
@@ -139,6 +147,7 @@ impl<'a> Merger<'a> {
             heap: BinaryHeap::new(),
             refused: vec![Vec::new(); names.len()],
             refused_at: FxHashMap::default(),
+            tidy_at: TIDY_AT,
             n_merges: 0,
             effort,
         };
@@ -185,7 +194,6 @@ impl<'a> Merger<'a> {
             }
         }
         reads.sort_unstable();
-        outputs.sort_unstable();
         let runs = || reads.chunk_by(|a, b| a == b);
         let mut inputs = Vec::with_capacity(runs().count());
         inputs.extend(runs().map(|run| (run[0], run.len() as u32)));
@@ -271,9 +279,7 @@ impl<'a> Merger<'a> {
             if self.fits(a, b) && self.can_merge(a, b) {
                 self.merge(a, b)?;
             } else {
-                self.refused_at.insert((a, b), versions);
-                self.refused[a as usize].push(b);
-                self.refused[b as usize].push(a);
+                self.refuse(a, b);
             }
         }
         Ok(())
@@ -323,12 +329,44 @@ impl<'a> Merger<'a> {
 
     /// Whether no path leads from one to the other through a third; the search counts as effort.
     fn can_merge(&mut self, a: u32, b: u32) -> bool {
-        let before = self.quotient.n_visited();
+        let before = self.quotient.n_read();
         let answer = self.quotient.can_merge(a, b);
-        let n_visited = self.quotient.n_visited() - before;
-        self.effort = self.effort.saturating_sub(n_visited);
-        interrupt::is_requested(16 * n_visited as usize);
+        let n_read = self.quotient.n_read() - before;
+        self.effort = self.effort.saturating_sub(n_read);
+        interrupt::is_requested(8 * n_read as usize);
         answer
+    }
+
+    /// Takes note that the two cannot be merged as they are.
+    ///
+    /// A block that grows is refused by the same ones again and again. What has become void by that
+    /// is thrown out whenever there is twice as much as there was before, so that notes take as much
+    /// memory as what is refused, and not as it was ever refused. If that is too much, the effort is
+    /// at its end.
+    fn refuse(&mut self, a: u32, b: u32) {
+        let versions = (self.version[a as usize], self.version[b as usize]);
+        self.refused_at.insert((a, b), versions);
+        for (block, other) in [(a, b), (b, a)] {
+            let Self { quotient, refused, .. } = self;
+            let list = &mut refused[block as usize];
+            if list.len() == list.capacity() {
+                dedup_blocks(quotient, list);
+                list.reserve(1 + list.len());
+            }
+            list.push(other);
+        }
+        if self.refused_at.len() >= self.tidy_at {
+            let Self { quotient, version, refused_at, .. } = self;
+            refused_at.retain(|&(a, b), versions| {
+                let is_live = quotient.find(a) == a && quotient.find(b) == b;
+                is_live && *versions == (version[a as usize], version[b as usize])
+            });
+            let most = REFUSED * (1 + self.group.len());
+            self.tidy_at = (2 * refused_at.len()).clamp(TIDY_AT, most);
+            if refused_at.len() >= most {
+                self.effort = 0;
+            }
+        }
     }
 
     fn merge(&mut self, a: u32, b: u32) -> Result<()> {
@@ -341,9 +379,7 @@ impl<'a> Merger<'a> {
         self.n_merges += 1;
         let mut again = std::mem::take(&mut self.refused[a as usize]);
         again.append(&mut self.refused[b as usize]);
-        again.iter_mut().for_each(|other| *other = self.quotient.find(*other));
-        again.sort_unstable();
-        again.dedup();
+        dedup_blocks(&mut self.quotient, &mut again);
         for other in again {
             if other != block {
                 self.push(block, other);
@@ -354,22 +390,35 @@ impl<'a> Merger<'a> {
 
     /// Operands of the two as one; takes note of the readers that are now inside.
     fn merged(&mut self, a: u32, b: u32) -> Operands {
-        let first = std::mem::take(&mut self.operands[a as usize]);
-        let second = std::mem::take(&mut self.operands[b as usize]);
+        let [first, second] =
+            [a, b].map(|block| std::mem::take(&mut self.operands[block as usize]));
         let mut inputs = Vec::with_capacity(first.inputs.len() + second.inputs.len());
+        let mut all_are_read = true;
         for (variable, count) in union(&first.inputs, &second.inputs) {
             let owner = self.problem.owner(variable);
             let owner = if owner == NONE { NONE } else { self.quotient.block_of(owner) };
             if owner == a || owner == b {
-                self.readers[variable as usize] -= count;
+                let readers = &mut self.readers[variable as usize];
+                *readers -= count;
+                all_are_read &= *readers > 0;
             } else {
                 inputs.push((variable, count));
             }
         }
-        let mut outputs = first.outputs;
-        outputs.extend(second.outputs);
-        outputs.retain(|&variable| self.readers[variable as usize] > 0);
-        outputs.sort_unstable();
+        let is_larger = first.outputs.len() >= second.outputs.len();
+        let (mut outputs, fewer) = if is_larger {
+            (first.outputs, second.outputs)
+        } else {
+            (second.outputs, first.outputs)
+        };
+        let mut n_read = first.inputs.len() + second.inputs.len() + fewer.len();
+        outputs.extend(fewer);
+        if !all_are_read {
+            n_read += outputs.len();
+            outputs.retain(|&variable| self.readers[variable as usize] > 0);
+        }
+        self.effort = self.effort.saturating_sub(n_read as u64);
+        interrupt::is_requested(n_read);
         Operands { inputs, outputs }
     }
 
@@ -377,6 +426,13 @@ impl<'a> Merger<'a> {
         let n_nodes = self.problem.n_nodes() as u32;
         Partition::from_names((0..n_nodes).map(|node| self.quotient.block_of(node)).collect())
     }
+}
+
+/// Makes a list of blocks one of live blocks, each once.
+fn dedup_blocks(quotient: &mut Quotient, blocks: &mut Vec<u32>) {
+    blocks.iter_mut().for_each(|block| *block = quotient.find(*block));
+    blocks.sort_unstable();
+    blocks.dedup();
 }
 
 /// The union of two ascending lists, counts of equal entries added.
@@ -400,4 +456,68 @@ fn union<'a>(
         }
         _ => None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use crate::plan::{ProblemArrays, cost::cost};
+    use crate::rows::Rows;
+
+    /// Nodes of one output each after `n_roots` variables from outside; a group and what is read.
+    fn problem(n_roots: usize, nodes: &[(i32, Vec<u32>)]) -> FusionProblem {
+        let (mut inputs, mut outputs) = (Rows::empty(), Rows::empty());
+        for ((_, reads), made) in nodes.iter().zip(n_roots as u32..) {
+            inputs.push(reads.iter().copied());
+            outputs.push([made]);
+        }
+        let n_variables = n_roots + nodes.len();
+        FusionProblem::new(ProblemArrays {
+            n_variables,
+            inputs,
+            outputs,
+            groups: nodes.iter().map(|&(group, _)| group).collect(),
+            links: vec![0; n_variables],
+            constants: vec![false; n_variables],
+            results: vec![true; n_variables],
+            orderings: Vec::new(),
+            max_operands: u32::MAX,
+        })
+        .unwrap()
+    }
+
+    #[test]
+    fn growth_counts_what_it_copies() {
+        // Each of the readers brings an operand of its own, which all that follow copy.
+        let n: u32 = 2000;
+        let nodes: Vec<_> = (1..=n).map(|own| (0, vec![0, own])).collect();
+        let problem = problem(1 + n as usize, &nodes);
+        let unfused = || Partition::singletons(n as usize);
+        let (partition, is_complete) = improve(&problem, unfused(), 1 << 40).unwrap();
+        assert!(is_complete && cost(&problem, &partition).kernels == 1);
+        let n_copied = u64::from(n) * u64::from(n) / 2;
+        assert!(!improve(&problem, unfused(), n_copied / 2).unwrap().1);
+    }
+
+    #[test]
+    fn what_is_refused_again_and_again_is_remembered_once() {
+        // Readers of one operand that wait for one another, by way of what is not fused; then others
+        // that wait for nothing and join the first. Each time the rest refuse it anew.
+        let (n_waiting, n_free) = (20, 600);
+        let waiting = (0..n_waiting).flat_map(|i| [(0, vec![0, 2 * i]), (-1, vec![2 * i + 1])]);
+        let nodes: Vec<_> = waiting.chain((0..n_free).map(|_| (0, vec![0]))).collect();
+        let problem = problem(1, &nodes);
+        let unfused = Partition::singletons(nodes.len());
+        let mut merger = Merger::new(&problem, &unfused, 1 << 40).unwrap();
+        merger.push_siblings(0, nodes.len());
+        merger.run().unwrap();
+        assert_eq!(merger.n_merges, n_free as usize);
+        let most = (n_waiting * n_waiting) as usize;
+        let n_remembered: usize = merger.refused.iter().map(Vec::capacity).sum();
+        assert!(n_remembered <= 8 * most, "{n_remembered}");
+        let n_refused = merger.refused_at.len();
+        assert!(n_refused <= TIDY_AT + 2 * most, "{n_refused}");
+    }
 }

@@ -15,7 +15,9 @@
 //! # Approach
 //! A portfolio ([`Strategy`]): several greedy orders each give a legal partition, each is cut where
 //! it breaks the operand limit and improved by further merges, and the cheapest wins, in each
-//! component of the problem ([`parts`]) by itself. One order is PyTensor's own, so that the plan is never worse than PyTensor's where that order is tried:
+//! component of the problem ([`parts`]) by itself. One order is PyTensor's own, so that the plan is never
+//! worse than PyTensor's where that order is tried, on graphs of any size whose pieces are not too large
+//! (`pieces`):
 //!
 //! - [`sinks`]: PyTensor's growth from the sinks, as long as its dense bitsets fit;
 //! - [`typed`]: typed fusion by barrier depth, counted from the sources and from the sinks;
@@ -51,6 +53,7 @@ pub mod moves;
 pub mod partition;
 pub mod parts;
 pub mod patterns;
+mod pieces;
 mod portfolio;
 pub mod problem;
 pub mod proof;
@@ -103,7 +106,8 @@ pub struct Plan {
 ///
 /// `strict` marks the nodes that PyTensor itself would consider; it may leave out some that have a
 /// group, and `None` means all of them. The plan is not worse than PyTensor's on either set, as long
-/// as dense bitsets fit [`closure::DENSE_LIMIT`] and there are no orderings that PyTensor would break.
+/// as dense bitsets of each connected piece fit [`closure::DENSE_LIMIT`], those of 46,000 nodes, and
+/// there are no orderings that PyTensor would break.
 ///
 /// # Complexity
 /// See the modules; near-linear in practice, O(n^2 / 64) words of memory up to
@@ -115,7 +119,13 @@ pub fn plan(problem: &FusionProblem, strict: Option<&[bool]>) -> Result<Plan> {
     if let Some(strict) = strict {
         check_same_length(("strict", strict.len()), ("inputs", problem.n_nodes()))?;
     }
-    Plan::of(problem, portfolio::best_of(&PORTFOLIO, &Question { problem, strict })?)
+    let question = Question { problem, strict };
+    let found = if closure::fits(problem.n_nodes(), closure::DENSE_LIMIT) {
+        portfolio::best_of(&PORTFOLIO, &question)?
+    } else {
+        pieces::best_by_pieces(&question)?
+    };
+    Plan::of(problem, found)
 }
 
 /// The best plan of all, or the best that the search found with this effort; with the bound that no
@@ -173,6 +183,8 @@ fn clusters(problem: &FusionProblem, partition: &Partition) -> Result<Vec<Cluste
         .collect())
 }
 
+#[cfg(test)]
+mod adversarial_tests;
 #[cfg(test)]
 mod proof_tests;
 #[cfg(test)]

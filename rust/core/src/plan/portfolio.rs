@@ -101,12 +101,13 @@ pub(super) struct Entry {
     pub(super) must_run: bool,
 }
 
-/// Ordinary graphs take a few units of work for each node. Where a variable has thousands of
+/// Ordinary graphs take some ten units of work for each node. Where a variable has thousands of
 /// readers, every merge of those changes the savings of all others.
-pub(super) const AMPLE: u64 = 1000;
+pub(super) const AMPLE: u64 = 500;
 
-/// For strategies that the plan could do without.
-const MODEST: u64 = 12;
+/// For strategies that the plan could do without: what graphs of some ten nodes take that are as
+/// intricate as those of the corpus in `benchmarks`.
+const MODEST: u64 = 48;
 
 /// The strategies in the order in which they are tried.
 pub(super) const PORTFOLIO: [Entry; 5] = [

@@ -1,0 +1,331 @@
+"""Which objective tells how long a plan takes? Plans that are forced to differ are timed.
+
+    python benchmarks/objectives.py                       # a table, in some minutes
+    python benchmarks/objectives.py --sizes 10,1000       # vectors of other lengths
+    python benchmarks/objectives.py --linkers c           # one linker alone
+
+Of each graph there are plans between no fusion and the planner's own: kernels are merged in a
+random order, as far as that is legal by `corpus.Judge`, and not all of them. Those are taken that
+have most or fewest arrays for their kernels, so that objectives differ. Each plan is compiled as it
+is, but for what the linker itself asks for, and gives the same results as no fusion, or nothing is
+timed. Plans take turns; the time of one is the least of its rounds.
+
+An objective is judged by two figures. *Correlation*: Spearman's, of what it says and the time, over
+the plans of a graph. *Regret*: how much longer the plan takes that it says is the best than the one
+that is. Both are means over the graphs. Objectives: kernels first, then arrays; arrays, with a
+kernel counted as so many of them; bytes, with a kernel counted as so many of them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import random
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from statistics import mean
+from typing import Any
+
+import numpy as np
+import pytensor
+import pytensor.tensor as pt
+from pytensor.compile.mode import Mode
+from pytensor.graph.basic import Apply, Variable
+from pytensor.graph.fg import FunctionGraph
+from pytensor.graph.rewriting.utils import rewrite_graph
+from pytensor.scalar.basic import Composite
+from pytensor.tensor.elemwise import Elemwise
+from pytensor.tensor.rewriting.elemwise import FusionOptimizer
+
+import pytensor_fuse
+from corpus import Clusters, Judge
+from pytensor_fuse._fusion.extract import extract
+from pytensor_fuse._fusion.extract import plan as plan_extracted
+from pytensor_fuse._pytensor.targets import max_operands, resolve_target
+
+PLANS = 10
+TRIED = 300
+LINKERS = {"numba": "numba", "c": "cvm"}
+
+
+# Graphs -----------------------------------------------------------------------------------
+
+
+def likelihood() -> list[Variable]:
+    """A normal likelihood of three predictors, with its gradient."""
+    y, *xs = pt.vectors("y", "x0", "x1", "x2")
+    *bs, log_sigma = pt.scalars("b0", "b1", "b2", "log_sigma")
+    mu = sum((b * x for b, x in zip(bs, xs, strict=True)), start=pt.zeros_like(y))
+    cost = (-0.5 * ((y - mu) / pt.exp(log_sigma)) ** 2 - log_sigma).sum()
+    return [cost, *pytensor.grad(cost, [*bs, log_sigma])]
+
+
+def normalized() -> list[Variable]:
+    """Three steps, each of which divides by a sum."""
+    x, y = pt.vectors("x", "y")
+    outputs = []
+    for _ in range(3):
+        scaled = x * y + 1
+        x = scaled / (1 + pt.sqr(scaled).sum())
+        outputs.append(x - pt.sqr(y))
+    return [*outputs, x]
+
+
+def adam() -> list[Variable]:
+    """Two parameters, updated."""
+    outputs = []
+    step = pt.scalar("step")
+    for name in "ab":
+        value, slope, mean_, square = (pt.vector(f"{name}{i}") for i in range(4))
+        mean_ = 0.9 * mean_ + 0.1 * slope
+        square = 0.99 * square + 0.01 * slope**2
+        outputs += [value - step * mean_ / (pt.sqrt(square) + 1e-8), mean_, square]
+    return outputs
+
+
+def siblings() -> list[Variable]:
+    """Many results of three vectors, and the sums of some."""
+    x, y, z = pt.vectors("x", "y", "z")
+    made = [x + y, x - y, x * y, y * z, y - z, x * z]
+    return [
+        *made,
+        (made[0] * made[3]).sum(),
+        (made[1] * made[4] + made[5]).sum(),
+        made[2] - made[5],
+    ]
+
+
+GRAPHS: list[Callable[[], list[Variable]]] = [likelihood, normalized, adam, siblings]
+
+
+# Plans ------------------------------------------------------------------------------------
+
+
+@dataclass
+class Planned:
+    """A graph, what may be fused of it, and plans of it with what they cost."""
+
+    fgraph: FunctionGraph
+    nodes: list[Apply]
+    variables: list[Variable]
+    problem: dict[str, Any]
+    judge: Judge
+    plans: list[Clusters]
+
+
+def planned(make: Callable[[], list[Variable]], rng: random.Random) -> Planned:
+    """Return plans of a graph that differ in what they cost."""
+    outputs = rewrite_graph(make(), include=("canonicalize", "stabilize", "specialize"))
+    fgraph = FunctionGraph(outputs=outputs, clone=True)
+    target = resolve_target("c", fgraph)
+    extraction = extract(fgraph)
+    clusters = plan_extracted(extraction, target, max_operands(target))
+    arrays = clusters.problem()
+    rows = {
+        name: [
+            list(arrays[name][start:end])
+            for start, end in zip(arrays[offsets], arrays[offsets][1:], strict=False)
+        ]
+        for name, offsets in (("inputs", "input_offsets"), ("outputs", "output_offsets"))
+    }
+    problem = {
+        **rows,
+        **{name: arrays[name] for name in ("groups", "links", "orderings", "max_operands")},
+        "constants": [i for i, flag in enumerate(arrays["constants"]) if flag],
+        "results": [i for i, flag in enumerate(arrays["results"]) if flag],
+    }
+    judge = Judge(problem)
+    best = [sorted(nodes) for nodes, _, _ in clusters.clusters()]
+    plans: dict[tuple[int, int], Clusters] = {judge.cost([]): [], judge.cost(best): best}
+    pool = dict(plans)
+    for _ in range(TRIED):
+        found = _random_plan(problem, judge, rng)
+        pool.setdefault(judge.cost(found), found)
+    # Where kernels and arrays say the same, no objective is better than another: the plans that
+    # have most arrays for their kernels, or fewest.
+    kernels, arrays = np.array(list(pool)).T
+    slope, start = np.polyfit(kernels, arrays, 1)
+    odd = sorted(pool, key=lambda cost: cost[1] - slope * cost[0] - start)
+    for pair in zip(odd, reversed(odd), strict=True):
+        for cost in pair:
+            if len(plans) < PLANS:
+                plans.setdefault(cost, pool[cost])
+    nodes = list(extraction.arrays.nodes)
+    variables = list(extraction.arrays.variables)
+    return Planned(fgraph, nodes, variables, problem, judge, list(plans.values()))
+
+
+def _random_plan(problem: dict[str, Any], judge: Judge, rng: random.Random) -> Clusters:
+    groups = problem["groups"]
+    blocks = [{node} for node, group in enumerate(groups) if group >= 0]
+    for _ in range(rng.randrange(1, len(blocks))):
+        pairs = list(combinations(range(len(blocks)), 2))
+        rng.shuffle(pairs)
+        for i, j in pairs:
+            merged = [block for k, block in enumerate(blocks) if k not in (i, j)]
+            merged.append(blocks[i] | blocks[j])
+            try:
+                judge.cost([sorted(block) for block in merged if len(block) > 1])
+            except ValueError:
+                continue
+            blocks = merged
+            break
+        else:
+            break
+    return [sorted(block) for block in blocks if len(block) > 1]
+
+
+def n_bytes(planned: Planned, plan: Clusters, size: int) -> int:
+    """The bytes that kernels read and write, of vectors of that length."""
+    judge, problem = planned.judge, planned.problem
+    fused = {node for cluster in plan for node in cluster}
+    alone = [{n} for n, group in enumerate(problem["groups"]) if group >= 0 and n not in fused]
+    variables = planned.variables
+    total = 0
+    for kernel in [*map(set, plan), *alone]:
+        made = {v for node in kernel for v in problem["outputs"][node]}
+        read = {v for node in kernel for v in problem["inputs"][node]} - made - judge.constants
+        left = {v for v in made if v in judge.results or judge.readers.get(v, set()) - kernel}
+        for variable in read | left:
+            kind = variables[variable].type
+            length = 1 if all(kind.broadcastable) else size
+            total += length * np.dtype(kind.dtype).itemsize
+    return total
+
+
+def compiled(planned: Planned, plan: Clusters, linker: str) -> Any:
+    """The graph with the plan's kernels, compiled as it is."""
+    fgraph, memo = planned.fgraph.clone_get_equiv()
+    for cluster in plan:
+        nodes = [memo[planned.nodes[node]] for node in cluster]
+        made = {out for node in nodes for out in node.outputs}
+        inputs = list(dict.fromkeys(v for node in nodes for v in node.inputs if v not in made))
+        clients = fgraph.clients
+        outputs = [
+            node.outputs[0]
+            for node in nodes
+            if any(client not in nodes for client, _ in clients[node.outputs[0]])
+        ]
+        scalars = FusionOptimizer.elemwise_to_scalar(inputs, outputs)
+        fused = Elemwise(Composite(*scalars))(*inputs, return_list=True)
+        fgraph.replace_all(list(zip(outputs, fused, strict=True)), import_missing=True)
+    fgraph.check_integrity()
+    n_kernels = sum(isinstance(node.op, Elemwise) for node in fgraph.apply_nodes)
+    assert n_kernels == planned.judge.cost(plan)[0] + sum(
+        isinstance(node.op, Elemwise) and group < 0
+        for node, group in zip(planned.nodes, planned.problem["groups"], strict=True)
+    )
+    with pytensor_fuse.enabled(False):
+        function = pytensor.function(
+            fgraph.inputs,
+            [pytensor.Out(output, borrow=True) for output in fgraph.outputs],
+            mode=Mode(linker, optimizer=None),
+            on_unused_input="ignore",
+        )
+    function.trust_input = True
+    return function
+
+
+# Times ------------------------------------------------------------------------------------
+
+
+def times_of(functions: Sequence[Any], values: Sequence[np.ndarray]) -> list[float]:
+    """Seconds of one call of each, the least of rounds in which they take turns.
+
+    Those of the processor: compiled functions have one thread, and other work does not add to it.
+    """
+    functions[0](*values)
+    start = time.thread_time()
+    functions[0](*values)
+    once = time.thread_time() - start
+    n_calls = max(1, round(0.004 / once))
+    rounds = 15 if once < 0.05 else 4
+    best = [float("inf")] * len(functions)
+    gc.disable()
+    for number in range(rounds):
+        order = range(len(functions)) if number % 2 else reversed(range(len(functions)))
+        for i in order:
+            start = time.thread_time()
+            for _ in range(n_calls):
+                functions[i](*values)
+            best[i] = min(best[i], (time.thread_time() - start) / n_calls)
+    gc.enable()
+    return best
+
+
+def spearman(first: Sequence[float], second: Sequence[float]) -> float:
+    """The correlation of ranks, equal values of the same rank."""
+
+    def ranks(values: Sequence[float]) -> np.ndarray:
+        array = np.asarray(values)
+        return np.array([(array < v).sum() + ((array == v).sum() - 1) / 2 for v in array])
+
+    return float(np.corrcoef(ranks(first), ranks(second))[0, 1])
+
+
+def objectives() -> dict[str, Callable[[int, int, int], float]]:
+    """What is to be small, by kernels, arrays and bytes."""
+    found: dict[str, Callable[[int, int, int], float]] = {
+        "kernels first": lambda kernels, arrays, _: 1e6 * kernels + arrays
+    }
+    for launch in (0, 1, 2, 4, 8):
+        found[f"arrays + {launch} a kernel"] = lambda k, a, _, launch=launch: a + launch * k
+    for launch in (0, 10, 12, 14, 16, 18):
+        size = 2**launch if launch else 0
+        found[f"bytes + {size:,} a kernel"] = lambda k, _, b, size=size: b + size * k
+    return found
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Measure, print the table, and return the exit status."""
+    assert __doc__ is not None
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--sizes", default="10,1000,100000,10000000")
+    parser.add_argument("--linkers", default=",".join(LINKERS))
+    asked = parser.parse_args(arguments)
+    sizes = [int(size) for size in asked.sizes.split(",")]
+    rng, values_rng = random.Random(0), np.random.default_rng(0)
+    graphs = [planned(make, rng) for make in GRAPHS]
+    found: dict[tuple[str, int], dict[str, list[tuple[float, float]]]] = {}
+    for graph, make in zip(graphs, GRAPHS, strict=True):
+        costs = [graph.judge.cost(plan) for plan in graph.plans]
+        print(f"{make.__name__}: kernels / arrays", *(f"{k} / {a}" for k, a in costs), flush=True)
+        for linker in asked.linkers.split(","):
+            functions = [compiled(graph, plan, LINKERS[linker]) for plan in graph.plans]
+            for size in sizes:
+                values = [
+                    np.asarray(values_rng.uniform(0.5, 1.5, () if v.type.ndim == 0 else size))
+                    for v in functions[0].maker.fgraph.inputs
+                ]
+                expected = functions[0](*values)
+                for function in functions[1:]:
+                    for got, right in zip(function(*values), expected, strict=True):
+                        np.testing.assert_allclose(got, right, rtol=1e-9, atol=1e-9)
+                times = times_of(functions, values)
+                print(f"  {linker} {size}:", *(f"{1e6 * t:.1f}" for t in times), "us", flush=True)
+                for name, objective in objectives().items():
+                    said = [
+                        objective(k, a, n_bytes(graph, plan, size))
+                        for (k, a), plan in zip(costs, graph.plans, strict=True)
+                    ]
+                    chosen = mean(t for t, s in zip(times, said, strict=True) if s == min(said))
+                    row = found.setdefault((linker, size), {}).setdefault(name, [])
+                    row.append((spearman(said, times), chosen / min(times) - 1))
+    columns = list(found)
+    print(
+        f"\n{'correlation, regret':24}" + "".join(f"{lk + ' ' + str(n):>16}" for lk, n in columns)
+    )
+    for name in objectives():
+        cells = [
+            [mean(column) for column in zip(*found[key][name], strict=True)] for key in columns
+        ]
+        shown = "".join(f"{c:>8.2f}{100 * r:>6.1f} %" for c, r in cells)
+        print(f"{name:24}{shown}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

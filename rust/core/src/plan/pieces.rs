@@ -1,0 +1,369 @@
+//! Graphs that are too large for one closure are planned piece by piece.
+//!
+//! # Problem
+//! The plan is to be no worse than PyTensor's on every graph, and growth from the sinks
+//! ([`super::sinks`]), its order, takes memory with the square of the nodes.
+//!
+//! # Approach
+//! A *piece* is a set of nodes connected by dependencies, whichever way, or by operands that bring
+//! siblings together. No kernel has nodes of two pieces, and no path leads from one to the other, so
+//! that each can be planned by itself: costs add up, and kernels of two pieces make no cycle. Growth
+//! from the sinks of the whole is that of each piece, put together: it asks about nodes of one piece at
+//! a time, and compares sets of ancestors, which lie within a piece, by their last difference.
+//!
+//! Small pieces are planned together, as many as make a closure of little memory: a problem for each
+//! would take longer.
+//!
+//! # Rejected
+//! - Growth by strongly connected components of the parts ([`super::parts`]), which are smaller: what is
+//!   contracted outside of a component may decide ties within, so that it would not be PyTensor's plan.
+//! - Pieces of every graph: most are one, and others are small enough.
+//!
+//! # Source
+//! B. Galler, M. Fischer, "An improved equivalence algorithm", Communications of the ACM 7 (1964).
+
+use super::portfolio::{Found, PORTFOLIO, Question, best_of};
+use super::problem::{FusionProblem, NONE, ProblemArrays, VarId};
+use super::{Cost, Partition};
+use crate::error::Result;
+use crate::graph::NodeId;
+use crate::interrupt;
+use crate::rows::Rows;
+use crate::union_find::{find, unite};
+
+/// Pieces are planned together up to so many nodes: two megabytes of closure.
+const TOGETHER: usize = 4096;
+
+/// The best plan of the portfolio, found for each piece or some small ones by themselves.
+///
+/// The strategy of the plan is that of the largest problem that has one.
+///
+/// # Complexity
+/// O(n + m), and that of the portfolio for each piece.
+///
+/// # Errors
+/// Those of [`best_of`].
+pub(super) fn best_by_pieces(question: &Question<'_>) -> Result<Found> {
+    let problem = question.problem;
+    let batches = batches(problem, TOGETHER);
+    if batches.len() < 2 {
+        return best_of(&PORTFOLIO, question);
+    }
+    let mut names = vec![NONE; problem.n_nodes()];
+    let (mut cost, mut unfused_cost) = (Cost::default(), Cost::default());
+    let (mut strategy, mut largest) = (None, 0);
+    let mut exhausted = Vec::new();
+    let mut restriction = Restriction::new(problem);
+    for batch in 0..batches.len() as u32 {
+        let nodes = batches.row(batch);
+        interrupt::check(8 * nodes.len())?;
+        let part = FusionProblem::new(restriction.of(nodes))?;
+        let strict: Option<Vec<bool>> =
+            question.strict.map(|all| nodes.iter().map(|&node| all[node as usize]).collect());
+        let question = Question { problem: &part, strict: strict.as_deref() };
+        let found = best_of(&PORTFOLIO, &question)?;
+        for (&node, &block) in nodes.iter().zip(found.partition.blocks()) {
+            names[node as usize] = nodes[block as usize];
+        }
+        for (sum, more) in [(&mut cost, found.cost), (&mut unfused_cost, found.unfused_cost)] {
+            sum.kernels += more.kernels;
+            sum.arrays += more.arrays;
+        }
+        if found.strategy.is_some() && nodes.len() > largest {
+            (strategy, largest) = (found.strategy, nodes.len());
+        }
+        for name in found.exhausted {
+            if !exhausted.contains(&name) {
+                exhausted.push(name);
+            }
+        }
+    }
+    exhausted.sort_by_key(|name| PORTFOLIO.iter().position(|entry| entry.strategy == *name));
+    Ok(Found { partition: Partition::from_names(names), cost, unfused_cost, strategy, exhausted })
+}
+
+/// Pieces of the problem, small ones put together up to `together` nodes; the nodes of each ascending.
+fn batches(problem: &FusionProblem, together: usize) -> Rows {
+    let n_nodes = problem.n_nodes();
+    let mut parent: Vec<NodeId> = (0..n_nodes as NodeId).collect();
+    for (a, b) in problem.graph().edges() {
+        unite(&mut parent, a, b);
+    }
+    for variable in 0..problem.n_variables() as VarId {
+        let Some(link) = problem.link(variable) else { continue };
+        let mut readers =
+            problem.clients(variable).iter().filter(|&&node| problem.group(node) == Some(link));
+        if let Some(&first) = readers.next() {
+            readers.for_each(|&other| unite(&mut parent, first, other));
+        }
+    }
+    let mut size = vec![0usize; n_nodes];
+    let pieces: Vec<NodeId> = (0..n_nodes as NodeId).map(|node| find(&mut parent, node)).collect();
+    pieces.iter().for_each(|&piece| size[piece as usize] += 1);
+    // Pieces in the order of their first nodes; the small ones fill one batch after the other.
+    let mut batch_of = vec![NONE; n_nodes];
+    let (mut n_batches, mut filling) = (0, None);
+    for &piece in &pieces {
+        let size = size[piece as usize];
+        if batch_of[piece as usize] != NONE {
+            continue;
+        }
+        batch_of[piece as usize] = match filling {
+            Some((batch, used)) if size + used <= together => {
+                filling = Some((batch, used + size));
+                batch
+            }
+            _ => {
+                if size < together {
+                    filling = Some((n_batches, size));
+                }
+                n_batches += 1;
+                n_batches - 1
+            }
+        };
+    }
+    let pairs = pieces.iter().zip(0u32..).map(|(&piece, node)| (batch_of[piece as usize], node));
+    Rows::grouped(n_batches as usize, pairs)
+}
+
+/// Makes problems of some nodes each. Between two, all entries are [`NONE`].
+struct Restriction<'a> {
+    problem: &'a FusionProblem,
+    node: Vec<u32>,
+    variable: Vec<u32>,
+    group: Vec<u32>,
+    /// For each node the nodes that have to come after it though they do not read it.
+    later: Rows,
+}
+
+impl<'a> Restriction<'a> {
+    fn new(problem: &'a FusionProblem) -> Self {
+        Self {
+            problem,
+            node: vec![NONE; problem.n_nodes()],
+            variable: vec![NONE; problem.n_variables()],
+            group: vec![NONE; problem.n_groups()],
+            later: Rows::grouped(problem.n_nodes(), problem.arrays().orderings.iter().copied()),
+        }
+    }
+
+    /// The problem of `nodes`, which are ascending and a union of pieces. In proportion to what they
+    /// read and make.
+    fn of(&mut self, nodes: &[NodeId]) -> ProblemArrays {
+        let (problem, arrays) = (self.problem, self.problem.arrays());
+        let (mut inputs, mut outputs) = (Rows::empty(), Rows::empty());
+        let mut known: Vec<VarId> = Vec::new();
+        let mut groups = Vec::with_capacity(nodes.len());
+        let mut orderings = Vec::new();
+        let mut n_groups = 0;
+        let number = |variable: &VarId, known: &mut Vec<VarId>, numbers: &mut [u32]| {
+            let slot = &mut numbers[*variable as usize];
+            if *slot == NONE {
+                *slot = known.len() as u32;
+                known.push(*variable);
+            }
+            *slot
+        };
+        for (&node, own) in nodes.iter().zip(0u32..) {
+            self.node[node as usize] = own;
+            let numbers = &mut self.variable;
+            inputs.push(problem.inputs(node).iter().map(|v| number(v, &mut known, numbers)));
+            let numbers = &mut self.variable;
+            outputs.push(problem.outputs(node).iter().map(|v| number(v, &mut known, numbers)));
+            groups.push(problem.group(node).map_or(-1, |group| {
+                let slot = &mut self.group[group as usize];
+                if *slot == NONE {
+                    *slot = n_groups;
+                    n_groups += 1;
+                }
+                *slot as i32
+            }));
+        }
+        for (&node, own) in nodes.iter().zip(0u32..) {
+            orderings.extend(self.later.row(node).iter().map(|&l| (own, self.node[l as usize])));
+        }
+        let link = |&variable: &VarId| {
+            let group = problem
+                .link(variable)
+                .map_or(NONE, |link| self.group.get(link as usize).copied().unwrap_or(NONE));
+            if group == NONE { -1 } else { group as i32 }
+        };
+        let made = ProblemArrays {
+            n_variables: known.len(),
+            inputs,
+            outputs,
+            groups,
+            links: known.iter().map(link).collect(),
+            constants: known.iter().map(|&v| problem.is_constant(v)).collect(),
+            results: known.iter().map(|&v| problem.is_result(v)).collect(),
+            orderings,
+            max_operands: arrays.max_operands,
+        };
+        for &node in nodes {
+            self.node[node as usize] = NONE;
+            if let Some(group) = problem.group(node) {
+                self.group[group as usize] = NONE;
+            }
+        }
+        known.iter().for_each(|&variable| self.variable[variable as usize] = NONE);
+        made
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::super::adversarial_tests::{Judge, families};
+    use super::super::closure;
+    use super::super::proof_tests::{Random, SHAPES, random_arrays};
+    use super::super::sinks::grow_from_sinks;
+    use super::*;
+
+    /// Several random problems as one, their nodes shuffled among each other.
+    fn several(random: &mut Random) -> ProblemArrays {
+        let parts: Vec<ProblemArrays> = (0..4)
+            .map(|_| {
+                let (n_nodes, shape) = (1 + random.below(30), SHAPES[random.below(4)]);
+                random_arrays(random, n_nodes, shape)
+            })
+            .collect();
+        let mut all = ProblemArrays {
+            n_variables: 0,
+            inputs: Rows::empty(),
+            outputs: Rows::empty(),
+            groups: Vec::new(),
+            links: Vec::new(),
+            constants: Vec::new(),
+            results: Vec::new(),
+            orderings: Vec::new(),
+            max_operands: 6,
+        };
+        let mut first = Vec::new();
+        for part in &parts {
+            first.push(all.n_variables as u32);
+            all.n_variables += part.n_variables;
+            all.links.extend(&part.links);
+            all.constants.extend(&part.constants);
+            all.results.extend(&part.results);
+        }
+        let mut number: Vec<Vec<u32>> = vec![Vec::new(); parts.len()];
+        while let Some(i) =
+            (0..8).map(|_| random.below(4)).find(|&i| number[i].len() < parts[i].groups.len())
+        {
+            let node = number[i].len() as u32;
+            number[i].push(all.groups.len() as u32);
+            all.inputs.push(parts[i].inputs.row(node).iter().map(|v| v + first[i]));
+            all.outputs.push(parts[i].outputs.row(node).iter().map(|v| v + first[i]));
+            all.groups.push(parts[i].groups[node as usize]);
+        }
+        for (part, number) in parts.iter().zip(&number) {
+            let node = |node: u32| number.get(node as usize).copied();
+            let orderings = part.orderings.iter().filter_map(|&(a, b)| Some((node(a)?, node(b)?)));
+            all.orderings.extend(orderings);
+        }
+        all.groups.iter_mut().for_each(|group| *group = (*group).min(0));
+        all.links.iter_mut().for_each(|link| *link = (*link).min(0));
+        all
+    }
+
+    #[test]
+    fn pieces_make_up_the_plan_of_the_whole() {
+        let mut random = Random(5);
+        let mut n_batches = 0;
+        for _ in 0..300 {
+            let arrays = several(&mut random);
+            let problem = FusionProblem::new(arrays.clone()).unwrap();
+            let together = [1, 10, 50][random.below(3)];
+            let batches = batches(&problem, together);
+            n_batches += batches.len();
+            let mut nodes = batches.items().to_vec();
+            nodes.sort_unstable();
+            assert!(nodes.iter().copied().eq(0..problem.n_nodes() as u32));
+            let mut restriction = Restriction::new(&problem);
+            let (mut names, mut whole) = (vec![NONE; nodes.len()], 0);
+            for batch in 0..batches.len() as u32 {
+                let nodes = batches.row(batch);
+                let part = FusionProblem::new(restriction.of(nodes)).unwrap();
+                assert_eq!(part.graph().n_edges(), {
+                    let edges = problem.graph().edges();
+                    edges.filter(|(a, b)| nodes.contains(a) || nodes.contains(b)).count()
+                });
+                whole += part.arrays().orderings.len();
+                for (&node, &block) in nodes.iter().zip(grow_from_sinks(&part, |_| true).blocks()) {
+                    names[node as usize] = nodes[block as usize];
+                }
+            }
+            assert_eq!(whole, arrays.orderings.len());
+            assert_eq!(Partition::from_names(names), grow_from_sinks(&problem, |_| true));
+        }
+        assert!(n_batches > 600);
+    }
+
+    #[test]
+    fn plans_by_pieces_are_legal_and_no_worse_than_growth_of_the_whole() {
+        let mut random = Random(6);
+        for round in 0..100 {
+            let arrays = several(&mut random);
+            let problem = FusionProblem::new(arrays.clone()).unwrap();
+            let strict: Vec<bool> = arrays.groups.iter().map(|_| random.percent(80)).collect();
+            let strict = (round % 2 == 0).then_some(&strict[..]);
+            let question = Question { problem: &problem, strict };
+            let found = best_by_pieces(&question).unwrap();
+            assert_eq!(Judge::new(&arrays).cost(&found.partition), found.cost);
+            assert!(found.cost <= best_of(&PORTFOLIO[..1], &question).unwrap().cost);
+            let unfused = Partition::singletons(problem.n_nodes());
+            assert_eq!(super::super::cost::cost(&problem, &unfused), found.unfused_cost);
+            assert_eq!(found.strategy.is_none(), found.cost == found.unfused_cost);
+        }
+    }
+
+    #[test]
+    fn large_graphs_of_small_pieces_are_planned_as_well_as_the_pieces() {
+        // A small problem on which depth alone is worse.
+        let mut random = Random(9);
+        let by_depth = |question: &Question<'_>| best_of(&PORTFOLIO[2..4], question).unwrap().cost;
+        let small = loop {
+            let arrays = random_arrays(&mut random, 40, SHAPES[3]);
+            let problem = FusionProblem::new(arrays.clone()).unwrap();
+            let question = Question { problem: &problem, strict: None };
+            let is_large = arrays.max_operands > 100 && arrays.orderings.is_empty();
+            if is_large && super::super::plan(&problem, None).unwrap().after < by_depth(&question) {
+                break arrays;
+            }
+        };
+        let alone = super::super::plan(&FusionProblem::new(small.clone()).unwrap(), None).unwrap();
+        let n_copies = 1200;
+        let mut all = ProblemArrays { n_variables: n_copies * small.n_variables, ..small.clone() };
+        for copy in 1..n_copies {
+            let first = (copy * small.n_variables) as u32;
+            for node in 0..small.groups.len() as u32 {
+                all.inputs.push(small.inputs.row(node).iter().map(|v| v + first));
+                all.outputs.push(small.outputs.row(node).iter().map(|v| v + first));
+            }
+            all.groups.extend(&small.groups);
+            all.links.extend(&small.links);
+            all.constants.extend(&small.constants);
+            all.results.extend(&small.results);
+        }
+        let problem = FusionProblem::new(all).unwrap();
+        assert!(!closure::fits(problem.n_nodes(), closure::DENSE_LIMIT));
+        let plan = super::super::plan(&problem, None).unwrap();
+        assert_eq!(plan.after.kernels, n_copies as u64 * alone.after.kernels);
+        assert_eq!(plan.after.arrays, n_copies as u64 * alone.after.arrays);
+        assert_eq!(plan.before.kernels, n_copies as u64 * alone.before.kernels);
+        assert!(plan.strategy.is_some());
+    }
+
+    #[test]
+    fn a_graph_of_one_piece_is_planned_as_a_whole() {
+        for (name, arrays) in families(200, 1024) {
+            let problem = FusionProblem::new(arrays).unwrap();
+            let batches = batches(&problem, 1);
+            assert!(batches.len() < 2 || ["long skips", "orderings", "hubs"].contains(&name));
+        }
+        let empty = FusionProblem::new(families(0, 8).swap_remove(0).1).unwrap();
+        let found = best_by_pieces(&Question { problem: &empty, strict: None }).unwrap();
+        assert_eq!((found.cost, found.strategy), (Cost::default(), None));
+    }
+}
