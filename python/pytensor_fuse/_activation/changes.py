@@ -298,6 +298,7 @@ CHANGES: Final[tuple[Change, ...]] = (
             ("tensor_types", "TensorType.__init__"),
             ("sum_factors", "AlgebraicCanonizer.get_num_denum and attempt_distribution"),
             ("increments", "apply of the pass pre_local_IncSubtensor_serialize"),
+            ("garbage", "GraphRewriter.rewrite"),
         )
     ),
 )

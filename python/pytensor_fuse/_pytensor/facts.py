@@ -395,6 +395,7 @@ ACCELERATORS: Final[dict[str, tuple[Fact, ...]]] = {
         Does("pytensor.tensor.rewriting.shape:ShapeFeature.on_change_input", ("510408ac",)),
         Does("pytensor.tensor.rewriting.shape:ShapeFeature.on_prune", ("1401bc1e",)),
     ),
+    "garbage": (Does(f"{_REWRITING}:GraphRewriter.rewrite", ("06d89793",)),),
 }
 
 # Those of which older releases have other functions, or none.

@@ -41,6 +41,7 @@ ACCELERATORS: Final[dict[str, str]] = {
     "tensor_types": "types of tensors are made without parsing a dtype",
     "sum_factors": "sums and products are not simplified in vain",
     "increments": "increments of parts of an array are strung together in one edit",
+    "garbage": "full garbage collections are rare while a graph is rewritten",
 }
 
 # Those that are switched on now, in the order above; for those who only ask.
