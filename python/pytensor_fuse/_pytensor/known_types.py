@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any, cast
 
 import numpy as np
@@ -55,13 +56,15 @@ class _Known:
     """
 
     def __init__(self) -> None:
-        # One of each set of equal ops. A gradient has ops of its own, made anew each time.
-        self.equal: dict[Any, Any] = {}
+        # Numbers of scalar ops and what they overwrite, the same for equal ones. A gradient has ops
+        # of its own, made anew each time.
+        self.equal: dict[tuple[Any, Any], int] = {}
         # By the address of an op, that with its scalar op, which are kept so that no others get
-        # their addresses, and the address of the one in the place of which it stands.
+        # their addresses, and the number of what it does.
         self.ops: dict[int, tuple[Any, Any, int]] = {}
-        # By that address, the settings, and the dtype and lengths of each input.
+        # By that number, the settings, and the dtype and lengths of each input.
         self.types: dict[tuple[Any, ...], tuple[list[TensorType], int]] = {}
+        self.numbers = itertools.count()
 
 
 _MANY = 4096
@@ -113,9 +116,12 @@ def _enter(op: Any) -> tuple[_Known, tuple[Any, Any, int]]:
     if len(known.ops) >= _MANY:
         _known = known = _Known()
     scalar_op = op.scalar_op
+    number = next(known.numbers)
     # To compare those with graphs inside takes long.
-    stands_for = op if isinstance(scalar_op, ScalarInnerGraphOp) else known.equal.setdefault(op, op)
-    entry = known.ops[id(op)] = op, scalar_op, id(stands_for)
+    if not isinstance(scalar_op, ScalarInnerGraphOp):
+        overwrites = tuple(sorted(op.inplace_pattern.items()))
+        number = known.equal.setdefault((scalar_op, overwrites), number)
+    entry = known.ops[id(op)] = op, scalar_op, number
     return known, entry
 
 
