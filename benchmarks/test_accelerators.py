@@ -19,11 +19,12 @@ import measure
 import pytensor_fuse
 from conftest import Pair
 from graphs import GP, MIXTURE, RADON, STUDENT_T, GraphIO, Reference, deep, large
-from pytensor_fuse import freeze
+from pytensor_fuse import freeze, status
 from rows import Row
 
 COMPILE = "whole compile, Python linker"
 ALONE = "whole compile, accelerators on against off"
+EACH = "whole compile, with {} against all others"
 # Of `tests/test_pymc_models.py`.
 PYMC_MODELS = ("hierarchical_regression", "student_t_regression", "mixture")
 MODE = Mode(linker="py", optimizer="fast_run")
@@ -107,6 +108,40 @@ def compare(pair: Pair, reference: Reference, rounds: int) -> None:
         times = pair.alone(round_of_all, rounds=rounds)
     pair.report(Row(COMPILE, reference.name, median(s / o for s, _, o in times), "x"))
     pair.report(Row(ALONE, reference.name, median(w / o for _, w, o in times), "x"))
+
+
+@pytest.mark.parametrize(
+    ("reference", "rounds"),
+    [
+        pytest.param(RADON, 15, id="radon"),
+        pytest.param(GP, 15, id="gaussian-process"),
+        pytest.param(STUDENT_T, 5, id="student-t-40"),
+        pytest.param(deep(400), 7, id="deep-400"),
+        pytest.param(large(100), 3, id="large-100"),
+    ],
+)
+def test_each_accelerator(pair: Pair, reference: Reference, rounds: int) -> None:
+    """Report how many times longer a compile takes without one of them.
+
+    `pytensor_fuse._activation.gains` has, of these figures, the largest for each.
+    """
+    names = [name for name, part in status()["accelerators"].parts.items() if part.is_on]
+    others = {name: [other for other in names if other != name] for name in names}
+    for name in names:
+        seconds(reference, accelerators=others[name])
+
+    def round_of_all() -> dict[str, float]:
+        # Next to each other, since the machine's speed changes.
+        return {
+            name: seconds(reference, accelerators=others[name]) / seconds(reference)
+            for name in names
+        }
+
+    with measure.frozen_heap():
+        ratios = pair.alone(round_of_all, rounds=rounds)
+    for name in names:
+        figure = median(ratio[name] for ratio in ratios)
+        pair.report(Row(EACH.format(name), reference.name, figure, "x"))
 
 
 @pytest.mark.parametrize(

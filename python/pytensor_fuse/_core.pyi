@@ -35,6 +35,7 @@ __all__ = [
     "layered_layout",
     "plan_arrays",
     "plan_extraction",
+    "string_together",
     "walk",
     "with_notes",
 ]
@@ -319,4 +320,21 @@ def plan_arrays(
     tuple[int, int],
     tuple[int, int],
     tuple[int, int] | None,
+]: ...
+def string_together(
+    inputs: Sequence[Sequence[int]],
+    outputs: Sequence[int | None],
+    owners: Sequence[int | None],
+    is_increment: Sequence[bool],
+    readers: Sequence[Sequence[tuple[int, int]]],
+    sums: Sequence[int],
+) -> tuple[
+    int,
+    list[int],
+    list[int],
+    list[int],
+    list[list[int]],
+    list[int | None],
+    list[list[int]],
+    list[list[tuple[int, int]]],
 ]: ...

@@ -255,6 +255,16 @@ def test_graphs_with_methods_of_their_own() -> None:
     assert len(replaced) >= 6
 
 
+def test_clients_that_were_written_into_are_left_to_pytensor() -> None:
+    _, (a, b) = zeros_and(2)
+    fgraph = graph_of([a + b])
+    total = fgraph.outputs[0].owner
+    fgraph.clients[total.inputs[0]].append((total, 1))
+    steps = serialized_increments._Steps(fgraph)
+    with pytest.raises(serialized_increments._UnknownError):
+        steps.take(list(fgraph.toposort()))
+
+
 def test_a_graph_that_overwrites_is_left_to_pytensor() -> None:
     _, (a, b) = zeros_and(2)
     x = pt.vector("x")

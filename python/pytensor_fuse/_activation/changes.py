@@ -321,6 +321,7 @@ CHANGES: Final[tuple[Change, ...]] = (
             ("sum_factors", "AlgebraicCanonizer.get_num_denum and attempt_distribution"),
             ("increments", "apply of the pass pre_local_IncSubtensor_serialize"),
             ("compiler_errors", "the module pytensor.link.c.exceptions, before it is imported"),
+            ("garbage", "GraphRewriter.rewrite"),
         )
     ),
 )

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pytensor_fuse._activation.gains import Gain
 
 
 @dataclass(frozen=True)
@@ -26,6 +30,9 @@ class FeatureStatus:
         What it replaces in PyTensor while it is on.
     parts
         Those of its parts that can be switched alone, by name.
+    gain
+        What it has been measured to gain, where that is known: on other machines, once, not in this
+        process.
     """
 
     name: str
@@ -35,12 +42,14 @@ class FeatureStatus:
     reason: str | None
     replaces: tuple[str, ...]
     parts: Mapping[str, FeatureStatus] = field(default_factory=dict)
+    gain: Gain | None = None
 
     def __str__(self) -> str:
         state = "on" if self.is_on else "off"
         why = f"\n    {self.reason}" if self.is_wanted and self.reason is not None else ""
         parts = "".join(f"\n    {part}" for part in self.parts.values())
-        return f"{self.name:<16} {state:<4} {self.title}{why}{parts}"
+        gain = "" if self.gain is None else f" ({self.gain})"
+        return f"{self.name:<16} {state:<4} {self.title}{gain}{why}{parts}"
 
 
 class Status(Mapping[str, FeatureStatus]):

@@ -352,6 +352,7 @@ def status() -> Status:
 
 
 def _status_of(feature: str) -> FeatureStatus:
+    from pytensor_fuse._activation.gains import GAINS
     from pytensor_fuse._activation.status import FeatureStatus
 
     wanted = _settings[-1].wanted
@@ -373,6 +374,7 @@ def _status_of(feature: str) -> FeatureStatus:
             _features[unit].holds(),
             _features[unit].reason,
             tuple(change.replaces for change in CHANGES if change.unit == unit),
+            gain=GAINS.get(part),
         )
     is_on = any(part.is_on for part in parts.values())
     reasons = [f"{p.name}: {p.reason}" for p in parts.values() if p.reason is not None]

@@ -417,6 +417,7 @@ ACCELERATORS: Final[dict[str, tuple[Fact, ...]]] = {
         Does("pytensor.tensor.rewriting.shape:ShapeFeature.on_prune", ("1401bc1e",)),
     ),
     "compiler_errors": (Says("pytensor.link.c.exceptions", ("a8fe0646",)),),
+    "garbage": (Does(f"{_REWRITING}:GraphRewriter.rewrite", ("06d89793",)),),
 }
 
 # Those of which older releases have other functions, or none.

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any, cast
 
 import numpy as np
 from pytensor.configdefaults import config
 from pytensor.graph.basic import Apply
-from pytensor.scalar.basic import ScalarOp
+from pytensor.scalar.basic import ScalarInnerGraphOp, ScalarOp
 from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.type import TensorType
 from pytensor.tensor.variable import TensorConstant, TensorVariable
@@ -48,10 +49,26 @@ def init_type(
     _stock_init(self, dtype, shape, name, broadcastable)
 
 
-# What a node of an op gives, by the op's address and the types of its inputs; the op is kept so
-# that no other gets its address. Threads may both enter the same.
-_known: dict[tuple[Any, ...], tuple[Any, list[TensorType], int, Any]] = {}
+class _Known:
+    """What nodes give, for as long as there is not too much of it.
+
+    Threads may both enter the same.
+    """
+
+    def __init__(self) -> None:
+        # Numbers of scalar ops and what they overwrite, the same for equal ones. A gradient has ops
+        # of its own, made anew each time.
+        self.equal: dict[tuple[Any, Any], int] = {}
+        # By the address of an op, that with its scalar op, which are kept so that no others get
+        # their addresses, and the number of what it does.
+        self.ops: dict[int, tuple[Any, Any, int]] = {}
+        # By that number, the settings, and the dtype and lengths of each input.
+        self.types: dict[tuple[Any, ...], tuple[list[TensorType], int]] = {}
+        self.numbers = itertools.count()
+
+
 _MANY = 4096
+_known = _Known()
 
 
 def make_node(self: Any, *inputs: Any) -> Apply[Any]:
@@ -63,25 +80,27 @@ def make_node(self: Any, *inputs: Any) -> Apply[Any]:
     """
     if type(self) is not Elemwise:
         return cast("Apply[Any]", _stock_make_node(self, *inputs))
-    key: list[Any] = [id(self), config.floatX, config.cast_policy]
+    all_known = _known
+    op = all_known.ops.get(id(self))
+    if op is None or op[0] is not self or op[1] is not self.scalar_op:
+        if not _is_plain(self):
+            return cast("Apply[Any]", _stock_make_node(self, *inputs))
+        all_known, op = _enter(self)
+    key: list[Any] = [op[2], config.floatX, config.cast_policy]
     for i in inputs:
         if type(i) is not TensorVariable and type(i) is not TensorConstant:
-            return _make_new(self, inputs)
+            return cast("Apply[Any]", _stock_make_node(self, *inputs))
         type_ = i.type
         if type(type_) is not TensorType:
-            return _make_new(self, inputs)
+            return cast("Apply[Any]", _stock_make_node(self, *inputs))
         key.append(type_.dtype)
         key.append(type_.shape)
-    known = _known.get(tuple(key))
-    if (
-        known is None
-        or known[0] is not self
-        or known[3] is not self.scalar_op
-        or Elemwise.get_output_info is not _stock_get_output_info
-        or not _is_plain(self)
-    ):
-        return _make_new(self, inputs, tuple(key))
-    _, types, n_dims, _ = known
+    if not _is_plain(self):
+        return cast("Apply[Any]", _stock_make_node(self, *inputs))
+    known = all_known.types.get(tuple(key))
+    if known is None:
+        return _make_new(self, inputs, all_known, tuple(key))
+    types, n_dims = known
     args = []
     for i in inputs:
         length = i.type.ndim
@@ -90,11 +109,28 @@ def make_node(self: Any, *inputs: Any) -> Apply[Any]:
     return Apply(self, args, [type_() for type_ in types])
 
 
+def _enter(op: Any) -> tuple[_Known, tuple[Any, Any, int]]:
+    """Note an op, and which one it is equal to."""
+    global _known
+    known = _known
+    if len(known.ops) >= _MANY:
+        _known = known = _Known()
+    scalar_op = op.scalar_op
+    number = next(known.numbers)
+    # To compare those with graphs inside takes long.
+    if not isinstance(scalar_op, ScalarInnerGraphOp):
+        overwrites = tuple(sorted(op.inplace_pattern.items()))
+        number = known.equal.setdefault((scalar_op, overwrites), number)
+    entry = known.ops[id(op)] = op, scalar_op, number
+    return known, entry
+
+
 def _is_plain(op: Any) -> bool:
     """Whether an op makes nodes as its class does, and its scalar op, too."""
     own = vars(op)
     return (
-        "get_output_info" not in own
+        Elemwise.get_output_info is _stock_get_output_info
+        and "get_output_info" not in own
         and "make_scalar_node" not in own
         and Elemwise.make_scalar_node is _stock_make_scalar_node
         and type(op.scalar_op).make_node is _stock_scalar_make_node
@@ -110,11 +146,9 @@ def _is_pytensors(class_: type) -> bool:
 
 
 @in_file_of(_stock_make_node)
-def _make_new(self: Any, inputs: Any, key: Any = None) -> Apply[Any]:
+def _make_new(self: Any, inputs: Any, known: _Known, key: Any) -> Apply[Any]:
     node: Apply[Any] = _stock_make_node(self, *inputs)
-    if key is not None and _is_plain(self):
-        if len(_known) >= _MANY:
-            _known.clear()
-        types = [out.type for out in node.outputs]
-        _known[key] = self, types, max(i.type.ndim for i in inputs), self.scalar_op
+    if len(known.types) >= _MANY:
+        known.types.clear()
+    known.types[key] = [out.type for out in node.outputs], max(i.type.ndim for i in inputs)
     return node

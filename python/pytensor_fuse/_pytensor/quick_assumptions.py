@@ -27,26 +27,46 @@ _FALSE = FactState.FALSE
 _CONFLICT = FactState.CONFLICT
 _NO_RULES: list[Any] = []
 _stock_infer = core.infer_assumption_for_node
+_stock_get = core.AssumptionFeature.get
 _MANY = 8192
+
+
+class _Key:
+    """What is registered for a key besides rules for ops. The key is kept for its address."""
+
+    __slots__ = ("asks_clients", "key", "stronger", "weaker")
+
+    def __init__(self, key: Any) -> None:
+        self.key = key
+        self.asks_clients = key in core.CLIENT_INFER_KEYS
+        self.weaker = tuple(IMPLIES.get(key, ()))
+        self.stronger = tuple(stronger for stronger, weaker in IMPLIES.items() if key in weaker)
 
 
 class _Rules:
     """The rules for keys and classes of ops, for as long as there are no others."""
 
-    def __init__(self, counts: tuple[int, int]) -> None:
+    def __init__(self, counts: tuple[int, ...]) -> None:
         self.counts = counts
+        # Keys are hashed and compared in Python.
+        self.keys: dict[int, _Key] = {}
         # By the addresses of both, which are kept so that no others get them.
         self.of_nodes: dict[tuple[int, int], tuple[list[Any], Any, Any]] = {}
         self.of_clients: dict[tuple[int, int], tuple[Any, Any, Any]] = {}
 
 
-_rules = _Rules((0, 0))
+_rules = _Rules(())
 
 
 def _current_rules() -> _Rules:
     global _rules
     rules = _rules
-    counts = len(ASSUMPTION_INFER_REGISTRY), len(core.CLIENT_INFER_REGISTRY)
+    counts = (
+        len(ASSUMPTION_INFER_REGISTRY),
+        len(core.CLIENT_INFER_REGISTRY),
+        len(core.CLIENT_INFER_KEYS),
+        *map(len, IMPLIES.values()),
+    )
     if rules.counts != counts or len(rules.of_nodes) + len(rules.of_clients) > _MANY:
         _rules = rules = _Rules(counts)
     return rules
@@ -151,30 +171,40 @@ def compute(self: Any, var: Any, key: Any) -> Any:
     """Do as `AssumptionFeature._compute`."""
     cache = self.cache
     rules = _current_rules()
+    of_key = rules.keys.get(id(key))
+    if of_key is None:
+        of_key = rules.keys[id(key)] = _Key(key)
     owner = getattr(var, "owner", None)
-    if owner is None or all((i, key) in cache for i in owner.inputs):
+    known_states: list[Any] | None = None
+    if owner is None:
         order, is_complete = [var], True
     else:
-        order, is_complete = _order(var, key, cache)
-    asks_clients = key in core.CLIENT_INFER_KEYS
-    asks_constants = CONSTANT_INFER_REGISTRY.get(key)
-    weaker_keys = IMPLIES.get(key, ())
-    stronger_keys = [stronger for stronger, weaker in IMPLIES.items() if key in weaker]
+        known_states = [cache.get((i, key)) for i in owner.inputs]
+        if None in known_states:
+            known_states = None
+            order, is_complete = _order(var, key, cache)
+        else:
+            order, is_complete = [var], True
+    has_own_get = type(self).get is not _stock_get or "get" in vars(self)
+    state: Any = None
     for v in order:
-        if (v, key) in cache:
+        entry = v, key
+        if entry in cache:
+            state = cache[entry]
             continue
-        cache[v, key] = _UNKNOWN
-        self._var_to_keys.setdefault(v, set()).add(key)
+        cache[entry] = _UNKNOWN
+        keys = self._var_to_keys.get(v)
+        if keys is None:
+            keys = self._var_to_keys[v] = set()
+        keys.add(key)
 
-        state: Any = _UNKNOWN
+        state = _UNKNOWN
         owner = getattr(v, "owner", None)
         if owner is not None:
-            input_states = []
-            for inp in owner.inputs:
-                known = cache.get((inp, key))
-                if known is None or known is _UNKNOWN or known is _CONFLICT:
-                    known = self.get(inp, key)
-                input_states.append(known)
+            input_states = known_states or [cache.get((i, key)) for i in owner.inputs]
+            # As `get` has it: what is unknown is asked anew once the graph has changed.
+            if has_own_get or None in input_states or _CONFLICT in input_states or self._stale_vars:
+                input_states = [self.get(i, key) for i in owner.inputs]
             functions = _rules_of(rules, key, type(owner.op))
             if functions:
                 if core.infer_assumption_for_node is _stock_infer:
@@ -184,10 +214,10 @@ def compute(self: Any, var: Any, key: Any) -> Any:
                         key, owner.op, self, self.fgraph, owner, input_states
                     )
                 state = output_states[owner.outputs.index(v)]
-        elif asks_constants is not None and isinstance(v, TensorConstant):
-            state = asks_constants(v)
+        elif isinstance(v, TensorConstant) and key in CONSTANT_INFER_REGISTRY:
+            state = CONSTANT_INFER_REGISTRY[key](v)
 
-        if state is _UNKNOWN and asks_clients:
+        if state is _UNKNOWN and of_key.asks_clients:
             for client, input_index in self.fgraph.clients.get(v, ()):
                 op = client.op
                 core_op = op.core_op if isinstance(op, Blockwise) else op
@@ -196,15 +226,27 @@ def compute(self: Any, var: Any, key: Any) -> Any:
                 if state is not _UNKNOWN:
                     break
 
+        # What `get` finds where it is known, or where it has to be computed, without the call.
+        stale = self._stale_vars
         if state is _UNKNOWN:
-            for stronger in stronger_keys:
-                if self.get(v, stronger) is _TRUE:
+            for stronger in of_key.stronger:
+                found = _CONFLICT if stale or has_own_get else cache.get((v, stronger))
+                if found is None:
+                    found = self._compute(v, stronger)
+                if found is _CONFLICT:
+                    found = self.get(v, stronger)
+                if found is _TRUE:
                     state = _TRUE
                     break
 
         if state is _UNKNOWN:
-            for weaker in weaker_keys:
-                if self.get(v, weaker) is _FALSE:
+            for weaker in of_key.weaker:
+                found = _CONFLICT if stale or has_own_get else cache.get((v, weaker))
+                if found is None:
+                    found = self._compute(v, weaker)
+                if found is _CONFLICT:
+                    found = self.get(v, weaker)
+                if found is _FALSE:
                     state = _FALSE
                     break
 
@@ -213,8 +255,8 @@ def compute(self: Any, var: Any, key: Any) -> Any:
                 f"Conflicting evidence for {key} on {v!r} from owner-inferred rules."
             )
 
-        cache[v, key] = state
+        cache[entry] = state
 
     if not is_complete:
         raise ValueError("graph contains cycles")
-    return cache[var, key]
+    return state

@@ -3,7 +3,8 @@
 What these functions do is what the methods of the same names in `pytensor.graph.rewriting.basic`
 do, in the same order: the same node rewriters on the same nodes, the same profile. They leave out
 what takes the time: a method between the loop and the rewriter, the hash of an op each time it is
-looked up, and that of a rewriter, which is a Python function, each time its seconds are added.
+looked up, and that of a rewriter, which is a Python function, each time its seconds are added; and
+the order of the nodes of a graph that is as it was when it was last asked for.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary, ref
 
 from pytensor.configdefaults import config
-from pytensor.graph.fg import Output
+from pytensor.graph.fg import FunctionGraph, Output
 from pytensor.graph.rewriting import basic
 from pytensor.graph.rewriting.basic import (
     ChangeTracker,
@@ -31,8 +32,7 @@ from pytensor_fuse._pytensor.node_trackers import LOOKUP
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pytensor.graph.basic import Apply
-    from pytensor.graph.fg import FunctionGraph
+    from pytensor.graph.basic import Apply, Variable
     from pytensor.graph.op import Op
 
     # A node rewriter, the seconds that it has taken, and whether it is a function and no more.
@@ -190,6 +190,45 @@ class _Refusals:
         return known[0]
 
 
+class _Order:
+    """The nodes of a graph in topological order, and all that it depends on.
+
+    What computes a variable, and what a node gives, never change.
+    """
+
+    def __init__(self, outputs: list[Variable[Any, Any]]) -> None:
+        self.outputs = outputs
+        self.nodes = list(toposort(outputs))
+        self.inputs = [node.inputs[:] for node in self.nodes]
+
+    def still_is(self, outputs: list[Variable[Any, Any]]) -> bool:
+        """Whether the outputs are these, and nodes read what they did."""
+        # Lists compare items by identity first, and other variables are others.
+        return self.outputs == outputs and self.inputs == [node.inputs for node in self.nodes]
+
+
+# Most passes change nothing. A compile with inner graphs has several graphs at a time.
+_orders: WeakKeyDictionary[FunctionGraph, _Order] = WeakKeyDictionary()
+_MANY_GRAPHS = 4
+
+
+def _in_order(fgraph: FunctionGraph, start_from: Any) -> list[Apply[Any]]:
+    """Return what `toposort` gives.
+
+    Notes
+    -----
+    O(nodes + edges); a tenth of the time of `toposort` where the graph is as it was.
+    """
+    if type(fgraph) is not FunctionGraph or start_from is not fgraph.outputs:
+        return list(toposort(start_from))
+    known = _orders.get(fgraph)
+    if known is None or not known.still_is(start_from):
+        if len(_orders) >= _MANY_GRAPHS:
+            _orders.clear()
+        _orders[fgraph] = known = _Order(start_from[:])
+    return known.nodes
+
+
 # The passes of all graphs have the same rewriters.
 _kept: WeakKeyDictionary[Any, _Refusals] = WeakKeyDictionary()
 _MANY_OPS = 1024
@@ -264,11 +303,19 @@ def walk(self: Any, fgraph: FunctionGraph, start_from: Any = None) -> Any:
     nb_nodes_start = len(fgraph.apply_nodes)
     t0 = _clock()
     refusals = _refusals(self.node_rewriter) if _processes_as_stock(self) else None
-    if refusals is not None and all(refusals.has(node.op) for node in fgraph.apply_nodes):
+    # By the address of the op, which is kept so that no other gets it.
+    refused: dict[int, tuple[bool, Op]] = {}
+    if refusals is not None:
+        ops = {id(node.op): node.op for node in fgraph.apply_nodes}
+        refused = {address: (refusals.has(op), op) for address, op in ops.items()}
+    q: deque[Apply[Any]]
+    if refused and all(is_refused for is_refused, _ in refused.values()):
         # It would pass by all nodes.
-        q: deque[Apply[Any]] = deque()
+        q = deque()
+    elif self.order == "dfs":
+        q = deque(apply_ancestors(start_from))
     else:
-        q = deque(apply_ancestors(start_from) if (self.order == "dfs") else toposort(start_from))
+        q = deque(_in_order(fgraph, start_from))
     io_t = _clock() - t0
 
     def importer(node: Apply[Any]) -> None:
@@ -285,8 +332,13 @@ def walk(self: Any, fgraph: FunctionGraph, start_from: Any = None) -> Any:
             node = q.pop() if backwards else q.popleft()
             if node not in apply_nodes:
                 continue
-            if refusals is not None and refusals.has(node.op):
-                continue
+            if refusals is not None:
+                op = node.op
+                known = refused.get(id(op))
+                if known is None:
+                    known = refused[id(op)] = refusals.has(op), op
+                if known[0]:
+                    continue
             current_node = node
             nb += self.process_node(fgraph, node, enforce_tracks=True)
         loop_t = _clock() - t0
@@ -427,7 +479,7 @@ def reach_equilibrium(self: Any, fgraph: FunctionGraph, start_from: Any = None) 
         changed |= apply_cleanup(iter_cleanup_sub_profs)
 
         topo_t0 = _clock()
-        q = deque(toposort(start_from))
+        q = deque(_in_order(fgraph, start_from))
         io_toposort_timing.append(_clock() - topo_t0)
 
         nb_nodes.append(len(q))

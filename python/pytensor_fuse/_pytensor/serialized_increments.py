@@ -6,18 +6,18 @@ times: each addition lets go of the increment on top of its inputs, which then a
 next. That is ``n**2 / 2`` replacements in the graph, each of which makes, imports and prunes three
 nodes.
 
-Here the same steps are gone through with integers, in the same order; what is left of the nodes
-that they make, which is in proportion to ``n``, is then put into the graph at once. Tags, the order
-of the clients of variables, and that in which features learn of nodes come out as if each step had
-been taken. But features are not told of nodes that come and go. So all this is done only where each
-feature of the graph is one that is known not to mind; where there is another, PyTensor's own pass
-takes its steps.
+Here the same steps are taken with integers, in the same order (`string_together`); what is left of
+the nodes that they make, which is in proportion to ``n``, is then put into the graph at once. Tags,
+the order of the clients of variables, and that in which features learn of nodes come out as if each
+step had been taken. But features are not told of nodes that come and go. So all this is done only
+where each feature of the graph is one that is known not to mind; where there is another, PyTensor's
+own pass takes its steps.
 """
 
 from __future__ import annotations
 
 import time
-from collections import deque
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from pytensor.compile.mode import optdb
@@ -32,6 +32,7 @@ from pytensor.tensor.rewriting.subtensor import local_IncSubtensor_serialize
 from pytensor.tensor.shape import Shape_i
 from pytensor.tensor.subtensor import AdvancedIncSubtensor, IncSubtensor
 
+from pytensor_fuse._core import GraphError, string_together
 from pytensor_fuse._pytensor.features import has_destroyers, minds_no_steps
 from pytensor_fuse._pytensor.node_trackers import LOOKUP
 
@@ -116,14 +117,11 @@ class _UnknownError(Exception):
     """Something in the graph is not what these steps are known for."""
 
 
-_OTHER, _SUM, _INCREMENT = range(3)
-
-
 class _Steps:
     """The steps of the pass, taken with numbers in the place of nodes and variables.
 
-    Nodes and variables have numbers of their own. Nodes of the graph get theirs when a step meets
-    them, those that steps make after them.
+    Nodes and variables have numbers of their own, given when they are met. Those that steps make
+    follow.
 
     Attributes
     ----------
@@ -137,25 +135,26 @@ class _Steps:
         self._number_of_node: dict[Node, int] = {}
         self._number_of_var: dict[Var, int] = {}
         # Of nodes.
-        self._nodes: list[Any] = []
+        self._nodes: list[Node] = []
         self._inputs: list[list[int]] = []
-        self._output: list[int] = []
-        self._is_alive: list[bool] = []
-        # For a node that a step made, the increment of the graph that it repeats, or None.
-        self._repeats: list[Any] = []
+        self._output: list[int | None] = []
         # Of variables.
-        self._vars: list[Any] = []
-        self._owner: list[int] = []
-        self._kind: list[int] = []
+        self._vars: list[Var] = []
+        self._owner: list[int | None] = []
+        self._is_increment: list[bool] = []
         # Who reads it: pairs of a node and a position, in the order in which they came.
-        self._clients: list[dict[tuple[int, int], None]] = []
-        # For variables that steps make: those whose traces theirs is put together from.
-        self._traces: list[tuple[int, ...]] = []
-        # The nodes that came or whose inputs changed, in the order in which each was met first.
-        self._met: dict[int, None] = {}
+        self._clients: list[list[tuple[int, int]]] = []
+        # What the steps leave: the nodes of the graph that are gone; those that came or whose
+        # inputs changed, in the order in which each was met first, and what they read.
         self._n_known = 0
-        # The nodes that are left, and what they read.
-        self._made: list[int] = []
+        self._gone: list[int] = []
+        self._changed: list[int] = []
+        self._inputs_of: dict[int, list[int]] = {}
+        # For each node that came the increment of the graph that it repeats, or None; and the
+        # variables of the graph whose traces that of its output is put together from.
+        self._repeats: list[int | None] = []
+        self._traces: list[list[int]] = []
+        self._made: list[Node] = []
 
     # Numbers ------------------------------------------------------------------------------
 
@@ -166,14 +165,12 @@ class _Steps:
             return number
         number = self._number_of_var[var] = len(self._vars)
         self._vars.append(var)
-        self._owner.append(-1)
-        self._traces.append(())
-        self._kind.append(_OTHER)
-        self._clients.append({})
+        self._owner.append(None)
+        self._is_increment.append(False)
+        self._clients.append([])
         if var.owner is not None:
             self._owner[number] = self._node(var.owner)
-        clients = [(self._node(node), i) for node, i in self._fgraph.clients[var]]
-        self._clients[number] = dict.fromkeys(clients)
+        self._clients[number] = [(self._node(node), i) for node, i in self._fgraph.clients[var]]
         return number
 
     def _node(self, node: Node) -> int:
@@ -183,9 +180,7 @@ class _Steps:
             number = self._number_of_node[node] = len(self._nodes)
             self._nodes.append(node)
             self._inputs.append([])
-            self._output.append(-1)
-            self._is_alive.append(True)
-            self._repeats.append(None)
+            self._output.append(None)
         return number
 
     def _look_at(self, number: int) -> None:
@@ -198,8 +193,7 @@ class _Steps:
             if type(op) not in (IncSubtensor, AdvancedIncSubtensor) or op.view_map:
                 raise _UnknownError
             if not op.set_instead_of_inc:
-                self._kind[output] = _INCREMENT
-                self._repeats[number] = node
+                self._is_increment[output] = True
                 if node.inputs[0].type != node.outputs[0].type or not _has_stacks(node.outputs[0]):
                     raise _UnknownError
 
@@ -224,7 +218,7 @@ class _Steps:
             If there is anything that is not known; the graph is as it was.
         """
         is_sum: dict[int, tuple[bool, Any]] = {}
-        queue: deque[int] = deque()
+        sums: list[int] = []
         for node in nodes:
             op = node.op
             known = is_sum.get(id(op))
@@ -234,85 +228,37 @@ class _Steps:
                 continue
             for var in node.inputs:
                 self._look_at_increments(var)
-            queue.append(self._node(node))
-        if _INCREMENT not in self._kind:
+            sums.append(self._node(node))
+        if True not in self._is_increment:
             return
-        for number in queue:
+        for number in sums:
             self._look_at(number)
-            for reader, _ in self._clients[self._output[number]]:
+            output = self._output[number]
+            assert output is not None
+            for reader, _ in self._clients[output]:
                 if not self._inputs[reader]:
                     self._inputs[reader] = [self._var(var) for var in self._nodes[reader].inputs]
-        # The nodes that follow are made by steps.
         self._n_known = len(self._nodes)
-        kinds, clients, is_alive = self._kind, self._clients, self._is_alive
-        while queue:
-            node_number = queue.popleft()
-            if not is_alive[node_number]:
-                continue
-            inputs = self._inputs[node_number]
-            movable = [v for v in inputs if kinds[v] == _INCREMENT and len(clients[v]) == 1]
-            if movable:
-                queue.append(self._step(node_number, inputs, movable))
-
-    def _step(self, node: int, inputs: list[int], movable: list[int]) -> int:
-        """Let a sum go below the increments among its inputs; return the new sum."""
-        kinds, clients, owners = self._kind, self._clients, self._owner
-        all_inputs, met = self._inputs, self._met
-        out = self._output[node]
-        if node < self._n_known:
-            self._check_sum(self._nodes[node])
-        self.n_taken += 1
-        if len(movable) == len(inputs):
-            below = []
-        else:
-            below = [v for v in inputs if not (kinds[v] == _INCREMENT and len(clients[v]) == 1)]
-        below += [all_inputs[owners[v]][0] for v in movable]
-        # Sums that steps make have the trace of one of the graph.
-        (traced,) = self._traces[out] or (out,)
-        new_sum = self._make(below, None, (traced,), _SUM)
-        tip = self._output[new_sum]
-        for v in movable:
-            inc = owners[v]
-            made = self._make(
-                [tip, *all_inputs[inc][1:]], self._repeats[inc], (traced, v), _INCREMENT
+        try:
+            left = string_together(
+                self._inputs, self._output, self._owner, self._is_increment, self._clients, sums
             )
-            tip = self._output[made]
-        # Who has read the old sum reads the last increment.
-        readers = clients[out]
-        clients[tip] = readers
-        clients[out] = {}
-        for reader, position in readers:
-            all_inputs[reader][position] = tip
-            met[reader] = None
-        # The old sum goes, and with it the increments, which nothing else reads.
-        self._is_alive[node] = False
-        for position, v in enumerate(inputs):
-            del clients[v][node, position]
-        for v in movable:
-            inc = owners[v]
-            self._is_alive[inc] = False
-            for position, read in enumerate(all_inputs[inc]):
-                del clients[read][inc, position]
-        return new_sum
-
-    def _make(self, inputs: list[int], repeats: Any, traces: tuple[int, ...], kind: int) -> int:
-        """Make a node with one output."""
-        node, out = len(self._nodes), len(self._vars)
-        self._nodes.append(None)
-        self._inputs.append(inputs)
-        self._output.append(out)
-        self._is_alive.append(True)
-        self._repeats.append(repeats)
-        self._vars.append(None)
-        self._owner.append(node)
-        self._kind.append(kind)
-        self._clients.append({})
-        self._traces.append(traces)
-        clients = self._clients
-        for position, v in enumerate(inputs):
-            clients[v][node, position] = None
-        self._met[node] = None
-        return node
+        except GraphError as error:
+            # Somebody has written into the clients of a variable.
+            raise _UnknownError from error
+        (
+            self.n_taken,
+            moved,
+            self._gone,
+            self._changed,
+            inputs,
+            self._repeats,
+            self._traces,
+            self._clients,
+        ) = left
+        self._inputs_of = dict(zip(self._changed, inputs, strict=True))
+        for number in moved:
+            self._check_sum(self._nodes[number])
 
     def _check_sum(self, node: Node) -> None:
         """Look whether a sum of the graph is one that the steps are known for."""
@@ -342,18 +288,18 @@ class _Steps:
         _UnknownError
             If one of them is not as it is known that it would be; the graph is as it was.
         """
-        first = self._n_known
-        numbers = [n for n in range(first, len(self._nodes)) if self._is_alive[n]] if first else []
-        for number in numbers:
-            repeats = self._repeats[number]
-            n_inputs = len(self._inputs[number])
-            source = self._source(number)
-            if repeats is None:
-                out = add(*[source] * n_inputs)
+        for repeated, traced in zip(self._repeats, self._traces, strict=True):
+            number = self._n_known + len(self._made)
+            n_inputs = len(self._inputs_of[number])
+            # A variable of the graph of the type of all that a sum or increment works on.
+            source: Any = self._vars[traced[0]]
+            if repeated is None:
+                out: Any = add(*[source] * n_inputs)
                 node = out.owner
                 if node.op is not add or any(v is not source for v in node.inputs):
                     raise _UnknownError
             else:
+                repeats = self._nodes[repeated]
                 out = repeats.op(*repeats.inputs)
                 node = out.owner
                 if node.op is not repeats.op or any(
@@ -362,72 +308,49 @@ class _Steps:
                     raise _UnknownError
             if len(node.outputs) != 1 or len(node.inputs) != n_inputs or out.type != source.type:
                 raise _UnknownError
-            self._nodes[number] = node
-            self._vars[self._output[number]] = out
-        for number in numbers:
-            node = self._nodes[number]
-            node.inputs[:] = [self._vars[v] for v in self._inputs[number]]
-            out = self._output[number]
-            tag = self._vars[out].tag
-            tag.trace = getattr(tag, "trace", []) + self._trace(out)
-        self._made = numbers
-
-    def _source(self, number: int) -> Any:
-        """Return a variable of the graph of the type of all that a sum or increment works on."""
-        out = self._output[number]
-        while self._traces[out]:
-            out = self._traces[out][0]
-        return self._vars[out]
-
-    def _trace(self, out: int) -> list[Any]:
-        """Return the stacks of all that a variable was made from, in order."""
-        stacks: list[Any] = []
-        todo = [out]
-        while todo:
-            v = todo.pop()
-            if self._traces[v]:
-                todo.extend(reversed(self._traces[v]))
-            else:
-                stacks += getattr(self._vars[v].tag, "trace", [])
-        return stacks
+            self._made.append(node)
+        stacks_of = [getattr(var.tag, "trace", ()) for var in self._vars]
+        variables = [*self._vars, *(node.outputs[0] for node in self._made)]
+        for number, node in enumerate(self._made, self._n_known):
+            node.inputs[:] = [variables[v] for v in self._inputs_of[number]]
+            tag = node.outputs[0].tag
+            traced = self._traces[number - self._n_known]
+            stacks = chain.from_iterable(map(stacks_of.__getitem__, traced))
+            tag.trace = [*getattr(tag, "trace", []), *stacks]
 
     def edit(self, rewriter: Any) -> None:
         """Put the nodes that are left into the graph, and take those out that are gone."""
         fgraph = self._fgraph
-        nodes, variables = self._nodes, self._vars
         text = str(rewriter)
         fgraph.checkpoint()
-        for number in self._made:
-            node = nodes[number]
+        for node in self._made:
             fgraph.apply_nodes.add(node)
             vars(node.tag)["imported_by"] = [text]
             out = node.outputs[0]
             fgraph.variables.add(out)
             fgraph.clients[out] = []
+        nodes = [*self._nodes, *self._made]
+        variables = [*self._vars, *(node.outputs[0] for node in self._made)]
         changes: dict[int, list[tuple[int, Var]]] = {}
-        for number in self._met:
-            if number < self._n_known and self._is_alive[number]:
+        for number in self._changed:
+            if number < self._n_known:
                 node = nodes[number]
                 changed = changes[number] = []
-                for position, v in enumerate(self._inputs[number]):
+                for position, v in enumerate(self._inputs_of[number]):
                     old, new = node.inputs[position], variables[v]
                     if old is not new:
                         changed.append((position, old))
                         node.inputs[position] = new
                         if isinstance(node.op, Output):
                             fgraph.outputs[node.op.idx] = new
-        gone = [nodes[n] for n in range(self._n_known) if not self._is_alive[n]]
+        gone = [nodes[number] for number in self._gone]
         for node in gone:
             fgraph.apply_nodes.remove(node)
             fgraph.variables.difference_update(node.outputs)
             vars(node.tag).setdefault("removed_by", []).append(text)
-        for v, var in enumerate(variables):
-            if var is not None:
-                clients = self._clients[v]
-                fgraph.clients[var] = [(nodes[node], position) for node, position in clients]
-        for number in self._met:
-            if not self._is_alive[number]:
-                continue
+        for var, clients in zip(variables, self._clients, strict=True):
+            fgraph.clients[var] = [(nodes[number], position) for number, position in clients]
+        for number in self._changed:
             node = nodes[number]
             if number >= self._n_known:
                 fgraph.execute_callbacks("on_import", node, rewriter)
@@ -446,12 +369,12 @@ class _Steps:
 
     def _put_in_order(self, handler: DestroyHandler) -> None:
         """Let the clients of new variables stand in the order in which they came to read them."""
-        for number in self._made:
-            var = self._nodes[number].outputs[0]
+        for node in self._made:
+            var = node.outputs[0]
             counts: dict[Any, int] = {}
-            for node, _ in self._fgraph.clients[var]:
-                if not isinstance(node.op, Output):
-                    counts[node] = counts.get(node, 0) + 1
+            for client, _ in self._fgraph.clients[var]:
+                if not isinstance(client.op, Output):
+                    counts[client] = counts.get(client, 0) + 1
             handler.clients[var] = counts
 
 

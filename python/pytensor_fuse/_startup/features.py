@@ -42,6 +42,7 @@ ACCELERATORS: Final[dict[str, str]] = {
     "sum_factors": "sums and products are not simplified in vain",
     "increments": "increments of parts of an array are strung together in one edit",
     "compiler_errors": "linking does not import what only compiling in C needs",
+    "garbage": "full garbage collections are rare while a graph is rewritten",
 }
 
 # Those that are switched on now, in the order above; for those who only ask.

@@ -6,6 +6,7 @@ mod flat;
 mod graph;
 mod hashcons;
 mod ids;
+mod increments;
 mod interrupt;
 mod layout;
 mod merge;
@@ -30,6 +31,8 @@ mod _core {
     use crate::graph::{AncestorSets, Graph};
     #[pymodule_export]
     use crate::hashcons::{HashConsTable, Term};
+    #[pymodule_export]
+    use crate::increments::string_together;
     #[pymodule_export]
     use crate::layout::layered_layout;
     #[pymodule_export]

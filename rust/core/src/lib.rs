@@ -12,6 +12,7 @@ pub mod error;
 pub mod graph;
 pub mod hashcons;
 mod ids;
+pub mod increments;
 pub mod interrupt;
 #[cfg(feature = "layout")]
 pub mod layout;

@@ -153,7 +153,7 @@ class LinalgRule(RuleKept):
         notes = load("linalg", "pytensor_fuse._linalg.notes")
         if notes is None:
             return None
-        classes = {_class_name(node.op) for node in fgraph.apply_nodes}
+        classes = _class_names(fgraph)
         has_work = not self.works_on.isdisjoint(classes)
         may_run = not (has_work and self.makes_ops) or known_ops.may_be_made(fgraph)
         notes.note_pass(fgraph, self.name, may_run=may_run)
@@ -191,6 +191,15 @@ class _Walk(WalkingGraphRewriter):
         if self.at is not None and _class_name(node.op) not in self.at:
             return False
         return super().process_node(fgraph, node, *args, **options)
+
+
+def _class_names(fgraph: FunctionGraph) -> set[str]:
+    """Return the names of the classes of the ops of a graph; a dozen passes ask on the same one."""
+    types = {type(node.op) for node in fgraph.apply_nodes}
+    names = {type_.__name__ for type_ in types if type_ is not Blockwise}
+    if Blockwise in types:
+        names.update(_class_name(n.op) for n in fgraph.apply_nodes if type(n.op) is Blockwise)
+    return names
 
 
 def _class_name(op: Any) -> str:

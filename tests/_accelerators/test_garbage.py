@@ -1,0 +1,179 @@
+"""Full garbage collections are rare while graphs are rewritten, and as ever afterwards."""
+
+from __future__ import annotations
+
+import gc
+import os
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytensor.tensor as pt
+import pytest
+from pytensor.graph.fg import FunctionGraph
+from pytensor.graph.rewriting.basic import GraphRewriter
+
+import pytensor_fuse
+from pytensor_fuse._pytensor.sparse_collections import TIMES, SparseCollections
+from support.processes import run_python
+
+
+@pytest.fixture(autouse=True)
+def before() -> Iterator[tuple[int, int, int]]:
+    found = gc.get_threshold()
+    gc.set_threshold(701, 11, 12)
+    try:
+        with pytensor_fuse.enabled(accelerators=["garbage"]):
+            yield 701, 11, 12
+        assert gc.get_threshold() == (701, 11, 12)
+    finally:
+        gc.set_threshold(*found)
+
+
+class Asks(GraphRewriter):
+    """Notes the thresholds; and what it is given to do besides."""
+
+    def __init__(self, then: Any = lambda: None) -> None:
+        self.then = then
+        self.found: list[tuple[int, int, int]] = []
+        self.told: list[Any] = []
+
+    def add_requirements(self, fgraph: FunctionGraph) -> None:
+        self.found.append(gc.get_threshold())
+
+    def apply(self, fgraph: FunctionGraph, *args: Any, **kwargs: Any) -> Any:
+        self.found.append(gc.get_threshold())
+        self.told.append((args, kwargs))
+        self.then()
+        return "profile"
+
+
+def graph() -> FunctionGraph:
+    x = pt.vector("x")
+    return FunctionGraph([x], [pt.exp(x)], clone=False)
+
+
+RARE = 701, 11, 12 * TIMES
+
+
+def test_while_a_graph_is_rewritten() -> None:
+    rewriter = Asks()
+    assert rewriter.rewrite(graph(), 1, a=2) == "profile"
+    assert rewriter.found == [RARE, RARE]
+    assert rewriter.told == [((1,), {"a": 2})]
+
+
+def test_within_each_other() -> None:
+    inner = Asks()
+    outer = Asks(lambda: inner(graph()))
+    outer(graph())
+    assert inner.found == [RARE, RARE]
+
+
+def test_a_failure() -> None:
+    def fail() -> None:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        Asks(fail)(graph())
+
+
+def test_who_sets_others_keeps_them() -> None:
+    try:
+        Asks(lambda: gc.set_threshold(5, 6, 7))(graph())
+        assert gc.get_threshold() == (5, 6, 7)
+    finally:
+        gc.set_threshold(701, 11, 12)
+
+
+def test_who_wants_no_collections_gets_none() -> None:
+    gc.set_threshold(0)
+    rewriter = Asks()
+    found = gc.get_threshold()
+    rewriter(graph())
+    assert rewriter.found == [found, found]
+    gc.set_threshold(701, 11, 12)
+
+
+def test_off() -> None:
+    rewriter = Asks()
+    with pytensor_fuse.enabled(accelerators=False):
+        rewriter(graph())
+    assert rewriter.found == [(701, 11, 12)] * 2
+
+
+def test_switched_off_meanwhile() -> None:
+    Asks(lambda: pytensor_fuse.enable(accelerators=False))(graph())
+    assert gc.get_threshold() == (701, 11, 12)
+
+
+def test_threads_that_overlap() -> None:
+    begun, done = threading.Event(), threading.Event()
+
+    def wait() -> None:
+        begun.set()
+        assert done.wait(10)
+
+    thread = threading.Thread(target=lambda: Asks(wait)(graph()))
+    thread.start()
+    assert begun.wait(10)
+    Asks()(graph())
+    assert gc.get_threshold() == RARE
+    done.set()
+    thread.join()
+
+
+def test_what_ends_without_having_begun() -> None:
+    collections = SparseCollections()
+    user = object()
+    collections.begin(user)
+    collections.end(object())
+    assert gc.get_threshold() == RARE
+    collections.end(user)
+    assert gc.get_threshold() == (701, 11, 12)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks here")
+def test_a_child_of_another_thread_is_not_left_with_it() -> None:
+    run_python(
+        """
+        import gc, os, threading, warnings
+        import pytensor_fuse
+        from pytensor_fuse._pytensor.sparse_collections import SparseCollections
+
+        warnings.simplefilter("ignore", DeprecationWarning)
+        before = gc.get_threshold()
+        collections = SparseCollections()
+        begun, done = threading.Event(), threading.Event()
+
+        def work():
+            user = object()
+            collections.begin(user)
+            begun.set()
+            done.wait(10)
+            collections.end(user)
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        assert begun.wait(10)
+        assert gc.get_threshold() != before
+
+        def forked(check):
+            child = os.fork()
+            if not child:
+                os._exit(0 if check() else 1)
+            return os.waitpid(child, 0)[1] == 0
+
+        assert forked(lambda: gc.get_threshold() == before)
+        assert gc.get_threshold() != before
+        # This thread's own stays, until it ends.
+        user = object()
+        collections.begin(user)
+        assert forked(lambda: gc.get_threshold() != before)
+        assert forked(lambda: not collections.end(user) and gc.get_threshold() == before)
+        collections.end(user)
+        done.set()
+        thread.join()
+        assert gc.get_threshold() == before
+        """
+    )
