@@ -28,6 +28,7 @@ from pytensor_fuse._cache.memory import memory
 from pytensor_fuse._cache.setting import Level, level
 from pytensor_fuse._errors import FreezeError
 from pytensor_fuse._identity.terms import intern_graph
+from pytensor_fuse._pytensor.makers import maker_of_caller
 from pytensor_fuse._pytensor.patches import ReplacedAttributes
 
 if TYPE_CHECKING:
@@ -86,7 +87,8 @@ def _construct(
         return made
 
     asked = _asked(params, given, copy)
-    if asked is None:
+    # Other makers may look at the variables that they are given.
+    if asked is None or maker_of_caller() is not FunctionMaker:
         return stock()
     # Of the shared variables that the graph reads, in its order, PyTensor makes inputs itself.
     inputs, _ = stock([one for one in asked.inputs if isinstance(one, SharedVariable)])
@@ -103,7 +105,9 @@ def _asked(params: Any, outputs: Sequence[Any], copy: Callable[[], list[Any]]) -
         return None
     inputs = [_variable(one, In) for one in params]
     results = [_variable(one, SymbolicOutput) for one in outputs]
-    if None in inputs or None in results or any(one.update for one in params if type(one) is In):
+    if None in inputs or None in results:
+        return None
+    if any(one.update is not None for one in params if type(one) is In):
         return None
     leaves = _leaves(results)
     given = set(inputs)
