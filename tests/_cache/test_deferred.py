@@ -22,6 +22,7 @@ from pytensor.graph.traversal import ancestors
 import pytensor_fuse
 from pytensor_fuse import cache_info, cached
 from pytensor_fuse._cache import asked as asked_module
+from pytensor_fuse._cache import deferred as deferred_module
 from pytensor_fuse._cache.asked import DeferredOutput
 from support.cached import PYTHON, assert_same_graphs, assert_same_results
 
@@ -383,6 +384,24 @@ def test_threads():
             for a, b in zip(results, expected, strict=True):
                 np.testing.assert_array_equal(a, b)
     assert not asked_module._empty
+
+
+def test_a_cache_that_is_switched_off_meanwhile(monkeypatch):
+    function(*graph())
+    off = pytensor_fuse.enabled(cache=False)
+
+    def put_aside(fgraph, asked):
+        asked_module.put_aside(fgraph, asked)
+        off.__enter__()
+
+    monkeypatch.setattr(deferred_module, "put_aside", put_aside)
+    try:
+        hit = function(*graph())
+    finally:
+        off.__exit__(None, None, None)
+    assert "prepare_fgraph" not in vars(hit.maker)
+    with cached(False):
+        assert_same_results(hit, function(*graph()), VALUES)
 
 
 def test_a_maker_that_fails_leaves_nothing_behind():

@@ -166,16 +166,25 @@ def _init(
 ) -> None:
     asked = _asked_by(outputs)
     # Another maker rewrites in a way of its own, or not at all.
-    if asked is None or type(self) is not FunctionMaker or args or kwargs.keys() & _OTHER_GRAPHS:
+    if (
+        asked is None
+        or type(self) is not FunctionMaker
+        or FunctionMaker.prepare_fgraph is not prepare_fgraph
+        or args
+        or kwargs.keys() & _OTHER_GRAPHS
+    ):
         _stock_init(self, inputs, outputs, mode, *args, **kwargs)
         return
     asked.is_taken = True
     _making.asked = asked
+    # Who fills empty graphs does so as well if the cache is switched off meanwhile.
+    self.prepare_fgraph = prepare_fgraph
     try:
         # All are used; whoever looks for that would have to look at the copy.
         _stock_init(self, inputs, outputs, mode, **{**kwargs, "on_unused_input": "ignore"})
     finally:
         _making.asked = None
+        del self.prepare_fgraph
     self.on_unused_input = kwargs.get("on_unused_input")
 
 
@@ -194,7 +203,7 @@ def _create_fgraph(input_specs: Any, output_specs: Any, *args: Any, **kwargs: An
     asked, _making.asked = _making.asked, None
     if (
         asked is None
-        or FunctionMaker.prepare_fgraph is not prepare_fgraph
+        or getattr(output_specs[0], "asked", None) is not asked
         or len(input_specs) != len(asked.inputs)
         or any(a.variable is not b for a, b in zip(input_specs, asked.inputs, strict=True))
     ):
