@@ -22,6 +22,7 @@ from pytensor.graph.traversal import ancestors
 import pytensor_fuse
 from pytensor_fuse import cache_info, cached
 from pytensor_fuse._cache import asked as asked_module
+from pytensor_fuse._cache import deferred as deferred_module
 from pytensor_fuse._cache.asked import DeferredOutput
 from support.cached import PYTHON, assert_same_graphs, assert_same_results
 
@@ -126,7 +127,9 @@ def test_another_mode_needs_the_copy(copied):
 
 
 class OtherMaker(FunctionMaker):
-    pass
+    def __init__(self, inputs, outputs, *args, **kwargs):
+        self.given = [type(one) for one in outputs]
+        super().__init__(inputs, outputs, *args, **kwargs)
 
 
 class OtherMode(Mode):
@@ -141,9 +144,18 @@ def test_makers_of_others_get_the_copy(mode):
     inputs, outputs = graph()
     made = function(inputs, outputs, mode=mode)
     assert_untouched(outputs)
+    if isinstance(made.maker, OtherMaker):
+        assert made.maker.given == list(map(type, outputs))
     with cached(False):
         fresh = function(*graph())
     assert_same_results(made, fresh, VALUES)
+
+
+def test_whoever_asks_for_copies_himself_gets_them():
+    function(*graph())
+    inputs, outputs = graph()
+    _, copies = pytensor.compile.maker.construct_function_ins_and_outs(inputs, outputs)
+    assert [type(one) for one in copies] == [type(one) for one in outputs]
 
 
 def test_what_others_put_in_the_place_of_the_lookup_gets_the_copy(monkeypatch):
@@ -262,7 +274,15 @@ def with_givens():
     return function([x, z], outputs, givens={y: z + 1})
 
 
-@pytest.mark.parametrize("make", [with_updates, with_default_update, with_givens])
+def with_an_update_of_an_input():
+    (x, y), outputs = graph()
+    state = pytensor.shared(np.zeros(3), name="state")
+    return function([y, In(x, value=state.container, update=x + 1)], outputs)
+
+
+@pytest.mark.parametrize(
+    "make", [with_updates, with_default_update, with_givens, with_an_update_of_an_input]
+)
 def test_what_is_not_plain_goes_pytensors_way(make):
     plain()
     make()
@@ -366,6 +386,24 @@ def test_threads():
     assert not asked_module._empty
 
 
+def test_a_cache_that_is_switched_off_meanwhile(monkeypatch):
+    function(*graph())
+    off = pytensor_fuse.enabled(cache=False)
+
+    def put_aside(fgraph, asked):
+        asked_module.put_aside(fgraph, asked)
+        off.__enter__()
+
+    monkeypatch.setattr(deferred_module, "put_aside", put_aside)
+    try:
+        hit = function(*graph())
+    finally:
+        off.__exit__(None, None, None)
+    assert "prepare_fgraph" not in vars(hit.maker)
+    with cached(False):
+        assert_same_results(hit, function(*graph()), VALUES)
+
+
 def test_a_maker_that_fails_leaves_nothing_behind():
     function(*graph())
     inputs, outputs = graph()
@@ -376,7 +414,17 @@ def test_a_maker_that_fails_leaves_nothing_behind():
 
 
 def _deferred(inputs, outputs):
-    specs, deferred = pytensor.compile.maker.construct_function_ins_and_outs(inputs, outputs)
+    given = []
+
+    def interrupted(self, *args, **kwargs):
+        given.extend(args[:2])
+        raise KeyboardInterrupt
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(FunctionMaker, "__init__", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            function(inputs, outputs)
+    specs, deferred = given
     assert type(deferred[0]) is DeferredOutput
     return specs, deferred
 

@@ -28,6 +28,7 @@ from pytensor_fuse._cache.memory import memory
 from pytensor_fuse._cache.setting import Level, level
 from pytensor_fuse._errors import FreezeError
 from pytensor_fuse._identity.terms import intern_graph
+from pytensor_fuse._pytensor.makers import maker_of_caller
 from pytensor_fuse._pytensor.patches import ReplacedAttributes
 
 if TYPE_CHECKING:
@@ -86,7 +87,8 @@ def _construct(
         return made
 
     asked = _asked(params, given, copy)
-    if asked is None:
+    # Other makers may look at the variables that they are given.
+    if asked is None or maker_of_caller() is not FunctionMaker:
         return stock()
     # Of the shared variables that the graph reads, in its order, PyTensor makes inputs itself.
     inputs, _ = stock([one for one in asked.inputs if isinstance(one, SharedVariable)])
@@ -103,7 +105,9 @@ def _asked(params: Any, outputs: Sequence[Any], copy: Callable[[], list[Any]]) -
         return None
     inputs = [_variable(one, In) for one in params]
     results = [_variable(one, SymbolicOutput) for one in outputs]
-    if None in inputs or None in results or any(one.update for one in params if type(one) is In):
+    if None in inputs or None in results:
+        return None
+    if any(one.update is not None for one in params if type(one) is In):
         return None
     leaves = _leaves(results)
     given = set(inputs)
@@ -162,16 +166,25 @@ def _init(
 ) -> None:
     asked = _asked_by(outputs)
     # Another maker rewrites in a way of its own, or not at all.
-    if asked is None or type(self) is not FunctionMaker or args or kwargs.keys() & _OTHER_GRAPHS:
+    if (
+        asked is None
+        or type(self) is not FunctionMaker
+        or FunctionMaker.prepare_fgraph is not prepare_fgraph
+        or args
+        or kwargs.keys() & _OTHER_GRAPHS
+    ):
         _stock_init(self, inputs, outputs, mode, *args, **kwargs)
         return
     asked.is_taken = True
     _making.asked = asked
+    # Who fills empty graphs does so as well if the cache is switched off meanwhile.
+    self.prepare_fgraph = prepare_fgraph
     try:
         # All are used; whoever looks for that would have to look at the copy.
         _stock_init(self, inputs, outputs, mode, **{**kwargs, "on_unused_input": "ignore"})
     finally:
         _making.asked = None
+        del self.prepare_fgraph
     self.on_unused_input = kwargs.get("on_unused_input")
 
 
@@ -190,7 +203,7 @@ def _create_fgraph(input_specs: Any, output_specs: Any, *args: Any, **kwargs: An
     asked, _making.asked = _making.asked, None
     if (
         asked is None
-        or FunctionMaker.prepare_fgraph is not prepare_fgraph
+        or getattr(output_specs[0], "asked", None) is not asked
         or len(input_specs) != len(asked.inputs)
         or any(a.variable is not b for a, b in zip(input_specs, asked.inputs, strict=True))
     ):
