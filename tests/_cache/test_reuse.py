@@ -21,6 +21,7 @@ from pytensor.link.numba.linker import NumbaLinker
 import pytensor_fuse
 from _cache.test_twins import registered
 from pytensor_fuse import cache_info, cached, clear_cache
+from pytensor_fuse._cache import request
 from pytensor_fuse._cache.entry import weight
 from pytensor_fuse._cache.memory import memory
 from pytensor_fuse._cache.rewritten import Rewritten
@@ -434,3 +435,36 @@ def test_constants_that_rewriting_made_lie_in_memory_as_they_did(mode):
             assert_same_graphs(function, fresh)
             assert_same_results(function, fresh, values)
     assert cache_info().hits == 4
+
+
+def test_settings_that_are_found_out_after_the_rewriting(monkeypatch):
+    """A graph that was rewritten without them is found again; one that asked for them is not."""
+    stock = request.settings
+    found = "to be found out"
+
+    def settings():
+        return tuple((name, found if name == "blas__ldflags" else value) for name, value in stock())
+
+    monkeypatch.setattr(request, "settings", settings)
+    compiled(*regression())
+    found = "-lblas"
+    compiled(*regression())
+    found = "-lmkl"
+    compiled(*regression())
+    info = cache_info()
+    assert (info.hits, info.misses) == (1, 2)
+    pytensor_fuse.clear_cache(disk=False)
+
+    found = "to be found out"
+
+    def finding(fgraph, node):
+        nonlocal found
+        found = "-lblas"
+
+    with registered("finding", finding):
+        compiled(*regression())
+        compiled(*regression())
+        found = "-lmkl"
+        compiled(*regression())
+    info = cache_info()
+    assert (info.hits, info.misses) == (1, 2)

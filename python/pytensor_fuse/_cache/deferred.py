@@ -200,7 +200,8 @@ def _asked_by(outputs: Any) -> Asked | None:
 
 @wraps(_stock_create)
 def _create_fgraph(input_specs: Any, output_specs: Any, *args: Any, **kwargs: Any) -> Any:
-    asked, _making.asked = _making.asked, None
+    asked: Asked | None = _making.asked
+    _making.asked = None
     if (
         asked is None
         or getattr(output_specs[0], "asked", None) is not asked

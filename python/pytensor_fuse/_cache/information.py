@@ -12,6 +12,7 @@ from pytensor.graph.fg import FunctionGraph
 from pytensor_fuse._cache import disk
 from pytensor_fuse._cache.counts import counts
 from pytensor_fuse._cache.linked_only import forget_code
+from pytensor_fuse._cache.lookup import forget
 from pytensor_fuse._cache.memory import memory
 from pytensor_fuse._cache.origin import origin_of
 from pytensor_fuse._cache.setting import level
@@ -143,7 +144,7 @@ def clear_cache(*, disk: bool = True) -> None:
     OSError
         If the file cannot be removed.
     """
-    memory.clear()
+    forget()
     forget_code()
     counts.reset()
     if disk:

@@ -45,6 +45,10 @@ if TYPE_CHECKING:
     from pytensor_fuse._cache.variants import Variants
     from pytensor_fuse._identity.interning import InternedGraph
 
+# Requests of settings that PyTensor has not looked for although the graph has been rewritten.
+_waiting_to_be_found_out: Final[dict[Request, Entry]] = {}
+_MOST_WAITING: Final = 32
+
 _stock_prepare: Final = FunctionMaker.prepare_fgraph
 
 
@@ -121,8 +125,8 @@ def _put_uncopied(task: _Task, asked: Asked) -> bool:
         request = task.request(origins, asked.graph)
     except Exception:  # The reason is found again, and told, when the graph is there.
         return False
-    entry = memory.get(request)
-    if entry is None or not entry.is_as_it_was():
+    entry = _in_memory(request)
+    if entry is None:
         return False
     read_all(origins.constants)
     return _used(task, request, _Found(entry, on_disk=False, other_data=False), origins, start)
@@ -176,14 +180,36 @@ def _not_kept(fgraph: FunctionGraph, reason: str) -> None:
 
 def _find(request: Request, *, on_disk: bool) -> _Found | None:
     """Return what there is of a request."""
-    entry = memory.get(request)
-    if entry is not None and entry.is_as_it_was():
+    entry = _in_memory(request)
+    if entry is not None:
         return _Found(entry, on_disk=False, other_data=False)
     kept = disk.tried("reading", lambda: _read(request)) if on_disk else None
     if kept is None:
         return None
     memory.put(request, kept)
     return _Found(kept, on_disk=True, other_data=False)
+
+
+def _in_memory(request: Request) -> Entry | None:
+    """Return the entry in memory of a request; None if somebody has written to it, too."""
+    entry = memory.get(request)
+    if entry is None and _waiting_to_be_found_out:
+        _found_out()
+        entry = memory.get(request)
+    return entry if entry is not None and entry.is_as_it_was() else None
+
+
+def _found_out() -> None:
+    """Keep entries under the settings that PyTensor has found out since, for linking, say.
+
+    Their rewriting asked for none of them, so that the entries are good whatever was found.
+    """
+    for request, entry in list(_waiting_to_be_found_out.items()):
+        now = request.once_found_out()
+        if now != request:
+            memory.put(now, entry)
+        if now.is_found_out:
+            _waiting_to_be_found_out.pop(request, None)
 
 
 def _find_other_data(request: Request, variants: Variants, *, on_disk: bool) -> _Found | None:
@@ -238,7 +264,8 @@ def _rewrite_and_keep(
             variants.note_in(entry, numbers)
         outline = variants.outline if variants and entry.other_data else None
         kept = {request: outline}
-        kept.setdefault(request.once_found_out(), outline and outline.once_found_out())
+        last = request.once_found_out()
+        kept.setdefault(last, outline and outline.once_found_out())
     except Exception as error:  # The graph has been rewritten: that it is not kept is no failure.
         _not_kept(task.fgraph, f"what came of it cannot be kept: {type(error).__name__}: {error}")
         return
@@ -246,6 +273,10 @@ def _rewrite_and_keep(
     counts.missed()
     for each, shared in kept.items():
         memory.put(each, entry, shared)
+    if not last.is_found_out:
+        _waiting_to_be_found_out[last] = entry
+        for oldest in list(_waiting_to_be_found_out)[:-_MOST_WAITING]:
+            _waiting_to_be_found_out.pop(oldest, None)
     if on_disk:
         disk.tried("writing", partial(_store, kept, entry))
     expect_linking(task.fgraph, entry)
@@ -339,3 +370,9 @@ def _as_if_read(entry: Entry) -> Entry:
 def cached_rewriting() -> ReplacedAttributes:
     """Return the patch that looks graphs up before they are rewritten."""
     return ReplacedAttributes([FunctionMaker], "prepare_fgraph", staticmethod(prepare_fgraph))
+
+
+def forget() -> None:
+    """Forget all entries in memory."""
+    memory.clear()
+    _waiting_to_be_found_out.clear()

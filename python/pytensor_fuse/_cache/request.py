@@ -87,6 +87,11 @@ class Request:
         )
         return Request(self.graph, parts, self.registrations)
 
+    @property
+    def is_found_out(self) -> bool:
+        """Whether PyTensor has looked for all that it may have to look for."""
+        return all(value != TO_BE_FOUND_OUT for _, value in self.parts)
+
     def outline(self, origins: Origins, places: Sequence[Sequence[int]]) -> Request:
         """Return the same request of a graph whose large constants may have any data.
 
