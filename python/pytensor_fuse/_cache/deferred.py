@@ -176,15 +176,15 @@ def _init(
         _stock_init(self, inputs, outputs, mode, *args, **kwargs)
         return
     asked.is_taken = True
-    _making.asked = asked
-    # Who fills empty graphs does so as well if the cache is switched off meanwhile.
-    vars(self)["prepare_fgraph"] = prepare_fgraph
     try:
+        _making.asked = asked
+        # Who fills empty graphs does so as well if the cache is switched off meanwhile.
+        vars(self)["prepare_fgraph"] = prepare_fgraph
         # All are used; whoever looks for that would have to look at the copy.
         _stock_init(self, inputs, outputs, mode, **{**kwargs, "on_unused_input": "ignore"})
     finally:
         _making.asked = None
-        del vars(self)["prepare_fgraph"]
+        vars(self).pop("prepare_fgraph", None)
     self.on_unused_input = kwargs.get("on_unused_input")
 
 
