@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from pytensor.compile.io import In, Out, SymbolicOutput
 from pytensor.compile.maker import FunctionMaker
 from pytensor.compile.mode import Mode
+from pytensor.compile.rebuild import UnusedInputError
 from pytensor.graph.traversal import ancestors
 
 import pytensor_fuse
@@ -410,6 +411,18 @@ def test_a_maker_that_fails_leaves_nothing_behind():
     with pytest.raises(TypeError, match="unexpected"):
         FunctionMaker(*_deferred(inputs, outputs), PYTHON, unexpected=True)
     assert function(*graph())(*VALUES)
+    assert_untouched(outputs)
+
+
+def test_a_maker_of_other_inputs():
+    function(*graph())
+    inputs, outputs = graph()
+    specs, deferred = _deferred(inputs, outputs)
+    with pytest.raises(UnusedInputError):
+        FunctionMaker([*specs, In(pt.vector("z"))], deferred, PYTHON, on_unused_input="raise")
+    swapped = FunctionMaker(specs[::-1], deferred, PYTHON).create()
+    for a, b in zip(swapped(*VALUES[::-1]), function(*graph())(*VALUES), strict=True):
+        np.testing.assert_array_equal(a, b)
     assert_untouched(outputs)
 
 

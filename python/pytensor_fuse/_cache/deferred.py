@@ -164,7 +164,7 @@ def _leaves(outputs: Sequence[Variable[Any, Any]]) -> list[Any]:
 def _init(
     self: Any, inputs: Any, outputs: Any, mode: Any = None, *args: Any, **kwargs: Any
 ) -> None:
-    asked = _asked_by(outputs)
+    asked = _asked_by(inputs, outputs)
     # Another maker rewrites in a way of its own, or not at all.
     if (
         asked is None
@@ -176,25 +176,29 @@ def _init(
         _stock_init(self, inputs, outputs, mode, *args, **kwargs)
         return
     asked.is_taken = True
-    _making.asked = asked
-    # Who fills empty graphs does so as well if the cache is switched off meanwhile.
-    self.prepare_fgraph = prepare_fgraph
     try:
+        _making.asked = asked
+        # Who fills empty graphs does so as well if the cache is switched off meanwhile.
+        vars(self)["prepare_fgraph"] = prepare_fgraph
         # All are used; whoever looks for that would have to look at the copy.
         _stock_init(self, inputs, outputs, mode, **{**kwargs, "on_unused_input": "ignore"})
     finally:
         _making.asked = None
-        del self.prepare_fgraph
+        vars(self).pop("prepare_fgraph", None)
     self.on_unused_input = kwargs.get("on_unused_input")
 
 
-def _asked_by(outputs: Any) -> Asked | None:
+def _asked_by(inputs: Any, outputs: Any) -> Asked | None:
+    """Return what nobody has made yet, if these are its inputs and outputs; otherwise None."""
     given = outputs if isinstance(outputs, list | tuple) else [outputs]
-    if not given or type(given[0]) is not DeferredOutput:
+    if not given or type(given[0]) is not DeferredOutput or not isinstance(inputs, list):
         return None
     asked: Asked = given[0].asked
     places = [one.place for one in given if type(one) is DeferredOutput and one.asked is asked]
     is_all = places == list(range(len(asked.outputs))) and len(places) == len(given)
+    # By identity: variables may say themselves which they equal.
+    read = [id(getattr(one, "variable", one)) for one in inputs]
+    is_all = is_all and read == list(map(id, asked.inputs))
     return asked if is_all and not asked.is_taken else None
 
 
@@ -202,12 +206,8 @@ def _asked_by(outputs: Any) -> Asked | None:
 def _create_fgraph(input_specs: Any, output_specs: Any, *args: Any, **kwargs: Any) -> Any:
     asked: Asked | None = _making.asked
     _making.asked = None
-    if (
-        asked is None
-        or getattr(output_specs[0], "asked", None) is not asked
-        or len(input_specs) != len(asked.inputs)
-        or any(a.variable is not b for a, b in zip(input_specs, asked.inputs, strict=True))
-    ):
+    # It may be another maker that is made first.
+    if asked is None or all(getattr(one, "asked", None) is not asked for one in output_specs):
         return _stock_create(input_specs, output_specs, *args, **kwargs)
     # None of what is attached now looks at nodes.
     made = _stock_create(input_specs, [], *args, **kwargs)
