@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import threading
 from functools import wraps
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, Final
 
 import pytensor.compile.maker as maker
@@ -28,6 +29,8 @@ from pytensor_fuse._cache.memory import memory
 from pytensor_fuse._cache.setting import Level, level
 from pytensor_fuse._errors import FreezeError
 from pytensor_fuse._identity.terms import intern_graph
+from pytensor_fuse._pytensor.drop_ins import ReplacedCode
+from pytensor_fuse._pytensor.ground import REPLACED_CODES, plain_function
 from pytensor_fuse._pytensor.makers import maker_of_caller
 from pytensor_fuse._pytensor.patches import ReplacedAttributes
 
@@ -36,12 +39,15 @@ if TYPE_CHECKING:
 
 
 _stock_construct: Any = vars(maker)["construct_function_ins_and_outs"]
-_stock_init: Any = FunctionMaker.__init__
+# Traces wrap it; what they wrap runs other code while this is on.
+_init_of_makers: Any = plain_function(FunctionMaker.__init__)
+_stock_init: Any = FunctionType(
+    REPLACED_CODES.get(_init_of_makers.__code__, _init_of_makers.__code__),
+    _init_of_makers.__globals__,
+    _init_of_makers.__name__,
+    _init_of_makers.__defaults__,
+)
 _stock_create: Any = FunctionMaker.create_fgraph
-
-
-# Of a maker: what it would make its function of instead.
-_OTHER_GRAPHS: Final = frozenset({"fgraph", "no_fgraph_prep", "function_class"})
 
 
 class _Making(threading.local):
@@ -160,20 +166,51 @@ def _leaves(outputs: Sequence[Variable[Any, Any]]) -> list[Any]:
     return leaves
 
 
-@wraps(_stock_init)
 def _init(
-    self: Any, inputs: Any, outputs: Any, mode: Any = None, *args: Any, **kwargs: Any
+    self: Any,
+    inputs: Any,
+    outputs: Any,
+    mode: Any,
+    accept_inplace: Any,
+    function_class: Any,
+    profile: Any,
+    on_unused_input: Any,
+    fgraph: Any,
+    name: Any,
+    no_fgraph_prep: Any,
+    trust_input: Any,
 ) -> None:
+    # In PyTensor's module, where nothing of this one is known.
+    from pytensor_fuse._cache.deferred import init_maker
+
+    init_maker(
+        self,
+        inputs,
+        outputs,
+        mode=mode,
+        accept_inplace=accept_inplace,
+        function_class=function_class,
+        profile=profile,
+        on_unused_input=on_unused_input,
+        fgraph=fgraph,
+        name=name,
+        no_fgraph_prep=no_fgraph_prep,
+        trust_input=trust_input,
+    )
+
+
+def init_maker(self: Any, inputs: Any, outputs: Any, **options: Any) -> None:
+    """Do as `FunctionMaker.__init__`, but that a graph that is in memory is not copied."""
     asked = _asked_by(inputs, outputs)
     # Another maker rewrites in a way of its own, or not at all.
     if (
         asked is None
         or type(self) is not FunctionMaker
         or FunctionMaker.prepare_fgraph is not prepare_fgraph
-        or args
-        or kwargs.keys() & _OTHER_GRAPHS
+        or options["fgraph"] is not None
+        or options["no_fgraph_prep"]
     ):
-        _stock_init(self, inputs, outputs, mode, *args, **kwargs)
+        _stock_init(self, inputs, outputs, **options)
         return
     asked.is_taken = True
     try:
@@ -181,11 +218,11 @@ def _init(
         # Who fills empty graphs does so as well if the cache is switched off meanwhile.
         vars(self)["prepare_fgraph"] = prepare_fgraph
         # All are used; whoever looks for that would have to look at the copy.
-        _stock_init(self, inputs, outputs, mode, **{**kwargs, "on_unused_input": "ignore"})
+        _stock_init(self, inputs, outputs, **{**options, "on_unused_input": "ignore"})
     finally:
         _making.asked = None
         vars(self).pop("prepare_fgraph", None)
-    self.on_unused_input = kwargs.get("on_unused_input")
+    self.on_unused_input = options["on_unused_input"]
 
 
 def _asked_by(inputs: Any, outputs: Any) -> Asked | None:
@@ -220,9 +257,9 @@ def deferred_graphs() -> ReplacedAttributes:
     return ReplacedAttributes([FunctionMaker], "create_fgraph", staticmethod(_create_fgraph))
 
 
-def deferring_makers() -> ReplacedAttributes:
+def deferring_makers() -> ReplacedCode:
     """Return the patch that tells for whom graphs may be left empty."""
-    return ReplacedAttributes([FunctionMaker], "__init__", _init)
+    return ReplacedCode(_init_of_makers, _init)
 
 
 def deferred_copies() -> ReplacedAttributes:
