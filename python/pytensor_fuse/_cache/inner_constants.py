@@ -44,6 +44,10 @@ class Contents:
         """Whether it can be told of all data if they are changed."""
         return all(content is not None for _, content in self._of_data)
 
+    def told(self) -> list[tuple[bytes | None, Any]]:
+        """Return what was in the data, in the order of the constants, and how arrays lie."""
+        return [(content, getattr(data, "strides", None)) for data, content in self._of_data]
+
     def are_the_same(self) -> bool:
         """Whether the data are what they were, as far as that can be told."""
         return all(data_content(data) == content for data, content in self._of_data)

@@ -6,18 +6,26 @@ through storage that each function has of its own.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
-from pytensor.graph.basic import Constant
 from pytensor.link.numba.linker import NumbaLinker
 
+from pytensor_fuse._cache import disk
 from pytensor_fuse._cache.inner_constants import Contents, inner_constants
 from pytensor_fuse._cache.origin import origin_of
+from pytensor_fuse._cache.stored_functions import read_function, store_function
+from pytensor_fuse._pytensor.numba_sources import (
+    are_known,
+    numba_rules,
+)
 from pytensor_fuse._pytensor.patches import ReplacedAttributes
-from pytensor_fuse._pytensor.surroundings import numba_rules
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pytensor.graph.basic import Variable
     from pytensor.graph.fg import FunctionGraph
 
     from pytensor_fuse._cache.entry import Entry
@@ -29,7 +37,7 @@ class _Linked(NamedTuple):
     Attributes
     ----------
     rules
-        By which PyTensor translated the graph.
+        By which PyTensor translated the graph; none if it was not asked to, as Numba has the code.
     constants
         What was in the graph's constants, which Numba reads when the function is first called.
         Somebody else may write to them.
@@ -43,22 +51,49 @@ class _Linked(NamedTuple):
 
     def holds(self, rules: list[Any]) -> bool:
         """Whether the function is what would be made of an equal graph now."""
-        return self.rules == rules and self.constants.are_known() and self.constants.are_the_same()
+        are_the_same = self.rules == rules if self.rules else are_known(rules)
+        return are_the_same and self.constants.are_known() and self.constants.are_the_same()
 
 
-# The entries of graphs that are about to be linked.
-_entries: WeakKeyDictionary[FunctionGraph, Entry] = WeakKeyDictionary()
+class _Expected(NamedTuple):
+    """A graph that is about to be linked.
+
+    Attributes
+    ----------
+    entry
+        The entry of the graph.
+    variables
+        Its variables, by their numbers there.
+    """
+
+    entry: Entry
+    variables: list[Variable[Any, Any]]
+
+
+_expected: WeakKeyDictionary[FunctionGraph, _Expected] = WeakKeyDictionary()
 
 _stock_convert: Any = NumbaLinker.fgraph_convert
 _stock_compile: Any = NumbaLinker.jit_compile
 
 
-def expect_linking(fgraph: FunctionGraph, entry: Entry) -> None:
-    """Let a graph share what Numba makes of it with all that have the same entry."""
+def expect_linking(
+    fgraph: FunctionGraph, entry: Entry, variables: Iterable[Variable[Any, Any]]
+) -> None:
+    """Let a graph share what Numba makes of it with all that have the same entry.
+
+    Parameters
+    ----------
+    fgraph
+        The graph.
+    entry
+        The entry.
+    variables
+        Those of the graph, by their numbers.
+    """
     origin = origin_of(fgraph)
     # Whoever links another mode's graph by Numba may have changed it before.
     if origin and origin.request and ("mode.linker", NumbaLinker.__name__) in origin.request.parts:
-        _entries[fgraph] = entry
+        _expected[fgraph] = _Expected(entry, list(variables))
 
 
 class _Waiting(NamedTuple):
@@ -71,17 +106,29 @@ class _Waiting(NamedTuple):
 
 
 def _convert(self: NumbaLinker, fgraph: FunctionGraph, **kwargs: Any) -> Any:
-    entry = _entries.pop(fgraph, None)
-    if entry is None:
+    expected = _expected.pop(fgraph, None)
+    if expected is None:
         return _stock_convert(self, fgraph, **kwargs)
-    rules = numba_rules()
+    (entry, variables), rules = expected, numba_rules()
     if isinstance(entry.linked, _Linked) and entry.linked.holds(rules):
         return entry.linked
+    constants = entry.rewritten.constants_among(variables)
+    inside = inner_constants(node.op for node in fgraph.apply_nodes)
+    contents = Contents([*constants, *inside])
+    graph = entry.kept_as if contents.are_known() else None
+    if graph is not None:
+        types = [one.type for one in (*fgraph.inputs, *fgraph.outputs)]
+        again = entry.rewritten.graph_again(variables)
+        read = partial(read_function, graph, contents, rules, types, again)
+        if (found := disk.tried("reading", read)) is not None:
+            entry.linked = _Linked(rules, contents, found)
+            return entry.linked
     converted = _stock_convert(self, fgraph, **kwargs)
     # Translating loads rules that were not there before.
-    constants = [one for one in fgraph.variables if isinstance(one, Constant)]
-    inside = inner_constants(node.op for node in fgraph.apply_nodes)
-    return _Waiting(entry, rules or numba_rules(), Contents([*constants, *inside]), converted)
+    rules = rules or numba_rules()
+    if graph is not None:
+        disk.tried("writing", partial(store_function, graph, contents, rules, converted))
+    return _Waiting(entry, rules, contents, converted)
 
 
 def _compile(self: NumbaLinker, converted: Any) -> Any:

@@ -152,7 +152,7 @@ def _used(task: _Task, request: Request, found: _Found, origins: Origins, start:
     entry.rewritten.exchange(fgraph, made)
     entry.notes.put_into(fgraph, made.variables)
     note_origin(fgraph, Origin(request, "", entry.made))
-    expect_linking(fgraph, entry)
+    expect_linking(fgraph, entry, made.variables)
     expect_code(made.variables, entry, task.mode.linker)
     # On a busy machine, a small graph may take longer to find than to rewrite.
     saved = max(0.0, entry.seconds - (time.perf_counter() - start))
@@ -279,7 +279,7 @@ def _rewrite_and_keep(
             _waiting_to_be_found_out.pop(oldest, None)
     if on_disk:
         disk.tried("writing", partial(_store, kept, entry))
-    expect_linking(task.fgraph, entry)
+    expect_linking(task.fgraph, entry, numbers)
     expect_code(numbers, entry, task.mode.linker)
 
 

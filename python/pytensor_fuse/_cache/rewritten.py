@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from pytensor.graph.basic import Apply, Constant
+from pytensor.graph.fg import FunctionGraph
 
 from pytensor_fuse._identity.terms import constant_term, intern_graph, term
 from pytensor_fuse._pytensor.graph_contents import exchange_contents, has_destroy_handler
 from pytensor_fuse._pytensor.inner_graphs import without_functions
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from pytensor.graph.basic import Variable
-    from pytensor.graph.fg import FunctionGraph
     from pytensor.graph.op import Op
     from pytensor.graph.type import Type
 
@@ -185,6 +185,41 @@ class Rewritten(NamedTuple):
             if (trace := origins.trace_at(origin)) is not None:
                 variables[number].tag.trace = trace
         return made
+
+    def constants_among(self, variables: Sequence[Variable[Any, Any]]) -> list[Any]:
+        """Return the constants among the variables of such a graph, which are in order."""
+        first = len(self.input_types)
+        return list(variables[first : first + len(self.constants)])
+
+    def graph_again(self, variables: Sequence[Variable[Any, Any]]) -> Callable[[], FunctionGraph]:
+        """Return what makes an equal graph, of new nodes.
+
+        It keeps nothing of the graph alive but the constants and ops, and does not see what becomes
+        of it.
+
+        Parameters
+        ----------
+        variables
+            Those of the graph, by their numbers.
+        """
+        constants = self.constants_among(variables)
+        ops = list(self.ops)
+        at = len(self.input_types) + len(constants)
+        for op, _, computed in self.nodes:
+            node = variables[at].owner
+            if node is not None:
+                ops[op] = node.op
+            at += len(computed)
+
+        def make() -> FunctionGraph:
+            inputs = [type_.make_variable() for type_ in self.input_types]
+            made = Made(*self._applied(inputs, constants, ops))
+            outputs = [made.variables[number] for number in self.outputs]
+            fgraph = FunctionGraph(inputs, outputs, clone=False)
+            self.exchange(fgraph, made)
+            return fgraph
+
+        return make
 
     def digest(self) -> bytes | None:
         """Return what tells the graph from others in every process; None if nothing does.

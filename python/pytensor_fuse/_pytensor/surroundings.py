@@ -80,10 +80,6 @@ _TABLES: Final = (
     ),
 )
 _DISPATCHERS: Final = (("pytensor.graph.replace", "_vectorize_node"),)
-_NUMBA_DISPATCHERS: Final = (
-    ("pytensor.link.numba.dispatch.basic", "_numba_funcify"),
-    ("pytensor.link.numba.dispatch.basic", "register_funcify_default_op_cache_key"),
-)
 
 # Of rewriters: what users may give to one that there is, and what our own decide by.
 _DECIDED_BY: Final = ("external_simplifiers", "decides_by")
@@ -110,11 +106,11 @@ def mode_parts(mode: Mode) -> tuple[Any, ...]:
         If it is of a class of its own, asks another database, or has a linker or rewriters that
         only its maker knows.
     """
-    # The first graph that is rewritten, or linked by Numba, loads these, whatever is in it, and
-    # that registers rewriters: later graphs would not be rewritten by the same ones.
+    # The first graph that is rewritten, or translated for Numba, loads these, whatever is in it,
+    # and that registers rewriters: later graphs would not be rewritten by the same ones.
     import_module("pytensor.sparse")
     if type(mode.linker) is NumbaLinker:
-        import_module("pytensor.link.numba.dispatch")
+        import_module("pytensor.typed_list")
     if type(mode) is not Mode:
         raise NotToldError(f"the mode is a {type(mode).__name__}")
     database: Any = getattr(mode, "optdb", None)
@@ -308,11 +304,6 @@ def _tables() -> Iterator[Any]:
             yield name
             yield from _items(getattr(module, name, None))
     yield from _rules(_DISPATCHERS)
-
-
-def numba_rules() -> list[Any]:
-    """Return the functions by which Numba's linker translates ops, with their classes."""
-    return list(_rules(_NUMBA_DISPATCHERS))
 
 
 def _rules(dispatchers: tuple[tuple[str, str], ...]) -> Iterator[Any]:

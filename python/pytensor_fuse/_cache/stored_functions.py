@@ -1,0 +1,87 @@
+"""What Numba compiled of a rewritten graph, found again by other processes without translating it.
+
+PyTensor translates each node anew before it can ask Numba whether the whole graph has been compiled
+before: for a graph of some hundred nodes, most of the time that linking takes. Kept beside a
+rewritten graph is what PyTensor's translation led to, a short source and a key. With these, Numba
+finds its code; for arguments of types that it has no code for, the graph is translated then.
+"""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any
+
+from pytensor_fuse._cache import disk
+from pytensor_fuse._cache.surroundings import versions
+from pytensor_fuse._pytensor.numba_sources import (
+    Source,
+    are_known,
+    may_be_untranslated,
+    source_of,
+    without_translation,
+)
+from pytensor_fuse._pytensor.surroundings import TO_BE_FOUND_OUT, settings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from pytensor.graph.fg import FunctionGraph
+    from pytensor.graph.type import Type
+
+    from pytensor_fuse._cache.inner_constants import Contents
+
+# Settings of C code, which PyTensor may find out at any time.
+_OF_C_CODE = ("blas__", "gcc__", "cxx", "cmodule__")
+
+
+def read_function(
+    graph: bytes,
+    contents: Contents,
+    rules: list[Any],
+    types: Iterable[Type[Any]],
+    make: Callable[[], FunctionGraph],
+) -> Any | None:
+    """Return the jitted function of a graph; None if Numba has no code of it, or may not have.
+
+    Parameters
+    ----------
+    graph
+        The digest of the graph, but for the data of some constants.
+    contents
+        What is in all of its constants.
+    rules
+        By which PyTensor would translate it.
+    types
+        Those of its inputs and outputs.
+    make
+        Returns an equal graph.
+    """
+    if not (are_known(rules) and may_be_untranslated()):
+        return None
+    kept = disk.default_disk().get(_key(graph, contents))
+    return None if kept is None else without_translation(Source(*kept), types, make)
+
+
+def store_function(graph: bytes, contents: Contents, rules: list[Any], converted: Any) -> None:
+    """Keep on disk what a graph was translated to.
+
+    Raises
+    ------
+    Exception
+        If that cannot be written.
+    """
+    source = source_of(converted) if are_known(rules) and may_be_untranslated() else None
+    if source is not None:
+        disk.default_disk().put(_key(graph, contents), tuple(source))
+
+
+def _key(graph: bytes, contents: Contents) -> bytes:
+    made = blake2b(b"pytensor-fuse function 1 " + graph, digest_size=32)
+    told = [
+        (name, value)
+        for name, value in settings()
+        if value != TO_BE_FOUND_OUT and not name.startswith(_OF_C_CODE)
+    ]
+    parts = (told, versions(), contents.told())
+    made.update(repr(parts).encode("utf-8", "surrogatepass"))
+    return made.digest()

@@ -1,0 +1,313 @@
+"""Other processes find what Numba compiled of a graph without translating it; or translate it."""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager
+from threading import Thread
+
+import numpy as np
+import pytensor
+import pytensor.tensor as pt
+import pytest
+from pytensor.graph.fg import AbstractFunctionGraph, FunctionGraph
+from pytensor.link.numba.dispatch import basic
+from pytensor.link.numba.linker import NumbaLinker
+
+from pytensor_fuse import cache_info, cached
+from pytensor_fuse._cache import setting, stored_functions
+from pytensor_fuse._cache.memory import memory
+from pytensor_fuse._cache.setting import Level
+from pytensor_fuse._pytensor import numba_sources
+from pytensor_fuse._pytensor.numba_sources import are_known, numba_rules
+from support.cached import assert_same_graphs, assert_same_results, compiled
+from support.processes import run_python
+
+X = np.linspace(-1, 1, 6).reshape(3, 2)
+COLUMNS = np.asfortranarray(X)
+
+
+@pytest.fixture(autouse=True)
+def code(monkeypatch, tmp_path):
+    """Let Numba keep what it compiles in a folder of the test; return the folder."""
+    folder = tmp_path / "numba"
+    folder.mkdir()
+    monkeypatch.setattr("pytensor.link.numba.cache.NUMBA_CACHE_PATH", folder)
+    return folder
+
+
+@pytest.fixture
+def translated(monkeypatch):
+    """Note the graphs that are translated."""
+    found = []
+    stock = basic.numba_funcify_ensure_cache
+
+    def note(op, *args, **kwargs):
+        if isinstance(op, AbstractFunctionGraph):
+            found.append(op)
+        return stock(op, *args, **kwargs)
+
+    monkeypatch.setattr(basic, "numba_funcify_ensure_cache", note)
+    return found
+
+
+def make():
+    x = pt.matrix("x")
+    return compiled([x], pt.exp(x) - 1.5, mode="NUMBA")
+
+
+def as_in_another_process(make=make):
+    """Compile it anew with nothing in memory; return the function."""
+    memory.clear()
+    hits = cache_info().hits_on_disk
+    function = make()
+    assert cache_info().hits_on_disk == hits + 1
+    return function
+
+
+def test_nothing_is_translated(on_disk, translated):
+    make()(X)
+    assert len(translated) == 1
+    again = as_in_another_process()
+    assert_same_results(again, again, [X])
+    assert len(translated) == 1
+    with cached(False):
+        fresh = make()
+    assert len(translated) == 2
+    assert_same_graphs(again, fresh)
+    assert_same_results(again, fresh, [X])
+    assert not cache_info().failures
+    assert make().vm.jit_fn is again.vm.jit_fn
+
+
+def test_code_that_was_never_compiled(on_disk, translated):
+    make()
+    again = as_in_another_process()
+    assert len(translated) == 2
+    assert_same_results(again, make(), [X])
+
+
+def test_arguments_of_other_types(on_disk, translated):
+    """Numba compiles for the layout of arrays, which no type of PyTensor's says."""
+    first = make()
+    expected = first(X)
+    again = as_in_another_process()
+    # What becomes of the function's graph does not matter.
+    fgraph = again.maker.fgraph
+    fgraph.replace(fgraph.outputs[0], fgraph.inputs[0], import_missing=True)
+    np.testing.assert_array_equal(again(COLUMNS), expected)
+    assert len(translated) == 2
+    assert again.vm.jit_fn.targetoptions == first.vm.jit_fn.targetoptions
+    np.testing.assert_array_equal(again(X), expected)
+    assert len(translated) == 2
+    # What was compiled then is on disk, too.
+    third = as_in_another_process()
+    np.testing.assert_array_equal(third(COLUMNS), expected)
+    np.testing.assert_array_equal(third(X), expected)
+    assert len(translated) == 2
+
+
+def test_code_that_is_gone_when_it_is_needed(on_disk, translated, code):
+    expected = make()(X)
+    again = as_in_another_process()
+    for path in code.iterdir():
+        path.unlink()
+    np.testing.assert_array_equal(again(X), expected)
+    assert len(translated) == 2
+
+
+def test_threads(on_disk, translated):
+    expected = make()(X)
+    function = as_in_another_process().vm.jit_fn
+    results = []
+    threads = [Thread(target=lambda: results.append(function(COLUMNS)[0])) for _ in range(4)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    assert len(translated) == 2
+    assert [result.tolist() for result in results] == 4 * [expected.tolist()]
+
+
+def rule(op, node=None, **kwargs):
+    return basic.numba_njit(lambda x: x - 1)
+
+
+@contextmanager
+def other_rule(class_):
+    """Let somebody else say how Numba computes an op."""
+    dispatchers = [basic.numba_funcify, basic.numba_funcify_and_cache_key]
+    stock = [one.dispatch(class_) for one in dispatchers]
+    basic.numba_funcify.register(class_)(rule)
+    basic.numba_funcify_and_cache_key.register(class_)(lambda *args, **kwargs: (rule(*args), None))
+    try:
+        yield
+    finally:
+        for dispatcher, one in zip(dispatchers, stock, strict=True):
+            dispatcher.register(class_)(one)
+
+
+def decremented():
+    x = pt.vector("x")
+    return compiled([x], pt.cumsum(x), mode="NUMBA")
+
+
+@pytest.mark.parametrize("level", ["memory", "disk"])
+def test_rules_of_others(level, request, translated):
+    if level == "disk":
+        request.getfixturevalue("on_disk")
+    x = np.array([1.0, 2.0])
+    assert decremented()(x).tolist() == [1.0, 3.0]
+    with other_rule(pt.extra_ops.CumOp):
+        assert not are_known(numba_rules())
+        if level == "disk":
+            memory.clear()
+        assert decremented()(x).tolist() == [0.0, 1.0]
+        assert len(translated) == 2
+        assert decremented()(x).tolist() == [0.0, 1.0]
+        assert len(translated) == 2
+    assert decremented()(x).tolist() == [1.0, 3.0]
+    assert cache_info().hits == 3
+
+
+def test_there_are_rules():
+    assert are_known(numba_rules())
+    assert len(numba_rules()) > 400
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"numba__fastmath": False},
+        {"compiler_verbose": True},
+        {"numba__cache": False},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_settings(change, on_disk, translated):
+    make()(X)
+    memory.clear()
+    with pytensor.config.change_flags(**change):
+        make()
+    assert len(translated) == 2
+
+
+def test_other_versions(on_disk, translated, monkeypatch):
+    make()(X)
+    monkeypatch.setattr(stored_functions, "versions", lambda: (("numba", "1"),))
+    as_in_another_process()
+    assert len(translated) == 2
+
+
+def test_other_data_are_other_code(on_disk, translated):
+    x = pt.vector("x")
+
+    def fit(data):
+        return compiled([x], (x * pt.constant(data)).sum(), mode="NUMBA")
+
+    first, second = np.arange(40.0), np.arange(40.0) + 1
+    ones = np.ones(40)
+    for _ in range(2):
+        assert fit(first)(ones) == first.sum()
+        assert fit(second)(ones) == second.sum()
+        memory.clear()
+    assert cache_info().hits_with_other_data
+    assert len(translated) == 2
+
+
+def test_constants_that_lie_otherwise_are_other_code(on_disk, translated):
+    x = pt.matrix("x")
+
+    def make(data):
+        return compiled([x], x * pt.constant(data), mode="NUMBA")
+
+    data = np.arange(12.0).reshape(3, 4)
+    value = np.full((3, 4), 0.5)
+    for lies in (data, np.asfortranarray(data)):
+        memory.clear()
+        np.testing.assert_array_equal(make(lies)(value), value * data)
+    assert len(translated) == 2
+
+
+def test_in_memory_alone_nothing_is_written(translated, on_disk, monkeypatch):
+    monkeypatch.setattr(stored_functions, "source_of", lambda converted: pytest.fail("asked"))
+    monkeypatch.setattr(setting, "_level", Level.MEMORY)
+    make()
+    assert not cache_info().failures
+
+
+def test_another_key_is_not_written_to(on_disk, monkeypatch):
+    """A graph that is translated to another key than the one that was kept keeps its code apart."""
+    make()(X)
+    again = as_in_another_process()
+    x = pt.matrix("x")
+    other = FunctionGraph([x], [x + 2], clone=False)
+    translated = NumbaLinker().accept(other).make_all()[0].jit_fn
+    monkeypatch.setattr(numba_sources, "_translated", lambda graph: translated)
+    again(COLUMNS)
+    assert type(again.vm.jit_fn._cache).__name__ == "NullCache"
+
+
+PROGRAM = """
+import sys
+import numpy as np
+import pytensor
+import pytensor.tensor as pt
+import pytensor_fuse
+from pytensor.link.numba.linker import NumbaLinker
+
+RULES = "pytensor.link.numba.dispatch.basic"
+A, x = pt.matrix("A"), pt.vector("x")
+spd = A @ A.T + pt.eye(3)
+rng = pytensor.shared(np.random.default_rng(1), name="rng")
+state, draws = pt.random.normal(x, 1.0, rng=rng).owner.outputs
+graphs = {
+    "sorted": ([x], [pt.argsort(x), pt.exp(x)], {}),
+    "solve": ([A, x], [pt.linalg.solve(spd, x)], {}),
+    "drawn": ([x], [draws], {rng: state}),
+}
+early = 0
+for name, (inputs, outputs, updates) in graphs.items():
+    function = pytensor.function(inputs, outputs, updates=updates, mode="NUMBA",
+                                 on_unused_input="ignore")
+    early += RULES not in sys.modules
+    values = [np.arange(9.0).reshape(3, 3) % 4 if one is A else np.array([0.5, 2.0, 1.0])
+              for one in inputs]
+    for _ in range(2):
+        print(name, [np.asarray(one).tobytes().hex() for one in function(*values)])
+info = pytensor_fuse.cache_info()
+assert not info.failures, info
+print(info.hits_on_disk, early)
+"""
+
+
+def test_processes(tmp_path):
+    """Another process computes the same, and loads no rules before the first function is called."""
+
+    def run():
+        flags = f"base_compiledir={tmp_path}"
+        environment = {**os.environ, "PYTENSOR_FUSE_CACHE": "disk", "PYTENSOR_FLAGS": flags}
+        *results, counts = run_python(PROGRAM, env=environment).stdout.splitlines()
+        return results, tuple(map(int, counts.split()))
+
+    expected, (hits, n_early) = run()
+    assert (hits, n_early) == (0, 0)
+    results, (hits, n_early) = run()
+    assert results == expected
+    assert (hits, n_early) == (3, 1)
+
+
+def test_nothing_that_decides_is_registered_late():
+    """Numba's rules register no rewriters but those of modules that a mode's parts load."""
+    run_python("""
+        from importlib import import_module
+
+        import pytensor
+        from pytensor.compile.mode import get_mode
+        from pytensor_fuse._pytensor.surroundings import mode_parts, registered
+
+        mode_parts(get_mode("NUMBA"))
+        before = registered()
+        import_module("pytensor.link.numba.dispatch")
+        assert registered() == before
+    """)
