@@ -131,9 +131,11 @@ def _translate_when_compiled(jitted: Any, graph: Callable[[], FunctionGraph]) ->
     from numba.core.caching import FunctionCache, NullCache
     from pytensor.link.numba.cache import CACHED_SRC_FUNCTIONS
 
+    stock_load: Any = FunctionCache.load_overload
+
     class TranslatingCache(FunctionCache):
         def load_overload(self, sig: Any, target_context: Any) -> Any:
-            found = super().load_overload(sig, target_context)
+            found = stock_load(self, sig, target_context)
             if found is None and jitted._cache is self:
                 # Numba holds its lock, and reads globals and options only when it compiles.
                 translated = _translated(graph())
@@ -145,7 +147,8 @@ def _translate_when_compiled(jitted: Any, graph: Callable[[], FunctionGraph]) ->
                 jitted._cache = FunctionCache(mine) if same else NullCache()
             return found
 
-    jitted._cache = TranslatingCache(jitted.py_func)
+    make: Any = TranslatingCache
+    jitted._cache = make(jitted.py_func)
 
 
 def _translated(fgraph: FunctionGraph) -> Any:
