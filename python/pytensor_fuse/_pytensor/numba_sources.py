@@ -87,11 +87,10 @@ def source_of(converted: Any) -> Source | None:
 
 def may_be_untranslated() -> bool:
     """Whether nobody looks at the translation, and Numba looks for code on disk."""
-    import numba
+    from numba import config as settings_of_numba
 
-    return bool(
-        config.numba__cache and not config.compiler_verbose and not numba.config.DISABLE_JIT
-    )
+    is_jitted = not vars(settings_of_numba)["DISABLE_JIT"]
+    return bool(config.numba__cache and is_jitted and not config.compiler_verbose)
 
 
 def without_translation(
