@@ -14,6 +14,7 @@ import numpy as np
 import pytensor
 import pytest
 from pytensor.compile.mode import Mode
+from pytensor.graph.fg import FunctionGraph
 
 import measure
 import pytensor_fuse
@@ -25,6 +26,8 @@ from rows import Row
 COMPILE = "whole compile, Python linker"
 ALONE = "whole compile, accelerators on against off"
 EACH = "whole compile, with {} against all others"
+NUMBA = "whole compile, Numba that has compiled it before"
+BUILDING = "building a model and its gradient"
 # Of `tests/test_pymc_models.py`.
 PYMC_MODELS = ("hierarchical_regression", "student_t_regression", "mixture")
 MODE = Mode(linker="py", optimizer="fast_run")
@@ -52,15 +55,26 @@ def compiled(reference: Reference, **features: Any) -> Any:
         return pytensor.function(inputs, outputs, mode=MODE)
 
 
-def seconds(reference: Reference, **features: Any) -> float:
+def seconds(reference: Reference, mode: Mode | str = MODE, **features: Any) -> float:
     """Processor time of one compile; the graph is built, and garbage collected, before."""
     inputs, outputs = reference.build()
     with pytensor_fuse.enabled(**features):
         gc.collect()
         start = time.process_time()
-        function = pytensor.function(inputs, outputs, mode=MODE)
+        function = pytensor.function(inputs, outputs, mode=mode)
         elapsed = time.process_time() - start
     del function
+    return elapsed
+
+
+def building_seconds(reference: Reference, **features: Any) -> float:
+    """Processor time of building a graph with its gradient; nothing is compiled."""
+    with pytensor_fuse.enabled(**features):
+        gc.collect()
+        start = time.process_time()
+        graph = reference.build()
+        elapsed = time.process_time() - start
+    del graph
     return elapsed
 
 
@@ -108,6 +122,43 @@ def compare(pair: Pair, reference: Reference, rounds: int) -> None:
         times = pair.alone(round_of_all, rounds=rounds)
     pair.report(Row(COMPILE, reference.name, median(s / o for s, _, o in times), "x"))
     pair.report(Row(ALONE, reference.name, median(w / o for _, w, o in times), "x"))
+
+
+@pytest.mark.parametrize("reference", [RADON, GP, STUDENT_T, MIXTURE], ids=lambda one: one.name)
+def test_numba(pair: Pair, reference: Reference) -> None:
+    """Report how many times faster a compile is whose kernels Numba finds on disk."""
+    values = reference.values(10)
+    for side in ({"flag": False}, {}):
+        with pytensor_fuse.enabled(**side):
+            pytensor.function(*reference.build(), mode="NUMBA")(*values)
+
+    def round_of_both() -> float:
+        return seconds(reference, "NUMBA", flag=False) / seconds(reference, "NUMBA")
+
+    round_of_both()
+    with measure.frozen_heap():
+        ratios = pair.alone(round_of_both, rounds=7)
+    pair.report(Row(NUMBA, reference.name, median(ratios), "x"))
+
+
+@pytest.mark.parametrize("name", PYMC_MODELS)
+def test_building(pair: Pair, name: str) -> None:
+    """Report how many times faster a model of PyMC is made, with its log-density's gradient."""
+    reference = pymc_reference(name)
+    graphs = []
+    for flag in (False, True):
+        with pytensor_fuse.enabled(flag):
+            graphs.append(FunctionGraph(*reference.build(), clone=False))
+    stock, ours = map(freeze, graphs)
+    assert stock.digest == ours.digest
+
+    def round_of_both() -> float:
+        return building_seconds(reference, flag=False) / building_seconds(reference)
+
+    round_of_both()
+    with measure.frozen_heap():
+        ratios = pair.alone(round_of_both, rounds=11)
+    pair.report(Row(BUILDING, reference.name, median(ratios), "x"))
 
 
 @pytest.mark.parametrize(
