@@ -51,6 +51,14 @@ def test_other_linkers(linker: str, name: str) -> None:
     assert_same_compiles(GRAPHS[name], True, linker=linker)
 
 
+@pytest.mark.parametrize("name", ["deep", "regression", "mixture", "overwriting"])
+def test_graphs_for_jax(name: str) -> None:
+    """They are rewritten whether JAX is there or not; where it is not, linking fails."""
+    expected = compile_and_record(GRAPHS[name], False, linker="jax")
+    assert len(expected["events"][0]) > 20
+    assert_same_compiles(GRAPHS[name], True, expected, linker="jax")
+
+
 def test_toggled_between_compiles() -> None:
     for name in ("large", "gaussian_process", "updates"):
         for accelerators in (True, False, ["graph_edits"], True, ["instance_checks"], False):

@@ -120,7 +120,10 @@ def compile_and_record(
             )
         except Exception as error:
             # Which line it was made in differs between the tests.
-            return {"error": (type(error), str(error).partition("Backtrace")[0])}
+            return {
+                "error": (type(error), str(error).partition("Backtrace")[0]),
+                "events": _events(attach),
+            }
         fgraph = function.maker.fgraph
         order = fgraph.toposort()
     names = Names()
@@ -145,7 +148,7 @@ def compile_and_record(
         "order": nodes,
         "clients": clients,
         "outputs": [names.variable(v) for v in fgraph.outputs],
-        "events": _sorted_inner([recorder.events for recorder in attach.recorders]),
+        "events": _events(attach),
         "digest": None,
     }
     try:
@@ -155,8 +158,9 @@ def compile_and_record(
     return found
 
 
-def _sorted_inner(logs: list[list[tuple[Any, ...]]]) -> list[list[tuple[Any, ...]]]:
+def _events(attach: _Attach) -> list[list[tuple[Any, ...]]]:
     """Inner graphs are rewritten in the order of a set of nodes: by their addresses."""
+    logs = [recorder.events for recorder in attach.recorders]
     return [*logs[:1], *sorted(logs[1:], key=repr)]
 
 
@@ -164,11 +168,18 @@ def assert_same_compiles(
     build: Callable[[], tuple[Sequence[Any], Sequence[Variable], dict[str, Any]]],
     accelerators: Any,
     expected: dict[str, Any] | None = None,
+    *,
+    fails: bool | None = None,
     **options: Any,
 ) -> None:
-    """Fail unless a compile with ``accelerators`` is, step by step, that without."""
+    """Fail unless a compile with ``accelerators`` is, step by step, that without.
+
+    Whether it ends in an error may be said; it is the same one, then.
+    """
     if expected is None:
         expected = compile_and_record(build, False, **options)
+    if fails is not None:
+        assert ("error" in expected) == fails, expected.get("error")
     found = compile_and_record(build, accelerators, **options)
     assert found.keys() == expected.keys(), (found.get("error"), expected.get("error"))
     for key, value in expected.items():
