@@ -1,4 +1,4 @@
-"""The graphs of the benchmarks and the models of the corpus are compiled as without accelerators."""
+"""Graphs of the benchmarks and models of the corpus are compiled as without accelerators."""
 
 from __future__ import annotations
 
