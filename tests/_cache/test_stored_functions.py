@@ -170,6 +170,18 @@ def test_rules_of_others(level, request, translated):
     assert cache_info().hits == 3
 
 
+def test_rules_for_ops_of_others_change_nothing(on_disk, translated):
+    class Own(pt.extra_ops.CumOp):
+        pass
+
+    Own.__module__ = "somebody"
+    make()(X)
+    basic.numba_funcify.register(Own)(rule)
+    assert rule in numba_rules()
+    as_in_another_process()
+    assert len(translated) == 1
+
+
 def test_there_are_rules():
     assert are_known(numba_rules())
     assert len(numba_rules()) > 400
