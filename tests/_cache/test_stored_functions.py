@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import os
+import sys
 from contextlib import contextmanager
+from functools import wraps
 from threading import Thread
 
+import numba
 import numpy as np
 import pytensor
 import pytensor.tensor as pt
 import pytest
-from pytensor.graph.fg import AbstractFunctionGraph, FunctionGraph
+from pytensor.graph.fg import AbstractFunctionGraph
 from pytensor.link.numba.dispatch import basic
-from pytensor.link.numba.linker import NumbaLinker
+from pytensor.link.numba.dispatch.random import numba_core_rv_funcify
 
 from pytensor_fuse import cache_info, cached
 from pytensor_fuse._cache import setting, stored_functions
@@ -134,17 +137,27 @@ def rule(op, node=None, **kwargs):
 
 
 @contextmanager
-def other_rule(class_):
+def other_rules(class_, rules):
     """Let somebody else say how Numba computes an op."""
-    dispatchers = [basic.numba_funcify, basic.numba_funcify_and_cache_key]
-    stock = [one.dispatch(class_) for one in dispatchers]
-    basic.numba_funcify.register(class_)(rule)
-    basic.numba_funcify_and_cache_key.register(class_)(lambda *args, **kwargs: (rule(*args), None))
+    stock = {dispatcher: dispatcher.dispatch(class_) for dispatcher in rules}
+    for dispatcher, own in rules.items():
+        dispatcher.register(class_)(own)
     try:
         yield
     finally:
-        for dispatcher, one in zip(dispatchers, stock, strict=True):
+        for dispatcher, one in stock.items():
             dispatcher.register(class_)(one)
+
+
+def other_rule(class_, wrapped=lambda own: own):
+    own = wrapped(lambda *args, **kwargs: (rule(*args), None))
+    rules = {basic.numba_funcify: rule, basic.numba_funcify_and_cache_key: own}
+    return other_rules(class_, rules)
+
+
+def as_pytensors_own(own):
+    """A rule that says of itself what PyTensor's says."""
+    return wraps(basic.numba_funcify_FunctionGraph)(own)
 
 
 def decremented():
@@ -153,12 +166,13 @@ def decremented():
 
 
 @pytest.mark.parametrize("level", ["memory", "disk"])
-def test_rules_of_others(level, request, translated):
+@pytest.mark.parametrize("wrapped", [lambda own: own, as_pytensors_own], ids=["plain", "wrapped"])
+def test_rules_of_others(wrapped, level, request, translated):
     if level == "disk":
         request.getfixturevalue("on_disk")
     x = np.array([1.0, 2.0])
     assert decremented()(x).tolist() == [1.0, 3.0]
-    with other_rule(pt.extra_ops.CumOp):
+    with other_rule(pt.extra_ops.CumOp, wrapped):
         assert not are_known(numba_rules())
         if level == "disk":
             memory.clear()
@@ -168,6 +182,37 @@ def test_rules_of_others(level, request, translated):
         assert len(translated) == 2
     assert decremented()(x).tolist() == [1.0, 3.0]
     assert cache_info().hits == 3
+
+
+def test_rules_of_others_for_random_variables(on_disk):
+    size = pt.iscalar("size")
+    rng = pytensor.shared(np.random.default_rng(1))
+
+    def make():
+        draws = pt.random.normal.make_node(rng, pt.stack([size]), 0.0, 1.0).outputs[1]
+        return compiled([size], draws, mode="NUMBA")
+
+    def one(op, node):
+        # With a version of its own, which Numba's code has in its key.
+        return basic.numba_njit(lambda rng, mean, scale: mean + 1), 77
+
+    drawn = make()(2)
+    with other_rules(pt.random.basic.NormalRV, {numba_core_rv_funcify: one}):
+        assert make()(2).tolist() == [1.0, 1.0]
+        memory.clear()
+        assert make()(2).tolist() == [1.0, 1.0]
+    assert as_in_another_process(make)(2).shape == drawn.shape
+
+
+def test_all_tables_of_rules_are_known():
+    found = {
+        (name.removeprefix("pytensor.link.numba.dispatch."), key)
+        for name, module in list(sys.modules.items())
+        if name.startswith("pytensor.link.numba.")
+        for key, one in vars(module).items()
+        if hasattr(one, "dispatch") and hasattr(one, "registry") and one.__module__ == name
+    }
+    assert found == set(numba_sources._DISPATCHERS)
 
 
 def test_rules_for_ops_of_others_change_nothing(on_disk, translated):
@@ -248,16 +293,43 @@ def test_in_memory_alone_nothing_is_written(translated, on_disk, monkeypatch):
     assert not cache_info().failures
 
 
-def test_another_key_is_not_written_to(on_disk, monkeypatch):
-    """A graph that is translated to another key than the one that was kept keeps its code apart."""
-    make()(X)
+@pytest.mark.parametrize("changed", [{"numba__cache": False}, {"numba__fastmath": False}], ids=str)
+def test_settings_are_those_of_the_compilation(changed, on_disk, translated):
+    first = make()
+    expected = first(X)
     again = as_in_another_process()
+    with pytensor.config.change_flags(**changed):
+        np.testing.assert_array_equal(again(COLUMNS), expected)
+    assert again.vm.jit_fn.targetoptions == first.vm.jit_fn.targetoptions
+    assert as_in_another_process()(COLUMNS).tolist() == expected.tolist()
+    assert len(translated) == 2
+
+
+def test_a_rule_that_comes_before_the_translation(on_disk):
+    """What then has no key is not written under the one that was kept."""
     x = pt.matrix("x")
-    other = FunctionGraph([x], [x + 2], clone=False)
-    translated = NumbaLinker().accept(other).make_all()[0].jit_fn
-    monkeypatch.setattr(numba_sources, "_translated", lambda graph: translated)
-    again(COLUMNS)
-    assert type(again.vm.jit_fn._cache).__name__ == "NullCache"
+
+    def make():
+        return compiled([x], pt.cumsum(x, axis=0), mode="NUMBA")
+
+    expected = make()(X)
+    again = as_in_another_process(make)
+    with other_rule(pt.extra_ops.CumOp):
+        again(COLUMNS)
+    np.testing.assert_array_equal(as_in_another_process(make)(COLUMNS), expected)
+
+
+def test_the_source_can_be_jitted_by_others(on_disk, translated):
+    expected = make()(X)
+    again = as_in_another_process()
+    source = again.vm.jit_fn.py_func
+    assert source.__module__ == basic.__name__
+    assert len(translated) == 1
+    (result,) = numba.njit(source)(X)
+    np.testing.assert_array_equal(result, expected)
+    assert len(translated) == 2
+    np.testing.assert_array_equal(again(COLUMNS), expected)
+    assert len(translated) == 2
 
 
 PROGRAM = """

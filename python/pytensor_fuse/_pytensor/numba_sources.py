@@ -25,14 +25,16 @@ if TYPE_CHECKING:
     from pytensor.graph.fg import FunctionGraph
     from pytensor.graph.type import Type
 
-_BASIC: Final = "pytensor.link.numba.dispatch.basic"
+_DISPATCH: Final = "pytensor.link.numba.dispatch"
 
 # The functions that are looked up by the class of an op, or of a constant's data.
 _DISPATCHERS: Final = (
-    "numba_funcify",
-    "numba_funcify_and_cache_key",
-    "numba_funcify_default_op_cache_key",
-    "numba_typify",
+    ("basic", "numba_funcify"),
+    ("basic", "numba_funcify_and_cache_key"),
+    ("basic", "numba_funcify_default_op_cache_key"),
+    ("basic", "numba_typify"),
+    ("elemwise", "scalar_in_place_fn"),
+    ("random", "numba_core_rv_funcify"),
 )
 
 # Whose rules are told by versions.
@@ -60,9 +62,8 @@ def numba_rules() -> list[Any]:
 
 
 def _rules() -> Iterator[Any]:
-    basic = sys.modules.get(_BASIC)
-    for name in _DISPATCHERS:
-        dispatcher = getattr(basic, name, None)
+    for module, name in _DISPATCHERS:
+        dispatcher = getattr(sys.modules.get(f"{_DISPATCH}.{module}"), name, None)
         if dispatcher is not None:
             yield name
             for class_, rule in dispatcher.registry.items():
@@ -74,11 +75,19 @@ def are_known(rules: list[Any]) -> bool:
     """Whether versions tell what rules do, but for those of classes of others."""
     classes_and_rules = [one for one in rules if not isinstance(one, str)]
     pairs = zip(classes_and_rules[::2], classes_and_rules[1::2], strict=True)
-    return all(_home(rule) in _KNOWN or _home(class_) not in _USED for class_, rule in pairs)
+    return all(
+        _home_of_code(rule) in _KNOWN or _home(class_.__module__) not in _USED
+        for class_, rule in pairs
+    )
 
 
-def _home(named: Any) -> str:
-    return str(named.__module__).partition(".")[0]
+def _home_of_code(rule: Any) -> str:
+    # What a function says of itself may be what another one says that it wraps.
+    return _home(getattr(rule, "__globals__", {}).get("__name__"))
+
+
+def _home(module: Any) -> str:
+    return str(module).partition(".")[0]
 
 
 def source_of(converted: Any) -> Source | None:
@@ -124,18 +133,60 @@ def without_translation(
     from numba.core.caching import FunctionCache
     from pytensor.link.numba.cache import compile_numba_function_src
 
-    calling = compile_numba_function_src(source.text, source.name, {}, cache_key=source.key)
+    late = _LateTranslation(graph)
+    calling = compile_numba_function_src(source.text, source.name, late, cache_key=source.key)
     if not exists(FunctionCache(calling)._cache_file._index_path):
         return None
     if not all(type(one) is TensorType for one in types):
-        import_module("pytensor.link.numba.dispatch")
+        import_module(_DISPATCH)
     jitted = njit(cache=True)(calling)
-    _translate_when_compiled(jitted, graph)
+    _translate_when_compiled(jitted, late)
     return jitted
 
 
-def _translate_when_compiled(jitted: Any, graph: Callable[[], FunctionGraph]) -> None:
-    from numba.core.caching import FunctionCache, NullCache
+class _LateTranslation(dict[str, Any]):
+    """The globals of a source whose graph is translated when somebody first asks for one.
+
+    Parameters
+    ----------
+    graph
+        Returns the graph.
+    """
+
+    def __init__(self, graph: Callable[[], FunctionGraph]) -> None:
+        super().__init__(__name__=f"{_DISPATCH}.basic")
+        self._graph = graph
+        self._translated: Any = None
+        self._settings = _settings()
+
+    def __missing__(self, name: str) -> Any:
+        # Built-in functions are looked up here before they are found.
+        if name.startswith("__"):
+            raise KeyError(name)
+        found = self.translated().py_func.__globals__
+        if found is self or name not in found:
+            raise KeyError(name)
+        return found[name]
+
+    def translated(self) -> Any:
+        """Return what PyTensor would have made of the graph for Numba when it was linked."""
+        if self._translated is None:
+            with config.change_flags(**self._settings):
+                run, *_ = NumbaLinker().accept(self._graph()).make_all()
+            self._translated = run.jit_fn
+        return self._translated
+
+
+def _settings() -> dict[str, Any]:
+    return {name: getattr(config, name) for name in config._config_var_dict if _is_numbas(name)}
+
+
+def _is_numbas(name: str) -> bool:
+    return name.startswith("numba__")
+
+
+def _translate_when_compiled(jitted: Any, late: _LateTranslation) -> None:
+    from numba.core.caching import FunctionCache
     from pytensor.link.numba.cache import CACHED_SRC_FUNCTIONS
 
     stock_load: Any = FunctionCache.load_overload
@@ -144,21 +195,24 @@ def _translate_when_compiled(jitted: Any, graph: Callable[[], FunctionGraph]) ->
         def load_overload(self, sig: Any, target_context: Any) -> Any:
             found = stock_load(self, sig, target_context)
             if found is None and jitted._cache is self:
-                # Numba holds its lock, and reads globals and options only when it compiles.
-                translated = _translated(graph())
-                mine, stock = jitted.py_func, translated.py_func
-                mine.__globals__.update(stock.__globals__)
-                jitted.targetoptions.clear()
-                jitted.targetoptions.update(translated.targetoptions)
-                same = CACHED_SRC_FUNCTIONS.get(stock) == CACHED_SRC_FUNCTIONS.get(mine)
-                jitted._cache = FunctionCache(mine) if same else NullCache()
+                # Numba holds its lock, and asks for compiler and cache after this.
+                translated = late.translated()
+                if translated.py_func not in CACHED_SRC_FUNCTIONS:
+                    translated = _calling(translated)
+                jitted._compiler = translated._compiler
+                jitted.targetoptions = translated.targetoptions
+                jitted._cache = translated._cache
             return found
 
     make: Any = TranslatingCache
     jitted._cache = make(jitted.py_func)
 
 
-def _translated(fgraph: FunctionGraph) -> Any:
-    """Return what PyTensor makes of a graph for Numba."""
-    run, *_ = NumbaLinker().accept(fgraph).make_all()
-    return run.jit_fn
+def _calling(jitted: Any) -> Any:
+    """Return what calls a jitted function, with arguments that come as PyTensor's sources say."""
+    from pytensor.link.numba.dispatch.basic import numba_njit
+
+    def call(*args: Any) -> Any:
+        return jitted(*args)
+
+    return numba_njit(call, final_function=True)
