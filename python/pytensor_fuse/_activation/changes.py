@@ -310,6 +310,7 @@ CHANGES: Final[tuple[Change, ...]] = (
                 "rewriter_loops",
                 "apply of EquilibriumGraphRewriter and WalkingGraphRewriter, and what these call",
             ),
+            ("queries", "optdb.query"),
             ("base_orders", "the function _compose_mro where trackers of rewriters call it"),
             ("assumptions", "AssumptionFeature._compute"),
             ("no_gemm", "GemmOptimizer.apply"),

@@ -311,6 +311,7 @@ C_THUNKS: Final[tuple[Fact, ...]] = (
 )
 
 _REWRITING: Final = "pytensor.graph.rewriting.basic"
+_DB: Final = "pytensor.graph.rewriting.db"
 _ASSUMPTIONS: Final = "pytensor.assumptions.core"
 _MATH: Final = "pytensor.tensor.rewriting.math"
 _DESTROY_HANDLER: Final = "pytensor.graph.destroyhandler"
@@ -346,6 +347,27 @@ ACCELERATORS: Final[dict[str, tuple[Fact, ...]]] = {
         Does(f"{_REWRITING}:FromFunctionNodeRewriter.transform", ("00c21711",)),
         Does(f"{_REWRITING}:SequentialNodeRewriter.transform", ("51631633",)),
         Does(f"{_REWRITING}:OpToRewriterTracker._get_trackers", ("8682a4c5",)),
+    ),
+    "queries": (
+        Has(_OPTDB, "__db__"),
+        Does("pytensor.misc.ordered_set:OrderedSet.__iter__", ("3aa74ce6",)),
+        Does(f"{_DB}:RewriteDatabase.__query__", ("7397df1b",)),
+        Does(f"{_DB}:RewriteDatabase.query", ("54658f21",)),
+        Does(f"{_DB}:SequenceDB.query", ("0f11fc5b",)),
+        Does(f"{_DB}:EquilibriumDB.query", ("501640a1",)),
+        Does(f"{_DB}:LocalGroupDB.query", ("359effd5",)),
+        Does(f"{_DB}:TopoDB.query", ("db5db551",)),
+        Does(f"{_DB}:ProxyDB.query", ("c8996b24",)),
+        Does(f"{_DB}:RewriteDatabaseQuery.__init__", ("e6e5a799",)),
+        Does(f"{_REWRITING}:SequentialGraphRewriter.apply", ("b4b3dd0c",)),
+        Does(f"{_REWRITING}:EquilibriumGraphRewriter.__init__", ("b4d11e90",)),
+        Does(f"{_REWRITING}:WalkingGraphRewriter.__init__", ("81aa40e1",)),
+        Does(f"{_REWRITING}:NodeProcessingGraphRewriter.__init__", ("1c417e17",)),
+        Does(f"{_REWRITING}:SequentialNodeRewriter.__init__", ("2b1c7de4",)),
+        Does(f"{_REWRITING}:OpToRewriterTracker.__init__", ("9984ac89",)),
+        Does(f"{_REWRITING}:OpToRewriterTracker.add_tracker", ("031dbd8d",)),
+        Does(f"{_REWRITING}:OpToRewriterTracker._get_trackers", ("8682a4c5",)),
+        Has("pytensor.scan.rewriting.db", "ScanEquilibriumGraphRewriter"),
     ),
     "base_orders": (
         Does(f"{_REWRITING}:OpToRewriterTracker._get_trackers", ("8682a4c5",)),

@@ -10,7 +10,7 @@ the order of the nodes of a graph that is as it was when it was last asked for.
 from __future__ import annotations
 
 import time
-from collections import Counter, defaultdict, deque
+from collections import Counter, deque
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary, ref
 
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from pytensor.graph.basic import Apply, Variable
     from pytensor.graph.op import Op
 
-    # A node rewriter, the seconds that it has taken, and whether it is a function and no more.
-    _Candidate = tuple[Any, list[float], bool]
+    # A node rewriter, its number, and whether it is a function and no more.
+    _Candidate = tuple[Any, int, bool]
 
 _clock = time.perf_counter
 _logger = basic._logger
@@ -234,7 +234,7 @@ _kept: WeakKeyDictionary[Any, _Refusals] = WeakKeyDictionary()
 _MANY_OPS = 1024
 
 
-def _refusals(rewriter: Any) -> _Refusals | None:
+def _refusals(rewriter: Any) -> _Refusals | _Found | None:
     """Return what knows which ops a node rewriter refuses at once; None if it may do more."""
     if LOOKUP in vars(OpToRewriterTracker):
         # Somebody counts what is asked.
@@ -270,20 +270,7 @@ def _refusals(rewriter: Any) -> _Refusals | None:
         and _TRANSFORM not in vars(rewriter)
         and SequentialNodeRewriter.transform is _stock_group_transform
     ):
-        tracker = rewriter.tracker
-        depends_on = (
-            # It is another once a rewriter has been added.
-            tracker.get_trackers,
-            len(tracker.tracked_instances),
-            len(tracker.tracked_types),
-            sum(map(len, tracker.tracked_pattern_types.values())),
-            len(tracker.untracked_rewrites),
-        )
-
-        def refuses(op: Op) -> bool:
-            return not tracker.get_trackers(op)
-
-        by_class = not tracker.tracked_instances and not tracker.tracked_pattern_types
+        return _found_by(rewriter.tracker)
     else:
         return None
     kept = _kept.get(rewriter)
@@ -359,6 +346,97 @@ def walk(self: Any, fgraph: FunctionGraph, start_from: Any = None) -> Any:
     )
 
 
+class _Found:
+    """What a tracker finds for ops: candidates, each with a number among all of that tracker.
+
+    Trackers that are copies of each other share it (`_pytensor.queries`).
+    """
+
+    def __init__(self, tracker: Any) -> None:
+        if tracker._cached_composed_mro is None:
+            tracker._get_trackers(None)
+        # It is another one once a rewriter has been added.
+        self.of = tracker._cached_composed_mro
+        self._find = tracker._get_trackers
+        self.rewriters: list[Any] = list(dict.fromkeys(tracker.get_rewriters()))
+        self.no_seconds = dict.fromkeys(self.rewriters, 0.0)
+        self.no_time = [0.0] * len(self.rewriters)
+        self._numbers = {id(rewriter): i for i, rewriter in enumerate(self.rewriters)}
+        # By the address of an op, which another may get once that is gone.
+        self._of_ops: dict[int, tuple[Any, list[_Candidate]]] = {}
+        # Of classes of which all ops have the same.
+        self._of_classes: dict[type, list[_Candidate] | None] = {}
+        self._told_apart = {type(op) for op in tracker.tracked_instances}
+        self._patterns = tuple(tracker.tracked_pattern_types)
+        # Each list once, by the addresses of its rewriters.
+        self._lists: dict[tuple[int, ...], list[_Candidate]] = {}
+
+    def candidate(self, rewriter: Any) -> _Candidate:
+        """Return what there is of a rewriter of the tracker."""
+        return rewriter, self._numbers[id(rewriter)], _is_plain(rewriter)
+
+    def candidates(self, op: Op) -> list[_Candidate]:
+        """Return the rewriters that the tracker finds for an op, in order."""
+        found = self._candidates(op)
+        # Anybody may have given one of them another method since.
+        for rewriter, _, is_plain in found:
+            if is_plain is not _is_plain(rewriter):
+                return [self.candidate(rewriter) for rewriter, _, _ in found]
+        return found
+
+    def has(self, op: Op) -> bool:
+        """Whether there are none."""
+        return not self._candidates(op)
+
+    def _candidates(self, op: Op) -> list[_Candidate]:
+        class_ = type(op)
+        found = self._of_classes.get(class_)
+        if found is None:
+            known = self._of_ops.get(id(op))
+            if known is not None and known[0]() is op:
+                found = known[1]
+            else:
+                found = self._new(op)
+                if self._is_all_of_class(class_):
+                    self._of_classes[class_] = found
+                else:
+                    if len(self._of_ops) >= _MANY_OPS:
+                        self._of_ops.clear()
+                    self._of_ops[id(op)] = ref(op), found
+        return found
+
+    def _new(self, op: Op) -> list[_Candidate]:
+        rewriters = self._find(op)
+        key = tuple(map(id, rewriters))
+        found = self._lists.get(key)
+        if found is None:
+            found = self._lists[key] = [self.candidate(rewriter) for rewriter in rewriters]
+        return found
+
+    def _is_all_of_class(self, class_: Any) -> bool:
+        return (
+            class_ not in self._told_apart
+            and _is_pytensors(class_.__eq__)
+            and not issubclass(class_, self._patterns)
+        )
+
+
+def _is_pytensors(method: Any) -> bool:
+    return str(getattr(method, "__module__", "")).partition(".")[0] == "pytensor"
+
+
+_FOUND = "_pytensor_fuse_found"
+
+
+def _found_by(tracker: Any) -> _Found:
+    """Return what is known of what a tracker finds."""
+    found: _Found | None = vars(tracker).get(_FOUND)
+    if found is None or found.of is None or found.of is not tracker._cached_composed_mro:
+        found = _Found(tracker)
+        vars(tracker)[_FOUND] = found
+    return found
+
+
 def _name_of(rewriter: Any) -> Any:
     return getattr(rewriter, "name", None) or getattr(rewriter, "__name__", "")
 
@@ -384,21 +462,22 @@ def reach_equilibrium(self: Any, fgraph: FunctionGraph, start_from: Any = None) 
     loop_timing = []
     loop_process_count = []
     global_rewriter_timing = []
-    time_rewriters: dict[Any, float] = defaultdict(float)
+    tracker = self.node_tracker
+    found = _found_by(tracker)
+    is_stock = _processes_as_stock(self)
+    failure_callback = self.failure_callback
+    apply_nodes = fgraph.apply_nodes
+    time_rewriters: dict[Any, float] = dict.fromkeys(self.global_rewriters, 0.0)
+    # In this order; a dict has the hashes of its keys.
+    time_rewriters.update(found.no_seconds)
+    time_rewriters.update(dict.fromkeys(self.final_rewriters, 0.0))
+    time_rewriters.update(dict.fromkeys(self.cleanup_rewriters, 0.0))
     io_toposort_timing = []
     nb_nodes = []
     node_created: Counter[Any] = Counter()
     global_sub_profs = []
     final_sub_profs = []
     cleanup_sub_profs = []
-
-    for rewriter in [
-        *self.global_rewriters,
-        *self.get_node_rewriters(),
-        *self.final_rewriters,
-        *self.cleanup_rewriters,
-    ]:
-        time_rewriters[rewriter] += 0
 
     process_count: Counter[Any]
 
@@ -438,30 +517,10 @@ def reach_equilibrium(self: Any, fgraph: FunctionGraph, start_from: Any = None) 
                     rewriter_name = _name_of(grewrite)
         return sub_profs
 
-    tracker = self.node_tracker
-    is_stock = _processes_as_stock(self)
-    failure_callback = self.failure_callback
-    apply_nodes = fgraph.apply_nodes
     # The rewriters of an op, by its address; the op is kept so that no other gets it.
     of_op: dict[int, tuple[list[_Candidate], Op]] = {}
-    # The same by the address of the list that the tracker keeps for equal ops.
-    of_list: dict[int, tuple[list[_Candidate], Any]] = {}
-    # By the address of the rewriter.
-    entries: dict[int, _Candidate] = {}
-
-    def entry_of(rewriter: Any) -> _Candidate:
-        entry = entries.get(id(rewriter))
-        if entry is None:
-            entry = entries[id(rewriter)] = rewriter, [0.0], _is_plain(rewriter)
-        return entry
-
-    def candidates_of(op: Op) -> list[_Candidate]:
-        rewriters = tracker.get_trackers(op)
-        known = of_list.get(id(rewriters))
-        if known is None:
-            known = of_list[id(rewriters)] = [entry_of(rw) for rw in rewriters], rewriters
-        of_op[id(op)] = known[0], op
-        return known[0]
+    spent = found.no_time.copy()
+    asks_trackers = not _has_own_lookup(tracker)
 
     while changed and not max_use_abort:
         process_count = Counter()
@@ -508,15 +567,16 @@ def reach_equilibrium(self: Any, fgraph: FunctionGraph, start_from: Any = None) 
                 current_node = node
                 op = node.op
                 candidates: Any
-                if not _has_own_lookup(tracker):
+                if asks_trackers or not _has_own_lookup(tracker):
                     # Somebody counts how far this goes through what the tracker returns.
-                    candidates = map(entry_of, tracker.get_trackers(op))
+                    candidates = map(found.candidate, tracker.get_trackers(op))
                 elif (kept := of_op.get(id(op))) is not None:
                     candidates = kept[0]
                 else:
-                    candidates = candidates_of(op)
+                    candidates = found.candidates(op)
+                    of_op[id(op)] = candidates, op
                 t_rewrite = _clock()
-                for node_rewriter, spent, is_plain in candidates:
+                for node_rewriter, number, is_plain in candidates:
                     nb = change_tracker.nb_imported
                     if is_stock:
                         try:
@@ -535,7 +595,7 @@ def reach_equilibrium(self: Any, fgraph: FunctionGraph, start_from: Any = None) 
                             replacements = False
                         if replacements is False or replacements is None:
                             t_end = _clock()
-                            spent[0] += t_end - t_rewrite
+                            spent[number] += t_end - t_rewrite
                             t_rewrite = t_end
                             continue
                         node_rewriter_change = _replace(
@@ -546,7 +606,7 @@ def reach_equilibrium(self: Any, fgraph: FunctionGraph, start_from: Any = None) 
                             fgraph, node, node_rewriter, enforce_tracks=False
                         )
                     t_end = _clock()
-                    spent[0] += t_end - t_rewrite
+                    spent[number] += t_end - t_rewrite
                     t_rewrite = t_end
                     if not node_rewriter_change:
                         continue
@@ -597,8 +657,9 @@ def reach_equilibrium(self: Any, fgraph: FunctionGraph, start_from: Any = None) 
             raise AssertionError(msg)
         _logger.error(msg)
     fgraph.remove_feature(change_tracker)
-    for rewriter, spent, _ in entries.values():
-        time_rewriters[rewriter] += spent[0]
+    for rewriter, seconds in zip(found.rewriters, spent, strict=False):
+        if seconds:
+            time_rewriters[rewriter] += seconds
     return (
         self,
         loop_timing,

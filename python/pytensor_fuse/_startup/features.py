@@ -31,6 +31,7 @@ ACCELERATORS: Final[dict[str, str]] = {
     "cycles": "cycles are looked for in what has changed",
     "order": "topological order without a generator for each node",
     "rewriter_loops": "passes try node rewriters with nothing between",
+    "queries": "the passes of a mode are made once, and copied for each graph",
     "base_orders": "the classes that an op derives from are put in order once",
     "assumptions": "the rules for a class of ops are looked up once",
     "no_gemm": "sums are not searched for products of matrices where there are none",
