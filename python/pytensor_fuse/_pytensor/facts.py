@@ -418,6 +418,25 @@ ACCELERATORS: Final[dict[str, tuple[Fact, ...]]] = {
         Does(f"{_MATH}:attempt_distribution", ("b98c2c2b",)),
         Does(f"{_MATH}:check_for_x_over_absX", ("096822ca",)),
     ),
+    "canonizers": (
+        Does(f"{_MATH}:AlgebraicCanonizer.transform", ("f849bdc2",)),
+        Does(f"{_MATH}:AlgebraicCanonizer.get_num_denum", ("fc675f75",)),
+        Does(f"{_MATH}:AlgebraicCanonizer.simplify", ("220195d6",)),
+        Does(f"{_MATH}:AlgebraicCanonizer.simplify_constants", ("ed573bb3",)),
+        Does(f"{_MATH}:AlgebraicCanonizer.simplify_factors", ("56f15209",)),
+        Does(f"{_MATH}:mul_calculate", ("2bf76a7a",)),
+        Does(f"{_MATH}:add_calculate", ("9189a434",)),
+        Does(f"{_MATH}:check_for_x_over_absX", ("096822ca",)),
+        Does(f"{_MATH}:attempt_distribution", ("b98c2c2b",)),
+        Does(f"{_MATH}:local_greedy_distributor.fn", ("18c39bf3",)),
+        Does("pytensor.tensor.basic:_get_underlying_scalar_constant_value", ("e5657590", "a69da283",)),
+        Has("pytensor.tensor.basic", "_scalar_constant_value_elemwise_ops"),
+    ),
+    "underlying_constants": (
+        Does("pytensor.tensor.basic:_get_underlying_scalar_constant_value", ("e5657590", "a69da283",)),
+        Has("pytensor.tensor.basic", "_scalar_constant_value_elemwise_ops"),
+        Does("pytensor.tensor.variable:TensorConstant.unique_value.fget", ("80e7a634",)),
+    ),
     "increments": (
         Does("pytensor.tensor.rewriting.subtensor:local_IncSubtensor_serialize.fn", ("1b06455b",)),
         Does("pytensor.tensor.math:variadic_add", ("67379508",)),
@@ -446,5 +465,6 @@ ACCELERATORS: Final[dict[str, tuple[Fact, ...]]] = {
 ACCELERATED_SINCE: Final[dict[str, tuple[int, int]]] = {
     "assumptions": (3, 3),
     "sum_factors": (3, 3),
+    "canonizers": (3, 3),
     "increments": (3, 3),
 }

@@ -30,6 +30,7 @@ from pytensor.misc.ordered_set import OrderedSet
 from pytensor.scan.rewriting.db import ScanEquilibriumGraphRewriter
 
 from pytensor_fuse._pytensor.node_trackers import LOOKUP
+from pytensor_fuse._pytensor.rewriter_loops import found_by
 
 _MANY = 16
 _MANY_OPS = 256
@@ -206,9 +207,8 @@ def _copied_group(group: Any) -> Any:
 
 def _shared(tracker: Any) -> Any:
     """Return a tracker that finds what another does, and becomes one of its own if added to."""
-    if tracker._cached_composed_mro is None:
-        # It is made with the first answer, and another one once there are more rewriters.
-        tracker._get_trackers(None)
+    # What is known of it goes along, for as long as nobody adds to it.
+    found_by(tracker)
     if vars(tracker)[LOOKUP].cache_info().currsize > _MANY_OPS:
         # Ops of graphs that are gone are let go.
         vars(tracker)[LOOKUP] = functools.cache(tracker._get_trackers)

@@ -270,7 +270,7 @@ def _refusals(rewriter: Any) -> _Refusals | _Found | None:
         and _TRANSFORM not in vars(rewriter)
         and SequentialNodeRewriter.transform is _stock_group_transform
     ):
-        return _found_by(rewriter.tracker)
+        return found_by(rewriter.tracker)
     else:
         return None
     kept = _kept.get(rewriter)
@@ -428,7 +428,7 @@ def _is_pytensors(method: Any) -> bool:
 _FOUND = "_pytensor_fuse_found"
 
 
-def _found_by(tracker: Any) -> _Found:
+def found_by(tracker: Any) -> _Found:
     """Return what is known of what a tracker finds."""
     found: _Found | None = vars(tracker).get(_FOUND)
     if found is None or found.of is None or found.of is not tracker._cached_composed_mro:
@@ -463,7 +463,7 @@ def reach_equilibrium(self: Any, fgraph: FunctionGraph, start_from: Any = None) 
     loop_process_count = []
     global_rewriter_timing = []
     tracker = self.node_tracker
-    found = _found_by(tracker)
+    found = found_by(tracker)
     is_stock = _processes_as_stock(self)
     failure_callback = self.failure_callback
     apply_nodes = fgraph.apply_nodes

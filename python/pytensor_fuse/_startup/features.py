@@ -41,6 +41,8 @@ ACCELERATORS: Final[dict[str, str]] = {
     "clones": "nodes are copied in one call each",
     "tensor_types": "types of tensors are made without parsing a dtype",
     "sum_factors": "sums and products are not simplified in vain",
+    "canonizers": "what is in its canonical form is seen to be",
+    "underlying_constants": "what cannot be a constant is not searched for one",
     "increments": "increments of parts of an array are strung together in one edit",
     "compiler_errors": "linking does not import what only compiling in C needs",
     "garbage": "full garbage collections are rare while a graph is rewritten",
