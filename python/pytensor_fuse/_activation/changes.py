@@ -320,6 +320,7 @@ CHANGES: Final[tuple[Change, ...]] = (
             ("clones", "Apply.clone_with_new_inputs"),
             ("tensor_types", "TensorType.__init__"),
             ("sum_factors", "AlgebraicCanonizer.get_num_denum and attempt_distribution"),
+            ("declines", "nothing: the loops of rewriter_loops ask it"),
             ("canonizers", "AlgebraicCanonizer.transform, and local_greedy_distributor"),
             ("underlying_constants", "the code of _get_underlying_scalar_constant_value"),
             ("increments", "apply of the pass pre_local_IncSubtensor_serialize"),

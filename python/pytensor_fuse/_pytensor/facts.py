@@ -432,6 +432,13 @@ ACCELERATORS: Final[dict[str, tuple[Fact, ...]]] = {
         Does("pytensor.tensor.basic:_get_underlying_scalar_constant_value", ("e5657590", "a69da283",)),
         Has("pytensor.tensor.basic", "_scalar_constant_value_elemwise_ops"),
     ),
+    # Of the rewriters that it is about, each is asked by itself (`_pytensor.declines`).
+    "declines": (
+        Does(f"{_REWRITING}:EquilibriumGraphRewriter.apply", ("437ec73b",)),
+        Does(f"{_REWRITING}:WalkingGraphRewriter.apply", ("5a222101",)),
+        Does(f"{_REWRITING}:FromFunctionNodeRewriter.transform", ("00c21711",)),
+        Does(f"{_REWRITING}:SequentialNodeRewriter.transform", ("51631633",)),
+    ),
     "underlying_constants": (
         Does("pytensor.tensor.basic:_get_underlying_scalar_constant_value", ("e5657590", "a69da283",)),
         Has("pytensor.tensor.basic", "_scalar_constant_value_elemwise_ops"),

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import time
 from collections import Counter, deque
+from functools import partial, reduce
+from operator import or_
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary, ref
 
@@ -26,6 +28,7 @@ from pytensor.graph.rewriting.basic import (
 )
 from pytensor.graph.traversal import apply_ancestors, toposort
 
+from pytensor_fuse._pytensor import declines
 from pytensor_fuse._pytensor.drop_ins import in_file_of
 from pytensor_fuse._pytensor.node_trackers import LOOKUP
 
@@ -35,8 +38,8 @@ if TYPE_CHECKING:
     from pytensor.graph.basic import Apply, Variable
     from pytensor.graph.op import Op
 
-    # A node rewriter, its number, and whether it is a function and no more.
-    _Candidate = tuple[Any, int, bool]
+    # A node rewriter, its number, whether it is a function and no more, and what it wants.
+    _Candidate = tuple[Any, int, bool, declines.Wants]
 
 _clock = time.perf_counter
 _logger = basic._logger
@@ -282,6 +285,19 @@ def _refusals(rewriter: Any) -> _Refusals | _Found | None:
     return kept
 
 
+def _wants(
+    rewriter: Any, refusals: _Refusals | _Found | None
+) -> Callable[[Op], declines.Wants] | None:
+    """Return what tells what a node rewriter wants of nodes of an op; None if nothing is known."""
+    if not declines.in_use or LOOKUP in vars(OpToRewriterTracker):
+        return None
+    if isinstance(refusals, _Found):
+        return refusals.wants
+    if id(rewriter) in declines.in_use and _is_plain(rewriter):
+        return partial(declines.wants_of, rewriter)
+    return None
+
+
 def walk(self: Any, fgraph: FunctionGraph, start_from: Any = None) -> Any:
     """Do as `WalkingGraphRewriter.apply`; nodes of ops that the rewriter refuses are passed by."""
     if start_from is None:
@@ -289,14 +305,25 @@ def walk(self: Any, fgraph: FunctionGraph, start_from: Any = None) -> Any:
     callback_before = fgraph.execute_callbacks_time
     nb_nodes_start = len(fgraph.apply_nodes)
     t0 = _clock()
-    refusals = _refusals(self.node_rewriter) if _processes_as_stock(self) else None
-    # By the address of the op, which is kept so that no other gets it.
-    refused: dict[int, tuple[bool, Op]] = {}
-    if refusals is not None:
+    refusals = wants_of = None
+    if _processes_as_stock(self):
+        refusals = _refusals(self.node_rewriter)
+        wants_of = _wants(self.node_rewriter, refusals)
+    # Whether nodes of an op are refused, and else what they need, by the address of the op, which
+    # is kept so that no other gets it.
+    refused: dict[int, tuple[bool, Op, declines.Wants]] = {}
+
+    def find_out(op: Op) -> tuple[bool, Op, declines.Wants]:
+        is_refused = refusals is not None and refusals.has(op)
+        wants = wants_of(op) if wants_of is not None and not is_refused else declines.WHATEVER
+        return is_refused or wants == declines.NOTHING, op, wants
+
+    knows = refusals is not None or wants_of is not None
+    if knows:
         ops = {id(node.op): node.op for node in fgraph.apply_nodes}
-        refused = {address: (refusals.has(op), op) for address, op in ops.items()}
+        refused = {address: find_out(op) for address, op in ops.items()}
     q: deque[Apply[Any]]
-    if refused and all(is_refused for is_refused, _ in refused.values()):
+    if refused and all(is_refused for is_refused, _, _ in refused.values()):
         # It would pass by all nodes.
         q = deque()
     elif self.order == "dfs":
@@ -319,12 +346,13 @@ def walk(self: Any, fgraph: FunctionGraph, start_from: Any = None) -> Any:
             node = q.pop() if backwards else q.popleft()
             if node not in apply_nodes:
                 continue
-            if refusals is not None:
+            if knows:
                 op = node.op
                 known = refused.get(id(op))
                 if known is None:
-                    known = refused[id(op)] = refusals.has(op), op
-                if known[0]:
+                    known = refused[id(op)] = find_out(op)
+                is_refused, _, wants = known
+                if is_refused or (wants and not wants & declines.sources(node.inputs)):
                     continue
             current_node = node
             nb += self.process_node(fgraph, node, enforce_tracks=True)
@@ -356,61 +384,89 @@ class _Found:
         if tracker._cached_composed_mro is None:
             tracker._get_trackers(None)
         # It is another one once a rewriter has been added.
-        self.of = tracker._cached_composed_mro
+        self._mro = tracker._cached_composed_mro
         self._find = tracker._get_trackers
+        self._declines = declines.in_use
         self.rewriters: list[Any] = list(dict.fromkeys(tracker.get_rewriters()))
         self.no_seconds = dict.fromkeys(self.rewriters, 0.0)
         self.no_time = [0.0] * len(self.rewriters)
         self._numbers = {id(rewriter): i for i, rewriter in enumerate(self.rewriters)}
+        self._were = [(rw, vars(rw), *_parts(rw)) for rw in self.rewriters]
+        self._transforms = _transforms_as_stock()
         # By the address of an op, which another may get once that is gone.
         self._of_ops: dict[int, tuple[Any, list[_Candidate]]] = {}
         # Of classes of which all ops have the same.
-        self._of_classes: dict[type, list[_Candidate] | None] = {}
+        self._of_classes: dict[type, list[_Candidate]] = {}
         self._told_apart = {type(op) for op in tracker.tracked_instances}
+        if self._declines:
+            self._told_apart.update(declines.TOLD_APART)
         self._patterns = tuple(tracker.tracked_pattern_types)
-        # Each list once, by the addresses of its rewriters.
+        # Each list once, by the addresses of its rewriters and what they want.
         self._lists: dict[tuple[int, ...], list[_Candidate]] = {}
 
+    def is_of(self, tracker: Any) -> bool:
+        """Whether nobody has added a rewriter since, or given one another method."""
+        if (
+            self._mro is not tracker._cached_composed_mro
+            or self._mro is None
+            or self._declines is not declines.in_use
+            or self._transforms is not _transforms_as_stock()
+        ):
+            return False
+        for rewriter, own, class_, function in self._were:
+            if (
+                type(rewriter) is not class_
+                or own.get("fn") is not function
+                or _TRANSFORM in own
+            ):
+                return False
+        return True
+
     def candidate(self, rewriter: Any) -> _Candidate:
-        """Return what there is of a rewriter of the tracker."""
-        return rewriter, self._numbers[id(rewriter)], _is_plain(rewriter)
+        """Return what there is of a rewriter of the tracker, which wants nothing in particular."""
+        number = self._numbers[id(rewriter)]
+        return rewriter, number, _is_plain(rewriter), declines.WHATEVER
 
     def candidates(self, op: Op) -> list[_Candidate]:
-        """Return the rewriters that the tracker finds for an op, in order."""
-        found = self._candidates(op)
-        # Anybody may have given one of them another method since.
-        for rewriter, _, is_plain in found:
-            if is_plain is not _is_plain(rewriter):
-                return [self.candidate(rewriter) for rewriter, _, _ in found]
-        return found
+        """Return the rewriters that the tracker finds for an op, in order.
 
-    def has(self, op: Op) -> bool:
-        """Whether there are none."""
-        return not self._candidates(op)
-
-    def _candidates(self, op: Op) -> list[_Candidate]:
+        Those are left out that can do nothing with it.
+        """
         class_ = type(op)
         found = self._of_classes.get(class_)
         if found is None:
             known = self._of_ops.get(id(op))
             if known is not None and known[0]() is op:
-                found = known[1]
+                return known[1]
+            found = self._new(op)
+            if self._is_all_of_class(class_):
+                self._of_classes[class_] = found
             else:
-                found = self._new(op)
-                if self._is_all_of_class(class_):
-                    self._of_classes[class_] = found
-                else:
-                    if len(self._of_ops) >= _MANY_OPS:
-                        self._of_ops.clear()
-                    self._of_ops[id(op)] = ref(op), found
+                if len(self._of_ops) >= _MANY_OPS:
+                    self._of_ops.clear()
+                self._of_ops[id(op)] = ref(op), found
         return found
+
+    def has(self, op: Op) -> bool:
+        """Whether there are none."""
+        return not self.candidates(op)
+
+    def wants(self, op: Op) -> declines.Wants:
+        """Return what at least one of them wants of nodes of an op."""
+        wanted = [wants for *_, wants in self.candidates(op)]
+        return declines.WHATEVER if 0 in wanted else reduce(or_, wanted, 0)
 
     def _new(self, op: Op) -> list[_Candidate]:
         rewriters = self._find(op)
-        key = tuple(map(id, rewriters))
+        wants = [declines.wants_of(rw, op) if _is_plain(rw) else 0 for rw in rewriters]
+        key = (*map(id, rewriters), *wants)
         found = self._lists.get(key)
         if found is None:
-            found = self._lists[key] = [self.candidate(rewriter) for rewriter in rewriters]
+            found = self._lists[key] = [
+                (rewriter, self._numbers[id(rewriter)], _is_plain(rewriter), wanted)
+                for rewriter, wanted in zip(rewriters, wants, strict=True)
+                if wanted != declines.NOTHING
+            ]
         return found
 
     def _is_all_of_class(self, class_: Any) -> bool:
@@ -419,6 +475,14 @@ class _Found:
             and _is_pytensors(class_.__eq__)
             and not issubclass(class_, self._patterns)
         )
+
+
+def _parts(rewriter: Any) -> tuple[type, Any]:
+    return type(rewriter), vars(rewriter).get("fn")
+
+
+def _transforms_as_stock() -> bool:
+    return _is(FromFunctionNodeRewriter.transform, _stock_transform)
 
 
 def _is_pytensors(method: Any) -> bool:
@@ -431,9 +495,8 @@ _FOUND = "_pytensor_fuse_found"
 def found_by(tracker: Any) -> _Found:
     """Return what is known of what a tracker finds."""
     found: _Found | None = vars(tracker).get(_FOUND)
-    if found is None or found.of is None or found.of is not tracker._cached_composed_mro:
-        found = _Found(tracker)
-        vars(tracker)[_FOUND] = found
+    if found is None or not found.is_of(tracker):
+        found = vars(tracker)[_FOUND] = _Found(tracker)
     return found
 
 
@@ -466,6 +529,7 @@ def reach_equilibrium(self: Any, fgraph: FunctionGraph, start_from: Any = None) 
     found = found_by(tracker)
     is_stock = _processes_as_stock(self)
     failure_callback = self.failure_callback
+    sources = declines.sources
     apply_nodes = fgraph.apply_nodes
     time_rewriters: dict[Any, float] = dict.fromkeys(self.global_rewriters, 0.0)
     # In this order; a dict has the hashes of its keys.
@@ -567,7 +631,7 @@ def reach_equilibrium(self: Any, fgraph: FunctionGraph, start_from: Any = None) 
                 current_node = node
                 op = node.op
                 candidates: Any
-                if asks_trackers or not _has_own_lookup(tracker):
+                if asks_trackers or not _has_own_lookup(tracker) or not is_stock:
                     # Somebody counts how far this goes through what the tracker returns.
                     candidates = map(found.candidate, tracker.get_trackers(op))
                 elif (kept := of_op.get(id(op))) is not None:
@@ -575,8 +639,14 @@ def reach_equilibrium(self: Any, fgraph: FunctionGraph, start_from: Any = None) 
                 else:
                     candidates = found.candidates(op)
                     of_op[id(op)] = candidates, op
+                there_is = -1
                 t_rewrite = _clock()
-                for node_rewriter, number, is_plain in candidates:
+                for node_rewriter, number, is_plain, wants in candidates:
+                    if wants:
+                        if there_is < 0:
+                            there_is = sources(node.inputs)
+                        if not wants & there_is:
+                            continue
                     nb = change_tracker.nb_imported
                     if is_stock:
                         try:
@@ -621,6 +691,7 @@ def reach_equilibrium(self: Any, fgraph: FunctionGraph, start_from: Any = None) 
                     if node not in apply_nodes:
                         # go to next node
                         break
+                    there_is = -1
                     t_rewrite = _clock()
         finally:
             self.detach_updater(fgraph, u)

@@ -41,6 +41,7 @@ ACCELERATORS: Final[dict[str, str]] = {
     "clones": "nodes are copied in one call each",
     "tensor_types": "types of tensors are made without parsing a dtype",
     "sum_factors": "sums and products are not simplified in vain",
+    "declines": "rewriters are not tried where the inputs of a node show that it is in vain",
     "canonizers": "what is in its canonical form is seen to be",
     "underlying_constants": "what cannot be a constant is not searched for one",
     "increments": "increments of parts of an array are strung together in one edit",
