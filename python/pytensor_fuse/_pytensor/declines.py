@@ -242,13 +242,13 @@ def table() -> Table:
     return found
 
 
-def wants_of(rewriter: Any, op: Any) -> Wants:
-    """Return what a node rewriter wants of nodes of an op, as far as that is known."""
+def wants_by(rewriter: Any) -> Callable[[Any], Wants] | None:
+    """Return what tells what a node rewriter wants of nodes of an op; None if nothing is known."""
     known = in_use.get(id(rewriter))
     if known is None:
-        return WHATEVER
+        return None
     try:
         is_known = plain_function(rewriter.fn) is known[1]
     except TypeError:  # Somebody has put something else there.
-        is_known = False
-    return known[2](op) if is_known else WHATEVER
+        return None
+    return known[2] if is_known else None

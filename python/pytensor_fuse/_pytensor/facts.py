@@ -384,6 +384,8 @@ ACCELERATORS: Final[dict[str, tuple[Fact, ...]]] = {
     "no_gemm": (
         Does("pytensor.tensor.rewriting.blas:GemmOptimizer.apply", ("5e83538a",)),
         Does("pytensor.tensor.rewriting.blas:_beta_L_plus_alpha_M", ("27901651",)),
+        Does("pytensor.tensor.rewriting.blas:_gemm_from_node2", ("09c03642",)),
+        Does("pytensor.tensor.rewriting.blas:_gemm_canonicalize", ("1473ced4",)),
         Does("pytensor.tensor.rewriting.blas:_gemm_from_factored_list", ("04da5313",)),
     ),
     "tags": (Does("pytensor.graph.utils:Scratchpad.__getattribute__", ("a051d42f",)),),

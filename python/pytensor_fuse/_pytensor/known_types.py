@@ -9,7 +9,8 @@ import numpy as np
 from pytensor.configdefaults import config
 from pytensor.graph.basic import Apply
 from pytensor.scalar.basic import ScalarInnerGraphOp, ScalarOp
-from pytensor.tensor.elemwise import Elemwise
+from pytensor.tensor import as_tensor_variable
+from pytensor.tensor.elemwise import DimShuffle, Elemwise
 from pytensor.tensor.type import TensorType
 from pytensor.tensor.variable import TensorConstant, TensorVariable
 
@@ -25,15 +26,44 @@ _stock_scalar_make_node = ScalarOp.make_node
 _DTYPES = {
     dtype: np.dtype(dtype) for dtype in TensorType.dtype_specs_map if str(np.dtype(dtype)) == dtype
 }
+# NumPy has one object for each of these; others are asked for their names.
+_NAMES = {id(numpy_dtype): dtype for dtype, numpy_dtype in _DTYPES.items()}
 _LENGTHS = (int, type(None))
+
+_settings: Any = config._config_var_dict
+_floatx, _cast_policy = _settings["floatX"], _settings["cast_policy"]
+
+
+def _setting(parameter: Any) -> Any:
+    """Return a setting, as its parameter keeps it once it has been asked for."""
+    try:
+        return parameter.val
+    except AttributeError:
+        return parameter.__get__(config, type(config))
+
+
+# The ops that give inputs more dimensions on the left, by how many they have and get.
+_expanders: dict[tuple[int, int], DimShuffle] = {}
+
+
+@in_file_of(_stock_make_node)
+def _expanded(variable: Any, length: int, missing: int) -> Any:
+    op = _expanders.get((length, missing))
+    if op is None:
+        order = ["x"] * missing + list(range(length))
+        op = _expanders[length, missing] = DimShuffle(input_ndim=length, new_order=order)
+    return op(variable)
 
 
 def init_type(
     self: Any, dtype: Any, shape: Any = None, name: Any = None, broadcastable: Any = None
 ) -> None:
     """Do as `TensorType.__init__`, where dtype and lengths come as it keeps them."""
-    if type(self) is TensorType and type(dtype) is str and broadcastable is None:
-        numpy_dtype = _DTYPES.get(dtype)
+    if type(self) is TensorType and broadcastable is None:
+        if type(dtype) is not str:
+            # Equal ones are the same to NumPy, in whichever order their bytes are.
+            dtype = _NAMES.get(id(dtype), dtype)
+        numpy_dtype = _DTYPES.get(dtype) if type(dtype) is str else None
         if numpy_dtype is not None and type(shape) in (tuple, list) and len(shape) <= 64:
             for length in shape:
                 if type(length) not in _LENGTHS:
@@ -86,10 +116,10 @@ def make_node(self: Any, *inputs: Any) -> Apply[Any]:
         if not _is_plain(self):
             return cast("Apply[Any]", _stock_make_node(self, *inputs))
         all_known, op = _enter(self)
-    key: list[Any] = [op[2], config.floatX, config.cast_policy]
+    key: list[Any] = [op[2], _setting(_floatx), _setting(_cast_policy)]
     for i in inputs:
         if type(i) is not TensorVariable and type(i) is not TensorConstant:
-            return cast("Apply[Any]", _stock_make_node(self, *inputs))
+            return _make_of_others(self, inputs)
         type_ = i.type
         if type(type_) is not TensorType:
             return cast("Apply[Any]", _stock_make_node(self, *inputs))
@@ -105,8 +135,19 @@ def make_node(self: Any, *inputs: Any) -> Apply[Any]:
     for i in inputs:
         length = i.type.ndim
         missing = n_dims - length
-        args.append(i.dimshuffle(["x"] * missing + list(range(length))) if missing else i)
+        args.append(_expanded(i, length, missing) if missing else i)
     return Apply(self, args, [type_() for type_ in types])
+
+
+@in_file_of(_stock_make_node)
+def _make_of_others(self: Any, inputs: tuple[Any, ...]) -> Apply[Any]:
+    """Make a node of inputs some of which are no variables of tensors, or not yet."""
+    made = [
+        i if type(i) in (TensorVariable, TensorConstant) else as_tensor_variable(i) for i in inputs
+    ]
+    if all(type(i) in (TensorVariable, TensorConstant) for i in made):
+        return cast("Apply[Any]", self.make_node(*made))
+    return cast("Apply[Any]", _stock_make_node(self, *made))
 
 
 def _enter(op: Any) -> tuple[_Known, tuple[Any, Any, int]]:

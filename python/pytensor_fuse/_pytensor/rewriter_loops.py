@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter, deque
-from functools import partial, reduce
+from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary, ref
@@ -293,9 +293,7 @@ def _wants(
         return None
     if isinstance(refusals, _Found):
         return refusals.wants
-    if id(rewriter) in declines.in_use and _is_plain(rewriter):
-        return partial(declines.wants_of, rewriter)
-    return None
+    return declines.wants_by(rewriter) if _is_plain(rewriter) else None
 
 
 def walk(self: Any, fgraph: FunctionGraph, start_from: Any = None) -> Any:
@@ -309,21 +307,16 @@ def walk(self: Any, fgraph: FunctionGraph, start_from: Any = None) -> Any:
     if _processes_as_stock(self):
         refusals = _refusals(self.node_rewriter)
         wants_of = _wants(self.node_rewriter, refusals)
-    # Whether nodes of an op are refused, and else what they need, by the address of the op, which
-    # is kept so that no other gets it.
-    refused: dict[int, tuple[bool, Op, declines.Wants]] = {}
-
-    def find_out(op: Op) -> tuple[bool, Op, declines.Wants]:
-        is_refused = refusals is not None and refusals.has(op)
-        wants = wants_of(op) if wants_of is not None and not is_refused else declines.WHATEVER
-        return is_refused or wants == declines.NOTHING, op, wants
-
-    knows = refusals is not None or wants_of is not None
-    if knows:
+    # By the address of the op, which is kept so that no other gets it: whether its nodes are
+    # refused, and what they must have.
+    refused: dict[int, tuple[bool, Op]] = {}
+    wanted: dict[int, declines.Wants] = {}
+    if refusals is not None:
         ops = {id(node.op): node.op for node in fgraph.apply_nodes}
-        refused = {address: find_out(op) for address, op in ops.items()}
+        refused = {address: (refusals.has(op), op) for address, op in ops.items()}
+    knows = refusals is not None or wants_of is not None
     q: deque[Apply[Any]]
-    if refused and all(is_refused for is_refused, _, _ in refused.values()):
+    if refused and all(is_refused for is_refused, _ in refused.values()):
         # It would pass by all nodes.
         q = deque()
     elif self.order == "dfs":
@@ -350,10 +343,15 @@ def walk(self: Any, fgraph: FunctionGraph, start_from: Any = None) -> Any:
                 op = node.op
                 known = refused.get(id(op))
                 if known is None:
-                    known = refused[id(op)] = find_out(op)
-                is_refused, _, wants = known
-                if is_refused or (wants and not wants & declines.sources(node.inputs)):
+                    known = refused[id(op)] = refusals is not None and refusals.has(op), op
+                if known[0]:
                     continue
+                if wants_of is not None:
+                    wants = wanted.get(id(op))
+                    if wants is None:
+                        wants = wanted[id(op)] = wants_of(op)
+                    if wants and not wants & declines.sources(node.inputs):
+                        continue
             current_node = node
             nb += self.process_node(fgraph, node, enforce_tracks=True)
         loop_t = _clock() - t0
@@ -390,7 +388,11 @@ class _Found:
         self.rewriters: list[Any] = list(dict.fromkeys(tracker.get_rewriters()))
         self.no_seconds = dict.fromkeys(self.rewriters, 0.0)
         self.no_time = [0.0] * len(self.rewriters)
-        self._numbers = {id(rewriter): i for i, rewriter in enumerate(self.rewriters)}
+        # By the address of a rewriter: that as a candidate, and what it wants of an op.
+        self._entries = {
+            id(rw): ((rw, number, _is_plain(rw), declines.WHATEVER), declines.wants_by(rw))
+            for number, rw in enumerate(self.rewriters)
+        }
         self._were = [(rw, vars(rw), *_parts(rw)) for rw in self.rewriters]
         self._transforms = _transforms_as_stock()
         # By the address of an op, which another may get once that is gone.
@@ -403,6 +405,12 @@ class _Found:
         self._patterns = tuple(tracker.tracked_pattern_types)
         # Each list once, by the addresses of its rewriters and what they want.
         self._lists: dict[tuple[int, ...], list[_Candidate]] = {}
+        # By the address of a list, which is kept.
+        self._wants: dict[int, declines.Wants] = {}
+
+    def __reduce__(self) -> Any:
+        # Copies of a tracker find out for themselves.
+        return dict, ()
 
     def is_of(self, tracker: Any) -> bool:
         """Whether nobody has added a rewriter since, or given one another method."""
@@ -424,8 +432,7 @@ class _Found:
 
     def candidate(self, rewriter: Any) -> _Candidate:
         """Return what there is of a rewriter of the tracker, which wants nothing in particular."""
-        number = self._numbers[id(rewriter)]
-        return rewriter, number, _is_plain(rewriter), declines.WHATEVER
+        return self._entries[id(rewriter)][0]
 
     def candidates(self, op: Op) -> list[_Candidate]:
         """Return the rewriters that the tracker finds for an op, in order.
@@ -453,21 +460,31 @@ class _Found:
 
     def wants(self, op: Op) -> declines.Wants:
         """Return what at least one of them wants of nodes of an op."""
-        wanted = [wants for *_, wants in self.candidates(op)]
-        return declines.WHATEVER if 0 in wanted else reduce(or_, wanted, 0)
+        candidates = self.candidates(op)
+        wants = self._wants.get(id(candidates))
+        if wants is None:
+            wanted = [wants for *_, wants in candidates]
+            wants = declines.WHATEVER if declines.WHATEVER in wanted else reduce(or_, wanted, 0)
+            self._wants[id(candidates)] = wants
+        return wants
 
     def _new(self, op: Op) -> list[_Candidate]:
         rewriters = self._find(op)
-        wants = [declines.wants_of(rw, op) if _is_plain(rw) else 0 for rw in rewriters]
-        key = (*map(id, rewriters), *wants)
-        found = self._lists.get(key)
-        if found is None:
-            found = self._lists[key] = [
-                (rewriter, self._numbers[id(rewriter)], _is_plain(rewriter), wanted)
-                for rewriter, wanted in zip(rewriters, wants, strict=True)
-                if wanted != declines.NOTHING
-            ]
-        return found
+        entries = self._entries
+        key: list[int] = []
+        found: list[_Candidate] = []
+        for rewriter in rewriters:
+            candidate, wants_by = entries[id(rewriter)]
+            if wants_by is not None and candidate[2]:
+                wants = wants_by(op)
+                if wants == declines.NOTHING:
+                    continue
+                if wants:
+                    candidate = *candidate[:3], wants
+                    key.append(wants)
+            key.append(-candidate[1])
+            found.append(candidate)
+        return self._lists.setdefault(tuple(key), found)
 
     def _is_all_of_class(self, class_: Any) -> bool:
         return (
@@ -494,8 +511,8 @@ _FOUND = "_pytensor_fuse_found"
 
 def found_by(tracker: Any) -> _Found:
     """Return what is known of what a tracker finds."""
-    found: _Found | None = vars(tracker).get(_FOUND)
-    if found is None or not found.is_of(tracker):
+    found: Any = vars(tracker).get(_FOUND)
+    if type(found) is not _Found or not found.is_of(tracker):
         found = vars(tracker)[_FOUND] = _Found(tracker)
     return found
 
