@@ -140,7 +140,7 @@ def _leaves_constants(canonizer: Any, num: list[Any], denum: list[Any], dtype: s
         and constant.type.dtype == dtype
         and bool((value := constant.unique_value) != 0)
         and bool(value != neutral)
-        and bool(value == value)  # noqa: PLR0124 - if it is a number
+        and bool(value == value)
     )
 
 

@@ -12,13 +12,16 @@ all nodes.
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
+from weakref import ref
 
 from pytensor.graph.basic import Constant
 from pytensor.scalar import basic as ps
-from pytensor.scalar import math as ps_math
+from pytensor.scalar.basic import Composite
+from pytensor.scalar.math import Erfc, Sigmoid, Softplus
 from pytensor.tensor.basic import Alloc, Join, MakeVector
 from pytensor.tensor.elemwise import CAReduce, Elemwise
 from pytensor.tensor.math import Sum
+from pytensor.tensor.rewriting.elemwise import local_useless_composite_outputs
 from pytensor.tensor.shape import Shape, Shape_i
 from pytensor.tensor.subtensor import AdvancedIncSubtensor, IncSubtensor, Subtensor
 
@@ -68,9 +71,9 @@ _SCALAR_SOURCES: Final[tuple[tuple[type, int], ...]] = (
     (ps.Pow, POW),
     (ps.Exp, EXP),
     (ps.Expm1, EXPM1),
-    (ps_math.Softplus, SOFTPLUS),
-    (ps_math.Sigmoid, SIGMOID),
-    (ps_math.Erfc, ERFC),
+    (Softplus, SOFTPLUS),
+    (Sigmoid, SIGMOID),
+    (Erfc, ERFC),
     (ps.Mul, MUL),
 )
 _SOURCES: Final[tuple[tuple[type, int], ...]] = (
@@ -97,7 +100,7 @@ def _is_pytensors(class_: type) -> bool:
 
 def _source(op: Any) -> int:
     class_ = type(op.scalar_op) if type(op) is Elemwise else type(op)
-    if isinstance(op, Elemwise) and type(op) is not Elemwise or not _is_pytensors(class_):
+    if (isinstance(op, Elemwise) and type(op) is not Elemwise) or not _is_pytensors(class_):
         found = _ANYTHING
     else:
         found = 0
@@ -175,7 +178,8 @@ def _useless(op: Any) -> Wants:
 
 
 def _squares(op: Any) -> Wants:
-    return SQR if type(op) is not Sum or op.axis == (1, 2) else NOTHING
+    axes: Any = op.axis
+    return SQR if type(op) is not Sum or axes == (1, 2) else NOTHING
 
 
 def _folding(op: Any) -> Wants:
@@ -198,7 +202,10 @@ ENTRIES: Final[tuple[tuple[Does, Callable[[Any], Wants]], ...]] = (
     (Does(f"{_MATH}:local_useless_elemwise_comparison.fn", ("d2adbb2e",)), _comparison),
     (Does(f"{_BASIC}:local_merge_switch_same_cond.fn", ("f3b1730c",)), _always(SWITCH)),
     (Does(f"{_MATH}:local_mul_switch_sink.fn", ("e263f757",)), _always(SWITCH)),
-    (Does(f"{_ELEMWISE}:local_upcast_elemwise_constant_inputs.fn", ("8658d2c6",)), _always(CONSTANT)),
+    (
+        Does(f"{_ELEMWISE}:local_upcast_elemwise_constant_inputs.fn", ("8658d2c6",)),
+        _always(CONSTANT),
+    ),
     (Does(f"{_SUBTENSOR}:local_add_of_sparse_write.fn", ("1a3fd768",)), _always(INCREMENT)),
     (Does(f"{_SUBTENSOR}:local_IncSubtensor_serialize.fn", ("1b06455b",)), _always(INCREMENT)),
     (Does(f"{_BASIC}:local_elemwise_alloc.fn", ("34e1987a",)), _always(ALLOC)),
@@ -252,3 +259,31 @@ def wants_by(rewriter: Any) -> Callable[[Any], Wants] | None:
     except TypeError:  # Somebody has put something else there.
         return None
     return known[2] if is_known else None
+
+
+# By the address of a Composite, that, held weakly, and whether its outputs read all its inputs.
+_reads_all: dict[int, tuple[Any, bool]] = {}
+_stock_useless_outputs: Any = local_useless_composite_outputs.fn
+
+
+def useless_outputs(fgraph: Any, node: Any) -> Any:
+    """Do as `local_useless_composite_outputs`, which is asked only if something is not read."""
+    scalar_op = node.op.scalar_op
+    clients = fgraph.clients
+    if type(scalar_op) is Composite and all(clients[out] for out in node.outputs):
+        known = _reads_all.get(id(scalar_op))
+        if known is None or known[0]() is not scalar_op:
+            if len(_reads_all) >= _MANY:
+                _reads_all.clear()
+            known = _reads_all[id(scalar_op)] = ref(scalar_op), _all_read(scalar_op)
+        if known[1] and len(scalar_op.inputs) == len(node.inputs):
+            return None
+    return _stock_useless_outputs(fgraph, node)
+
+
+def _all_read(composite: Composite) -> bool:
+    # Its graph has no nodes but those that its outputs are computed from.
+    graph = composite.fgraph
+    read = {id(v) for node in graph.apply_nodes for v in node.inputs}
+    read.update(map(id, graph.outputs))
+    return all(id(v) in read for v in graph.inputs)

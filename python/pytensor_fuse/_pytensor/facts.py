@@ -398,6 +398,15 @@ ACCELERATORS: Final[dict[str, tuple[Fact, ...]]] = {
         Does("pytensor.tensor.elemwise:Elemwise.get_output_info", ("6ed1afd2",)),
         Does("pytensor.tensor.elemwise:Elemwise.make_scalar_node", ("32a6b1cd",)),
         Does("pytensor.scalar.basic:ScalarOp.make_node", ("c8487091",)),
+        Does(
+            "pytensor.scalar.basic:Composite.make_node",
+            (
+                "d5788a53",
+                "e963b760",
+            ),
+        ),
+        Does("pytensor.scalar.basic:Composite.output_types", ("f7ecd909",)),
+        Does("pytensor.tensor.variable:_tensor_py_operators.dimshuffle", ("32eb5fc6",)),
         Does("pytensor.scalar.basic:upcast", ("6d6bc38c",)),
     ),
     "clones": (
@@ -431,7 +440,13 @@ ACCELERATORS: Final[dict[str, tuple[Fact, ...]]] = {
         Does(f"{_MATH}:check_for_x_over_absX", ("096822ca",)),
         Does(f"{_MATH}:attempt_distribution", ("b98c2c2b",)),
         Does(f"{_MATH}:local_greedy_distributor.fn", ("18c39bf3",)),
-        Does("pytensor.tensor.basic:_get_underlying_scalar_constant_value", ("e5657590", "a69da283",)),
+        Does(
+            "pytensor.tensor.basic:_get_underlying_scalar_constant_value",
+            (
+                "e5657590",
+                "a69da283",
+            ),
+        ),
         Has("pytensor.tensor.basic", "_scalar_constant_value_elemwise_ops"),
     ),
     # Of the rewriters that it is about, each is asked by itself (`_pytensor.declines`).
@@ -440,9 +455,18 @@ ACCELERATORS: Final[dict[str, tuple[Fact, ...]]] = {
         Does(f"{_REWRITING}:WalkingGraphRewriter.apply", ("5a222101",)),
         Does(f"{_REWRITING}:FromFunctionNodeRewriter.transform", ("00c21711",)),
         Does(f"{_REWRITING}:SequentialNodeRewriter.transform", ("51631633",)),
+        Does(
+            "pytensor.tensor.rewriting.elemwise:local_useless_composite_outputs.fn", ("350c6894",)
+        ),
     ),
     "underlying_constants": (
-        Does("pytensor.tensor.basic:_get_underlying_scalar_constant_value", ("e5657590", "a69da283",)),
+        Does(
+            "pytensor.tensor.basic:_get_underlying_scalar_constant_value",
+            (
+                "e5657590",
+                "a69da283",
+            ),
+        ),
         Has("pytensor.tensor.basic", "_scalar_constant_value_elemwise_ops"),
         Does("pytensor.tensor.variable:TensorConstant.unique_value.fget", ("80e7a634",)),
     ),

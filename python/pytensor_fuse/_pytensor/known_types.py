@@ -8,7 +8,7 @@ from typing import Any, cast
 import numpy as np
 from pytensor.configdefaults import config
 from pytensor.graph.basic import Apply
-from pytensor.scalar.basic import ScalarInnerGraphOp, ScalarOp
+from pytensor.scalar.basic import Composite, ScalarInnerGraphOp, ScalarOp
 from pytensor.tensor import as_tensor_variable
 from pytensor.tensor.elemwise import DimShuffle, Elemwise
 from pytensor.tensor.type import TensorType
@@ -21,6 +21,7 @@ _stock_make_node: Any = Elemwise.make_node
 _stock_get_output_info = Elemwise.get_output_info
 _stock_make_scalar_node = Elemwise.make_scalar_node
 _stock_scalar_make_node = ScalarOp.make_node
+_stock_composite_make_node: Any = Composite.make_node
 
 # The dtypes that a TensorType takes, as it writes them.
 _DTYPES = {
@@ -50,7 +51,7 @@ _expanders: dict[tuple[int, int], DimShuffle] = {}
 def _expanded(variable: Any, length: int, missing: int) -> Any:
     op = _expanders.get((length, missing))
     if op is None:
-        order = ["x"] * missing + list(range(length))
+        order: list[Any] = ["x"] * missing + list(range(length))
         op = _expanders[length, missing] = DimShuffle(input_ndim=length, new_order=order)
     return op(variable)
 
@@ -88,10 +89,11 @@ class _Known:
     def __init__(self) -> None:
         # Numbers of scalar ops and what they overwrite, the same for equal ones. A gradient has ops
         # of its own, made anew each time.
-        self.equal: dict[tuple[Any, Any], int] = {}
+        self.equal: dict[tuple[Any, ...], int] = {}
         # By the address of an op, that with its scalar op, which are kept so that no others get
-        # their addresses, and the number of what it does.
-        self.ops: dict[int, tuple[Any, Any, int]] = {}
+        # their addresses; the number of what it does; and the dtypes that it does it for, where it
+        # does other things for others.
+        self.ops: dict[int, tuple[Any, Any, int, list[str] | None]] = {}
         # By that number, the settings, and the dtype and lengths of each input.
         self.types: dict[tuple[Any, ...], tuple[list[TensorType], int]] = {}
         self.numbers = itertools.count()
@@ -125,7 +127,7 @@ def make_node(self: Any, *inputs: Any) -> Apply[Any]:
             return cast("Apply[Any]", _stock_make_node(self, *inputs))
         key.append(type_.dtype)
         key.append(type_.shape)
-    if not _is_plain(self):
+    if not _is_plain(self) or (op[3] is not None and key[3::2] != op[3]):
         return cast("Apply[Any]", _stock_make_node(self, *inputs))
     known = all_known.types.get(tuple(key))
     if known is None:
@@ -150,7 +152,7 @@ def _make_of_others(self: Any, inputs: tuple[Any, ...]) -> Apply[Any]:
     return cast("Apply[Any]", _stock_make_node(self, *made))
 
 
-def _enter(op: Any) -> tuple[_Known, tuple[Any, Any, int]]:
+def _enter(op: Any) -> tuple[_Known, tuple[Any, Any, int, list[str] | None]]:
     """Note an op, and which one it is equal to."""
     global _known
     known = _known
@@ -158,11 +160,18 @@ def _enter(op: Any) -> tuple[_Known, tuple[Any, Any, int]]:
         _known = known = _Known()
     scalar_op = op.scalar_op
     number = next(known.numbers)
-    # To compare those with graphs inside takes long.
-    if not isinstance(scalar_op, ScalarInnerGraphOp):
-        overwrites = tuple(sorted(op.inplace_pattern.items()))
+    dtypes = None
+    overwrites = tuple(sorted(op.inplace_pattern.items()))
+    if type(scalar_op) is Composite:
+        # What it gives is its own, for inputs of its own dtypes. It converts others, or is made
+        # anew for them.
+        dtypes = [type_.dtype for type_ in scalar_op.inputs_type]
+        gives = tuple(type_.dtype for type_ in scalar_op.outputs_type)
+        number = known.equal.setdefault((*dtypes, Composite, gives, overwrites), number)
+    elif not isinstance(scalar_op, ScalarInnerGraphOp):
+        # To compare those with graphs inside takes long.
         number = known.equal.setdefault((scalar_op, overwrites), number)
-    entry = known.ops[id(op)] = op, scalar_op, number
+    entry = known.ops[id(op)] = op, scalar_op, number, dtypes
     return known, entry
 
 
@@ -174,12 +183,17 @@ def _is_plain(op: Any) -> bool:
         and "get_output_info" not in own
         and "make_scalar_node" not in own
         and Elemwise.make_scalar_node is _stock_make_scalar_node
-        and type(op.scalar_op).make_node is _stock_scalar_make_node
+        and _makes_nodes_as_stock(type(op.scalar_op))
         and ScalarOp.make_node is _stock_scalar_make_node
         and _is_pytensors(type(op.scalar_op))
         and "make_node" not in vars(op.scalar_op)
         and "output_types" not in vars(op.scalar_op)
     )
+
+
+def _makes_nodes_as_stock(class_: Any) -> bool:
+    stock = _stock_composite_make_node if class_ is Composite else _stock_scalar_make_node
+    return class_.make_node is stock
 
 
 def _is_pytensors(class_: type) -> bool:

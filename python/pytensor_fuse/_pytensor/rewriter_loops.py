@@ -422,11 +422,7 @@ class _Found:
         ):
             return False
         for rewriter, own, class_, function in self._were:
-            if (
-                type(rewriter) is not class_
-                or own.get("fn") is not function
-                or _TRANSFORM in own
-            ):
+            if type(rewriter) is not class_ or own.get("fn") is not function or _TRANSFORM in own:
                 return False
         return True
 
@@ -511,9 +507,10 @@ _FOUND = "_pytensor_fuse_found"
 
 def found_by(tracker: Any) -> _Found:
     """Return what is known of what a tracker finds."""
-    found: Any = vars(tracker).get(_FOUND)
-    if type(found) is not _Found or not found.is_of(tracker):
-        found = vars(tracker)[_FOUND] = _Found(tracker)
+    kept: Any = vars(tracker).get(_FOUND)
+    if type(kept) is _Found and kept.is_of(tracker):
+        return kept
+    found = vars(tracker)[_FOUND] = _Found(tracker)
     return found
 
 

@@ -48,7 +48,9 @@ _MANY: Final = 4096
 
 
 def _kind_of(class_: type) -> int:
-    is_asked = issubclass(class_, _ASKED) or any(base.__name__ == _SPARSE for base in class_.__mro__)
+    is_asked = issubclass(class_, _ASKED) or any(
+        base.__name__ == _SPARSE for base in class_.__mro__
+    )
     if len(_kinds) < _MANY:
         _kinds[class_] = _MORE if is_asked else _NOTHING
     return _MORE if is_asked else _NOTHING
