@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from pytensor.tensor import basic
@@ -29,14 +28,10 @@ def _get_value(
 
 def patch() -> Patch:
     """Return the patch."""
-    searched: Any = basic._get_underlying_scalar_constant_value
-    stock = FunctionType(
-        searched.__code__, searched.__globals__, searched.__name__, searched.__defaults__
-    )
     return Together(
         [
             AddedMethod(basic, "_pytensor_fuse_value_of", underlying_constants.value_of),
-            AddedMethod(basic, "_pytensor_fuse_stock", stock),
-            ReplacedCode(searched, _get_value),
+            AddedMethod(basic, "_pytensor_fuse_stock", underlying_constants.stock_search()),
+            ReplacedCode(underlying_constants.SEARCH, _get_value),
         ]
     )

@@ -148,20 +148,19 @@ _FLOATS: Final = ("float32", "float64")
 
 
 def _leaves_others(canonizer: Any, denum: list[Any]) -> bool:
-    """Whether there are no rules but that of ``x / abs(x)``, and no absolute value below the line."""
+    """Whether the one rule there may be is that of ``x / abs(x)``, and nothing to apply it to."""
     simplifiers = canonizer.external_simplifiers
     if not simplifiers:
         return True
     if len(simplifiers) > 1 or simplifiers[0][1] is not math.check_for_x_over_absX:
         return False
-    for v in denum:
-        node = v.owner
-        if node is not None:
-            op = node.op
-            if isinstance(op, Elemwise):
-                if type(op) is not Elemwise or isinstance(op.scalar_op, ps.Abs):
-                    return False
-    return True
+    return not any(v.owner is not None and _may_be_absolute(v.owner.op) for v in denum)
+
+
+def _may_be_absolute(op: Any) -> bool:
+    return isinstance(op, Elemwise) and (
+        type(op) is not Elemwise or isinstance(op.scalar_op, ps.Abs)
+    )
 
 
 def distribute(fgraph: Any, node: Any) -> Any:

@@ -73,7 +73,7 @@ class _Listeners:
         # Lists compare items by identity first.
         if self.features != features:
             return False
-        for own in self.silent:
+        for own in self.silent:  # noqa: SIM110 - a generator takes twice the time
             if name in own:
                 return False
         return True

@@ -56,7 +56,10 @@ def _has_product(fgraph: Any, node: Any) -> bool:
             pending.append(owner.inputs[0])
         elif isinstance(op, Dot22):
             return True
-        elif isinstance(op, Elemwise) and isinstance(op.scalar_op, _SUMS):
-            if len(clients.get(v, ())) <= 1:
-                pending += owner.inputs
+        elif (
+            isinstance(op, Elemwise)
+            and isinstance(op.scalar_op, _SUMS)
+            and len(clients.get(v, ())) <= 1
+        ):
+            pending += owner.inputs
     return False
