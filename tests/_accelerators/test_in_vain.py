@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -185,7 +186,6 @@ def tries(build: Callable[[], Any], rewriter: Any) -> int:
 
     # Its code is asked: this is PyTensor's, called by another.
     counted.__wrapped__ = function  # type: ignore[attr-defined]
-    counted.__globals__  # noqa: B018
     with pytest.MonkeyPatch.context() as monkeypatch:
         monkeypatch.setattr(declines, "plain_function", lambda f: getattr(f, "__wrapped__", f))
         monkeypatch.setattr(rewriter, "fn", counted)
@@ -217,7 +217,9 @@ def test_a_rewriter_that_is_another_is_tried(monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.parametrize(
-    "fact", [fact for fact, _ in declines.ENTRIES], ids=lambda fact: fact.place.split(":")[-1]
+    "fact",
+    [fact for fact, _ in declines.ENTRIES if not mismatches([fact])],
+    ids=lambda fact: fact.place.split(":")[-1],
 )
 def test_one_of_another_pytensor_is_not_in_the_table(
     fact: Does, monkeypatch: pytest.MonkeyPatch
@@ -254,29 +256,29 @@ LEAVES = [
 ]  # fmt: skip
 
 
+STEPS: list[Callable[[Any, Any], Any]] = [
+    lambda a, b: a + b,
+    lambda a, b: a * b,
+    lambda a, b: pt.exp(a),
+    lambda a, b: pt.cast(a, "float32"),
+    lambda a, b: pt.second(a, b),
+    lambda a, b: pt.alloc(a, 3, *a.shape),
+    lambda a, b: pt.atleast_2d(a),
+    lambda a, b: pt.sum(a),
+    lambda a, b: pt.maximum(a, b),
+    lambda a, b: pt.switch(a > 0, a, b),
+]
+
+
 @st.composite
 def expressions(draw: st.DrawFn) -> Any:
     made = list(LEAVES)
     for _ in range(draw(st.integers(0, 5))):
         a, b = draw(st.sampled_from(made)), draw(st.sampled_from(made))
-        made.append(
-            draw(
-                st.sampled_from(
-                    [
-                        lambda a, b: a + b,
-                        lambda a, b: a * b,
-                        lambda a, b: pt.exp(a),
-                        lambda a, b: pt.cast(a, "float32"),
-                        lambda a, b: pt.second(a, b),
-                        lambda a, b: pt.alloc(pt.as_tensor(a)[..., None], 3),
-                        lambda a, b: pt.atleast_2d(a),
-                        lambda a, b: pt.sum(a),
-                        lambda a, b: pt.maximum(a, b),
-                        lambda a, b: pt.switch(a > 0, a, b),
-                    ]
-                )
-            )(a, b)
-        )
+        make = draw(st.sampled_from(STEPS))
+        # Lengths that do not fit.
+        with suppress(ValueError):
+            made.append(make(a, b))
     return made[-1]
 
 
