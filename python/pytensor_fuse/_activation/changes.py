@@ -316,7 +316,7 @@ CHANGES: Final[tuple[Change, ...]] = (
             ("no_gemm", "GemmOptimizer.apply"),
             ("tags", "Scratchpad.__getattribute__; and it gets a __copy__"),
             ("rewriter_names", "__str__ of rewriters that are made from functions"),
-            ("elemwise_nodes", "Elemwise.make_node"),
+            ("elemwise_nodes", "Elemwise.make_node, and dimshuffle of variables"),
             ("clones", "Apply.clone_with_new_inputs"),
             ("tensor_types", "TensorType.__init__"),
             ("sum_factors", "AlgebraicCanonizer.get_num_denum and attempt_distribution"),

@@ -12,7 +12,7 @@ from pytensor.scalar.basic import Composite, ScalarInnerGraphOp, ScalarOp
 from pytensor.tensor import as_tensor_variable
 from pytensor.tensor.elemwise import DimShuffle, Elemwise
 from pytensor.tensor.type import TensorType
-from pytensor.tensor.variable import TensorConstant, TensorVariable
+from pytensor.tensor.variable import TensorConstant, TensorVariable, _tensor_py_operators
 
 from pytensor_fuse._pytensor.drop_ins import in_file_of
 
@@ -43,17 +43,44 @@ def _setting(parameter: Any) -> Any:
         return parameter.__get__(config, type(config))
 
 
-# The ops that give inputs more dimensions on the left, by how many they have and get.
-_expanders: dict[tuple[int, int], DimShuffle] = {}
+# The ops that rearrange dimensions, by how many there are, and their new order.
+_rearrangements: dict[tuple[Any, ...], DimShuffle] = {}
+# What variables of tensors inherit.
+OPERATORS: Any = _tensor_py_operators
+_stock_dimshuffle: Any = OPERATORS.dimshuffle
+
+
+def _rearranges(length: int, order: tuple[Any, ...]) -> DimShuffle:
+    key = length, *order
+    op = _rearrangements.get(key)
+    if op is None:
+        op = DimShuffle(input_ndim=length, new_order=order)
+        if len(_rearrangements) >= _MANY:
+            _rearrangements.clear()
+        _rearrangements[key] = op
+    return op
+
+
+def dimshuffle(self: Any, *pattern: Any) -> Any:
+    """Do as the method of that name, with one op for each new order."""
+    if len(pattern) == 1 and type(pattern[0]) in (list, tuple):
+        order = tuple(pattern[0])
+    else:
+        order = pattern
+    for dimension in order:
+        # What is equal to these may be printed in another way.
+        if type(dimension) is not int and type(dimension) is not str:
+            return _stock_dimshuffle(self, *pattern)
+    length = self.type.ndim
+    op = _rearranges(length, order)
+    if op.new_order == tuple(range(length)):
+        return self
+    return op(self)
 
 
 @in_file_of(_stock_make_node)
 def _expanded(variable: Any, length: int, missing: int) -> Any:
-    op = _expanders.get((length, missing))
-    if op is None:
-        order: list[Any] = ["x"] * missing + list(range(length))
-        op = _expanders[length, missing] = DimShuffle(input_ndim=length, new_order=order)
-    return op(variable)
+    return _rearranges(length, ("x",) * missing + tuple(range(length)))(variable)
 
 
 def init_type(
