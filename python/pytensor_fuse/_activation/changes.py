@@ -312,7 +312,7 @@ CHANGES: Final[tuple[Change, ...]] = (
             ),
             ("queries", "optdb.query"),
             ("base_orders", "the function _compose_mro where trackers of rewriters call it"),
-            ("assumptions", "AssumptionFeature._compute"),
+            ("assumptions", "AssumptionFeature._compute, and AssumptionKey.__hash__"),
             ("no_gemm", "GemmOptimizer.apply"),
             ("tags", "Scratchpad.__getattribute__; and it gets a __copy__"),
             ("rewriter_names", "__str__ of rewriters that are made from functions"),

@@ -376,6 +376,7 @@ ACCELERATORS: Final[dict[str, tuple[Fact, ...]]] = {
     "assumptions": (
         Does(f"{_ASSUMPTIONS}:AssumptionFeature._compute", ("bf32e01d",)),
         Does(f"{_ASSUMPTIONS}:AssumptionFeature.get", ("5565a909",)),
+        Does(f"{_ASSUMPTIONS}:AssumptionKey.__hash__", ("bc034842",)),
         Does(f"{_ASSUMPTIONS}:infer_assumption_for_node", ("55b25c91",)),
         Does(f"{_ASSUMPTIONS}:infer_assumption_from_client", ("a7b6d824",)),
         Does("pytensor.graph.traversal:walk_toposort", ("0cdf2a24",)),
