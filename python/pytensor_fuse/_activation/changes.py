@@ -302,7 +302,10 @@ CHANGES: Final[tuple[Change, ...]] = (
         )
         for name, replaces in (
             ("instance_checks", "MetaType.__instancecheck__, register and __new__"),
-            ("graph_edits", "FunctionGraph.execute_callbacks, import_node and remove_client"),
+            (
+                "graph_edits",
+                "FunctionGraph.execute_callbacks, import_node, remove_client and remove_feature",
+            ),
             ("validation", "Supervisor.on_validate, and the search for cycles"),
             ("cycles", "what DestroyHandler does when it is told of events, and on_validate"),
             ("order", "the code of toposort"),

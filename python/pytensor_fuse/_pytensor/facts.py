@@ -321,6 +321,7 @@ ACCELERATORS: Final[dict[str, tuple[Fact, ...]]] = {
     "instance_checks": (Does("pytensor.graph.utils:MetaType.__new__", ("47bcdc08",)),),
     "graph_edits": (
         Does(f"{_GRAPH}.execute_callbacks", ("4797b37f",)),
+        Does(f"{_GRAPH}.remove_feature", ("ef8f3248",)),
         Does(f"{_GRAPH}.import_node", ("ffc4fd98",)),
         Does(f"{_GRAPH}.remove_client", ("2610d604",)),
         Does("pytensor.graph.traversal:toposort", ("ca0e0c6c",)),

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytensor.graph.basic import AtomicVariable
 from pytensor.graph.features import Feature
+from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.utils import MissingInputError
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ _SILENT = {
     for name in ("on_import", "on_change_input", "on_prune", "on_validate")
 }
 _NO_METHOD = object()
+_stock_remove_feature: Any = FunctionGraph.remove_feature
 
 # `Scratchpad` has a `__getattribute__` in Python.
 _attribute = object.__getattribute__
@@ -121,6 +123,12 @@ def execute_callbacks(self: Any, name: str, *args: Any, **kwargs: Any) -> None:
             _call_others(self, name, place + 1, args, kwargs)
             break
     self.execute_callbacks_time += now - start
+
+
+def remove_feature(self: Any, feature: Feature) -> None:
+    """Do as `FunctionGraph.remove_feature`, and forget who listens: what leaves is let go."""
+    self.__dict__.pop(_KEPT, None)
+    _stock_remove_feature(self, feature)
 
 
 def _call_others(

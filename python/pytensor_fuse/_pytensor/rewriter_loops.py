@@ -382,7 +382,7 @@ class _Found:
         if tracker._cached_composed_mro is None:
             tracker._get_trackers(None)
         # It is another one once a rewriter has been added.
-        self._mro = tracker._cached_composed_mro
+        self.mro = tracker._cached_composed_mro
         self._find = tracker._get_trackers
         self._declines = declines.in_use
         self.rewriters: list[Any] = list(dict.fromkeys(tracker.get_rewriters()))
@@ -415,8 +415,8 @@ class _Found:
     def is_of(self, tracker: Any) -> bool:
         """Whether nobody has added a rewriter since, or given one another method."""
         if (
-            self._mro is not tracker._cached_composed_mro
-            or self._mro is None
+            self.mro is not tracker._cached_composed_mro
+            or self.mro is None
             or self._declines is not declines.in_use
             or self._transforms is not _transforms_as_stock()
         ):
@@ -600,6 +600,11 @@ def reach_equilibrium(self: Any, fgraph: FunctionGraph, start_from: Any = None) 
     spent = found.no_time.copy()
     asks_trackers = not _has_own_lookup(tracker)
 
+    def note_seconds() -> None:
+        for rewriter, seconds in zip(found.rewriters, spent, strict=True):
+            if seconds:
+                time_rewriters[rewriter] = time_rewriters.get(rewriter, 0.0) + seconds
+
     while changed and not max_use_abort:
         process_count = Counter()
         t0 = _clock()
@@ -644,6 +649,12 @@ def reach_equilibrium(self: Any, fgraph: FunctionGraph, start_from: Any = None) 
                     continue
                 current_node = node
                 op = node.op
+                if tracker._cached_composed_mro is not found.mro:
+                    # A rewriter has been added.
+                    note_seconds()
+                    found = found_by(tracker)
+                    spent = found.no_time.copy()
+                    of_op.clear()
                 candidates: Any
                 if asks_trackers or not _has_own_lookup(tracker) or not is_stock:
                     # Somebody counts how far this goes through what the tracker returns.
@@ -742,9 +753,7 @@ def reach_equilibrium(self: Any, fgraph: FunctionGraph, start_from: Any = None) 
             raise AssertionError(msg)
         _logger.error(msg)
     fgraph.remove_feature(change_tracker)
-    for rewriter, seconds in zip(found.rewriters, spent, strict=False):
-        if seconds:
-            time_rewriters[rewriter] += seconds
+    note_seconds()
     return (
         self,
         loop_timing,
