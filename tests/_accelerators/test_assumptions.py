@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from typing import Any
 
 import numpy as np
@@ -142,3 +144,19 @@ def test_a_feature_with_answers_of_its_own_is_asked() -> None:
         logs.append([(names.get(v, str(v)), key) for v, key in asked])
     assert logs[0] == logs[1]
     assert len(logs[0]) > 20
+
+
+def test_equal_keys_hash_alike() -> None:
+    """Also those that are made while it is on, or off, or unpickled."""
+    key = core.DIAGONAL
+    with pytensor_fuse.enabled(accelerators=False):
+        expected = hash(key)
+        others = [core.AssumptionKey(key.name, short_name=key.short_name)]
+    with pytensor_fuse.enabled(accelerators=["assumptions"]):
+        others += [core.AssumptionKey(key.name, short_name=key.short_name)]
+        others += [pickle.loads(pickle.dumps(key)), copy.deepcopy(key)]
+        assert [hash(other) for other in others] == [expected] * 4
+        assert [hash(other) for other in others] == [expected] * 4
+        assert others == [key] * 4
+        assert {key: 1}[others[0]] == 1
+    assert hash(key) == expected

@@ -80,3 +80,56 @@ def test_what_is_known_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
             assert Elemwise(ps.add)(x, np.float64(1) * x).type.shape == (n,)
             known = known_types._known
             assert max(len(known.ops), len(known.types), len(known.equal)) <= 8
+
+
+PATTERNS = st.lists(
+    st.sampled_from(["x", 0, 1, 2, True, np.int64(1), "y", 1.0, None]), max_size=3
+).flatmap(lambda p: st.sampled_from([tuple(p), [p], [tuple(p)]]))
+
+
+def shuffled(v: Any, pattern: Any) -> Any:
+    try:
+        out = v.dimshuffle(*pattern)
+    except Exception as error:
+        return type(error), str(error)
+    if out is v:
+        return "the same"
+    op = out.owner.op
+    return out.type, repr(op.new_order), op, [out.owner.inputs[0] is v], vars(op).keys()
+
+
+@given(n_dims=st.integers(0, 2), pattern=PATTERNS)
+def test_dimensions_are_rearranged_as_ever(n_dims: int, pattern: Any) -> None:
+    v = pt.tensor("v", shape=(None, 1)[:n_dims])
+    with pytensor_fuse.enabled(accelerators=False):
+        expected = shuffled(v, pattern)
+    with pytensor_fuse.enabled(accelerators=["elemwise_nodes"]):
+        assert [shuffled(v, pattern) for _ in range(2)] == [expected, expected]
+
+
+def test_kernels_are_known_by_what_they_take_and_give() -> None:
+    x, i = pt.vector("x"), pt.lvector("i")
+    a, b = ps.float64("a"), ps.float64("b")
+    kernels = [
+        lambda: ps.Composite([a, b], [a * b]),
+        lambda: ps.Composite([a, b], [a + b, ps.exp(a)]),
+        lambda: ps.Composite([a, b], [ps.lt(a, b)]),
+    ]
+    for make in kernels:
+        for inputs in ([x, x], [x, i], [i, i], [x, pt.scalar("s")], [x, 2]):
+            ops = [Elemwise(make()) for _ in range(3)]
+            with pytensor_fuse.enabled(accelerators=False):
+                expected = made(ops[0], inputs)
+            with pytensor_fuse.enabled(accelerators=["elemwise_nodes"]):
+                for op in ops:
+                    assert made(op, inputs)[1:] == expected[1:]
+
+
+def test_numbers_become_constants_as_ever() -> None:
+    x = pt.fvector("x")
+    for number in (2, 2.5, True, np.float32(1.5), np.arange(3), [1.0, 2.0], 3e100, "text"):
+        with pytensor_fuse.enabled(accelerators=False):
+            expected = made(Elemwise(ps.add), [x, number])
+        with pytensor_fuse.enabled(accelerators=["elemwise_nodes", "tensor_types"]):
+            for _ in range(2):
+                assert made(Elemwise(ps.add), [x, number])[1:] == expected[1:]

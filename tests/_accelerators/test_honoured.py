@@ -608,3 +608,88 @@ def test_rewriters_are_let_go() -> None:
     del nothing, rewriter
     gc.collect()
     assert reference() is None
+
+
+@both
+def test_a_rewriter_that_comes_in_the_middle_is_tried(on: bool) -> None:
+    @node_rewriter([pt.cos])
+    def to_tan(fgraph: Any, node: Any) -> Any:
+        return [pt.tan(node.inputs[0])]
+
+    @node_rewriter([pt.exp])
+    def to_cos(fgraph: Any, node: Any) -> Any:
+        if to_tan not in rewriter.node_tracker.get_rewriters():
+            rewriter.node_tracker.add_tracker(to_tan)
+        return [pt.cos(node.inputs[0])]
+
+    x = pt.vector("x")
+    rewriter = EquilibriumGraphRewriter([to_cos], max_use_ratio=10)
+    graph = FunctionGraph([x], [pt.exp(x) + 1])
+    profile = rewriter.rewrite(graph)
+    assert any(node.op == pt.tan for node in graph.apply_nodes)
+    assert {to_cos, to_tan} <= set(profile[6])
+
+
+# Who listens ------------------------------------------------------------------------------
+
+
+class Logs(Feature):
+    """Writes down what it hears."""
+
+    def __init__(self, log: list[Any], name: str) -> None:
+        self.log = log
+        self.name = name
+
+    def on_change_input(self, fgraph: Any, *args: Any, **options: Any) -> None:
+        self.log.append((self.name, "change"))
+
+
+@both
+def test_listeners_come_and_go(on: bool) -> None:
+    """Also while they are told, and with methods that they got later."""
+    x = pt.vector("x")
+    log: list[Any] = []
+
+    class Brings(Logs):
+        def on_import(self, fgraph: Any, node: Any, reason: Any) -> None:
+            self.log.append((self.name, "import"))
+            if self.name == "first":
+                self.name = "once"
+                fgraph.attach_feature(Brings(self.log, "second"))
+
+    graph = FunctionGraph([x], [pt.exp(x) + 1], clone=False)
+    plain = Logs(log, "plain")
+    first = Brings(log, "first")
+    for feature in (plain, first):
+        graph.attach_feature(feature)
+    steps = [pt.sin(x), pt.cos(x), pt.tan(x), pt.sinh(x), pt.cosh(x)]
+
+    def step() -> None:
+        graph.replace(graph.outputs[0].owner.inputs[0], steps.pop(0), reason="step")
+
+    step()
+    assert log == [
+        ("first", "import"), ("second", "import"), ("plain", "change"), ("once", "change"),
+        ("second", "change"),
+    ]  # fmt: skip
+    log.clear()
+    plain.on_import = lambda *args: log.append("own")  # type: ignore[method-assign]
+    step()
+    assert log[0] == "own"
+    log.clear()
+    graph.remove_feature(first)
+    step()
+    assert log == ["own", ("second", "import"), ("plain", "change"), ("second", "change")]
+    log.clear()
+    with mock.patch.object(Logs, "on_prune", return_value=None) as on_prune:
+        step()
+    assert on_prune.call_count == 2
+    reference = weakref.ref(plain)
+    graph.remove_feature(plain)
+    graph.execute_callbacks_times.clear()
+    del plain, feature, first
+    gc.collect()
+    assert reference() is None
+    for again in (pickle.loads(pickle.dumps(FunctionGraph([x], [pt.exp(x)]))), graph.clone()):
+        again.replace(again.outputs[0], pt.sin(again.inputs[0]))
+        assert again.outputs[0].owner.op == pt.sin

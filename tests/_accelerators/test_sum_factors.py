@@ -96,4 +96,4 @@ def test_what_gains_nothing_is_not_simplified() -> None:
             for total in (x / f + y, x * 0.0 + y, 2.0 * x * 3.0 - y):
                 with pytest.raises(AssertionError):
                     math.attempt_distribution(total, [f], [], x.type)
-        assert sum_factors._has_own_factors(math.local_mul_canonizer)
+        assert sum_factors.has_own_factors(math.local_mul_canonizer)

@@ -1,4 +1,7 @@
-"""Elemwise nodes: what an op gives for inputs of such types is remembered."""
+"""Elemwise nodes: what an op gives for inputs of such types is remembered.
+
+And the ops that rearrange the dimensions of their inputs: one for each new order.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from typing import TYPE_CHECKING
 from pytensor.tensor.elemwise import Elemwise
 
 from pytensor_fuse._pytensor import known_types
-from pytensor_fuse._pytensor.drop_ins import DropIn
+from pytensor_fuse._pytensor.drop_ins import DropIn, Together
 
 if TYPE_CHECKING:
     from pytensor_fuse._pytensor.patches import Patch
@@ -15,4 +18,9 @@ if TYPE_CHECKING:
 
 def patch() -> Patch:
     """Return the patch."""
-    return DropIn(Elemwise, "make_node", known_types.make_node)
+    return Together(
+        [
+            DropIn(Elemwise, "make_node", known_types.make_node),
+            DropIn(known_types.OPERATORS, "dimshuffle", known_types.dimshuffle),
+        ]
+    )

@@ -17,5 +17,5 @@ def patch() -> Patch:
     """Return the patch."""
     return Together(
         DropIn(FunctionGraph, name, getattr(graph_edits, name))
-        for name in ("execute_callbacks", "import_node", "remove_client")
+        for name in ("execute_callbacks", "import_node", "remove_client", "remove_feature")
     )

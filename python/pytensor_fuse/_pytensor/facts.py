@@ -311,6 +311,7 @@ C_THUNKS: Final[tuple[Fact, ...]] = (
 )
 
 _REWRITING: Final = "pytensor.graph.rewriting.basic"
+_DB: Final = "pytensor.graph.rewriting.db"
 _ASSUMPTIONS: Final = "pytensor.assumptions.core"
 _MATH: Final = "pytensor.tensor.rewriting.math"
 _DESTROY_HANDLER: Final = "pytensor.graph.destroyhandler"
@@ -320,6 +321,7 @@ ACCELERATORS: Final[dict[str, tuple[Fact, ...]]] = {
     "instance_checks": (Does("pytensor.graph.utils:MetaType.__new__", ("47bcdc08",)),),
     "graph_edits": (
         Does(f"{_GRAPH}.execute_callbacks", ("4797b37f",)),
+        Does(f"{_GRAPH}.remove_feature", ("ef8f3248",)),
         Does(f"{_GRAPH}.import_node", ("ffc4fd98",)),
         Does(f"{_GRAPH}.remove_client", ("2610d604",)),
         Does("pytensor.graph.traversal:toposort", ("ca0e0c6c",)),
@@ -347,6 +349,27 @@ ACCELERATORS: Final[dict[str, tuple[Fact, ...]]] = {
         Does(f"{_REWRITING}:SequentialNodeRewriter.transform", ("51631633",)),
         Does(f"{_REWRITING}:OpToRewriterTracker._get_trackers", ("8682a4c5",)),
     ),
+    "queries": (
+        Has(_OPTDB, "__db__"),
+        Does("pytensor.misc.ordered_set:OrderedSet.__iter__", ("3aa74ce6",)),
+        Does(f"{_DB}:RewriteDatabase.__query__", ("7397df1b",)),
+        Does(f"{_DB}:RewriteDatabase.query", ("54658f21",)),
+        Does(f"{_DB}:SequenceDB.query", ("0f11fc5b",)),
+        Does(f"{_DB}:EquilibriumDB.query", ("501640a1",)),
+        Does(f"{_DB}:LocalGroupDB.query", ("359effd5",)),
+        Does(f"{_DB}:TopoDB.query", ("db5db551",)),
+        Does(f"{_DB}:ProxyDB.query", ("c8996b24",)),
+        Does(f"{_DB}:RewriteDatabaseQuery.__init__", ("e6e5a799",)),
+        Does(f"{_REWRITING}:SequentialGraphRewriter.apply", ("b4b3dd0c",)),
+        Does(f"{_REWRITING}:EquilibriumGraphRewriter.__init__", ("b4d11e90",)),
+        Does(f"{_REWRITING}:WalkingGraphRewriter.__init__", ("81aa40e1",)),
+        Does(f"{_REWRITING}:NodeProcessingGraphRewriter.__init__", ("1c417e17",)),
+        Does(f"{_REWRITING}:SequentialNodeRewriter.__init__", ("2b1c7de4",)),
+        Does(f"{_REWRITING}:OpToRewriterTracker.__init__", ("9984ac89",)),
+        Does(f"{_REWRITING}:OpToRewriterTracker.add_tracker", ("031dbd8d",)),
+        Does(f"{_REWRITING}:OpToRewriterTracker._get_trackers", ("8682a4c5",)),
+        Has("pytensor.scan.rewriting.db", "ScanEquilibriumGraphRewriter"),
+    ),
     "base_orders": (
         Does(f"{_REWRITING}:OpToRewriterTracker._get_trackers", ("8682a4c5",)),
         Has(_REWRITING, "_compose_mro"),
@@ -354,6 +377,7 @@ ACCELERATORS: Final[dict[str, tuple[Fact, ...]]] = {
     "assumptions": (
         Does(f"{_ASSUMPTIONS}:AssumptionFeature._compute", ("bf32e01d",)),
         Does(f"{_ASSUMPTIONS}:AssumptionFeature.get", ("5565a909",)),
+        Does(f"{_ASSUMPTIONS}:AssumptionKey.__hash__", ("bc034842",)),
         Does(f"{_ASSUMPTIONS}:infer_assumption_for_node", ("55b25c91",)),
         Does(f"{_ASSUMPTIONS}:infer_assumption_from_client", ("a7b6d824",)),
         Does("pytensor.graph.traversal:walk_toposort", ("0cdf2a24",)),
@@ -362,6 +386,8 @@ ACCELERATORS: Final[dict[str, tuple[Fact, ...]]] = {
     "no_gemm": (
         Does("pytensor.tensor.rewriting.blas:GemmOptimizer.apply", ("5e83538a",)),
         Does("pytensor.tensor.rewriting.blas:_beta_L_plus_alpha_M", ("27901651",)),
+        Does("pytensor.tensor.rewriting.blas:_gemm_from_node2", ("09c03642",)),
+        Does("pytensor.tensor.rewriting.blas:_gemm_canonicalize", ("1473ced4",)),
         Does("pytensor.tensor.rewriting.blas:_gemm_from_factored_list", ("04da5313",)),
     ),
     "tags": (Does("pytensor.graph.utils:Scratchpad.__getattribute__", ("a051d42f",)),),
@@ -374,6 +400,15 @@ ACCELERATORS: Final[dict[str, tuple[Fact, ...]]] = {
         Does("pytensor.tensor.elemwise:Elemwise.get_output_info", ("6ed1afd2",)),
         Does("pytensor.tensor.elemwise:Elemwise.make_scalar_node", ("32a6b1cd",)),
         Does("pytensor.scalar.basic:ScalarOp.make_node", ("c8487091",)),
+        Does(
+            "pytensor.scalar.basic:Composite.make_node",
+            (
+                "d5788a53",
+                "e963b760",
+            ),
+        ),
+        Does("pytensor.scalar.basic:Composite.output_types", ("f7ecd909",)),
+        Does("pytensor.tensor.variable:_tensor_py_operators.dimshuffle", ("32eb5fc6",)),
         Does("pytensor.scalar.basic:upcast", ("6d6bc38c",)),
     ),
     "clones": (
@@ -395,6 +430,47 @@ ACCELERATORS: Final[dict[str, tuple[Fact, ...]]] = {
         Does(f"{_MATH}:distribute_greedy", ("edb9e902",)),
         Does(f"{_MATH}:attempt_distribution", ("b98c2c2b",)),
         Does(f"{_MATH}:check_for_x_over_absX", ("096822ca",)),
+    ),
+    "canonizers": (
+        Does(f"{_MATH}:AlgebraicCanonizer.transform", ("f849bdc2",)),
+        Does(f"{_MATH}:AlgebraicCanonizer.get_num_denum", ("fc675f75",)),
+        Does(f"{_MATH}:AlgebraicCanonizer.simplify", ("220195d6",)),
+        Does(f"{_MATH}:AlgebraicCanonizer.simplify_constants", ("ed573bb3",)),
+        Does(f"{_MATH}:AlgebraicCanonizer.simplify_factors", ("56f15209",)),
+        Does(f"{_MATH}:mul_calculate", ("2bf76a7a",)),
+        Does(f"{_MATH}:add_calculate", ("9189a434",)),
+        Does(f"{_MATH}:check_for_x_over_absX", ("096822ca",)),
+        Does(f"{_MATH}:attempt_distribution", ("b98c2c2b",)),
+        Does(f"{_MATH}:local_greedy_distributor.fn", ("18c39bf3",)),
+        Does(
+            "pytensor.tensor.basic:_get_underlying_scalar_constant_value",
+            (
+                "e5657590",
+                "a69da283",
+            ),
+        ),
+        Has("pytensor.tensor.basic", "_scalar_constant_value_elemwise_ops"),
+    ),
+    # Of the rewriters that it is about, each is asked by itself (`_pytensor.declines`).
+    "declines": (
+        Does(f"{_REWRITING}:EquilibriumGraphRewriter.apply", ("437ec73b",)),
+        Does(f"{_REWRITING}:WalkingGraphRewriter.apply", ("5a222101",)),
+        Does(f"{_REWRITING}:FromFunctionNodeRewriter.transform", ("00c21711",)),
+        Does(f"{_REWRITING}:SequentialNodeRewriter.transform", ("51631633",)),
+        Does(
+            "pytensor.tensor.rewriting.elemwise:local_useless_composite_outputs.fn", ("350c6894",)
+        ),
+    ),
+    "underlying_constants": (
+        Does(
+            "pytensor.tensor.basic:_get_underlying_scalar_constant_value",
+            (
+                "e5657590",
+                "a69da283",
+            ),
+        ),
+        Has("pytensor.tensor.basic", "_scalar_constant_value_elemwise_ops"),
+        Does("pytensor.tensor.variable:TensorConstant.unique_value.fget", ("80e7a634",)),
     ),
     "increments": (
         Does("pytensor.tensor.rewriting.subtensor:local_IncSubtensor_serialize.fn", ("1b06455b",)),
@@ -424,5 +500,6 @@ ACCELERATORS: Final[dict[str, tuple[Fact, ...]]] = {
 ACCELERATED_SINCE: Final[dict[str, tuple[int, int]]] = {
     "assumptions": (3, 3),
     "sum_factors": (3, 3),
+    "canonizers": (3, 3),
     "increments": (3, 3),
 }

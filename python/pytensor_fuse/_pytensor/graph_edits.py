@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytensor.graph.basic import AtomicVariable
 from pytensor.graph.features import Feature
+from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.utils import MissingInputError
 
 if TYPE_CHECKING:
@@ -26,21 +27,90 @@ _SILENT = {
     for name in ("on_import", "on_change_input", "on_prune", "on_validate")
 }
 _NO_METHOD = object()
+_stock_remove_feature: Any = FunctionGraph.remove_feature
 
 # `Scratchpad` has a `__getattribute__` in Python.
 _attribute = object.__getattribute__
 
 
+class _Listeners:
+    """Who is to be called of an event, for as long as a graph has these features.
+
+    What PyTensor's own and this package's features inherit that does nothing is left out. A feature
+    of anybody else's is called in any case: somebody may give its class another method.
+
+    Attributes
+    ----------
+    features
+        All features.
+    called
+        Those to call, with their places among all.
+    silent
+        The attributes of those that are left out, which may get a method of their own.
+    """
+
+    __slots__ = ("called", "features", "silent")
+
+    def __init__(self, features: list[Feature], name: str) -> None:
+        self.features = features[:]
+        self.called: list[tuple[int, Feature]] = []
+        self.silent: list[dict[str, Any]] = []
+        silent = _SILENT.get(name, _NO_METHOD)
+        for place, feature in enumerate(features):
+            class_ = type(feature)
+            if name not in class_._feature_callbacks:
+                if not _is_known(class_):
+                    self.called.append((place, feature))
+            elif (
+                _is_known(class_)
+                and getattr(class_, name, None) is silent
+                and name not in feature.__dict__
+            ):
+                self.silent.append(feature.__dict__)
+            else:
+                self.called.append((place, feature))
+
+    def are_these(self, features: list[Feature], name: str) -> bool:
+        """Whether it is these that are to be called."""
+        # Lists compare items by identity first.
+        if self.features != features:
+            return False
+        for own in self.silent:  # noqa: SIM110 - a generator takes twice the time
+            if name in own:
+                return False
+        return True
+
+
+class _Kept(dict[str, _Listeners]):
+    """Who listens to which event. Copies of a graph have none: they find out for themselves."""
+
+    def __reduce__(self) -> Any:
+        return dict, ()
+
+
+_KEPT = "_pytensor_fuse_listeners"
+
+
+def _is_known(class_: type) -> bool:
+    return class_.__module__.partition(".")[0] in ("pytensor", "pytensor_fuse")
+
+
 def execute_callbacks(self: Any, name: str, *args: Any, **kwargs: Any) -> None:
     """Do as `FunctionGraph.execute_callbacks`; methods that do nothing are not called."""
-    silent = _SILENT.get(name, _NO_METHOD)
     start = now = _clock()
+    own = self.__dict__
+    features = self._features
+    kept = own.get(_KEPT)
+    if kept is None:
+        kept = own[_KEPT] = _Kept()
+    listeners = kept.get(name)
+    if listeners is None or not listeners.are_these(features, name):
+        listeners = kept[name] = _Listeners(features, name)
+    count = len(features)
     times: Any = None
-    for feature in self._features:
-        class_ = type(feature)
-        if name not in class_._feature_callbacks:
-            continue
-        if getattr(class_, name, None) is silent and name not in feature.__dict__:
+    called = listeners.called
+    for place, feature in called:
+        if name not in type(feature)._feature_callbacks:
             continue
         before = now
         getattr(feature, name)(self, *args, **kwargs)
@@ -48,7 +118,31 @@ def execute_callbacks(self: Any, name: str, *args: Any, **kwargs: Any) -> None:
         if times is None:
             times = self.execute_callbacks_times
         times[feature] += now - before
+        if len(features) != count:
+            # A feature has come or gone: the walk goes on in what is there now.
+            _call_others(self, name, place + 1, args, kwargs)
+            break
     self.execute_callbacks_time += now - start
+
+
+def remove_feature(self: Any, feature: Feature) -> None:
+    """Do as `FunctionGraph.remove_feature`, and forget who listens: what leaves is let go."""
+    self.__dict__.pop(_KEPT, None)
+    _stock_remove_feature(self, feature)
+
+
+def _call_others(
+    self: Any, name: str, place: int, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> None:
+    """Call the features from a place on, as `FunctionGraph.execute_callbacks` does."""
+    features = self._features
+    while place < len(features):
+        feature = features[place]
+        if name in type(feature)._feature_callbacks:
+            start = _clock()
+            getattr(feature, name)(self, *args, **kwargs)
+            self.execute_callbacks_times[feature] += _clock() - start
+        place += 1
 
 
 def _new_nodes(outputs: list[Variable[Any, Any]], known: set[Any]) -> list[Apply[Any]]:

@@ -260,3 +260,17 @@ def compute(self: Any, var: Any, key: Any) -> Any:
     if not is_complete:
         raise ValueError("graph contains cycles")
     return state
+
+
+_HASH = "_pytensor_fuse_hash"
+
+
+def hash_key(self: Any) -> int:
+    """Do as `AssumptionKey.__hash__`, of which there is one for as long as the key is there."""
+    own = self.__dict__
+    try:
+        found: int = own[_HASH]
+    except KeyError:
+        # Keys cannot be changed.
+        found = own[_HASH] = hash((self.name, self.short_name))
+    return found

@@ -10,7 +10,9 @@ the order of the nodes of a graph that is as it was when it was last asked for.
 from __future__ import annotations
 
 import time
-from collections import Counter, defaultdict, deque
+from collections import Counter, deque
+from functools import reduce
+from operator import or_
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary, ref
 
@@ -26,6 +28,7 @@ from pytensor.graph.rewriting.basic import (
 )
 from pytensor.graph.traversal import apply_ancestors, toposort
 
+from pytensor_fuse._pytensor import declines
 from pytensor_fuse._pytensor.drop_ins import in_file_of
 from pytensor_fuse._pytensor.node_trackers import LOOKUP
 
@@ -35,8 +38,8 @@ if TYPE_CHECKING:
     from pytensor.graph.basic import Apply, Variable
     from pytensor.graph.op import Op
 
-    # A node rewriter, the seconds that it has taken, and whether it is a function and no more.
-    _Candidate = tuple[Any, list[float], bool]
+    # A node rewriter, its number, whether it is a function and no more, and what it wants.
+    _Candidate = tuple[Any, int, bool, declines.Wants]
 
 _clock = time.perf_counter
 _logger = basic._logger
@@ -234,7 +237,7 @@ _kept: WeakKeyDictionary[Any, _Refusals] = WeakKeyDictionary()
 _MANY_OPS = 1024
 
 
-def _refusals(rewriter: Any) -> _Refusals | None:
+def _refusals(rewriter: Any) -> _Refusals | _Found | None:
     """Return what knows which ops a node rewriter refuses at once; None if it may do more."""
     if LOOKUP in vars(OpToRewriterTracker):
         # Somebody counts what is asked.
@@ -270,20 +273,7 @@ def _refusals(rewriter: Any) -> _Refusals | None:
         and _TRANSFORM not in vars(rewriter)
         and SequentialNodeRewriter.transform is _stock_group_transform
     ):
-        tracker = rewriter.tracker
-        depends_on = (
-            # It is another once a rewriter has been added.
-            tracker.get_trackers,
-            len(tracker.tracked_instances),
-            len(tracker.tracked_types),
-            sum(map(len, tracker.tracked_pattern_types.values())),
-            len(tracker.untracked_rewrites),
-        )
-
-        def refuses(op: Op) -> bool:
-            return not tracker.get_trackers(op)
-
-        by_class = not tracker.tracked_instances and not tracker.tracked_pattern_types
+        return found_by(rewriter.tracker)
     else:
         return None
     kept = _kept.get(rewriter)
@@ -295,6 +285,17 @@ def _refusals(rewriter: Any) -> _Refusals | None:
     return kept
 
 
+def _wants(
+    rewriter: Any, refusals: _Refusals | _Found | None
+) -> Callable[[Op], declines.Wants] | None:
+    """Return what tells what a node rewriter wants of nodes of an op; None if nothing is known."""
+    if not declines.in_use or LOOKUP in vars(OpToRewriterTracker):
+        return None
+    if isinstance(refusals, _Found):
+        return refusals.wants
+    return declines.wants_by(rewriter) if _is_plain(rewriter) else None
+
+
 def walk(self: Any, fgraph: FunctionGraph, start_from: Any = None) -> Any:
     """Do as `WalkingGraphRewriter.apply`; nodes of ops that the rewriter refuses are passed by."""
     if start_from is None:
@@ -302,12 +303,18 @@ def walk(self: Any, fgraph: FunctionGraph, start_from: Any = None) -> Any:
     callback_before = fgraph.execute_callbacks_time
     nb_nodes_start = len(fgraph.apply_nodes)
     t0 = _clock()
-    refusals = _refusals(self.node_rewriter) if _processes_as_stock(self) else None
-    # By the address of the op, which is kept so that no other gets it.
+    refusals = wants_of = None
+    if _processes_as_stock(self):
+        refusals = _refusals(self.node_rewriter)
+        wants_of = _wants(self.node_rewriter, refusals)
+    # By the address of the op, which is kept so that no other gets it: whether its nodes are
+    # refused, and what they must have.
     refused: dict[int, tuple[bool, Op]] = {}
+    wanted: dict[int, declines.Wants] = {}
     if refusals is not None:
         ops = {id(node.op): node.op for node in fgraph.apply_nodes}
         refused = {address: (refusals.has(op), op) for address, op in ops.items()}
+    knows = refusals is not None or wants_of is not None
     q: deque[Apply[Any]]
     if refused and all(is_refused for is_refused, _ in refused.values()):
         # It would pass by all nodes.
@@ -332,13 +339,19 @@ def walk(self: Any, fgraph: FunctionGraph, start_from: Any = None) -> Any:
             node = q.pop() if backwards else q.popleft()
             if node not in apply_nodes:
                 continue
-            if refusals is not None:
+            if knows:
                 op = node.op
                 known = refused.get(id(op))
                 if known is None:
-                    known = refused[id(op)] = refusals.has(op), op
+                    known = refused[id(op)] = refusals is not None and refusals.has(op), op
                 if known[0]:
                     continue
+                if wants_of is not None:
+                    wants = wanted.get(id(op))
+                    if wants is None:
+                        wants = wanted[id(op)] = wants_of(op)
+                    if wants and not wants & declines.sources(node.inputs):
+                        continue
             current_node = node
             nb += self.process_node(fgraph, node, enforce_tracks=True)
         loop_t = _clock() - t0
@@ -357,6 +370,148 @@ def walk(self: Any, fgraph: FunctionGraph, start_from: Any = None) -> Any:
         callback_time,
         self.node_rewriter,
     )
+
+
+class _Found:
+    """What a tracker finds for ops: candidates, each with a number among all of that tracker.
+
+    Trackers that are copies of each other share it (`_pytensor.queries`).
+    """
+
+    def __init__(self, tracker: Any) -> None:
+        if tracker._cached_composed_mro is None:
+            tracker._get_trackers(None)
+        # It is another one once a rewriter has been added.
+        self.mro = tracker._cached_composed_mro
+        self._find = tracker._get_trackers
+        self._declines = declines.in_use
+        self.rewriters: list[Any] = list(dict.fromkeys(tracker.get_rewriters()))
+        self.no_seconds = dict.fromkeys(self.rewriters, 0.0)
+        self.no_time = [0.0] * len(self.rewriters)
+        # By the address of a rewriter: that as a candidate, and what it wants of an op.
+        self._entries = {
+            id(rw): ((rw, number, _is_plain(rw), declines.WHATEVER), declines.wants_by(rw))
+            for number, rw in enumerate(self.rewriters)
+        }
+        self._were = [(rw, vars(rw), *_parts(rw)) for rw in self.rewriters]
+        self._transforms = _transforms_as_stock()
+        # By the address of an op, which another may get once that is gone.
+        self._of_ops: dict[int, tuple[Any, list[_Candidate]]] = {}
+        # Of classes of which all ops have the same.
+        self._of_classes: dict[type, list[_Candidate]] = {}
+        self._told_apart = {type(op) for op in tracker.tracked_instances}
+        if self._declines:
+            self._told_apart.update(declines.TOLD_APART)
+        self._patterns = tuple(tracker.tracked_pattern_types)
+        # Each list once, by the addresses of its rewriters and what they want.
+        self._lists: dict[tuple[int, ...], list[_Candidate]] = {}
+        # By the address of a list, which is kept.
+        self._wants: dict[int, declines.Wants] = {}
+
+    def __reduce__(self) -> Any:
+        # Copies of a tracker find out for themselves.
+        return dict, ()
+
+    def is_of(self, tracker: Any) -> bool:
+        """Whether nobody has added a rewriter since, or given one another method."""
+        if (
+            self.mro is not tracker._cached_composed_mro
+            or self.mro is None
+            or self._declines is not declines.in_use
+            or self._transforms is not _transforms_as_stock()
+        ):
+            return False
+        for rewriter, own, class_, function in self._were:
+            if type(rewriter) is not class_ or own.get("fn") is not function or _TRANSFORM in own:
+                return False
+        return True
+
+    def candidate(self, rewriter: Any) -> _Candidate:
+        """Return what there is of a rewriter of the tracker, which wants nothing in particular."""
+        return self._entries[id(rewriter)][0]
+
+    def candidates(self, op: Op) -> list[_Candidate]:
+        """Return the rewriters that the tracker finds for an op, in order.
+
+        Those are left out that can do nothing with it.
+        """
+        class_ = type(op)
+        found = self._of_classes.get(class_)
+        if found is None:
+            known = self._of_ops.get(id(op))
+            if known is not None and known[0]() is op:
+                return known[1]
+            found = self._new(op)
+            if self._is_all_of_class(class_):
+                self._of_classes[class_] = found
+            else:
+                if len(self._of_ops) >= _MANY_OPS:
+                    self._of_ops.clear()
+                self._of_ops[id(op)] = ref(op), found
+        return found
+
+    def has(self, op: Op) -> bool:
+        """Whether there are none."""
+        return not self.candidates(op)
+
+    def wants(self, op: Op) -> declines.Wants:
+        """Return what at least one of them wants of nodes of an op."""
+        candidates = self.candidates(op)
+        wants = self._wants.get(id(candidates))
+        if wants is None:
+            wanted = [wants for *_, wants in candidates]
+            wants = declines.WHATEVER if declines.WHATEVER in wanted else reduce(or_, wanted, 0)
+            self._wants[id(candidates)] = wants
+        return wants
+
+    def _new(self, op: Op) -> list[_Candidate]:
+        rewriters = self._find(op)
+        entries = self._entries
+        key: list[int] = []
+        found: list[_Candidate] = []
+        for rewriter in rewriters:
+            candidate, wants_by = entries[id(rewriter)]
+            if wants_by is not None and candidate[2]:
+                wants = wants_by(op)
+                if wants == declines.NOTHING:
+                    continue
+                if wants:
+                    candidate = *candidate[:3], wants
+                    key.append(wants)
+            key.append(-candidate[1])
+            found.append(candidate)
+        return self._lists.setdefault(tuple(key), found)
+
+    def _is_all_of_class(self, class_: Any) -> bool:
+        return (
+            class_ not in self._told_apart
+            and _is_pytensors(class_.__eq__)
+            and not issubclass(class_, self._patterns)
+        )
+
+
+def _parts(rewriter: Any) -> tuple[type, Any]:
+    return type(rewriter), vars(rewriter).get("fn")
+
+
+def _transforms_as_stock() -> bool:
+    return _is(FromFunctionNodeRewriter.transform, _stock_transform)
+
+
+def _is_pytensors(method: Any) -> bool:
+    return str(getattr(method, "__module__", "")).partition(".")[0] == "pytensor"
+
+
+_FOUND = "_pytensor_fuse_found"
+
+
+def found_by(tracker: Any) -> _Found:
+    """Return what is known of what a tracker finds."""
+    kept: Any = vars(tracker).get(_FOUND)
+    if type(kept) is _Found and kept.is_of(tracker):
+        return kept
+    found = vars(tracker)[_FOUND] = _Found(tracker)
+    return found
 
 
 def _name_of(rewriter: Any) -> Any:
@@ -384,21 +539,23 @@ def reach_equilibrium(self: Any, fgraph: FunctionGraph, start_from: Any = None) 
     loop_timing = []
     loop_process_count = []
     global_rewriter_timing = []
-    time_rewriters: dict[Any, float] = defaultdict(float)
+    tracker = self.node_tracker
+    found = found_by(tracker)
+    is_stock = _processes_as_stock(self)
+    failure_callback = self.failure_callback
+    sources = declines.sources
+    apply_nodes = fgraph.apply_nodes
+    time_rewriters: dict[Any, float] = dict.fromkeys(self.global_rewriters, 0.0)
+    # In this order; a dict has the hashes of its keys.
+    time_rewriters.update(found.no_seconds)
+    time_rewriters.update(dict.fromkeys(self.final_rewriters, 0.0))
+    time_rewriters.update(dict.fromkeys(self.cleanup_rewriters, 0.0))
     io_toposort_timing = []
     nb_nodes = []
     node_created: Counter[Any] = Counter()
     global_sub_profs = []
     final_sub_profs = []
     cleanup_sub_profs = []
-
-    for rewriter in [
-        *self.global_rewriters,
-        *self.get_node_rewriters(),
-        *self.final_rewriters,
-        *self.cleanup_rewriters,
-    ]:
-        time_rewriters[rewriter] += 0
 
     process_count: Counter[Any]
 
@@ -438,30 +595,15 @@ def reach_equilibrium(self: Any, fgraph: FunctionGraph, start_from: Any = None) 
                     rewriter_name = _name_of(grewrite)
         return sub_profs
 
-    tracker = self.node_tracker
-    is_stock = _processes_as_stock(self)
-    failure_callback = self.failure_callback
-    apply_nodes = fgraph.apply_nodes
     # The rewriters of an op, by its address; the op is kept so that no other gets it.
     of_op: dict[int, tuple[list[_Candidate], Op]] = {}
-    # The same by the address of the list that the tracker keeps for equal ops.
-    of_list: dict[int, tuple[list[_Candidate], Any]] = {}
-    # By the address of the rewriter.
-    entries: dict[int, _Candidate] = {}
+    spent = found.no_time.copy()
+    asks_trackers = not _has_own_lookup(tracker)
 
-    def entry_of(rewriter: Any) -> _Candidate:
-        entry = entries.get(id(rewriter))
-        if entry is None:
-            entry = entries[id(rewriter)] = rewriter, [0.0], _is_plain(rewriter)
-        return entry
-
-    def candidates_of(op: Op) -> list[_Candidate]:
-        rewriters = tracker.get_trackers(op)
-        known = of_list.get(id(rewriters))
-        if known is None:
-            known = of_list[id(rewriters)] = [entry_of(rw) for rw in rewriters], rewriters
-        of_op[id(op)] = known[0], op
-        return known[0]
+    def note_seconds() -> None:
+        for rewriter, seconds in zip(found.rewriters, spent, strict=True):
+            if seconds:
+                time_rewriters[rewriter] = time_rewriters.get(rewriter, 0.0) + seconds
 
     while changed and not max_use_abort:
         process_count = Counter()
@@ -507,16 +649,29 @@ def reach_equilibrium(self: Any, fgraph: FunctionGraph, start_from: Any = None) 
                     continue
                 current_node = node
                 op = node.op
+                if tracker._cached_composed_mro is not found.mro:
+                    # A rewriter has been added.
+                    note_seconds()
+                    found = found_by(tracker)
+                    spent = found.no_time.copy()
+                    of_op.clear()
                 candidates: Any
-                if not _has_own_lookup(tracker):
+                if asks_trackers or not _has_own_lookup(tracker) or not is_stock:
                     # Somebody counts how far this goes through what the tracker returns.
-                    candidates = map(entry_of, tracker.get_trackers(op))
+                    candidates = map(found.candidate, tracker.get_trackers(op))
                 elif (kept := of_op.get(id(op))) is not None:
                     candidates = kept[0]
                 else:
-                    candidates = candidates_of(op)
+                    candidates = found.candidates(op)
+                    of_op[id(op)] = candidates, op
+                there_is = -1
                 t_rewrite = _clock()
-                for node_rewriter, spent, is_plain in candidates:
+                for node_rewriter, number, is_plain, wants in candidates:
+                    if wants:
+                        if there_is < 0:
+                            there_is = sources(node.inputs)
+                        if not wants & there_is:
+                            continue
                     nb = change_tracker.nb_imported
                     if is_stock:
                         try:
@@ -535,7 +690,7 @@ def reach_equilibrium(self: Any, fgraph: FunctionGraph, start_from: Any = None) 
                             replacements = False
                         if replacements is False or replacements is None:
                             t_end = _clock()
-                            spent[0] += t_end - t_rewrite
+                            spent[number] += t_end - t_rewrite
                             t_rewrite = t_end
                             continue
                         node_rewriter_change = _replace(
@@ -546,7 +701,7 @@ def reach_equilibrium(self: Any, fgraph: FunctionGraph, start_from: Any = None) 
                             fgraph, node, node_rewriter, enforce_tracks=False
                         )
                     t_end = _clock()
-                    spent[0] += t_end - t_rewrite
+                    spent[number] += t_end - t_rewrite
                     t_rewrite = t_end
                     if not node_rewriter_change:
                         continue
@@ -561,6 +716,7 @@ def reach_equilibrium(self: Any, fgraph: FunctionGraph, start_from: Any = None) 
                     if node not in apply_nodes:
                         # go to next node
                         break
+                    there_is = -1
                     t_rewrite = _clock()
         finally:
             self.detach_updater(fgraph, u)
@@ -597,8 +753,7 @@ def reach_equilibrium(self: Any, fgraph: FunctionGraph, start_from: Any = None) 
             raise AssertionError(msg)
         _logger.error(msg)
     fgraph.remove_feature(change_tracker)
-    for rewriter, spent, _ in entries.values():
-        time_rewriters[rewriter] += spent[0]
+    note_seconds()
     return (
         self,
         loop_timing,

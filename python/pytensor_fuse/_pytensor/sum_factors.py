@@ -12,17 +12,18 @@ from pytensor.tensor.variable import TensorConstant
 
 _stock_factors: Any = math.AlgebraicCanonizer.get_num_denum
 
-_MAIN, _INVERSE, _RECIPROCAL, _DIMSHUFFLE, _OTHER = range(5)
+MAIN, INVERSE, RECIPROCAL, _DIMSHUFFLE, OTHER = range(5)
 
 # By the address of the canonizer: itself, its three ops, and by the address of an op, that and what
 # it is to the canonizer.
-_Kinds = dict[int, tuple[Any, int]]
-_kinds: dict[int, tuple[Any, Any, Any, Any, _Kinds]] = {}
+Kinds = dict[int, tuple[Any, int]]
+_kinds: dict[int, tuple[Any, Any, Any, Any, Kinds]] = {}
 _MANY_CANONIZERS = 64
 _MANY_OPS = 4096
 
 
-def _kinds_of(canonizer: Any) -> _Kinds:
+def kinds_of(canonizer: Any) -> Kinds:
+    """Return what is known of what ops are to a canonizer."""
     found = _kinds.get(id(canonizer))
     main, inverse, reciprocal = canonizer.main, canonizer.inverse, canonizer.reciprocal
     if (
@@ -36,27 +37,36 @@ def _kinds_of(canonizer: Any) -> _Kinds:
         return found[4]
     if len(_kinds) >= _MANY_CANONIZERS:
         _kinds.clear()
-    kinds: _Kinds = {}
+    kinds: Kinds = {}
     _kinds[id(canonizer)] = canonizer, main, inverse, reciprocal, kinds
     return kinds
 
 
 def _kind(canonizer: Any, op: Any) -> int:
     if op is canonizer.main or op == canonizer.main:
-        return _MAIN
+        return MAIN
     if op is canonizer.inverse or op == canonizer.inverse:
-        return _INVERSE
+        return INVERSE
     if op is canonizer.reciprocal or op == canonizer.reciprocal:
-        return _RECIPROCAL
-    return _DIMSHUFFLE if isinstance(op, DimShuffle) else _OTHER
+        return RECIPROCAL
+    return _DIMSHUFFLE if isinstance(op, DimShuffle) else OTHER
+
+
+def kind_of(canonizer: Any, kinds: Kinds, op: Any) -> int:
+    """Return what an op is to a canonizer of which ``kinds`` are known."""
+    known = kinds.get(id(op))
+    if known is None:
+        known = kinds[id(op)] = op, _kind(canonizer, op)
+    return known[1]
 
 
 def get_num_denum(self: Any, inp: Any) -> tuple[list[Any], list[Any]]:
     """Do as `AlgebraicCanonizer.get_num_denum`: each op is compared with the three once."""
-    return _num_denum(self, _kinds_of(self), inp)
+    return num_denum(self, kinds_of(self), inp)
 
 
-def _num_denum(self: Any, kinds: _Kinds, inp: Any) -> tuple[list[Any], list[Any]]:
+def num_denum(self: Any, kinds: Kinds, inp: Any) -> tuple[list[Any], list[Any]]:
+    """Return the factors over and under the line."""
     if inp.owner is None:
         return [inp], []
     num: list[Any] = []
@@ -70,18 +80,16 @@ def _num_denum(self: Any, kinds: _Kinds, inp: Any) -> tuple[list[Any], list[Any]
             continue
         op = apply.op
         known = kinds.get(id(op))
-        if known is None:
-            known = kinds[id(op)] = op, _kind(self, op)
-        kind = known[1]
-        if kind == _OTHER:
+        kind = kind_of(self, kinds, op) if known is None else known[1]
+        if kind == OTHER:
             (denum if inverted else num).append(v)
-        elif kind == _MAIN:
+        elif kind == MAIN:
             stack.extend([(i, inverted) for i in reversed(apply.inputs)])
-        elif kind == _INVERSE:
+        elif kind == INVERSE:
             x, y = apply.inputs
             stack.append((y, not inverted))
             stack.append((x, inverted))
-        elif kind == _RECIPROCAL:
+        elif kind == RECIPROCAL:
             stack.append((apply.inputs[0], not inverted))
         elif op.is_left_expand_dims or op.new_order == tuple(range(apply.inputs[0].type.ndim)):
             stack.append((apply.inputs[0], inverted))
@@ -185,10 +193,10 @@ def attempt_distribution(
         return False, factor, num, denum
     if not num and not denum:
         return False, factor, num, denum
-    if _has_own_factors(mul):
-        kinds = _kinds_of(mul)
-        pos_pairs = [_num_denum(mul, kinds, v) for v in pos_terms]
-        neg_pairs = [_num_denum(mul, kinds, v) for v in neg_terms]
+    if has_own_factors(mul):
+        kinds = kinds_of(mul)
+        pos_pairs = [num_denum(mul, kinds, v) for v in pos_terms]
+        neg_pairs = [num_denum(mul, kinds, v) for v in neg_terms]
     else:
         pos_pairs = list(map(mul.get_num_denum, pos_terms))
         neg_pairs = list(map(mul.get_num_denum, neg_terms))
@@ -224,7 +232,7 @@ def attempt_distribution(
     )
 
 
-def _has_own_factors(canonizer: Any) -> bool:
+def has_own_factors(canonizer: Any) -> bool:
     """Whether a canonizer finds its factors as `get_num_denum` here does."""
     if type(canonizer) is not math.AlgebraicCanonizer or "get_num_denum" in vars(canonizer):
         return False

@@ -1,0 +1,18 @@
+"""The passes of a mode, which are made anew for each graph: copied from those made before."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pytensor.compile.mode import optdb
+
+from pytensor_fuse._pytensor import queries
+from pytensor_fuse._pytensor.drop_ins import BoundDropIn
+
+if TYPE_CHECKING:
+    from pytensor_fuse._pytensor.patches import Patch
+
+
+def patch() -> Patch:
+    """Return the patch."""
+    return BoundDropIn(optdb, "query", queries.query)

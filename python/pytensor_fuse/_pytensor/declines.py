@@ -1,0 +1,289 @@
+"""On which nodes node rewriters of PyTensor's cannot do anything, by what computes the inputs.
+
+Most tries are in vain, and most of these for a reason that is seen from outside: a rewriter of
+products with a switch in them wants an input that a switch computes. What one wants is stated here
+as a set of *sources* of which at least one must be among those of the node's inputs. That is
+necessary, never sufficient; a rewriter that gets to see a node still decides for itself.
+
+Each entry is of a function that was read. If PyTensor's is another one, that rewriter is tried on
+all nodes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+from weakref import ref
+
+from pytensor.graph.basic import Constant
+from pytensor.scalar import basic as ps
+from pytensor.scalar.basic import Composite
+from pytensor.scalar.math import Erfc, Sigmoid, Softplus
+from pytensor.tensor.basic import Alloc, Join, MakeVector
+from pytensor.tensor.elemwise import CAReduce, Elemwise
+from pytensor.tensor.math import Sum
+from pytensor.tensor.rewriting.elemwise import local_useless_composite_outputs
+from pytensor.tensor.shape import Shape, Shape_i
+from pytensor.tensor.subtensor import AdvancedIncSubtensor, IncSubtensor, Subtensor
+
+from pytensor_fuse._pytensor.ground import Does, find, mismatches, plain_function
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+# Sources, each a bit.
+(
+    CONSTANT,
+    ONLY_CONSTANTS,
+    ONE_INPUT,
+    ALLOC,
+    SWITCH,
+    SECOND,
+    NEG,
+    ABS,
+    SQR,
+    POW,
+    EXP,
+    EXPM1,
+    SOFTPLUS,
+    SIGMOID,
+    ERFC,
+    MUL,
+    INCREMENT,
+    REDUCTION,
+    JOIN,
+    VECTOR,
+    SHAPE,
+) = (1 << n for n in range(21))
+# What nobody has read may be anything.
+_ANYTHING: Final = (1 << 21) - 1
+
+# What a rewriter wants: any of these sources, nothing in particular, or what no node has.
+Wants = int
+WHATEVER: Final[Wants] = 0
+NOTHING: Final[Wants] = 1 << 21
+
+_SCALAR_SOURCES: Final[tuple[tuple[type, int], ...]] = (
+    (ps.Switch, SWITCH),
+    (ps.Second, SECOND),
+    (ps.Neg, NEG),
+    (ps.Abs, ABS),
+    (ps.Sqr, SQR),
+    (ps.Pow, POW),
+    (ps.Exp, EXP),
+    (ps.Expm1, EXPM1),
+    (Softplus, SOFTPLUS),
+    (Sigmoid, SIGMOID),
+    (Erfc, ERFC),
+    (ps.Mul, MUL),
+)
+_SOURCES: Final[tuple[tuple[type, int], ...]] = (
+    (Alloc, ALLOC),
+    (IncSubtensor, INCREMENT),
+    (AdvancedIncSubtensor, INCREMENT),
+    (CAReduce, REDUCTION),
+    (Join, JOIN),
+    (MakeVector, VECTOR),
+    (Shape, SHAPE),
+    (Shape_i, SHAPE),
+    # These may be of shapes.
+    (Subtensor, SHAPE),
+)
+
+# Of classes of ops, and of classes of the scalar ops of Elemwise.
+_known_sources: dict[type, int] = {}
+_MANY: Final = 4096
+
+
+def _is_pytensors(class_: type) -> bool:
+    return class_.__module__.partition(".")[0] == "pytensor"
+
+
+def _source(op: Any) -> int:
+    class_ = type(op.scalar_op) if type(op) is Elemwise else type(op)
+    if (isinstance(op, Elemwise) and type(op) is not Elemwise) or not _is_pytensors(class_):
+        found = _ANYTHING
+    else:
+        found = 0
+        for base, source in (*_SCALAR_SOURCES, *_SOURCES):
+            if issubclass(class_, base):
+                found |= source
+    if len(_known_sources) < _MANY:
+        _known_sources[class_] = found
+    return found
+
+
+def sources(inputs: Iterable[Any]) -> int:
+    """Return what the inputs of a node come from.
+
+    Notes
+    -----
+    O(number of inputs), two look-ups for each.
+    """
+    found = 0
+    n_constants = 0
+    count = 0
+    known = _known_sources
+    for i in inputs:
+        count += 1
+        node = i.owner
+        if node is None:
+            if isinstance(i, Constant):
+                n_constants += 1
+        else:
+            op = node.op
+            class_: Any = type(op)
+            source = known.get(type(op.scalar_op) if class_ is Elemwise else class_)
+            found |= _source(op) if source is None else source
+    if n_constants:
+        found |= CONSTANT
+    if n_constants == count:
+        found |= ONLY_CONSTANTS
+    if count == 1:
+        found |= ONE_INPUT
+    return found
+
+
+def _elemwise_alone(scalar_classes: tuple[type, ...], wants: Wants) -> Callable[[Any], Wants]:
+    """Let only Elemwise of these scalar ops be tried; what these want."""
+
+    def of_op(op: Any) -> Wants:
+        if type(op) is not Elemwise or not _is_pytensors(type(op.scalar_op)):
+            return WHATEVER
+        return wants if isinstance(op.scalar_op, scalar_classes) else NOTHING
+
+    return of_op
+
+
+def _always(wants: Wants) -> Callable[[Any], Wants]:
+    def of_op(op: Any) -> Wants:
+        return wants
+
+    return of_op
+
+
+_compares_shapes = _elemwise_alone((ps.EQ,), SHAPE | JOIN | VECTOR)
+_compares = _elemwise_alone(
+    (ps.LT, ps.GT, ps.LE, ps.GE, ps.ScalarMinimum, ps.ScalarMaximum), WHATEVER
+)
+_logic = _elemwise_alone((ps.EQ, ps.NEQ, ps.XOR, ps.AND, ps.OR), WHATEVER)
+_neutral = _elemwise_alone((ps.Mul, ps.Add, ps.Identity), ONE_INPUT)
+
+
+def _comparison(op: Any) -> Wants:
+    return _compares(op) if _compares(op) != NOTHING else _compares_shapes(op)
+
+
+def _useless(op: Any) -> Wants:
+    return _logic(op) if _logic(op) != NOTHING else _neutral(op)
+
+
+def _squares(op: Any) -> Wants:
+    axes: Any = op.axis
+    return SQR if type(op) is not Sum or axes == (1, 2) else NOTHING
+
+
+def _folding(op: Any) -> Wants:
+    # Others say themselves whether they are folded, and may note that they were asked.
+    return ONLY_CONSTANTS if _is_pytensors(type(op)) else WHATEVER
+
+
+def _seconds(op: Any) -> Wants:
+    return NOTHING if isinstance(op, Elemwise) and isinstance(op.scalar_op, ps.Second) else SECOND
+
+
+_BASIC: Final = "pytensor.tensor.rewriting.basic"
+_MATH: Final = "pytensor.tensor.rewriting.math"
+_ELEMWISE: Final = "pytensor.tensor.rewriting.elemwise"
+_SUBTENSOR: Final = "pytensor.tensor.rewriting.subtensor"
+
+# What rewriters want of a node of an op.
+ENTRIES: Final[tuple[tuple[Does, Callable[[Any], Wants]], ...]] = (
+    (Does(f"{_BASIC}:local_useless_elemwise.fn", ("be18bdad",)), _useless),
+    (Does(f"{_MATH}:local_useless_elemwise_comparison.fn", ("d2adbb2e",)), _comparison),
+    (Does(f"{_BASIC}:local_merge_switch_same_cond.fn", ("f3b1730c",)), _always(SWITCH)),
+    (Does(f"{_MATH}:local_mul_switch_sink.fn", ("e263f757",)), _always(SWITCH)),
+    (
+        Does(f"{_ELEMWISE}:local_upcast_elemwise_constant_inputs.fn", ("8658d2c6",)),
+        _always(CONSTANT),
+    ),
+    (Does(f"{_SUBTENSOR}:local_add_of_sparse_write.fn", ("1a3fd768",)), _always(INCREMENT)),
+    (Does(f"{_SUBTENSOR}:local_IncSubtensor_serialize.fn", ("1b06455b",)), _always(INCREMENT)),
+    (Does(f"{_BASIC}:local_elemwise_alloc.fn", ("34e1987a",)), _always(ALLOC)),
+    (Does(f"{_BASIC}:local_alloc_unary.fn", ("bcec62c2",)), _always(ALLOC)),
+    (Does(f"{_BASIC}:local_dimshuffle_alloc.fn", ("2c536a05",)), _always(ALLOC)),
+    (Does(f"{_MATH}:local_careduce_of_alloc.fn", ("cbeadfe5",)), _always(ALLOC)),
+    (Does(f"{_MATH}:local_expm1.fn", ("e93957f2",)), _always(EXP)),
+    (Does(f"{_MATH}:local_mul_exp_to_exp_add.fn", ("40740ba6",)), _always(EXP)),
+    (Does(f"{_MATH}:local_exp_log.fn", ("1f4a3700",)), _always(EXP | EXPM1 | SOFTPLUS)),
+    (Does(f"{_MATH}:local_mul_pow_to_pow_add.fn", ("a037678b",)), _always(POW)),
+    (Does(f"{_MATH}:local_abs_merge.fn", ("82b50218",)), _always(ABS)),
+    (Does(f"{_MATH}:local_add_neg_to_sub.fn", ("b20f8ee9",)), _always(NEG)),
+    (Does(f"{_MATH}:local_sub_neg_to_add.fn", ("0235b4e8",)), _always(NEG)),
+    (Does(f"{_MATH}:local_sigm_times_exp.fn", ("07a1cdd9",)), _always(SIGMOID | MUL | NEG)),
+    (Does(f"{_MATH}:local_mul_specialize.fn", ("ede40884",)), _always(CONSTANT | NEG)),
+    (Does(f"{_MATH}:local_pow_canonicalize.fn", ("560d3d06",)), _always(CONSTANT)),
+    (Does(f"{_MATH}:local_grad_log_erfc_neg.fn", ("d69cc873",)), _always(ERFC)),
+    (Does(f"{_BASIC}:local_sum_make_vector.fn", ("70540fbc",)), _always(VECTOR)),
+    (Does(f"{_MATH}:local_reduce_join.fn", ("36c7cf2e",)), _always(JOIN)),
+    (Does(f"{_MATH}:local_reduce_chain.fn", ("7a4f588c",)), _always(REDUCTION)),
+    (Does(f"{_MATH}:local_sumsqr2dot.fn", ("e50cc41b",)), _squares),
+    (Does(f"{_BASIC}:local_second_sink.fn", ("0e7b14ed",)), _seconds),
+    (Does(f"{_BASIC}:constant_folding.fn", ("0351f334",)), _folding),
+)
+
+# Classes of ops that rewriters want different things of.
+TOLD_APART: Final = (Elemwise, Sum)
+
+# What is known of the rewriters that there are, by their addresses; nothing while this is off.
+Table = dict[int, tuple[Any, Any, "Callable[[Any], Wants]"]]
+in_use: Table = {}
+
+
+def table() -> Table:
+    """Return the rewriters that are as they are known, with their functions."""
+    found: Table = {}
+    for fact, wants in ENTRIES:
+        if not mismatches([fact]):
+            rewriter: Any = find(fact.place.removesuffix(".fn"))
+            found[id(rewriter)] = rewriter, plain_function(rewriter.fn), wants
+    return found
+
+
+def wants_by(rewriter: Any) -> Callable[[Any], Wants] | None:
+    """Return what tells what a node rewriter wants of nodes of an op; None if nothing is known."""
+    known = in_use.get(id(rewriter))
+    if known is None:
+        return None
+    try:
+        is_known = plain_function(rewriter.fn) is known[1]
+    except TypeError:  # Somebody has put something else there.
+        return None
+    return known[2] if is_known else None
+
+
+# By the address of a Composite, that, held weakly, and whether its outputs read all its inputs.
+_reads_all: dict[int, tuple[Any, bool]] = {}
+_stock_useless_outputs: Any = local_useless_composite_outputs.fn
+
+
+def useless_outputs(fgraph: Any, node: Any) -> Any:
+    """Do as `local_useless_composite_outputs`, which is asked only if something is not read."""
+    scalar_op = node.op.scalar_op
+    clients = fgraph.clients
+    if type(scalar_op) is Composite and all(clients[out] for out in node.outputs):
+        known = _reads_all.get(id(scalar_op))
+        if known is None or known[0]() is not scalar_op:
+            if len(_reads_all) >= _MANY:
+                _reads_all.clear()
+            known = _reads_all[id(scalar_op)] = ref(scalar_op), _all_read(scalar_op)
+        if known[1] and len(scalar_op.inputs) == len(node.inputs):
+            return None
+    return _stock_useless_outputs(fgraph, node)
+
+
+def _all_read(composite: Composite) -> bool:
+    # Its graph has no nodes but those that its outputs are computed from.
+    graph = composite.fgraph
+    read = {id(v) for node in graph.apply_nodes for v in node.inputs}
+    read.update(map(id, graph.outputs))
+    return all(id(v) in read for v in graph.inputs)
