@@ -416,6 +416,9 @@ ACCELERATORS: Final[dict[str, tuple[Fact, ...]]] = {
         Does("pytensor.tensor.rewriting.shape:ShapeFeature.on_change_input", ("510408ac",)),
         Does("pytensor.tensor.rewriting.shape:ShapeFeature.on_prune", ("1401bc1e",)),
     ),
+    "shape_changes": (
+        Does("pytensor.tensor.rewriting.shape:ShapeFeature.on_change_input", ("510408ac",)),
+    ),
     "compiler_errors": (Says("pytensor.link.c.exceptions", ("a8fe0646",)),),
     "garbage": (Does(f"{_REWRITING}:GraphRewriter.rewrite", ("06d89793",)),),
 }
@@ -425,4 +428,5 @@ ACCELERATED_SINCE: Final[dict[str, tuple[int, int]]] = {
     "assumptions": (3, 3),
     "sum_factors": (3, 3),
     "increments": (3, 3),
+    "shape_changes": (3, 3),
 }

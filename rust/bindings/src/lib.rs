@@ -13,6 +13,7 @@ mod merge;
 mod notes;
 mod ops;
 mod plan;
+mod readers;
 mod walk;
 
 use pyo3::prelude::*;
@@ -41,6 +42,8 @@ mod _core {
     use crate::notes::with_notes;
     #[pymodule_export]
     use crate::plan::{FusedClusters, plan_arrays, plan_extraction};
+    #[pymodule_export]
+    use crate::readers::{readers_of_class, remove_reader};
     #[pymodule_export]
     use crate::walk::in_order;
 
