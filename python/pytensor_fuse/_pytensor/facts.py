@@ -420,7 +420,10 @@ ACCELERATORS: Final[dict[str, tuple[Fact, ...]]] = {
         Does("pytensor.tensor.rewriting.shape:ShapeFeature.on_change_input", ("510408ac",)),
     ),
     "compiler_errors": (Says("pytensor.link.c.exceptions", ("a8fe0646",)),),
-    "garbage": (Does(f"{_REWRITING}:GraphRewriter.rewrite", ("06d89793",)),),
+    "garbage": (
+        Does(f"{_REWRITING}:GraphRewriter.rewrite", ("06d89793",)),
+        Does("pytensor.compile.maker:function", ("841dbbf8",)),
+    ),
 }
 
 # Those of which older releases have other functions, or none.
