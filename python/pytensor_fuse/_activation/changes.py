@@ -312,6 +312,7 @@ CHANGES: Final[tuple[Change, ...]] = (
             ),
             ("base_orders", "the function _compose_mro where trackers of rewriters call it"),
             ("assumptions", "AssumptionFeature._compute"),
+            ("blank_assumptions", "AssumptionFeature.check"),
             ("no_gemm", "GemmOptimizer.apply"),
             ("tags", "Scratchpad.__getattribute__; and it gets a __copy__"),
             ("rewriter_names", "__str__ of rewriters that are made from functions"),

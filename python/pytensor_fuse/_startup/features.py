@@ -33,6 +33,7 @@ ACCELERATORS: Final[dict[str, str]] = {
     "rewriter_loops": "passes try node rewriters with nothing between",
     "base_orders": "the classes that an op derives from are put in order once",
     "assumptions": "the rules for a class of ops are looked up once",
+    "blank_assumptions": "of what nothing is known of, nothing is asked",
     "no_gemm": "sums are not searched for products of matrices where there are none",
     "tags": "tags of nodes are read and copied without Python code",
     "rewriter_names": "a rewriter that has a name is not described to be named",
