@@ -122,7 +122,7 @@ def chain(n: int) -> tuple[FunctionGraph, Any]:
     x = pt.matrix("x")
     out: Any = x
     for _ in range(n):
-        out = pt.sin(out.T) + pt.cos(out) * 2.0
+        out = pt.sin(out.T) + pt.cos(out)
     return FunctionGraph([x], [out], clone=False), out
 
 
