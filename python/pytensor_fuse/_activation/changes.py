@@ -321,6 +321,7 @@ CHANGES: Final[tuple[Change, ...]] = (
             ("tensor_types", "TensorType.__init__"),
             ("sum_factors", "AlgebraicCanonizer.get_num_denum and attempt_distribution"),
             ("increments", "apply of the pass pre_local_IncSubtensor_serialize"),
+            ("whole_kernels", "the function of local_useless_composite_outputs"),
             ("shape_changes", "ShapeFeature.on_change_input"),
             ("compiler_errors", "the module pytensor.link.c.exceptions, before it is imported"),
             ("garbage", "GraphRewriter.rewrite"),

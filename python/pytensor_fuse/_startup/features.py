@@ -42,6 +42,7 @@ ACCELERATORS: Final[dict[str, str]] = {
     "tensor_types": "types of tensors are made without parsing a dtype",
     "sum_factors": "sums and products are not simplified in vain",
     "increments": "increments of parts of an array are strung together in one edit",
+    "whole_kernels": "kernels all of which is read are not searched for what is not",
     "shape_changes": "who asks for a shape is found without a call for each reader",
     "compiler_errors": "linking does not import what only compiling in C needs",
     "garbage": "full garbage collections are rare while a graph is rewritten",
