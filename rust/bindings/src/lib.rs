@@ -45,7 +45,7 @@ mod _core {
     #[pymodule_export]
     use crate::readers::{readers_of_class, remove_reader};
     #[pymodule_export]
-    use crate::walk::in_order;
+    use crate::walk::{NodeOrder, in_order};
 
     /// The package's version, from Cargo.toml.
     #[pymodule_init]
