@@ -28,6 +28,7 @@ __all__ = [
     "MemoryLimitError",
     "MergePlan",
     "MergeTable",
+    "NodeOrder",
     "Term",
     "__version__",
     "extract",
@@ -35,6 +36,8 @@ __all__ = [
     "layered_layout",
     "plan_arrays",
     "plan_extraction",
+    "readers_of_class",
+    "remove_reader",
     "string_together",
     "walk",
     "with_notes",
@@ -321,6 +324,13 @@ def plan_arrays(
     tuple[int, int],
     tuple[int, int] | None,
 ]: ...
+@final
+class NodeOrder:
+    def __new__(cls, outputs: list[Variable[Any, Any]], constant: type) -> NodeOrder: ...
+    @property
+    def nodes(self) -> list[Apply[Any]]: ...
+    def still_is(self, outputs: list[Variable[Any, Any]]) -> bool: ...
+
 def string_together(
     inputs: Sequence[Sequence[int]],
     outputs: Sequence[int | None],
@@ -338,3 +348,7 @@ def string_together(
     list[list[int]],
     list[list[tuple[int, int]]],
 ]: ...
+def remove_reader(
+    readers: list[tuple[Apply[Any], int]], node: Apply[Any], position: int
+) -> bool: ...
+def readers_of_class(readers: list[tuple[Apply[Any], int]], class_: type) -> list[Apply[Any]]: ...

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import gc
+import inspect
 import os
 import threading
 from collections.abc import Iterator
 from typing import Any
 
+import pytensor
 import pytensor.tensor as pt
 import pytest
+from pytensor.compile.mode import Mode
+from pytensor.compile.rebuild import UnusedInputError
 from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.rewriting.basic import GraphRewriter
+from pytensor.link.basic import PerformLinker
 
 import pytensor_fuse
+from pytensor_fuse._pytensor.drop_ins import AroundBody
 from pytensor_fuse._pytensor.sparse_collections import TIMES, SparseCollections
 from support.processes import run_python
 
@@ -61,6 +67,73 @@ def test_while_a_graph_is_rewritten() -> None:
     assert rewriter.rewrite(graph(), 1, a=2) == "profile"
     assert rewriter.found == [RARE, RARE]
     assert rewriter.told == [((1,), {"a": 2})]
+
+
+def compile_and_ask(**options: Any) -> list[tuple[int, int, int]]:
+    """Make a function; return the thresholds when it is linked, which is after rewriting."""
+    found: list[tuple[int, int, int]] = []
+
+    class Links(PerformLinker):
+        def make_thunk(self, *args: Any, **kwargs: Any) -> Any:
+            found.append(gc.get_threshold())
+            return super().make_thunk(*args, **kwargs)
+
+    x = pt.vector("x")
+    pytensor.function([x], [pt.exp(x)], mode=Mode(linker=Links(), optimizer=None), **options)
+    return found
+
+
+def test_while_a_function_is_made() -> None:
+    assert compile_and_ask() == [RARE]
+    with pytensor_fuse.enabled(accelerators=False):
+        assert compile_and_ask() == [(701, 11, 12)]
+
+
+def test_a_function_that_cannot_be_made() -> None:
+    x = pt.vector("x")
+    with pytest.raises(UnusedInputError, match="used twice") as caught:
+        pytensor.function([x, x], [x])
+    # The line is that of the source, and there is no frame in between.
+    frames = caught.traceback
+    assert len(frames) == 2
+    assert "raise UnusedInputError" in str(frames[1].statement)
+
+
+def test_warnings_name_the_line_of_the_user() -> None:
+    with pytest.warns(DeprecationWarning, match="no_default_updates") as caught:
+        assert compile_and_ask(no_default_updates=True) == [RARE]
+    assert caught[0].filename == __file__
+
+
+def test_a_function_without_source_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(function: object) -> str:
+        raise OSError
+
+    def function() -> int:
+        return 1
+
+    code = function.__code__
+    monkeypatch.setattr(inspect, "getsource", fail)
+    patch = AroundBody(function, "none")
+    patch.prepare()
+    patch.apply()
+    assert patch.holds()
+    assert function.__code__ is code
+    patch.undo()
+
+
+def test_a_function_whose_file_is_another_by_now_is_left_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def function() -> int:
+        return len([])
+
+    code = function.__code__
+    monkeypatch.setattr(inspect, "getsource", lambda _: "def function():\n    return sum([])\n")
+    patch = AroundBody(function, "none")
+    patch.prepare()
+    patch.apply()
+    assert function.__code__ is code
 
 
 def test_within_each_other() -> None:

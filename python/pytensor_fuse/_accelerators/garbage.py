@@ -1,13 +1,14 @@
-"""Garbage: full collections are rare while a graph is rewritten, for they find nothing."""
+"""Garbage: full collections are rare while a function is made, for they find nothing."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pytensor.compile import maker
 from pytensor.graph.rewriting.basic import GraphRewriter
 
 from pytensor_fuse._pytensor import sparse_collections
-from pytensor_fuse._pytensor.drop_ins import DropIn
+from pytensor_fuse._pytensor.drop_ins import AroundBody, DropIn, Together
 
 if TYPE_CHECKING:
     from pytensor_fuse._pytensor.patches import Patch
@@ -15,4 +16,10 @@ if TYPE_CHECKING:
 
 def patch() -> Patch:
     """Return the patch."""
-    return DropIn(GraphRewriter, "rewrite", sparse_collections.rewrite)
+    return Together(
+        [
+            # Inner graphs are rewritten elsewhere, too.
+            DropIn(GraphRewriter, "rewrite", sparse_collections.rewrite),
+            AroundBody(vars(maker)["function"], sparse_collections.__name__),
+        ]
+    )

@@ -316,6 +316,7 @@ CHANGES: Final[tuple[Change, ...]] = (
             ("queries", "optdb.query"),
             ("base_orders", "the function _compose_mro where trackers of rewriters call it"),
             ("assumptions", "AssumptionFeature._compute, and AssumptionKey.__hash__"),
+            ("blank_assumptions", "AssumptionFeature.check"),
             ("no_gemm", "GemmOptimizer.apply"),
             ("tags", "Scratchpad.__getattribute__; and it gets a __copy__"),
             ("rewriter_names", "__str__ of rewriters that are made from functions"),
@@ -327,6 +328,8 @@ CHANGES: Final[tuple[Change, ...]] = (
             ("canonizers", "AlgebraicCanonizer.transform, and local_greedy_distributor"),
             ("underlying_constants", "the code of _get_underlying_scalar_constant_value"),
             ("increments", "apply of the pass pre_local_IncSubtensor_serialize"),
+            ("whole_kernels", "the function of local_useless_composite_outputs"),
+            ("shape_changes", "ShapeFeature.on_change_input"),
             ("compiler_errors", "the module pytensor.link.c.exceptions, before it is imported"),
             ("garbage", "GraphRewriter.rewrite"),
         )

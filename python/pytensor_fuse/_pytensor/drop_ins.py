@@ -8,7 +8,10 @@ them. With a file of ours among them it would name that as the user's.
 
 from __future__ import annotations
 
+import ast
+import inspect
 from functools import update_wrapper
+from textwrap import dedent
 from types import CodeType, FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -183,6 +186,102 @@ class ReplacedCode:
     def holds(self) -> bool:
         """Whether the function runs it."""
         return self._code is not None and self._function.__code__ is self._code
+
+
+class AroundBody:
+    """What a function of a module does, it does between two calls; there is no frame around it.
+
+    Warnings count frames to find the line of the user's that they are about, so that a function
+    that users call cannot be called by one of ours. Its body is compiled anew from its source,
+    within a ``try``; lines stay where they are. Where there is no source, or it is not that of the
+    function, this does nothing.
+
+    Parameters
+    ----------
+    stock
+        The function.
+    module
+        The name of a module with two functions: ``begin``, which is called without arguments, and
+        ``end``, which is called at last with what that has returned.
+    """
+
+    def __init__(self, stock: Any, module: str) -> None:
+        self._function = stock
+        self._module = module
+        self._stock_code: CodeType | None = None
+        self._code: CodeType | None = None
+
+    def prepare(self) -> None:
+        """Make the code."""
+        if self._stock_code is None:
+            self._stock_code = self._function.__code__
+            self._code = _around_body(self._function, self._module)
+            if self._code is not None:
+                REPLACED_CODES[self._code] = self._stock_code
+
+    def apply(self) -> None:
+        """Let the function run it."""
+        if self._code is not None and self._function.__code__ is self._stock_code:
+            self._function.__code__ = self._code
+
+    def undo(self) -> None:
+        """Let the function run its own."""
+        if self._code is not None and self._function.__code__ is self._code:
+            self._function.__code__ = self._stock_code
+
+    def holds(self) -> bool:
+        """Whether the function runs it, if it can."""
+        return self._code is None or self._function.__code__ is self._code
+
+
+_BEGIN, _END, _BEGAN = (f"_pytensor_fuse_{name}" for name in ("begin", "end", "began"))
+
+
+def _around_body(function: Any, module: str) -> CodeType | None:
+    """Return the code of a function whose body is between two calls; None without its source."""
+    code: CodeType = function.__code__
+    try:
+        parsed = ast.parse(dedent(inspect.getsource(function)))
+    except (OSError, SyntaxError):
+        return None
+    ast.increment_lineno(parsed, code.co_firstlineno - 1)
+    definition = parsed.body[0]
+    if not isinstance(definition, ast.FunctionDef) or _what(_code_in(parsed, code)) != _what(code):
+        return None
+    around = ast.parse(
+        f"from {module} import begin as {_BEGIN}, end as {_END}\n"
+        f"{_BEGAN} = {_BEGIN}()\n"
+        f"try:\n    pass\nfinally:\n    {_END}({_BEGAN})"
+    )
+    has_doc = ast.get_docstring(definition, clean=False) is not None
+    doc, body = definition.body[:has_doc], definition.body[has_doc:]
+    for node in ast.walk(around):
+        ast.copy_location(node, body[0])
+    *before, attempt = around.body
+    assert isinstance(attempt, ast.Try)
+    attempt.body = body
+    definition.body = [*doc, *before, attempt]
+    return _code_in(parsed, code)
+
+
+def _code_in(parsed: ast.Module, like: CodeType) -> CodeType | None:
+    """Return the code of the function in a module, compiled for the file of ``like``."""
+    compiled = compile(parsed, like.co_filename, "exec", dont_inherit=True)
+    for constant in compiled.co_consts:
+        if isinstance(constant, CodeType) and constant.co_name == like.co_name:
+            return constant
+    return None
+
+
+def _what(code: CodeType | None) -> tuple[Any, ...] | None:
+    """Return what tells a code from that of other sources.
+
+    That of a module's imports is compiled in another way than that of the function alone.
+    """
+    if code is None:
+        return None
+    lines = {line for _, _, line in code.co_lines()}
+    return code.co_varnames, code.co_names, code.co_firstlineno, lines
 
 
 class Together:

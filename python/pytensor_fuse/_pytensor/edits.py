@@ -10,6 +10,8 @@ from pytensor.configdefaults import config
 from pytensor.graph.features import Feature
 from pytensor.graph.fg import FunctionGraph, Output
 
+from pytensor_fuse._core import remove_reader
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -166,7 +168,9 @@ def move_client(
     if isinstance(client.op, Output):
         fgraph.outputs[client.op.idx] = new
     fgraph.clients[new].append((client, position))
-    fgraph.clients[old].remove((client, position))
+    readers = fgraph.clients[old]
+    if not remove_reader(readers, client, position):
+        readers.remove((client, position))
     for listen in tell.on_change_input:
         listen(fgraph, client, position, old, new, reason=reason)
 

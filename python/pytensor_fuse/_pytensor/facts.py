@@ -383,6 +383,40 @@ ACCELERATORS: Final[dict[str, tuple[Fact, ...]]] = {
         Does("pytensor.graph.traversal:walk_toposort", ("0cdf2a24",)),
         Does("pytensor.graph.traversal:walk", ("edaa7c25",)),
     ),
+    "blank_assumptions": (
+        Does(f"{_ASSUMPTIONS}:AssumptionFeature.check", ("d92abe09",)),
+        Does(f"{_ASSUMPTIONS}:AssumptionFeature.get", ("5565a909",)),
+        Does(f"{_ASSUMPTIONS}:AssumptionFeature._compute", ("bf32e01d",)),
+        Does(f"{_ASSUMPTIONS}:AssumptionFeature.on_change_input", ("2d67a749",)),
+        Does(f"{_ASSUMPTIONS}:AssumptionFeature._drop_unknown_downstream", ("ab24f413",)),
+        Does(f"{_ASSUMPTIONS}:infer_assumption_for_node", ("55b25c91",)),
+        Does(f"{_ASSUMPTIONS}:infer_assumption_from_client", ("a7b6d824",)),
+        Does(f"{_ASSUMPTIONS}:true_if", ("3b822d79",)),
+        Does("pytensor.graph.traversal:walk_toposort", ("0cdf2a24",)),
+        Does("pytensor.graph.traversal:walk", ("edaa7c25",)),
+        *(
+            Does(f"pytensor.assumptions.{place}", (known,))
+            for place, known in (
+                ("diagonal:_elemwise", "22f4b85d"),
+                ("diagonal:_dimshuffle", "5339e1d6"),
+                ("positive_definite:_is_psd_full_shape", "c00278d9"),
+                ("positive_definite:_elemwise", "7c07ebb8"),
+                ("positive_definite:_dimshuffle", "25beeb46"),
+                ("symmetric:_preserves_symmetry_under_broadcast", "b9fac467"),
+                ("symmetric:_elemwise", "56f57342"),
+                ("symmetric:_dimshuffle", "25beeb46"),
+                ("triangular:_elemwise_lower", "7bb37a8a"),
+                ("triangular:_elemwise_upper", "a01c3bc8"),
+                ("triangular:_lower_dimshuffle", "4bf3c120"),
+                ("triangular:_upper_dimshuffle", "6848d4a4"),
+                ("tridiagonal:_elemwise", "2877429a"),
+                ("tridiagonal:_dimshuffle", "d4f1388b"),
+                ("elemwise:elemwise_preserves_zero_pattern", "6d91a661"),
+                ("dimshuffle:dimshuffle_propagates_matrix_property", "7b4deaa0"),
+                ("dimshuffle:left_expand_dims_propagates_matrix_property", "1e018ebd"),
+            )
+        ),
+    ),
     "no_gemm": (
         Does("pytensor.tensor.rewriting.blas:GemmOptimizer.apply", ("5e83538a",)),
         Does("pytensor.tensor.rewriting.blas:_beta_L_plus_alpha_M", ("27901651",)),
@@ -492,14 +526,25 @@ ACCELERATORS: Final[dict[str, tuple[Fact, ...]]] = {
         Does("pytensor.tensor.rewriting.shape:ShapeFeature.on_change_input", ("510408ac",)),
         Does("pytensor.tensor.rewriting.shape:ShapeFeature.on_prune", ("1401bc1e",)),
     ),
+    "whole_kernels": (
+        Does("pytensor.tensor.rewriting.elemwise:local_useless_composite_outputs.fn", ("350c6894",)),
+    ),
+    "shape_changes": (
+        Does("pytensor.tensor.rewriting.shape:ShapeFeature.on_change_input", ("510408ac",)),
+    ),
     "compiler_errors": (Says("pytensor.link.c.exceptions", ("a8fe0646",)),),
-    "garbage": (Does(f"{_REWRITING}:GraphRewriter.rewrite", ("06d89793",)),),
+    "garbage": (
+        Does(f"{_REWRITING}:GraphRewriter.rewrite", ("06d89793",)),
+        Does("pytensor.compile.maker:function", ("841dbbf8",)),
+    ),
 }
 
 # Those of which older releases have other functions, or none.
 ACCELERATED_SINCE: Final[dict[str, tuple[int, int]]] = {
     "assumptions": (3, 3),
+    "blank_assumptions": (3, 3),
     "sum_factors": (3, 3),
     "canonizers": (3, 3),
     "increments": (3, 3),
+    "shape_changes": (3, 3),
 }

@@ -11,13 +11,15 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from pytensor.graph.basic import AtomicVariable
+from pytensor.graph.basic import Apply, AtomicVariable
 from pytensor.graph.features import Feature
 from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.utils import MissingInputError
 
+from pytensor_fuse._core import remove_reader
+
 if TYPE_CHECKING:
-    from pytensor.graph.basic import Apply, Variable
+    from pytensor.graph.basic import Variable
 
 _clock = time.perf_counter
 
@@ -28,6 +30,9 @@ _SILENT = {
 }
 _NO_METHOD = object()
 _stock_remove_feature: Any = FunctionGraph.remove_feature
+
+# As many pairs are compared before a call is worth it.
+_FEW = 3
 
 # `Scratchpad` has a `__getattribute__` in Python.
 _attribute = object.__getattribute__
@@ -235,8 +240,16 @@ def remove_client(
     while removal_stack:
         var, client_to_remove = removal_stack.pop()
         try:
-            var_clients = clients[var]
-            var_clients.remove(client_to_remove)
+            var_clients: Any = clients[var]
+            reader, position = client_to_remove
+            # What many nodes read has a long list, each pair of which is compared in Python.
+            if not (
+                type(reader) is Apply
+                and type(var_clients) is list
+                and len(var_clients) > _FEW
+                and remove_reader(var_clients, reader, position)
+            ):
+                var_clients.remove(client_to_remove)
         except ValueError:
             var_clients = None
         if var_clients:

@@ -8,7 +8,10 @@ from typing import Any, Final
 import pytensor.compile.maker as maker
 from pytensor.compile.mode import get_mode
 
-_CODE: Final = vars(maker)["function"].__code__
+from pytensor_fuse._pytensor.ground import REPLACED_CODES
+
+_now: Final = vars(maker)["function"].__code__
+_CODE: Final = REPLACED_CODES.get(_now, _now)
 
 
 def maker_of_caller() -> Any:
@@ -17,7 +20,7 @@ def maker_of_caller() -> Any:
     None if somebody else is the caller's caller, or if there is no such mode.
     """
     frame = sys._getframe(2)
-    if frame.f_code is not _CODE:
+    if REPLACED_CODES.get(frame.f_code, frame.f_code) is not _CODE:
         return None
     try:
         return get_mode(frame.f_locals["mode"]).function_maker

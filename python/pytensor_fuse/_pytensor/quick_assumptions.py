@@ -58,7 +58,8 @@ class _Rules:
 _rules = _Rules(())
 
 
-def _current_rules() -> _Rules:
+def current_rules() -> _Rules:
+    """Return the rules as they are now; another object if there may be others than before."""
     global _rules
     rules = _rules
     counts = (
@@ -99,7 +100,7 @@ def _client_rule_of(rules: _Rules, key: Any, class_: type) -> Any:
     return known[0]
 
 
-def _order(var: Any, key: Any, cache: dict[Any, Any]) -> tuple[list[Any], bool]:
+def order_of(var: Any, key: Any, cache: dict[Any, Any]) -> tuple[list[Any], bool]:
     """Return the variables that are not known, in the order of `walk_toposort`; and if all are.
 
     Those that are known, and those without inputs, come first, as the walk from ``var`` meets them;
@@ -170,7 +171,7 @@ def _infer(
 def compute(self: Any, var: Any, key: Any) -> Any:
     """Do as `AssumptionFeature._compute`."""
     cache = self.cache
-    rules = _current_rules()
+    rules = current_rules()
     of_key = rules.keys.get(id(key))
     if of_key is None:
         of_key = rules.keys[id(key)] = _Key(key)
@@ -182,7 +183,7 @@ def compute(self: Any, var: Any, key: Any) -> Any:
         known_states = [cache.get((i, key)) for i in owner.inputs]
         if None in known_states:
             known_states = None
-            order, is_complete = _order(var, key, cache)
+            order, is_complete = order_of(var, key, cache)
         else:
             order, is_complete = [var], True
     has_own_get = type(self).get is not _stock_get or "get" in vars(self)

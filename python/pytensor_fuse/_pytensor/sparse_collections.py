@@ -1,4 +1,4 @@
-"""Full collections of garbage, which look at all objects there are, while graphs are rewritten.
+"""Full collections of garbage, which look at all objects there are, while functions are made.
 
 A graph under way is many objects that stay: Python looks at all of them, again and again, and finds
 next to nothing, since young collections have had what was thrown away. That takes more than a
@@ -72,6 +72,18 @@ class SparseCollections:
 
 
 _collections = SparseCollections()
+
+
+def begin() -> object:
+    """Let full collections be rare, until `end` is called with what this returns."""
+    user = object()
+    _collections.begin(user)
+    return user
+
+
+def end(user: object) -> None:
+    """Let full collections be as they were, if that was the last who wanted them to be rare."""
+    _collections.end(user)
 
 
 def rewrite(self: Any, fgraph: FunctionGraph, *args: Any, **kwargs: Any) -> Any:

@@ -34,6 +34,7 @@ ACCELERATORS: Final[dict[str, str]] = {
     "queries": "the passes of a mode are made once, and copied for each graph",
     "base_orders": "the classes that an op derives from are put in order once",
     "assumptions": "the rules for a class of ops are looked up once",
+    "blank_assumptions": "of what nothing is known of, nothing is asked",
     "no_gemm": "sums are not searched for products of matrices where there are none",
     "tags": "tags of nodes are read and copied without Python code",
     "rewriter_names": "a rewriter that has a name is not described to be named",
@@ -45,6 +46,8 @@ ACCELERATORS: Final[dict[str, str]] = {
     "canonizers": "what is in its canonical form is seen to be",
     "underlying_constants": "what cannot be a constant is not searched for one",
     "increments": "increments of parts of an array are strung together in one edit",
+    "whole_kernels": "kernels all of which is read are not searched for what is not",
+    "shape_changes": "who asks for a shape is found without a call for each reader",
     "compiler_errors": "linking does not import what only compiling in C needs",
     "garbage": "full garbage collections are rare while a graph is rewritten",
 }

@@ -13,6 +13,7 @@ mod merge;
 mod notes;
 mod ops;
 mod plan;
+mod readers;
 mod walk;
 
 use pyo3::prelude::*;
@@ -42,7 +43,9 @@ mod _core {
     #[pymodule_export]
     use crate::plan::{FusedClusters, plan_arrays, plan_extraction};
     #[pymodule_export]
-    use crate::walk::in_order;
+    use crate::readers::{readers_of_class, remove_reader};
+    #[pymodule_export]
+    use crate::walk::{NodeOrder, in_order};
 
     /// The package's version, from Cargo.toml.
     #[pymodule_init]

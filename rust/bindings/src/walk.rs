@@ -265,3 +265,65 @@ impl Strings {
         Ok(self.0.len() as u32 - 1)
     }
 }
+
+/// The nodes from which outputs are computed, in the order of [`Walk::toposort`], and what each
+/// read when that was found.
+#[pyclass(frozen, module = "pytensor_fuse._core")]
+pub(crate) struct NodeOrder {
+    outputs: Vec<Py<PyAny>>,
+    /// The nodes, each after those that it reads.
+    #[pyo3(get)]
+    nodes: Py<PyList>,
+    /// What each node reads.
+    inputs: Vec<Vec<Py<PyAny>>>,
+}
+
+#[pymethods]
+impl NodeOrder {
+    /// Finds the order; O(nodes + edges). Nothing computes the instances of `constant`.
+    ///
+    /// Raises
+    /// ------
+    /// ValueError
+    ///     A node depends on its own output.
+    #[new]
+    fn new(outputs: &Bound<'_, PyList>, constant: &Bound<'_, PyType>) -> PyResult<Self> {
+        let py = outputs.py();
+        let mut walk = Walk::new(py, constant);
+        let mut results = Vec::new();
+        walk.variables_of(outputs.as_any(), &mut results)?;
+        let order = walk.toposort(&results)?;
+        let object = |id: &u32| walk.variables.objects[*id as usize].clone_ref(py);
+        let nodes = order.iter().map(|&node| walk.applies.objects[node as usize].bind(py));
+        Ok(Self {
+            outputs: results.iter().map(object).collect(),
+            nodes: PyList::new(py, nodes)?.unbind(),
+            inputs: order
+                .iter()
+                .map(|&node| walk.read_inputs.row(node).iter().map(object).collect())
+                .collect(),
+        })
+    }
+
+    /// Whether the outputs are these, and each node reads what it did; O(nodes + edges).
+    fn still_is(&self, outputs: &Bound<'_, PyList>) -> PyResult<bool> {
+        let py = outputs.py();
+        if !are(outputs, &self.outputs) {
+            return Ok(false);
+        }
+        let mut signals = Signals::default();
+        for (node, known) in self.nodes.bind(py).iter().zip(&self.inputs) {
+            signals.check(py)?;
+            let inputs = node.getattr(intern!(py, "inputs"))?;
+            if !inputs.cast::<PyList>().is_ok_and(|inputs| are(inputs, known)) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// Whether a list holds these objects and no others.
+fn are(list: &Bound<'_, PyList>, known: &[Py<PyAny>]) -> bool {
+    list.len() == known.len() && list.iter().zip(known).all(|(item, known)| item.is(known))
+}
