@@ -16,6 +16,7 @@ from pytensor.tensor.type import TensorType
 
 import pytensor_fuse
 from pytensor_fuse._pytensor import known_types
+from pytensor_fuse._pytensor.ground import release
 
 OPS = [
     ps.mul, ps.add, ps.sub, ps.true_div, ps.int_div, ps.pow, ps.second, ps.eq, ps.and_,
@@ -116,7 +117,9 @@ def test_kernels_are_known_by_what_they_take_and_give() -> None:
         lambda: ps.Composite([a, b], [ps.lt(a, b)]),
     ]
     for make in kernels:
-        for inputs in ([x, x], [x, i], [i, i], [x, pt.scalar("s")], [x, 2]):
+        # PyTensor 3.0 may fail on integers, or not, from one time to the next.
+        others = [[x, i], [i, i], [x, 2]] if release() >= (3, 3) else []
+        for inputs in ([x, x], [x, pt.scalar("s")], *others):
             ops = [Elemwise(make()) for _ in range(3)]
             with pytensor_fuse.enabled(accelerators=False):
                 expected = made(ops[0], inputs)
