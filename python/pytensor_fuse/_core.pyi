@@ -324,6 +324,7 @@ def plan_arrays(
     tuple[int, int],
     tuple[int, int] | None,
 ]: ...
+
 @final
 class NodeOrder:
     def __new__(cls, outputs: list[Variable[Any, Any]], constant: type) -> NodeOrder: ...

@@ -331,7 +331,7 @@ CHANGES: Final[tuple[Change, ...]] = (
             ("whole_kernels", "the function of local_useless_composite_outputs"),
             ("shape_changes", "ShapeFeature.on_change_input"),
             ("compiler_errors", "the module pytensor.link.c.exceptions, before it is imported"),
-            ("garbage", "GraphRewriter.rewrite"),
+            ("garbage", "GraphRewriter.rewrite, and the code of pytensor.function"),
         )
     ),
 )

@@ -527,7 +527,9 @@ ACCELERATORS: Final[dict[str, tuple[Fact, ...]]] = {
         Does("pytensor.tensor.rewriting.shape:ShapeFeature.on_prune", ("1401bc1e",)),
     ),
     "whole_kernels": (
-        Does("pytensor.tensor.rewriting.elemwise:local_useless_composite_outputs.fn", ("350c6894",)),
+        Does(
+            "pytensor.tensor.rewriting.elemwise:local_useless_composite_outputs.fn", ("350c6894",)
+        ),
     ),
     "shape_changes": (
         Does("pytensor.tensor.rewriting.shape:ShapeFeature.on_change_input", ("510408ac",)),

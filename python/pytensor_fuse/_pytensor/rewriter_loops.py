@@ -205,8 +205,8 @@ def _in_order(fgraph: FunctionGraph, start_from: Any) -> list[Apply[Any]]:
 
     Notes
     -----
-    O(nodes + edges); a tenth of the time of `toposort` where the graph is as it was. What computes a
-    variable, and what a node gives, never change.
+    O(nodes + edges); a tenth of the time of `toposort` where the graph is as it was. What computes
+    a variable, and what a node gives, never change.
     """
     if type(fgraph) is not FunctionGraph or start_from is not fgraph.outputs:
         return list(toposort(start_from))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pytensor.graph.type import HasShape
 from pytensor.tensor.rewriting.shape import ShapeFeature
 from pytensor.tensor.shape import Shape_i
-from pytensor.graph.type import HasShape
 
 from pytensor_fuse._core import readers_of_class
 

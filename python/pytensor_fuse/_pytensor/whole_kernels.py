@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from pytensor.graph.basic import Apply
     from pytensor.graph.fg import FunctionGraph
 
-_stock: Any = local_useless_composite_outputs.fn  # type: ignore[attr-defined]
+_stock: Any = local_useless_composite_outputs.fn
 
 
 def the_rewriter() -> Any:
@@ -28,7 +28,7 @@ def remove_useless(fgraph: FunctionGraph, node: Apply[Any]) -> Any:
     for output in node.outputs:
         if not clients[output]:
             return _stock(fgraph, node)
-    return None if _reads_all(node.op.scalar_op) else _stock(fgraph, node)  # type: ignore[attr-defined]
+    return None if _reads_all(node.op.scalar_op) else _stock(fgraph, node)
 
 
 def _reads_all(composite: Any) -> bool:

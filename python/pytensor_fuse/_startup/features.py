@@ -49,7 +49,7 @@ ACCELERATORS: Final[dict[str, str]] = {
     "whole_kernels": "kernels all of which is read are not searched for what is not",
     "shape_changes": "who asks for a shape is found without a call for each reader",
     "compiler_errors": "linking does not import what only compiling in C needs",
-    "garbage": "full garbage collections are rare while a graph is rewritten",
+    "garbage": "full garbage collections are rare while a function is made",
 }
 
 # Those that are switched on now, in the order above; for those who only ask.
