@@ -358,6 +358,29 @@ mod tests {
         assert!(!fits(usize::MAX, usize::MAX - 1));
     }
 
+    #[test]
+    fn a_log_skips_what_is_too_late_and_nothing_else() {
+        let mut log = Log::default();
+        let mut smallest = Vec::new();
+        for entry in 0..(5 * CHUNK + 7) as NodeId {
+            // Late ones first, as growth from the sinks has them, and now and then an early one.
+            let first = if entry % 45 == 44 { 3 } else { 1000 - entry };
+            log.push(&[first + 5, first]);
+            smallest.push(first);
+            assert_eq!(log.outputs(entry as usize), [first + 5, first]);
+        }
+        for last in (0..1010).step_by(3).chain([3, 1000]) {
+            for position in 0..=smallest.len() {
+                let expected = (position..smallest.len()).find(|&at| smallest[at] <= last);
+                assert_eq!(log.next(position, last), expected);
+            }
+        }
+        log.clear();
+        assert_eq!((log.len(), log.next(0, NodeId::MAX)), (0, None));
+        log.push(&[7, 8]);
+        assert_eq!((log.outputs(0), log.next(0, 7)), (&[7, 8][..], Some(0)));
+    }
+
     proptest! {
         #[test]
         fn rows_are_the_closure_of_the_quotient(
