@@ -477,3 +477,49 @@ fn a_table_is_in_order_whatever_needs_a_term() {
     assert!(table.check().unwrap_err().to_string().contains("calls its digest stable: true"));
     assert!(table.release(top).is_ok());
 }
+
+#[test]
+fn bytes_are_those_that_were_asked_for() {
+    let mut table = HashConsTable::new();
+    let leaf = table.compound(Content::of(b"leaf"), &[]).unwrap();
+    let wide = |i: u32| (Content::of(&i.to_le_bytes()), vec![leaf; 6]);
+    let made: Vec<TermId> = (0..40)
+        .map(|i| {
+            let (content, children) = wide(i);
+            table.compound(content, &children).unwrap()
+        })
+        .collect();
+    made[..20].iter().for_each(|&id| table.release(id).unwrap());
+    let slots = table.terms.capacity() * size_of::<Term>();
+    let free = table.free.capacity() * size_of::<TermId>();
+    // Twenty terms of six children each, which do not fit into them.
+    let children = 20 * 6 * size_of::<TermId>();
+    assert!(slots > 0 && free > 0);
+    assert_eq!(table.stats().bytes, slots + free + children + table.index.allocation_size());
+}
+
+#[test]
+fn counts_at_their_limit_keep_a_term_for_good() {
+    let mut table = HashConsTable::new();
+    let leaf = table.compound(Content::of(b"leaf"), &[]).unwrap();
+    let top = table.compound(Content::of(b"top"), &[leaf]).unwrap();
+    table.terms[leaf as usize].parents = u32::MAX;
+    table.terms[top as usize].handles = u32::MAX;
+    table.release(top).unwrap();
+    assert_eq!(table.terms[top as usize].handles, u32::MAX);
+    table.terms[top as usize].handles = 1;
+    table.release(top).unwrap();
+    table.release(leaf).unwrap();
+    assert_eq!(table.stats().live, 1);
+    assert_eq!(table.terms[leaf as usize].parents, u32::MAX);
+}
+
+#[test]
+fn kind_and_number_are_apart_in_the_hash() {
+    // Terms of one kind that differ in their numbers alone, and the other way round.
+    let hashes: std::collections::HashSet<u64> = [Kind::Input, Kind::Output]
+        .into_iter()
+        .flat_map(|kind| (0..100).map(move |number| structure_hash(kind, number, &[7])))
+        .collect();
+    assert_eq!(hashes.len(), 200);
+}
