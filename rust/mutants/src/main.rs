@@ -152,7 +152,8 @@ impl VisitMut for Mutator<'_> {
                 *expr = self.choice(binary.op.span(), &expr.clone(), &others);
             }
             Expr::Unary(unary) => {
-                let (inner, change) = (&unary.expr, format!("{} deleted", unary.op.to_token_stream()));
+                let (inner, change) =
+                    (&unary.expr, format!("{} deleted", unary.op.to_token_stream()));
                 // Words of sets are complemented by reference, which is of another type than they are.
                 let is_word = self.file.ends_with("masks.rs");
                 let is_kept = is_word
