@@ -245,7 +245,7 @@ mod tests {
     /// Wherever planning asks, it can be ended, and asks no more then.
     #[test]
     fn planning_ends_at_every_question() {
-        for (n_nodes, n_tries) in [(1500, 30), (50_000, 3)] {
+        for (n_nodes, n_tries) in [(8000, 30), (50_000, 3)] {
             let problem = problem(n_nodes);
             let (question, asked) = yes(usize::MAX);
             let whole = interruptible(question, || plan(&problem, None)).unwrap();

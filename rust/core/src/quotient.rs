@@ -594,6 +594,16 @@ mod tests {
             quotient.successors(block, &mut row);
             row.sort_unstable();
             assert_eq!(row, after);
+            quotient.predecessors(block, &mut row);
+            for &other in &row {
+                let mut back = Vec::new();
+                quotient.successors(other, &mut back);
+                assert!(back.contains(&block));
+            }
+            for other in after {
+                quotient.predecessors(other, &mut row);
+                assert!(row.contains(&block));
+            }
         }
         for (a, b) in graph.edges() {
             let (a, b) = (blocks[a as usize], blocks[b as usize]);
@@ -656,6 +666,32 @@ mod tests {
         }
         assert_eq!(quotient.n_blocks(), 1);
         assert!(quotient.n_visited() < 3 * u64::from(n));
+    }
+
+    #[test]
+    fn a_hub_is_not_read_from_behind_either() {
+        // All others feed the last node; each of them alone has no other successor.
+        let n = 2000;
+        let graph =
+            Graph::new(n as usize, &(0..n - 1).collect::<Vec<_>>(), &vec![n - 1; n as usize - 1]);
+        let graph = graph.unwrap();
+        let mut quotient = Quotient::from_blocks(&graph, &singletons(&graph)).unwrap();
+        for other in 0..n - 1 {
+            assert!(quotient.can_merge(other, n - 1));
+        }
+        assert_eq!(quotient.n_visited(), u64::from(n) - 1);
+    }
+
+    #[test]
+    fn a_search_is_not_repeated_and_the_larger_block_stays() {
+        let graph = Graph::new(4, &[0, 1, 2], &[1, 2, 3]).unwrap();
+        let mut quotient = Quotient::from_blocks(&graph, &singletons(&graph)).unwrap();
+        assert!(quotient.can_merge(1, 2));
+        let n_visited = quotient.n_visited();
+        let block = quotient.merge(1, 2).unwrap();
+        assert_eq!(quotient.n_visited(), n_visited);
+        assert_eq!(quotient.merge(0, 1).unwrap(), block);
+        assert_eq!(quotient.merge(3, 0).unwrap(), block);
     }
 
     #[test]

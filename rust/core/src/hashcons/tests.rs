@@ -407,3 +407,119 @@ fn threads_share_a_table() {
     drop(roots);
     assert_eq!(table.lock().stats().live, 0);
 }
+
+/// What the check says of a table of some terms once it is damaged.
+fn violation(damage: impl FnOnce(&mut HashConsTable, [TermId; 4])) -> String {
+    let mut table = HashConsTable::new();
+    let leaf = table.compound(Content::of(b"leaf"), &[]).unwrap();
+    let other = table.compound(Content::of(b"other"), &[]).unwrap();
+    let top = table.compound(Content::of(b"top"), &[leaf]).unwrap();
+    let apply = table.apply(leaf, &[other], &[top]).unwrap();
+    let gone = table.compound(Content::of(b"gone"), &[]).unwrap();
+    table.release(gone).unwrap();
+    table.check().unwrap();
+    damage(&mut table, [leaf, other, top, apply]);
+    table.check().unwrap_err().to_string()
+}
+
+#[test]
+fn each_damage_is_found() {
+    let is_said = |text: &str, said: String| assert!(said.contains(text), "{said}");
+    is_said("an id is free twice", violation(|table, _| table.free.push(table.free[0])));
+    is_said("is among the free: true", violation(|table, [leaf, ..]| table.free.push(leaf)));
+    is_said("is among the free: false", violation(|table, _| table.free.clear()));
+    is_said("there are 1 apply terms", violation(|table, _| table.n_applies += 1));
+    is_said("0 spilled children, not 1 and 1", violation(|table, _| table.n_spilled += 1));
+    let equal = violation(|table, [leaf, other, ..]| {
+        table.terms[other as usize].digest = table.terms[leaf as usize].digest;
+    });
+    is_said("are equal", equal);
+    is_said("the index does not find", violation(|table, _| table.index.clear()));
+    let twice = violation(|table, [leaf, ..]| {
+        table.index.insert_unique(0, leaf, |_| 0);
+    });
+    is_said("the index has 5 entries for 4 terms", twice);
+    let dangling = violation(|table, [_, _, top, _]| table.terms[top as usize].children[0] = 999);
+    is_said("is not in the table", dangling);
+    let freed = violation(|table, [_, _, top, _]| {
+        table.terms[top as usize].children[0] = table.free[0];
+    });
+    is_said("is not in the table", freed);
+    is_said("counts 3 parents", violation(|table, [l, ..]| table.terms[l as usize].parents += 1));
+    let unneeded = violation(|table, [_, _, _, apply]| table.terms[apply as usize].handles = 0);
+    is_said("nothing needs", unneeded);
+    let cyclic = violation(|table, [leaf, _, top, _]| {
+        table.terms[leaf as usize].children.push(top);
+        table.terms[top as usize].parents += 1;
+    });
+    is_said("terms form a cycle", cyclic);
+    let unstable = violation(|table, [_, _, top, _]| table.terms[top as usize].stable = false);
+    is_said("calls its digest stable: false", unstable);
+    let mistaken = violation(|table, [leaf, _, _, apply]| {
+        table.terms[apply as usize].digest = table.terms[leaf as usize].digest;
+    });
+    is_said("the digest of term", mistaken);
+}
+
+#[test]
+fn a_table_is_in_order_whatever_needs_a_term() {
+    // Parents alone, handles alone, and a count that has gone as far as it can.
+    let mut table = HashConsTable::new();
+    let leaf = table.compound(Content::of(b"leaf"), &[]).unwrap();
+    let top = table.compound(Content::of(b"top"), &[leaf]).unwrap();
+    table.release(leaf).unwrap();
+    table.check().unwrap();
+    table.terms[leaf as usize].parents = u32::MAX;
+    table.check().unwrap();
+    let opaque = table.opaque().unwrap();
+    table.check().unwrap();
+    table.terms[opaque as usize].stable = true;
+    assert!(table.check().unwrap_err().to_string().contains("calls its digest stable: true"));
+    assert!(table.release(top).is_ok());
+}
+
+#[test]
+fn bytes_are_those_that_were_asked_for() {
+    let mut table = HashConsTable::new();
+    let leaf = table.compound(Content::of(b"leaf"), &[]).unwrap();
+    let wide = |i: u32| (Content::of(&i.to_le_bytes()), vec![leaf; 6]);
+    let made: Vec<TermId> = (0..40)
+        .map(|i| {
+            let (content, children) = wide(i);
+            table.compound(content, &children).unwrap()
+        })
+        .collect();
+    made[..20].iter().for_each(|&id| table.release(id).unwrap());
+    let slots = table.terms.capacity() * size_of::<Term>();
+    let free = table.free.capacity() * size_of::<TermId>();
+    // Twenty terms of six children each, which do not fit into them.
+    let children = 20 * 6 * size_of::<TermId>();
+    assert!(slots > 0 && free > 0);
+    assert_eq!(table.stats().bytes, slots + free + children + table.index.allocation_size());
+}
+
+#[test]
+fn counts_at_their_limit_keep_a_term_for_good() {
+    let mut table = HashConsTable::new();
+    let leaf = table.compound(Content::of(b"leaf"), &[]).unwrap();
+    let top = table.compound(Content::of(b"top"), &[leaf]).unwrap();
+    table.terms[leaf as usize].parents = u32::MAX;
+    table.terms[top as usize].handles = u32::MAX;
+    table.release(top).unwrap();
+    assert_eq!(table.terms[top as usize].handles, u32::MAX);
+    table.terms[top as usize].handles = 1;
+    table.release(top).unwrap();
+    table.release(leaf).unwrap();
+    assert_eq!(table.stats().live, 1);
+    assert_eq!(table.terms[leaf as usize].parents, u32::MAX);
+}
+
+#[test]
+fn kind_and_number_are_apart_in_the_hash() {
+    // Terms of one kind that differ in their numbers alone, and the other way round.
+    let hashes: std::collections::HashSet<u64> = [Kind::Input, Kind::Output]
+        .into_iter()
+        .flat_map(|kind| (0..100).map(move |number| structure_hash(kind, number, &[7])))
+        .collect();
+    assert_eq!(hashes.len(), 200);
+}

@@ -114,14 +114,14 @@ pub(super) const PORTFOLIO: [Entry; 5] = [
     Entry {
         strategy: Strategy::GrowthFromSinks,
         applies: |question| question.closure_fits(),
-        start: |question| Ok(grow_from_sinks(question.problem, |_| true)),
+        start: |question| grow_from_sinks(question.problem, |_| true),
         effort: AMPLE,
         must_run: true,
     },
     Entry {
         strategy: Strategy::StrictGrowthFromSinks,
         applies: |question| question.closure_fits() && question.strict.is_some(),
-        start: |question| Ok(grow_from_sinks(question.problem, |node| question.is_strict(node))),
+        start: |question| grow_from_sinks(question.problem, |node| question.is_strict(node)),
         effort: AMPLE,
         must_run: true,
     },

@@ -8,6 +8,7 @@
 
 use std::collections::BTreeSet;
 
+use super::portfolio::{Entry, PORTFOLIO, Question, best_of};
 use super::*;
 use crate::rows::Rows;
 
@@ -394,4 +395,84 @@ fn plans_of_many_larger_problems_are_proven() {
             clock.elapsed()
         );
     }
+}
+
+/// How far plans and bounds are apart on problems that stay the same, and what the search takes.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Quality {
+    /// Kernels and arrays of all fast plans.
+    fast: (u64, u64),
+    /// The same after moves, without a search.
+    moved: (u64, u64),
+    /// What the bounds say.
+    bounds: (u64, u64),
+    /// With a search of little effort, and the bounds it comes to.
+    some: (u64, u64),
+    some_bounds: (u64, u64),
+    /// The best plans that a search of more effort finds.
+    best: (u64, u64),
+    /// What that takes, for each objective.
+    effort: [u64; 3],
+    /// What each strategy comes to by itself, and what of that without improvement.
+    alone: Vec<(u64, u64)>,
+    starts: Vec<(u64, u64)>,
+}
+
+fn quality(seed: u64, n_problems: usize) -> Quality {
+    let mut random = Random(seed);
+    let none = || vec![(0, 0); PORTFOLIO.len()];
+    let mut all = Quality { alone: none(), starts: none(), ..Quality::default() };
+    let add = |sum: &mut (u64, u64), cost: Cost| {
+        sum.0 += cost.kernels;
+        sum.1 += cost.arrays;
+    };
+    for number in 0..n_problems {
+        let n_nodes = 20 + random.below(40);
+        let arrays = random_arrays(&mut random, n_nodes, SHAPES[number % SHAPES.len()]);
+        let problem = FusionProblem::new(arrays).unwrap();
+        let fast = plan(&problem, None).unwrap();
+        add(&mut all.fast, fast.after);
+        let moved = moves::move_nodes(&problem, fast.partition.clone(), 1 << 20).unwrap();
+        add(&mut all.moved, cost::cost(&problem, &moved));
+        add(&mut all.bounds, lower_bound(&problem).unwrap());
+        let (some, bound) = plan_optimally(&problem, None, 300).unwrap();
+        add(&mut all.some, some.after);
+        add(&mut all.some_bounds, bound);
+        let question = Question { problem: &problem, strict: None };
+        let sums = all.alone.iter_mut().zip(&mut all.starts);
+        for (entry, (sum, start_sum)) in PORTFOLIO.into_iter().zip(sums) {
+            add(start_sum, cost::cost(&problem, &(entry.start)(&question).unwrap()));
+            let forced = Entry { applies: |_| true, must_run: true, ..entry };
+            add(sum, best_of(&[forced], &question).unwrap().cost);
+        }
+        for (objective, effort) in OBJECTIVES.into_iter().zip(&mut all.effort) {
+            let proof = prove(&problem, &fast.partition, objective, 8000).unwrap();
+            *effort += proof.effort;
+            if objective == Objective::KernelsFirst {
+                add(&mut all.best, proof.cost);
+            }
+        }
+    }
+    all
+}
+
+/// Whatever is changed, plans do not become worse unnoticed, nor bounds weaker, nor searches longer.
+///
+/// The numbers are what the planner came to when the test was written: better ones may take their place.
+#[test]
+fn plans_and_bounds_are_as_good_as_they_were() {
+    let now = quality(5, 120);
+    let is_as_cheap = |now: (u64, u64), was: (u64, u64)| now.0 <= was.0 && now.1 <= was.1;
+    assert!(is_as_cheap(now.fast, (1961, 6666)), "{now:?}");
+    assert!(is_as_cheap(now.moved, (1961, 6652)), "{now:?}");
+    assert!(is_as_cheap(now.some, (1960, 6640)), "{now:?}");
+    assert!(is_as_cheap(now.best, (1956, 6628)), "{now:?}");
+    assert!(is_as_cheap((1763, 5887), now.bounds), "{now:?}");
+    assert!(is_as_cheap((1800, 6146), now.some_bounds), "{now:?}");
+    let alone = [(1988, 6743), (1988, 6743), (1975, 6739), (1985, 6755), (1982, 6697)];
+    assert!(now.alone.iter().zip(alone).all(|(&now, was)| is_as_cheap(now, was)), "{now:?}");
+    let starts = [(1726, 6212), (1726, 6212), (1867, 6493), (1818, 6415), (3624, 9785)];
+    assert!(now.starts.iter().zip(starts).all(|(&now, was)| is_as_cheap(now, was)), "{now:?}");
+    let effort = [116_024, 120_229, 137_251];
+    assert!(now.effort.iter().zip(effort).all(|(&now, was)| now <= was), "{now:?}");
 }

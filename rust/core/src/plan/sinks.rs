@@ -21,14 +21,14 @@
 //!
 //! # Source
 //! `FusionOptimizer` of PyTensor 3.0 to 3.3 (`pytensor.tensor.rewriting.elemwise`). What that spends
-//! on rescanning every bitset after each contraction is saved by walking the cluster's dependents.
+//! on rescanning every bitset after each contraction is saved by bringing up to date what is asked for.
 
 use std::cmp::Ordering;
-use std::collections::BinaryHeap;
 
-use super::closure::{DenseClosure, has_bit, intersects, or_into, set_bit};
+use super::closure::{DenseClosure, has_bit, intersects, is_in, or_into, set_bit};
 use super::partition::Partition;
 use super::problem::{FusionProblem, NONE, VarId};
+use crate::error::Result;
 use crate::graph::NodeId;
 use crate::interrupt;
 use crate::union_find::find;
@@ -39,9 +39,15 @@ use crate::union_find::find;
 ///
 /// # Complexity
 /// n^2 / 64 words of memory, which [`super::closure::fits`] compares with a limit; time
-/// O((n + m) n / 64) and what contractions add: each walks the nodes whose sets grow by it.
-#[must_use]
-pub fn grow_from_sinks(problem: &FusionProblem, eligible: impl Fn(NodeId) -> bool) -> Partition {
+/// O((n + m) n / 64), and for each node that is asked about, the clusters that were contracted since it
+/// was asked about before.
+///
+/// # Errors
+/// [`crate::Error::Interrupted`].
+pub fn grow_from_sinks(
+    problem: &FusionProblem,
+    eligible: impl Fn(NodeId) -> bool,
+) -> Result<Partition> {
     let n_nodes = problem.n_nodes();
     let group = (0..n_nodes as u32)
         .map(|node| problem.group(node).filter(|_| eligible(node)).unwrap_or(NONE))
@@ -52,10 +58,9 @@ pub fn grow_from_sinks(problem: &FusionProblem, eligible: impl Fn(NodeId) -> boo
         closure: DenseClosure::new(problem.graph()),
         claimed: vec![false; n_nodes],
         clusters: Vec::new(),
-        cluster_of: vec![NONE; n_nodes],
     };
     growth.grow();
-    growth.merge_siblings();
+    growth.merge_siblings()?;
     let mut smallest = vec![NONE; n_nodes];
     for cluster in &growth.clusters {
         let first = cluster.nodes.iter().copied().min().unwrap_or(NONE);
@@ -63,43 +68,63 @@ pub fn grow_from_sinks(problem: &FusionProblem, eligible: impl Fn(NodeId) -> boo
             smallest[node as usize] = first;
         }
     }
-    Partition::from_names(smallest)
+    Ok(Partition::from_names(smallest))
 }
 
 /// A node waiting to join the cluster that is being grown.
-struct Waiting<'a> {
+#[derive(Clone, Copy)]
+struct Waiting {
     node: NodeId,
     as_ancestor: bool,
-    closure: &'a DenseClosure<'a>,
 }
 
-impl Ord for Waiting<'_> {
-    /// The greatest is taken first: ancestors before clients, ancestors by falling bitset,
-    /// clients by rising bitset, then the smaller id.
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.as_ancestor
-            .cmp(&other.as_ancestor)
-            .then_with(|| {
-                let by_row = self.closure.compare(self.node, other.node);
-                if self.as_ancestor { by_row } else { by_row.reverse() }
-            })
-            .then_with(|| other.node.cmp(&self.node))
+/// Nodes that wait, the next one first: a binary heap, as the standard one compares items by what they
+/// have in them, and these are compared by rows of a closure that changes between two growths.
+#[derive(Default)]
+struct Queue {
+    heap: Vec<Waiting>,
+}
+
+impl Queue {
+    fn push(&mut self, item: Waiting, closure: &DenseClosure<'_>) {
+        let mut position = self.heap.len();
+        self.heap.push(item);
+        while position > 0 && item.is_before(&self.heap[(position - 1) / 2], closure) {
+            self.heap.swap(position, (position - 1) / 2);
+            position = (position - 1) / 2;
+        }
+    }
+
+    fn pop(&mut self, closure: &DenseClosure<'_>) -> Option<Waiting> {
+        let last = self.heap.len().checked_sub(1)?;
+        let first = self.heap.swap_remove(0);
+        let mut position = 0;
+        while let Some(&left) = self.heap.get(2 * position + 1) {
+            let right = self.heap.get(2 * position + 2);
+            let is_right = right.is_some_and(|right| right.is_before(&left, closure));
+            let child = 2 * position + 1 + usize::from(is_right);
+            if !self.heap[child].is_before(&self.heap[position], closure) {
+                break;
+            }
+            self.heap.swap(position, child);
+            position = child;
+        }
+        debug_assert_eq!(self.heap.len(), last);
+        Some(first)
     }
 }
 
-impl PartialOrd for Waiting<'_> {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
+impl Waiting {
+    /// Ancestors come before clients, ancestors by falling bitset, clients by rising bitset, then the
+    /// smaller id.
+    fn is_before(&self, other: &Self, closure: &DenseClosure<'_>) -> bool {
+        let order = other.as_ancestor.cmp(&self.as_ancestor).then_with(|| {
+            let by_row = closure.compare(self.node, other.node);
+            if self.as_ancestor { by_row.reverse() } else { by_row }
+        });
+        order.then_with(|| self.node.cmp(&other.node)) == Ordering::Less
     }
 }
-
-impl PartialEq for Waiting<'_> {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-
-impl Eq for Waiting<'_> {}
 
 /// A cluster, or a lone node that may be merged with siblings.
 #[derive(Default)]
@@ -129,8 +154,6 @@ struct Growth<'a> {
     /// Nodes of finished clusters.
     claimed: Vec<bool>,
     clusters: Vec<Cluster>,
-    /// For outputs of clusters the index of theirs, [`NONE`] for other nodes.
-    cluster_of: Vec<u32>,
 }
 
 impl Growth<'_> {
@@ -175,16 +198,18 @@ impl Growth<'_> {
     /// Members of the cluster that starts at `start`, in the order in which they join. Leaves the
     /// members in `member`, and what must not be joined in `ancestors` and `clients`.
     fn expand(
-        &self,
+        &mut self,
         start: NodeId,
         member: &mut [u64],
         ancestors: &mut [u64],
         clients: &mut [u64],
     ) -> Vec<NodeId> {
-        let waiting = |node, as_ancestor| Waiting { node, as_ancestor, closure: &self.closure };
+        let problem = self.problem;
         let mut nodes = Vec::new();
-        let mut queue = BinaryHeap::from([waiting(start, true)]);
-        while let Some(Waiting { node, as_ancestor, .. }) = queue.pop() {
+        let mut queue = Queue::default();
+        self.closure.refresh(start);
+        queue.push(Waiting { node: start, as_ancestor: true }, &self.closure);
+        while let Some(Waiting { node, as_ancestor }) = queue.pop(&self.closure) {
             let outside_path = if as_ancestor {
                 has_bit(ancestors, node)
             } else {
@@ -198,22 +223,24 @@ impl Growth<'_> {
             }
             nodes.push(node);
             set_bit(member, node);
-            for &source in self.problem.graph().predecessors(node) {
+            for &source in problem.graph().predecessors(node) {
                 if !as_ancestor && has_bit(member, source) {
                     continue;
                 }
-                if self.fusible(source, node) && self.problem.has_data(source, node) {
-                    queue.push(waiting(source, true));
+                self.closure.refresh(source);
+                if self.fusible(source, node) && problem.has_data(source, node) {
+                    queue.push(Waiting { node: source, as_ancestor: true }, &self.closure);
                 } else {
                     or_into(ancestors, self.closure.row(source));
                 }
             }
-            for &client in self.problem.graph().successors(node) {
+            for &client in problem.graph().successors(node) {
                 if as_ancestor && has_bit(member, client) {
                     continue;
                 }
-                if self.fusible(node, client) && self.problem.has_data(node, client) {
-                    queue.push(waiting(client, false));
+                if self.fusible(node, client) && problem.has_data(node, client) {
+                    self.closure.refresh(client);
+                    queue.push(Waiting { node: client, as_ancestor: false }, &self.closure);
                 } else {
                     set_bit(clients, client);
                 }
@@ -248,21 +275,19 @@ impl Growth<'_> {
         for &node in &nodes {
             self.claimed[node as usize] = true;
         }
-        for &node in &outputs {
-            self.cluster_of[node as usize] = self.clusters.len() as u32;
-        }
         self.clusters.push(Cluster { nodes, inputs, outputs: outputs.clone() });
         if outputs.len() > 1 {
             let mut combined = member.to_vec();
             or_into(&mut combined, ancestors);
-            self.contract(&outputs, &combined);
+            self.closure.contract(&outputs, &combined);
         }
     }
 
     /// Merges clusters and lone nodes that share an operand, in the order of those operands.
-    fn merge_siblings(&mut self) {
+    fn merge_siblings(&mut self) -> Result<()> {
         let n_clusters = self.clusters.len();
         self.add_lone_nodes();
+        self.closure.settle(self.clusters.len())?;
         let mut merged_into: Vec<u32> = (0..self.clusters.len() as u32).collect();
         let mut is_target = vec![false; self.clusters.len()];
         let mut tried = vec![NONE; self.clusters.len()];
@@ -275,7 +300,7 @@ impl Growth<'_> {
                 }
                 tried[into as usize] = into;
                 if interrupt::is_requested(self.closure.words() + siblings.len() - position) {
-                    return;
+                    return Ok(());
                 }
                 let mut merging = self.start_merging(into);
                 for &other in &siblings[position + 1..] {
@@ -289,7 +314,7 @@ impl Growth<'_> {
                     is_target[into as usize] = true;
                     self.absorb(&mut merging, other);
                 }
-                self.finish_merging(merging);
+                self.finish_merging(&merging);
                 // A later operand may bring the same pair together again, after other merges.
                 for &other in &siblings[position..] {
                     let other = find(&mut merged_into, other);
@@ -304,6 +329,7 @@ impl Growth<'_> {
             index += 1;
             keep
         });
+        Ok(())
     }
 
     fn add_lone_nodes(&mut self) {
@@ -344,25 +370,28 @@ impl Growth<'_> {
         siblings
     }
 
-    fn start_merging(&self, into: u32) -> Merging {
+    fn start_merging(&mut self, into: u32) -> Merging {
         let first = self.clusters[into as usize].outputs[0];
-        let mut members = self.closure.empty_row();
+        let (mut members, mut ancestors) = (self.closure.empty_row(), self.closure.empty_row());
         set_bit(&mut members, first);
-        Merging { into, firsts: vec![first], members, ancestors: self.closure.row(first).to_vec() }
+        self.closure.refresh(first);
+        or_into(&mut ancestors, self.closure.row(first));
+        Merging { into, firsts: vec![first], members, ancestors }
     }
 
     /// Whether neither the clusters that are being merged nor `other` depend on each other. One
     /// output stands for all of a cluster: rows were brought up to date when it was contracted.
-    fn independent(&self, merging: &Merging, other: u32) -> bool {
+    fn independent(&mut self, merging: &Merging, other: u32) -> bool {
         let first = self.clusters[other as usize].outputs[0];
         if has_bit(&merging.ancestors, first) {
             return false;
         }
+        self.closure.refresh(first);
         // Most often few are being merged: where an operand has thousands of readers that depend
         // on one another, whole rows would make this cubic.
         let row = self.closure.row(first);
         if merging.firsts.len() < self.closure.words() {
-            !merging.firsts.iter().any(|&member| has_bit(row, member))
+            !merging.firsts.iter().any(|&member| is_in(row, member))
         } else {
             !intersects(row, &merging.members)
         }
@@ -378,23 +407,10 @@ impl Growth<'_> {
         target.outputs.extend(outputs);
     }
 
-    fn finish_merging(&mut self, merging: Merging) {
+    fn finish_merging(&mut self, merging: &Merging) {
         if merging.firsts.len() > 1 {
-            let outputs = self.clusters[merging.into as usize].outputs.clone();
-            for &node in &outputs {
-                self.cluster_of[node as usize] = merging.into;
-            }
-            self.contract(&outputs, &merging.ancestors);
+            let outputs = &self.clusters[merging.into as usize].outputs;
+            self.closure.contract(outputs, &merging.ancestors);
         }
-    }
-
-    /// Contracts the cluster with these outputs, of which `combined` has the members and all their
-    /// ancestors. Outputs of earlier clusters stand together already.
-    fn contract(&mut self, outputs: &[NodeId], combined: &[u64]) {
-        let Self { closure, clusters, cluster_of, .. } = self;
-        closure.contract(outputs, combined, |node| {
-            let cluster = clusters.get(cluster_of[node as usize] as usize)?;
-            Some(cluster.outputs.as_slice())
-        });
     }
 }

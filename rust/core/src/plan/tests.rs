@@ -544,7 +544,7 @@ proptest! {
             (Just(p), prop::collection::vec(any::<bool>(), n))
         })
     ) {
-        let narrow = sinks::grow_from_sinks(&problem, |n| keep[n as usize]);
+        let narrow = sinks::grow_from_sinks(&problem, |n| keep[n as usize]).unwrap();
         let narrow = split::split_oversized(&problem, narrow);
         let plan = plan(&problem, Some(&keep)).unwrap();
         check(&problem, &plan);
