@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -35,44 +36,46 @@ def graph(program: list[tuple[int, int, int]]) -> tuple[FunctionGraph, list[Any]
     made: list[Any] = [x, y]
     for kind, a, b in program:
         left, right = made[-1 - a % len(made)], made[-1 - b % len(made)]
-        match kind % 20:
-            case 0 | 1 | 2:
-                made.append(left.T)
-            case 3:
-                made.append(left + right.T)
-            case 4:
-                made.append(left * right)
-            case 5:
-                made.append((pt.exp, pt.sin, pt.sqr)[b % 3](left))
-            case 6:
-                made.append(left * (s, v, row, one)[b % 4])
-            case 7:
-                made.append(left + (2.0, 0.0, s, one)[b % 4])
-            case 8:
-                made.append(pt.pow(left, (2.0, 0.5, right)[b % 3]))
-            case 9:
-                made.append(left / (right if b % 2 else 3.0))
-            case 10:
-                # The same along both axes.
-                made.append((s + one) if b % 2 else pt.exp(one))
-            case 11:
-                made.append(left[None, :, :][0] if b % 2 else left[None, :, :].sum(0))
-            case 12:
-                made.append(left + np.diag([1.0, 2.0, 0.5]) * (b % 2))
-            case 13:
-                made.append(pt.eye(3) * left)
-            case 14:
-                made.append(left @ right)
-            case 15:
-                made.append(pt.linalg.solve(left, right, assume_a=("sym", "pos", "gen")[b % 3]))
-            case 16:
-                made.append(left @ left.T)
-            case 17:
-                made.append(pt.linalg.cholesky(left))
-            case 18:
-                made.append(pt.alloc(s, 3, 3) if b % 2 else pt.diag(v))
-            case _:
-                made.append(left - right)
+        # Known lengths may not fit.
+        with suppress(ValueError):
+            match kind % 20:
+                case 0 | 1 | 2:
+                    made.append(left.T)
+                case 3:
+                    made.append(left + right.T)
+                case 4:
+                    made.append(left * right)
+                case 5:
+                    made.append((pt.exp, pt.sin, pt.sqr)[b % 3](left))
+                case 6:
+                    made.append(left * (s, v, row, one)[b % 4])
+                case 7:
+                    made.append(left + (2.0, 0.0, s, one)[b % 4])
+                case 8:
+                    made.append(pt.pow(left, (2.0, 0.5, right)[b % 3]))
+                case 9:
+                    made.append(left / (right if b % 2 else 3.0))
+                case 10:
+                    # The same along both axes.
+                    made.append((s + one) if b % 2 else pt.exp(one))
+                case 11:
+                    made.append(left[None, :, :][0] if b % 2 else left[None, :, :].sum(0))
+                case 12:
+                    made.append(left + np.diag([1.0, 2.0, 0.5]) * (b % 2))
+                case 13:
+                    made.append(pt.eye(3) * left)
+                case 14:
+                    made.append(left @ right)
+                case 15:
+                    made.append(pt.linalg.solve(left, right, assume_a=("sym", "pos", "gen")[b % 3]))
+                case 16:
+                    made.append(left @ left.T)
+                case 17:
+                    made.append(pt.linalg.cholesky(left))
+                case 18:
+                    made.append(pt.alloc(s, 3, 3) if b % 2 else pt.diag(v))
+                case _:
+                    made.append(left - right)
     fgraph = FunctionGraph(leaves, made[-3:], clone=False)
     nodes = list(toposort(fgraph.outputs))
     variables = [v for node in nodes for v in node.outputs if v.type.ndim == 2]

@@ -29,7 +29,13 @@ from pytensor.tensor.rewriting import math as math_rewriting
 from pytensor.tensor.rewriting.elemwise import local_useless_composite_outputs
 
 import pytensor_fuse
-from pytensor_fuse._pytensor import canonizers, declines, no_gemm, underlying_constants
+from pytensor_fuse._pytensor import (
+    canonizers,
+    declines,
+    no_gemm,
+    underlying_constants,
+    whole_kernels,
+)
 from pytensor_fuse._pytensor.ground import Does, mismatches
 
 from .graphs import GRAPHS
@@ -50,8 +56,8 @@ def all_tried(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     must_decline = canonizers._must_decline
     hides_no_constant = underlying_constants.hides_no_constant
     has_product = no_gemm._has_product
-    useless_outputs = declines.useless_outputs
-    stock_useless_outputs = declines._stock_useless_outputs
+    useless_outputs = whole_kernels.remove_useless
+    stock_useless_outputs = whole_kernels._stock
 
     def canonizer(self: Any, fgraph: Any, node: Any) -> bool:
         found = must_decline(self, fgraph, node)

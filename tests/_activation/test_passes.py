@@ -1,6 +1,7 @@
 """The pass inside PyTensor's rewriting: profiles, summaries, and failures that end nothing."""
 
 import logging
+import re
 from io import StringIO
 
 import numpy as np
@@ -43,7 +44,8 @@ def summary():
 
 def test_summary_is_the_same():
     def lines():
-        return [line.split(" id=")[0] for line in summary()]
+        # Addresses of functions tell nothing.
+        return [re.sub(r" at 0x\w+", "", line.split(" id=")[0]) for line in summary()]
 
     with pytensor_fuse.enabled(False):
         stock = lines()

@@ -12,16 +12,13 @@ all nodes.
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
-from weakref import ref
 
 from pytensor.graph.basic import Constant
 from pytensor.scalar import basic as ps
-from pytensor.scalar.basic import Composite
 from pytensor.scalar.math import Erfc, Sigmoid, Softplus
 from pytensor.tensor.basic import Alloc, Join, MakeVector
 from pytensor.tensor.elemwise import CAReduce, Elemwise
 from pytensor.tensor.math import Sum
-from pytensor.tensor.rewriting.elemwise import local_useless_composite_outputs
 from pytensor.tensor.shape import Shape, Shape_i
 from pytensor.tensor.subtensor import AdvancedIncSubtensor, IncSubtensor, Subtensor
 
@@ -259,31 +256,3 @@ def wants_by(rewriter: Any) -> Callable[[Any], Wants] | None:
     except TypeError:  # Somebody has put something else there.
         return None
     return known[2] if is_known else None
-
-
-# By the address of a Composite, that, held weakly, and whether its outputs read all its inputs.
-_reads_all: dict[int, tuple[Any, bool]] = {}
-_stock_useless_outputs: Any = local_useless_composite_outputs.fn
-
-
-def useless_outputs(fgraph: Any, node: Any) -> Any:
-    """Do as `local_useless_composite_outputs`, which is asked only if something is not read."""
-    scalar_op = node.op.scalar_op
-    clients = fgraph.clients
-    if type(scalar_op) is Composite and all(clients[out] for out in node.outputs):
-        known = _reads_all.get(id(scalar_op))
-        if known is None or known[0]() is not scalar_op:
-            if len(_reads_all) >= _MANY:
-                _reads_all.clear()
-            known = _reads_all[id(scalar_op)] = ref(scalar_op), _all_read(scalar_op)
-        if known[1] and len(scalar_op.inputs) == len(node.inputs):
-            return None
-    return _stock_useless_outputs(fgraph, node)
-
-
-def _all_read(composite: Composite) -> bool:
-    # Its graph has no nodes but those that its outputs are computed from.
-    graph = composite.fgraph
-    read = {id(v) for node in graph.apply_nodes for v in node.inputs}
-    read.update(map(id, graph.outputs))
-    return all(id(v) in read for v in graph.inputs)

@@ -443,6 +443,8 @@ ACCELERATORS: Final[dict[str, tuple[Fact, ...]]] = {
         ),
         Does("pytensor.scalar.basic:Composite.output_types", ("f7ecd909",)),
         Does("pytensor.tensor.variable:_tensor_py_operators.dimshuffle", ("32eb5fc6",)),
+        Keeps("pytensor.tensor.elemwise:DimShuffle", "input_ndim"),
+        Keeps("pytensor.tensor.elemwise:DimShuffle", "new_order"),
         Does("pytensor.scalar.basic:upcast", ("6d6bc38c",)),
     ),
     "clones": (
@@ -491,9 +493,6 @@ ACCELERATORS: Final[dict[str, tuple[Fact, ...]]] = {
         Does(f"{_REWRITING}:WalkingGraphRewriter.apply", ("5a222101",)),
         Does(f"{_REWRITING}:FromFunctionNodeRewriter.transform", ("00c21711",)),
         Does(f"{_REWRITING}:SequentialNodeRewriter.transform", ("51631633",)),
-        Does(
-            "pytensor.tensor.rewriting.elemwise:local_useless_composite_outputs.fn", ("350c6894",)
-        ),
     ),
     "underlying_constants": (
         Does(
