@@ -489,6 +489,7 @@ ACCELERATORS: Final[dict[str, tuple[Fact, ...]]] = {
     ),
     # Of the rewriters that it is about, each is asked by itself (`_pytensor.declines`).
     "declines": (
+        Keeps("pytensor.tensor.elemwise:Elemwise", "scalar_op"),
         Does(f"{_REWRITING}:EquilibriumGraphRewriter.apply", ("437ec73b",)),
         Does(f"{_REWRITING}:WalkingGraphRewriter.apply", ("5a222101",)),
         Does(f"{_REWRITING}:FromFunctionNodeRewriter.transform", ("00c21711",)),
