@@ -7,7 +7,8 @@ from contextlib import contextmanager
 import pytensor.tensor as pt
 import pytest
 from pytensor.compile.mode import optdb
-from pytensor.graph.rewriting.db import RewriteDatabase
+from pytensor.graph.rewriting.basic import node_rewriter
+from pytensor.graph.rewriting.db import RewriteDatabase, TopoDB
 
 import pytensor_fuse
 from _cache.test_twins import registered as registered_rewriter
@@ -99,7 +100,23 @@ def simplifier():
     found[0].external_simplifiers.pop()
 
 
-CHANGES = [position, tag, other_order, other_class, inner, simplifier]
+@contextmanager
+def passed_on():
+    """A rewriter of a database that is registered nowhere: another one passes queries on to it."""
+    outer = next(one for one in databases() if isinstance(one, TopoDB))
+    rewriter = node_rewriter(None)(nothing)
+    outer.db.register("a_rewriter_of_a_test", rewriter, "fast_run")
+    yield
+    for tag, rewriters in list(vars(outer.db)["__db__"].items()):
+        if rewriter in rewriters:
+            rewriters.remove(rewriter)
+            if not rewriters:
+                del vars(outer.db)["__db__"][tag]
+    outer.db._names.remove("a_rewriter_of_a_test")
+    vars(outer.db).get("__position__", {}).pop("a_rewriter_of_a_test", None)
+
+
+CHANGES = [position, tag, other_order, other_class, inner, passed_on, simplifier]
 
 
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
@@ -114,6 +131,16 @@ def test_whatever_is_told_apart_is_seen(change):
         assert Watch().is_unchanged()
     assert registered() == items
     assert surroundings.registrations() is before
+
+
+def test_a_rewriter_in_a_database_that_is_passed_on_to():
+    x = pt.vector("x")
+    compiled([x], pt.exp(x) + 1)
+    with passed_on():
+        compiled([x], pt.exp(x) + 1)
+        assert pytensor_fuse.cache_info().misses == 2
+    compiled([x], pt.exp(x) + 1)
+    assert pytensor_fuse.cache_info().hits == 1
 
 
 def test_asking_for_a_tag_that_is_not_there_changes_nothing():

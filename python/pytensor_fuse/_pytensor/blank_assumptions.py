@@ -63,6 +63,10 @@ _stock_infer = core.infer_assumption_for_node
 _METHODS: Final = frozenset({"get", "check", "_compute"})
 
 
+def _single_rules() -> list[Any]:
+    return [*core.CONSTANT_INFER_REGISTRY.values(), *core.CLIENT_INFER_REGISTRY.values()]
+
+
 class _Family:
     """Keys that are asked for each other, for as long as the rules are those that there were.
 
@@ -105,12 +109,17 @@ class _Family:
         self._of_constants = [
             core.CONSTANT_INFER_REGISTRY[one] for one in keys if one in core.CONSTANT_INFER_REGISTRY
         ]
+        self._single_rules = _single_rules()
         # By class of ops, which are kept.
         self._silent: dict[type, bool] = {}
 
     def still_is(self, rules: Any) -> bool:
         """Whether the rules are those that there were."""
-        return self.rules is rules and all(now == then for now, then in self._lists)
+        return (
+            self.rules is rules
+            and all(now == then for now, then in self._lists)
+            and _single_rules() == self._single_rules
+        )
 
     def hears_nothing(self, clients: Any) -> bool:
         """Whether no client has a rule of its own for what it reads."""

@@ -106,15 +106,15 @@ def execute_callbacks(self: Any, name: str, *args: Any, **kwargs: Any) -> None:
     own = self.__dict__
     features = self._features
     kept = own.get(_KEPT)
-    if kept is None:
+    # That of a graph that was unpickled is another dict.
+    if type(kept) is not _Kept:
         kept = own[_KEPT] = _Kept()
     listeners = kept.get(name)
     if listeners is None or not listeners.are_these(features, name):
         listeners = kept[name] = _Listeners(features, name)
-    count = len(features)
+    expected = listeners.features
     times: Any = None
-    called = listeners.called
-    for place, feature in called:
+    for place, feature in listeners.called:
         if name not in type(feature)._feature_callbacks:
             continue
         before = now
@@ -123,8 +123,8 @@ def execute_callbacks(self: Any, name: str, *args: Any, **kwargs: Any) -> None:
         if times is None:
             times = self.execute_callbacks_times
         times[feature] += now - before
-        if len(features) != count:
-            # A feature has come or gone: the walk goes on in what is there now.
+        if features != expected:
+            # Features have come or gone: the walk goes on in what is there now.
             _call_others(self, name, place + 1, args, kwargs)
             break
     self.execute_callbacks_time += now - start

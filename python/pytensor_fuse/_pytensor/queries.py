@@ -19,13 +19,24 @@ from pytensor.compile.mode import optdb
 from pytensor.configdefaults import config
 from pytensor.graph.rewriting.basic import (
     EquilibriumGraphRewriter,
+    FromFunctionNodeRewriter,
     GraphRewriter,
+    NodeProcessingGraphRewriter,
+    NodeRewriter,
     OpToRewriterTracker,
     SequentialGraphRewriter,
     SequentialNodeRewriter,
     WalkingGraphRewriter,
 )
-from pytensor.graph.rewriting.db import RewriteDatabase, RewriteDatabaseQuery
+from pytensor.graph.rewriting.db import (
+    EquilibriumDB,
+    LocalGroupDB,
+    ProxyDB,
+    RewriteDatabase,
+    RewriteDatabaseQuery,
+    SequenceDB,
+    TopoDB,
+)
 from pytensor.misc.ordered_set import OrderedSet
 from pytensor.scan.rewriting.db import ScanEquilibriumGraphRewriter
 
@@ -66,6 +77,11 @@ class _Contents:
                     known.add(id(one))
                     self.databases.append(one)
         self._now = self._all()
+        # By identity, each once.
+        known_rewriters = {id(one): one for one in self._now if isinstance(one, NodeRewriter)}
+        self._rewriters: list[Any] = list(known_rewriters.values())
+        self._tracked = self._all_tracked()
+        self._methods = _methods()
         # Those that no query makes.
         self.registered = frozenset(id(one) for one in self._now if not isinstance(one, str))
         self.answers: dict[Any, GraphRewriter | None] = {}
@@ -74,9 +90,24 @@ class _Contents:
         """Whether the databases hold this still; False where that cannot be told."""
         # Lists compare items by identity first; a rewriter is equal to none but itself.
         try:
-            return self._all() == self._now
-        except RuntimeError:  # Another thread is registering.
+            return (
+                self._all() == self._now
+                and self._all_tracked() == self._tracked
+                and _methods() == self._methods
+            )
+        except (
+            Exception
+        ):  # Another thread is registering; what somebody's rewriter tracks may fail.
             return False
+
+    def _all_tracked(self) -> list[Any]:
+        """Return what the rewriters track, which they are asked for in each query."""
+        found: list[Any] = []
+        for one in self._rewriters:
+            is_plain = type(one) is FromFunctionNodeRewriter
+            tracked = one._tracks if is_plain else one.tracks()
+            found.append(tuple(tracked) if type(tracked) is list else tracked)
+        return found
 
     def _all(self) -> list[Any]:
         found: list[Any] = []
@@ -95,6 +126,23 @@ class _Contents:
         return found
 
 
+def _methods() -> list[Any]:
+    """Return the methods that answer queries, which somebody may replace."""
+    return [
+        RewriteDatabase.__query__,
+        *(class_.query for class_ in _DATABASES),
+        NodeProcessingGraphRewriter.warn_inplace,
+    ]
+
+
+_DATABASES: Final = (
+    RewriteDatabase,
+    SequenceDB,
+    EquilibriumDB,
+    LocalGroupDB,
+    TopoDB,
+    ProxyDB,
+)
 _TAGS: Final = "__db__"
 
 

@@ -219,11 +219,11 @@ class Watch:
         self._databases: list[RewriteDatabase] = [optdb]
         known = {id(optdb)}
         for database in self._databases:
-            for rewriters in list(vars(database)["__db__"].values()):
-                for rewriter in rewriters:
-                    if isinstance(rewriter, RewriteDatabase) and id(rewriter) not in known:
-                        known.add(id(rewriter))
-                        self._databases.append(rewriter)
+            inner = [one for rewriters in list(_tagged(database).values()) for one in rewriters]
+            for one in (*inner, *_asked_by(database)):
+                if isinstance(one, RewriteDatabase) and id(one) not in known:
+                    known.add(id(one))
+                    self._databases.append(one)
         self._named = self._by_tags()
         # Each once, by identity.
         rewriters = {id(one): one for one in self._named if not isinstance(one, str)}
@@ -242,7 +242,8 @@ class Watch:
         """Return the rewriters of each tag, after the tag, which is a text, as no rewriter is."""
         found: list[Any] = []
         for database in self._databases:
-            for tag, rewriters in vars(database)["__db__"].items():
+            found += _asked_by(database)
+            for tag, rewriters in _tagged(database).items():
                 found.append(tag)
                 found += rewriters.values if type(rewriters) is OrderedSet else rewriters
         return found
@@ -272,8 +273,13 @@ def _databases() -> Iterator[Any]:
         positions = attributes.get("__position__")
         for pair in sorted((positions or {}).items()):
             yield from pair
+        for inner in _asked_by(database):
+            yield inner
+            if id(inner) not in known:
+                known.add(id(inner))
+                pending.append(inner)
         # A query in another thread may add a tag.
-        for tag, rewriters in sorted(attributes["__db__"].items(), key=_tag):
+        for tag, rewriters in sorted(_tagged(database).items(), key=_tag):
             if not rewriters:
                 # Asking for a tag makes an empty one.
                 continue
@@ -287,6 +293,16 @@ def _databases() -> Iterator[Any]:
                     known.add(id(rewriter))
                     if isinstance(rewriter, RewriteDatabase):
                         pending.append(rewriter)
+
+
+def _tagged(database: RewriteDatabase) -> dict[str, Any]:
+    found: dict[str, Any] = vars(database).get("__db__", {})
+    return found
+
+
+def _asked_by(database: RewriteDatabase) -> list[RewriteDatabase]:
+    """Return the databases that one passes queries on to, which are registered nowhere."""
+    return [one for one in vars(database).values() if isinstance(one, RewriteDatabase)]
 
 
 def _name(rewriter: Any) -> str:
