@@ -198,7 +198,9 @@ def test_importing_the_package_anew_keeps_the_switch_working():
 
 def test_import_is_quick():
     code = """
-        import time, pytensor
+        import gc, time, pytensor
+        # A full collection of what PyTensor made may fall anywhere, and takes as long.
+        gc.collect()
         # Of the processor, for others may be using it.
         start = time.process_time()
         import pytensor_fuse
