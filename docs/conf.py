@@ -42,7 +42,7 @@ autodoc_typehints_format = "short"
 python_use_unqualified_type_names = True
 python_maximum_signature_line_length = 80
 autodoc_member_order = "bysource"
-autodoc_default_options = {"members": True, "undoc-members": True}
+autodoc_default_options = {"members": True, "exclude-members": "__init__"}
 # Attributes stand in the docstring of their class.
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False

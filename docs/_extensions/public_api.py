@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from enum import Enum
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
-from inspect import isclass, isfunction, ismodule
+from inspect import isclass, isfunction
 from pathlib import Path
 from types import ModuleType
 
@@ -105,7 +106,10 @@ def directive(module: ModuleType, name: str) -> list[str]:
     else:
         kind = "autodata"
     path = f"{module.__name__}.{name}"
-    return [f".. {kind}:: {path}", ""]
+    lines = [f".. {kind}:: {path}"]
+    if isclass(value) and issubclass(value, Enum):
+        lines.append("   :undoc-members:")
+    return [*lines, ""]
 
 
 def page_text(title: str, module: ModuleType, names: list[str]) -> str:
