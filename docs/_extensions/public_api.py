@@ -192,9 +192,7 @@ def resolve(
     public = public_name(target)
     domain = env.domains["py"]
     if public is not None and public != target:
-        found = domain.resolve_xref(
-            env, node["refdoc"], app.builder, "obj", public, node, content
-        )
+        found = domain.resolve_xref(env, node["refdoc"], app.builder, "obj", public, node, content)
         if found is not None:
             return found
     # A type that is private, of a type checker's own, or a parameter: shown as it is.
