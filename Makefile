@@ -80,6 +80,7 @@ lint: build ## Check format, lints, types, stubs, layers and docs
 	$(PY) -m mypy
 	$(PY) -m mypy.stubtest pytensor_fuse._core
 	$(VENV)/bin/lint-imports --no-logo --no-cache
+	$(VENV)/bin/zizmor --offline --quiet .github
 	@if test -x $(VENV)/bin/oxlint; then set -x; $(VENV)/bin/oxlint --deny-warnings python; \
 	    else echo "note: there is no oxlint for this machine; the scripts of pages are not checked"; fi
 	@cargo fmt --version >/dev/null 2>&1 && cargo clippy --version >/dev/null 2>&1 || \

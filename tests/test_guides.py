@@ -69,7 +69,7 @@ def test_there_are_questions():
     } <= asked
 
 
-@pytest.mark.parametrize("question, link, call", QUESTIONS, ids=[each[0] for each in QUESTIONS])
+@pytest.mark.parametrize(("question", "link", "call"), QUESTIONS, ids=[q for q, _, _ in QUESTIONS])
 def test_a_question_is_a_heading_with_a_call(question, link, call):
     assert "`" in call
     path, _, anchor = link.partition("#")

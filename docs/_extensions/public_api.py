@@ -10,7 +10,6 @@ under any name are shown as they are.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from enum import Enum
 from functools import cache
@@ -72,7 +71,7 @@ GROUPS: dict[str, tuple[str, list[str]]] = {
         ],
     ),
 }
-# Public modules below the package, with the titles of their pages. One that is not there is left out.
+# Public modules below the package, with the titles of their pages; those that there are.
 MODULES = {
     "pytensor_fuse.graph": "Graphs of integers",
     "pytensor_fuse.reports": "Parts of reports",
