@@ -15,7 +15,7 @@ from enum import Enum
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
-from inspect import isclass, isfunction
+from inspect import getdoc, isclass, isfunction
 from pathlib import Path
 from types import ModuleType
 
@@ -124,12 +124,13 @@ def index_text() -> str:
     title = "Reference"
     lines = [title, "=" * len(title), ""]
     for _, heading, module, names in groups():
-        prefix = "" if module.__name__ == PACKAGE else "~"
         lines += [f"**{heading}**", ""]
         for name in names:
-            role = "class" if isclass(getattr(module, name)) else "func"
-            role = role if callable(getattr(module, name)) else "data"
-            lines.append(f"- :py:{role}:`{prefix}{module.__name__}.{name}`")
+            value = getattr(module, name)
+            role = "class" if isclass(value) else "func" if callable(value) else "data"
+            # What a docstring says first; of data, its class would say it of itself.
+            said = (getdoc(value) or "").partition("\n")[0] if role != "data" else ""
+            lines.append(f"- :py:{role}:`~{module.__name__}.{name}`{said and f': {said}'}")
         lines.append("")
     lines += [".. toctree::", "   :hidden:", ""]
     lines += [f"   {page}" for page, _, _, _ in groups()]
