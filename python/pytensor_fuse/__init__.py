@@ -51,7 +51,8 @@ if TYPE_CHECKING:
     from pytensor_fuse._joins.plans import JoinReason
     from pytensor_fuse._joins.reports import JoinReport, explain_joins
     from pytensor_fuse._linalg.structured import structured
-    from pytensor_fuse._plan import FusionPlan, Kernel, PlanStats, plan_fusion
+    from pytensor_fuse._plan.plan import FusionPlan, plan_fusion
+    from pytensor_fuse._plan.records import Kernel, PlanStats
     from pytensor_fuse._trace.trace import Trace, TraceDiff, trace_rewrites
 
 __all__ = [
@@ -113,7 +114,8 @@ _HOMES = {
     **dict.fromkeys(
         ("FrozenGraph", "FrozenNode", "FrozenVariable", "freeze", "same_graph"), "_identity.frozen"
     ),
-    **dict.fromkeys(("FusionPlan", "Kernel", "PlanStats", "plan_fusion"), "_plan"),
+    **dict.fromkeys(("FusionPlan", "plan_fusion"), "_plan.plan"),
+    **dict.fromkeys(("Kernel", "PlanStats"), "_plan.records"),
     **dict.fromkeys(("Reason", "WhyNot"), "_fusion.why_not"),
     "JoinReason": "_joins.plans",
     **dict.fromkeys(

@@ -212,6 +212,29 @@ def test_a_plan_in_all_forms(place):
     assert "digraph" in (place / "plan.dot").read_text(encoding="utf-8")
 
 
+@pytest.mark.parametrize("command", ["audit", "plan"])
+def test_json_to_a_file(place, command):
+    done = tool(place, command, "model.py:graph", "--json", f"{command}.json")
+    assert (done.returncode, done.stdout) == (0, "")
+    report = json.loads((place / f"{command}.json").read_text(encoding="utf-8"))
+    assert report["format"] == 1
+    # The same as is printed, to - or by default; with others, in any order.
+    for option in (["--json", "-"], ["--json=-"], ["--html", "both.html", "--json"]):
+        done = tool(place, command, "model.py:graph", *option)
+        assert json.loads(done.stdout) == report
+        assert done.returncode == 0
+    line = fails(place, ExitCode.USAGE, command, "--json", "model.py:graph")
+    assert "put it before --json" in line
+    where = os.path.join("nowhere", "plan.json")
+    line = fails(place, ExitCode.CANNOT_WRITE, command, "model.py:graph", "--json", where)
+    assert "nowhere" in line
+
+
+def test_the_target_that_a_plan_prints(place):
+    done = tool(place, "plan", "model.py:graph", "--target", "strict")
+    assert "for target 'strict'" in done.stdout
+
+
 def test_what_is_beside_the_file_can_be_imported(place):
     path = os.path.join("..", place.name, "imports_helper.py")
     assert tool(place, "plan", f"{path}:graph").returncode == 0

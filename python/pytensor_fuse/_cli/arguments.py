@@ -17,10 +17,16 @@ What the file prints goes to the error stream. Code under if __name__ == "__main
 _CODES = "exit codes:\n" + "\n".join(f"  {code.value:<5}{text}" for code, text in MEANINGS.items())
 
 
+# The name that stands for no file.
+STANDARD_OUTPUT = "-"
+
+
 class _Parser(argparse.ArgumentParser):
     """A parser that says in one line what is wrong."""
 
     def error(self, message: str) -> NoReturn:
+        if "required: FILE.py:NAME" in message:
+            message += " (put it before --json, which takes a FILE itself)"
         raise ReportError(ExitCode.USAGE, f"{message}; see {self.prog} --help")
 
 
@@ -38,7 +44,13 @@ def parser_of(command: str) -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     parser.add_argument("target", metavar="FILE.py:NAME", type=_target, help="what to report on")
-    parser.add_argument("--json", action="store_true", help="print the report as JSON")
+    parser.add_argument(
+        "--json",
+        metavar="FILE",
+        nargs="?",
+        const=STANDARD_OUTPUT,
+        help="write the report as JSON; without a name, or to -, print it instead of the text",
+    )
     parser.add_argument("--html", metavar="FILE", help="write the report as a page of its own")
     if command == "audit":
         parser.add_argument(
@@ -54,7 +66,7 @@ def parser_of(command: str) -> argparse.ArgumentParser:
         parser.add_argument(
             "--target",
             dest="compile_for",
-            choices=("c", "python", "numba"),
+            choices=("c", "python", "numba", "strict"),
             help="who compiles the kernels; by default who compiles the function, for a "
             "FunctionGraph only what all of them can compile is fused",
         )

@@ -29,6 +29,8 @@ Run a Python program, unchanged, with the fusion pass of pytensor_fuse on.
                      pytensor.function, what they did and how long they took
   --trace-html FILE  write that as a page with a flame chart
   --trace-json FILE  write that as JSON, for pytensor_fuse.Trace.from_dict
+  --trace-speedscope FILE, --trace-chrome FILE
+                     write that for speedscope.app, for ui.perfetto.dev
   audit              say what a compiled function or a graph costs;
                      see audit --help
   plan               show what of a graph would be fused, and why not more;
