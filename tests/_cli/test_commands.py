@@ -2,16 +2,19 @@
 
 import json
 import os
+import platform
 import re
 import shlex
 import signal
 import subprocess
 import sys
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
+import pytensor_fuse
 from pytensor_fuse._cli.failures import ExitCode
 from support.processes import PATIENCE, run_process, run_python, start_process
 
@@ -518,3 +521,57 @@ def test_the_programs_help_names_them(place):
     text = tool(place, "--help").stdout
     assert "audit FILE.py:NAME" in text
     assert "plan FILE.py:NAME" in text
+
+
+# Information ------------------------------------------------------------------------------
+
+
+def test_info(tmp_path):
+    done = tool(tmp_path, "info", "--json", variable="fusion,merging")
+    assert done.returncode == 0
+    found = json.loads(done.stdout)
+    assert found["format"] == 1
+    assert found["versions"]["pytensor-fuse"] == pytensor_fuse.__version__
+    assert found["versions"]["pytensor"] == version("pytensor")
+    assert found["python"] == platform.python_version()
+    assert set(found["features"]) == set(pytensor_fuse.status())
+    on = {name for name, feature in found["features"].items() if feature["is_on"]}
+    assert on == {"fusion", "merging"}
+    assert found["features"]["joins"]["is_wanted"] is False
+    assert set(found["features"]["accelerators"]["parts"]) >= {"clones", "garbage"}
+    assert found["environment"]["PYTENSOR_FUSE"] == "fusion,merging"
+    assert set(found["cache"]) == {"level", "path", "entries_on_disk", "bytes_on_disk"}
+
+
+def test_info_as_text(tmp_path):
+    done = tool(tmp_path, "info", variable="fusion,merging")
+    lines = done.stdout.splitlines()
+    assert [line for line in lines if not line.startswith(" ")] == [
+        "versions",
+        "environment",
+        "features",
+        "cache",
+    ]
+    assert f"  pytensor         {version('pytensor')}" in lines
+    assert "  fusion           on" in lines
+    assert "  joins            off: not wanted" in lines
+    done = tool(tmp_path, "info", "--json", "info.json")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert json.loads((tmp_path / "info.json").read_text(encoding="utf-8"))["cache"]
+    assert "--json" in tool(tmp_path, "info", "--help").stdout
+    assert fails(tmp_path, ExitCode.USAGE, "info", "model.py:x")
+
+
+def test_info_says_why_a_feature_is_off(tmp_path):
+    code = """
+        import pytensor_fuse
+        from pytensor_fuse._activation import switch
+        from pytensor_fuse._cli.info import information, text_of
+        switch._features["joins"].reason = "the moon is full"
+        switch._features["accelerators:clones"].reason = "it rains"
+        switch._switch()
+        print(text_of(information()))
+        """
+    lines = run_python(code).stdout.splitlines()
+    assert "  joins            off: the moon is full" in lines
+    assert "    clones: off: it rains" in lines

@@ -37,6 +37,9 @@ from pytensor_fuse._startup.features import ACCELERATORS, FEATURES, note_on
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
+    # What typing has no public name for: a context manager that is a decorator, too.
+    from contextlib import _GeneratorContextManager  # noqa: PLC2701
+
     from pytensor_fuse._activation.status import FeatureStatus, Status
     from pytensor_fuse._pytensor.patches import Patch
 
@@ -262,7 +265,6 @@ def is_enabled(feature: str = "fusion") -> bool:
         return any(_features[unit].holds() for unit in _units_of(feature))
 
 
-@contextmanager
 def enabled(
     flag: bool = True,
     *,
@@ -274,7 +276,7 @@ def enabled(
     other_data: bool = True,
     exact_constants: bool = True,
     accelerators: bool | Collection[str] = True,
-) -> Iterator[None]:
+) -> _GeneratorContextManager[None]:
     """Switch features on (or off, if ``flag`` is false) for a block or a function.
 
     The state before is restored at the end, also after an exception. The switches are of the whole
@@ -287,10 +289,17 @@ def enabled(
     fusion, merging, joins, linalg, cache, other_data, exact_constants, accelerators
         As `enable` and `disable` take them.
 
+    Returns
+    -------
+    context manager
+        It can be used as a decorator, too.
+
     Raises
     ------
-    RegistrationError, TypeError, ValueError
-        As `enable` does.
+    TypeError, ValueError
+        At once, as `enable` does.
+    RegistrationError
+        As `enable` does, when the block is entered.
 
     Examples
     --------
@@ -314,6 +323,12 @@ def enabled(
         exact_constants=exact_constants,
         accelerators=accelerators,
     )
+    return _switched(flag, given)
+
+
+@contextmanager
+def _switched(flag: bool, given: frozenset[str]) -> Iterator[None]:
+    """Let features be on, or off, until the block ends."""
     with _lock:
         if flag:
             _prepare(given)

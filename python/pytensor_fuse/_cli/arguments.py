@@ -1,4 +1,4 @@
-"""The arguments of ``audit`` and ``plan``."""
+"""The arguments of ``audit``, ``plan`` and ``info``."""
 
 from __future__ import annotations
 
@@ -35,22 +35,21 @@ def parser_of(command: str) -> argparse.ArgumentParser:
     says = {
         "audit": "Say what a compiled function or a graph costs, and where it could cost less.",
         "plan": "Show which Elemwise nodes of a graph would be fused, and why not more.",
+        "info": "Say which versions there are, which features are on, and what the cache holds.",
     }
+    about = f"\n\n{_TARGET}" if command != "info" else ""
     parser = _Parser(
         prog=f"python -m pytensor_fuse {command}",
-        description=f"{says[command]}\n\n{_TARGET}",
+        description=says[command] + about,
         epilog=_CODES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
+    if command == "info":
+        _add_json(parser)
+        return parser
     parser.add_argument("target", metavar="FILE.py:NAME", type=_target, help="what to report on")
-    parser.add_argument(
-        "--json",
-        metavar="FILE",
-        nargs="?",
-        const=STANDARD_OUTPUT,
-        help="write the report as JSON; without a name, or to -, print it instead of the text",
-    )
+    _add_json(parser)
     parser.add_argument("--html", metavar="FILE", help="write the report as a page of its own")
     if command == "audit":
         parser.add_argument(
@@ -71,6 +70,16 @@ def parser_of(command: str) -> argparse.ArgumentParser:
             "FunctionGraph only what all of them can compile is fused",
         )
     return parser
+
+
+def _add_json(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--json",
+        metavar="FILE",
+        nargs="?",
+        const=STANDARD_OUTPUT,
+        help="write the report as JSON; without a name, or to -, print it instead of the text",
+    )
 
 
 def _target(text: str) -> tuple[str, str]:

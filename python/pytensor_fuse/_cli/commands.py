@@ -1,4 +1,4 @@
-"""``python -m pytensor_fuse audit`` and ``plan``: reports about what a file holds.
+"""``python -m pytensor_fuse audit``, ``plan`` and ``info``: reports about files and the package.
 
 The commands end the process, with one line on the error stream and an exit code of its own for each
 way in which they can fail. What else the process prints, the file's code for one, goes to the error
@@ -110,7 +110,24 @@ def _plan(options: argparse.Namespace) -> _Report:
     return None if is_written else str(plan), None
 
 
-_REPORTS = {"audit": _audit, "plan": _plan}
+def _info(options: argparse.Namespace) -> _Report:
+    files = OutputFiles(_json_file(options))
+    try:
+        from pytensor_fuse._cli.info import information, text_of
+
+        found = information()
+    except ImportError as error:
+        raise ReportError(
+            ExitCode.CANNOT_REPORT, f"PyTensor cannot be imported: {one_line(error)}"
+        ) from error
+    text = json.dumps(found, indent=2)
+    if options.json == STANDARD_OUTPUT:
+        return text, None
+    files.write(options.json, lambda path: write(path, f"{text}\n"))
+    return None if options.json is not None else text_of(found), None
+
+
+_REPORTS = {"audit": _audit, "plan": _plan, "info": _info}
 
 
 def _json_file(options: argparse.Namespace) -> str | None:
