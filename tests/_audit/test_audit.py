@@ -253,9 +253,7 @@ class SomebodysLinker(JITLinker):
         def run(*inputs):
             memory = dict(zip(fgraph.inputs, ([value] for value in inputs), strict=True))
             for node in fgraph.toposort():
-                read = [
-                    v.data if isinstance(v, Constant) else memory[v][0] for v in node.inputs
-                ]
+                read = [v.data if isinstance(v, Constant) else memory[v][0] for v in node.inputs]
                 memory.update({v: [None] for v in node.outputs})
                 node.op.perform(node, read, [memory[v] for v in node.outputs])
             return tuple(memory[v][0] for v in fgraph.outputs)

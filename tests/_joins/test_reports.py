@@ -91,7 +91,12 @@ def test_what_was_unpickled():
 @pytest.mark.parametrize("mode", MODES)
 def test_nothing_is_written_into_a_join_that_is_kept(mode):
     a = pt.vector("a", shape=(3,))
-    outs = [pt.concatenate([a * 2, pt.exp(a)]), pt.concatenate([x * 2, y]), pt.stack([x + 1, x])]
+    shared = pt.exp(x) + 1
+    outs = [
+        pt.concatenate([a * 2, pt.exp(a)]),
+        pt.concatenate([x * 2, y]),
+        [pt.concatenate([shared, y * 2 + 1]), shared],
+    ]
     found = [
         explain_joins(pytensor.function([a, x, y], out, mode=mode, on_unused_input="ignore"))
         for out in outs
@@ -101,8 +106,8 @@ def test_nothing_is_written_into_a_join_that_is_kept(mode):
     for report in kept:
         assert JoinReason.WRITTEN not in report.streams
         assert "written into the result" not in str(report)
-    reasons = {reason for report in kept for reason in report.streams}
-    assert JoinReason.KEPT in reasons
+    if mode == "NUMBA":
+        assert JoinReason.KEPT in kept[-1].streams
 
 
 @pytest.mark.parametrize("features", [{}, {"fusion": False}], ids=["all", "no fusion"])
@@ -119,7 +124,7 @@ def test_debug_mode_warns_of_nothing_that_stock_does_not(features, caplog):
         caplog.clear()
         with pytensor_fuse.enabled(flag, **(features if flag else {})):
             f = pytensor.function([x, y, z], outs, mode=DebugMode(), on_unused_input="ignore")
-            with caplog.at_level(logging.DEBUG, "pytensor.compile.debugmode"):
+            with caplog.at_level(logging.WARNING, "pytensor.compile.debugmode"):
                 results = f(*values)
         said[name] = [record.getMessage() for record in caplog.records]
         assert len(results) == 3

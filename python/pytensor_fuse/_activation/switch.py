@@ -159,10 +159,10 @@ def enable(
 
     Parameters
     ----------
-    fusion, merging, joins, linalg, cache, other_data, exact_constants
+    fusion, merging, joins, linalg, cache, other_data, exact_constants : bool, optional
         The features that are on afterwards. Those that are not go off: ``enable(joins=False)``
         leaves joins to PyTensor.
-    accelerators
+    accelerators : bool or collection of str, optional
         True or False, or the names of those that are on afterwards; ``status()`` lists them.
 
     Raises
@@ -214,9 +214,9 @@ def disable(
 
     Parameters
     ----------
-    fusion, merging, joins, linalg, cache, other_data, exact_constants
+    fusion, merging, joins, linalg, cache, other_data, exact_constants : bool, optional
         The features that go off. The others stay as they are.
-    accelerators
+    accelerators : bool or collection of str, optional
         True or False, or the names of those that go off.
 
     Raises
@@ -246,11 +246,16 @@ def is_enabled(feature: str = "fusion") -> bool:
 
     Parameters
     ----------
-    feature
+    feature : str, optional
         ``"fusion"``, ``"merging"``, ``"joins"``, ``"linalg"``, ``"cache"``,
         ``"other_data"``, ``"exact_constants"``,
         ``"accelerators"`` (whether any is on), or one of these, as
         ``"accelerators:instance_checks"``.
+
+    Returns
+    -------
+    bool
+        False as well if another package has replaced since what the feature changes.
 
     Raises
     ------
@@ -284,9 +289,9 @@ def enabled(
 
     Parameters
     ----------
-    flag
+    flag : bool, optional
         Whether to do as `enable` does, or as `disable`.
-    fusion, merging, joins, linalg, cache, other_data, exact_constants, accelerators
+    fusion, merging, joins, linalg, cache, other_data, exact_constants, accelerators : bool or collection of str, optional
         As `enable` and `disable` take them.
 
     Returns

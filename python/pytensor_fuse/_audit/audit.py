@@ -106,7 +106,7 @@ class Audit:
 
         Parameters
         ----------
-        path
+        path : str or os.PathLike, optional
             The file to write. It holds all that it needs, and asks nothing of a network.
 
         Returns
@@ -165,9 +165,9 @@ def audit(
 
     Parameters
     ----------
-    compiled
+    compiled : Function or FunctionGraph
         What `pytensor.function` returns, or a graph.
-    shapes
+    shapes : mapping of Variable or str to sequence of int or None, optional
         Shapes of inputs, by variable or name; None in a shape stands for a length that is not
         known. The shapes of all other arrays are worked out from these, and from static types and
         constants, as far as that is sure; shared variables that are not updated count as they are

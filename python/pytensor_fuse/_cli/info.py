@@ -59,7 +59,9 @@ def information() -> dict[str, Any]:
 def text_of(found: dict[str, Any]) -> str:
     """Return it as text, a line for each thing."""
     lines = ["versions"]
-    lines += [f"  {name:<16} {value or 'not installed'}" for name, value in found["versions"].items()]
+    lines += [
+        f"  {name:<16} {value or 'not installed'}" for name, value in found["versions"].items()
+    ]
     lines += [f"  {'python':<16} {found['python']} on {found['platform']}"]
     lines += [f"  {'linker':<16} {found['linker']}, C compiler: {found['compiler'] or 'none'}"]
     lines += ["environment"] if found["environment"] else []

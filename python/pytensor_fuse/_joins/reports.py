@@ -130,7 +130,7 @@ def explain_joins(compiled: Function | FunctionGraph) -> JoinReports:
 
     Parameters
     ----------
-    compiled
+    compiled : Function or FunctionGraph
         A compiled function, or its graph.
 
     Returns

@@ -168,9 +168,14 @@ class FusionPlan:
 
         Parameters
         ----------
-        node_a, node_b
+        node_a, node_b : Apply
             Apply nodes of the graph as it was when the plan was made. The question is about the
             kernels that they are in.
+
+        Returns
+        -------
+        WhyNot
+            The first reason found; that they do share a kernel, if they do.
 
         Raises
         ------
@@ -255,7 +260,7 @@ class FusionPlan:
 
         Parameters
         ----------
-        path
+        path : str or os.PathLike, optional
             The file to write. It holds all that it needs, and asks nothing of a network.
 
         Returns
@@ -289,7 +294,7 @@ class FusionPlan:
 
         Parameters
         ----------
-        path
+        path : str or os.PathLike, optional
             The file to write.
 
         Returns
@@ -315,7 +320,7 @@ class FusionPlan:
 
         Parameters
         ----------
-        path
+        path : str or os.PathLike, optional
             The file to write.
 
         Returns
@@ -397,17 +402,17 @@ def plan_fusion(
 
     Parameters
     ----------
-    fgraph
+    fgraph : FunctionGraph or Function
         The graph, or a compiled function, for what could still be fused in its graph. A plan of a
         function cannot be applied.
-    target
+    target : str, Mode or Linker, optional
         Who compiles the kernels: ``"c"``, ``"python"``, ``"numba"``, a mode or a linker; or
         ``"strict"`` for only what each of them can compile. By default the linker of a compiled
         function, or the mode that PyTensor is compiling ``fgraph`` for, if that is known; otherwise
         ``"strict"``.
-    max_operands
+    max_operands : int, optional
         Most inputs plus outputs of a kernel; by default what the target takes.
-    effort
+    effort : {"fast", "optimal"}, optional
         ``"fast"``: near-linear, for every compile. ``"optimal"``: a search for the best plan, in
         those parts of the graph where a bound does not show that the plan is that already; seconds
         at most, for a function that is compiled once and called a million times.

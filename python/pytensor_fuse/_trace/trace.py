@@ -85,7 +85,7 @@ class Trace:
 
         Parameters
         ----------
-        n
+        n : int, optional
             The most to return.
 
         Returns
@@ -108,6 +108,16 @@ class Trace:
     def diff(self, other: Trace) -> TraceDiff:
         """Return how ``other`` differs from this trace, as from before to after.
 
+        Parameters
+        ----------
+        other : Trace
+            The later one.
+
+        Returns
+        -------
+        TraceDiff
+            Passes and node rewriters by name, each before and after.
+
         Raises
         ------
         TypeError
@@ -124,6 +134,16 @@ class Trace:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Trace:
         """Return the trace that `to_dict` was called on, in this process or another.
+
+        Parameters
+        ----------
+        data : mapping
+            What `to_dict` returned, or what JSON made of it.
+
+        Returns
+        -------
+        Trace
+            One that is not open.
 
         Raises
         ------
@@ -143,7 +163,7 @@ class Trace:
 
         Parameters
         ----------
-        path
+        path : str or os.PathLike, optional
             The file to write. It holds all that it needs, and asks nothing of a network.
 
         Returns
@@ -172,7 +192,7 @@ class Trace:
 
         Parameters
         ----------
-        path
+        path : str or os.PathLike, optional
             The file to write.
 
         Returns
@@ -201,7 +221,7 @@ class Trace:
 
         Parameters
         ----------
-        path
+        path : str or os.PathLike, optional
             The file to write.
 
         Returns

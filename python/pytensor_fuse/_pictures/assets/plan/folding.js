@@ -2,7 +2,7 @@
 import { choose } from "./choice.js";
 import { arrange, left, open, openAll, top } from "./layout.js";
 import { buildLines } from "./lines.js";
-import { begin, moved, view } from "./view.js";
+import { fit, moved, view } from "./view.js";
 
 export function rearrange() {
   arrange();
@@ -23,6 +23,6 @@ export function toggle(box) {
 export function toggleAll(state) {
   openAll(state);
   rearrange();
-  begin();
+  fit();
   choose(null);
 }

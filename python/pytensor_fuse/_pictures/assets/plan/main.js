@@ -5,7 +5,7 @@ import "./pointer.js";
 import { byId, canvas, paintWith, repaint } from "./canvas.js";
 import { chosen } from "./choice.js";
 import { rearrange, toggleAll } from "./folding.js";
-import { boxRectangle, height, left, nodeRectangle, open, toggleSquare, top, width } from "./layout.js";
+import { boxRectangle, height, left, nodeRectangle, open, openAll, toggleSquare, top, width } from "./layout.js";
 import { lines } from "./lines.js";
 import { overviewFrame, paintOverview } from "./overview.js";
 import { paint } from "./painting.js";
@@ -28,11 +28,9 @@ paintWith(() => {
   paint();
   paintOverview();
 });
-if (DATA.startsOpen) toggleAll(true);
-else {
-  rearrange();
-  begin();
-}
+openAll(DATA.startsOpen);
+rearrange();
+begin();
 
 // Where things are on the screen, and what is shown: for tests and for the console.
 globalThis.plan = {
