@@ -63,7 +63,7 @@ def test_all_names_are_there() -> None:
 
 @pytest.mark.parametrize("name", [name for name, value in NAMES.items() if inspect.isclass(value)])
 def test_classes_tell_of_their_fields(name: str) -> None:
-    """Each field of a record stands in its docstring, or in that of the class it inherits it from."""
+    """Each field of a record stands in the docstring of the class that has it."""
     cls = NAMES[name]
     assert inspect.getdoc(cls)
     for base, field, _ in fields_of(cls):

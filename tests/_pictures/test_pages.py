@@ -125,14 +125,15 @@ def test_plans_of_three_sizes_open_soon(
     browser.assert_clean()
 
 
-def drawn_colors(browser: Browser) -> int:
-    """Return the number of colors in the picture: a blank one has one."""
+def drawn_colors(browser: Browser, name: str = "picture") -> int:
+    """Return the number of colors in a canvas: a blank one has one."""
     return browser.run(
-        "plan.paint(); const c = document.getElementById('picture'); "
+        "plan.paint(); const c = document.getElementById(arguments[0]); "
         "const d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data; "
         "const seen = new Set(); "
         "for (let i = 0; i < d.length; i += 4) seen.add((d[i] << 16) | (d[i+1] << 8) | d[i+2]); "
-        "return seen.size;"
+        "return seen.size;",
+        name,
     )
 
 
@@ -186,14 +187,7 @@ def test_a_plan_of_400_nodes_opens_where_labels_are_read(
         assert left <= o_left < o_right <= right
         assert top <= o_top < o_bottom <= bottom
         assert frame[2] < o_right - o_left - 8
-        pixels = browser.run(
-            "const c = document.getElementById('overview'); "
-            "const d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data; "
-            "const seen = new Set(); "
-            "for (let i = 0; i < d.length; i += 4) seen.add((d[i] << 16) | (d[i+1] << 8) | d[i+2]); "
-            "return seen.size;"
-        )
-        assert pixels > 3
+        assert drawn_colors(browser, "overview") > 3
         # Nothing of the page is wider than the window.
         assert browser.run("return document.documentElement.scrollWidth <= innerWidth")
 

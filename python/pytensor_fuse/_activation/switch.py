@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
     # What typing has no public name for: a context manager that is a decorator, too.
-    from contextlib import _GeneratorContextManager  # noqa: PLC2701
+    from contextlib import _GeneratorContextManager
 
     from pytensor_fuse._activation.status import FeatureStatus, Status
     from pytensor_fuse._pytensor.patches import Patch
@@ -291,8 +291,10 @@ def enabled(
     ----------
     flag : bool, optional
         Whether to do as `enable` does, or as `disable`.
-    fusion, merging, joins, linalg, cache, other_data, exact_constants, accelerators : bool or collection of str, optional
+    fusion, merging, joins, linalg, cache, other_data, exact_constants : bool, optional
         As `enable` and `disable` take them.
+    accelerators : bool or collection of str, optional
+        Likewise.
 
     Returns
     -------

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     # What typing has no public name for: a context manager that is a decorator, too.
-    from contextlib import _GeneratorContextManager  # noqa: PLC2701
+    from contextlib import _GeneratorContextManager
 
 VARIABLE: Final = "PYTENSOR_FUSE_CACHE"
 

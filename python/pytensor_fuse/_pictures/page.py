@@ -61,8 +61,8 @@ def plan_page(drawing: Drawing, title: str) -> str:
         '<button id="out" aria-label="Zoom out">\u2212</button></div></header>'
         '<main id="stage"><canvas id="picture" tabindex="0" role="img" aria-label="Graph of the '
         'plan; the panel describes what is chosen"></canvas>'
-        '<div id="corner"><canvas id="overview" hidden role="img" aria-label="Overview of the plan: '
-        'drag to move"></canvas>'
+        '<div id="corner"><canvas id="overview" hidden role="img" '
+        'aria-label="Overview of the plan: drag to move"></canvas>'
         f'<div id="legend">{_legend()}</div></div><div id="tip" hidden></div></main>'
         f'<aside id="panel" aria-live="polite">{_HELP}{_STUBS if drawing.hidden else ""}</aside>'
     )
