@@ -6,6 +6,7 @@ import dataclasses
 import enum
 import inspect
 
+import pytensor
 import pytensor.tensor as pt
 import pytest
 from pytensor.compile.mode import Mode, get_mode
@@ -33,7 +34,7 @@ def test_the_graph_must_be_a_function_graph(not_a_graph: object) -> None:
         pytensor_fuse.plan_fusion(not_a_graph)
 
 
-@pytest.mark.parametrize("target", ["", "C", "gpu", "jax", "strict"])
+@pytest.mark.parametrize("target", ["", "C", "gpu", "jax", "STRICT"])
 def test_unknown_targets_are_named(target: str) -> None:
     with pytest.raises(ValueError, match=f"{target!r}.*'c'.*'numba'"):
         pytensor_fuse.plan_fusion(graph_without_c_code(), target=target)
@@ -87,6 +88,34 @@ def test_options_are_keywords() -> None:
 def test_targets(target: object, fuses: bool) -> None:
     plan = pytensor_fuse.plan_fusion(graph_without_c_code(), target=target)
     assert bool(plan.kernels) is fuses
+
+
+@pytest.mark.parametrize("target", [None, "c", "python", "numba", "strict", get_mode("CVM")])
+def test_the_target_that_a_plan_prints_can_be_given(target: object) -> None:
+    fgraph = deep_small_kernels(2)
+    plan = pytensor_fuse.plan_fusion(fgraph, target=target)
+    printed = str(plan).splitlines()[0].split("'")[1]
+    assert printed == plan.target
+    again = pytensor_fuse.plan_fusion(fgraph, target=printed)
+    assert str(again) == str(plan)
+    assert fingerprint(again, fgraph) == fingerprint(plan, fgraph)
+
+
+@pytest.mark.parametrize(("mode", "target"), [(Mode("py", "fast_run"), "python"), ("CVM", "c")])
+def test_a_compiled_function(mode: object, target: str) -> None:
+    x = pt.vector("x")
+    with pytensor_fuse.enabled(False):
+        f = pytensor.function([x], pt.exp(x) * 2, mode=get_mode(mode).excluding("fusion"))
+    plan = pytensor_fuse.plan_fusion(f)
+    assert plan.target == target
+    assert plan.stats.kernels_before == 2
+    assert plan.stats.kernels_after == 1
+    nodes = f.maker.fgraph.toposort()
+    assert plan.why_not(*nodes).reason is pytensor_fuse.Reason.SAME_KERNEL
+    with pytest.raises(pytensor_fuse.FusionError, match="compiled function, which stays"):
+        plan.apply()
+    assert f.maker.fgraph.toposort() == nodes
+    assert pytensor_fuse.plan_fusion(f, target="numba").target == "numba"
 
 
 def test_the_default_limit_is_stocks() -> None:

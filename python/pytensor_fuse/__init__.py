@@ -26,7 +26,7 @@ from pytensor_fuse._errors import (
 from pytensor_fuse._startup import waiting
 
 if TYPE_CHECKING:
-    from pytensor_fuse import graph
+    from pytensor_fuse import graph, reports
     from pytensor_fuse._activation.status import FeatureStatus, Status
     from pytensor_fuse._activation.switch import disable, enable, enabled, is_enabled, status
     from pytensor_fuse._audit.audit import Audit, audit
@@ -49,9 +49,10 @@ if TYPE_CHECKING:
         same_graph,
     )
     from pytensor_fuse._joins.plans import JoinReason
-    from pytensor_fuse._joins.reports import JoinReport, explain_joins
+    from pytensor_fuse._joins.reports import JoinReport, JoinReports, JoinsKnown, explain_joins
     from pytensor_fuse._linalg.structured import structured
-    from pytensor_fuse._plan import FusionPlan, Kernel, PlanStats, plan_fusion
+    from pytensor_fuse._plan.plan import FusionPlan, plan_fusion
+    from pytensor_fuse._plan.records import Kernel, PlanStats
     from pytensor_fuse._trace.trace import Trace, TraceDiff, trace_rewrites
 
 __all__ = [
@@ -68,6 +69,8 @@ __all__ = [
     "FusionPlan",
     "JoinReason",
     "JoinReport",
+    "JoinReports",
+    "JoinsKnown",
     "Kernel",
     "LinalgReason",
     "MatrixPurpose",
@@ -97,6 +100,7 @@ __all__ = [
     "is_enabled",
     "load_ipython_extension",
     "plan_fusion",
+    "reports",
     "same_graph",
     "status",
     "structured",
@@ -113,7 +117,8 @@ _HOMES = {
     **dict.fromkeys(
         ("FrozenGraph", "FrozenNode", "FrozenVariable", "freeze", "same_graph"), "_identity.frozen"
     ),
-    **dict.fromkeys(("FusionPlan", "Kernel", "PlanStats", "plan_fusion"), "_plan"),
+    **dict.fromkeys(("FusionPlan", "plan_fusion"), "_plan.plan"),
+    **dict.fromkeys(("Kernel", "PlanStats"), "_plan.records"),
     **dict.fromkeys(("Reason", "WhyNot"), "_fusion.why_not"),
     "JoinReason": "_joins.plans",
     **dict.fromkeys(
@@ -122,7 +127,7 @@ _HOMES = {
     ),
     "LinalgReason": "_audit.sections.matrices.reasons",
     "MatrixPurpose": "_audit.sections.matrices.families",
-    **dict.fromkeys(("JoinReport", "explain_joins"), "_joins.reports"),
+    **dict.fromkeys(("JoinReport", "JoinReports", "JoinsKnown", "explain_joins"), "_joins.reports"),
     "structured": "_linalg.structured",
     **dict.fromkeys(("Trace", "TraceDiff", "trace_rewrites"), "_trace.trace"),
     **dict.fromkeys(("FeatureStatus", "Status"), "_activation.status"),
@@ -131,8 +136,8 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> object:
-    if name == "graph":
-        return import_module("pytensor_fuse.graph")
+    if name in ("graph", "reports"):
+        return import_module(f"pytensor_fuse.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value: object = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
@@ -145,14 +150,26 @@ def __dir__() -> list[str]:
 
 
 def load_ipython_extension(ipython: object) -> None:
-    """Switch the pass on: what ``%load_ext pytensor_fuse`` calls."""
+    """Switch all features on: what ``%load_ext pytensor_fuse`` calls.
+
+    Parameters
+    ----------
+    ipython : InteractiveShell
+        Who calls; it is not looked at.
+    """
     from pytensor_fuse._activation.switch import enable
 
     enable()
 
 
 def unload_ipython_extension(ipython: object) -> None:
-    """Switch the pass off: what ``%unload_ext pytensor_fuse`` calls."""
+    """Switch all features off: what ``%unload_ext pytensor_fuse`` calls.
+
+    Parameters
+    ----------
+    ipython : InteractiveShell
+        Who calls; it is not looked at.
+    """
     from pytensor_fuse._activation.switch import disable
 
     disable()

@@ -595,3 +595,25 @@ def test_a_missing_entry():
         """,
     )
     assert done.stderr.count("RuntimeWarning: PyTensor has no fusion pass") == 1
+
+
+@pytest.mark.parametrize("flag", ["no", 0, 1, None, []])
+def test_a_flag_that_is_none_is_refused_at_once(flag):
+    with pytest.raises(TypeError, match=r"flag must be True or False"):
+        pytensor_fuse.enabled(flag)
+
+
+def test_wrong_features_are_refused_at_once():
+    with pytest.raises(TypeError, match="joins must be True or False, not 'no'"):
+        pytensor_fuse.enabled(joins="no")
+    with pytest.raises(ValueError, match="nonesuch"):
+        pytensor_fuse.enabled(accelerators=["nonesuch"])
+
+
+def test_a_block_is_a_decorator_that_can_be_called_again():
+    @pytensor_fuse.enabled(False)
+    def look():
+        return pytensor_fuse.is_enabled()
+
+    assert [look(), look()] == [False, False]
+    assert pytensor_fuse.is_enabled()

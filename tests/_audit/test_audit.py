@@ -18,8 +18,10 @@ import pytensor.tensor as pt
 import pytest
 from hypothesis import given
 from pytensor.compile.mode import Mode, get_mode
-from pytensor.graph.basic import Variable
+from pytensor.graph.basic import Constant, Variable
 from pytensor.graph.fg import FunctionGraph
+from pytensor.link.basic import JITLinker
+from pytensor.link.vm import VMLinker
 from pytensor.scan.utils import until
 
 import pytensor_fuse
@@ -242,3 +244,73 @@ def test_a_py_mode_without_rewrites() -> None:
     x = pt.vector("x")
     function = pytensor.function([x], pt.exp(x), mode=Mode("py", None))
     assert "compiled for python" in str(audit(function))
+
+
+class SomebodysLinker(JITLinker):
+    """Hands the whole graph to a compiler that nobody knows: here each node's own Python."""
+
+    def fgraph_convert(self, fgraph, **kwargs):
+        def run(*inputs):
+            memory = dict(zip(fgraph.inputs, ([value] for value in inputs), strict=True))
+            for node in fgraph.toposort():
+                read = [v.data if isinstance(v, Constant) else memory[v][0] for v in node.inputs]
+                memory.update({v: [None] for v in node.outputs})
+                node.op.perform(node, read, [memory[v] for v in node.outputs])
+            return tuple(memory[v][0] for v in fgraph.outputs)
+
+        return run
+
+    def jit_compile(self, fn):
+        return fn
+
+    def create_thunk_inputs(self, storage_map):
+        return [storage_map[v] for v in self.fgraph.inputs]
+
+
+def test_a_linker_that_is_not_known_is_not_taken_for_python() -> None:
+    x, y = pt.vectors("x", "y")
+    mode = Mode(SomebodysLinker(), Mode("py", "fast_run").excluding("fusion", "inplace")._optimizer)
+    f = pytensor.function([x, y], pt.concatenate([pt.exp(x) * 2, y]), mode=mode)
+    assert f([0.0], [3.0]).tolist() == [2.0, 3.0]
+    found = audit(f, shapes={"x": (4,), "y": (2,)})
+    assert (found.linker, found.target) == ("SomebodysLinker", None)
+    assert "compiled by SomebodysLinker, of which the audit does not know how it runs" in str(found)
+    assert "python" not in found.title
+    assert found.to_dict()["linker"] == "SomebodysLinker"
+    assert found.to_dict()["target"] is None
+    # When arrays go away is not known, nor whether it fuses.
+    assert not found.memory.peak.release_is_sure
+    assert found.kernels.after_fusion is None
+    assert pytensor_fuse.plan_fusion(f).target == "strict"
+
+
+@pytest.mark.parametrize(
+    ("mode", "linker", "target"),
+    [
+        (Mode("py", "fast_run"), "PerformLinker", "python"),
+        (Mode(VMLinker(c_thunks=False), None), "VMLinker", "python"),
+        ("CVM", "VMLinker", "c"),
+        ("NUMBA", "NumbaLinker", "numba"),
+    ],
+)
+def test_linkers_that_are_known(mode: object, linker: str, target: str) -> None:
+    x = pt.vector("x")
+    found = audit(pytensor.function([x], pt.exp(x) * 2, mode=mode))
+    assert (found.linker, found.target) == (linker, target)
+    assert f"compiled for {target}" in found.title
+
+
+def test_a_graph_has_no_linker() -> None:
+    x = pt.vector("x")
+    found = audit(FunctionGraph([x], [pt.exp(x)], clone=False))
+    assert (found.linker, found.target) == (None, None)
+    assert set(found.to_dict()) >= {"format", "versions", "title", "linker", "target", "kernels"}
+    assert found.to_dict()["format"] == 1
+
+
+def test_jax() -> None:
+    pytest.importorskip("jax")
+    x = pt.vector("x")
+    found = audit(pytensor.function([x], pt.exp(x) * 2, mode="JAX"))
+    assert (found.linker, found.target) == ("JAXLinker", None)
+    assert "python" not in str(found)

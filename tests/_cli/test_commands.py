@@ -2,16 +2,19 @@
 
 import json
 import os
+import platform
 import re
 import shlex
 import signal
 import subprocess
 import sys
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
+import pytensor_fuse
 from pytensor_fuse._cli.failures import ExitCode
 from support.processes import PATIENCE, run_process, run_python, start_process
 
@@ -210,6 +213,29 @@ def test_a_plan_in_all_forms(place):
     assert "<html" in (place / "plan.html").read_text(encoding="utf-8")
     assert "<svg" in (place / "plan.svg").read_text(encoding="utf-8")
     assert "digraph" in (place / "plan.dot").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("command", ["audit", "plan"])
+def test_json_to_a_file(place, command):
+    done = tool(place, command, "model.py:graph", "--json", f"{command}.json")
+    assert (done.returncode, done.stdout) == (0, "")
+    report = json.loads((place / f"{command}.json").read_text(encoding="utf-8"))
+    assert report["format"] == 1
+    # The same as is printed, to - or by default; with others, in any order.
+    for option in (["--json", "-"], ["--json=-"], ["--html", "both.html", "--json"]):
+        done = tool(place, command, "model.py:graph", *option)
+        assert json.loads(done.stdout) == report
+        assert done.returncode == 0
+    line = fails(place, ExitCode.USAGE, command, "--json", "model.py:graph")
+    assert "put it before --json" in line
+    where = os.path.join("nowhere", "plan.json")
+    line = fails(place, ExitCode.CANNOT_WRITE, command, "model.py:graph", "--json", where)
+    assert "nowhere" in line
+
+
+def test_the_target_that_a_plan_prints(place):
+    done = tool(place, "plan", "model.py:graph", "--target", "strict")
+    assert "for target 'strict'" in done.stdout
 
 
 def test_what_is_beside_the_file_can_be_imported(place):
@@ -496,3 +522,57 @@ def test_the_programs_help_names_them(place):
     text = tool(place, "--help").stdout
     assert "audit FILE.py:NAME" in text
     assert "plan FILE.py:NAME" in text
+
+
+# Information ------------------------------------------------------------------------------
+
+
+def test_info(tmp_path):
+    done = tool(tmp_path, "info", "--json", variable="fusion,merging")
+    assert done.returncode == 0
+    found = json.loads(done.stdout)
+    assert found["format"] == 1
+    assert found["versions"]["pytensor-fuse"] == pytensor_fuse.__version__
+    assert found["versions"]["pytensor"] == version("pytensor")
+    assert found["python"] == platform.python_version()
+    assert set(found["features"]) == set(pytensor_fuse.status())
+    on = {name for name, feature in found["features"].items() if feature["is_on"]}
+    assert on == {"fusion", "merging"}
+    assert found["features"]["joins"]["is_wanted"] is False
+    assert set(found["features"]["accelerators"]["parts"]) >= {"clones", "garbage"}
+    assert found["environment"]["PYTENSOR_FUSE"] == "fusion,merging"
+    assert set(found["cache"]) == {"level", "path", "entries_on_disk", "bytes_on_disk"}
+
+
+def test_info_as_text(tmp_path):
+    done = tool(tmp_path, "info", variable="fusion,merging")
+    lines = done.stdout.splitlines()
+    assert [line for line in lines if not line.startswith(" ")] == [
+        "versions",
+        "environment",
+        "features",
+        "cache",
+    ]
+    assert f"  pytensor         {version('pytensor')}" in lines
+    assert "  fusion           on" in lines
+    assert "  joins            off: not wanted" in lines
+    done = tool(tmp_path, "info", "--json", "info.json")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert json.loads((tmp_path / "info.json").read_text(encoding="utf-8"))["cache"]
+    assert "--json" in tool(tmp_path, "info", "--help").stdout
+    assert fails(tmp_path, ExitCode.USAGE, "info", "model.py:x")
+
+
+def test_info_says_why_a_feature_is_off(tmp_path):
+    code = """
+        import pytensor_fuse
+        from pytensor_fuse._activation import switch
+        from pytensor_fuse._cli.info import information, text_of
+        switch._features["joins"].reason = "the moon is full"
+        switch._features["accelerators:clones"].reason = "it rains"
+        switch._switch()
+        print(text_of(information()))
+        """
+    lines = run_python(code).stdout.splitlines()
+    assert "  joins            off: the moon is full" in lines
+    assert "    clones: off: it rains" in lines

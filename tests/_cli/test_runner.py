@@ -4,6 +4,7 @@ import multiprocessing
 import os
 import signal
 import sys
+import zipfile
 
 import pytest
 
@@ -41,7 +42,17 @@ def programs(tmp_path):
     (package / "inner" / "__init__.py").write_text("")
     (tmp_path / "program.py").write_text(LOOK_ROUND)
     (tmp_path / "folder").mkdir()
+    with zipfile.ZipFile(tmp_path / "program.zip", "w") as archive:
+        archive.writestr("__main__.py", ZIPPED)
+        archive.writestr("beside.py", "VALUE = 3")
     return tmp_path
+
+
+ZIPPED = """
+import sys, beside
+print(__name__, __file__, repr(__package__), __spec__.name, type(__loader__).__name__, sys.argv)
+print(sys.path, beside.VALUE, sorted(globals()), "function")
+"""
 
 
 def alike(programs, *arguments, flags=(), **options):
@@ -66,6 +77,9 @@ def alike(programs, *arguments, flags=(), **options):
         ["-m", "program", "-m", "-h", "x"],
         ["-m", "package"],
         ["-m", "package.module", "x"],
+        ["package", "a", "-m"],
+        ["./package/"],
+        ["program.zip", "a"],
     ],
 )
 def test_a_program_sees_what_it_would_see(arguments, programs):
@@ -132,6 +146,47 @@ def test_endings(code, programs):
         ours.stderr.splitlines(),
         ["Traceback (most recent call last):", *ours.stderr.splitlines()],
     )
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import sys; print(sorted(globals()), __name__, __loader__, __spec__, sys.argv, sys.path)",
+        "1 / 0",
+        "def f():\n    raise ValueError\n\nf()",
+        "x = = 1",
+        "raise SystemExit(5)",
+        "import program",
+        "def f(): pass\nprint(f.__module__, f.__code__.co_filename)",
+        "",
+    ],
+)
+def test_a_text(code, programs):
+    alike(programs, "-c", code, "x", "-c")
+
+
+@pytest.mark.parametrize("name", ["package", "program.zip"])
+@pytest.mark.parametrize("flags", [[], ["-P"]], ids=["", "safe"])
+def test_what_holds_a_program(name, flags, programs):
+    done = alike(programs, name, "x", flags=flags)
+    assert done.returncode == 0
+
+
+def test_a_program_in_a_directory_that_fails(programs):
+    (programs / "package" / "__main__.py").write_text("import sys\n1 / 0")
+    alone, ours = (
+        run_process(*prefix, "package", cwd=programs, check=False) for prefix in ((), MAIN)
+    )
+    assert ours.returncode == alone.returncode == 1
+    assert "__main__.py" in ours.stderr
+    # Above it, Python shows its own frames.
+    shown = [line for line in alone.stderr.splitlines() if "<frozen " not in line]
+    assert shown == ours.stderr.splitlines()
+
+
+def test_the_pass_is_on_in_a_text(programs):
+    code = "import pytensor_fuse, pytensor; print(pytensor_fuse.is_enabled())"
+    assert run_process(*MAIN, "-c", code, cwd=programs).stdout == "True\n"
 
 
 def test_an_exception_hook_sees_the_program_alone(programs):
@@ -266,7 +321,8 @@ def test_help(option):
         (["--trace-json", "nowhere/t.json", "program.py"], 2, "--trace-json: can't write 'nowhere"),
         (["--trace", "-m", "nowhere"], 1, "no module named nowhere"),
         (["nowhere.py"], 2, "can't open 'nowhere.py': No such file or directory"),
-        (["folder"], 2, "can't open 'folder': Is a directory"),
+        (["folder"], 1, "can't find '__main__' module in 'folder'"),
+        (["-c"], 2, "-c needs the text of a program"),
         (["-m", "nowhere"], 1, "no module named nowhere"),
         (["-m", "nowhere.at.all"], 1, "can't find module nowhere.at.all: ModuleNotFoundError"),
         (["-m", "program.py"], 1, "can't find module program.py: ModuleNotFoundError"),

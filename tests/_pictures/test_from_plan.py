@@ -373,3 +373,69 @@ def test_a_node_without_a_trace_and_ops_with_long_texts() -> None:
     plan = pytensor_fuse.plan_fusion(FunctionGraph([x], [y.sum(axis=0)], clone=False))
     assert plan._picture.nodes[node_of(plan, "Exp")].source_line is None
     assert all(len(node.label) <= 22 for node in plan._picture.nodes)
+
+
+# Rows of what cannot be fused -------------------------------------------------------------
+
+
+def rows_of(plan: FusionPlan) -> list[list[str]]:
+    boxes = plan._picture.boxes
+    return [
+        [plan._picture.nodes[i].op for i in box.nodes]
+        for box in boxes
+        if box.kernel is None and box.label.endswith("nodes in a row")
+    ]
+
+
+def blocks(n: int, *, read_twice: bool = False) -> FusionPlan:
+    """Kernels with a sum of three nodes between that only passes on, or is read inside, too."""
+    x = pt.vector("x")
+    out, more = x, []
+    for _ in range(n):
+        inside = pt.cumsum(pt.sin(out) * 2)
+        more += [inside] if read_twice else []
+        out = pt.exp(reverse(pt.cumsum(inside)))
+    return pytensor_fuse.plan_fusion(FunctionGraph([x], [out, *more], clone=False))
+
+
+def test_what_only_passes_on_shares_a_box_in_large_plans() -> None:
+    plan = blocks(12)
+    assert len(plan._picture.nodes) > 60
+    assert len(rows_of(plan)) == 12
+    for row in rows_of(plan):
+        assert len(row) == 3
+        assert row[0] == row[1]
+    # In small plans each stands for itself.
+    assert rows_of(blocks(6)) == []
+    assert len(blocks(6)._picture.nodes) <= 60
+
+
+def test_rows_end_where_something_else_reads() -> None:
+    """A result of the graph, or a node with two readers, is seen by itself."""
+    assert {len(row) for row in rows_of(blocks(12, read_twice=True))} == {2}
+
+
+def test_rows_are_rows() -> None:
+    """The oracle: of each row, and of no other nodes, each reads the one before it alone."""
+    plan = blocks(12, read_twice=True)
+    picture = plan._picture
+    reads = {
+        i: [e.source for e in picture.edges if e.target == i] for i in range(len(picture.nodes))
+    }
+    readers = {
+        i: [e.target for e in picture.edges if e.source == i] for i in range(len(picture.nodes))
+    }
+
+    def passes(i: int) -> bool:
+        node = picture.nodes[i]
+        plain = node.role is Role.UNFUSABLE and not node.results
+        return plain and len(reads[i]) == len(readers[i]) == 1
+
+    for i in range(len(picture.nodes)):
+        for j in readers[i]:
+            in_row = picture.boxes[picture.nodes[i].box].label.endswith("in a row")
+            same = picture.nodes[i].box == picture.nodes[j].box
+            assert (in_row and same) == (passes(i) and passes(j))
+    for edge in picture.edges:
+        if picture.boxes[picture.nodes[edge.source].box].label.endswith("in a row"):
+            assert edge.why is not None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytensor.tensor as pt
@@ -49,6 +49,9 @@ def open_plan(browser: Browser, directory: Path, plan: FusionPlan) -> float:
     plan.to_html(path)
     seconds = browser.open(path)
     browser.assert_clean()
+    # All of it on the screen; how a page begins has tests of its own.
+    browser.run("plan.fit()")
+    browser.settle()
     return seconds
 
 
@@ -122,15 +125,126 @@ def test_plans_of_three_sizes_open_soon(
     browser.assert_clean()
 
 
-def drawn_colors(browser: Browser) -> int:
-    """Return the number of colors in the picture: a blank one has one."""
+def drawn_colors(browser: Browser, name: str = "picture") -> int:
+    """Return the number of colors in a canvas: a blank one has one."""
     return browser.run(
-        "plan.paint(); const c = document.getElementById('picture'); "
+        "plan.paint(); const c = document.getElementById(arguments[0]); "
         "const d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data; "
         "const seen = new Set(); "
         "for (let i = 0; i < d.length; i += 4) seen.add((d[i] << 16) | (d[i+1] << 8) | d[i+2]); "
-        "return seen.size;"
+        "return seen.size;",
+        name,
     )
+
+
+WIDTHS = pytest.mark.parametrize(("width", "height"), [(1280, 800), (390, 844)])
+
+
+@pytest.fixture
+def sized(browser: Browser, width: int, height: int) -> Iterator[Browser]:
+    browser.resize(width, height)
+    yield browser
+    browser.resize(1280, 800)
+
+
+def bounds(browser: Browser, name: str) -> tuple[float, float, float, float]:
+    """Left, top, right and bottom of an element on the screen."""
+    found = browser.run(
+        "const r = document.getElementById(arguments[0]).getBoundingClientRect(); "
+        "return [r.left, r.top, r.right, r.bottom]",
+        name,
+    )
+    return tuple(found)
+
+
+@WIDTHS
+@pytest.mark.parametrize("make", [model, chain])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_plan_of_400_nodes_opens_where_labels_are_read(
+    sized: Browser, tmp_path: Path, make: Callable[[int], FusionPlan], scheme: str
+) -> None:
+    browser = sized
+    plan = make(400)
+    with browser.scheme(scheme):
+        plan.to_html(tmp_path / "plan.html")
+        browser.open(tmp_path / "plan.html")
+        browser.assert_clean()
+        now = state(browser)
+        # Labels are set in 12 pixels.
+        assert 12 * now["scale"] >= 9
+        left, top, right, bottom = bounds(browser, "picture")
+        places = [
+            browser.run("return plan.boxAt(arguments[0])", box)
+            for box in range(len(plan._picture.boxes))
+        ]
+        seen = [left <= x <= right and top <= y <= bottom for x, y in places]
+        assert 1 < sum(seen) < len(places)
+        # It begins at the left.
+        assert seen[min(range(len(places)), key=lambda box: places[box][0])]
+        # The overview is there, within the picture, and has what is drawn in it.
+        frame = now["overview"]
+        o_left, o_top, o_right, o_bottom = bounds(browser, "overview")
+        assert left <= o_left < o_right <= right
+        assert top <= o_top < o_bottom <= bottom
+        assert frame[2] < o_right - o_left - 8
+        assert drawn_colors(browser, "overview") > 3
+        # Nothing of the page is wider than the window.
+        assert browser.run("return document.documentElement.scrollWidth <= innerWidth")
+
+
+@WIDTHS
+def test_the_overview_moves_the_picture(sized: Browser, tmp_path: Path) -> None:
+    browser = sized
+    chain(400).to_html(tmp_path / "plan.html")
+    browser.open(tmp_path / "plan.html")
+    before = state(browser)
+    left, top, right, bottom = bounds(browser, "overview")
+    wanted = ((left + right) / 2, (top + bottom) / 2)
+    move_to(browser, list(wanted), click=1)
+    now = state(browser)
+    assert now["scale"] == before["scale"]
+    assert now["view"] != before["view"]
+    x, y, w, h = now["overview"]
+    assert [left + x + w / 2, top + y + h / 2] == pytest.approx(wanted, abs=3)
+    # A drag goes on to where it ends.
+    common = {"y": wanted[1], "button": "left"}
+    for kind, x in (("mousePressed", wanted[0]), ("mouseMoved", left + 8), ("mouseReleased", left)):
+        browser.driver.execute_cdp_cmd(
+            "Input.dispatchMouseEvent", {"type": kind, "x": x, "clickCount": 1, **common}
+        )
+    browser.settle()
+    assert state(browser)["overview"][0] < 8
+    assert state(browser)["node"] is None
+    # All that is seen at once needs none; moving away brings it back.
+    click_button(browser, "fit")
+    assert state(browser)["overview"] is None
+    browser.run("plan.zoom(3)")
+    browser.settle()
+    assert state(browser)["overview"] is not None
+    browser.assert_clean()
+
+
+def test_a_small_plan_is_seen_as_a_whole(browser: Browser, tmp_path: Path) -> None:
+    model(20).to_html(tmp_path / "plan.html")
+    browser.open(tmp_path / "plan.html")
+    begun = state(browser)
+    click_button(browser, "fit")
+    if begun["overview"] is None:
+        assert state(browser)["scale"] == begun["scale"]
+    else:
+        assert 12 * begun["scale"] >= 9
+
+
+@WIDTHS
+def test_a_window_that_changes_shows_the_beginning_still(sized: Browser, tmp_path: Path) -> None:
+    chain(400).to_html(tmp_path / "plan.html")
+    sized.open(tmp_path / "plan.html")
+    sized.resize(700, 600)
+    sized.settle()
+    sized.settle()
+    now = state(sized)
+    assert 12 * now["scale"] >= 9
+    assert now["overview"][:2] == [4, 4]
 
 
 def test_the_figures_stand_on_top(browser: Browser, tmp_path: Path) -> None:
@@ -226,6 +340,10 @@ def test_a_long_path_is_cut_where_it_is_told(browser: Browser, tmp_path: Path) -
     open_plan(browser, tmp_path, plan)
     ((edge, (path, left_out)),) = plan._picture.paths.items()
     assert left_out == 52
+    # What only passes something on is in one box at first.
+    [row] = [i for i, box in enumerate(plan._picture.boxes) if len(box.nodes) > 1]
+    assert plan._picture.boxes[row].label == "80 nodes in a row"
+    click_button(browser, "expand")
     browser.run(
         "const [x, y] = plan.lineAt(arguments[0]); plan.zoom(1 / plan.state().scale, x, y);", edge
     )
@@ -332,6 +450,7 @@ def test_the_keyboard_is_enough(browser: Browser, tmp_path: Path) -> None:
     assert state(browser)["open"] == [len(box.nodes) > 1 for box in plan._picture.boxes]
     press(browser, "c")
     assert sum(state(browser)["open"]) == 0
+    press(browser, "f")
     scale = state(browser)["scale"]
     press(browser, "+")
     assert state(browser)["scale"] > scale

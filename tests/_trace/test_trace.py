@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import numpy as np
@@ -116,6 +117,53 @@ def test_slowest(trace: Trace) -> None:
     whole = sum(own_times(each) for each in (*trace.calls, *trace.outside))
     features = sum(each.requirements for each in trace.all_passes())
     assert sum(total.own for total in every) == pytest.approx(whole - features, rel=0.02)
+
+
+def test_one_time_is_said_of_a_thing(trace: Trace) -> None:
+    """Of a pass or a node rewriter every list, table and page says the same."""
+    passes = {total.name: total for total in trace.passes}
+    rewriters = {total.name: total for total in trace.rewriters}
+    for total in trace.slowest(10**6):
+        assert total in (passes.get(total.name), rewriters.get(total.name))
+    for total in trace.never_fired:
+        assert total == rewriters[total.name]
+    for name, total in passes.items():
+        runs = [each for each in trace.all_passes() if each.name == name]
+        assert total.own == pytest.approx(sum(each.alone for each in runs))
+    # So do the table of a call and the list of what was slowest.
+    data = trace.to_dict()
+    named = next(call for call in data["calls"] if call["name"] is not None)
+    one = Trace.from_dict({**data, "calls": [named], "outside": []})
+    runs_of = {total.name: total.runs for total in one.passes}
+    table, slowest = str(one).split("the slowest", 1)
+    own = {}
+    for line in table.splitlines():
+        cells = re.split(r"  +", line.strip())
+        if len(cells) > 3 and runs_of.get(cells[0]) == 1:
+            own[cells[0]] = cells[2]
+    listed = [re.split(r"  +", line.strip()) for line in slowest.splitlines()]
+    both = [(name, rest[0]) for name, *rest in listed if name in own and "pass" in rest]
+    assert "canonicalize" in dict(both)
+    for name, seconds in both:
+        assert seconds == own[name]
+
+
+def test_the_short_text_says_what_the_long_one_does(trace: Trace) -> None:
+    assert repr(trace).removeprefix("<Trace: ").removesuffix(">") == (
+        str(trace).splitlines()[0].partition(":")[0].replace(" of pytensor.function", "")
+    )
+
+
+def test_a_notebook_shows_a_trace(trace: Trace) -> None:
+    shown = trace._repr_html_()
+    assert shown.startswith("<iframe ")
+    assert 'sandbox="allow-scripts"' in shown
+    plain = trace.to_dict()
+    calls = [{**call, "began": call["began"] + n} for n in range(300) for call in plain["calls"]]
+    large = Trace.from_dict({**plain, "calls": calls})._repr_html_()
+    assert "<iframe" not in large
+    assert "600 calls of pytensor.function" in large
+    assert len(large) < 1e5
 
 
 def test_diff() -> None:

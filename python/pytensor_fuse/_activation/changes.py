@@ -121,6 +121,12 @@ def _join_pass_class() -> Patch:
     return switched_pass()
 
 
+def _debug_mode_log() -> Patch:
+    from pytensor_fuse._pytensor.debug_mode import FilteredLog
+
+    return FilteredLog()
+
+
 def _linalg_rules() -> Patch:
     from pytensor_fuse._activation.passes.linalg import listed_rules
 
@@ -212,6 +218,12 @@ CHANGES: Final[tuple[Change, ...]] = (
         "the rewriter local_useless_composite_outputs, for kernels that work in place",
         facts.USELESS_OUTPUTS,
         _useless_outputs,
+    ),
+    Change(
+        "joins",
+        "nothing: DebugMode's log leaves out a warning about WriteJoin",
+        (),
+        _debug_mode_log,
     ),
     Change(
         "linalg",

@@ -37,6 +37,9 @@ from pytensor_fuse._startup.features import ACCELERATORS, FEATURES, note_on
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
+    # What typing has no public name for: a context manager that is a decorator, too.
+    from contextlib import _GeneratorContextManager
+
     from pytensor_fuse._activation.status import FeatureStatus, Status
     from pytensor_fuse._pytensor.patches import Patch
 
@@ -156,10 +159,10 @@ def enable(
 
     Parameters
     ----------
-    fusion, merging, joins, linalg, cache, other_data, exact_constants
+    fusion, merging, joins, linalg, cache, other_data, exact_constants : bool, optional
         The features that are on afterwards. Those that are not go off: ``enable(joins=False)``
         leaves joins to PyTensor.
-    accelerators
+    accelerators : bool or collection of str, optional
         True or False, or the names of those that are on afterwards; ``status()`` lists them.
 
     Raises
@@ -211,9 +214,9 @@ def disable(
 
     Parameters
     ----------
-    fusion, merging, joins, linalg, cache, other_data, exact_constants
+    fusion, merging, joins, linalg, cache, other_data, exact_constants : bool, optional
         The features that go off. The others stay as they are.
-    accelerators
+    accelerators : bool or collection of str, optional
         True or False, or the names of those that go off.
 
     Raises
@@ -243,11 +246,16 @@ def is_enabled(feature: str = "fusion") -> bool:
 
     Parameters
     ----------
-    feature
+    feature : str, optional
         ``"fusion"``, ``"merging"``, ``"joins"``, ``"linalg"``, ``"cache"``,
         ``"other_data"``, ``"exact_constants"``,
         ``"accelerators"`` (whether any is on), or one of these, as
         ``"accelerators:instance_checks"``.
+
+    Returns
+    -------
+    bool
+        False as well if another package has replaced since what the feature changes.
 
     Raises
     ------
@@ -262,7 +270,6 @@ def is_enabled(feature: str = "fusion") -> bool:
         return any(_features[unit].holds() for unit in _units_of(feature))
 
 
-@contextmanager
 def enabled(
     flag: bool = True,
     *,
@@ -274,7 +281,7 @@ def enabled(
     other_data: bool = True,
     exact_constants: bool = True,
     accelerators: bool | Collection[str] = True,
-) -> Iterator[None]:
+) -> _GeneratorContextManager[None]:
     """Switch features on (or off, if ``flag`` is false) for a block or a function.
 
     The state before is restored at the end, also after an exception. The switches are of the whole
@@ -282,15 +289,24 @@ def enabled(
 
     Parameters
     ----------
-    flag
+    flag : bool, optional
         Whether to do as `enable` does, or as `disable`.
-    fusion, merging, joins, linalg, cache, other_data, exact_constants, accelerators
+    fusion, merging, joins, linalg, cache, other_data, exact_constants : bool, optional
         As `enable` and `disable` take them.
+    accelerators : bool or collection of str, optional
+        Likewise.
+
+    Returns
+    -------
+    context manager
+        It can be used as a decorator, too.
 
     Raises
     ------
-    RegistrationError, TypeError, ValueError
-        As `enable` does.
+    TypeError, ValueError
+        At once, as `enable` does.
+    RegistrationError
+        As `enable` does, when the block is entered.
 
     Examples
     --------
@@ -314,6 +330,12 @@ def enabled(
         exact_constants=exact_constants,
         accelerators=accelerators,
     )
+    return _switched(flag, given)
+
+
+@contextmanager
+def _switched(flag: bool, given: frozenset[str]) -> Iterator[None]:
+    """Let features be on, or off, until the block ends."""
     with _lock:
         if flag:
             _prepare(given)

@@ -14,8 +14,9 @@ from pytensor_fuse._audit.sections.ops import OpsSection, audit_ops
 from pytensor_fuse._cache.origin import origin_of
 from pytensor_fuse._pytensor.targets import Target
 from pytensor_fuse._reports import page
-from pytensor_fuse._reports.files import write
+from pytensor_fuse._reports.files import written
 from pytensor_fuse._reports.text import cached_text, count, short
+from pytensor_fuse._reports.versions import versions
 
 if TYPE_CHECKING:
     import os
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 
     from pytensor_fuse._audit.context.graph import GraphContext
     from pytensor_fuse._audit.section import Section
+
+# Of the dicts.
+_FORMAT = 1
 
 # Where the field of a section keeps the function that makes it.
 _MAKER = "made by"
@@ -42,6 +46,12 @@ class Audit:
     ----------
     title
         What was audited.
+    linker
+        The class of the linker that compiled a function; None of a graph.
+    target
+        What the audit takes that linker for: ``"c"``, ``"python"`` or ``"numba"``. None of a graph
+        and of a function by another linker, of which only the graph is known: how it runs that,
+        where arrays are and when they go away, is not.
     matrices
         Expensive work on matrices, and what of it could be shared.
     memory
@@ -55,6 +65,8 @@ class Audit:
     """
 
     title: str
+    linker: str | None
+    target: str | None
     # The table of sections, in the order in which they are shown.
     matrices: MatricesSection = field(metadata={_MAKER: audit_matrices})
     memory: MemorySection = field(metadata={_MAKER: audit_memory})
@@ -66,18 +78,41 @@ class Audit:
     def _sections(self) -> Iterator[tuple[str, Section]]:
         return ((name, getattr(self, name)) for name, _ in _makers())
 
+    @property
+    def _head(self) -> dict[str, Any]:
+        return {"title": self.title, "linker": self.linker, "target": self.target}
+
     def to_dict(self) -> dict[str, Any]:
-        """Return all of it as plain types, which JSON can hold."""
-        return {"title": self.title} | {name: section.to_dict() for name, section in self._sections}
+        """Return everything in plain types, as JSON has them.
+
+        Returns
+        -------
+        dict
+            ``format`` is the version of what follows: ``versions`` of PyTensor and this package,
+            ``title``, ``linker``, ``target``, and a dict for each section. Sizes are in bytes, None
+            where they are not known.
+        """
+        sections = {name: section.to_dict() for name, section in self._sections}
+        return {"format": _FORMAT, "versions": versions(), **self._head, **sections}
 
     @overload
-    def to_html(self) -> str: ...
+    def to_html(self, path: None = None) -> str: ...
 
     @overload
     def to_html(self, path: str | os.PathLike[str]) -> None: ...
 
     def to_html(self, path: str | os.PathLike[str] | None = None) -> str | None:
-        """Write the audit as a page of its own, or return that page.
+        """Make a page of the audit, for a browser.
+
+        Parameters
+        ----------
+        path : str or os.PathLike, optional
+            The file to write. It holds all that it needs, and asks nothing of a network.
+
+        Returns
+        -------
+        str or None
+            The page if no path is given.
 
         Raises
         ------
@@ -104,10 +139,7 @@ class Audit:
         text = page.page(
             self.title, f"<main>{head}{body}</main>", style=page.asset(__package__, "audit.css")
         )
-        if path is None:
-            return text
-        write(path, text)
-        return None
+        return written(text, path)
 
     def __str__(self) -> str:
         lines = [self.title]
@@ -133,9 +165,9 @@ def audit(
 
     Parameters
     ----------
-    compiled
+    compiled : Function or FunctionGraph
         What `pytensor.function` returns, or a graph.
-    shapes
+    shapes : mapping of Variable or str to sequence of int or None, optional
         Shapes of inputs, by variable or name; None in a shape stands for a length that is not
         known. The shapes of all other arrays are worked out from these, and from static types and
         constants, as far as that is sure; shared variables that are not updated count as they are
@@ -176,7 +208,12 @@ def audit(
     """
     context = graph_context(compiled, shapes)
     sections: dict[str, Any] = {name: make(context) for name, make in _makers()}
-    return Audit(title=_title(context), **sections)
+    return Audit(
+        title=_title(context),
+        linker=None if context.linker is None else type(context.linker).__name__,
+        target=None if context.target is Target.STRICT else context.target.value,
+        **sections,
+    )
 
 
 def _makers() -> Iterator[tuple[str, Callable[[GraphContext], Section]]]:
@@ -192,6 +229,9 @@ def _title(context: GraphContext) -> str:
         what = "a function" if name is None else f"the function {short(name)}"
         if context.target is not Target.STRICT:
             what += f", compiled for {context.target.value}"
+        else:
+            linker = type(context.linker).__name__
+            what += f", compiled by {short(linker)}, of which the audit does not know how it runs"
         origin = origin_of(context.fgraph)
         if origin is not None and origin.made is not None:
             what += f", {cached_text(origin.made)}"

@@ -102,6 +102,11 @@ class CacheInfo:
 def cache_info() -> CacheInfo:
     """Return what the cache has done in this process, and what it holds.
 
+    Returns
+    -------
+    CacheInfo
+        Counts, sizes in bytes and seconds; prints as a table.
+
     Examples
     --------
     >>> import pytensor_fuse
@@ -136,7 +141,7 @@ def clear_cache(*, disk: bool = True) -> None:
 
     Parameters
     ----------
-    disk
+    disk : bool, optional
         Whether to remove the file on disk as well, which all processes share.
 
     Raises
@@ -173,7 +178,7 @@ def why_missed(compiled: Function | FunctionGraph) -> tuple[str, ...]:
 
     Parameters
     ----------
-    compiled
+    compiled : Function or FunctionGraph
         A compiled function, or its graph.
 
     Returns

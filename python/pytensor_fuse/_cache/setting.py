@@ -14,6 +14,9 @@ from pytensor_fuse._startup.features import OFF, ON, on_now
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    # What typing has no public name for: a context manager that is a decorator, too.
+    from contextlib import _GeneratorContextManager
+
 VARIABLE: Final = "PYTENSOR_FUSE_CACHE"
 
 
@@ -73,8 +76,7 @@ def level() -> Level:
     return _level
 
 
-@contextmanager
-def cached(flag: bool = True) -> Iterator[None]:
+def cached(flag: bool = True) -> _GeneratorContextManager[None]:
     """Compile with the cache, or without it, in a block or a function.
 
     The innermost block decides; other threads are not concerned. With ``PYTENSOR_FUSE_CACHE=off``,
@@ -82,8 +84,13 @@ def cached(flag: bool = True) -> Iterator[None]:
 
     Parameters
     ----------
-    flag
+    flag : bool, optional
         Whether rewritten graphs are looked up and kept.
+
+    Returns
+    -------
+    context manager
+        It can be used as a decorator, too.
 
     Raises
     ------
@@ -100,6 +107,12 @@ def cached(flag: bool = True) -> Iterator[None]:
     """
     if not isinstance(flag, bool):
         raise TypeError(f"flag must be True or False, not {flag!r}")
+    return _within(flag)
+
+
+@contextmanager
+def _within(flag: bool) -> Iterator[None]:
+    """Let a flag decide in this thread until the block ends."""
     _blocks.flags.append(flag)
     try:
         yield

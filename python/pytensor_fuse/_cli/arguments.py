@@ -1,4 +1,4 @@
-"""The arguments of ``audit`` and ``plan``."""
+"""The arguments of ``audit``, ``plan`` and ``info``."""
 
 from __future__ import annotations
 
@@ -17,10 +17,16 @@ What the file prints goes to the error stream. Code under if __name__ == "__main
 _CODES = "exit codes:\n" + "\n".join(f"  {code.value:<5}{text}" for code, text in MEANINGS.items())
 
 
+# The name that stands for no file.
+STANDARD_OUTPUT = "-"
+
+
 class _Parser(argparse.ArgumentParser):
     """A parser that says in one line what is wrong."""
 
     def error(self, message: str) -> NoReturn:
+        if "required: FILE.py:NAME" in message:
+            message += " (put it before --json, which takes a FILE itself)"
         raise ReportError(ExitCode.USAGE, f"{message}; see {self.prog} --help")
 
 
@@ -29,16 +35,21 @@ def parser_of(command: str) -> argparse.ArgumentParser:
     says = {
         "audit": "Say what a compiled function or a graph costs, and where it could cost less.",
         "plan": "Show which Elemwise nodes of a graph would be fused, and why not more.",
+        "info": "Say which versions there are, which features are on, and what the cache holds.",
     }
+    about = f"\n\n{_TARGET}" if command != "info" else ""
     parser = _Parser(
         prog=f"python -m pytensor_fuse {command}",
-        description=f"{says[command]}\n\n{_TARGET}",
+        description=says[command] + about,
         epilog=_CODES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
+    if command == "info":
+        _add_json(parser)
+        return parser
     parser.add_argument("target", metavar="FILE.py:NAME", type=_target, help="what to report on")
-    parser.add_argument("--json", action="store_true", help="print the report as JSON")
+    _add_json(parser)
     parser.add_argument("--html", metavar="FILE", help="write the report as a page of its own")
     if command == "audit":
         parser.add_argument(
@@ -54,11 +65,21 @@ def parser_of(command: str) -> argparse.ArgumentParser:
         parser.add_argument(
             "--target",
             dest="compile_for",
-            choices=("c", "python", "numba"),
+            choices=("c", "python", "numba", "strict"),
             help="who compiles the kernels; by default who compiles the function, for a "
             "FunctionGraph only what all of them can compile is fused",
         )
     return parser
+
+
+def _add_json(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--json",
+        metavar="FILE",
+        nargs="?",
+        const=STANDARD_OUTPUT,
+        help="write the report as JSON; without a name, or to -, print it instead of the text",
+    )
 
 
 def _target(text: str) -> tuple[str, str]:

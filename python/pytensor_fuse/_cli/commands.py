@@ -1,4 +1,4 @@
-"""``python -m pytensor_fuse audit`` and ``plan``: reports about what a file holds.
+"""``python -m pytensor_fuse audit``, ``plan`` and ``info``: reports about files and the package.
 
 The commands end the process, with one line on the error stream and an exit code of its own for each
 way in which they can fail. What else the process prints, the file's code for one, goes to the error
@@ -13,11 +13,10 @@ import argparse
 import json
 import sys
 import traceback
-from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
-from pytensor_fuse._cli.arguments import parser_of
+from pytensor_fuse._cli.arguments import STANDARD_OUTPUT, parser_of
 from pytensor_fuse._cli.failures import ExitCode, ReportError, one_line
 from pytensor_fuse._cli.messages import fail, step
 from pytensor_fuse._cli.models import compiled_model, is_model, rewritten_model
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pytensor_fuse._audit.audit import Audit
-    from pytensor_fuse._plan import FusionPlan
+    from pytensor_fuse._plan.plan import FusionPlan
 
 # So many unknown ops are named.
 _NAMED = 5
@@ -63,7 +62,7 @@ def run(command: str, arguments: Sequence[str]) -> NoReturn:
 
 
 def _audit(options: argparse.Namespace) -> _Report:
-    files = OutputFiles(options.html)
+    files = OutputFiles(options.html, _json_file(options))
     value = load(options.target)
     from pytensor_fuse._audit.audit import audit
 
@@ -81,50 +80,60 @@ def _audit(options: argparse.Namespace) -> _Report:
         remark = ReportError(
             ExitCode.UNKNOWN_OPS, f"the audit does not know these ops: {names}{more}"
         )
-    if options.json:
-        return json.dumps(found.to_dict(), indent=2), remark
-    return str(found) if options.html is None else None, remark
+    if options.json == STANDARD_OUTPUT:
+        return _json_text(found), remark
+    files.write(options.json, lambda path: write(path, f"{_json_text(found)}\n"))
+    is_written = options.html is not None or options.json is not None
+    return None if is_written else str(found), remark
 
 
 def _plan(options: argparse.Namespace) -> _Report:
-    files = OutputFiles(options.html, options.svg, options.dot)
+    files = OutputFiles(options.html, _json_file(options), options.svg, options.dot)
     value = load(options.target)
-    from pytensor.compile.executor import Function
-
-    from pytensor_fuse._plan import plan_fusion
+    from pytensor_fuse._plan.plan import plan_fusion
 
     target = options.compile_for
     if is_model(value):
         fgraph, mode = rewritten_model(value)
         target = target or mode
-    elif isinstance(value, Function):
-        fgraph = value.maker.fgraph
-        target = target or value.maker.linker
     else:
         fgraph = value
     with step("planning"):
         plan: FusionPlan = plan_fusion(fgraph, target=target)
     files.write(options.html, plan.to_html)
-    files.write(options.svg, lambda path: write(path, plan.to_svg()))
-    files.write(options.dot, lambda path: write(path, plan.to_dot()))
-    if options.json:
-        return json.dumps(_plan_dict(plan), indent=2), None
-    return None if options.html or options.svg or options.dot else str(plan), None
+    files.write(options.svg, plan.to_svg)
+    files.write(options.dot, plan.to_dot)
+    if options.json == STANDARD_OUTPUT:
+        return _json_text(plan), None
+    files.write(options.json, lambda path: write(path, f"{_json_text(plan)}\n"))
+    is_written = any((options.html, options.json, options.svg, options.dot))
+    return None if is_written else str(plan), None
 
 
-_REPORTS = {"audit": _audit, "plan": _plan}
+def _info(options: argparse.Namespace) -> _Report:
+    files = OutputFiles(_json_file(options))
+    try:
+        from pytensor_fuse._cli.info import information, text_of
+
+        found = information()
+    except ImportError as error:
+        raise ReportError(
+            ExitCode.CANNOT_REPORT, f"PyTensor cannot be imported: {one_line(error)}"
+        ) from error
+    text = json.dumps(found, indent=2)
+    if options.json == STANDARD_OUTPUT:
+        return text, None
+    files.write(options.json, lambda path: write(path, f"{text}\n"))
+    return None if options.json is not None else text_of(found), None
 
 
-def _plan_dict(plan: FusionPlan) -> dict[str, Any]:
-    return {
-        "stats": asdict(plan.stats),
-        "kernels": [
-            {
-                "ops": [str(node.op) for node in kernel.nodes],
-                "inputs": [str(variable) for variable in kernel.inputs],
-                "outputs": [str(variable) for variable in kernel.outputs],
-            }
-            for kernel in plan.kernels
-        ],
-        "unfused": [str(node.op) for node in plan.unfused],
-    }
+_REPORTS = {"audit": _audit, "plan": _plan, "info": _info}
+
+
+def _json_file(options: argparse.Namespace) -> str | None:
+    """Return the file that JSON goes to, if it is one."""
+    return None if options.json == STANDARD_OUTPUT else options.json
+
+
+def _json_text(report: Audit | FusionPlan) -> str:
+    return json.dumps(report.to_dict(), indent=2, allow_nan=False)

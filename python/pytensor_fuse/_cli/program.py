@@ -9,11 +9,14 @@ from __future__ import annotations
 import builtins
 import importlib.util
 import io
+import linecache
 import os
+import pkgutil
 import sys
-from importlib.machinery import ModuleSpec, SourceFileLoader
+import textwrap
+from importlib.machinery import BuiltinImporter, ModuleSpec, SourceFileLoader
 from types import ModuleType, TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pytensor_fuse._cli.messages import fail
 
@@ -37,9 +40,15 @@ def has_begun() -> bool:
 
 
 def run_script(path: str, arguments: list[str]) -> None:
-    """Run the program in a file."""
+    """Run the program in a file, or that of a directory or a zip file: its ``__main__``."""
     # As Python does, without normalizing the rest of the path.
     file_name = os.path.join(os.getcwd(), path)
+    # There is one of directories and zip files.
+    importer = pkgutil.get_importer(file_name)
+    if importer is not None:
+        sys.argv = [path, *arguments]
+        _run_importable(file_name, importer)
+        return
     try:
         with io.open_code(file_name) as file:
             source = file.read()
@@ -52,6 +61,41 @@ def run_script(path: str, arguments: list[str]) -> None:
     program.__file__ = file_name
     program.__loader__ = SourceFileLoader("__main__", file_name)
     _run(program, lambda: compile(source, file_name, "exec", dont_inherit=True))
+
+
+def run_command(code: str, arguments: list[str]) -> None:
+    """Run a program that is given as text, as ``python -c`` does."""
+    sys.argv = ["-c", *arguments]
+    if not sys.flags.safe_path:
+        sys.path[0] = ""
+    program = _new_main(cached=None)
+    vars(program).pop("__cached__", None)
+    program.__loader__ = BuiltinImporter
+    name = "<string>"
+    if sys.version_info >= (3, 14):
+        code = textwrap.dedent(code)
+    if sys.version_info >= (3, 13):
+        # Where tracebacks look for the lines, and `inspect` for the source.
+        linecache.cache[name] = (len(code), None, code.splitlines(keepends=True), name)
+    _run(program, lambda: compile(code, name, "exec", dont_inherit=True))
+
+
+def _run_importable(path: str, importer: Any) -> None:
+    """Run the ``__main__`` of what can be on the path."""
+    if sys.flags.safe_path:
+        # What is run can be imported from all the same.
+        sys.path.insert(0, path)
+    else:
+        sys.path[0] = path
+    spec = importer.find_spec("__main__")
+    if spec is None or spec.loader is None:
+        fail(f"can't find '__main__' module in {sys.argv[0]!r}", code=1)
+    program = _new_main(cached=spec.cached)
+    program.__file__ = spec.origin
+    program.__loader__ = spec.loader
+    program.__package__ = spec.parent
+    program.__spec__ = spec
+    _run(program, lambda: _code_of(spec))
 
 
 def run_module(name: str, arguments: list[str]) -> None:

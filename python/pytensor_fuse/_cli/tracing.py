@@ -17,6 +17,9 @@ from pytensor_fuse._reports.files import write
 if TYPE_CHECKING:
     from pytensor_fuse._trace.trace import Trace
 
+# What is written to a file.
+_FILES = ("--trace-html", "--trace-json", "--trace-speedscope", "--trace-chrome")
+
 
 @dataclass
 class Wanted:
@@ -25,6 +28,8 @@ class Wanted:
     text: bool = False
     html: str | None = None
     json: str | None = None
+    speedscope: str | None = None
+    chrome: str | None = None
 
 
 def take_options(arguments: list[str]) -> tuple[Wanted | None, list[str]]:
@@ -36,7 +41,7 @@ def take_options(arguments: list[str]) -> tuple[Wanted | None, list[str]]:
             wanted.text = True
             arguments = arguments[1:]
             continue
-        if option not in ("--trace-html", "--trace-json"):
+        if option not in _FILES:
             break
         if not is_joined:
             if len(arguments) < 2:
@@ -98,6 +103,10 @@ def _report(trace: Trace, wanted: Wanted) -> None:
             trace.to_html(wanted.html)
         if wanted.json is not None:
             write(wanted.json, json.dumps(trace.to_dict(), allow_nan=False))
+        if wanted.speedscope is not None:
+            trace.to_speedscope(wanted.speedscope)
+        if wanted.chrome is not None:
+            trace.to_chrome_trace(wanted.chrome)
     except OSError as error:
         say(f"can't write the trace: {error}")
     if wanted.text:

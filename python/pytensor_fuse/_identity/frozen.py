@@ -56,7 +56,15 @@ class FrozenVariable(NamedTuple):
 
 
 class FrozenNode(NamedTuple):
-    """An application of an op in a `FrozenGraph`."""
+    """An application of an op in a `FrozenGraph`.
+
+    Attributes
+    ----------
+    op
+        The op.
+    inputs, outputs
+        What it reads and computes.
+    """
 
     op: Op
     inputs: tuple[FrozenVariable, ...]
@@ -156,8 +164,13 @@ class FrozenGraph:
 
         Parameters
         ----------
-        inputs
+        inputs : sequence of Variable
             A variable for each input, of its type or a more specific one.
+
+        Returns
+        -------
+        list of Variable
+            One for each output of the graph, of its type.
 
         Raises
         ------
@@ -282,8 +295,16 @@ def freeze(graph: Any, outputs: Any = None, /) -> FrozenGraph:
 
     Parameters
     ----------
-    graph
-        A FunctionGraph or a FrozenFunctionGraph; or the inputs, and the ``outputs`` besides.
+    graph : FunctionGraph, FrozenFunctionGraph or sequence of Variable
+        The graph, or its inputs.
+    outputs : sequence of Variable, optional
+        Its outputs, if its inputs are given.
+
+    Returns
+    -------
+    FrozenGraph
+        A value: immutable, hashable, and equal to every graph that computes the same by the same
+        nodes.
 
     Raises
     ------
@@ -319,9 +340,8 @@ def same_graph(a: GraphLike, b: GraphLike) -> bool:
 
     Parameters
     ----------
-    a, b
-        Each a FunctionGraph, a FrozenFunctionGraph, a `FrozenGraph`, or a tuple of inputs and
-        outputs.
+    a, b : FunctionGraph, FrozenFunctionGraph, FrozenGraph or tuple
+        Graphs; a tuple is of inputs and outputs.
 
     Returns
     -------

@@ -17,7 +17,7 @@ from pytensor_fuse._joins.planning.costs import is_vector_of_kernels
 from pytensor_fuse._joins.planning.joins import plan_join
 from pytensor_fuse._joins.plans import Compilation, JoinPlan, JoinReason
 from pytensor_fuse._joins.replacements import Replacements
-from pytensor_fuse._joins.reports import JoinReport, note_reports
+from pytensor_fuse._joins.reports import JoinReport, note_reports, report_of
 from pytensor_fuse._joins.thresholds import DEFAULT_THRESHOLDS, Thresholds
 from pytensor_fuse._pytensor.ops import assigns, is_join
 from pytensor_fuse._pytensor.targets import Target, resolve_target
@@ -102,9 +102,7 @@ def _eliminate_each(
         reason = plan.reason
         if plan.eliminated and replace(replacements.of(plan), reason=_NAME) is False:
             reason = JoinReason.REFUSED
-        reports.append(
-            JoinReport(str(node), plan.axis, reason, tuple(s.reason for s in plan.streams))
-        )
+        reports.append(report_of(plan, str(node), reason))
     return tuple(reports)
 
 

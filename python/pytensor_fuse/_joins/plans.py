@@ -20,6 +20,7 @@ class JoinReason(enum.Enum):
 
     WRITTEN = "it is written into the result"
     NO_KERNEL = "nothing computes it that can write it there"
+    KEPT = "it could be written there, but the join is kept"
     OTHER_CLIENTS = "something else reads it"
     IN_PLACE = "its kernel overwrites an input already"
     NOT_COMPILED = "its scalar op cannot be compiled inside a kernel"

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import enum
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from pytensor.compile.executor import Function
+from pytensor.graph.fg import FunctionGraph
 
 from pytensor_fuse._joins.plans import JoinReason
+from pytensor_fuse._pytensor.makers import is_copy
 
 if TYPE_CHECKING:
-    from pytensor.graph.fg import FunctionGraph
+    from collections.abc import Iterable
+    from typing import Self
+
+    from pytensor_fuse._joins.plans import JoinPlan
 
 
 @dataclass(frozen=True)
@@ -27,7 +33,8 @@ class JoinReport:
     reason
         `JoinReason.WRITTEN` if it was eliminated, else why not.
     streams
-        The same for each stream.
+        The same for each stream; `JoinReason.KEPT` for one that could be written if the join had
+        not to stay.
     """
 
     join: str
@@ -59,6 +66,43 @@ class JoinReport:
         )
 
 
+class JoinsKnown(enum.Enum):
+    """What is known of the joins of a graph."""
+
+    PASS_RAN = "the pass join_buffer_elimination has run over it"
+    NOT_RUN = "the pass join_buffer_elimination has not run over it"
+    UNKNOWN = (
+        "what became of its joins is not known: it is a copy, or was unpickled or rewritten "
+        "elsewhere"
+    )
+
+
+class JoinReports(tuple[JoinReport, ...]):
+    """What became of the joins of a graph: a tuple of `JoinReport`, which says if it is all.
+
+    Attributes
+    ----------
+    known
+        Whether the reports are all there is to say, as a `JoinsKnown`.
+    """
+
+    known: JoinsKnown
+
+    def __new__(cls, reports: Iterable[JoinReport], known: JoinsKnown) -> Self:
+        made = super().__new__(cls, reports)
+        made.known = known
+        return made
+
+    def __getnewargs__(self) -> tuple[tuple[JoinReport, ...], JoinsKnown]:
+        return tuple(self), self.known
+
+    def __str__(self) -> str:
+        lines = [str(report) for report in self]
+        if self.known is not JoinsKnown.PASS_RAN:
+            lines.append(self.known.value)
+        return "\n".join(lines) or "there are no joins"
+
+
 _reports: WeakKeyDictionary[FunctionGraph, tuple[JoinReport, ...]] = WeakKeyDictionary()
 
 
@@ -72,14 +116,66 @@ def reports_of(fgraph: FunctionGraph) -> tuple[JoinReport, ...] | None:
     return _reports.get(fgraph)
 
 
-def explain_joins(compiled: Function | FunctionGraph) -> tuple[JoinReport, ...]:
+def report_of(plan: JoinPlan, join: str, reason: JoinReason) -> JoinReport:
+    """Return the report on a join that was planned, given its printed name and what came of it."""
+    reasons = (stream.reason for stream in plan.streams)
+    if reason is not JoinReason.WRITTEN:
+        # Into the result of a join that is kept, nothing is written.
+        reasons = (JoinReason.KEPT if each is JoinReason.WRITTEN else each for each in reasons)
+    return JoinReport(join, plan.axis, reason, tuple(reasons))
+
+
+def explain_joins(compiled: Function | FunctionGraph) -> JoinReports:
     """Return what `join_buffer_elimination` did about each join of a graph, and why.
 
     Parameters
     ----------
-    compiled
-        A compiled function, or its graph. Empty for one that was compiled without the pass, or
-        unpickled.
+    compiled : Function or FunctionGraph
+        A compiled function, or its graph.
+
+    Returns
+    -------
+    JoinReports
+        A tuple of a `JoinReport` for each join, with an attribute `known` that tells, if there are
+        none, that there are no joins from that the pass did not run, and from that what it did is
+        not known any more. That is so of copies; and of functions that were unpickled, for the
+        joins that had been eliminated when they were pickled.
+
+    Raises
+    ------
+    TypeError
+        If it is neither a function nor a graph.
+
+    Examples
+    --------
+    >>> import pytensor
+    >>> import pytensor.tensor as pt
+    >>> from pytensor_fuse import explain_joins
+    >>> x, y = pt.vectors("x", "y")
+    >>> f = pytensor.function([x, y], pt.concatenate([x * 2 + 1, pt.exp(y) - 1]))
+    >>> [report] = explain_joins(f)
+    >>> report.eliminated
+    True
+    >>> print(explain_joins(pytensor.function([x], x * 2)))
+    there are no joins
+    >>> print(explain_joins(f.copy()))
+    what became of its joins is not known: it is a copy, or was unpickled or rewritten elsewhere
     """
+    if not isinstance(compiled, Function | FunctionGraph):
+        raise TypeError(
+            "explain_joins takes a compiled function (what pytensor.function returns) or its "
+            f"FunctionGraph, not {compiled!r}, which is of type {type(compiled).__name__}"
+        )
+    # Ops come with C code: they are loaded once somebody asks.
+    from pytensor_fuse._joins.ops.join import WriteJoin
+
     fgraph = compiled.maker.fgraph if isinstance(compiled, Function) else compiled
-    return _reports.get(fgraph, ())
+    n_there = sum(isinstance(node.op, WriteJoin) for node in fgraph.apply_nodes)
+    reports = _reports.get(fgraph)
+    if reports is not None:
+        # The pass may have found joins that were eliminated before: in what was unpickled, say.
+        is_all = n_there <= sum(report.eliminated for report in reports)
+        return JoinReports(reports, JoinsKnown.PASS_RAN if is_all else JoinsKnown.UNKNOWN)
+    is_compiled_here = isinstance(compiled, Function) and not is_copy(compiled)
+    known = JoinsKnown.NOT_RUN if is_compiled_here and not n_there else JoinsKnown.UNKNOWN
+    return JoinReports((), known)

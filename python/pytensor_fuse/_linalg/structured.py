@@ -42,31 +42,32 @@ def structured(
 
     Parameters
     ----------
-    matrix
+    matrix : TensorVariable or array_like
         One matrix of numbers.
-    shape
+    shape : sequence of int or None, optional
         Its numbers of rows and columns, None for one that is not known. A rank is said so: the
         product ``U @ U.T`` has at most the rank that ``U`` has columns.
-    block_diagonal
+    block_diagonal : sequence of int, optional
         The sizes of the square blocks on its diagonal, outside of which it is zero.
-    banded
+    banded : tuple of int, optional
         How many diagonals below and above the main one may be other than zero. A matrix that has
         fewer rows than the larger of the two must be of known size.
-    tridiagonal
+    tridiagonal : bool, optional
         The same as a `banded` of ``(1, 1)``.
-    toeplitz
+    toeplitz : bool, optional
         Whether it is a symmetric Toeplitz matrix: an element depends on nothing but its distance
         from the diagonal, as in a covariance of points on a regular grid.
-    check
+    check : bool, optional
         Whether the function checks, in one pass over the matrix, that it is zero where it is said
         to be, and symmetric or Toeplitz if that is said. Without it, what is said to be zero is not
         read: it is zero in the result, whatever it was; of what is said to be Toeplitz only the
         first row is read; and what is computed from a matrix that is said to be
         symmetric and is not, may be anything.
-    **assumptions
-        What `pytensor.assumptions.assume` takes, such as ``symmetric``, ``positive_definite`` or
-        ``lower_triangular``. What is computed where such a thing is wrong may be anything, but for
-        what `check` finds. A matrix that is not positive definite gives NaN where it is factorized.
+    assumptions : bool
+        By keyword, what `pytensor.assumptions.assume` takes, such as ``symmetric``,
+        ``positive_definite`` or ``lower_triangular``. What is computed where such a thing is wrong
+        may be anything, but for what `check` finds. A matrix that is not positive definite gives
+        NaN where it is factorized.
 
     Returns
     -------

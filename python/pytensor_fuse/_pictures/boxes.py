@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from pytensor_fuse import _core
 from pytensor_fuse._pictures.picture import Box, Node, Role
@@ -17,16 +17,27 @@ _SHOWN_OPS = 3
 # So many nodes that are alike and have the same neighbors share a box.
 _BUNDLE = 5
 
+# In pictures of more nodes, what only passes something on shares a box.
+_FOLDED_FROM = 60
+
 # The role of a node, its op, and whether it is a result of the graph.
 Likeness = tuple[Role, str, bool]
+
+
+class Group(NamedTuple):
+    """The nodes of a box, the kernel that they are, and whether they only pass something on."""
+
+    nodes: list[int]
+    kernel: int | None
+    is_row: bool
 
 
 def group_nodes(
     likenesses: list[Likeness],
     members: list[list[int]],
     pairs: list[tuple[int, int]],
-) -> tuple[list[list[int]], list[int | None]]:
-    """Return the nodes of each box, the boxes in a topological order, and their kernels.
+) -> list[Group]:
+    """Return the nodes of each box, the boxes in a topological order; O(nodes + edges).
 
     Parameters
     ----------
@@ -38,14 +49,40 @@ def group_nodes(
         The nodes at the two ends of each edge.
     """
     kernel_of = {node: k for k, nodes in enumerate(members) for node in nodes}
-    alone = [[node] for node in range(len(likenesses)) if node not in kernel_of]
-    boxes = [*members, *_bundles(alone, likenesses, [*members, *alone], pairs)]
+    rows = _rows(likenesses, pairs) if len(likenesses) > _FOLDED_FROM else []
+    together = [*members, *rows]
+    held = {node for nodes in together for node in nodes}
+    alone = [[node] for node in range(len(likenesses)) if node not in held]
+    boxes = [*together, *_bundles(alone, likenesses, [*together, *alone], pairs)]
     boxes.sort(key=min)
     box_of = {node: i for i, nodes in enumerate(boxes) for node in nodes}
     between = dict.fromkeys((box_of[a], box_of[b]) for a, b in pairs if box_of[a] != box_of[b])
     sources, targets = [a for a, _ in between], [b for _, b in between]
     order = _core.Graph(len(boxes), sources, targets).toposort().tolist()
-    return [boxes[i] for i in order], [kernel_of.get(boxes[i][0]) for i in order]
+    in_row = {nodes[0] for nodes in rows}
+    return [Group(boxes[i], kernel_of.get(boxes[i][0]), boxes[i][0] in in_row) for i in order]
+
+
+def _rows(likenesses: list[Likeness], pairs: list[tuple[int, int]]) -> list[list[int]]:
+    """Return the rows of nodes that cannot be fused and only pass something on.
+
+    Each but the first reads nothing but the one before it, and nothing else reads that: no cycle
+    comes of it to draw them as one.
+    """
+    reads, readers = Counter(b for _, b in pairs), Counter(a for a, _ in pairs)
+
+    def passes(node: int) -> bool:
+        role, _, is_result = likenesses[node]
+        return role is Role.UNFUSABLE and not is_result and reads[node] == readers[node] == 1
+
+    after = {a: b for a, b in pairs if passes(a) and passes(b)}
+    rows = []
+    for first in sorted(after.keys() - after.values()):
+        row = [first]
+        while row[-1] in after:
+            row.append(after[row[-1]])
+        rows.append(row)
+    return rows
 
 
 def _bundles(
@@ -73,8 +110,9 @@ def _bundles(
     return bundles
 
 
-def labeled_box(members: list[int], kernel: int | None, nodes: list[Node]) -> Box:
+def labeled_box(group: Group, nodes: list[Node]) -> Box:
     """Return the box of some nodes, with what is written on it."""
+    members, kernel, is_row = group
     first = nodes[members[0]]
     if len(members) == 1:
         return Box(tuple(members), None, first.label, first.caption)
@@ -83,6 +121,8 @@ def labeled_box(members: list[int], kernel: int | None, nodes: list[Node]) -> Bo
     caption = ", ".join(shown) + (", \u2026" if len(counts) > _SHOWN_OPS else "")
     if kernel is not None:
         label = f"kernel {kernel}: {len(members)} nodes"
+    elif is_row:
+        label = f"{len(members)} nodes in a row"
     elif first.role is Role.INPUT:
         label = f"{len(members)} inputs"
     elif first.role is Role.CONSTANT:

@@ -72,8 +72,8 @@ def picture_of(
         (role, "", node_of[variable] in results)
         for role, variable in zip(leaf_roles, leaves, strict=True)
     ]
-    box_nodes, kernels = group_nodes(likenesses, members, pairs)
-    box_of = {node: i for i, nodes in enumerate(box_nodes) for node in nodes}
+    groups = group_nodes(likenesses, members, pairs)
+    box_of = {node: i for i, group in enumerate(groups) for node in group.nodes}
 
     nodes = [
         Node(
@@ -111,7 +111,11 @@ def picture_of(
             )
         )
 
-    between = [(a, b) for a, b in pairs if a < len(applies) and box_of[a] != box_of[b]]
+    between = [
+        (a, b)
+        for a, b in pairs
+        if a < len(applies) and (box_of[a] != box_of[b] or groups[box_of[a]].kernel is None)
+    ]
     reasons = dict(
         zip(between, why_not(graph, clusters, target, max_operands, between), strict=True)
     )
@@ -128,9 +132,7 @@ def picture_of(
         ("arrays read and written", clusters.before[1], clusters.after[1]),
         ("nodes", len(applies), len(applies) - len(fused) + len(members)),
     )
-    boxes = tuple(
-        labeled_box(box, kernel, nodes) for box, kernel in zip(box_nodes, kernels, strict=True)
-    )
+    boxes = tuple(labeled_box(group, nodes) for group in groups)
     is_proven = clusters.after == clusters.bound
     best = "proven" if is_proven else "\u2265 {:,} kernels, {:,} arrays".format(*clusters.bound)
     bound = (best, bound_text(clusters.after, clusters.bound))

@@ -27,9 +27,11 @@ _HELP = """
 <h2>Fusion plan</h2>
 <p>Colored boxes are kernels: nodes that become one. Hover for what a node is and where it was
 made; click a node, a kernel or an edge.</p>
+<p>Nodes in a row cannot be fused and only pass something on; in large plans they share a box.</p>
 <p>An edge says why its two ends do not share a kernel.</p>
 <h3>Mouse</h3>
-<p>Drag to move, turn the wheel to zoom, double-click a kernel to open or close it.</p>
+<p>Drag to move, in the small picture of the whole for long ways; turn the wheel to zoom;
+double-click a kernel to open or close it.</p>
 <h3>Keys</h3>
 <p><kbd>/</kbd> search, <kbd>Enter</kbd> next<br>
 <kbd>e</kbd> expand all, <kbd>c</kbd> collapse all, <kbd>f</kbd> fit<br>
@@ -59,7 +61,9 @@ def plan_page(drawing: Drawing, title: str) -> str:
         '<button id="out" aria-label="Zoom out">\u2212</button></div></header>'
         '<main id="stage"><canvas id="picture" tabindex="0" role="img" aria-label="Graph of the '
         'plan; the panel describes what is chosen"></canvas>'
-        f'<div id="legend">{_legend()}</div><div id="tip" hidden></div></main>'
+        '<div id="corner"><canvas id="overview" hidden role="img" '
+        'aria-label="Overview of the plan: drag to move"></canvas>'
+        f'<div id="legend">{_legend()}</div></div><div id="tip" hidden></div></main>'
         f'<aside id="panel" aria-live="polite">{_HELP}{_STUBS if drawing.hidden else ""}</aside>'
     )
     return page.page(

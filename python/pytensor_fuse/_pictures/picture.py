@@ -84,7 +84,7 @@ class Node:
 
 @dataclass(frozen=True)
 class Box:
-    """A kernel, a node that is in none, or several that are alike and have the same neighbors.
+    """A kernel, a node that is in none, or several: alike and with the same neighbors, or in a row.
 
     Attributes
     ----------

@@ -1,14 +1,17 @@
-"""The maker whose function `pytensor.function` is about to make, before it is called."""
+"""Makers of functions: the one that `pytensor.function` is about to call, and those of copies."""
 
 from __future__ import annotations
 
 import sys
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pytensor.compile.maker as maker
 from pytensor.compile.mode import get_mode
 
 from pytensor_fuse._pytensor.ground import REPLACED_CODES
+
+if TYPE_CHECKING:
+    from pytensor.compile.executor import Function
 
 _now: Final = vars(maker)["function"].__code__
 _CODE: Final = REPLACED_CODES.get(_now, _now)
@@ -26,3 +29,16 @@ def maker_of_caller() -> Any:
         return get_mode(frame.f_locals["mode"]).function_maker
     except Exception:  # PyTensor will say so itself.
         return None
+
+
+def is_copy(function: Function) -> bool:
+    """Whether a function was made by `Function.copy`, if it takes anything.
+
+    A maker rewrites the graph of the inputs that it is given; that of a copy has a graph of its own
+    and the inputs of the function that was copied.
+    """
+    maker = function.maker
+    return any(
+        spec.variable is not variable
+        for spec, variable in zip(maker.inputs, maker.fgraph.inputs, strict=False)
+    )

@@ -41,7 +41,17 @@ _STANDARD_LIBRARY = _folders(sysconfig.get_path("stdlib"), sysconfig.get_path("p
 
 @dataclass(frozen=True)
 class SourceLine:
-    """A line of source text: its file, its number, and the text if that is known."""
+    """A line of source text.
+
+    Attributes
+    ----------
+    file
+        The path of its file.
+    line
+        Its number, from 1.
+    code
+        Its text; empty if that is not known.
+    """
 
     file: str
     line: int

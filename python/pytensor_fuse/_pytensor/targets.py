@@ -6,7 +6,7 @@ import enum
 from typing import TYPE_CHECKING
 
 from pytensor.compile.mode import Mode, get_mode
-from pytensor.link.basic import Linker, PerformLinker
+from pytensor.link.basic import JITLinker, Linker, PerformLinker
 from pytensor.link.c.basic import CLinker, OpWiseCLinker
 from pytensor.link.numba.linker import NumbaLinker
 from pytensor.link.vm import VMLinker
@@ -38,8 +38,8 @@ def resolve_target(target: str | Mode | Linker | None, fgraph: FunctionGraph) ->
     ----------
     target
         ``"c"``, ``"python"``, ``"numba"``, a mode, a linker, or None for the mode in which
-        PyTensor is compiling ``fgraph`` now. Where that is not known, or is none of these, kernels
-        hold only what every target can compile.
+        PyTensor is compiling ``fgraph`` now. Where that is not known, or is none of these, it is
+        ``"strict"``: kernels hold only what every target can compile.
     fgraph
         The graph to fuse.
 
@@ -54,7 +54,7 @@ def resolve_target(target: str | Mode | Linker | None, fgraph: FunctionGraph) ->
         mode = versions.compile_mode(fgraph)
         return Target.STRICT if mode is None else _target_of_linker(get_mode(mode).linker)
     if isinstance(target, str):
-        names = [known.value for known in Target if known is not Target.STRICT]
+        names = [known.value for known in (Target.C, Target.PYTHON, Target.NUMBA, Target.STRICT)]
         if target not in names:
             raise ValueError(f"unknown target {target!r}; give one of {names}, a Mode or a Linker")
         return Target(target)
@@ -85,6 +85,9 @@ def is_debugged(fgraph: FunctionGraph) -> bool:
 def _target_of_linker(linker: Linker) -> Target:
     if isinstance(linker, NumbaLinker):
         return Target.NUMBA
+    if isinstance(linker, JITLinker):
+        # JAX, PyTorch, MLX and what others make: it is not Python that runs the nodes.
+        return Target.STRICT
     if isinstance(linker, PerformLinker):
         return Target.PYTHON
     if isinstance(linker, VMLinker) and not linker.c_thunks:

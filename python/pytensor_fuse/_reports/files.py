@@ -47,6 +47,14 @@ def write(path: str | os.PathLike[str], text: str) -> None:
         raise
 
 
+def written(text: str, path: str | os.PathLike[str] | None) -> str | None:
+    """Return a text if there is no path, else write it there, as `write` does."""
+    if path is None:
+        return text
+    write(path, text)
+    return None
+
+
 def _new_file(target: Path) -> tuple[int, Path]:
     """Open a new file beside another, for those whom the umask lets: `tempfile` asks for less."""
     flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0)

@@ -7,7 +7,7 @@ import json
 from importlib.resources import files
 from typing import Any
 
-from pytensor_fuse._reports.palette import custom_properties
+from pytensor_fuse._reports.palette import FRAME, custom_properties
 
 
 def page(title: str, body: str, *, style: str = "", script: str = "", data: Any = None) -> str:
@@ -49,6 +49,18 @@ def page(title: str, body: str, *, style: str = "", script: str = "", data: Any 
 def escape(text: object) -> str:
     """Return a text, or what an object prints, as HTML that shows it."""
     return html.escape(str(text))
+
+
+def frame(title: str, page: str) -> str:
+    """Return a page as it stands in a notebook: in a frame.
+
+    The frame has no origin: its script can reach neither the notebook nor a network.
+    """
+    return (
+        f'<iframe title="{escape(title)}" sandbox="allow-scripts" '
+        f'style="width:100%;height:560px;border:1px solid {FRAME};border-radius:6px" '
+        f'srcdoc="{escape(page)}"></iframe>'
+    )
 
 
 def asset(package: str, name: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
 
 # What a text shows of a list; the rest is counted.
 SHOWN_LINES = 8
+
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
 # What goes between the names of nodes, each in an inner graph of the one before it.
 _INSIDE = " > "
@@ -63,6 +66,11 @@ def short(value: object, limit: int = 60) -> str:
     """Return what ``value`` prints on one line, cut to ``limit`` characters."""
     text = " ".join(str(value).split())
     return text if len(text) <= limit else f"{text[: limit - 4]} ..."
+
+
+def without_address(text: str) -> str:
+    """Return a text without the addresses of objects, which differ from process to process."""
+    return _ADDRESS.sub("", text)
 
 
 def cached_text(made: float) -> str:

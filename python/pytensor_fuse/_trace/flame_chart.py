@@ -34,23 +34,23 @@ def flame_chart(outermost: Sequence[TracedPass | TracedCall]) -> tuple[list[Bar]
     between calls. What was added up, node rewriters and clean-up passes, is side by side within
     what it ran in, the longest first. What overlaps, in several threads, is in rows of its own.
     """
-    ordered = sorted(outermost, key=_start_of)
-    busy = sum(_width_of(each) for each in ordered)
+    ordered = sorted(outermost, key=start_of)
+    busy = sum(width_of(each) for each in ordered)
     lanes: list[tuple[float, list[Bar]]] = []
     cut = end = 0.0
     for number, each in enumerate(ordered):
-        start = _start_of(each)
+        start = start_of(each)
         gap = start - end
         allowed = _GAP * busy if number else 0.0
         cut += max(0.0, gap - allowed)
-        end = max(end, start + _width_of(each))
+        end = max(end, start + width_of(each))
         bars: list[Bar] = []
         _draw(each, start - cut, 0, bars)
         free = next((i for i, lane in enumerate(lanes) if lane[0] <= start), None)
         if free is None:
-            lanes.append((start + _width_of(each), bars))
+            lanes.append((start + width_of(each), bars))
         else:
-            lanes[free] = (start + _width_of(each), [*lanes[free][1], *bars])
+            lanes[free] = (start + width_of(each), [*lanes[free][1], *bars])
     result: list[Bar] = []
     depth = 0
     for _, bars in lanes:
@@ -59,11 +59,20 @@ def flame_chart(outermost: Sequence[TracedPass | TracedCall]) -> tuple[list[Bar]
     return result, end - cut
 
 
-def _start_of(each: TracedPass | TracedCall) -> float:
+def bars_of(each: TracedPass | TracedCall) -> list[Bar]:
+    """Return the bars of one outermost call or pass, starting where it did in the trace."""
+    bars: list[Bar] = []
+    _draw(each, start_of(each), 0, bars)
+    return bars
+
+
+def start_of(each: TracedPass | TracedCall) -> float:
+    """Return when it began, with the features that it asked for."""
     return each.began - (each.requirements if isinstance(each, TracedPass) else 0.0)
 
 
-def _width_of(each: TracedPass | TracedCall) -> float:
+def width_of(each: TracedPass | TracedCall) -> float:
+    """Return the seconds that it took, with the features that it asked for."""
     return each.seconds + (each.requirements if isinstance(each, TracedPass) else 0.0)
 
 
@@ -78,7 +87,7 @@ def _draw(each: TracedPass | TracedCall, start: float, depth: int, bars: list[Ba
         bars.append(Bar("linking", depth + 1, linking, each.linking, "call", ""))
     for inner in each.inner:
         is_linked = isinstance(inner, TracedCall)
-        at = start + _start_of(inner) - each.began
+        at = start + start_of(inner) - each.began
         _draw(inner, at, depth + 1 + is_linked, bars)
 
 
@@ -96,9 +105,9 @@ def _draw_pass(
         at = start
         for inner in each.inner:
             if not packed:
-                at = start + _start_of(inner) - each.began
+                at = start + start_of(inner) - each.began
             _draw_inner(inner, at, depth, bars, packed=packed)
-            at += _width_of(inner)
+            at += width_of(inner)
         return
     if each.rounds:
         for number, one in enumerate(each.rounds, 1):
@@ -142,7 +151,7 @@ def _draw_rewriter(
     for inner in owner.inner:
         if isinstance(inner, TracedPass) and inner.within == rewriter.name:
             _draw_inner(inner, at, depth + 1, bars, packed=True)
-            at += _width_of(inner)
+            at += width_of(inner)
 
 
 def _within(
@@ -154,7 +163,7 @@ def _within(
 
 
 def _part_width(part: TracedRewriter | TracedPass | TracedCall) -> float:
-    return part.seconds or 0.0 if isinstance(part, TracedRewriter) else _width_of(part)
+    return part.seconds or 0.0 if isinstance(part, TracedRewriter) else width_of(part)
 
 
 def _kind(each: TracedPass) -> str:
@@ -178,7 +187,7 @@ def _call_details(call: TracedCall) -> str:
 
 
 def _details(each: TracedPass) -> str:
-    lines = [f"{each.kind}; without passes inside {seconds_text(each.own)}"]
+    lines = [f"{each.kind}; {seconds_text(each.seconds)}, own {seconds_text(each.alone)}"]
     if each.runs > 1:
         lines[0] += f"; {each.runs} runs, added up"
     else:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, TypeVar
 
 from pytensor.graph.rewriting.basic import SequentialGraphRewriter
 
+from pytensor_fuse._reports.text import without_address
 from pytensor_fuse._trace.frames import CallFrame, EquilibriumFrame, Frame, PassFrame
 from pytensor_fuse._trace.records import TracedCall, TracedPass, TracedRewriter, TracedRound
 
@@ -182,4 +182,4 @@ def name_of(rewriter: Rewriter) -> str:
         text = str(rewriter)
     except Exception:
         return type(rewriter).__name__
-    return re.sub(r" at 0x[0-9a-fA-F]+", "", text)
+    return without_address(text)

@@ -7,10 +7,8 @@ from dataclasses import replace
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-import pytensor
-
-from pytensor_fuse._core import __version__
 from pytensor_fuse._forks import hold_in_forks
+from pytensor_fuse._reports.versions import versions
 from pytensor_fuse._trace.frames import next_serial
 from pytensor_fuse._trace.reading import record_of
 from pytensor_fuse._trace.recording import Recording
@@ -39,9 +37,7 @@ class Recorder:
         self.is_open = recorded is None
         self._began = perf_counter()
         self._frames: list[Frame] = []
-        self._recorded = recorded or Recording(
-            (), (), 0.0, {"pytensor": pytensor.__version__, "pytensor_fuse": __version__}
-        )
+        self._recorded = recorded or Recording((), (), 0.0, versions())
 
     @property
     def seconds(self) -> float:

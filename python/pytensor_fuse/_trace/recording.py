@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pytensor_fuse._trace.records import PassTotal, RewriterTotal, TracedCall, TracedPass
@@ -51,6 +51,11 @@ class Recording:
                 total.removed += rewriter.removed
                 if each.name not in total.passes:
                     total.passes.append(each.name)
+        for each in self.all_passes():
+            for rewriter in each.rewriters:
+                # What a group spends in its members is theirs.
+                if rewriter.group in totals:
+                    totals[rewriter.group].own -= rewriter.own or 0.0
         return tuple(sorted(totals.values(), key=lambda total: (-total.own, total.name)))
 
     @property
@@ -66,16 +71,15 @@ class Recording:
             total = totals.setdefault(each.name, PassTotal(each.name))
             total.runs += each.runs
             total.seconds += each.seconds
-            total.own += each.own
+            total.own += each.alone
             total.created += each.created
             total.removed += each.removed
         return tuple(sorted(totals.values(), key=lambda total: (-total.own, total.name)))
 
     def slowest(self, n: int = 10) -> tuple[PassTotal | RewriterTotal, ...]:
-        """Return what took longest by itself: node rewriters, and passes without these.
+        """Return what took longest by itself: passes and node rewriters.
 
-        A group of node rewriters is without its members. The times of all there are add up to that
-        of all passes.
+        The times of all there are add up to that of all passes.
 
         Raises
         ------
@@ -84,24 +88,7 @@ class Recording:
         """
         if n < 0:
             raise ValueError(f"cannot list {n} of them")
-        # What a pass or a group spends in node rewriters is theirs.
-        of_passes: dict[str, float] = {}
-        of_groups: dict[str, float] = {}
-        for each in self.all_passes():
-            for rewriter in each.rewriters:
-                spent, name = (
-                    (of_passes, each.name)
-                    if rewriter.group is None
-                    else (of_groups, rewriter.group)
-                )
-                spent[name] = spent.get(name, 0.0) + (rewriter.own or 0.0)
-        totals: list[PassTotal | RewriterTotal] = [
-            *(
-                replace(each, own=each.own - of_groups.get(each.name, 0.0))
-                for each in self.rewriters
-            ),
-            *(replace(each, own=each.own - of_passes.get(each.name, 0.0)) for each in self.passes),
-        ]
+        totals: list[PassTotal | RewriterTotal] = [*self.rewriters, *self.passes]
         return tuple(sorted(totals, key=lambda total: (-total.own, total.name))[:n])
 
     def all_passes(self) -> Iterator[TracedPass]:

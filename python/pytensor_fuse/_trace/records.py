@@ -83,7 +83,7 @@ class TracedPass:
     seconds
         What it took, with what it started inside.
     own
-        The seconds without the passes and calls inside.
+        The seconds without the passes and calls inside, but with those of its node rewriters.
     requirements
         Seconds before that, for the features that the pass and those in it asked for.
     nodes_before, nodes_after
@@ -117,6 +117,11 @@ class TracedPass:
     rounds: tuple[TracedRound, ...]
     rewriters: tuple[TracedRewriter, ...]
     inner: tuple[TracedPass | TracedCall, ...]
+
+    @property
+    def alone(self) -> float:
+        """The seconds that it took by itself: its own without those of its node rewriters."""
+        return self.own - sum(one.own or 0.0 for one in self.rewriters if one.group is None)
 
 
 @dataclass(frozen=True)
@@ -175,6 +180,17 @@ class RewriterTotal:
 
     Attributes
     ----------
+    name
+        Its name.
+    tried, fired
+        How often it was tried, and how often it fired.
+    seconds
+        What it took, with what it started inside.
+    own
+        What it took by itself: without the passes and calls that it started and, of a group,
+        without its members.
+    created, removed
+        Nodes that entered and left the graph by it.
     is_whole
         False if a pass raised before it could say how often the rewriter fired, and how long it
         took; that is then missing here.
@@ -195,7 +211,21 @@ class RewriterTotal:
 
 @dataclass
 class PassTotal:
-    """What all runs of a pass in a trace did; see `TracedPass`."""
+    """What all runs of a pass in a trace did; see `TracedPass`.
+
+    Attributes
+    ----------
+    name
+        Its name.
+    runs
+        How often it ran.
+    seconds
+        What it took, with what it started inside.
+    own
+        What it took by itself: without the passes and calls inside, and without its node rewriters.
+    created, removed
+        Nodes that entered and left the graph, with what was started inside on the same graph.
+    """
 
     name: str
     runs: int = 0

@@ -133,7 +133,10 @@ def _summary(trace: Recording) -> str:
 
 
 def _explanation() -> str:
-    return "Times are of time.perf_counter; own: without what was started inside."
+    return (
+        "Times are of time.perf_counter; own: of a pass, or a node rewriter, by itself, without "
+        "what it started."
+    )
 
 
 def _call_lines(number: int, call: TracedCall) -> list[str]:
@@ -192,7 +195,7 @@ def _pass_rows(
             + (f" x{each.runs}" if each.runs > 1 else "")
             + (f" in {each.within}" if each.within else ""),
             seconds_text(each.seconds),
-            seconds_text(each.own),
+            seconds_text(each.alone),
             f"{each.nodes_before} -> {each.nodes_after}" if each.runs == 1 else "",
             str(each.created),
             str(each.removed),

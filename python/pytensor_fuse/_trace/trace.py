@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
-from pytensor_fuse._reports.files import write
+from pytensor_fuse._reports.files import written
+from pytensor_fuse._reports.page import escape, frame
+from pytensor_fuse._reports.text import count, size
 from pytensor_fuse._trace import instrumentation
 from pytensor_fuse._trace.difference import Difference
+from pytensor_fuse._trace.exports import chrome_trace, speedscope
 from pytensor_fuse._trace.page import trace_page
 from pytensor_fuse._trace.plain import difference_to_dict, recording_from_dict, recording_to_dict
 from pytensor_fuse._trace.recorders import Recorder
 from pytensor_fuse._trace.recording import Recording
-from pytensor_fuse._trace.text import difference_text, trace_text
+from pytensor_fuse._trace.text import difference_text, seconds_text, trace_text
 
 if TYPE_CHECKING:
     import os
@@ -20,13 +23,17 @@ if TYPE_CHECKING:
 
     from pytensor_fuse._trace.records import PassTotal, RewriterTotal, TracedCall, TracedPass
 
+# A notebook keeps what it shows.
+_NOTEBOOK_LETTERS = 1_000_000
+
 
 class Trace:
     """What `trace_rewrites` recorded.
 
     Seconds are those of ``time.perf_counter``. Those called ``seconds`` include what was started
-    inside, those called ``own`` do not; of all passes of a call, the ``own`` and ``requirements``
-    add up to its ``rewriting``.
+    inside, those called ``own`` do not. Of all passes of a call, the ``own`` and ``requirements``
+    add up to its ``rewriting``; there the time of node rewriters is the pass's. In the totals over
+    all calls, in texts and on pages it is theirs alone, so that no second is told twice.
     """
 
     def __init__(self, recorder: Recorder | None = None) -> None:
@@ -74,10 +81,18 @@ class Trace:
         return self._recorder.recording().passes
 
     def slowest(self, n: int = 10) -> tuple[PassTotal | RewriterTotal, ...]:
-        """Return what took longest by itself: node rewriters, and passes without these.
+        """Return what took longest by itself: passes and node rewriters.
 
-        A group of node rewriters is without its members. The times of all there are add up to that
-        of all passes.
+        Parameters
+        ----------
+        n : int, optional
+            The most to return.
+
+        Returns
+        -------
+        tuple of PassTotal or RewriterTotal
+            Those of `passes` and `rewriters` with the most ``own`` seconds, the slowest first. Of
+            all there are, these add up to the time of all passes.
 
         Raises
         ------
@@ -92,6 +107,16 @@ class Trace:
 
     def diff(self, other: Trace) -> TraceDiff:
         """Return how ``other`` differs from this trace, as from before to after.
+
+        Parameters
+        ----------
+        other : Trace
+            The later one.
+
+        Returns
+        -------
+        TraceDiff
+            Passes and node rewriters by name, each before and after.
 
         Raises
         ------
@@ -110,6 +135,16 @@ class Trace:
     def from_dict(cls, data: Mapping[str, Any]) -> Trace:
         """Return the trace that `to_dict` was called on, in this process or another.
 
+        Parameters
+        ----------
+        data : mapping
+            What `to_dict` returned, or what JSON made of it.
+
+        Returns
+        -------
+        Trace
+            One that is not open.
+
         Raises
         ------
         ValueError
@@ -117,26 +152,107 @@ class Trace:
         """
         return cls(Recorder(recording_from_dict(data)))
 
+    @overload
+    def to_html(self, path: None = None) -> str: ...
+
+    @overload
+    def to_html(self, path: str | os.PathLike[str]) -> None: ...
+
     def to_html(self, path: str | os.PathLike[str] | None = None) -> str | None:
-        """Return a page with a flame chart and tables, or write it to a file.
+        """Make a page with a flame chart and tables, for a browser.
+
+        Parameters
+        ----------
+        path : str or os.PathLike, optional
+            The file to write. It holds all that it needs, and asks nothing of a network.
+
+        Returns
+        -------
+        str or None
+            The page if no path is given.
 
         Raises
         ------
         OSError
             If the file cannot be written.
         """
-        text = trace_page(self._recorder.recording())
-        if path is None:
-            return text
-        write(path, text)
-        return None
+        return written(trace_page(self._recorder.recording()), path)
+
+    @overload
+    def to_speedscope(self, path: None = None) -> str: ...
+
+    @overload
+    def to_speedscope(self, path: str | os.PathLike[str]) -> None: ...
+
+    def to_speedscope(self, path: str | os.PathLike[str] | None = None) -> str | None:
+        """Make a profile for speedscope, https://www.speedscope.app, a profile for each thread.
+
+        Times are in seconds since the trace began. Node rewriters, and passes that ran again and
+        again, are added up within the pass that they ran in, as on the page.
+
+        Parameters
+        ----------
+        path : str or os.PathLike, optional
+            The file to write.
+
+        Returns
+        -------
+        str or None
+            The text of the file, which is JSON, if no path is given.
+
+        Raises
+        ------
+        OSError
+            If the file cannot be written. One that was there is then as it was.
+        """
+        return written(speedscope(self._recorder.recording()), path)
+
+    @overload
+    def to_chrome_trace(self, path: None = None) -> str: ...
+
+    @overload
+    def to_chrome_trace(self, path: str | os.PathLike[str]) -> None: ...
+
+    def to_chrome_trace(self, path: str | os.PathLike[str] | None = None) -> str | None:
+        """Make a file of trace events, for https://ui.perfetto.dev and ``chrome://tracing``.
+
+        Times are in microseconds since the trace began. Node rewriters, and passes that ran again
+        and again, are added up within the pass that they ran in, as on the page.
+
+        Parameters
+        ----------
+        path : str or os.PathLike, optional
+            The file to write.
+
+        Returns
+        -------
+        str or None
+            The text of the file, which is JSON, if no path is given.
+
+        Raises
+        ------
+        OSError
+            If the file cannot be written. One that was there is then as it was.
+        """
+        return written(chrome_trace(self._recorder.recording()), path)
 
     def __str__(self) -> str:
         return trace_text(self._recorder.recording())
 
     def __repr__(self) -> str:
         state = "open, " if self._recorder.is_open else ""
-        return f"<Trace: {state}{len(self.calls)} calls, {self.seconds:.3f} s>"
+        seconds = seconds_text(sum(call.seconds for call in self.calls))
+        return f"<Trace: {state}{count(len(self.calls), 'call')} in {seconds}>"
+
+    def _repr_html_(self) -> str:
+        """Return what Jupyter shows: the page in a frame if it is not large, else the text."""
+        text = self.to_html()
+        if len(text) > _NOTEBOOK_LETTERS:
+            return (
+                f"<pre>{escape(self)}</pre><p>A page of {size(len(text))}: too large to be kept in "
+                "a notebook; <code>to_html(path)</code> writes it.</p>"
+            )
+        return frame("Trace of rewriting", text)
 
 
 class TraceDiff:

@@ -13,7 +13,7 @@ from pytensor_fuse._audit.sections.kernels.equal import Expressions
 from pytensor_fuse._audit.sections.kernels.limit import kept_apart
 from pytensor_fuse._audit.sections.kernels.record import KernelCost, KernelKind
 from pytensor_fuse._audit.sections.kernels.section import KernelsSection
-from pytensor_fuse._plan import plan_fusion
+from pytensor_fuse._plan.plan import plan_fusion
 from pytensor_fuse._pytensor.targets import Target, max_operands
 
 if TYPE_CHECKING:
@@ -47,6 +47,9 @@ def audit_kernels(context: GraphContext) -> KernelsSection:
 def _after_fusion(context: GraphContext) -> int | None:
     """Return how many kernels the graph itself would have if it were fused now, if fewer."""
     if not isinstance(context.fgraph, FunctionGraph):
+        return None
+    if context.function is not None and context.target is Target.STRICT:
+        # What that linker makes of the nodes, and whether in loops of its own, is not known.
         return None
     target = None if context.target is Target.STRICT else context.target.value
     stats = plan_fusion(context.fgraph, target=target).stats

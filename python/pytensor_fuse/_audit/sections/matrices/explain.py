@@ -188,18 +188,23 @@ def explain_linalg(
 
     Parameters
     ----------
-    compiled
+    compiled : Function or FunctionGraph
         A compiled function, or its graph.
-    shapes
+    shapes : mapping of Variable or str to sequence of int or None, optional
         Shapes of inputs, by variable or name, as for `audit`.
 
     Returns
     -------
-    reports
+    tuple of MatrixReport
         One for each matrix, or batch of them, that is factorized or solved with by cubic work, in
         the order in which that is first done, then one for each that rules have replaced by its
         parts, on which nothing works any more. Which rules were applied is known of the graph that
         was compiled, not of copies, nor of what was unpickled.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `audit` does.
 
     Examples
     --------

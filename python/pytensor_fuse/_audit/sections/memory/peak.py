@@ -161,7 +161,7 @@ def _allocated(graph: GraphContext, node: Apply[Any], variable: Variable[Any, An
 
 def _allows_gc(graph: GraphContext) -> bool:
     """Whether variables are let go of when no node that is still to run reads them."""
-    if graph.target is Target.NUMBA or graph.function is None:
+    if graph.target not in (Target.C, Target.PYTHON) or graph.function is None:
         return True
     if isinstance(graph.linker, CLinker):
         # One piece of C code, which lets go of its variables when it ends, or later.

@@ -2,7 +2,7 @@
 import { choose } from "./choice.js";
 import { arrange, left, open, openAll, top } from "./layout.js";
 import { buildLines } from "./lines.js";
-import { fit, view } from "./view.js";
+import { fit, moved, view } from "./view.js";
 
 export function rearrange() {
   arrange();
@@ -16,7 +16,7 @@ export function toggle(box) {
   // What was clicked stays under the pointer.
   view.x += (x - left[box]) * view.scale;
   view.y += (y - top[box]) * view.scale;
-  view.isFitted = false;
+  moved();
   choose({ box });
 }
 

@@ -44,6 +44,15 @@ export function nodeRectangle(node) {
 // Left, top and side of what opens and closes a box, in its corner.
 export const toggleSquare = (box) => [left[box] + width[box] - 17, top[box] + 5, 12];
 
+// The height of the middle of the leftmost box, the topmost of these.
+export function firstRow() {
+  let first = 0;
+  for (let box = 1; box < nBoxes; box++) {
+    if (left[box] < left[first] || (left[box] === left[first] && top[box] < top[first])) first = box;
+  }
+  return nBoxes ? top[first] + height[first] / 2 : 0;
+}
+
 // Makes room for what is open: columns get wider, what is below moves down.
 export function arrange() {
   const nVertices = base.x.length;

@@ -5,11 +5,12 @@ import "./pointer.js";
 import { byId, canvas, paintWith, repaint } from "./canvas.js";
 import { chosen } from "./choice.js";
 import { rearrange, toggleAll } from "./folding.js";
-import { boxRectangle, height, left, nodeRectangle, open, toggleSquare, top, width } from "./layout.js";
+import { boxRectangle, height, left, nodeRectangle, open, openAll, toggleSquare, top, width } from "./layout.js";
 import { lines } from "./lines.js";
+import { overviewFrame, paintOverview } from "./overview.js";
 import { paint } from "./painting.js";
 import { current, found, search } from "./search.js";
-import { fit, toScreen, view, zoom } from "./view.js";
+import { begin, fit, toScreen, view, zoom } from "./view.js";
 
 byId("search").addEventListener("input", (event) => search(event.target.value));
 byId("expand").addEventListener("click", () => toggleAll(true));
@@ -17,14 +18,19 @@ byId("collapse").addEventListener("click", () => toggleAll(false));
 byId("fit").addEventListener("click", fit);
 byId("in").addEventListener("click", () => zoom(1.4));
 byId("out").addEventListener("click", () => zoom(1 / 1.4));
-new ResizeObserver(() => (view.isFitted ? fit() : repaint())).observe(canvas);
+new ResizeObserver(() => {
+  if (view.isFitted) fit();
+  else if (view.isBeginning) begin();
+  else repaint();
+}).observe(canvas);
 
-paintWith(paint);
-if (DATA.startsOpen) toggleAll(true);
-else {
-  rearrange();
-  fit();
-}
+paintWith(() => {
+  paint();
+  paintOverview();
+});
+openAll(DATA.startsOpen);
+rearrange();
+begin();
 
 // Where things are on the screen, and what is shown: for tests and for the console.
 globalThis.plan = {
@@ -38,6 +44,7 @@ globalThis.plan = {
   places: () => ({ left: [...left], top: [...top], width: [...width], height: [...height] }),
   state: () => ({ open: [...open], node: chosen?.node, box: chosen?.box, line: chosen?.line?.edges,
     lit: [...(chosen?.lines ?? [])].flatMap((each) => each.edges),
-    found, current, scale: view.scale, nLines: lines.length }),
+    found, current, scale: view.scale, view: [view.x, view.y],
+    overview: byId("overview").hidden ? null : overviewFrame(), nLines: lines.length }),
   fit, zoom, paint,
 };

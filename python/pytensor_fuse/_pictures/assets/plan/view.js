@@ -1,16 +1,23 @@
 // The camera: which part of the picture is seen, and how large.
 import { canvas, repaint } from "./canvas.js";
-import { extent } from "./layout.js";
+import { extent, firstRow } from "./layout.js";
 
-// `isFitted` until somebody moves: then the picture follows the size of the window, which a frame
-// may not have when this runs.
-export const view = { scale: 1, x: 0, y: 0, isFitted: true };
+// `isFitted`, or `isBeginning`, until somebody moves: then the picture follows the size of the window,
+// which a frame may not have when this runs.
+export const view = { scale: 1, x: 0, y: 0, isFitted: true, isBeginning: false };
 // What does not fit at that scale is shown as a whole nevertheless, and no smaller.
 const SMALLEST = 0.01;
 const LARGEST = 4;
 // Below this scale only one text is written on a box, as large as fits; then none.
 export const TEXT = 0.45;
 export const BIG_TEXT = 0.16;
+
+// The least scale at which labels are read without effort, and the one that is taken instead of a
+// smaller one.
+const LEGIBLE = 0.75;
+const READING = 0.9;
+// What is left free round a picture that begins in a corner.
+const CORNER = 24;
 
 // The scale at which all is seen; a frame that has no size yet counts as a small one.
 function fitting() {
@@ -24,6 +31,25 @@ export function fit() {
   view.x = (w - extent[0] * view.scale) / 2;
   view.y = (h - extent[1] * view.scale) / 2;
   view.isFitted = true;
+  view.isBeginning = false;
+  repaint();
+}
+
+// Where a reader begins: all of a picture that can be read then, else the beginning of it.
+export function begin() {
+  if (fitting() >= LEGIBLE) {
+    fit();
+    return;
+  }
+  view.scale = READING;
+  const [w, h] = [extent[0] * view.scale, extent[1] * view.scale];
+  const [roomX, roomY] = [canvas.clientWidth, canvas.clientHeight - 36];
+  view.x = w <= roomX ? (roomX - w) / 2 : CORNER;
+  // What is read from left to right begins in the middle of its first column.
+  const y = Math.min(Math.max(firstRow() * view.scale - roomY / 2, -CORNER), h + CORNER - roomY);
+  view.y = h <= roomY ? (roomY - h) / 2 : -y;
+  view.isFitted = false;
+  view.isBeginning = true;
   repaint();
 }
 
@@ -33,23 +59,30 @@ export function zoom(factor, x = canvas.clientWidth / 2, y = canvas.clientHeight
   view.x = x - (x - view.x) * scale / view.scale;
   view.y = y - (y - view.y) * scale / view.scale;
   view.scale = scale;
-  view.isFitted = false;
-  repaint();
+  moved();
 }
 
 export function pan(dx, dy) {
   view.x += dx;
   view.y += dy;
-  view.isFitted = false;
-  repaint();
+  moved();
+}
+
+// Brings a point of the picture into the middle.
+export function lookAt(x, y) {
+  view.x = canvas.clientWidth / 2 - x * view.scale;
+  view.y = canvas.clientHeight / 2 - y * view.scale;
+  moved();
 }
 
 // Brings a rectangle into the middle, large enough to be read.
 export function center([x, y, w, h]) {
   view.scale = Math.max(view.scale, 0.8);
-  view.x = canvas.clientWidth / 2 - (x + w / 2) * view.scale;
-  view.y = canvas.clientHeight / 2 - (y + h / 2) * view.scale;
-  view.isFitted = false;
+  lookAt(x + w / 2, y + h / 2);
+}
+
+export function moved() {
+  view.isFitted = view.isBeginning = false;
   repaint();
 }
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import operator
-from collections import Counter
-from dataclasses import dataclass
+from dataclasses import asdict
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, overload
 
+from pytensor.compile.executor import Function
 from pytensor.graph.fg import FunctionGraph
 
-from pytensor_fuse._errors import StalePlanError
+from pytensor_fuse._errors import FusionError, StalePlanError
 from pytensor_fuse._fusion.apply import apply_clusters
 from pytensor_fuse._fusion.effort import DEFAULT as DEFAULT_EFFORT
 from pytensor_fuse._fusion.effort import resolve_effort
@@ -21,11 +21,13 @@ from pytensor_fuse._pictures.drawing import Drawing, draw
 from pytensor_fuse._pictures.from_plan import bound_text, picture_of
 from pytensor_fuse._pictures.page import figures_table, plan_page
 from pytensor_fuse._pictures.svg import svg
+from pytensor_fuse._plan.plain import graph_to_dict
+from pytensor_fuse._plan.records import Kernel, PlanStats
 from pytensor_fuse._pytensor.targets import Target, resolve_target
 from pytensor_fuse._pytensor.targets import max_operands as default_limit
-from pytensor_fuse._reports.files import write
-from pytensor_fuse._reports.page import escape
-from pytensor_fuse._reports.palette import FRAME
+from pytensor_fuse._reports.files import written
+from pytensor_fuse._reports.page import frame
+from pytensor_fuse._reports.versions import versions
 
 if TYPE_CHECKING:
     import os
@@ -41,70 +43,14 @@ if TYPE_CHECKING:
 # Operand counts are 32-bit ids in the planner.
 _MAX_OPERANDS = 2**32 - 1
 
+# Of the dicts.
+_FORMAT = 1
+
 # How many kernels the text of a plan lists.
 _SHOWN_KERNELS = 20
 
 # A notebook keeps what it shows: 200 to 250 bytes per node.
 _NOTEBOOK_NODES = 2000
-
-
-@dataclass(frozen=True, eq=False)
-class Kernel:
-    """Nodes that become one kernel.
-
-    Attributes
-    ----------
-    nodes
-        Elemwise nodes of the graph, in topological order.
-    inputs
-        Distinct variables that they read from elsewhere, constants among them.
-    outputs
-        Their results that are read elsewhere or are outputs of the graph.
-    """
-
-    nodes: tuple[Apply[Any], ...]
-    inputs: tuple[Variable[Any, Any], ...]
-    outputs: tuple[Variable[Any, Any], ...]
-
-    def __str__(self) -> str:
-        ops = Counter(str(node.op).lower() for node in self.nodes)
-        names = ", ".join(f"{op} x{n}" if n > 1 else op for op, n in sorted(ops.items()))
-        sizes = f"{len(self.nodes)} nodes, {len(self.inputs)} in, {len(self.outputs)} out"
-        return f"{sizes}: {names}"
-
-
-@dataclass(frozen=True)
-class PlanStats:
-    """Figures of a plan. A kernel is any Elemwise node.
-
-    Attributes
-    ----------
-    nodes
-        Apply nodes in the graph.
-    fusable
-        Elemwise nodes that may be fused.
-    kernels_before, kernels_after
-        Kernels in the graph, and in the graph after fusion.
-    arrays_before, arrays_after
-        Arrays that kernels read and write: for each the distinct inputs that are not constants,
-        and the outputs that are read elsewhere.
-    kernels_bound, arrays_bound
-        What no plan of the graph is better than: none has fewer kernels than ``kernels_bound``, and
-        none with that few has fewer arrays than ``arrays_bound``.
-    proven
-        Whether the plan comes up to the bounds, so that there is none better. If not, there may be
-        none all the same.
-    """
-
-    nodes: int
-    fusable: int
-    kernels_before: int
-    kernels_after: int
-    arrays_before: int
-    arrays_after: int
-    kernels_bound: int
-    arrays_bound: int
-    proven: bool
 
 
 class FusionPlan:
@@ -124,12 +70,39 @@ class FusionPlan:
         clusters: _core.FusedClusters,
         target: Target,
         max_operands: int,
+        *,
+        is_compiled: bool = False,
     ) -> None:
         self._fgraph = fgraph
+        self._is_compiled = is_compiled
+        self._inputs = tuple(fgraph.inputs)
         self._graph = graph
         self._clusters = clusters
         self._target = target
         self._max_operands = max_operands
+
+    @property
+    def target(self) -> str:
+        """Who compiles the kernels, as `plan_fusion` takes it.
+
+        ``"strict"`` stands for what every target can compile.
+        """
+        return self._target.value
+
+    @property
+    def max_operands(self) -> int:
+        """The most inputs plus outputs of a kernel."""
+        return self._max_operands
+
+    @property
+    def nodes(self) -> tuple[Apply[Any], ...]:
+        """The nodes of the graph when the plan was made, in topological order."""
+        return tuple(self._nodes)
+
+    @property
+    def inputs(self) -> tuple[Variable[Any, Any], ...]:
+        """The inputs of the graph when the plan was made."""
+        return self._inputs
 
     @cached_property
     def kernels(self) -> tuple[Kernel, ...]:
@@ -195,9 +168,14 @@ class FusionPlan:
 
         Parameters
         ----------
-        node_a, node_b
+        node_a, node_b : Apply
             Apply nodes of the graph as it was when the plan was made. The question is about the
             kernels that they are in.
+
+        Returns
+        -------
+        WhyNot
+            The first reason found; that they do share a kernel, if they do.
 
         Raises
         ------
@@ -220,10 +198,17 @@ class FusionPlan:
         StalePlanError
             If the graph is not as it was when the plan was made, for instance because the plan has
             been applied. Nothing is changed then.
+        FusionError
+            If the plan is of a compiled function, which would go on as it was compiled.
         Exception
             What a feature of the graph raises when it is asked to validate the result. The graph
             is then as it was before.
         """
+        if self._is_compiled:
+            raise FusionError(
+                "the plan is of a compiled function, which stays as it is; plan a FunctionGraph to "
+                "apply the plan"
+            )
         now = extract(self._fgraph)
         if not (
             now.arrays.same_objects(self._graph.arrays) and now.orderings == self._graph.orderings
@@ -232,6 +217,31 @@ class FusionPlan:
                 "the graph has changed since the plan was made; make a new one with plan_fusion()"
             )
         apply_clusters(self._fgraph, self._graph, self._clusters, reason="pytensor_fuse")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything in plain types, as JSON has them.
+
+        Returns
+        -------
+        dict
+            ``format`` is the version of what follows: ``versions`` of PyTensor and this package,
+            ``target``, ``max_operands``, ``strategy``, ``exhausted``, ``stats`` (see `PlanStats`),
+            ``nodes`` (op and kernel of each, in topological order), ``kernels`` (their nodes by
+            position, the ops of these, and the names of what they read and write) and ``unfused``
+            (nodes by position). Variables are called by their names, else as audits do by the
+            position of a node and its op, or of an input. The same for the same graph in every
+            process.
+        """
+        return {
+            "format": _FORMAT,
+            "versions": versions(),
+            "target": self.target,
+            "max_operands": self.max_operands,
+            "strategy": self.strategy,
+            "exhausted": list(self.exhausted),
+            "stats": asdict(self.stats),
+            **graph_to_dict(self.nodes, self.inputs, self.kernels),
+        }
 
     @overload
     def to_html(self, path: None = None) -> str: ...
@@ -250,7 +260,7 @@ class FusionPlan:
 
         Parameters
         ----------
-        path
+        path : str or os.PathLike, optional
             The file to write. It holds all that it needs, and asks nothing of a network.
 
         Returns
@@ -268,22 +278,62 @@ class FusionPlan:
         Near-linear: about a second for 10,000 nodes, whose page has one to two megabytes.
         """
         text = plan_page(self._drawing, f"Fusion plan for target {self._target.value!r}")
-        if path is None:
-            return text
-        write(path, text)
-        return None
+        return written(text, path)
 
-    def to_svg(self) -> str:
-        """Return the plan as a still picture, an SVG document.
+    @overload
+    def to_svg(self, path: None = None) -> str: ...
+
+    @overload
+    def to_svg(self, path: str | os.PathLike[str]) -> None: ...
+
+    def to_svg(self, path: str | os.PathLike[str] | None = None) -> str | None:
+        """Make a still picture of the plan, an SVG document.
 
         Kernels are open in pictures of up to 250 nodes, and drawn as one box in larger ones. Edges
         that would hide the rest, of what very many read, are drawn at their ends only.
-        """
-        return svg(self._drawing)
 
-    def to_dot(self) -> str:
-        """Return the plan as text for Graphviz, each kernel a cluster."""
-        return dot(self._picture)
+        Parameters
+        ----------
+        path : str or os.PathLike, optional
+            The file to write.
+
+        Returns
+        -------
+        str or None
+            The text of the file if no path is given.
+
+        Raises
+        ------
+        OSError
+            If the file cannot be written. One that was there is then as it was.
+        """
+        return written(svg(self._drawing), path)
+
+    @overload
+    def to_dot(self, path: None = None) -> str: ...
+
+    @overload
+    def to_dot(self, path: str | os.PathLike[str]) -> None: ...
+
+    def to_dot(self, path: str | os.PathLike[str] | None = None) -> str | None:
+        """Make a text for Graphviz of the plan, each kernel a cluster.
+
+        Parameters
+        ----------
+        path : str or os.PathLike, optional
+            The file to write.
+
+        Returns
+        -------
+        str or None
+            The text of the file if no path is given.
+
+        Raises
+        ------
+        OSError
+            If the file cannot be written. One that was there is then as it was.
+        """
+        return written(dot(self._picture), path)
 
     def _repr_html_(self) -> str:
         """Return what Jupyter shows: the figures, and the page in a frame if it is not large."""
@@ -293,12 +343,7 @@ class FusionPlan:
                 f"{table}<p>{len(self._nodes):,} nodes: too many to be shown here; "
                 "<code>to_html(path)</code> writes a page.</p>"
             )
-        # The frame has no origin: its script can reach neither the notebook nor a network.
-        return (
-            f'{table}<iframe title="Fusion plan" sandbox="allow-scripts" '
-            f'style="width:100%;height:560px;border:1px solid {FRAME};border-radius:6px" '
-            f'srcdoc="{escape(self.to_html())}"></iframe>'
-        )
+        return table + frame("Fusion plan", self.to_html())
 
     def __repr__(self) -> str:
         (kernels_before, arrays_before) = self._clusters.before
@@ -347,7 +392,7 @@ class FusionPlan:
 
 
 def plan_fusion(
-    fgraph: FunctionGraph,
+    fgraph: FunctionGraph | Function,
     *,
     target: str | Mode | Linker | None = None,
     max_operands: int | None = None,
@@ -357,15 +402,17 @@ def plan_fusion(
 
     Parameters
     ----------
-    fgraph
-        The graph.
-    target
-        Who compiles the kernels: ``"c"``, ``"python"``, ``"numba"``, a mode or a linker. By default
-        the mode that PyTensor is compiling ``fgraph`` for, if that is known; otherwise only what
-        every target can compile is fused.
-    max_operands
+    fgraph : FunctionGraph or Function
+        The graph, or a compiled function, for what could still be fused in its graph. A plan of a
+        function cannot be applied.
+    target : str, Mode or Linker, optional
+        Who compiles the kernels: ``"c"``, ``"python"``, ``"numba"``, a mode or a linker; or
+        ``"strict"`` for only what each of them can compile. By default the linker of a compiled
+        function, or the mode that PyTensor is compiling ``fgraph`` for, if that is known; otherwise
+        ``"strict"``.
+    max_operands : int, optional
         Most inputs plus outputs of a kernel; by default what the target takes.
-    effort
+    effort : {"fast", "optimal"}, optional
         ``"fast"``: near-linear, for every compile. ``"optimal"``: a search for the best plan, in
         those parts of the graph where a bound does not show that the plan is that already; seconds
         at most, for a function that is compiled once and called a million times.
@@ -403,14 +450,22 @@ def plan_fusion(
     (4, 1)
     >>> plan.apply()
     """
+    is_compiled = isinstance(fgraph, Function)
+    if isinstance(fgraph, Function):
+        target = fgraph.maker.linker if target is None else target
+        fgraph = fgraph.maker.fgraph
     if not isinstance(fgraph, FunctionGraph):
         hint = "; call its unfreeze() first" if hasattr(fgraph, "unfreeze") else ""
-        raise TypeError(f"fgraph must be a FunctionGraph, not {type(fgraph).__name__}{hint}")
+        raise TypeError(
+            "fgraph must be a FunctionGraph or a compiled function, not "
+            f"{type(fgraph).__name__}{hint}"
+        )
     resolved = resolve_target(target, fgraph)
     limit = default_limit(resolved) if max_operands is None else _check_limit(max_operands)
     steps = resolve_effort(effort)
     graph = extract(fgraph)
-    return FusionPlan(fgraph, graph, plan(graph, resolved, limit, steps), resolved, limit)
+    clusters = plan(graph, resolved, limit, steps)
+    return FusionPlan(fgraph, graph, clusters, resolved, limit, is_compiled=is_compiled)
 
 
 def _check_limit(max_operands: int) -> int:

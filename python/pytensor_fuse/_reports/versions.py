@@ -1,0 +1,12 @@
+"""The versions that a report was made with."""
+
+from __future__ import annotations
+
+import pytensor
+
+from pytensor_fuse._core import __version__
+
+
+def versions() -> dict[str, str]:
+    """Return those of PyTensor and of this package, by name."""
+    return {"pytensor": pytensor.__version__, "pytensor_fuse": __version__}

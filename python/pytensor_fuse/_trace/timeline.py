@@ -1,0 +1,122 @@
+"""Timelines: what a trace says was when, as spans within spans, for programs that show such.
+
+Calls of one thread follow each other, those of several are in rows of their own, and waits are not
+cut: starts are seconds since the trace began. What a trace has only the sum of, node rewriters and
+passes that ran again and again, is side by side within what it ran in, as on the page.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from pytensor_fuse._trace.flame_chart import bars_of, start_of, width_of
+from pytensor_fuse._trace.records import TracedCall
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from pytensor_fuse._trace.flame_chart import Bar
+    from pytensor_fuse._trace.recording import Recording
+    from pytensor_fuse._trace.records import TracedPass
+
+# What ran outside any call: its thread is not recorded.
+_OUTSIDE = "outside calls of pytensor.function"
+
+
+@dataclass
+class Span:
+    """Something from its start to its end, in seconds, with what is within it in order.
+
+    Spans within one span do not overlap, and do not exceed it.
+    """
+
+    bar: Bar
+    start: float
+    end: float
+    inner: list[Span] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Row:
+    """Spans one after the other, under a name."""
+
+    name: str
+    spans: list[Span]
+
+
+def timeline(recording: Recording) -> list[Row]:
+    """Return the rows of a recording; O(n log n) for n calls, passes and node rewriters."""
+    rows: list[Row] = []
+    named: dict[str, list[TracedPass | TracedCall]] = {}
+    outermost: tuple[TracedPass | TracedCall, ...] = (*recording.calls, *recording.outside)
+    for each in outermost:
+        name = each.thread if isinstance(each, TracedCall) else _OUTSIDE
+        named.setdefault(name, []).append(each)
+    for name, those in named.items():
+        # Threads may share a name, and then overlap.
+        lanes: list[Row] = []
+        for each in sorted(those, key=start_of):
+            lane = next((lane for lane in lanes if lane.spans[-1].end <= start_of(each)), None)
+            if lane is None:
+                lane = Row(name if not lanes else f"{name} ({len(lanes) + 1})", [])
+                lanes.append(lane)
+            lane.spans.append(_span(bars_of(each), width_of(each)))
+        rows += lanes
+    return rows
+
+
+def _span(bars: Sequence[Bar], width: float) -> Span:
+    """Put bars, the outermost of which share the lowest depth, into one span."""
+    by_depth = [list(group) for _, group in groupby(sorted(bars, key=_depth), key=_depth)]
+    first = by_depth[0][0]
+    # A pass comes after the features that it asks for: both are outermost.
+    top = Span(first, first.start, first.start + width)
+    above = [top]
+    if len(by_depth[0]) == 1:
+        by_depth.pop(0)
+    else:
+        top.bar = by_depth[0][-1]
+    for level in by_depth:
+        spans = sorted((Span(b, b.start, b.start + b.width) for b in level), key=_start)
+        starts = [span.start for span in above]
+        for span in spans:
+            # By its middle: its ends are those of others, up to rounding.
+            at = bisect_right(starts, (span.start + span.end) / 2)
+            above[max(at - 1, 0)].inner.append(span)
+        above = spans
+    _confine(top)
+    return top
+
+
+def _confine(span: Span) -> None:
+    """Keep what is within a span in it and apart: sums of measured times are no more exact."""
+    pending = [span]
+    while pending:
+        outer = pending.pop()
+        free = outer.start
+        for inner in outer.inner:
+            inner.start = min(max(inner.start, free), outer.end)
+            free = inner.end = min(max(inner.end, inner.start), outer.end)
+        pending += outer.inner
+
+
+def walk(spans: Iterable[Span]) -> Iterable[tuple[Span, bool]]:
+    """Yield each span twice: with True where it begins, with False where it ends, in order."""
+    pending = [(span, True) for span in reversed(list(spans))]
+    while pending:
+        span, begins = pending.pop()
+        yield span, begins
+        if begins:
+            pending.append((span, False))
+            pending += [(inner, True) for inner in reversed(span.inner)]
+
+
+def _depth(bar: Bar) -> int:
+    return bar.depth
+
+
+def _start(span: Span) -> float:
+    return span.start
