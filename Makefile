@@ -97,9 +97,10 @@ format: $(VENV)/.tools ## Format the sources and apply safe lint fixes
 	cargo fmt --all
 
 .PHONY: docs
-docs: build $(VENV)/.docs ## Build the site into docs/_build/html (the tests run its examples)
+docs: build $(VENV)/.docs ## Build the site (make test runs its examples) and look at it in a browser
 	$(PY) -m sphinx --builder html --nitpicky --fail-on-warning --keep-going --fresh-env --quiet \
 	    docs docs/_build/html
+	$(PY) -m pytest --quiet tests/test_site.py
 	@echo "the site: $(CURDIR)/docs/_build/html/index.html"
 
 .PHONY: pictures

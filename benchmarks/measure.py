@@ -267,12 +267,14 @@ def frozen_heap() -> Iterator[None]:
         gc.unfreeze()
 
 
-def seconds(function: Callable[..., Any], *args: Any) -> float:
+def seconds(
+    function: Callable[..., Any], *args: Any, clock: Callable[[], float] = time.perf_counter
+) -> float:
     """The time of one call; garbage left by what came before is collected first."""
     gc.collect()
-    start = time.perf_counter()
+    start = clock()
     result = function(*args)
-    elapsed = time.perf_counter() - start
+    elapsed = clock() - start
     # The result lives until here: its destruction is not part of the time.
     del result
     return elapsed
@@ -285,6 +287,7 @@ def interleaved(
     *,
     rounds: int,
     warmup: int = 1,
+    clock: Callable[[], float] = time.perf_counter,
 ) -> Timings:
     """Time both sides in turns; ``prepare()`` makes the arguments of each call."""
     times: dict[str, list[float]] = {"stock": [], "ours": []}
@@ -292,7 +295,7 @@ def interleaved(
     with frozen_heap():
         for number in range(-warmup, rounds):
             for name, function in sides if number % 2 == 0 else reversed(sides):
-                elapsed = seconds(function, *prepare())
+                elapsed = seconds(function, *prepare(), clock=clock)
                 if number >= 0:
                     times[name].append(elapsed)
     return Timings(tuple(times["stock"]), tuple(times["ours"]))

@@ -1,5 +1,10 @@
 """Links between the pages that are kept here lead to what is there."""
 
+import sys
+from pathlib import Path
+from shutil import copy
+from subprocess import run
+
 import pytest
 
 from support.pages import ROOT, anchors_of, links_of, name_of, pages
@@ -30,3 +35,13 @@ def test_a_link_that_leads_nowhere_is_noticed(tmp_path):
     page.write_text("# One: *two* `three`\n\n[a](gone.md) [b](#one-two-three) `[c](code)`\n")
     assert links_of(page) == ["gone.md", "#one-two-three"]
     assert anchors_of(page) == {"one-two-three"}
+
+
+def test_what_an_index_shows_has_no_relative_links(tmp_path):
+    readme = Path(copy(ROOT / "README.md", tmp_path))
+    before = readme.read_text(encoding="utf-8")
+    run([sys.executable, ROOT / "scripts" / "absolute-links", readme], check=True)
+    assert links_of(readme) == []
+    after = readme.read_text(encoding="utf-8")
+    assert after.count("](https://raw.githubusercontent.com/") == before.count("![") == 1
+    assert after.count("](https:") == before.count("](")
