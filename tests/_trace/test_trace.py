@@ -143,7 +143,8 @@ def test_one_time_is_said_of_a_thing(trace: Trace) -> None:
             own[cells[0]] = cells[2]
     listed = [re.split(r"  +", line.strip()) for line in slowest.splitlines()]
     both = [(name, rest[0]) for name, *rest in listed if name in own and "pass" in rest]
-    assert "canonicalize" in dict(both)
+    # Which passes are among the slowest is up to the machine.
+    assert both
     for name, seconds in both:
         assert seconds == own[name]
 
