@@ -1,21 +1,23 @@
 """Would wider fusion pay? Two rules that the planner does not have, with kernels made by hand.
 
-    python benchmarks/wider.py                     # both rules on small graphs, and siblings in models
+    python benchmarks/wider.py                     # both rules, small graphs and models
     python benchmarks/wider.py --sizes 10,1000     # other lengths
     python benchmarks/wider.py --linkers c         # one linker alone
     python benchmarks/wider.py --no-models         # small graphs only
+    python benchmarks/wider.py --no-small          # models only
 
-*Siblings*: kernels of equal shape that have nothing in common, neither data nor an operand, become one.
-*Recomputed*: a kernel of one number or row that others read is done in each of them instead.
+*Siblings*: kernels of equal shape that have nothing in common, neither data nor an operand, become
+one. *Recomputed*: a cheap kernel of one number or row that others read is done in each of them.
 
-Each cell is the time with the rule divided by that without it, kernels alike in all else; below 1 the
-rule pays. Results are compared before anything is timed. The times are those of the processor, each
-the least of rounds in which both take turns; a cell is the median of several such pairs.
+Each figure is the time with the rule divided by that without it, all else alike; below 1 the rule
+pays. Results are compared before anything is timed. The times are those of the processor, each the
+least of rounds in which both take turns; a figure is the median of several such pairs.
 
-In models, the planner itself plans with the first rule: for each shape that is known, whether by types
-or because PyTensor has the same variable for it, all nodes that may share a kernel get an operand that
-is no array and brings them together. Both functions are compiled as a user's are, with everything
-that PyTensor does after fusion.
+In models, the planner itself plans with the first rule: for each shape that is known, whether by
+types or because PyTensor has the same variable for it, all nodes that may share a kernel get an
+operand that is no array and brings them together. By the second, kernels of one number that only
+kernels of arrays read are put into all of these. Both functions are compiled as a user's are, with
+everything that PyTensor does after fusion.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from itertools import product
 from statistics import median
 from typing import Any
 from unittest import mock
@@ -31,7 +34,7 @@ import numpy as np
 import pytensor
 import pytensor.tensor as pt
 from pytensor.compile.mode import Mode, get_mode
-from pytensor.graph.basic import Constant, Variable
+from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.fg import FunctionGraph
 from pytensor.scalar.basic import Composite
 from pytensor.tensor.elemwise import Elemwise
@@ -39,15 +42,16 @@ from pytensor.tensor.rewriting.elemwise import FusionOptimizer
 
 import corpus
 import pytensor_fuse
-from graphs import GP, MIXTURE, RADON, STUDENT_T, Reference, pymc_references
+from graphs import GP, MIXTURE, RADON, STUDENT_T, GraphIO, Reference, pymc_references
 from objectives import LINKERS, times_of
-from pytensor_fuse._activation.passes import fusion as fusion_pass
+from pytensor_fuse._fusion import fuse
 from pytensor_fuse._fusion.extract import extract
 from pytensor_fuse._fusion.extract import plan as plan_extracted
 from pytensor_fuse._pytensor.targets import max_operands, resolve_target
 
 MODES = {"numba": "NUMBA", "c": "CVM"}
 PAIRS = 5
+CHEAP = {"Add", "Sub", "Mul", "Neg", "Sqr", "Identity", "Cast", "Abs", "Maximum", "Minimum"}
 ROW = 64
 
 # What a function computes without the rule, and with it.
@@ -157,7 +161,9 @@ def compared(functions: Sequence[Any], values: Sequence[np.ndarray]) -> float:
     """Time of the second by that of the first, once their results are the same."""
     for got, right in zip(*(function(*values) for function in functions), strict=True):
         np.testing.assert_allclose(got, right, rtol=1e-9, atol=1e-9)
-    return median(after / before for before, after in (times_of(functions, values) for _ in range(PAIRS)))
+    return median(
+        after / before for before, after in (times_of(functions, values) for _ in range(PAIRS))
+    )
 
 
 # Models -----------------------------------------------------------------------------------
@@ -175,32 +181,64 @@ def known_shape(fgraph: FunctionGraph, variable: Variable) -> tuple[object, ...]
     return tuple(int(s.data) if isinstance(s, Constant) else s for s in symbolic)
 
 
-def fuse_by_hand(fgraph: FunctionGraph, wider: bool, counts: list[int]) -> None:
-    """Fuse as the pass does, with siblings of equal shape if that is asked for."""
+def fuse_by_hand(fgraph: FunctionGraph, rule: str | None, counts: list[int]) -> None:
+    """Fuse as the pass does, with one of the rules or none; take note of the kernels."""
     target = resolve_target(None, fgraph)
     extraction = extract(fgraph)
-    arrays = plan_extracted(extraction, target, max_operands(target)).problem()
-    problem = {
-        **corpus.problem_of(arrays),
-        "orderings": [list(pair) for pair in arrays["orderings"]],
-    }
+    problem = corpus.problem_of(plan_extracted(extraction, target, max_operands(target)).problem())
     nodes = list(extraction.arrays.nodes)
-    if wider:
+    if rule == "siblings":
         _bring_siblings_together(fgraph, nodes, problem)
-    clusters, (n_kernels, _), _ = corpus.plan(problem, None)
-    counts.append(n_kernels)
-    for cluster in clusters:
-        of_cluster = [nodes[i] for i in cluster]
-        made = {out for node in of_cluster for out in node.outputs}
-        inputs = list(dict.fromkeys(v for n in of_cluster for v in n.inputs if v not in made))
-        members = set(of_cluster)
+    clusters, _, _ = corpus.plan(problem, None)
+    fused = {i for cluster in clusters for i in cluster}
+    alone = [[i] for i, group in enumerate(problem["groups"]) if group >= 0 and i not in fused]
+    kernels = [[nodes[i] for i in kernel] for kernel in [*clusters, *alone]]
+    if rule == "recomputed":
+        kernels = _recomputed(fgraph, kernels)
+    counts.append(len(kernels))
+    for members in kernels:
+        made = {out for node in members for out in node.outputs}
+        inputs = list(dict.fromkeys(v for n in members for v in n.inputs if v not in made))
+        within = set(members)
         outputs = [
             node.outputs[0]
-            for node in of_cluster
-            if any(client not in members for client, _ in fgraph.clients[node.outputs[0]])
+            for node in members
+            if any(client not in within for client, _ in fgraph.clients[node.outputs[0]])
         ]
-        fused = kernel(inputs, outputs)
-        fgraph.replace_all(list(zip(outputs, fused, strict=True)), reason="wider")
+        if rule == "recomputed":
+            # What is done elsewhere as well is not given back by each.
+            outputs = [out for out in outputs if not _is_number(out)] or outputs
+        if len(members) > 1:
+            new = kernel(inputs, outputs)
+            fgraph.replace_all(list(zip(outputs, new, strict=True)), reason="wider")
+
+
+def _recomputed(fgraph: FunctionGraph, kernels: list[list[Apply]]) -> list[list[Apply]]:
+    """Put each cheap kernel of one number into all that read it, if these are kernels of arrays."""
+    owner = {node: i for i, members in enumerate(kernels) for node in members}
+    gone: set[int] = set()
+    for i, members in enumerate(kernels):
+        is_cheap = all(type(node.op.scalar_op).__name__ in CHEAP for node in members)
+        if not is_cheap or not _is_number(members[0].outputs[0]):
+            continue
+        within = set(members)
+        readers = {
+            client
+            for node in members
+            for client, _ in fgraph.clients[node.outputs[0]]
+            if client not in within
+        }
+        into = {owner.get(reader) for reader in readers}
+        if None in into or any(_is_number(kernels[j][0].outputs[0]) for j in into):
+            continue
+        gone.add(i)
+        for j in into:
+            kernels[j] = [*members, *kernels[j]]
+    return [members for i, members in enumerate(kernels) if i not in gone]
+
+
+def _is_number(variable: Variable) -> bool:
+    return variable.type.ndim > 0 and all(variable.type.broadcastable)
 
 
 def _bring_siblings_together(
@@ -219,19 +257,48 @@ def _bring_siblings_together(
             problem["inputs"][i].append(variable)
 
 
-def model_ratio(reference: Reference, size: int, linker: str) -> tuple[int, int, float]:
-    """Kernels without siblings and with them, and the time with by that without."""
+def adam(size: int) -> Reference:
+    """Updates of three parameters of one shape that is known, by Adam."""
+
+    def build() -> GraphIO:
+        rate = pt.scalar("rate")
+        inputs, outputs = [rate], []
+        for name in "abc":
+            names = (f"{name}{part}" for part in ("", "_slope", "_mean", "_square"))
+            value, slope, mean, square = xs = [
+                pt.tensor(name, dtype="float64", shape=(size,)) for name in names
+            ]
+            mean, square = 0.9 * mean + 0.1 * slope, 0.99 * square + 0.01 * slope**2
+            outputs += [value - rate * mean / (pt.sqrt(square) + 1e-8), mean, square]
+            inputs += xs
+        return inputs, outputs
+
+    def values(size: int) -> list[np.ndarray]:
+        rng = np.random.default_rng(0)
+        return [np.array(0.1), *(rng.uniform(size=size) for _ in range(12))]
+
+    return Reference("adam of three", build, values)
+
+
+def model_ratio(reference: Reference, size: int, rule: str, linker: str) -> tuple[int, int, float]:
+    """Kernels without the rule and with it, and the time with it by that without."""
     inputs, outputs = reference.build()
     functions, counts = [], []
-    for wider in (False, True):
+    for used in (None, rule):
         own: list[int] = []
 
-        def apply(_: object, fgraph: FunctionGraph, wider: bool = wider, own: list[int] = own) -> None:
-            fuse_by_hand(fgraph, wider, own)
+        def fuse_(
+            fgraph: FunctionGraph,
+            reason: str,
+            used: str | None = used,
+            own: list[int] = own,
+        ) -> tuple[int, int]:
+            fuse_by_hand(fgraph, used, own)
+            return 0, 0
 
         with (
             pytensor_fuse.enabled(True),
-            mock.patch.object(fusion_pass.FusionRewriter, "apply", apply),
+            mock.patch.object(fuse, "fuse", fuse_),
             mock.patch.dict("os.environ", {"PYTENSOR_FUSE_CACHE": "off"}),
         ):
             functions.append(
@@ -261,15 +328,18 @@ def main(arguments: Sequence[str]) -> int:
                 print(f"{linker:6} numbers    {name:40} {ratio(make(), linker):6.2f}", flush=True)
             for size in sizes:
                 for name, make in cases(size):
-                    print(f"{linker:6} {size:<10} {name:40} {ratio(make(), linker):6.2f}", flush=True)
-    if not asked.no_models:
-        for reference in [RADON, STUDENT_T, GP, MIXTURE, *pymc_references()]:
-            for linker in linkers:
-                for size in (10, 1000):
-                    before, after, found = model_ratio(reference, size, linker)
                     print(
-                        f"{linker:6} {size:<10} {reference.name:24} kernels {before} -> {after}"
-                        f" {found:6.2f}",
+                        f"{linker:6} {size:<10} {name:40} {ratio(make(), linker):6.2f}", flush=True
+                    )
+    if not asked.no_models:
+        for linker in linkers:
+            for size in (10, 1000):
+                references = [adam(size), RADON, STUDENT_T, GP, MIXTURE, *pymc_references()]
+                for reference, rule in product(references, ("siblings", "recomputed")):
+                    before, after, found = model_ratio(reference, size, rule, linker)
+                    print(
+                        f"{linker:6} {size:<10} {reference.name:20} {rule:12}"
+                        f"kernels {before:3} -> {after:3} {found:6.2f}",
                         flush=True,
                     )
     return 0
