@@ -175,7 +175,13 @@ def known_shape(fgraph: FunctionGraph, variable: Variable) -> tuple[object, ...]
     if None not in shape:
         return shape
     feature = getattr(fgraph, "shape_feature", None)
-    symbolic = None if feature is None else feature.shape_of.get(variable)
+    if feature is None:
+        return None
+    # Its old name is deprecated since PyTensor 3.3.8.
+    if hasattr(feature, "shape_tuple"):
+        symbolic = feature.shape_tuple(variable)
+    else:
+        symbolic = feature.shape_of.get(variable)
     if symbolic is None:
         return None
     return tuple(int(s.data) if isinstance(s, Constant) else s for s in symbolic)
@@ -297,9 +303,8 @@ def model_ratio(reference: Reference, size: int, rule: str, linker: str) -> tupl
             return 0, 0
 
         with (
-            pytensor_fuse.enabled(True),
+            pytensor_fuse.enabled(cache=False),
             mock.patch.object(fuse, "fuse", fuse_),
-            mock.patch.dict("os.environ", {"PYTENSOR_FUSE_CACHE": "off"}),
         ):
             functions.append(
                 pytensor.function(

@@ -87,7 +87,11 @@ impl<'a> Stock<'a> {
         // Ancestors first, the largest number first; then clients, the smallest first.
         let key = |stock: &Self, node: usize, is_ancestor: bool| {
             let set = number(&stock.ancestors[node]);
-            if is_ancestor { (0, Some(Reverse(set)), None, node) } else { (1, None, Some(set), node) }
+            if is_ancestor {
+                (0, Some(Reverse(set)), None, node)
+            } else {
+                (1, None, Some(set), node)
+            }
         };
         let mut queue = vec![key(self, start, true)];
         let mut nodes: Vec<usize> = Vec::new();

@@ -186,6 +186,8 @@ fn clusters(problem: &FusionProblem, partition: &Partition) -> Result<Vec<Cluste
 #[cfg(test)]
 mod adversarial_tests;
 #[cfg(test)]
+mod definition_tests;
+#[cfg(test)]
 mod growth_tests;
 #[cfg(test)]
 mod proof_tests;
