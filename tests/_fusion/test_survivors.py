@@ -8,7 +8,7 @@ from pathlib import Path
 RUST = Path(__file__).parents[2] / "rust"
 SURVIVORS = (RUST / "mutants/survivors.txt").read_text(encoding="utf-8").splitlines()
 LINE = re.compile(
-    r"(?P<file>\S+\.rs):(?P<line>\d+) (?P<change>.+) in (?P<function>\w+) \| (?P<reason>.+)"
+    r"(?P<file>\S+\.rs):(?P<line>\d+) (?P<change>.+) in (?P<function>\w+) -- (?P<reason>.+)"
 )
 
 

@@ -11,8 +11,8 @@
 //! another number it ends at the first panic, so that a test that fails is the last one.
 //!
 //! The second form takes what became of mutants, lines of a number and a word of which `survived` says
-//! that no test noticed it, and compares it with the survivors that are known, each with a reason after a
-//! bar. It prints what has no reason, what is noticed by now, and what is no mutant any more, and ends
+//! that no test noticed it, and compares it with the survivors that are known, each with a reason after two
+//! dashes. It prints what has no reason, what is noticed by now, and what is no mutant any more, and ends
 //! with 1 if there is any of these.
 //!
 //! # Why not one build for each
@@ -292,7 +292,7 @@ fn complaints(survivors: &str, mutants: &str, results: &str) -> Vec<String> {
         .collect();
     let known: HashMap<String, String> = lines(survivors)
         .iter()
-        .map(|line| line.split_once(" | ").unwrap_or((line, "")))
+        .map(|line| line.split_once(" -- ").unwrap_or((line, "")))
         .map(|(name, reason)| (name.trim().to_owned(), reason.trim().to_owned()))
         .collect();
     let mut found = Vec::new();
@@ -355,14 +355,14 @@ mod tests {
     #[test]
     fn what_has_no_reason_is_named() {
         let mutants = "1 rust/core/src/a.rs:1 + -> - in f\n2 rust/core/src/a.rs:2 ! deleted in g\n";
-        let known = "a.rs:1 + -> - in f | it cannot be told\n";
+        let known = "a.rs:1 + -> - in f -- it cannot be told\n";
         assert!(complaints(known, mutants, "1 survived\n2 noticed\n").is_empty());
         let both = complaints(known, mutants, "1 noticed\n2 survived\n");
         assert_eq!(
             both,
             ["noticed by now: a.rs:1 + -> - in f", "without a reason: a.rs:2 ! deleted in g"]
         );
-        let bare = complaints("a.rs:1 + -> - in f\na.rs:9 x in f | y\n", mutants, "");
+        let bare = complaints("a.rs:1 + -> - in f\na.rs:9 x in f -- y\n", mutants, "");
         assert_eq!(bare, ["no such mutant: a.rs:9 x in f", "without a reason: a.rs:1 + -> - in f"]);
     }
 }

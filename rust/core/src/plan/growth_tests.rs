@@ -255,7 +255,7 @@ fn compare_random(seed: u64, n_problems: usize, sizes: std::ops::Range<usize>) {
 
 #[test]
 fn growth_is_that_of_pytensor_on_small_problems() {
-    compare_random(11, 1500, 2..30);
+    compare_random(11, 4000, 2..40);
 }
 
 #[test]

@@ -397,6 +397,9 @@ mod tests {
         assert_eq!(found.strategy, Some(GrowthFromSinks));
         assert_eq!(found.exhausted, [DepthFromSinks]);
         assert_eq!((found.cost.kernels, found.unfused_cost.kernels), (7, 11));
+        let portfolio = [limited(LargestSavingFirst, 0), limited(GrowthFromSinks, 0)];
+        let found = best_of_batches(&portfolio, &question, &batches).unwrap();
+        assert_eq!(found.exhausted, [LargestSavingFirst, GrowthFromSinks]);
         // Of two that are fused, the larger one tells; of equal ones the first.
         for (lengths, first) in [([5, 2], true), ([2, 5], false)] {
             let problem = chains(&lengths);
