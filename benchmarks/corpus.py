@@ -294,22 +294,26 @@ def of_pytensor() -> Iterator[tuple[str, str, dict[str, Any], Cost]]:
         fgraph = make()
         target = resolve_target("c", fgraph)
         clusters = plan_extracted(extract(fgraph), target, max_operands(target))
-        arrays = clusters.problem()
-        problem = {
-            "inputs": _lists(arrays["input_offsets"], arrays["inputs"]),
-            "outputs": _lists(arrays["output_offsets"], arrays["outputs"]),
-            "groups": arrays["groups"],
-            "links": arrays["links"],
-            "constants": [i for i, flag in enumerate(arrays["constants"]) if flag],
-            "results": [i for i, flag in enumerate(arrays["results"]) if flag],
-            "orderings": [list(pair) for pair in arrays["orderings"]],
-            "max_operands": arrays["max_operands"],
-        }
+        problem = problem_of(clusters.problem())
         ours = Judge(problem).cost([nodes for nodes, _, _ in clusters.clusters()])
         # Elemwise nodes that cannot be fused are kernels of every plan, and not of the problem.
         given = (clusters.after[0] - ours[0], clusters.after[1] - ours[1])
         kernels, stock = models.stock(fgraph)
         yield name, source, problem, (kernels - given[0], stock - given[1])
+
+
+def problem_of(arrays: dict[str, Any]) -> dict[str, Any]:
+    """Return what ``FusedClusters.problem`` says, as the files of the corpus have it."""
+    return {
+        "inputs": _lists(arrays["input_offsets"], arrays["inputs"]),
+        "outputs": _lists(arrays["output_offsets"], arrays["outputs"]),
+        "groups": arrays["groups"],
+        "links": arrays["links"],
+        "constants": [i for i, flag in enumerate(arrays["constants"]) if flag],
+        "results": [i for i, flag in enumerate(arrays["results"]) if flag],
+        "orderings": [list(pair) for pair in arrays["orderings"]],
+        "max_operands": arrays["max_operands"],
+    }
 
 
 def _lists(offsets: Sequence[int], items: Sequence[int]) -> list[list[int]]:

@@ -41,7 +41,7 @@ from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.rewriting.elemwise import FusionOptimizer
 
 import pytensor_fuse
-from corpus import Clusters, Judge
+from corpus import Clusters, Judge, problem_of
 from pytensor_fuse._fusion.extract import extract
 from pytensor_fuse._fusion.extract import plan as plan_extracted
 from pytensor_fuse._pytensor.targets import max_operands, resolve_target
@@ -123,20 +123,7 @@ def planned(make: Callable[[], list[Variable]], rng: random.Random) -> Planned:
     target = resolve_target("c", fgraph)
     extraction = extract(fgraph)
     clusters = plan_extracted(extraction, target, max_operands(target))
-    arrays = clusters.problem()
-    rows = {
-        name: [
-            list(arrays[name][start:end])
-            for start, end in zip(arrays[offsets], arrays[offsets][1:], strict=False)
-        ]
-        for name, offsets in (("inputs", "input_offsets"), ("outputs", "output_offsets"))
-    }
-    problem = {
-        **rows,
-        **{name: arrays[name] for name in ("groups", "links", "orderings", "max_operands")},
-        "constants": [i for i, flag in enumerate(arrays["constants"]) if flag],
-        "results": [i for i, flag in enumerate(arrays["results"]) if flag],
-    }
+    problem = problem_of(clusters.problem())
     judge = Judge(problem)
     best = [sorted(nodes) for nodes, _, _ in clusters.clusters()]
     plans: dict[tuple[int, int], Clusters] = {judge.cost([]): [], judge.cost(best): best}

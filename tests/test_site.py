@@ -1,5 +1,7 @@
 """The site that `make docs` builds: pages fit a phone and a desk, and ask no network."""
 
+import re
+
 import pytest
 
 from support.pages import DOCS
@@ -10,25 +12,34 @@ PAGES = sorted(SITE.rglob("*.html"))
 pytestmark = pytest.mark.skipif(not PAGES, reason="make docs has not built it")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [390, 1280])
-def test_pages_fit(browser, width, scheme):
+def test_pages_fit_and_log_nothing(browser):
     wide, logged = {}, {}
-    with browser.scheme(scheme):
-        browser.resize(width, 900)
-        try:
-            for page in PAGES:
-                browser.open(page)
-                name = page.relative_to(SITE).as_posix()
+    try:
+        for page in PAGES:
+            browser.open(page)
+            name = page.relative_to(SITE).as_posix()
+            for width in (390, 1280):
+                browser.resize(width, 900)
                 if (found := browser.run("return document.documentElement.scrollWidth")) > width:
-                    wide[name] = found
-                from_elsewhere = [url for url in browser.requests() if not url.startswith("file:")]
-                if entries := browser.errors() + from_elsewhere:
-                    logged[name] = entries
-        finally:
-            browser.resize(1280, 800)
+                    wide[name, width] = found
+            from_elsewhere = [url for url in browser.requests() if not url.startswith("file:")]
+            if entries := browser.errors() + from_elsewhere:
+                logged[name] = entries
+    finally:
+        browser.resize(1280, 800)
     assert wide == {}
     assert logged == {}
+
+
+@pytest.mark.parametrize("page", ["index", "how_it_works", "api/plans"])
+def test_pages_follow_light_and_dark(browser, page):
+    grounds = []
+    for scheme in ("light", "dark"):
+        with browser.scheme(scheme):
+            browser.open(SITE / f"{page}.html")
+            grounds.append(browser.run("return getComputedStyle(document.body).backgroundColor"))
+    light, dark = (sum(map(int, re.findall(r"\d+", each)[:3])) for each in grounds)
+    assert dark < 100 < 700 < light
 
 
 def test_the_picture_follows_the_choice_of_the_reader(browser):

@@ -34,7 +34,7 @@ GROUPS: dict[str, tuple[str, list[str]]] = {
     ),
     "audits": ("Audits", ["audit", "Audit"]),
     "traces": ("Traces", ["trace_rewrites", "Trace", "TraceDiff"]),
-    "joins": ("Joins", ["explain_joins", "JoinReport", "JoinReason"]),
+    "joins": ("Joins", ["explain_joins", "JoinReports", "JoinReport", "JoinReason", "JoinsKnown"]),
     "matrices": (
         "Work on matrices",
         [

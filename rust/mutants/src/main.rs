@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! pytensor-fuse-mutants CRATE FILE... > mutants.txt
+//! pytensor-fuse-mutants --check survivors.txt mutants.txt results.txt
 //! ```
 //!
 //! Rewrites the files, and `CRATE/src/lib.rs`, in place: work on a copy. Each line that it prints is a
@@ -9,12 +10,19 @@
 //! result is the mutant that the variable `MUTANT` names, and what it was before if that is 0. With
 //! another number it ends at the first panic, so that a test that fails is the last one.
 //!
+//! The second form takes what became of mutants, lines of a number and a word of which `survived` says
+//! that no test noticed it, and compares it with the survivors that are known, each with a reason after two
+//! dashes. It prints what has no reason, what is noticed by now, and what is no mutant any more, and ends
+//! with 1 if there is any of these.
+//!
 //! # Why not one build for each
 //! That is how `cargo mutants` does it, whose changes these are: half a minute for each of two thousand
 //! mutants, most of it to compile. All in one take one build, and each then as long as the tests.
 //!
 //! # Source
 //! R. Untch, A. Offutt, M. Harrold, "Mutation analysis using mutant schemata", ISSTA 1993.
+
+use std::collections::HashMap;
 
 use proc_macro2::Span;
 use quote::{ToTokens, quote};
@@ -272,8 +280,60 @@ fn parsed(text: &str) -> Expr {
     syn::parse_str(text).expect("an expression")
 }
 
+/// What is wrong with the list of survivors.
+fn complaints(survivors: &str, mutants: &str, results: &str) -> Vec<String> {
+    let lines = |text: &str| -> Vec<String> {
+        text.lines().filter(|line| !line.trim().is_empty()).map(str::to_owned).collect()
+    };
+    let names: HashMap<String, String> = lines(mutants)
+        .iter()
+        .filter_map(|line| line.split_once(' '))
+        .map(|(number, name)| (number.to_owned(), name.replace("rust/core/src/", "")))
+        .collect();
+    let known: HashMap<String, String> = lines(survivors)
+        .iter()
+        .map(|line| line.split_once(" -- ").unwrap_or((line, "")))
+        .map(|(name, reason)| (name.trim().to_owned(), reason.trim().to_owned()))
+        .collect();
+    let mut found = Vec::new();
+    // Several mutants of a line may have one name: one that survives is enough to be listed.
+    let mut survived: HashMap<&str, bool> = HashMap::new();
+    for line in lines(results) {
+        let (number, outcome) = line.split_once(' ').unwrap_or((&line, ""));
+        match names.get(number) {
+            Some(name) => *survived.entry(name).or_default() |= outcome == "survived",
+            None => found.push(format!("no such mutant: {number}")),
+        }
+    }
+    for (name, survived) in &survived {
+        match (survived, known.get(*name)) {
+            (true, None) => found.push(format!("without a reason: {name}")),
+            (false, Some(_)) => found.push(format!("noticed by now: {name}")),
+            _ => {}
+        }
+    }
+    for (name, reason) in &known {
+        if reason.is_empty() {
+            found.push(format!("without a reason: {name}"));
+        }
+        if !names.values().any(|other| other == name) {
+            found.push(format!("no such mutant: {name}"));
+        }
+    }
+    found.sort();
+    found
+}
+
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if let [mode, survivors, mutants, results] = &arguments[..]
+        && mode == "--check"
+    {
+        let read = |path: &String| std::fs::read_to_string(path).expect("a file that can be read");
+        let found = complaints(&read(survivors), &read(mutants), &read(results));
+        found.iter().for_each(|line| println!("{line}"));
+        std::process::exit(i32::from(!found.is_empty()));
+    }
     let [root, files @ ..] = &arguments[..] else { panic!("CRATE FILE...") };
     let mut n_mutants = 0;
     for file in files {
@@ -286,4 +346,23 @@ fn main() {
     let root = format!("{root}/src/lib.rs");
     let text = std::fs::read_to_string(&root).expect("the root of the crate");
     std::fs::write(&root, text + RUNTIME).expect("a file that can be written");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::complaints;
+
+    #[test]
+    fn what_has_no_reason_is_named() {
+        let mutants = "1 rust/core/src/a.rs:1 + -> - in f\n2 rust/core/src/a.rs:2 ! deleted in g\n";
+        let known = "a.rs:1 + -> - in f -- it cannot be told\n";
+        assert!(complaints(known, mutants, "1 survived\n2 noticed\n").is_empty());
+        let both = complaints(known, mutants, "1 noticed\n2 survived\n");
+        assert_eq!(
+            both,
+            ["noticed by now: a.rs:1 + -> - in f", "without a reason: a.rs:2 ! deleted in g"]
+        );
+        let bare = complaints("a.rs:1 + -> - in f\na.rs:9 x in f -- y\n", mutants, "");
+        assert_eq!(bare, ["no such mutant: a.rs:9 x in f", "without a reason: a.rs:1 + -> - in f"]);
+    }
 }

@@ -248,6 +248,43 @@ fn chain(n_nodes: usize) -> GraphRows {
 }
 
 #[test]
+fn a_part_of_rows_has_these_and_no_others() {
+    let mut rows = chain(4);
+    rows.ops = vec![0, 1, 2, 3];
+    assert!(matches!(rows.part(0..4), std::borrow::Cow::Borrowed(_)));
+    let part = rows.part(1..3);
+    assert_eq!(part.ops, [1, 2]);
+    assert_eq!((part.inputs.items(), part.types.len()), (&[1, 2][..], 2));
+}
+
+#[test]
+fn as_many_inputs_as_there_are_leaves_and_no_more() {
+    let mut table = HashConsTable::new();
+    let op = table.compound(Content::of(b"op"), &[]).unwrap();
+    let leaves = [table.input(0, op).unwrap(), table.input(1, op).unwrap()];
+    let terms = TermsOf { leaves: &leaves, ops: &[op], types: &[op] };
+    let graph = |table: &mut HashConsTable, n_inputs| {
+        table.intern_graph(&chain(2), terms, n_inputs, &[2], Duplicates::Fold)
+    };
+    assert!(graph(&mut table, 2).is_ok());
+    let expected = Error::OutOfRange { what: "n_inputs", id: 3, limit: 3 };
+    assert_eq!(graph(&mut table, 3), Err(expected));
+}
+
+#[test]
+fn handles_know_their_table_and_digest() {
+    let tables = [SharedTable::new(), SharedTable::new()];
+    let [first, second] = [0, 1].map(|i| tables[i].compound(Content::of(b"op"), &[]).unwrap());
+    assert!(first.table().is(&tables[0]) && !first.table().is(&tables[1]));
+    // The same id, and the same term, of two tables.
+    assert_eq!(first.id(), second.id());
+    assert_ne!(first, second);
+    assert_eq!(first, tables[0].compound(Content::of(b"op"), &[]).unwrap());
+    assert_eq!(first.digest(), tables[0].lock().digest(first.id()).unwrap());
+    assert!(first.digest().is_some() && first.digest() == second.digest());
+}
+
+#[test]
 fn a_digest_is_the_same_everywhere() {
     let mut table = HashConsTable::new();
     let double = table.compound(Content::of(b"float64"), &[]).unwrap();

@@ -381,6 +381,22 @@ mod tests {
         assert_eq!((log.outputs(0), log.next(0, 7)), (&[7, 8][..], Some(0)));
     }
 
+    #[test]
+    fn a_log_finds_the_early_entry_wherever_it_is() {
+        for n_entries in [CHUNK as NodeId, 3 * CHUNK as NodeId] {
+            for early in 0..n_entries {
+                let mut log = Log::default();
+                (0..n_entries).for_each(|i| log.push(&[if i == early { 3 } else { 1000 }]));
+                assert_eq!(log.next(0, 3), Some(early as usize));
+            }
+        }
+        // Of more entries than a chunk has of chunks.
+        let mut log = Log::default();
+        let early = CHUNK + 8;
+        (0..(CHUNK + 1) * CHUNK * CHUNK).for_each(|i| log.push(&[if i == early { 3 } else { 9 }]));
+        assert_eq!(log.next(0, 3), Some(early));
+    }
+
     proptest! {
         #[test]
         fn rows_are_the_closure_of_the_quotient(

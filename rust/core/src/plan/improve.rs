@@ -501,6 +501,72 @@ mod tests {
         assert!(!improve(&problem, unfused(), n_copied / 2).unwrap().1);
     }
 
+    /// [`problem`] with a limit, in which only variable 0 brings siblings together.
+    fn limited(n_roots: usize, nodes: &[(i32, Vec<u32>)], limit: u32) -> FusionProblem {
+        let mut arrays = problem(n_roots, nodes).arrays().clone();
+        arrays.links = (0..arrays.n_variables).map(|v| if v == 0 { 0 } else { -1 }).collect();
+        arrays.max_operands = limit;
+        FusionProblem::new(arrays).unwrap()
+    }
+
+    #[test]
+    fn readers_find_each_other_beyond_those_that_follow() {
+        // Two readers of one operand, and between them some that have as many operands as they may.
+        for n_between in [3, 4, 5, 20] {
+            let full = (0..n_between).map(|i| (0, vec![0, 1 + 2 * i, 2 + 2 * i]));
+            let nodes: Vec<_> =
+                [(0, vec![0])].into_iter().chain(full).chain([(0, vec![0])]).collect();
+            let problem = limited(1 + 2 * n_between as usize, &nodes, 4);
+            let unfused = Partition::singletons(nodes.len());
+            let (partition, is_complete) = improve(&problem, unfused, 1 << 20).unwrap();
+            assert!(is_complete);
+            assert_eq!(partition.members(0), [0, n_between + 1]);
+        }
+    }
+
+    #[test]
+    fn readers_are_looked_at_again_when_there_are_fewer() {
+        // Twenty pairs, each of which fits together and with nothing else, between two more. These are
+        // too far from one another until the pairs are one kernel each.
+        let own = |pair: u32| vec![0, 1 + pair];
+        let pairs = (1..=20).chain(1..=20).map(|pair| (0, own(pair)));
+        let nodes: Vec<_> = [(0, own(0))].into_iter().chain(pairs).chain([(0, own(0))]).collect();
+        let problem = limited(22, &nodes, 4);
+        let unfused = Partition::singletons(nodes.len());
+        let (partition, is_complete) = improve(&problem, unfused, 1 << 20).unwrap();
+        assert!(is_complete);
+        assert_eq!(partition.names().count(), 21);
+        assert_eq!(partition.members(0), [0, 41]);
+    }
+
+    #[test]
+    fn merging_ends_with_the_effort() {
+        let nodes: Vec<_> = (0..100).map(|i| (0, vec![i])).collect();
+        let problem = problem(1, &nodes);
+        let unfused = Partition::singletons(nodes.len());
+        let mut merger = Merger::new(&problem, &unfused, 1 << 20).unwrap();
+        merger.push_producers();
+        merger.effort = 10;
+        merger.run().unwrap();
+        assert!((1..=5).contains(&merger.n_merges), "{}", merger.n_merges);
+        assert_eq!(merger.effort, 0);
+    }
+
+    #[test]
+    fn many_refusals_that_hold_do_not_end_it() {
+        // Readers of one operand, each of which waits for the one before by way of what is not fused.
+        let n_waiting = 100;
+        let nodes: Vec<_> =
+            (0..n_waiting).flat_map(|i| [(0, vec![0, 2 * i]), (-1, vec![2 * i + 1])]).collect();
+        let problem = problem(1, &nodes);
+        let unfused = Partition::singletons(nodes.len());
+        let mut merger = Merger::new(&problem, &unfused, 1 << 40).unwrap();
+        merger.push_siblings(0, nodes.len());
+        merger.run().unwrap();
+        assert_eq!(merger.n_merges, 0);
+        assert!(merger.effort > 0 && merger.refused_at.len() > TIDY_AT);
+    }
+
     #[test]
     fn what_is_refused_again_and_again_is_remembered_once() {
         // Readers of one operand that wait for one another, by way of what is not fused; then others

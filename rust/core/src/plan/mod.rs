@@ -186,6 +186,10 @@ fn clusters(problem: &FusionProblem, partition: &Partition) -> Result<Vec<Cluste
 #[cfg(test)]
 mod adversarial_tests;
 #[cfg(test)]
+mod definition_tests;
+#[cfg(test)]
+mod growth_tests;
+#[cfg(test)]
 mod proof_tests;
 #[cfg(test)]
 mod tests;

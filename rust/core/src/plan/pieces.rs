@@ -22,7 +22,7 @@
 //! # Source
 //! B. Galler, M. Fischer, "An improved equivalence algorithm", Communications of the ACM 7 (1964).
 
-use super::portfolio::{Found, PORTFOLIO, Question, best_of};
+use super::portfolio::{Entry, Found, PORTFOLIO, Question, best_of};
 use super::problem::{FusionProblem, NONE, ProblemArrays, VarId};
 use super::{Cost, Partition};
 use crate::error::Result;
@@ -49,6 +49,12 @@ pub(super) fn best_by_pieces(question: &Question<'_>) -> Result<Found> {
     if batches.len() < 2 {
         return best_of(&PORTFOLIO, question);
     }
+    best_of_batches(&PORTFOLIO, question, &batches)
+}
+
+/// What the strategies make of each batch by itself.
+fn best_of_batches(portfolio: &[Entry], question: &Question<'_>, batches: &Rows) -> Result<Found> {
+    let problem = question.problem;
     let mut names = vec![NONE; problem.n_nodes()];
     let (mut cost, mut unfused_cost) = (Cost::default(), Cost::default());
     let (mut strategy, mut largest) = (None, 0);
@@ -61,7 +67,7 @@ pub(super) fn best_by_pieces(question: &Question<'_>) -> Result<Found> {
         let strict: Option<Vec<bool>> =
             question.strict.map(|all| nodes.iter().map(|&node| all[node as usize]).collect());
         let question = Question { problem: &part, strict: strict.as_deref() };
-        let found = best_of(&PORTFOLIO, &question)?;
+        let found = best_of(portfolio, &question)?;
         for (&node, &block) in nodes.iter().zip(found.partition.blocks()) {
             names[node as usize] = nodes[block as usize];
         }
@@ -78,7 +84,7 @@ pub(super) fn best_by_pieces(question: &Question<'_>) -> Result<Found> {
             }
         }
     }
-    exhausted.sort_by_key(|name| PORTFOLIO.iter().position(|entry| entry.strategy == *name));
+    exhausted.sort_by_key(|name| portfolio.iter().position(|entry| entry.strategy == *name));
     Ok(Found { partition: Partition::from_names(names), cost, unfused_cost, strategy, exhausted })
 }
 
@@ -299,6 +305,122 @@ mod tests {
             assert_eq!(Partition::from_names(names), grow_from_sinks(&problem, |_| true).unwrap());
         }
         assert!(n_batches > 600);
+    }
+
+    /// Chains of so many nodes, of one variable each, that nothing connects.
+    fn chains(lengths: &[u32]) -> FusionProblem {
+        let n_nodes: u32 = lengths.iter().sum();
+        let n_variables = 2 * n_nodes as usize;
+        let (mut inputs, mut outputs) = (Rows::empty(), Rows::empty());
+        let mut node = 0;
+        for &length in lengths {
+            for position in 0..length {
+                // A variable from outside for each node; all but the first read that before as well.
+                inputs.push([node].into_iter().chain((position > 0).then(|| n_nodes + node - 1)));
+                outputs.push([n_nodes + node]);
+                node += 1;
+            }
+        }
+        FusionProblem::new(ProblemArrays {
+            n_variables,
+            inputs,
+            outputs,
+            groups: vec![0; n_nodes as usize],
+            links: vec![0; n_variables],
+            constants: vec![false; n_variables],
+            results: vec![false; n_variables],
+            orderings: Vec::new(),
+            max_operands: 1024,
+        })
+        .unwrap()
+    }
+
+    #[test]
+    fn small_pieces_fill_batches_in_their_order() {
+        for (lengths, together, expected) in [
+            (&[3, 2, 5, 1, 1][..], 5, &[0, 0, 1, 2, 2][..]),
+            (&[3, 5, 1, 1, 1], 5, &[0, 1, 0, 0, 2]),
+            (&[3, 6, 2, 1], 5, &[0, 1, 0, 2]),
+            (&[2, 2, 2], 1, &[0, 1, 2]),
+            (&[4, 4], 8, &[0, 0]),
+        ] {
+            let batches = batches(&chains(lengths), together);
+            let mut batch_of: Vec<(u32, u32)> = Vec::new();
+            for batch in 0..batches.len() as u32 {
+                batch_of.extend(batches.row(batch).iter().map(|&node| (node, batch)));
+            }
+            batch_of.sort_unstable();
+            let nodes =
+                lengths.iter().zip(expected).flat_map(|(&n, &batch)| vec![batch; n as usize]);
+            let nodes: Vec<(u32, u32)> = (0..).zip(nodes).collect();
+            assert_eq!(batch_of, nodes, "{lengths:?} {together}");
+        }
+    }
+
+    #[test]
+    fn groups_of_a_piece_are_told_apart_as_before() {
+        let mut random = Random(9);
+        for number in 0..100 {
+            let n_nodes = 1 + random.below(20);
+            let arrays = random_arrays(&mut random, n_nodes, SHAPES[number % 4]);
+            let problem = FusionProblem::new(arrays.clone()).unwrap();
+            let nodes: Vec<NodeId> = (0..n_nodes as NodeId).collect();
+            let part = Restriction::new(&problem).of(&nodes);
+            for (a, b) in nodes.iter().flat_map(|&a| nodes.iter().map(move |&b| (a, b))) {
+                let [before, after] = [&arrays.groups, &part.groups]
+                    .map(|groups| (groups[a as usize], groups[b as usize]));
+                assert_eq!(before.0 == before.1, after.0 == after.1);
+                assert_eq!(before.0 < 0, after.0 < 0);
+                // A result links the nodes that it linked.
+                let [before, after] = [&arrays, &part].map(|arrays| {
+                    let link = arrays.links[arrays.outputs.row(a)[0] as usize];
+                    link >= 0 && link == arrays.groups[b as usize]
+                });
+                assert_eq!(before, after);
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_told_of_the_whole_is_that_of_the_largest_and_of_all() {
+        use super::super::Strategy::{DepthFromSinks, GrowthFromSinks, LargestSavingFirst};
+        // A chain that is fused, and nodes that are not, as many as the chain has or more.
+        let problem = chains(&[5, 1, 1, 1, 1, 1, 1]);
+        let batches = Rows::grouped(2, (0..11).map(|node| (u32::from(node >= 5), node)));
+        let question = Question { problem: &problem, strict: None };
+        let limited = |strategy, effort| {
+            let known = PORTFOLIO.into_iter().find(|entry| entry.strategy == strategy).unwrap();
+            Entry { effort, must_run: true, ..known }
+        };
+        let portfolio = [limited(GrowthFromSinks, 100), limited(DepthFromSinks, 0)];
+        let found = best_of_batches(&portfolio, &question, &batches).unwrap();
+        assert_eq!(found.strategy, Some(GrowthFromSinks));
+        assert_eq!(found.exhausted, [DepthFromSinks]);
+        assert_eq!((found.cost.kernels, found.unfused_cost.kernels), (7, 11));
+        let portfolio = [limited(LargestSavingFirst, 0), limited(GrowthFromSinks, 0)];
+        let found = best_of_batches(&portfolio, &question, &batches).unwrap();
+        assert_eq!(found.exhausted, [LargestSavingFirst, GrowthFromSinks]);
+        // Of two that are fused, the larger one tells; of equal ones the first.
+        for (lengths, first) in [([5, 2], true), ([2, 5], false)] {
+            let problem = chains(&lengths);
+            let cut = lengths[0];
+            let batches = Rows::grouped(2, (0..7).map(|node| (u32::from(node >= cut), node)));
+            let question = Question { problem: &problem, strict: None };
+            let portfolio = [limited(LargestSavingFirst, 6), limited(GrowthFromSinks, 100)];
+            let found = best_of_batches(&portfolio, &question, &batches).unwrap();
+            let alone = |row: u32| {
+                let part = FusionProblem::new(Restriction::new(&problem).of(batches.row(row)));
+                let part = part.unwrap();
+                best_of(&portfolio, &Question { problem: &part, strict: None }).unwrap()
+            };
+            let all = [alone(0), alone(1)];
+            assert_eq!(found.strategy, all[usize::from(!first)].strategy);
+            let expected = [LargestSavingFirst, GrowthFromSinks];
+            let expected =
+                expected.into_iter().filter(|s| all.iter().any(|f| f.exhausted.contains(s)));
+            assert_eq!(found.exhausted, expected.collect::<Vec<_>>());
+            assert_eq!(found.cost.kernels, all[0].cost.kernels + all[1].cost.kernels);
+        }
     }
 
     #[test]

@@ -371,3 +371,74 @@ impl Prover<'_> {
 
 /// Parts of a large component whose depth is looked at, the largest ones.
 const PASSES: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::super::proof_tests::{Random, SHAPES, random_arrays};
+    use super::super::{cost::cost, plan};
+    use super::*;
+
+    /// The bound for large components, of small ones: as its terms are defined.
+    #[test]
+    fn a_bound_of_few_passes_is_the_sum_over_the_parts() {
+        let mut random = Random(41);
+        let mut n_deep = 0;
+        for number in 0..600 {
+            let n_nodes = 3 + random.below(30);
+            let arrays = random_arrays(&mut random, n_nodes, SHAPES[number % SHAPES.len()]);
+            let problem = FusionProblem::new(arrays.clone()).unwrap();
+            let plan = plan(&problem, None).unwrap();
+            let (parts, components) = refine(&problem).unwrap();
+            let mut prover = Prover {
+                problem: &problem,
+                incumbent: &plan.partition,
+                objective: Objective::KernelsFirst,
+                parts: &parts,
+                interfaces: Interfaces::new(&problem),
+                scratch: Scratch::new(&problem),
+                names: None,
+                cost: Cost::default(),
+                bound: 0,
+                effort: 0,
+            };
+            let mut interfaces = Interfaces::new(&problem);
+            let mut expected = Cost::default();
+            for component in 0..components.len() as u32 {
+                let members = components.members(component);
+                prover.add_given(members);
+                if movable(&parts, members).count() > 0 {
+                    prover.bound_only(members);
+                }
+                for &part in members.iter().filter(|&&node| parts.block(node) == node) {
+                    if problem.group(part).is_none() {
+                        continue;
+                    }
+                    let within = |node: NodeId| parts.block(node) == part;
+                    // The most nodes of the part, less one, on a path that leaves it between them.
+                    let mut left = vec![0u64; n_nodes];
+                    for node in 0..n_nodes as NodeId {
+                        let sources = problem.graph().predecessors(node).iter();
+                        let ways = sources.map(|&source| {
+                            left[source as usize] + u64::from(within(source) && !within(node))
+                        });
+                        left[node as usize] = ways.max().unwrap_or(0);
+                    }
+                    let nodes = parts.members(part);
+                    let deepest = nodes.iter().map(|&node| left[node as usize]).max().unwrap();
+                    let by_limit = kernels_by_limit(&problem, &parts, nodes, &mut interfaces);
+                    expected.kernels += by_limit.max(deepest + 1);
+                    expected.arrays += interfaces.n_arrays(nodes) as u64;
+                    n_deep += usize::from(deepest > 0 && by_limit <= deepest);
+                }
+            }
+            assert_eq!(prover.cost, cost(&problem, &plan.partition), "{arrays:?}");
+            assert_eq!(prover.bound, Objective::KernelsFirst.total(expected), "{arrays:?}");
+            assert!(prover.scratch.position.iter().all(|&position| position == NONE));
+            let (best, _) = super::super::plan_optimally(&problem, None, EFFORT).unwrap();
+            assert!(expected <= best.after, "{arrays:?}");
+        }
+        assert!(n_deep > 50, "{n_deep}");
+    }
+}
