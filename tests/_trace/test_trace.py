@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from typing import Any
 
 import numpy as np
@@ -155,15 +156,16 @@ def test_the_short_text_says_what_the_long_one_does(trace: Trace) -> None:
     )
 
 
-def test_a_notebook_shows_a_trace(trace: Trace) -> None:
+def test_a_notebook_shows_a_trace(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
     shown = trace._repr_html_()
     assert shown.startswith("<iframe ")
     assert 'sandbox="allow-scripts"' in shown
-    plain = trace.to_dict()
-    calls = [{**call, "began": call["began"] + n} for n in range(300) for call in plain["calls"]]
-    large = Trace.from_dict({**plain, "calls": calls})._repr_html_()
+    # How large a page is depends on the times: spans that are too short to be seen are left out.
+    module = sys.modules[Trace.__module__]
+    monkeypatch.setattr(module, "_NOTEBOOK_LETTERS", len(trace.to_html()) - 1)
+    large = trace._repr_html_()
     assert "<iframe" not in large
-    assert "600 calls of pytensor.function" in large
+    assert "2 calls of pytensor.function" in large
     assert len(large) < 1e5
 
 
