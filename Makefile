@@ -10,6 +10,8 @@ DEMO_ARGS ?=
 BENCH_ARGS ?=
 # How long test-deep runs each target of fuzzing.
 FUZZ_MINUTES ?= 20
+# What pip says: a bar for each download on a terminal, and nothing of what is there already.
+PIP_SHOWS := $(if $(CI),--quiet,--no-warn-script-location)
 # More workers than two gain little: the compile lock of PyTensor serialises the C compiler.
 WORKERS ?= 2
 
@@ -78,6 +80,7 @@ lint: build ## Check format, lints, types, stubs, layers and docs
 	$(PY) -m mypy
 	$(PY) -m mypy.stubtest pytensor_fuse._core
 	$(VENV)/bin/lint-imports --no-logo --no-cache
+	$(VENV)/bin/zizmor --offline --quiet .github
 	@if test -x $(VENV)/bin/oxlint; then set -x; $(VENV)/bin/oxlint --deny-warnings python; \
 	    else echo "note: there is no oxlint for this machine; the scripts of pages are not checked"; fi
 	@cargo fmt --version >/dev/null 2>&1 && cargo clippy --version >/dev/null 2>&1 || \
@@ -93,6 +96,16 @@ format: $(VENV)/.tools ## Format the sources and apply safe lint fixes
 	$(PY) -m ruff check --fix .
 	cargo fmt --all
 
+.PHONY: docs
+docs: build $(VENV)/.docs ## Build the site into docs/_build/html (the tests run its examples)
+	$(PY) -m sphinx --builder html --nitpicky --fail-on-warning --keep-going --fresh-env --quiet \
+	    docs docs/_build/html
+	@echo "the site: $(CURDIR)/docs/_build/html/index.html"
+
+.PHONY: pictures
+pictures: build ## Draw the plan of README and the guides again
+	$(PY) docs/pictures/plan.py
+
 .PHONY: bench
 bench: build ## Run the benchmarks, stock and ours interleaved
 	$(PY) -m pytest benchmarks -p no:xdist --timeout 3600 $(BENCH_ARGS)
@@ -104,15 +117,32 @@ wheel: $(VENV)/.tools ## Build the wheel and sdist into dist/ and test the insta
 	$(PY) -m abi3audit --strict --summary dist/*.whl
 	scripts/smoke-wheel "$(BASE_PYTHON)" dist/*.whl
 
+.PHONY: dist
+dist: wheel $(VENV)/.release ## Build the wheel and sdist, and check what an index would ask of them
+	$(PY) -m twine check --strict dist/*
+	scripts/check-sdist $(PY) dist/*.tar.gz
+
 .PHONY: clean
 clean: ## Remove everything that the other targets made
 	rm -rf .venv-* target dist $(EXTENSION) .benchmarks .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf docs/_build docs/api
 	find python tests benchmarks -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
+# Each step says what it does and what it waits for; pip and cargo then show how far they are.
 $(VENV)/.tools: pyproject.toml
-	test -x $(PY) || "$(BASE_PYTHON)" -m venv $(VENV)
-	$(PY) -m pip install --quiet --upgrade "pip>=25.1"
-	$(PY) -m pip install --quiet --upgrade --group dev
+	@echo "==> Step 1 of 3: a virtual environment in $(VENV), and the tools (a minute)"
+	@test -x $(PY) || "$(BASE_PYTHON)" -m venv $(VENV)
+	@$(PY) -m pip install $(PIP_SHOWS) --upgrade "pip>=25.1"
+	@$(PY) -m pip install $(PIP_SHOWS) --upgrade --group dev
+	@touch $@
+
+$(VENV)/.docs: pyproject.toml $(VENV)/.tools
+	@echo "==> Sphinx, for the site"
+	@$(PY) -m pip install $(PIP_SHOWS) --upgrade --group docs
+	@touch $@
+
+$(VENV)/.release: pyproject.toml $(VENV)/.tools
+	@$(PY) -m pip install $(PIP_SHOWS) --upgrade --group release
 	@touch $@
 
 # The extension may be gone although the stamp is not: another tool may have cleaned the tree.
@@ -120,15 +150,17 @@ ifeq ($(wildcard $(EXTENSION)),)
 .PHONY: $(VENV)/.built
 endif
 $(VENV)/.built: $(VENV)/.tools $(RUST_SOURCES)
-	PIP_QUIET=1 $(VENV)/bin/maturin develop --release --locked
+	@echo "==> Step 2 of 3: PyTensor, and the extension in Rust (minutes the first time)"
+	@$(VENV)/bin/maturin develop --release --locked
 	@touch $@
 
 # PyMC has no release for Python 3.11 that takes PyTensor 3; nothing but its own examples and tests
 # needs it. The installed PyTensor is named so that pip does not exchange it for another.
 .PHONY: pymc
 pymc: $(VENV)/.built
-	@test -e $(VENV)/.pymc || ! $(PY) -c 'import sys; sys.exit(sys.version_info < (3, 12))' || \
-	    if $(PY) -m pip install --quiet --group pymc \
+	@test -e $(VENV)/.pymc || ! $(PY) -c 'import sys; sys.exit(sys.version_info < (3, 12))' || { \
+	    echo "==> Step 3 of 3: PyMC (a minute)"; \
+	    if $(PY) -m pip install $(PIP_SHOWS) --group pymc \
 	        "$$($(PY) -m pip freeze | grep -iE '^pytensor( @ |==)')"; \
 	    then touch $(VENV)/.pymc; \
-	    else echo "note: PyMC could not be installed; going on without it"; fi
+	    else echo "note: PyMC could not be installed; going on without it"; fi; }

@@ -28,6 +28,7 @@ ALONE = "whole compile, accelerators on against off"
 EACH = "whole compile, with {} against all others"
 NUMBA = "whole compile, Numba that has compiled it before"
 BUILDING = "building a model and its gradient"
+JAX = "whole compile, JAX / ours, by the clock"
 # Of `tests/test_pymc_models.py`.
 PYMC_MODELS = ("hierarchical_regression", "student_t_regression", "mixture")
 MODE = Mode(linker="py", optimizer="fast_run")
@@ -159,6 +160,72 @@ def test_building(pair: Pair, name: str) -> None:
     with measure.frozen_heap():
         ratios = pair.alone(round_of_both, rounds=11)
     pair.report(Row(BUILDING, reference.name, median(ratios), "x"))
+
+
+def deep_of_jax(n: int, jnp: Any) -> Callable[..., Any]:
+    """What `deep_small_kernels` computes."""
+
+    def compute(x: Any) -> Any:
+        for _ in range(n):
+            x = jnp.sin(x.T) + jnp.cos(x)
+        return x
+
+    return compute
+
+
+def large_of_jax(n: int, jnp: Any) -> Callable[..., Any]:
+    """The sum of which `large_fuseable_graph` computes the gradients."""
+
+    def compute(sd: Any, means: Any) -> Any:
+        precision = sd**-2.0
+        ones = jnp.ones(10)
+        terms = (
+            -0.5 * precision * (ones - means[i]) ** 2 + 0.5 * jnp.log(0.5 * precision / np.pi)
+            for i in range(n)
+        )
+        return sum(jnp.sum(term) for term in terms)
+
+    return compute
+
+
+@pytest.mark.parametrize(
+    ("make", "n", "rounds"),
+    [(large, 25, 5), (deep, 400, 3), (large, 100, 3), (large, 200, 3)],
+    ids=["large-25", "deep-400", "large-100", "large-200"],
+)
+def test_faster_than_jax(pair: Pair, make: Callable[[int], Reference], n: int, rounds: int) -> None:
+    """Report how many times longer JAX takes to trace and compile the same."""
+    jax = pytest.importorskip("jax")
+    jax.config.update("jax_enable_x64", True)
+    reference = make(n)
+    values = reference.values(n)
+    of_jax = deep_of_jax if make is deep else large_of_jax
+
+    def theirs() -> Any:
+        # Made anew, or it would be what was traced before.
+        made = of_jax(n, jax.numpy)
+        wanted = made if make is deep else jax.grad(made, argnums=(0, 1))
+        return jax.jit(wanted).lower(*values).compile()
+
+    # One matrix of `deep`, two gradients of `large`.
+    numbers = [np.asarray(one) for one in jax.tree.leaves(theirs()(*values))]
+    ours = pytensor.function(*reference.build(), mode="CVM")(*values)
+    assert measure.largest_difference(ours, numbers) <= measure.ROUNDING
+
+    def by_the_clock(compile_it: Callable[[], Any]) -> float:
+        gc.collect()
+        start = time.perf_counter()
+        compile_it()
+        return time.perf_counter() - start
+
+    def round_of_both() -> float:
+        graph = reference.build()
+        return by_the_clock(theirs) / by_the_clock(lambda: pytensor.function(*graph, mode=MODE))
+
+    round_of_both()
+    with measure.frozen_heap():
+        ratios = pair.alone(round_of_both, rounds=rounds)
+    pair.report(Row(JAX, reference.name, median(ratios), "x", floor=1.0))
 
 
 @pytest.mark.parametrize(

@@ -50,8 +50,13 @@ if os.environ.get("HYPOTHESIS_PROFILE") != "deep":
 # No deadline: the first example of a test compiles for seconds, later ones come from a cache.
 # Building a graph is slow by Hypothesis's measure, which is no fault of the strategy.
 _common = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+# The oldest Python has the same examples as the newest one, or the first of them.
 settings.register_profile(
-    "default", max_examples=30, derandomize="CI" in os.environ, print_blob=True, **_common
+    "default",
+    max_examples=30 if sys.version_info >= (3, 12) else 12,
+    derandomize="CI" in os.environ,
+    print_blob=True,
+    **_common,
 )
 settings.register_profile("deep", max_examples=2000, print_blob=True, **_common)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))

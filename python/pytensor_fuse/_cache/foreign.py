@@ -82,6 +82,13 @@ _HARMLESS_TAGS: Final = frozenset(
 )
 
 
+# What is no call and holds none: nearly all attributes of ops, all of which are looked at in each
+# compilation.
+_PLAIN: Final = frozenset({type(None), bool, int, float, complex, str, bytes})
+_MAPPINGS: Final = (dict, frozendict)
+_COLLECTIONS: Final = (tuple, list, set, frozenset)
+
+
 def expect_told(origins: Origins, graph: InternedGraph, *, runs_inner: bool) -> None:
     """Raise if a graph has something that its key does not tell; O(nodes).
 
@@ -153,16 +160,22 @@ def _expect_known(op: Any, *, runs_inner: bool, depth: int) -> None:
 
 def _expect_known_calls(op: Op, attributes: Iterable[str]) -> None:
     for name in attributes:
-        if (called := _called_of_others(getattr(op, name))) is not None:
+        value = getattr(op, name)
+        if type(value) in _PLAIN:
+            continue
+        if (called := _called_of_others(value)) is not None:
             raise NotToldError(f"{op} calls {called}")
 
 
 def _called_of_others(value: Any) -> str | None:
     """Return what ``value`` calls that no version tells; None if there is no such thing."""
-    if isinstance(value, dict | frozendict):
+    if isinstance(value, _MAPPINGS):
         value = (*value, *value.values())
-    if isinstance(value, tuple | list | set | frozenset):
-        return next((found for one in value if (found := _called_of_others(one))), None)
+    if isinstance(value, _COLLECTIONS):
+        for one in value:
+            if type(one) not in _PLAIN and (found := _called_of_others(one)) is not None:
+                return found
+        return None
     if isinstance(value, partial):
         return _called_of_others((value.func, *value.args, *value.keywords.values()))
     # Ops and types are told as what they are, and exceptions are only raised.

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, Final
 
 from pytensor.compile.mode import Mode, optdb
@@ -327,7 +328,13 @@ def _rules(dispatchers: tuple[tuple[str, str], ...]) -> Iterator[Any]:
         dispatcher = getattr(sys.modules.get(module_name), name, None)
         if (rules := getattr(dispatcher, "registry", None)) is not None:
             yield name
-            yield from _items(rules)
+            # Classes, and a function for each.
+            for class_, rule in rules.items():
+                yield class_
+                yield rule
+
+
+_SEQUENCES: Final = (list, tuple)
 
 
 def _items(value: Any) -> list[Any]:
@@ -337,7 +344,10 @@ def _items(value: Any) -> list[Any]:
 
 
 def _add_items(value: Any, found: list[Any]) -> None:
-    if isinstance(value, list | tuple):
+    # Hundreds of rules and their classes are looked at in each compilation.
+    if type(value) is FunctionType or isinstance(value, type):
+        found.append(value)
+    elif isinstance(value, _SEQUENCES):
         for inner in value:
             _add_items(inner, found)
     elif hasattr(value, "items"):

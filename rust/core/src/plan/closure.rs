@@ -10,15 +10,15 @@
 //! Node ids are a topological order, so that one pass fills the rows, and a row has no bit beyond its
 //! own node's until something is contracted. The outputs of a contracted cluster share one row.
 //!
-//! Contractions are written down ([`DenseClosure::contract`]), and a row is brought up to date when it
-//! is asked for ([`DenseClosure::refresh`]): clusters grow from the sinks, so that most of what depends
+//! Contractions are written down (`DenseClosure::contract`), and a row is brought up to date when it
+//! is asked for (`DenseClosure::refresh`): clusters grow from the sinks, so that most of what depends
 //! on one that has just been contracted is done with, and nobody asks for it again. A row lacks what a
 //! contraction adds if it has some output of the cluster and not all of them. It is enough to go
 //! through the contractions that a row has not seen once, in their order: what one adds has all that
 //! those before it would add, for it was up to date then, and so has the union of two such sets.
 //!
 //! When many contractions have been written down, one pass in topological order of the quotient brings
-//! all rows up to date ([`DenseClosure::settle`]).
+//! all rows up to date (`DenseClosure::settle`).
 //!
 //! # Rejected
 //! - Looking at all rows at each contraction, as [`crate::ancestors`] and PyTensor do: most of them

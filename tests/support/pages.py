@@ -1,0 +1,45 @@
+"""The pages of documentation: which there are, their headings, and where their links lead."""
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+
+_CODE = re.compile(r"^(```+|~~~+).*?^\1\s*$", re.DOTALL | re.MULTILINE)
+
+
+def pages():
+    """All pages of Markdown that are kept here, in a fixed order."""
+    found = [*ROOT.glob("*.md"), *ROOT.glob("benchmarks/*.md"), *ROOT.glob("rust/*/*.md")]
+    return sorted([*found, *DOCS.glob("*.md"), *DOCS.glob("upstream/*.md")])
+
+
+def name_of(page):
+    return page.relative_to(ROOT).as_posix()
+
+
+def text_of(page):
+    return page.read_text(encoding="utf-8")
+
+
+def without_code(text):
+    return _CODE.sub("", text)
+
+
+def anchors_of(page):
+    """The anchors of its headings, as GitHub and the site make them."""
+    text = text_of(page)
+    included = re.findall(r"^```\{include\} (\S+)", text, re.MULTILINE)
+    found = set()
+    for heading in re.findall(r"^#+ (.*)$", without_code(text), re.MULTILINE):
+        plain = re.sub(r"\[(.*?)\]\(.*?\)", r"\1", heading).lower()
+        found.add(re.sub(r"[^\w\- ]", "", plain).replace(" ", "-"))
+    return found.union(*(anchors_of(page.parent / each) for each in included))
+
+
+def links_of(page):
+    """What its links and pictures lead to, those to other places than files left out."""
+    text = re.sub(r"`[^`\n]*`", "", without_code(text_of(page)))
+    found = re.findall(r"\]\(([^()\s]+)\)", text)
+    return [each for each in found if not re.match(r"[a-z]+:", each)]
