@@ -44,7 +44,7 @@ struct Stock<'a> {
 impl<'a> Stock<'a> {
     fn new(arrays: &'a ProblemArrays, keep: &[bool]) -> Self {
         let n_nodes = arrays.groups.len();
-        let mut owner = vec![None; arrays.n_variables];
+        let mut owner: Vec<Option<usize>> = vec![None; arrays.n_variables];
         let mut readers = vec![BTreeSet::new(); arrays.n_variables];
         let mut ancestors: Vec<Bits> = Vec::new();
         for node in 0..n_nodes {
@@ -52,7 +52,7 @@ impl<'a> Stock<'a> {
             for &variable in arrays.inputs.row(node as u32) {
                 readers[variable as usize].insert(node);
                 if let Some(source) = owner[variable as usize] {
-                    own.extend(ancestors[source as usize].clone());
+                    own.extend(ancestors[source].clone());
                 }
             }
             for &variable in arrays.outputs.row(node as u32) {
