@@ -414,6 +414,13 @@ ACCELERATORS: Final[dict[str, tuple[Fact, ...]]] = {
                 ("elemwise:elemwise_preserves_zero_pattern", "6d91a661"),
                 ("dimshuffle:dimshuffle_propagates_matrix_property", "7b4deaa0"),
                 ("dimshuffle:left_expand_dims_propagates_matrix_property", "1e018ebd"),
+                ("subtensor:subtensor_propagates_matrix_property", "066589e1"),
+                ("subtensor:incsubtensor_propagates_matrix_property", "0fb9b505"),
+                ("diagonal:_inc_subtensor", "096a0ab4"),
+                ("shape:reshape_propagates_matrix_property", "43a82d86"),
+                ("blockwise:_blockwise_delegate", "c850484c"),
+                ("diagonal:_diagonal_from_constant", "9703c951"),
+                ("tridiagonal:_tridiagonal_from_constant", "ee628877"),
             )
         ),
     ),

@@ -13,7 +13,7 @@ import time
 from collections import Counter, deque
 from functools import reduce
 from operator import or_
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from weakref import WeakKeyDictionary, ref
 
 from pytensor.configdefaults import config
@@ -28,6 +28,7 @@ from pytensor.graph.rewriting.basic import (
     SequentialNodeRewriter,
 )
 from pytensor.graph.traversal import apply_ancestors, toposort
+from pytensor.tensor.elemwise import Elemwise
 
 from pytensor_fuse._core import NodeOrder
 from pytensor_fuse._pytensor import declines
@@ -35,13 +36,15 @@ from pytensor_fuse._pytensor.drop_ins import in_file_of
 from pytensor_fuse._pytensor.node_trackers import LOOKUP
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection, Iterable
 
     from pytensor.graph.basic import Apply
     from pytensor.graph.op import Op
 
     # A node rewriter, its number, whether it is a function and no more, and what it wants.
     _Candidate = tuple[Any, int, bool, declines.Wants]
+
+_T = TypeVar("_T")
 
 _clock = time.perf_counter
 _logger = basic._logger
@@ -166,8 +169,86 @@ def _has_own_lookup(tracker: Any) -> bool:
     return type(tracker) is OpToRewriterTracker and LOOKUP not in vars(OpToRewriterTracker)
 
 
+class _Kinds:
+    """Which ops are alike to what looks at classes, and at whether an op equals one of some.
+
+    Parameters
+    ----------
+    instances
+        The ops that others are compared with. They equal ops of their own class alone, and Elemwise
+        one of a scalar op of the same class.
+    patterns
+        The classes of ops of which more is looked at, as `issubclass` takes them.
+    told_apart
+        Further classes of which ops are not alike. Elemwise are, with scalar ops of one class.
+    """
+
+    def __init__(
+        self, instances: Collection[Any], patterns: Any, told_apart: Iterable[type] = ()
+    ) -> None:
+        self._patterns = patterns
+        self._compares = bool(instances)
+        self._apart = {type(op) for op in instances}.union(told_apart)
+        self._apart_scalars = {type(op.scalar_op) for op in instances if type(op) is Elemwise}
+
+    def are_all_alike(self, op: Any) -> bool:
+        """Whether all ops of the class are; of Elemwise, all whose scalar ops are of a class."""
+        class_: Any = type(op)
+        if class_ is Elemwise:
+            is_apart = type(op.scalar_op) in self._apart_scalars
+        else:
+            is_apart = class_ in self._apart
+        return (
+            not is_apart
+            and (not self._compares or _is_pytensors(class_.__eq__))
+            and not issubclass(class_, self._patterns)
+        )
+
+
+class _OfOps(Generic[_T]):
+    """What is remembered of ops: once for each class of ops, where those are alike.
+
+    Parameters
+    ----------
+    kinds
+        Which are alike.
+    """
+
+    def __init__(self, kinds: _Kinds) -> None:
+        self._kinds = kinds
+        self._of_classes: dict[type, _T] = {}
+        # Of Elemwise, by the class of the scalar op.
+        self._of_scalars: dict[type, _T] = {}
+        # By the address of the op, which another may get once that is gone.
+        self._of_ops: dict[int, tuple[_T, Any]] = {}
+
+    def get(self, op: Any) -> _T | None:
+        """Return what is remembered; None if nothing is."""
+        class_ = type(op)
+        if class_ is Elemwise:
+            found = self._of_scalars.get(type(op.scalar_op))
+        else:
+            found = self._of_classes.get(class_)
+        if found is None:
+            known = self._of_ops.get(id(op))
+            if known is not None and known[1]() is op:
+                return known[0]
+        return found
+
+    def remember(self, op: Any, what: _T) -> None:
+        """Remember it, of all that are alike."""
+        if not self._kinds.are_all_alike(op):
+            if len(self._of_ops) >= _MANY_OPS:
+                self._of_ops.clear()
+            self._of_ops[id(op)] = what, ref(op)
+        elif type(op) is Elemwise:
+            self._of_scalars[type(op.scalar_op)] = what
+        else:
+            self._of_classes[type(op)] = what
+
+
 class _Refusals:
-    """Which ops a node rewriter refuses at once, asked once for each op, or each class of ops.
+    """Which ops a node rewriter refuses at once, asked once for all that are alike.
 
     Attributes
     ----------
@@ -176,23 +257,19 @@ class _Refusals:
     """
 
     def __init__(
-        self, depends_on: tuple[Any, ...], refuses: Callable[[Op], bool], by_class: bool
+        self, depends_on: tuple[Any, ...], refuses: Callable[[Op], bool], kinds: _Kinds
     ) -> None:
         self.depends_on = depends_on
         self._refuses = refuses
-        self._by_class = by_class
-        # By the address of the op or class, which another may get once that is gone.
-        self._known: dict[int, tuple[bool, Any]] = {}
+        self._known: _OfOps[bool] = _OfOps(kinds)
 
     def has(self, op: Op) -> bool:
         """Whether nodes of ``op`` are refused."""
-        key: Any = type(op) if self._by_class else op
-        known = self._known.get(id(key))
-        if known is None or known[1]() is not key:
-            if len(self._known) >= _MANY_OPS:
-                self._known.clear()
-            self._known[id(key)] = known = self._refuses(op), ref(key)
-        return known[0]
+        known = self._known.get(op)
+        if known is None:
+            known = self._refuses(op)
+            self._known.remember(op, known)
+        return known
 
 
 # Most passes change nothing. A compile with inner graphs has several graphs at a time.
@@ -255,7 +332,7 @@ def _refusals(rewriter: Any) -> _Refusals | _Found | None:
                 )
             )
 
-        by_class = not ops and not patterns
+        kinds = _Kinds(ops, pattern_types)
     elif (
         type(rewriter) is SequentialNodeRewriter
         and type(rewriter.tracker) is OpToRewriterTracker
@@ -271,7 +348,7 @@ def _refusals(rewriter: Any) -> _Refusals | _Found | None:
         a is b or (type(a) is int and a == b)
         for a, b in zip(kept.depends_on, depends_on, strict=False)
     ):
-        kept = _kept[rewriter] = _Refusals(depends_on, refuses, by_class)
+        kept = _kept[rewriter] = _Refusals(depends_on, refuses, kinds)
     return kept
 
 
@@ -385,14 +462,13 @@ class _Found:
         }
         self._were = [(rw, vars(rw), *_parts(rw)) for rw in self.rewriters]
         self._transforms = _transforms_as_stock()
-        # By the address of an op, which another may get once that is gone.
-        self._of_ops: dict[int, tuple[Any, list[_Candidate]]] = {}
-        # Of classes of which all ops have the same.
-        self._of_classes: dict[type, list[_Candidate]] = {}
-        self._told_apart = {type(op) for op in tracker.tracked_instances}
-        if self._declines:
-            self._told_apart.update(declines.TOLD_APART)
-        self._patterns = tuple(tracker.tracked_pattern_types)
+        self._known: _OfOps[list[_Candidate]] = _OfOps(
+            _Kinds(
+                tracker.tracked_instances,
+                tuple(tracker.tracked_pattern_types),
+                declines.TOLD_APART if self._declines else (),
+            )
+        )
         # Each list once, by the addresses of its rewriters and what they want.
         self._lists: dict[tuple[int, ...], list[_Candidate]] = {}
         # By the address of a list, which is kept.
@@ -425,19 +501,10 @@ class _Found:
 
         Those are left out that can do nothing with it.
         """
-        class_ = type(op)
-        found = self._of_classes.get(class_)
+        found = self._known.get(op)
         if found is None:
-            known = self._of_ops.get(id(op))
-            if known is not None and known[0]() is op:
-                return known[1]
             found = self._new(op)
-            if self._is_all_of_class(class_):
-                self._of_classes[class_] = found
-            else:
-                if len(self._of_ops) >= _MANY_OPS:
-                    self._of_ops.clear()
-                self._of_ops[id(op)] = ref(op), found
+            self._known.remember(op, found)
         return found
 
     def has(self, op: Op) -> bool:
@@ -471,13 +538,6 @@ class _Found:
             key.append(-candidate[1])
             found.append(candidate)
         return self._lists.setdefault(tuple(key), found)
-
-    def _is_all_of_class(self, class_: Any) -> bool:
-        return (
-            class_ not in self._told_apart
-            and _is_pytensors(class_.__eq__)
-            and not issubclass(class_, self._patterns)
-        )
 
 
 def _parts(rewriter: Any) -> tuple[type, Any]:
