@@ -16,7 +16,6 @@ from typing import Any, Final
 
 from pytensor.assumptions import core
 from pytensor.assumptions.core import AssumptionFeature, FactState
-from pytensor.graph.basic import Constant
 from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.elemwise import DimShuffle, Elemwise
 from pytensor.tensor.shape import Reshape
@@ -57,9 +56,14 @@ _RULES: Final[dict[type, frozenset[str]]] = {
             "triangular._lower_dimshuffle",
             "triangular._upper_dimshuffle",
             "tridiagonal._dimshuffle",
+            "orthogonal._dimshuffle",
+            "permutation._dimshuffle",
         )
     ),
-    Subtensor: frozenset({f"{_ASSUMPTIONS}.subtensor.subtensor_propagates_matrix_property"}),
+    Subtensor: frozenset(
+        f"{_ASSUMPTIONS}.{name}"
+        for name in ("subtensor.subtensor_propagates_matrix_property", "selection._subtensor")
+    ),
     IncSubtensor: frozenset(
         f"{_ASSUMPTIONS}.{name}"
         for name in ("subtensor.incsubtensor_propagates_matrix_property", "diagonal._inc_subtensor")
@@ -72,7 +76,12 @@ _RULES: Final[dict[type, frozenset[str]]] = {
 # Rules that say of a number, and of a vector, that it is not what they look for.
 _CONSTANT_RULES: Final = frozenset(
     f"{_ASSUMPTIONS}.{name}"
-    for name in ("diagonal._diagonal_from_constant", "tridiagonal._tridiagonal_from_constant")
+    for name in (
+        "diagonal._diagonal_from_constant",
+        "tridiagonal._tridiagonal_from_constant",
+        "permutation._permutation_from_constant",
+        "selection._selection_from_constant",
+    )
 )
 # What gives for each input of which nothing is known something of which nothing is known, and
 # which may pass on what is known not to hold.
@@ -82,7 +91,8 @@ _stock_check = AssumptionFeature.check
 _stock_get = AssumptionFeature.get
 _stock_compute = AssumptionFeature._compute
 _stock_infer = core.infer_assumption_for_node
-_METHODS: Final = frozenset({"get", "check", "_compute"})
+_stock_drop = AssumptionFeature._drop_unknown_downstream
+_METHODS: Final = frozenset({"get", "check", "_compute", "_drop_unknown_downstream"})
 
 # What must be so of all that a node reads.
 _NEVER: Final = 0
@@ -185,6 +195,8 @@ class _Family:
         """
         op = node.op
         class_ = type(op)
+        if self._has_no_rules(class_):
+            return _NOTHING_HOLDS
         if class_ is Elemwise:
             return _NOTHING_HOLDS if _is_blank_elemwise(node) else _NEVER
         if class_ is DimShuffle:
@@ -194,7 +206,7 @@ class _Family:
             return _NOTHING_HOLDS if self._has_no_rules(type(op.core_op)) else _NEVER
         if class_ in _RULES:
             return _NOTHING_KNOWN if class_ in _PASSING_ON else _NOTHING_HOLDS
-        return _NOTHING_HOLDS if self._has_no_rules(class_) else _NEVER
+        return _NEVER
 
     def _has_no_rules(self, class_: type) -> bool:
         known = self._without_rules.get(class_)
@@ -211,7 +223,7 @@ class _Family:
         """Whether no rule says anything of a variable that nothing computes."""
         if isinstance(leaf, TensorConstant):
             return all(rule(leaf) is _UNKNOWN for rule in self._of_constants)
-        return not isinstance(leaf, Constant)
+        return True
 
 
     def states_of_number(self, leaf: Any) -> list[Any] | None:
@@ -280,7 +292,7 @@ def note_unknowns(feature: Any, var: Any, key: Any) -> None:
     def note(v: Any, states: list[Any]) -> None:
         for one, state in zip(keys, states, strict=True):
             cache[v, one] = state
-        keys_of[v] = set(family.key_set)
+        keys_of.setdefault(v, set()).update(family.key_set)
 
     def are_as_wanted(inputs: list[Any], wants: int) -> bool:
         for i in inputs:
@@ -288,8 +300,8 @@ def note_unknowns(feature: Any, var: Any, key: Any) -> None:
                 continue
             if i not in dull and i not in numbers:
                 # Known from before.
-                known = keys_of.get(i)
-                if known is None or not known >= family.key_set:
+                noted = keys_of.get(i)
+                if noted is None or not noted >= family.key_set:
                     return False
                 states = [cache.get((i, one)) for one in keys]
                 if states == unknown:
@@ -304,7 +316,8 @@ def note_unknowns(feature: Any, var: Any, key: Any) -> None:
 
     unknown = [_UNKNOWN] * len(keys)
     for v in order:
-        if v in keys_of:
+        known = keys_of.get(v)
+        if known is not None and not known.isdisjoint(family.key_set):
             continue
         owner = v.owner
         if owner is None:
@@ -338,15 +351,20 @@ def note_unknowns(feature: Any, var: Any, key: Any) -> None:
 def check(self: Any, var: Any, key: Any) -> bool:
     """Do as `AssumptionFeature.check`."""
     if (
-        (var, key) not in self.cache
-        and not self._stale_vars
+        self.cache.get((var, key), _UNKNOWN) is _UNKNOWN
         and type(self) is AssumptionFeature
         and not _METHODS & vars(self).keys()
         and AssumptionFeature.get is _stock_get
+        and AssumptionFeature._drop_unknown_downstream is _stock_drop
         and _is(AssumptionFeature._compute, _stock_compute)
         and core.infer_assumption_for_node is _stock_infer
     ):
-        note_unknowns(self, var, key)
+        # As `get` has it.
+        if self._stale_vars:
+            self._drop_unknown_downstream(self._stale_vars)
+            self._stale_vars.clear()
+        if (var, key) not in self.cache:
+            note_unknowns(self, var, key)
     found: bool = self.get(var, key) is _TRUE
     return found
 

@@ -419,6 +419,11 @@ ACCELERATORS: Final[dict[str, tuple[Fact, ...]]] = {
                 ("diagonal:_inc_subtensor", "096a0ab4"),
                 ("shape:reshape_propagates_matrix_property", "43a82d86"),
                 ("blockwise:_blockwise_delegate", "c850484c"),
+                ("orthogonal:_dimshuffle", "25beeb46"),
+                ("permutation:_dimshuffle", "25beeb46"),
+                ("selection:_subtensor", "e3a3fa0b"),
+                ("permutation:_permutation_from_constant", "a657fba8"),
+                ("selection:_selection_from_constant", "d363a681"),
                 ("diagonal:_diagonal_from_constant", "9703c951"),
                 ("tridiagonal:_tridiagonal_from_constant", "ee628877"),
             )

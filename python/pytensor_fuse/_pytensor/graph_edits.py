@@ -9,6 +9,7 @@ rewriters made anew for each node.
 from __future__ import annotations
 
 import time
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from pytensor.graph.basic import Apply, AtomicVariable
@@ -96,6 +97,7 @@ class _Kept(dict[str, _Listeners]):
 _KEPT = "_pytensor_fuse_listeners"
 
 
+@lru_cache(256)
 def _is_known(class_: type) -> bool:
     return class_.__module__.partition(".")[0] in ("pytensor", "pytensor_fuse")
 

@@ -32,6 +32,7 @@ from pytensor.tensor.elemwise import Elemwise
 
 from pytensor_fuse._core import NodeOrder
 from pytensor_fuse._pytensor import declines
+from pytensor_fuse._pytensor.choosy_walks import ChoosyWalk
 from pytensor_fuse._pytensor.drop_ins import in_file_of
 from pytensor_fuse._pytensor.node_trackers import LOOKUP
 
@@ -148,6 +149,20 @@ def _processes_as_stock(rewriter: Any) -> bool:
     if _PROCESS_NODE in vars(rewriter):
         return False
     return _is(type(rewriter).process_node, _stock_process_node)
+
+
+_stock_attach = NodeProcessingGraphRewriter.attach_updater
+_stock_detach = NodeProcessingGraphRewriter.detach_updater
+
+
+def _attaches_as_stock(rewriter: Any) -> bool:
+    """Whether nobody has given a pass methods of its own that it attaches what listens by."""
+    class_ = type(rewriter)
+    return (
+        class_.attach_updater is _stock_attach
+        and class_.detach_updater is _stock_detach
+        and not {"attach_updater", "detach_updater"} & vars(rewriter).keys()
+    )
 
 
 def _is_plain(rewriter: Any) -> bool:
@@ -370,10 +385,13 @@ def walk(self: Any, fgraph: FunctionGraph, start_from: Any = None) -> Any:
     callback_before = fgraph.execute_callbacks_time
     nb_nodes_start = len(fgraph.apply_nodes)
     t0 = _clock()
-    refusals = wants_of = None
+    refusals: Any = None
+    wants_of = None
     if _processes_as_stock(self):
         refusals = _refusals(self.node_rewriter)
         wants_of = _wants(self.node_rewriter, refusals)
+    elif isinstance(self, ChoosyWalk):
+        refusals = self.refused
     # By the address of the op, which is kept so that no other gets it: whether its nodes are
     # refused, and what they must have.
     refused: dict[int, tuple[bool, Op]] = {}
@@ -396,7 +414,10 @@ def walk(self: Any, fgraph: FunctionGraph, start_from: Any = None) -> Any:
         if node is not current_node:
             q.append(node)
 
-    u = self.attach_updater(fgraph, importer, None, name=getattr(self, "name", None))
+    updater: Any = None
+    is_attached = not _attaches_as_stock(self)
+    if is_attached:
+        updater = self.attach_updater(fgraph, importer, None, name=getattr(self, "name", None))
     nb = 0
     backwards = self.order == "out_to_in"
     apply_nodes = fgraph.apply_nodes
@@ -420,10 +441,16 @@ def walk(self: Any, fgraph: FunctionGraph, start_from: Any = None) -> Any:
                     if wants and not wants & declines.sources(node.inputs):
                         continue
             current_node = node
+            if not is_attached:
+                # Nothing has happened until now that there would be to hear.
+                is_attached = True
+                name = getattr(self, "name", None)
+                updater = self.attach_updater(fgraph, importer, None, name=name)
             nb += self.process_node(fgraph, node, enforce_tracks=True)
         loop_t = _clock() - t0
     finally:
-        self.detach_updater(fgraph, u)
+        if is_attached:
+            self.detach_updater(fgraph, updater)
 
     callback_time = fgraph.execute_callbacks_time - callback_before
     nb_nodes_end = len(fgraph.apply_nodes)
