@@ -28,6 +28,7 @@ from pytensor_fuse._pytensor import quick_assumptions
 _UNKNOWN = FactState.UNKNOWN
 _TRUE = FactState.TRUE
 _FALSE = FactState.FALSE
+_CONFLICT = FactState.CONFLICT
 _UNKNOWN_OR_FALSE = (_UNKNOWN, _FALSE)
 
 _ASSUMPTIONS: Final = "pytensor.assumptions"
@@ -98,6 +99,7 @@ _METHODS: Final = frozenset({"get", "check", "_compute", "_drop_unknown_downstre
 _NEVER: Final = 0
 _NOTHING_KNOWN: Final = 1
 _NOTHING_HOLDS: Final = 2
+_WHATEVER: Final = 3
 
 
 def _single_rules() -> list[Any]:
@@ -196,14 +198,14 @@ class _Family:
         op = node.op
         class_ = type(op)
         if self._has_no_rules(class_):
-            return _NOTHING_HOLDS
+            return _WHATEVER
         if class_ is Elemwise:
             return _NOTHING_HOLDS if _is_blank_elemwise(node) else _NEVER
         if class_ is DimShuffle:
             # There is no matrix to pass anything on of.
             return _NOTHING_HOLDS if op.input_ndim < 2 else _NOTHING_KNOWN
         if class_ is Blockwise:
-            return _NOTHING_HOLDS if self._has_no_rules(type(op.core_op)) else _NEVER
+            return _WHATEVER if self._has_no_rules(type(op.core_op)) else _NEVER
         if class_ in _RULES:
             return _NOTHING_KNOWN if class_ in _PASSING_ON else _NOTHING_HOLDS
         return _NEVER
@@ -267,7 +269,9 @@ def _is_blank_elemwise(node: Any) -> bool:
 
 
 def note_unknowns(feature: Any, var: Any, key: Any) -> None:
-    """Note of what ``var`` is computed from, and of itself, that nothing is known where that is so.
+    """Note what is known of what ``var`` is computed from, and of itself.
+
+    That is nothing, for most. Of the others PyTensor finds out, in its order.
 
     Notes
     -----
@@ -308,44 +312,63 @@ def note_unknowns(feature: Any, var: Any, key: Any) -> None:
                     blank.add(i)
                     continue
                 if any(state not in _UNKNOWN_OR_FALSE for state in states):
-                    return False
+                    if wants != _WHATEVER or _CONFLICT in states:
+                        return False
+                    continue
                 dull.add(i)
             if wants == _NOTHING_KNOWN:
                 return False
         return True
 
-    unknown = [_UNKNOWN] * len(keys)
-    for v in order:
+    def noted(v: Any) -> bool:
+        """Note that nothing is known of a variable, if that is so."""
         known = keys_of.get(v)
         if known is not None and not known.isdisjoint(family.key_set):
-            continue
+            return False
         owner = v.owner
         if owner is None:
-            if isinstance(v, TensorConstant) and len(v.type.shape) < 2:
-                # PyTensor asks some things of it only where all are asked of what it goes into.
-                if family.hears_nothing(clients.get(v, ())):
-                    numbers.add(v)
-                continue
             if not family.nothing_is_known_of(v):
-                continue
+                return False
         else:
             if len(owner.outputs) > 1:
-                continue
+                return False
             wants = family.wants_of_inputs(owner)
             if wants == _NEVER or not are_as_wanted(owner.inputs, wants):
-                continue
+                return False
         if not family.hears_nothing(clients.get(v, ())):
-            continue
+            return False
         if numbers and owner is not None:
             of_numbers = {i: family.states_of_number(i) for i in owner.inputs if i in numbers}
             if None in of_numbers.values():
-                continue
+                return False
             for i, states in of_numbers.items():
                 note(i, states)
             numbers.difference_update(of_numbers)
             dull.update(of_numbers)
         blank.add(v)
         note(v, unknown)
+        return True
+
+    unknown = [_UNKNOWN] * len(keys)
+    for v in order:
+        if (
+            v.owner is None
+            and isinstance(v, TensorConstant)
+            and len(v.type.shape) < 2
+            and v is not var
+            and v not in keys_of
+            and family.hears_nothing(clients.get(v, ()))
+        ):
+            # Not all is asked of it, but where all is asked of what it goes into.
+            numbers.add(v)
+        elif not noted(v):
+            if numbers and v.owner is not None:
+                for i in v.owner.inputs:
+                    if i in numbers:
+                        numbers.remove(i)
+                        feature._compute(i, key)
+            # As it would be in its turn, by PyTensor's own rules.
+            feature._compute(v, key)
 
 
 def check(self: Any, var: Any, key: Any) -> bool:
