@@ -49,6 +49,8 @@ def run(program: list[str], events: list[int]) -> list[Any]:
     """What features are told, what is raised, who is left, and whose seconds are counted."""
     x = pt.vector("x")
     fgraph = FunctionGraph([x], [pt.exp(x)], clone=False)
+    for feature in list(fgraph._features):
+        fgraph.remove_feature(feature)
     log: list[Any] = []
     numbers: dict[Any, int] = {}
     for number, behaviour in enumerate(program):
