@@ -4,8 +4,9 @@ Rewrites ask of each transpose whether what it transposes is symmetric, and so w
 diagonal, positive definite, and so on, and so of all that it is computed from: six questions for
 each variable, each of which calls a rule, and nearly all of which have the answer that nothing is
 known. Where that is so can be told at once: an Elemwise or a DimShuffle of inputs of which nothing
-is known gives something of which nothing is known, but for what is the same along both axes; and so do
-parts of what nothing is known of, and ops that no rule is about.
+is known gives something of which nothing is known, but for what is the same along both axes. So do
+parts of what nothing is known of; and of what ops give that no rule is about, nothing is known
+whatever they read.
 
 The answers are noted where PyTensor would have noted them; what is left is for PyTensor to ask.
 """
@@ -227,7 +228,6 @@ class _Family:
             return all(rule(leaf) is _UNKNOWN for rule in self._of_constants)
         return True
 
-
     def states_of_number(self, leaf: Any) -> list[Any] | None:
         """Return what is noted of a constant that is no matrix; None if that may be anything."""
         if not self._knows_constants:
@@ -339,10 +339,11 @@ def note_unknowns(feature: Any, var: Any, key: Any) -> None:
             return False
         if numbers and owner is not None:
             of_numbers = {i: family.states_of_number(i) for i in owner.inputs if i in numbers}
-            if None in of_numbers.values():
-                return False
+            for states in of_numbers.values():
+                if states is None:
+                    return False
             for i, states in of_numbers.items():
-                note(i, states)
+                note(i, states or [])
             numbers.difference_update(of_numbers)
             dull.update(of_numbers)
         blank.add(v)
@@ -356,7 +357,7 @@ def note_unknowns(feature: Any, var: Any, key: Any) -> None:
             and isinstance(v, TensorConstant)
             and len(v.type.shape) < 2
             and v is not var
-            and v not in keys_of
+            and family.key_set.isdisjoint(keys_of.get(v, ()))
             and family.hears_nothing(clients.get(v, ()))
         ):
             # Not all is asked of it, but where all is asked of what it goes into.

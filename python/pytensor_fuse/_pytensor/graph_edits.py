@@ -9,7 +9,6 @@ rewriters made anew for each node.
 from __future__ import annotations
 
 import time
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from pytensor.graph.basic import Apply, AtomicVariable
@@ -79,7 +78,7 @@ class _Listeners:
                 called.append((place, feature))
 
         self.places = [place for place, _ in called]
-        self.called = tuple(feature for _, feature in called)
+        self.called: tuple[Feature, ...] = tuple(feature for _, feature in called)
 
     def are_these(self, features: list[Feature], name: str) -> bool:
         """Whether it is these that are to be called."""
@@ -102,7 +101,6 @@ class _Kept(dict[str, _Listeners]):
 _KEPT = "_pytensor_fuse_listeners"
 
 
-@lru_cache(256)
 def _is_known(class_: type) -> bool:
     return class_.__module__.partition(".")[0] in ("pytensor", "pytensor_fuse")
 

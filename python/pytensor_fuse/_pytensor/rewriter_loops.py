@@ -314,6 +314,20 @@ def _in_order(fgraph: FunctionGraph, start_from: Any) -> list[Apply[Any]]:
     return known.nodes
 
 
+_ops: WeakKeyDictionary[FunctionGraph, tuple[set[Apply[Any]], dict[int, Op]]] = WeakKeyDictionary()
+
+
+def _ops_in(fgraph: FunctionGraph) -> dict[int, Op]:
+    """Return the ops in a graph by their addresses; most passes leave it as it was."""
+    nodes = fgraph.apply_nodes
+    known = _ops.get(fgraph)
+    if known is None or known[0] != nodes:
+        if len(_ops) >= _MANY_GRAPHS:
+            _ops.clear()
+        known = _ops[fgraph] = set(nodes), {id(node.op): node.op for node in nodes}
+    return known[1]
+
+
 # The passes of all graphs have the same rewriters.
 _kept: WeakKeyDictionary[Any, _Refusals] = WeakKeyDictionary()
 _MANY_OPS = 1024
@@ -397,8 +411,7 @@ def walk(self: Any, fgraph: FunctionGraph, start_from: Any = None) -> Any:
     refused: dict[int, tuple[bool, Op]] = {}
     wanted: dict[int, declines.Wants] = {}
     if refusals is not None:
-        ops = {id(node.op): node.op for node in fgraph.apply_nodes}
-        refused = {address: (refusals.has(op), op) for address, op in ops.items()}
+        refused = {address: (refusals.has(op), op) for address, op in _ops_in(fgraph).items()}
     knows = refusals is not None or wants_of is not None
     q: deque[Apply[Any]]
     if refused and all(is_refused for is_refused, _ in refused.values()):

@@ -39,8 +39,8 @@ def on_validate(self: Any, fgraph: Any) -> Any:
 def contains_cycle(fgraph: Any, orderings: Any) -> bool:
     """Do as `_contains_cycle`.
 
-    PyTensor visits what all that it waits for has been visited of, and says that there is a cycle if
-    not all is visited: just where there is no order of the nodes.
+    PyTensor visits whatever no longer waits for anything, and says that there is a cycle if not all
+    is visited: just where there is no order of the nodes.
 
     Parameters
     ----------
