@@ -404,7 +404,7 @@ def walk(self: Any, fgraph: FunctionGraph, start_from: Any = None) -> Any:
     if _processes_as_stock(self):
         refusals = _refusals(self.node_rewriter)
         wants_of = _wants(self.node_rewriter, refusals)
-    elif isinstance(self, ChoosyWalk):
+    elif isinstance(self, ChoosyWalk) and _PROCESS_NODE not in vars(self):
         refusals = self.refused
     # By the address of the op, which is kept so that no other gets it: whether its nodes are
     # refused, and what they must have.
