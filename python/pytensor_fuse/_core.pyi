@@ -6,6 +6,7 @@ from typing import Any, Protocol, SupportsIndex, TypeAlias, final
 import numpy as np
 from numpy.typing import NDArray
 from pytensor.graph.basic import Apply, Constant, Variable
+from pytensor.graph.features import Feature
 from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.op import Op
 from pytensor.graph.type import Type
@@ -31,6 +32,7 @@ __all__ = [
     "NodeOrder",
     "Term",
     "__version__",
+    "call_listeners",
     "extract",
     "in_order",
     "layered_layout",
@@ -349,6 +351,15 @@ def string_together(
     list[list[int]],
     list[list[tuple[int, int]]],
 ]: ...
+def call_listeners(
+    listeners: tuple[Feature, ...],
+    name: str,
+    arguments: tuple[Any, ...],
+    keywords: dict[str, Any] | None,
+    features: list[Feature],
+    expected: list[Feature],
+    seconds: dict[Feature, float],
+) -> int | None: ...
 def remove_reader(
     readers: list[tuple[Apply[Any], int]], node: Apply[Any], position: int
 ) -> bool: ...

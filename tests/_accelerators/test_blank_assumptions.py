@@ -24,7 +24,7 @@ from pytensor.assumptions.core import AssumptionFeature, FactState
 from pytensor_fuse._pytensor import blank_assumptions
 
 KEYS = list(core.ALL_KEYS)
-numbers = st.integers(0, 60)
+numbers = st.integers(0, 77)
 steps = st.lists(st.tuples(numbers, numbers, numbers), max_size=16)
 
 
@@ -38,7 +38,7 @@ def graph(program: list[tuple[int, int, int]]) -> tuple[FunctionGraph, list[Any]
         left, right = made[-1 - a % len(made)], made[-1 - b % len(made)]
         # Known lengths may not fit.
         with suppress(ValueError):
-            match kind % 20:
+            match kind % 26:
                 case 0 | 1 | 2:
                     made.append(left.T)
                 case 3:
@@ -74,6 +74,20 @@ def graph(program: list[tuple[int, int, int]]) -> tuple[FunctionGraph, list[Any]
                     made.append(pt.linalg.cholesky(left))
                 case 18:
                     made.append(pt.alloc(s, 3, 3) if b % 2 else pt.diag(v))
+                case 19:
+                    write = pt.set_subtensor if b % 2 else pt.inc_subtensor
+                    made.append(write(left[:1] if b % 3 else left[:], right[0]))
+                case 20:
+                    made.append(left.reshape((3, 3)) if b % 2 else left.ravel().reshape((3, 3)))
+                case 21:
+                    made.append(pt.linalg.solve_triangular(left, right, lower=bool(b % 2)))
+                case 22:
+                    rows = pt.arange(left.shape[0])
+                    made.append((rows[:, None] >= rows) * right if b % 2 else rows[:, None] / 2.0)
+                case 23:
+                    made.append(pt.cast(pt.eq(left, 1.0), "float64") * (2.0 * s))
+                case 24:
+                    made.append(pt.set_subtensor(left[np.arange(3), np.arange(3)], 0.5))
                 case _:
                     made.append(left - right)
     fgraph = FunctionGraph(leaves, made[-3:], clone=False)

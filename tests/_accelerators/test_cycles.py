@@ -20,7 +20,7 @@ from pytensor.graph.utils import InconsistencyError
 from pytensor.tensor.type import TensorType
 
 import pytensor_fuse
-from pytensor_fuse._pytensor import cycles
+from pytensor_fuse._pytensor import cycles, validation
 
 
 class Makes(Op):
@@ -111,6 +111,34 @@ def test_the_same_is_refused(program: Any) -> None:
     expected = run(*program, False)
     assert run(*program, ["cycles"]) == expected
     assert run(*program, True) == expected
+
+
+@given(
+    nodes=st.lists(st.tuples(numbers, numbers), min_size=1, max_size=8),
+    changes=st.lists(st.tuples(numbers, numbers), max_size=2),
+    waits=st.lists(st.tuples(numbers, numbers), max_size=6),
+)
+def test_there_is_a_cycle_where_pytensor_finds_one(nodes: Any, changes: Any, waits: Any) -> None:
+    x, y = pt.vectors("x", "y")
+    made: list[Any] = [x, y]
+    for a, b in nodes:
+        made.append(WAYS[0](made[-1 - a % len(made)], made[-1 - b % len(made)]))
+    fgraph = FunctionGraph([x, y], made[-2:], clone=False)
+    inside = [v for v in made[2:] if v in fgraph.variables]
+    for a, b in changes:
+        if inside:
+            node = inside[a % len(inside)].owner
+            fgraph.change_node_input(node, b % 2, inside[b % len(inside)])
+            inside = [v for v in inside if v in fgraph.variables]
+    # Some of them wait for what is not in the graph.
+    nodes_made = [v.owner for v in made[2:]]
+    orderings: dict[Any, Any] = {}
+    for a, b in waits:
+        waiting, other = (nodes_made[k % len(nodes_made)] for k in (a, b))
+        orderings.setdefault(waiting, set()).add(other)
+    with pytensor_fuse.enabled(accelerators=False):
+        expected = destroyhandler._contains_cycle(fgraph, orderings)
+    assert validation.contains_cycle(fgraph, orderings) is expected
 
 
 def chain(n: int) -> tuple[FunctionGraph, list[Any]]:

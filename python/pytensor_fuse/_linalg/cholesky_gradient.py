@@ -48,6 +48,7 @@ from pytensor_fuse._linalg.matrices import (
     is_zero,
     long_axes,
     multiple_of,
+    rows_of,
     same,
     scalar_op,
     transpose_of,
@@ -77,7 +78,7 @@ def cholesky_gradient(fgraph: FunctionGraph, node: Apply[Any]) -> list[Any] | No
     gradient = _gradient_in(inner.owner.inputs[1], factor)
     if gradient is None or not _only_symmetrized(fgraph, solution):
         return None
-    symmetric = _Terms(factor).of(gradient)
+    symmetric = _Terms(fgraph, factor).of(gradient)
     if symmetric is None:
         return None
     result = (0.5 * symmetric).astype(solution.type.dtype)
@@ -194,11 +195,14 @@ class _Terms:
 
     Parameters
     ----------
+    fgraph
+        The graph that the factor is in.
     factor
         ``L``.
     """
 
-    def __init__(self, factor: Any) -> None:
+    def __init__(self, fgraph: FunctionGraph, factor: Any) -> None:
+        self._fgraph = fgraph
         self._factor = factor
         self._found: list[Any] = []
         # The terms of H, of E = H L.
@@ -210,8 +214,14 @@ class _Terms:
         if not self._take(gradient) or not self._pair():
             return None
         if self._log_determinant:
-            self._found.append(_sum(self._log_determinant) * _inverse(self._factor))
+            self._found.append(_sum(self._log_determinant) * self._inverse())
         return _sum(self._found) if self._found else None
+
+    def _inverse(self) -> Any:
+        """Return the inverse of ``L L'``."""
+        factor = self._factor
+        identity = pt.eye(rows_of(self._fgraph, factor), dtype=factor.type.dtype)
+        return Blockwise(CholeskySolve(lower=True, b_ndim=2))(factor, identity)
 
     def _take(self, term: Any) -> bool:
         node = term.owner
@@ -466,9 +476,3 @@ def _sum(terms: list[Any]) -> Any:
     for one in terms[1:]:
         result = result + one
     return result
-
-
-def _inverse(factor: Any) -> Any:
-    """Return the inverse of ``L L'``."""
-    identity = pt.eye(factor.shape[0], dtype=factor.type.dtype)
-    return Blockwise(CholeskySolve(lower=True, b_ndim=2))(factor, identity)

@@ -4,7 +4,9 @@ Rewrites ask of each transpose whether what it transposes is symmetric, and so w
 diagonal, positive definite, and so on, and so of all that it is computed from: six questions for
 each variable, each of which calls a rule, and nearly all of which have the answer that nothing is
 known. Where that is so can be told at once: an Elemwise or a DimShuffle of inputs of which nothing
-is known gives something of which nothing is known, but for what is the same along both axes.
+is known gives something of which nothing is known, but for what is the same along both axes. So do
+parts of what nothing is known of; and of what ops give that no rule is about, nothing is known
+whatever they read.
 
 The answers are noted where PyTensor would have noted them; what is left is for PyTensor to ask.
 """
@@ -15,9 +17,10 @@ from typing import Any, Final
 
 from pytensor.assumptions import core
 from pytensor.assumptions.core import AssumptionFeature, FactState
-from pytensor.graph.basic import Constant
 from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.elemwise import DimShuffle, Elemwise
+from pytensor.tensor.shape import Reshape
+from pytensor.tensor.subtensor import IncSubtensor, Subtensor
 from pytensor.tensor.type import TensorType
 from pytensor.tensor.variable import TensorConstant
 
@@ -25,6 +28,9 @@ from pytensor_fuse._pytensor import quick_assumptions
 
 _UNKNOWN = FactState.UNKNOWN
 _TRUE = FactState.TRUE
+_FALSE = FactState.FALSE
+_CONFLICT = FactState.CONFLICT
+_UNKNOWN_OR_FALSE = (_UNKNOWN, _FALSE)
 
 _ASSUMPTIONS: Final = "pytensor.assumptions"
 
@@ -52,15 +58,49 @@ _RULES: Final[dict[type, frozenset[str]]] = {
             "triangular._lower_dimshuffle",
             "triangular._upper_dimshuffle",
             "tridiagonal._dimshuffle",
+            "orthogonal._dimshuffle",
+            "permutation._dimshuffle",
         )
     ),
+    Subtensor: frozenset(
+        f"{_ASSUMPTIONS}.{name}"
+        for name in ("subtensor.subtensor_propagates_matrix_property", "selection._subtensor")
+    ),
+    IncSubtensor: frozenset(
+        f"{_ASSUMPTIONS}.{name}"
+        for name in ("subtensor.incsubtensor_propagates_matrix_property", "diagonal._inc_subtensor")
+    ),
+    Reshape: frozenset({f"{_ASSUMPTIONS}.shape.reshape_propagates_matrix_property"}),
+    # That asks those of the op on single matrices.
+    Blockwise: frozenset({f"{_ASSUMPTIONS}.blockwise._blockwise_delegate"}),
 }
+
+# Rules that say of a number, and of a vector, that it is not what they look for.
+_CONSTANT_RULES: Final = frozenset(
+    f"{_ASSUMPTIONS}.{name}"
+    for name in (
+        "diagonal._diagonal_from_constant",
+        "tridiagonal._tridiagonal_from_constant",
+        "permutation._permutation_from_constant",
+        "selection._selection_from_constant",
+    )
+)
+# What gives for each input of which nothing is known something of which nothing is known, and
+# which may pass on what is known not to hold.
+_PASSING_ON: Final = frozenset({DimShuffle, IncSubtensor, Reshape})
 
 _stock_check = AssumptionFeature.check
 _stock_get = AssumptionFeature.get
 _stock_compute = AssumptionFeature._compute
 _stock_infer = core.infer_assumption_for_node
-_METHODS: Final = frozenset({"get", "check", "_compute"})
+_stock_drop = AssumptionFeature._drop_unknown_downstream
+_METHODS: Final = frozenset({"get", "check", "_compute", "_drop_unknown_downstream"})
+
+# What must be so of all that a node reads.
+_NEVER: Final = 0
+_NOTHING_KNOWN: Final = 1
+_NOTHING_HOLDS: Final = 2
+_WHATEVER: Final = 3
 
 
 def _single_rules() -> list[Any]:
@@ -109,9 +149,21 @@ class _Family:
         self._of_constants = [
             core.CONSTANT_INFER_REGISTRY[one] for one in keys if one in core.CONSTANT_INFER_REGISTRY
         ]
+        # Where a key is told by others, these are asked of a constant, too.
+        self._knows_constants = all(
+            f"{rule.__module__}.{rule.__qualname__}" in _CONSTANT_RULES
+            for rule in self._of_constants
+        ) and not any(
+            weaker in core.CONSTANT_INFER_REGISTRY
+            for one in keys
+            if one not in core.CONSTANT_INFER_REGISTRY
+            for weaker in core.IMPLIES.get(one, ())
+        )
         self._single_rules = _single_rules()
-        # By class of ops, which are kept.
+        # By class of ops, which are kept: whether no client of it has a rule, and whether its
+        # nodes have none.
         self._silent: dict[type, bool] = {}
+        self._without_rules: dict[type, bool] = {}
 
     def still_is(self, rules: Any) -> bool:
         """Whether the rules are those that there were."""
@@ -138,11 +190,55 @@ class _Family:
                 return False
         return True
 
+    def wants_of_inputs(self, node: Any) -> int:
+        """Return what must be so of all that a node reads for nothing to be known of what it gives.
+
+        Either nothing is known of them, or nothing is known to hold of them; or no more is known
+        of what it gives for that.
+        """
+        op = node.op
+        class_ = type(op)
+        if self._has_no_rules(class_):
+            return _WHATEVER
+        if class_ is Elemwise:
+            return _NOTHING_HOLDS if _is_blank_elemwise(node) else _NEVER
+        if class_ is DimShuffle:
+            # There is no matrix to pass anything on of.
+            return _NOTHING_HOLDS if op.input_ndim < 2 else _NOTHING_KNOWN
+        if class_ is Blockwise:
+            return _WHATEVER if self._has_no_rules(type(op.core_op)) else _NEVER
+        if class_ in _RULES:
+            return _NOTHING_KNOWN if class_ in _PASSING_ON else _NOTHING_HOLDS
+        return _NEVER
+
+    def _has_no_rules(self, class_: type) -> bool:
+        known = self._without_rules.get(class_)
+        if known is None:
+            # A rule for another class is one more that there is; then there is another family.
+            known = self._without_rules[class_] = not any(
+                (key, base) in core.ASSUMPTION_INFER_REGISTRY
+                for key in self.keys
+                for base in class_.__mro__
+            )
+        return known
+
     def nothing_is_known_of(self, leaf: Any) -> bool:
         """Whether no rule says anything of a variable that nothing computes."""
         if isinstance(leaf, TensorConstant):
             return all(rule(leaf) is _UNKNOWN for rule in self._of_constants)
-        return not isinstance(leaf, Constant)
+        return True
+
+    def states_of_number(self, leaf: Any) -> list[Any] | None:
+        """Return what is noted of a constant that is no matrix; None if that may be anything."""
+        if not self._knows_constants:
+            return None
+        states = []
+        for key in self.keys:
+            rule = core.CONSTANT_INFER_REGISTRY.get(key)
+            states.append(_UNKNOWN if rule is None else rule(leaf))
+            if states[-1] not in _UNKNOWN_OR_FALSE:
+                return None
+        return states
 
 
 _families: dict[int, _Family] = {}
@@ -158,13 +254,7 @@ def _family(key: Any) -> _Family:
     return family
 
 
-def _is_blank(node: Any) -> bool:
-    """Whether nothing is known of what a node gives if nothing is known of what it reads."""
-    class_ = type(node.op)
-    if class_ is DimShuffle:
-        return True
-    if class_ is not Elemwise:
-        return False
+def _is_blank_elemwise(node: Any) -> bool:
     # What is the same along both axes is symmetric, whatever its values.
     if len(node.outputs[0].type.shape) < 2:
         return True
@@ -179,7 +269,9 @@ def _is_blank(node: Any) -> bool:
 
 
 def note_unknowns(feature: Any, var: Any, key: Any) -> None:
-    """Note of what ``var`` is computed from, and of itself, that nothing is known where that is so.
+    """Note what is known of what ``var`` is computed from, and of itself.
+
+    That is nothing, for most. Of the others PyTensor finds out, in its order.
 
     Notes
     -----
@@ -196,49 +288,107 @@ def note_unknowns(feature: Any, var: Any, key: Any) -> None:
     order, is_complete = quick_assumptions.order_of(var, key, cache)
     if not is_complete:
         return
-    # Those of which nothing is known.
+    # Those of which nothing is known, and those of which nothing is known to hold.
     blank: set[Any] = set()
+    dull: set[Any] = set()
+    numbers: set[Any] = set()
 
-    def has_blank_inputs(owner: Any) -> bool:
-        for i in owner.inputs:
-            if i not in blank:
+    def note(v: Any, states: list[Any]) -> None:
+        for one, state in zip(keys, states, strict=True):
+            cache[v, one] = state
+        keys_of.setdefault(v, set()).update(family.key_set)
+
+    def are_as_wanted(inputs: list[Any], wants: int) -> bool:
+        for i in inputs:
+            if i in blank:
+                continue
+            if i not in dull and i not in numbers:
                 # Known from before.
-                known = keys_of.get(i)
-                if known is None or not known >= family.key_set:
+                noted = keys_of.get(i)
+                if noted is None or not noted >= family.key_set:
                     return False
-                if any(cache.get((i, one)) is not _UNKNOWN for one in keys):
-                    return False
-                blank.add(i)
+                states = [cache.get((i, one)) for one in keys]
+                if states == unknown:
+                    blank.add(i)
+                    continue
+                if any(state not in _UNKNOWN_OR_FALSE for state in states):
+                    if wants != _WHATEVER or _CONFLICT in states:
+                        return False
+                    continue
+                dull.add(i)
+            if wants == _NOTHING_KNOWN:
+                return False
         return True
 
-    for v in order:
-        if v in keys_of:
-            continue
+    def noted(v: Any) -> bool:
+        """Note that nothing is known of a variable, if that is so."""
+        known = keys_of.get(v)
+        if known is not None and not known.isdisjoint(family.key_set):
+            return False
         owner = v.owner
         if owner is None:
             if not family.nothing_is_known_of(v):
-                continue
-        elif len(owner.outputs) > 1 or not _is_blank(owner) or not has_blank_inputs(owner):
-            continue
-        if family.hears_nothing(clients.get(v, ())):
-            blank.add(v)
-            for one in keys:
-                cache[v, one] = _UNKNOWN
-            keys_of[v] = set(family.key_set)
+                return False
+        else:
+            if len(owner.outputs) > 1:
+                return False
+            wants = family.wants_of_inputs(owner)
+            if wants == _NEVER or not are_as_wanted(owner.inputs, wants):
+                return False
+        if not family.hears_nothing(clients.get(v, ())):
+            return False
+        if numbers and owner is not None:
+            of_numbers = {i: family.states_of_number(i) for i in owner.inputs if i in numbers}
+            for states in of_numbers.values():
+                if states is None:
+                    return False
+            for i, states in of_numbers.items():
+                note(i, states or [])
+            numbers.difference_update(of_numbers)
+            dull.update(of_numbers)
+        blank.add(v)
+        note(v, unknown)
+        return True
+
+    unknown = [_UNKNOWN] * len(keys)
+    for v in order:
+        if (
+            v.owner is None
+            and isinstance(v, TensorConstant)
+            and len(v.type.shape) < 2
+            and v is not var
+            and family.key_set.isdisjoint(keys_of.get(v, ()))
+            and family.hears_nothing(clients.get(v, ()))
+        ):
+            # Not all is asked of it, but where all is asked of what it goes into.
+            numbers.add(v)
+        elif not noted(v):
+            if numbers and v.owner is not None:
+                for i in v.owner.inputs:
+                    if i in numbers:
+                        numbers.remove(i)
+                        feature._compute(i, key)
+            # As it would be in its turn, by PyTensor's own rules.
+            feature._compute(v, key)
 
 
 def check(self: Any, var: Any, key: Any) -> bool:
     """Do as `AssumptionFeature.check`."""
     if (
-        (var, key) not in self.cache
-        and not self._stale_vars
+        self.cache.get((var, key), _UNKNOWN) is _UNKNOWN
         and type(self) is AssumptionFeature
         and not _METHODS & vars(self).keys()
         and AssumptionFeature.get is _stock_get
+        and AssumptionFeature._drop_unknown_downstream is _stock_drop
         and _is(AssumptionFeature._compute, _stock_compute)
         and core.infer_assumption_for_node is _stock_infer
     ):
-        note_unknowns(self, var, key)
+        # As `get` has it.
+        if self._stale_vars:
+            self._drop_unknown_downstream(self._stale_vars)
+            self._stale_vars.clear()
+        if (var, key) not in self.cache:
+            note_unknowns(self, var, key)
     found: bool = self.get(var, key) is _TRUE
     return found
 

@@ -31,6 +31,7 @@ _stock_on_import: Any = DestroyHandler.on_import
 _stock_on_prune: Any = DestroyHandler.on_prune
 _stock_on_change_input: Any = DestroyHandler.on_change_input
 _stock_on_validate: Any = DestroyHandler.on_validate
+_stock_contains_cycle: Any = destroyhandler._contains_cycle
 
 # The attribute of handlers that holds their positions.
 _POSITIONS = "_pytensor_fuse_positions"
@@ -137,12 +138,24 @@ def on_validate(self: Any, fgraph: Any) -> bool:
     if positions.since is _now and _fits(positions, fgraph, orderings):
         return True
     order = node_positions(fgraph, orderings)
-    if order is None and destroyhandler._contains_cycle(fgraph, orderings):
+    if order is None and _is_confirmed(fgraph, orderings):
         raise InconsistencyError("Dependency graph contains cycles")
     positions.since = None if order is None else _now
     positions.of = {} if order is None else order
     positions.changed = []
     return True
+
+
+def _is_confirmed(fgraph: Any, orderings: dict[Node, set[Node]]) -> bool:
+    """Whether a graph without an order of its nodes has a cycle, by whoever is asked for that.
+
+    PyTensor's own function would go through the graph, and say that it has.
+    """
+    function: Any = destroyhandler._contains_cycle
+    is_known = function is _stock_contains_cycle or (
+        getattr(function, "__wrapped__", None) is _stock_contains_cycle
+    )
+    return is_known or bool(function(fgraph, orderings))
 
 
 def _fits(positions: _Positions, fgraph: Any, orderings: dict[Node, set[Node]]) -> bool:

@@ -16,7 +16,7 @@ from pytensor.graph.features import Feature
 from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.utils import MissingInputError
 
-from pytensor_fuse._core import remove_reader
+from pytensor_fuse._core import call_listeners, remove_reader
 
 if TYPE_CHECKING:
     from pytensor.graph.basic import Variable
@@ -49,23 +49,25 @@ class _Listeners:
     features
         All features.
     called
-        Those to call, with their places among all.
+        Those to call.
+    places
+        Their places among all.
     silent
         The attributes of those that are left out, which may get a method of their own.
     """
 
-    __slots__ = ("called", "features", "silent")
+    __slots__ = ("called", "features", "places", "silent")
 
     def __init__(self, features: list[Feature], name: str) -> None:
         self.features = features[:]
-        self.called: list[tuple[int, Feature]] = []
+        called: list[tuple[int, Feature]] = []
         self.silent: list[dict[str, Any]] = []
         silent = _SILENT.get(name, _NO_METHOD)
         for place, feature in enumerate(features):
             class_ = type(feature)
             if name not in class_._feature_callbacks:
                 if not _is_known(class_):
-                    self.called.append((place, feature))
+                    called.append((place, feature))
             elif (
                 _is_known(class_)
                 and getattr(class_, name, None) is silent
@@ -73,7 +75,10 @@ class _Listeners:
             ):
                 self.silent.append(feature.__dict__)
             else:
-                self.called.append((place, feature))
+                called.append((place, feature))
+
+        self.places = [place for place, _ in called]
+        self.called: tuple[Feature, ...] = tuple(feature for _, feature in called)
 
     def are_these(self, features: list[Feature], name: str) -> bool:
         """Whether it is these that are to be called."""
@@ -102,7 +107,7 @@ def _is_known(class_: type) -> bool:
 
 def execute_callbacks(self: Any, name: str, *args: Any, **kwargs: Any) -> None:
     """Do as `FunctionGraph.execute_callbacks`; methods that do nothing are not called."""
-    start = now = _clock()
+    start = _clock()
     own = self.__dict__
     features = self._features
     kept = own.get(_KEPT)
@@ -112,22 +117,21 @@ def execute_callbacks(self: Any, name: str, *args: Any, **kwargs: Any) -> None:
     listeners = kept.get(name)
     if listeners is None or not listeners.are_these(features, name):
         listeners = kept[name] = _Listeners(features, name)
-    expected = listeners.features
-    times: Any = None
-    for place, feature in listeners.called:
-        if name not in type(feature)._feature_callbacks:
-            continue
-        before = now
-        getattr(feature, name)(self, *args, **kwargs)
-        now = _clock()
-        if times is None:
-            times = self.execute_callbacks_times
-        times[feature] += now - before
-        if features != expected:
+    called = listeners.called
+    if called:
+        last = call_listeners(
+            called,
+            name,
+            (self, *args),
+            kwargs or None,
+            features,
+            listeners.features,
+            self.execute_callbacks_times,
+        )
+        if last is not None:
             # Features have come or gone: the walk goes on in what is there now.
-            _call_others(self, name, place + 1, args, kwargs)
-            break
-    self.execute_callbacks_time += now - start
+            _call_others(self, name, listeners.places[last] + 1, args, kwargs)
+    self.execute_callbacks_time += _clock() - start
 
 
 def remove_feature(self: Any, feature: Feature) -> None:

@@ -28,19 +28,23 @@ _CONFLICT = FactState.CONFLICT
 _NO_RULES: list[Any] = []
 _stock_infer = core.infer_assumption_for_node
 _stock_get = core.AssumptionFeature.get
+_stock_compute = core.AssumptionFeature._compute
 _MANY = 8192
 
 
 class _Key:
     """What is registered for a key besides rules for ops. The key is kept for its address."""
 
-    __slots__ = ("asks_clients", "key", "stronger", "weaker")
+    __slots__ = ("asks_clients", "key", "related")
 
     def __init__(self, key: Any) -> None:
         self.key = key
         self.asks_clients = key in core.CLIENT_INFER_KEYS
-        self.weaker = tuple(IMPLIES.get(key, ()))
-        self.stronger = tuple(stronger for stronger, weaker in IMPLIES.items() if key in weaker)
+        # Other keys that are asked, and which answer is one to this, too.
+        self.related = (
+            *((stronger, _TRUE) for stronger, weaker in IMPLIES.items() if key in weaker),
+            *((weaker, _FALSE) for weaker in IMPLIES.get(key, ())),
+        )
 
 
 class _Rules:
@@ -170,96 +174,150 @@ def _infer(
 
 def compute(self: Any, var: Any, key: Any) -> Any:
     """Do as `AssumptionFeature._compute`."""
-    cache = self.cache
-    rules = current_rules()
+    has_own_get = type(self).get is not _stock_get or "get" in vars(self)
+    return _found(self, var, key, current_rules(), has_own_get, has_own_get or _is_replaced(self))
+
+
+def _is_replaced(feature: Any) -> bool:
+    """Whether the method that computes is another than the one here."""
+    method = type(feature)._compute
+    is_known = method is _stock_compute or getattr(method, "__wrapped__", None) is _stock_compute
+    return not is_known or "_compute" in vars(feature)
+
+
+@in_file_of(_stock_get)
+def _found(
+    self: Any, var: Any, key: Any, rules: _Rules, has_own_get: bool, has_own_compute: bool
+) -> Any:
+    """Return what `AssumptionFeature._compute` does.
+
+    Parameters
+    ----------
+    self
+        The feature, which does not know it yet.
+    var, key
+        What is asked.
+    rules
+        The rules as they are now.
+    has_own_get, has_own_compute
+        Whether the feature has methods that somebody wants to be called.
+    """
     of_key = rules.keys.get(id(key))
     if of_key is None:
         of_key = rules.keys[id(key)] = _Key(key)
+    cache = self.cache
     owner = getattr(var, "owner", None)
-    known_states: list[Any] | None = None
-    if owner is None:
-        order, is_complete = [var], True
-    else:
-        known_states = [cache.get((i, key)) for i in owner.inputs]
-        if None in known_states:
-            known_states = None
+    # Each look-up in the cache hashes the key, which is done in Python.
+    states: list[Any] | None = None
+    order = None
+    is_complete = True
+    if owner is not None:
+        states = [cache.get((i, key)) for i in owner.inputs]
+        if None in states:
+            states = None
             order, is_complete = order_of(var, key, cache)
-        else:
-            order, is_complete = [var], True
-    has_own_get = type(self).get is not _stock_get or "get" in vars(self)
+    if order is None:
+        if (var, key) not in cache:
+            arguments = of_key, states, rules, has_own_get, has_own_compute
+            return _found_of_one(self, var, *arguments)
+        order = [var]
     state: Any = None
     for v in order:
         entry = v, key
         if entry in cache:
             state = cache[entry]
             continue
-        cache[entry] = _UNKNOWN
-        keys = self._var_to_keys.get(v)
-        if keys is None:
-            keys = self._var_to_keys[v] = set()
-        keys.add(key)
-
-        state = _UNKNOWN
         owner = getattr(v, "owner", None)
-        if owner is not None:
-            input_states = known_states or [cache.get((i, key)) for i in owner.inputs]
-            # As `get` has it: what is unknown is asked anew once the graph has changed.
-            if has_own_get or None in input_states or _CONFLICT in input_states or self._stale_vars:
-                input_states = [self.get(i, key) for i in owner.inputs]
-            functions = _rules_of(rules, key, type(owner.op))
-            if functions:
-                if core.infer_assumption_for_node is _stock_infer:
-                    output_states = _infer(functions, key, self, owner, input_states)
-                else:
-                    output_states = core.infer_assumption_for_node(
-                        key, owner.op, self, self.fgraph, owner, input_states
-                    )
-                state = output_states[owner.outputs.index(v)]
-        elif isinstance(v, TensorConstant) and key in CONSTANT_INFER_REGISTRY:
-            state = CONSTANT_INFER_REGISTRY[key](v)
-
-        if state is _UNKNOWN and of_key.asks_clients:
-            for client, input_index in self.fgraph.clients.get(v, ()):
-                op = client.op
-                core_op = op.core_op if isinstance(op, Blockwise) else op
-                rule = _client_rule_of(rules, key, type(core_op))
-                state = _UNKNOWN if rule is None else rule(key, core_op, client, input_index)
-                if state is not _UNKNOWN:
-                    break
-
-        # What `get` finds where it is known, or where it has to be computed, without the call.
-        stale = self._stale_vars
-        if state is _UNKNOWN:
-            for stronger in of_key.stronger:
-                found = _CONFLICT if stale or has_own_get else cache.get((v, stronger))
-                if found is None:
-                    found = self._compute(v, stronger)
-                if found is _CONFLICT:
-                    found = self.get(v, stronger)
-                if found is _TRUE:
-                    state = _TRUE
-                    break
-
-        if state is _UNKNOWN:
-            for weaker in of_key.weaker:
-                found = _CONFLICT if stale or has_own_get else cache.get((v, weaker))
-                if found is None:
-                    found = self._compute(v, weaker)
-                if found is _CONFLICT:
-                    found = self.get(v, weaker)
-                if found is _FALSE:
-                    state = _FALSE
-                    break
-
-        if state is _CONFLICT:
-            raise ConflictingAssumptionsError(
-                f"Conflicting evidence for {key} on {v!r} from owner-inferred rules."
-            )
-
-        cache[entry] = state
-
+        states = None if owner is None else [cache.get((i, key)) for i in owner.inputs]
+        state = _found_of_one(self, v, of_key, states, rules, has_own_get, has_own_compute)
     if not is_complete:
         raise ValueError("graph contains cycles")
+    return state
+
+
+@in_file_of(_stock_get)
+def _found_of_one(
+    self: Any,
+    v: Any,
+    of_key: _Key,
+    input_states: list[Any] | None,
+    rules: _Rules,
+    has_own_get: bool,
+    has_own_compute: bool,
+) -> Any:
+    """Find out and note what is known of one variable, all inputs of which were asked before.
+
+    Parameters
+    ----------
+    self
+        The feature, which does not know it yet.
+    v, of_key
+        What is asked.
+    input_states
+        What is noted of the inputs of the node that computes the variable, if one does.
+    rules, has_own_get, has_own_compute
+        As for `_found`.
+    """
+    cache = self.cache
+    key = of_key.key
+    entry = v, key
+    cache[entry] = _UNKNOWN
+    keys = self._var_to_keys.get(v)
+    if keys is None:
+        keys = self._var_to_keys[v] = set()
+    keys.add(key)
+
+    state: Any = _UNKNOWN
+    if input_states is not None:
+        owner = v.owner
+        # As `get` has it: what is unknown is asked anew once the graph has changed.
+        if has_own_get or None in input_states or _CONFLICT in input_states or self._stale_vars:
+            input_states = [self.get(i, key) for i in owner.inputs]
+        functions = _rules_of(rules, key, type(owner.op))
+        if functions:
+            if core.infer_assumption_for_node is _stock_infer:
+                output_states = _infer(functions, key, self, owner, input_states)
+            else:
+                output_states = core.infer_assumption_for_node(
+                    key, owner.op, self, self.fgraph, owner, input_states
+                )
+            state = output_states[owner.outputs.index(v)]
+    elif isinstance(v, TensorConstant) and key in CONSTANT_INFER_REGISTRY:
+        state = CONSTANT_INFER_REGISTRY[key](v)
+
+    if state is _UNKNOWN and of_key.asks_clients:
+        for client, input_index in self.fgraph.clients.get(v, ()):
+            op = client.op
+            core_op = op.core_op if isinstance(op, Blockwise) else op
+            rule = _client_rule_of(rules, key, type(core_op))
+            state = _UNKNOWN if rule is None else rule(key, core_op, client, input_index)
+            if state is not _UNKNOWN:
+                break
+
+    # What `get` finds where it is known, or where it has to be computed, without the call.
+    if state is _UNKNOWN:
+        stale = self._stale_vars
+        for other, tells in of_key.related:
+            found = _CONFLICT if stale or has_own_get else cache.get((v, other))
+            if found is None:
+                found = (
+                    self._compute(v, other)
+                    if has_own_compute
+                    else _found(self, v, other, rules, has_own_get, has_own_compute)
+                )
+            if found is _CONFLICT:
+                found = self.get(v, other)
+            if found is tells:
+                state = tells
+                break
+
+    if state is _CONFLICT:
+        raise ConflictingAssumptionsError(
+            f"Conflicting evidence for {key} on {v!r} from owner-inferred rules."
+        )
+
+    if state is not _UNKNOWN:
+        cache[entry] = state
     return state
 
 

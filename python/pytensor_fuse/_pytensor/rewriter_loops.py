@@ -13,7 +13,7 @@ import time
 from collections import Counter, deque
 from functools import reduce
 from operator import or_
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from weakref import WeakKeyDictionary, ref
 
 from pytensor.configdefaults import config
@@ -28,20 +28,24 @@ from pytensor.graph.rewriting.basic import (
     SequentialNodeRewriter,
 )
 from pytensor.graph.traversal import apply_ancestors, toposort
+from pytensor.tensor.elemwise import Elemwise
 
 from pytensor_fuse._core import NodeOrder
 from pytensor_fuse._pytensor import declines
+from pytensor_fuse._pytensor.choosy_walks import ChoosyWalk
 from pytensor_fuse._pytensor.drop_ins import in_file_of
 from pytensor_fuse._pytensor.node_trackers import LOOKUP
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection, Iterable
 
     from pytensor.graph.basic import Apply
     from pytensor.graph.op import Op
 
     # A node rewriter, its number, whether it is a function and no more, and what it wants.
     _Candidate = tuple[Any, int, bool, declines.Wants]
+
+_T = TypeVar("_T")
 
 _clock = time.perf_counter
 _logger = basic._logger
@@ -147,6 +151,20 @@ def _processes_as_stock(rewriter: Any) -> bool:
     return _is(type(rewriter).process_node, _stock_process_node)
 
 
+_stock_attach = NodeProcessingGraphRewriter.attach_updater
+_stock_detach = NodeProcessingGraphRewriter.detach_updater
+
+
+def _attaches_as_stock(rewriter: Any) -> bool:
+    """Whether nobody has given a pass methods of its own that it attaches what listens by."""
+    class_ = type(rewriter)
+    return (
+        class_.attach_updater is _stock_attach
+        and class_.detach_updater is _stock_detach
+        and not {"attach_updater", "detach_updater"} & vars(rewriter).keys()
+    )
+
+
 def _is_plain(rewriter: Any) -> bool:
     """Whether a node rewriter does nothing but call its function where no tracks are enforced."""
     return (
@@ -166,8 +184,86 @@ def _has_own_lookup(tracker: Any) -> bool:
     return type(tracker) is OpToRewriterTracker and LOOKUP not in vars(OpToRewriterTracker)
 
 
+class _Kinds:
+    """Which ops are alike to what looks at classes, and at whether an op equals one of some.
+
+    Parameters
+    ----------
+    instances
+        The ops that others are compared with. They equal ops of their own class alone, and Elemwise
+        one of a scalar op of the same class.
+    patterns
+        The classes of ops of which more is looked at, as `issubclass` takes them.
+    told_apart
+        Further classes of which ops are not alike. Elemwise are, with scalar ops of one class.
+    """
+
+    def __init__(
+        self, instances: Collection[Any], patterns: Any, told_apart: Iterable[type] = ()
+    ) -> None:
+        self._patterns = patterns
+        self._compares = bool(instances)
+        self._apart = {type(op) for op in instances}.union(told_apart)
+        self._apart_scalars = {type(op.scalar_op) for op in instances if type(op) is Elemwise}
+
+    def are_all_alike(self, op: Any) -> bool:
+        """Whether all ops of the class are; of Elemwise, all whose scalar ops are of a class."""
+        class_: Any = type(op)
+        if class_ is Elemwise:
+            is_apart = type(op.scalar_op) in self._apart_scalars
+        else:
+            is_apart = class_ in self._apart
+        return (
+            not is_apart
+            and (not self._compares or _is_pytensors(class_.__eq__))
+            and not issubclass(class_, self._patterns)
+        )
+
+
+class _OfOps(Generic[_T]):
+    """What is remembered of ops: once for each class of ops, where those are alike.
+
+    Parameters
+    ----------
+    kinds
+        Which are alike.
+    """
+
+    def __init__(self, kinds: _Kinds) -> None:
+        self._kinds = kinds
+        self._of_classes: dict[type, _T] = {}
+        # Of Elemwise, by the class of the scalar op.
+        self._of_scalars: dict[type, _T] = {}
+        # By the address of the op, which another may get once that is gone.
+        self._of_ops: dict[int, tuple[_T, Any]] = {}
+
+    def get(self, op: Any) -> _T | None:
+        """Return what is remembered; None if nothing is."""
+        class_ = type(op)
+        if class_ is Elemwise:
+            found = self._of_scalars.get(type(op.scalar_op))
+        else:
+            found = self._of_classes.get(class_)
+        if found is None:
+            known = self._of_ops.get(id(op))
+            if known is not None and known[1]() is op:
+                return known[0]
+        return found
+
+    def remember(self, op: Any, what: _T) -> None:
+        """Remember it, of all that are alike."""
+        if not self._kinds.are_all_alike(op):
+            if len(self._of_ops) >= _MANY_OPS:
+                self._of_ops.clear()
+            self._of_ops[id(op)] = what, ref(op)
+        elif type(op) is Elemwise:
+            self._of_scalars[type(op.scalar_op)] = what
+        else:
+            self._of_classes[type(op)] = what
+
+
 class _Refusals:
-    """Which ops a node rewriter refuses at once, asked once for each op, or each class of ops.
+    """Which ops a node rewriter refuses at once, asked once for all that are alike.
 
     Attributes
     ----------
@@ -176,23 +272,19 @@ class _Refusals:
     """
 
     def __init__(
-        self, depends_on: tuple[Any, ...], refuses: Callable[[Op], bool], by_class: bool
+        self, depends_on: tuple[Any, ...], refuses: Callable[[Op], bool], kinds: _Kinds
     ) -> None:
         self.depends_on = depends_on
         self._refuses = refuses
-        self._by_class = by_class
-        # By the address of the op or class, which another may get once that is gone.
-        self._known: dict[int, tuple[bool, Any]] = {}
+        self._known: _OfOps[bool] = _OfOps(kinds)
 
     def has(self, op: Op) -> bool:
         """Whether nodes of ``op`` are refused."""
-        key: Any = type(op) if self._by_class else op
-        known = self._known.get(id(key))
-        if known is None or known[1]() is not key:
-            if len(self._known) >= _MANY_OPS:
-                self._known.clear()
-            self._known[id(key)] = known = self._refuses(op), ref(key)
-        return known[0]
+        known = self._known.get(op)
+        if known is None:
+            known = self._refuses(op)
+            self._known.remember(op, known)
+        return known
 
 
 # Most passes change nothing. A compile with inner graphs has several graphs at a time.
@@ -220,6 +312,20 @@ def _in_order(fgraph: FunctionGraph, start_from: Any) -> list[Apply[Any]]:
             # There is a cycle, of which PyTensor never hears the end.
             return list(toposort(start_from))
     return known.nodes
+
+
+_ops: WeakKeyDictionary[FunctionGraph, tuple[set[Apply[Any]], dict[int, Op]]] = WeakKeyDictionary()
+
+
+def _ops_in(fgraph: FunctionGraph) -> dict[int, Op]:
+    """Return the ops in a graph by their addresses; most passes leave it as it was."""
+    nodes = fgraph.apply_nodes
+    known = _ops.get(fgraph)
+    if known is None or known[0] != nodes:
+        if len(_ops) >= _MANY_GRAPHS:
+            _ops.clear()
+        known = _ops[fgraph] = set(nodes), {id(node.op): node.op for node in nodes}
+    return known[1]
 
 
 # The passes of all graphs have the same rewriters.
@@ -255,7 +361,7 @@ def _refusals(rewriter: Any) -> _Refusals | _Found | None:
                 )
             )
 
-        by_class = not ops and not patterns
+        kinds = _Kinds(ops, pattern_types)
     elif (
         type(rewriter) is SequentialNodeRewriter
         and type(rewriter.tracker) is OpToRewriterTracker
@@ -271,7 +377,7 @@ def _refusals(rewriter: Any) -> _Refusals | _Found | None:
         a is b or (type(a) is int and a == b)
         for a, b in zip(kept.depends_on, depends_on, strict=False)
     ):
-        kept = _kept[rewriter] = _Refusals(depends_on, refuses, by_class)
+        kept = _kept[rewriter] = _Refusals(depends_on, refuses, kinds)
     return kept
 
 
@@ -293,17 +399,19 @@ def walk(self: Any, fgraph: FunctionGraph, start_from: Any = None) -> Any:
     callback_before = fgraph.execute_callbacks_time
     nb_nodes_start = len(fgraph.apply_nodes)
     t0 = _clock()
-    refusals = wants_of = None
+    refusals: Any = None
+    wants_of = None
     if _processes_as_stock(self):
         refusals = _refusals(self.node_rewriter)
         wants_of = _wants(self.node_rewriter, refusals)
+    elif isinstance(self, ChoosyWalk) and _PROCESS_NODE not in vars(self):
+        refusals = self.refused
     # By the address of the op, which is kept so that no other gets it: whether its nodes are
     # refused, and what they must have.
     refused: dict[int, tuple[bool, Op]] = {}
     wanted: dict[int, declines.Wants] = {}
     if refusals is not None:
-        ops = {id(node.op): node.op for node in fgraph.apply_nodes}
-        refused = {address: (refusals.has(op), op) for address, op in ops.items()}
+        refused = {address: (refusals.has(op), op) for address, op in _ops_in(fgraph).items()}
     knows = refusals is not None or wants_of is not None
     q: deque[Apply[Any]]
     if refused and all(is_refused for is_refused, _ in refused.values()):
@@ -319,7 +427,10 @@ def walk(self: Any, fgraph: FunctionGraph, start_from: Any = None) -> Any:
         if node is not current_node:
             q.append(node)
 
-    u = self.attach_updater(fgraph, importer, None, name=getattr(self, "name", None))
+    updater: Any = None
+    is_attached = not _attaches_as_stock(self)
+    if is_attached:
+        updater = self.attach_updater(fgraph, importer, None, name=getattr(self, "name", None))
     nb = 0
     backwards = self.order == "out_to_in"
     apply_nodes = fgraph.apply_nodes
@@ -343,10 +454,16 @@ def walk(self: Any, fgraph: FunctionGraph, start_from: Any = None) -> Any:
                     if wants and not wants & declines.sources(node.inputs):
                         continue
             current_node = node
+            if not is_attached:
+                # Nothing has happened until now that there would be to hear.
+                is_attached = True
+                name = getattr(self, "name", None)
+                updater = self.attach_updater(fgraph, importer, None, name=name)
             nb += self.process_node(fgraph, node, enforce_tracks=True)
         loop_t = _clock() - t0
     finally:
-        self.detach_updater(fgraph, u)
+        if is_attached:
+            self.detach_updater(fgraph, updater)
 
     callback_time = fgraph.execute_callbacks_time - callback_before
     nb_nodes_end = len(fgraph.apply_nodes)
@@ -385,14 +502,13 @@ class _Found:
         }
         self._were = [(rw, vars(rw), *_parts(rw)) for rw in self.rewriters]
         self._transforms = _transforms_as_stock()
-        # By the address of an op, which another may get once that is gone.
-        self._of_ops: dict[int, tuple[Any, list[_Candidate]]] = {}
-        # Of classes of which all ops have the same.
-        self._of_classes: dict[type, list[_Candidate]] = {}
-        self._told_apart = {type(op) for op in tracker.tracked_instances}
-        if self._declines:
-            self._told_apart.update(declines.TOLD_APART)
-        self._patterns = tuple(tracker.tracked_pattern_types)
+        self._known: _OfOps[list[_Candidate]] = _OfOps(
+            _Kinds(
+                tracker.tracked_instances,
+                tuple(tracker.tracked_pattern_types),
+                declines.TOLD_APART if self._declines else (),
+            )
+        )
         # Each list once, by the addresses of its rewriters and what they want.
         self._lists: dict[tuple[int, ...], list[_Candidate]] = {}
         # By the address of a list, which is kept.
@@ -425,19 +541,10 @@ class _Found:
 
         Those are left out that can do nothing with it.
         """
-        class_ = type(op)
-        found = self._of_classes.get(class_)
+        found = self._known.get(op)
         if found is None:
-            known = self._of_ops.get(id(op))
-            if known is not None and known[0]() is op:
-                return known[1]
             found = self._new(op)
-            if self._is_all_of_class(class_):
-                self._of_classes[class_] = found
-            else:
-                if len(self._of_ops) >= _MANY_OPS:
-                    self._of_ops.clear()
-                self._of_ops[id(op)] = ref(op), found
+            self._known.remember(op, found)
         return found
 
     def has(self, op: Op) -> bool:
@@ -471,13 +578,6 @@ class _Found:
             key.append(-candidate[1])
             found.append(candidate)
         return self._lists.setdefault(tuple(key), found)
-
-    def _is_all_of_class(self, class_: Any) -> bool:
-        return (
-            class_ not in self._told_apart
-            and _is_pytensors(class_.__eq__)
-            and not issubclass(class_, self._patterns)
-        )
 
 
 def _parts(rewriter: Any) -> tuple[type, Any]:

@@ -6,7 +6,6 @@ from typing import Any
 
 from pytensor.compile.aliasing import Supervisor
 from pytensor.configdefaults import config
-from pytensor.graph import destroyhandler
 from pytensor.graph.destroyhandler import DestroyHandler
 from pytensor.graph.utils import InconsistencyError
 
@@ -14,7 +13,6 @@ from pytensor_fuse._pytensor.positions import node_positions
 
 _stock_on_validate: Any = Supervisor.on_validate
 _stock_destroyers = DestroyHandler.destroyers
-_stock_contains_cycle: Any = destroyhandler._contains_cycle
 
 
 def on_validate(self: Any, fgraph: Any) -> Any:
@@ -41,7 +39,8 @@ def on_validate(self: Any, fgraph: Any) -> Any:
 def contains_cycle(fgraph: Any, orderings: Any) -> bool:
     """Do as `_contains_cycle`.
 
-    Where there is no order of the nodes, PyTensor's own looks again.
+    PyTensor visits whatever no longer waits for anything, and says that there is a cycle if not all
+    is visited: just where there is no order of the nodes.
 
     Parameters
     ----------
@@ -54,6 +53,4 @@ def contains_cycle(fgraph: Any, orderings: Any) -> bool:
     -----
     O(nodes + edges).
     """
-    return node_positions(fgraph, orderings) is None and bool(
-        _stock_contains_cycle(fgraph, orderings)
-    )
+    return node_positions(fgraph, orderings) is None

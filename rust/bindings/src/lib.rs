@@ -9,6 +9,7 @@ mod ids;
 mod increments;
 mod interrupt;
 mod layout;
+mod listeners;
 mod merge;
 mod notes;
 mod ops;
@@ -36,6 +37,8 @@ mod _core {
     use crate::increments::string_together;
     #[pymodule_export]
     use crate::layout::layered_layout;
+    #[pymodule_export]
+    use crate::listeners::call_listeners;
     #[pymodule_export]
     use crate::merge::{MergePlan, MergeTable};
     #[pymodule_export]

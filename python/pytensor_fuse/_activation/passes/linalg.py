@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from weakref import WeakKeyDictionary
 
 from pytensor.compile.builders import OpFromGraph
@@ -10,7 +10,6 @@ from pytensor.configdefaults import config
 from pytensor.graph.rewriting.basic import (
     GraphRewriter,
     MergeOptimizer,
-    WalkingGraphRewriter,
     node_rewriter,
 )
 from pytensor.tensor.basic import AllocDiag, ExtractDiag, Eye
@@ -19,10 +18,12 @@ from pytensor.tensor.math import Dot, Sum
 from pytensor.tensor.subtensor import AdvancedSubtensor
 
 from pytensor_fuse._activation.withdrawal import load
+from pytensor_fuse._pytensor.choosy_walks import ChoosyWalk
 from pytensor_fuse._pytensor.databases import Entry, ListedRewriters
 from pytensor_fuse._pytensor.patches import SwitchedClass
 
 if TYPE_CHECKING:
+    from pytensor.graph.basic import Apply
     from pytensor.graph.fg import FunctionGraph
 
 # The ops that rules ask about.
@@ -176,7 +177,20 @@ class LinalgRule(RuleKept):
         return result
 
 
-class _Walk(WalkingGraphRewriter):
+class _Others:
+    """The ops of other classes than those that a rule is asked about."""
+
+    def __init__(self, at: frozenset[str] | None) -> None:
+        self._at = at
+
+    def has(self, op: Any) -> bool:
+        """Whether an op is of such a class."""
+        if self._at is None:
+            return not isinstance(op, _TRACKED)
+        return _class_name(op) not in self._at
+
+
+class _Walk(ChoosyWalk):
     """Applies a node rewriter to nodes of ops of some classes, the inner ones first.
 
     What a node rewriter tracks it finds by isinstance, which takes longer than most rules.
@@ -184,21 +198,40 @@ class _Walk(WalkingGraphRewriter):
 
     def __init__(self, rewriter: Any, at: frozenset[str] | None) -> None:
         super().__init__(rewriter, "in_to_out", failure_callback=self.warn_inplace)
-        self.at = at
+        self.refused = _Others(at)
 
     def process_node(self, fgraph: FunctionGraph, node: Any, *args: Any, **options: Any) -> Any:
         """Ask the rule about a node, if it may have anything to do with it."""
-        if self.at is not None and _class_name(node.op) not in self.at:
+        if self.refused.has(node.op):
             return False
         return super().process_node(fgraph, node, *args, **options)
 
 
+class _Classes(NamedTuple):
+    """The names of the classes of the ops of some nodes."""
+
+    nodes: set[Apply[Any]]
+    names: set[str]
+
+
+# Dozens of passes ask one after another on the same graph. A compile has few graphs at a time.
+_classes: WeakKeyDictionary[FunctionGraph, _Classes] = WeakKeyDictionary()
+_MANY_GRAPHS: Final = 4
+
+
 def _class_names(fgraph: FunctionGraph) -> set[str]:
-    """Return the names of the classes of the ops of a graph; a dozen passes ask on the same one."""
-    types = {type(node.op) for node in fgraph.apply_nodes}
+    """Return the names of the classes of the ops of a graph."""
+    nodes = fgraph.apply_nodes
+    known = _classes.get(fgraph)
+    if known is not None and known.nodes == nodes:
+        return known.names
+    types = {type(node.op) for node in nodes}
     names = {type_.__name__ for type_ in types if type_ is not Blockwise}
     if Blockwise in types:
-        names.update(_class_name(n.op) for n in fgraph.apply_nodes if type(n.op) is Blockwise)
+        names.update(_class_name(n.op) for n in nodes if type(n.op) is Blockwise)
+    if len(_classes) >= _MANY_GRAPHS:
+        _classes.clear()
+    _classes[fgraph] = _Classes(set(nodes), names)
     return names
 
 
