@@ -117,8 +117,31 @@ def test_functions_are_documented_as_numpydoc_asks(name: str) -> None:
         assert error in sections.get("Raises", ""), error
 
 
+def methods_of_the_extension() -> dict[str, object]:
+    return {
+        f"{name}.{attribute}": method
+        for name, cls in NAMES.items()
+        if inspect.isclass(cls) and cls.__module__ == "pytensor_fuse._core"
+        for attribute, method in vars(cls).items()
+        if not attribute.startswith("_") and inspect.ismethoddescriptor(method)
+    }
+
+
+@pytest.mark.parametrize("name", methods_of_the_extension())
+def test_methods_of_the_extension_are_documented_likewise(name: str) -> None:
+    method = methods_of_the_extension()[name]
+    sections = sections_of(method)
+    assert sections[""].strip()
+    parameters = [each for each in inspect.signature(method).parameters if each != "self"]
+    text = sections.get("Parameters", "")
+    entries = re.findall(r"^(\w[^:\n]*?)(?: : (.+))?$", text, re.MULTILINE)
+    assert [each for names, _ in entries for each in names.split(", ")] == parameters
+    assert [names for names, type_ in entries if not type_] == []
+
+
 def test_there_are_functions_to_look_at() -> None:
     assert {"pytensor_fuse.audit", "pytensor_fuse.Trace.diff", "pytensor_fuse.freeze"} <= set(
         FUNCTIONS
     )
+    assert "pytensor_fuse.graph.Graph.toposort" in methods_of_the_extension()
     assert all(is_ours(function) for function in FUNCTIONS.values())

@@ -68,11 +68,39 @@ impl Graph {
     }
 
     /// Targets of the edges that leave ``node``, in the order in which they were given.
+    ///
+    /// Parameters
+    /// ----------
+    /// node : int
+    ///
+    /// Returns
+    /// -------
+    /// numpy.ndarray of uint32
+    ///     One for each edge.
+    ///
+    /// Raises
+    /// ------
+    /// IdError
+    ///     A node is not in the graph.
     fn successors<'py>(&self, py: Python<'py>, node: i64) -> PyResult<IdArray<'py>> {
         Ok(PyArray1::from_slice(py, self.0.successors(node_id(node, self.n_nodes())?)))
     }
 
     /// Sources of the edges that enter ``node``, in the order in which they were given.
+    ///
+    /// Parameters
+    /// ----------
+    /// node : int
+    ///
+    /// Returns
+    /// -------
+    /// numpy.ndarray of uint32
+    ///     One for each edge.
+    ///
+    /// Raises
+    /// ------
+    /// IdError
+    ///     A node is not in the graph.
     fn predecessors<'py>(&self, py: Python<'py>, node: i64) -> PyResult<IdArray<'py>> {
         Ok(PyArray1::from_slice(py, self.0.predecessors(node_id(node, self.n_nodes())?)))
     }
@@ -111,6 +139,19 @@ impl Graph {
     }
 
     /// Whether no path between two of ``nodes`` leads through another node.
+    ///
+    /// Parameters
+    /// ----------
+    /// nodes : array_like of int
+    ///
+    /// Returns
+    /// -------
+    /// bool
+    ///
+    /// Raises
+    /// ------
+    /// IdError
+    ///     A node is not in the graph.
     fn is_convex(&self, py: Python<'_>, nodes: &Bound<'_, PyAny>) -> PyResult<bool> {
         let nodes = Ids::new("nodes", nodes)?.to_nodes(self.n_nodes())?;
         detach(py, || convex::is_convex(&self.0, &nodes))
@@ -148,6 +189,22 @@ impl Graph {
     }
 
     /// The ancestor sets of the graph: ``AncestorSets(self, memory_limit)``.
+    ///
+    /// Parameters
+    /// ----------
+    /// memory_limit : int, optional
+    ///     The most bytes that the sets may take; 1 GiB unless given.
+    ///
+    /// Returns
+    /// -------
+    /// AncestorSets
+    ///
+    /// Raises
+    /// ------
+    /// MemoryLimitError
+    ///     The sets would take more than that. Nothing has been allocated.
+    /// CycleError
+    ///     The graph has a cycle.
     #[pyo3(signature = (memory_limit=None))]
     fn ancestor_sets(&self, py: Python<'_>, memory_limit: Option<u64>) -> PyResult<AncestorSets> {
         AncestorSets::new(py, self, memory_limit)
@@ -221,12 +278,38 @@ impl AncestorSets {
     }
 
     /// Whether a path leads from ``ancestor`` to ``node``. Every node is its own ancestor.
+    ///
+    /// Parameters
+    /// ----------
+    /// ancestor, node : int
+    ///
+    /// Returns
+    /// -------
+    /// bool
+    ///
+    /// Raises
+    /// ------
+    /// IdError
+    ///     A node is not in the graph.
     fn is_ancestor(&self, py: Python<'_>, ancestor: i64, node: i64) -> PyResult<bool> {
         let (ancestor, node) = (self.node(py, ancestor)?, self.node(py, node)?);
         py.detach(|| self.read().is_ancestor(ancestor, node)).map_err(to_py)
     }
 
     /// The ancestors of ``node``, itself included, by id.
+    ///
+    /// Parameters
+    /// ----------
+    /// node : int
+    ///
+    /// Returns
+    /// -------
+    /// numpy.ndarray of uint32
+    ///
+    /// Raises
+    /// ------
+    /// IdError
+    ///     A node is not in the graph.
     fn ancestors<'py>(&self, py: Python<'py>, node: i64) -> PyResult<IdArray<'py>> {
         let node = self.node(py, node)?;
         let found = py.detach(|| self.read().ancestors(node)).map_err(to_py)?;
@@ -234,6 +317,19 @@ impl AncestorSets {
     }
 
     /// The nodes of which ``node`` is an ancestor, itself included, by id.
+    ///
+    /// Parameters
+    /// ----------
+    /// node : int
+    ///
+    /// Returns
+    /// -------
+    /// numpy.ndarray of uint32
+    ///
+    /// Raises
+    /// ------
+    /// IdError
+    ///     A node is not in the graph.
     fn descendants<'py>(&self, py: Python<'py>, node: i64) -> PyResult<IdArray<'py>> {
         let node = self.node(py, node)?;
         let found = py.detach(|| self.read().descendants(node)).map_err(to_py)?;
@@ -241,6 +337,19 @@ impl AncestorSets {
     }
 
     /// The nodes that are an ancestor of at least one of ``nodes``, themselves included, by id.
+    ///
+    /// Parameters
+    /// ----------
+    /// nodes : array_like of int
+    ///
+    /// Returns
+    /// -------
+    /// numpy.ndarray of uint32
+    ///
+    /// Raises
+    /// ------
+    /// IdError
+    ///     A node is not in the graph.
     fn union<'py>(&self, py: Python<'py>, nodes: &Bound<'py, PyAny>) -> PyResult<IdArray<'py>> {
         let nodes = self.nodes(py, nodes)?;
         let found = py.detach(|| self.read().union(&nodes)).map_err(to_py)?;
@@ -249,12 +358,29 @@ impl AncestorSets {
 
     /// Whether ``nodes`` can become one without making a cycle: whether no path leads from one of
     /// them to another through a node outside.
+    ///
+    /// Parameters
+    /// ----------
+    /// nodes : array_like of int
+    ///
+    /// Returns
+    /// -------
+    /// bool
+    ///
+    /// Raises
+    /// ------
+    /// IdError
+    ///     A node is not in the graph.
     fn can_contract(&self, py: Python<'_>, nodes: &Bound<'_, PyAny>) -> PyResult<bool> {
         let nodes = self.nodes(py, nodes)?;
         py.detach(|| self.read().can_contract(&nodes)).map_err(to_py)
     }
 
     /// Make ``nodes`` one: they, and all that depends on one of them, get the ancestors of all.
+    ///
+    /// Parameters
+    /// ----------
+    /// nodes : array_like of int
     ///
     /// Raises
     /// ------

@@ -86,6 +86,15 @@ impl HashConsTable {
     /// content : bytes
     ///     Only its hash is kept.
     /// children : sequence of Term
+    ///
+    /// Returns
+    /// -------
+    /// Term
+    ///
+    /// Raises
+    /// ------
+    /// ValueError
+    ///     A term belongs to another table.
     #[pyo3(signature = (content, children=Vec::new()))]
     fn compound(
         &self,
@@ -110,6 +119,21 @@ impl HashConsTable {
     }
 
     /// Input number ``position`` of a graph, of type ``type_``.
+    ///
+    /// Parameters
+    /// ----------
+    /// position : int
+    ///     From 0.
+    /// type_ : Term
+    ///
+    /// Returns
+    /// -------
+    /// Term
+    ///
+    /// Raises
+    /// ------
+    /// ValueError
+    ///     A term belongs to another table.
     fn input(&self, position: u32, type_: &Term) -> PyResult<Term> {
         let type_ = self.id(type_)?;
         let id = self.table.lock().input(position, type_);
@@ -117,6 +141,24 @@ impl HashConsTable {
     }
 
     /// ``op`` applied to ``inputs``, with outputs of ``types``, at least one.
+    ///
+    /// Parameters
+    /// ----------
+    /// op : Term
+    /// types : sequence of Term
+    ///     One for each output.
+    /// inputs : sequence of Term
+    ///
+    /// Returns
+    /// -------
+    /// Term
+    ///
+    /// Raises
+    /// ------
+    /// GraphError
+    ///     There are no types.
+    /// ValueError
+    ///     A term belongs to another table.
     fn apply(
         &self,
         op: &Term,
@@ -131,6 +173,25 @@ impl HashConsTable {
     }
 
     /// Output ``index`` of an application; of one with a single output, that application itself.
+    ///
+    /// Parameters
+    /// ----------
+    /// apply : Term
+    /// index : int
+    ///     From 0.
+    ///
+    /// Returns
+    /// -------
+    /// Term
+    ///
+    /// Raises
+    /// ------
+    /// GraphError
+    ///     ``apply`` is no application.
+    /// IdError
+    ///     It has no such output.
+    /// ValueError
+    ///     A term belongs to another table.
     fn output(&self, apply: &Term, index: u32) -> PyResult<Term> {
         let apply = self.id(apply)?;
         let id = self.table.lock().output(apply, index);
@@ -138,6 +199,22 @@ impl HashConsTable {
     }
 
     /// The graph that computes ``outputs`` from ``inputs``, which are `input` 0, 1, ...
+    ///
+    /// Parameters
+    /// ----------
+    /// inputs : sequence of Term
+    /// outputs : sequence of Term
+    ///
+    /// Returns
+    /// -------
+    /// Term
+    ///
+    /// Raises
+    /// ------
+    /// GraphError
+    ///     The inputs are not `input` 0, 1, ...
+    /// ValueError
+    ///     A term belongs to another table.
     fn graph(&self, inputs: Vec<PyRef<'_, Term>>, outputs: Vec<PyRef<'_, Term>>) -> PyResult<Term> {
         let inputs = self.ids_of(&inputs)?;
         let outputs = self.ids_of(&outputs)?;
@@ -245,6 +322,10 @@ impl HashConsTable {
     /// Gives up the terms with these ids, once for each time that `intern` or `symbols` gave them.
     /// What a `Term` keeps is not to be given up: the object does that when it goes.
     ///
+    /// Parameters
+    /// ----------
+    /// ids : array_like of int
+    ///
     /// Raises
     /// ------
     /// IdError
@@ -255,6 +336,21 @@ impl HashConsTable {
     }
 
     /// The structural digest of the term with this id; see `Term.digest`.
+    ///
+    /// Parameters
+    /// ----------
+    /// term : int
+    ///     The id.
+    ///
+    /// Returns
+    /// -------
+    /// bytes or None
+    ///     16 bytes; None if an opaque term is part of it.
+    ///
+    /// Raises
+    /// ------
+    /// IdError
+    ///     There is no such term.
     fn digest<'py>(&self, py: Python<'py>, term: u32) -> PyResult<Option<Bound<'py, PyBytes>>> {
         let digest = self.table.lock().digest(term);
         Ok(digest.map_err(to_py)?.map(|digest| PyBytes::new(py, digest.as_bytes())))
