@@ -101,7 +101,14 @@ def answers(program: Any, queries: Any) -> list[Any]:
     fgraph, variables = graph(program)
     feature = AssumptionFeature()
     fgraph.attach_feature(feature)
-    names = {v: number for number, v in enumerate(variables)}
+    # Many have the same text.
+    nodes = toposort(fgraph.outputs)
+    names = {
+        v: number
+        for number, v in enumerate(
+            dict.fromkeys(v for node in nodes for v in (*node.inputs, *node.outputs))
+        )
+    }
     found: list[Any] = []
     for a, b, kind in queries:
         var = variables[a % len(variables)]
