@@ -342,6 +342,7 @@ ACCELERATORS: Final[dict[str, tuple[Fact, ...]]] = {
     ),
     "order": (Does("pytensor.graph.traversal:toposort", ("ca0e0c6c",)),),
     "rewriter_loops": (
+        Keeps("pytensor.tensor.elemwise:Elemwise", "scalar_op"),
         Does(f"{_REWRITING}:EquilibriumGraphRewriter.apply", ("437ec73b",)),
         Does(f"{_REWRITING}:WalkingGraphRewriter.apply", ("5a222101",)),
         Does(f"{_REWRITING}:NodeProcessingGraphRewriter.process_node", ("476c508b",)),
