@@ -134,6 +134,14 @@ def test_one_time_is_said_of_a_thing(trace: Trace) -> None:
     # So do the table of a call and the list of what was slowest.
     data = trace.to_dict()
     named = next(call for call in data["calls"] if call["name"] is not None)
+    # A pass that has node rewriters must be among the slowest, whatever else took long.
+    pending = [named]
+    while pending:
+        each = pending.pop()
+        pending += each["inner"]
+        if each.get("name") == "canonicalize":
+            each["own"] += 100
+            each["seconds"] += 100
     one = Trace.from_dict({**data, "calls": [named], "outside": []})
     runs_of = {total.name: total.runs for total in one.passes}
     table, slowest = str(one).split("the slowest", 1)

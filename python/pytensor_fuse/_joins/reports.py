@@ -12,6 +12,7 @@ from pytensor.graph.fg import FunctionGraph
 
 from pytensor_fuse._joins.plans import JoinReason
 from pytensor_fuse._pytensor.makers import is_copy
+from pytensor_fuse._reports.text import short
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -164,7 +165,7 @@ def explain_joins(compiled: Function | FunctionGraph) -> JoinReports:
     if not isinstance(compiled, Function | FunctionGraph):
         raise TypeError(
             "explain_joins takes a compiled function (what pytensor.function returns) or its "
-            f"FunctionGraph, not {compiled!r}, which is of type {type(compiled).__name__}"
+            f"FunctionGraph, not {short(compiled)}, which is of type {type(compiled).__name__}"
         )
     # Ops come with C code: they are loaded once somebody asks.
     from pytensor_fuse._joins.ops.join import WriteJoin
