@@ -209,7 +209,7 @@ def test_a_merge_table_is_collected():
 
 # What each program does takes several seconds if nothing ends it.
 PLAN = """
-n_nodes, n_inputs = 40_000, 5
+n_nodes, n_inputs = 2_000_000, 5
 rng = np.random.default_rng(0)
 before = np.arange(n_nodes)[:, None] + n_inputs - rng.integers(1, 50, size=(n_nodes, 2))
 inputs = np.where(before < 0, 0, before).astype("uint32").ravel()
