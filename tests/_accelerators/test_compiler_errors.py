@@ -15,6 +15,12 @@ START = """
 """
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _compiled() -> None:
+    """Have what linking needs of C code compiled: where it is not, compiling asks for the class."""
+    run_python("import pytensor.link.c.cvm")
+
+
 @pytest.mark.parametrize(
     "program",
     [
