@@ -90,12 +90,7 @@ def _run_importable(path: str, importer: Any) -> None:
     spec = importer.find_spec("__main__")
     if spec is None or spec.loader is None:
         fail(f"can't find '__main__' module in {sys.argv[0]!r}", code=1)
-    program = _new_main(cached=spec.cached)
-    program.__file__ = spec.origin
-    program.__loader__ = spec.loader
-    program.__package__ = spec.parent
-    program.__spec__ = spec
-    _run(program, lambda: _code_of(spec))
+    _run_spec(spec)
 
 
 def run_module(name: str, arguments: list[str]) -> None:
@@ -104,6 +99,10 @@ def run_module(name: str, arguments: list[str]) -> None:
     sys.argv = ["-m", *arguments]
     spec = _find_module(name)
     sys.argv[0] = spec.origin or name
+    _run_spec(spec)
+
+
+def _run_spec(spec: ModuleSpec) -> None:
     program = _new_main(cached=spec.cached)
     program.__file__ = spec.origin
     program.__loader__ = spec.loader

@@ -25,6 +25,7 @@ from pytensor.tensor.type import TensorType
 from pytensor.tensor.variable import TensorConstant
 
 from pytensor_fuse._pytensor import quick_assumptions
+from pytensor_fuse._pytensor.origin import does_as
 
 _UNKNOWN = FactState.UNKNOWN
 _TRUE = FactState.TRUE
@@ -380,7 +381,7 @@ def check(self: Any, var: Any, key: Any) -> bool:
         and not _METHODS & vars(self).keys()
         and AssumptionFeature.get is _stock_get
         and AssumptionFeature._drop_unknown_downstream is _stock_drop
-        and _is(AssumptionFeature._compute, _stock_compute)
+        and does_as(AssumptionFeature._compute, _stock_compute)
         and core.infer_assumption_for_node is _stock_infer
     ):
         # As `get` has it.
@@ -391,7 +392,3 @@ def check(self: Any, var: Any, key: Any) -> bool:
             note_unknowns(self, var, key)
     found: bool = self.get(var, key) is _TRUE
     return found
-
-
-def _is(method: object, stock: object) -> bool:
-    return method is stock or getattr(method, "__wrapped__", None) is stock

@@ -20,6 +20,7 @@ from pytensor.graph.destroyhandler import DestroyHandler
 from pytensor.graph.fg import Output
 from pytensor.graph.utils import InconsistencyError
 
+from pytensor_fuse._pytensor.origin import does_as
 from pytensor_fuse._pytensor.positions import node_positions
 
 if TYPE_CHECKING:
@@ -152,10 +153,7 @@ def _is_confirmed(fgraph: Any, orderings: dict[Node, set[Node]]) -> bool:
     PyTensor's own function would go through the graph, and say that it has.
     """
     function: Any = destroyhandler._contains_cycle
-    is_known = function is _stock_contains_cycle or (
-        getattr(function, "__wrapped__", None) is _stock_contains_cycle
-    )
-    return is_known or bool(function(fgraph, orderings))
+    return does_as(function, _stock_contains_cycle) or bool(function(fgraph, orderings))
 
 
 def _fits(positions: _Positions, fgraph: Any, orderings: dict[Node, set[Node]]) -> bool:

@@ -23,6 +23,7 @@ from pytensor.tensor.shape import Shape, Shape_i
 from pytensor.tensor.subtensor import AdvancedIncSubtensor, IncSubtensor, Subtensor
 
 from pytensor_fuse._pytensor.ground import Does, find, mismatches, plain_function
+from pytensor_fuse._pytensor.origin import is_pytensors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -91,13 +92,9 @@ _known_sources: dict[type, int] = {}
 _MANY: Final = 4096
 
 
-def _is_pytensors(class_: type) -> bool:
-    return class_.__module__.partition(".")[0] == "pytensor"
-
-
 def _source(op: Any) -> int:
     class_ = type(op.scalar_op) if type(op) is Elemwise else type(op)
-    if (isinstance(op, Elemwise) and type(op) is not Elemwise) or not _is_pytensors(class_):
+    if (isinstance(op, Elemwise) and type(op) is not Elemwise) or not is_pytensors(class_):
         found = _ANYTHING
     else:
         found = 0
@@ -144,7 +141,7 @@ def _elemwise_alone(scalar_classes: tuple[type, ...], wants: Wants) -> Callable[
     """Let only Elemwise of these scalar ops be tried; what these want."""
 
     def of_op(op: Any) -> Wants:
-        if type(op) is not Elemwise or not _is_pytensors(type(op.scalar_op)):
+        if type(op) is not Elemwise or not is_pytensors(type(op.scalar_op)):
             return WHATEVER
         return wants if isinstance(op.scalar_op, scalar_classes) else NOTHING
 
@@ -181,7 +178,7 @@ def _squares(op: Any) -> Wants:
 
 def _folding(op: Any) -> Wants:
     # Others say themselves whether they are folded, and may note that they were asked.
-    return ONLY_CONSTANTS if _is_pytensors(type(op)) else WHATEVER
+    return ONLY_CONSTANTS if is_pytensors(type(op)) else WHATEVER
 
 
 def _seconds(op: Any) -> Wants:

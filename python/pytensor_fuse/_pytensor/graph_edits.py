@@ -17,6 +17,7 @@ from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.utils import MissingInputError
 
 from pytensor_fuse._core import call_listeners, remove_reader
+from pytensor_fuse._pytensor.origin import package_of
 
 if TYPE_CHECKING:
     from pytensor.graph.basic import Variable
@@ -102,7 +103,7 @@ _KEPT = "_pytensor_fuse_listeners"
 
 
 def _is_known(class_: type) -> bool:
-    return class_.__module__.partition(".")[0] in ("pytensor", "pytensor_fuse")
+    return package_of(class_.__module__) in ("pytensor", "pytensor_fuse")
 
 
 def execute_callbacks(self: Any, name: str, *args: Any, **kwargs: Any) -> None:

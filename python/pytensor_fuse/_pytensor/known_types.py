@@ -15,6 +15,7 @@ from pytensor.tensor.type import TensorType
 from pytensor.tensor.variable import TensorConstant, TensorVariable, _tensor_py_operators
 
 from pytensor_fuse._pytensor.drop_ins import in_file_of
+from pytensor_fuse._pytensor.origin import is_pytensors
 
 _stock_init: Any = TensorType.__init__
 _stock_make_node: Any = Elemwise.make_node
@@ -212,7 +213,7 @@ def _is_plain(op: Any) -> bool:
         and Elemwise.make_scalar_node is _stock_make_scalar_node
         and _makes_nodes_as_stock(type(op.scalar_op))
         and ScalarOp.make_node is _stock_scalar_make_node
-        and _is_pytensors(type(op.scalar_op))
+        and is_pytensors(type(op.scalar_op))
         and "make_node" not in vars(op.scalar_op)
         and "output_types" not in vars(op.scalar_op)
     )
@@ -221,10 +222,6 @@ def _is_plain(op: Any) -> bool:
 def _makes_nodes_as_stock(class_: Any) -> bool:
     stock = _stock_composite_make_node if class_ is Composite else _stock_scalar_make_node
     return class_.make_node is stock
-
-
-def _is_pytensors(class_: type) -> bool:
-    return class_.__module__.partition(".")[0] == "pytensor"
 
 
 @in_file_of(_stock_make_node)

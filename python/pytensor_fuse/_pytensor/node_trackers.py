@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pytensor.graph.rewriting.basic import OpToRewriterTracker, SequentialNodeRewriter
+
+from pytensor_fuse._pytensor.origin import is_pytensors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -36,11 +38,6 @@ def lookup_property(
         vars(tracker)[LOOKUP] = own
 
     return property(answer, keep)
-
-
-def is_pytensors(method: Callable[..., Any]) -> bool:
-    """Whether a method is as PyTensor has it."""
-    return (method.__module__ or "").split(".")[0] == "pytensor"
 
 
 class SeenOps:

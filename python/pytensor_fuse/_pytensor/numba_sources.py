@@ -19,6 +19,8 @@ from pytensor.configdefaults import config
 from pytensor.link.numba.linker import NumbaLinker
 from pytensor.tensor.type import TensorType
 
+from pytensor_fuse._pytensor.origin import package_of
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
@@ -76,18 +78,14 @@ def are_known(rules: list[Any]) -> bool:
     classes_and_rules = [one for one in rules if not isinstance(one, str)]
     pairs = zip(classes_and_rules[::2], classes_and_rules[1::2], strict=True)
     return all(
-        _home_of_code(rule) in _KNOWN or _home(class_.__module__) not in _USED
+        _home_of_code(rule) in _KNOWN or package_of(class_.__module__) not in _USED
         for class_, rule in pairs
     )
 
 
 def _home_of_code(rule: Any) -> str:
     # What a function says of itself may be what another one says that it wraps.
-    return _home(getattr(rule, "__globals__", {}).get("__name__"))
-
-
-def _home(module: Any) -> str:
-    return str(module).partition(".")[0]
+    return package_of(getattr(rule, "__globals__", {}).get("__name__"))
 
 
 def source_of(converted: Any) -> Source | None:

@@ -53,6 +53,15 @@ _LISTS: Final[dict[type, tuple[str, ...]]] = {
     ScanEquilibriumGraphRewriter: ("global_rewriters", "final_rewriters", "cleanup_rewriters"),
     WalkingGraphRewriter: (),
 }
+_DATABASES: Final = (
+    RewriteDatabase,
+    SequenceDB,
+    EquilibriumDB,
+    LocalGroupDB,
+    TopoDB,
+    ProxyDB,
+)
+_TAGS: Final = "__db__"
 _TRACKER: Final = "node_tracker"
 _ADD: Final = "add_tracker"
 # What a pass says of its last run.
@@ -95,9 +104,8 @@ class _Contents:
                 and self._all_tracked() == self._tracked
                 and _methods() == self._methods
             )
-        except (
-            Exception
-        ):  # Another thread is registering; what somebody's rewriter tracks may fail.
+        except Exception:
+            # Another thread is registering, or what somebody's rewriter tracks fails.
             return False
 
     def _all_tracked(self) -> list[Any]:
@@ -133,17 +141,6 @@ def _methods() -> list[Any]:
         *(class_.query for class_ in _DATABASES),
         NodeProcessingGraphRewriter.warn_inplace,
     ]
-
-
-_DATABASES: Final = (
-    RewriteDatabase,
-    SequenceDB,
-    EquilibriumDB,
-    LocalGroupDB,
-    TopoDB,
-    ProxyDB,
-)
-_TAGS: Final = "__db__"
 
 
 def _tagged(database: RewriteDatabase) -> dict[str, Any]:

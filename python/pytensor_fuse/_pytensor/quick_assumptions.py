@@ -20,6 +20,7 @@ from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.variable import TensorConstant
 
 from pytensor_fuse._pytensor.drop_ins import in_file_of
+from pytensor_fuse._pytensor.origin import does_as
 
 _UNKNOWN = FactState.UNKNOWN
 _TRUE = FactState.TRUE
@@ -180,9 +181,7 @@ def compute(self: Any, var: Any, key: Any) -> Any:
 
 def _is_replaced(feature: Any) -> bool:
     """Whether the method that computes is another than the one here."""
-    method = type(feature)._compute
-    is_known = method is _stock_compute or getattr(method, "__wrapped__", None) is _stock_compute
-    return not is_known or "_compute" in vars(feature)
+    return not does_as(type(feature)._compute, _stock_compute) or "_compute" in vars(feature)
 
 
 @in_file_of(_stock_get)

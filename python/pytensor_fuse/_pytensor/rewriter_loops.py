@@ -35,6 +35,7 @@ from pytensor_fuse._pytensor import declines
 from pytensor_fuse._pytensor.choosy_walks import ChoosyWalk
 from pytensor_fuse._pytensor.drop_ins import in_file_of
 from pytensor_fuse._pytensor.node_trackers import LOOKUP
+from pytensor_fuse._pytensor.origin import does_as, is_pytensors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
@@ -148,7 +149,7 @@ def _processes_as_stock(rewriter: Any) -> bool:
     """Whether a pass has PyTensor's ``process_node``, its own or the one here."""
     if _PROCESS_NODE in vars(rewriter):
         return False
-    return _is(type(rewriter).process_node, _stock_process_node)
+    return does_as(type(rewriter).process_node, _stock_process_node)
 
 
 _stock_attach = NodeProcessingGraphRewriter.attach_updater
@@ -170,13 +171,8 @@ def _is_plain(rewriter: Any) -> bool:
     return (
         type(rewriter) is FromFunctionNodeRewriter
         and _TRANSFORM not in vars(rewriter)
-        and _is(FromFunctionNodeRewriter.transform, _stock_transform)
+        and does_as(FromFunctionNodeRewriter.transform, _stock_transform)
     )
-
-
-def _is(method: object, stock: object) -> bool:
-    """Whether a method is PyTensor's, or the one here that takes its place."""
-    return method is stock or getattr(method, "__wrapped__", None) is stock
 
 
 def _has_own_lookup(tracker: Any) -> bool:
@@ -215,7 +211,7 @@ class _Kinds:
             is_apart = class_ in self._apart
         return (
             not is_apart
-            and (not self._compares or _is_pytensors(class_.__eq__))
+            and (not self._compares or is_pytensors(class_.__eq__))
             and not issubclass(class_, self._patterns)
         )
 
@@ -340,7 +336,7 @@ def _refusals(rewriter: Any) -> _Refusals | _Found | None:
         return None
     depends_on: tuple[Any, ...]
     if type(rewriter) is FromFunctionNodeRewriter and rewriter._tracks:
-        if not _is(FromFunctionNodeRewriter.transform, _stock_transform):
+        if not does_as(FromFunctionNodeRewriter.transform, _stock_transform):
             return None
         if _TRANSFORM in vars(rewriter):
             return None
@@ -585,11 +581,7 @@ def _parts(rewriter: Any) -> tuple[type, Any]:
 
 
 def _transforms_as_stock() -> bool:
-    return _is(FromFunctionNodeRewriter.transform, _stock_transform)
-
-
-def _is_pytensors(method: Any) -> bool:
-    return str(getattr(method, "__module__", "")).partition(".")[0] == "pytensor"
+    return does_as(FromFunctionNodeRewriter.transform, _stock_transform)
 
 
 _FOUND = "_pytensor_fuse_found"

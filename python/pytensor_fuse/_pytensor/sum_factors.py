@@ -10,6 +10,8 @@ from pytensor.tensor.elemwise import DimShuffle
 from pytensor.tensor.rewriting import math
 from pytensor.tensor.variable import TensorConstant
 
+from pytensor_fuse._pytensor.origin import does_as
+
 _stock_factors: Any = math.AlgebraicCanonizer.get_num_denum
 
 MAIN, INVERSE, RECIPROCAL, _DIMSHUFFLE, OTHER = range(5)
@@ -236,5 +238,4 @@ def has_own_factors(canonizer: Any) -> bool:
     """Whether a canonizer finds its factors as `get_num_denum` here does."""
     if type(canonizer) is not math.AlgebraicCanonizer or "get_num_denum" in vars(canonizer):
         return False
-    method = math.AlgebraicCanonizer.get_num_denum
-    return method is _stock_factors or getattr(method, "__wrapped__", None) is _stock_factors
+    return does_as(math.AlgebraicCanonizer.get_num_denum, _stock_factors)

@@ -20,6 +20,8 @@ from pytensor.link.numba.linker import NumbaLinker
 from pytensor.link.vm import VMLinker
 from pytensor.misc.ordered_set import OrderedSet
 
+from pytensor_fuse._pytensor.origin import is_pytensors
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -137,7 +139,7 @@ def _linker_parts(linker: Any) -> tuple[Any, ...]:
         if name in _OF_GRAPHS:
             continue
         if name == "_scheduler" or name == "schedule":
-            if value is not None and getattr(value, "__module__", "").split(".")[0] != "pytensor":
+            if value is not None and not is_pytensors(value):
                 raise NotToldError("the linker has a scheduler of its own")
             value = getattr(value, "__qualname__", None)
         if isinstance(value, tuple | frozenset) and all(isinstance(one, str) for one in value):

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from pytensor.graph.rewriting.basic import FromFunctionNodeRewriter
 
-from pytensor_fuse._pytensor.node_trackers import SeenOps, is_pytensors, lookup_of
+from pytensor_fuse._pytensor.node_trackers import SeenOps, lookup_of
+from pytensor_fuse._pytensor.origin import is_pytensors
 from pytensor_fuse._pytensor.temporary_attributes import TemporaryAttributes
 from pytensor_fuse._trace.frames import PassFrame, WalkFrame
 from pytensor_fuse._trace.recorders import open_recorders

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.rewriting.basic import EquilibriumGraphRewriter, WalkingGraphRewriter
 
-from pytensor_fuse._pytensor.node_trackers import is_pytensors
+from pytensor_fuse._pytensor.origin import is_pytensors
 from pytensor_fuse._pytensor.rewriting_passes import walked_with
 from pytensor_fuse._trace.frames import EquilibriumFrame, Frame, NodeCounts, PassFrame, WalkFrame
 from pytensor_fuse._trace.recorders import open_recorders
