@@ -24,7 +24,8 @@ from pytensor.assumptions.core import AssumptionFeature
 
 from pytensor_fuse._pytensor import quick_assumptions
 
-KEYS = list(core.ALL_KEYS)
+from .asked import KEYS, asked
+
 numbers = st.integers(0, 40)
 steps = st.lists(st.tuples(numbers, numbers, numbers), max_size=16)
 
@@ -66,29 +67,8 @@ def graph(program: list[tuple[int, int, int]]) -> tuple[FunctionGraph, list[Any]
 def answers(program: Any, queries: Any) -> list[Any]:
     """What is answered as the graph changes, and what is kept each time, in its order."""
     fgraph, variables = graph(program)
-    feature = AssumptionFeature()
-    fgraph.attach_feature(feature)
     names = {v: number for number, v in enumerate(variables)}
-    found = []
-    for a, b, kind in queries:
-        var = variables[a % len(variables)]
-        other = fgraph.inputs[b % 2]
-        if kind % 4 == 0 and var in fgraph.variables and var.type.is_super(other.type):
-            fgraph.replace(var, other)
-        else:
-            key = KEYS[b % len(KEYS)]
-            try:
-                found.append(feature.get(var, key))
-            except core.ConflictingAssumptionsError as error:
-                found.append(str(error).partition(" on ")[0])
-        cache = {
-            (names.get(v, str(v)), key.name): state for (v, key), state in feature.cache.items()
-        }
-        keys = {
-            names.get(v, str(v)): {k.name for k in keys} for v, keys in feature._var_to_keys.items()
-        }
-        found.append((list(cache.items()), keys, len(feature._stale_vars)))
-    return found
+    return asked(fgraph, variables, names, queries, "get")
 
 
 @given(program=steps, queries=steps)

@@ -23,7 +23,8 @@ from pytensor.assumptions.core import AssumptionFeature, FactState
 
 from pytensor_fuse._pytensor import blank_assumptions
 
-KEYS = list(core.ALL_KEYS)
+from .asked import asked
+
 numbers = st.integers(0, 77)
 steps = st.lists(st.tuples(numbers, numbers, numbers), max_size=16)
 
@@ -97,40 +98,15 @@ def graph(program: list[tuple[int, int, int]]) -> tuple[FunctionGraph, list[Any]
 
 
 def answers(program: Any, queries: Any) -> list[Any]:
-    """What is answered as the graph changes, and what is kept each time."""
+    """What is answered as the graph changes, and what is kept each time, in any order."""
     fgraph, variables = graph(program)
-    feature = AssumptionFeature()
-    fgraph.attach_feature(feature)
     # Many have the same text.
     nodes = toposort(fgraph.outputs)
-    names = {
-        v: number
-        for number, v in enumerate(
-            dict.fromkeys(v for node in nodes for v in (*node.inputs, *node.outputs))
-        )
-    }
-    found: list[Any] = []
-    for a, b, kind in queries:
-        var = variables[a % len(variables)]
-        other = fgraph.inputs[b % 2]
-        if kind % 4 == 0 and var in fgraph.variables and var.type.is_super(other.type):
-            fgraph.replace(var, other)
-        else:
-            key = KEYS[b % len(KEYS)]
-            try:
-                found.append(feature.check(var, key))
-            except core.ConflictingAssumptionsError as error:
-                # What has been asked until then depends on the order.
-                found.append(str(error).partition(" on ")[0])
-                break
-        cache = {
-            (names.get(v, str(v)), key.name): state for (v, key), state in feature.cache.items()
-        }
-        keys = {
-            names.get(v, str(v)): {k.name for k in keys} for v, keys in feature._var_to_keys.items()
-        }
-        found.append((cache, keys, len(feature._stale_vars)))
-    return found
+    met = dict.fromkeys(v for node in nodes for v in (*node.inputs, *node.outputs))
+    names = {v: number for number, v in enumerate(met)}
+    # What has been asked until a conflict depends on the order.
+    found = asked(fgraph, variables, names, queries, "check", goes_on=False)
+    return [(dict(one[0]), *one[1:]) if isinstance(one, tuple) else one for one in found]
 
 
 @given(program=steps, queries=steps)

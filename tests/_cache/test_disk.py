@@ -25,7 +25,7 @@ from pytensor_fuse._cache.memory import memory
 from pytensor_fuse._cache.rewritten import Rewritten
 from pytensor_fuse._errors import FreezeError
 from support.cached import assert_same_graphs, assert_same_results, compiled
-from support.processes import run_python
+from support.processes import run_python, with_disk_cache
 
 VALUES = [np.array([0.1, 0.2, 0.3])]
 
@@ -67,12 +67,10 @@ PROGRAM = """
 def run(tmp_path, output="pt.cumsum(pt.exp(x) * 2)", definition="", linker="py", **options):
     done = run_python(
         PROGRAM.format(output=output, definition=definition, linker=linker),
-        env={
-            **os.environ,
-            "PYTENSOR_FUSE_CACHE": "disk",
-            "PYTENSOR_FLAGS": f"base_compiledir={tmp_path}",
-            "PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")]),
-        },
+        env=with_disk_cache(
+            tmp_path,
+            PYTHONPATH=os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")]),
+        ),
         **options,
     )
     numbers, counts = done.stdout.splitlines()
@@ -327,12 +325,7 @@ WRITER = """
 def start_writer(tmp_path, n):
     return subprocess.Popen(
         [sys.executable, "-c", textwrap.dedent(WRITER), str(n)],
-        env={
-            **os.environ,
-            "PYTENSOR_FUSE": "",
-            "PYTENSOR_FUSE_CACHE": "disk",
-            "PYTENSOR_FLAGS": f"base_compiledir={tmp_path}",
-        },
+        env=with_disk_cache(tmp_path, PYTENSOR_FUSE=""),
         stdout=subprocess.PIPE,
         text=True,
     )

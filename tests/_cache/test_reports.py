@@ -26,7 +26,7 @@ from pytensor_fuse import (
 from pytensor_fuse._cache import lookup, setting
 from pytensor_fuse._cache.setting import DEFAULT, Level
 from support.cached import PYTHON, compiled
-from support.processes import run_process
+from support.processes import run_process, with_disk_cache
 
 
 def make(data=2.0, *, op=pt.exp, shape=(None,), mode=PYTHON, n=1):
@@ -229,11 +229,7 @@ def test_no_place_on_disk(tmp_path):
         print(f([1.0]), info.misses, len(info.failures), info.path, "nowhere" in str(info))
         pytensor_fuse.clear_cache()
     """
-    env = {
-        **os.environ,
-        "PYTENSOR_FLAGS": f"base_compiledir={nowhere}/below",
-        "PYTENSOR_FUSE_CACHE": "disk",
-    }
+    env = with_disk_cache(nowhere / "below")
     assert run_process("-c", dedent(program), env=env).stdout == "[2.] 1 2 None True\n"
     done = command(nowhere / "below", "info", check=False)
     assert done.returncode == 7
@@ -257,12 +253,7 @@ def test_the_command(tmp_path):
         "x = pt.vector('x')\n"
         "pytensor.function([x], x * 2, mode=Mode('py', 'fast_run'))\n"
     )
-    env = {
-        **os.environ,
-        "PYTENSOR_FLAGS": f"base_compiledir={tmp_path}",
-        "PYTENSOR_FUSE_CACHE": "disk",
-    }
-    run_process("-m", "pytensor_fuse", str(program), env=env)
+    run_process("-m", "pytensor_fuse", str(program), env=with_disk_cache(tmp_path))
     assert command(tmp_path, "info").stdout.startswith(("1 graph,", "2 graphs,"))
     assert command(tmp_path, "clear").stdout == ""
     assert command(tmp_path, "info").stdout.startswith("0 graphs, 0.0 MB")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +22,7 @@ from pytensor_fuse._cache.memory import memory
 from pytensor_fuse._cache.processor import processor
 from pytensor_fuse._pytensor.c_thunks import loaded_module, settings_of_code
 from support.cached import assert_same_graphs, assert_same_results, compiled
-from support.processes import run_python
+from support.processes import run_python, with_disk_cache
 
 pytestmark = pytest.mark.skipif(processor() is None, reason="the system tells no processors apart")
 
@@ -223,9 +222,8 @@ def test_processes(tmp_path):
     """Another process asks neither the compiler nor the directory of modules."""
 
     def run():
-        flags = f"base_compiledir={tmp_path}"
-        environment = {**os.environ, "PYTENSOR_FUSE_CACHE": "disk", "PYTENSOR_FLAGS": flags}
-        *results, counts = run_python(PROGRAM, env=environment).stdout.splitlines()
+        output = run_python(PROGRAM, env=with_disk_cache(tmp_path)).stdout
+        *results, counts = output.splitlines()
         return results, tuple(map(int, counts.split()))
 
     expected, (hits, n_calls) = run()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from contextlib import contextmanager
 from functools import wraps
@@ -24,7 +23,7 @@ from pytensor_fuse._cache.setting import Level
 from pytensor_fuse._pytensor import numba_sources
 from pytensor_fuse._pytensor.numba_sources import are_known, numba_rules
 from support.cached import assert_same_graphs, assert_same_results, compiled
-from support.processes import run_python
+from support.processes import run_python, with_disk_cache
 
 X = np.linspace(-1, 1, 6).reshape(3, 2)
 COLUMNS = np.asfortranarray(X)
@@ -369,9 +368,8 @@ def test_processes(tmp_path):
     """Another process computes the same, and loads no rules before the first function is called."""
 
     def run():
-        flags = f"base_compiledir={tmp_path}"
-        environment = {**os.environ, "PYTENSOR_FUSE_CACHE": "disk", "PYTENSOR_FLAGS": flags}
-        *results, counts = run_python(PROGRAM, env=environment).stdout.splitlines()
+        output = run_python(PROGRAM, env=with_disk_cache(tmp_path)).stdout
+        *results, counts = output.splitlines()
         return results, tuple(map(int, counts.split()))
 
     expected, (hits, n_early) = run()

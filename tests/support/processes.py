@@ -11,6 +11,15 @@ from contextlib import contextmanager
 PATIENCE = 600
 
 
+def with_disk_cache(directory, **variables):
+    """Return the environment of a process that keeps graphs, and what it compiles, in a directory.
+
+    ``variables`` are further ones of it.
+    """
+    own = {"PYTENSOR_FUSE_CACHE": "disk", "PYTENSOR_FLAGS": f"base_compiledir={directory}"}
+    return {**os.environ, **own, **variables}
+
+
 @contextmanager
 def start_process(
     *arguments,

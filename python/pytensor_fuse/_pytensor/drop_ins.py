@@ -146,11 +146,49 @@ class AddedMethod(DropIn):
         self._value = self._function
 
 
-class ReplacedCode:
+class _OtherCode:
     """A function of a module runs other code, and its own again.
 
-    Whoever has imported the function by name follows. The code takes its globals from the module
-    of the function.
+    Whoever has imported the function by name follows. Where there is no other code for it, it goes
+    on with its own.
+    """
+
+    def __init__(self, stock: Any) -> None:
+        self._function = stock
+        self._stock_code: CodeType | None = None
+        self._code: CodeType | None = None
+
+    def _made(self) -> CodeType | None:
+        """Return the other code."""
+        raise NotImplementedError
+
+    def prepare(self) -> None:
+        """Make the code."""
+        if self._stock_code is None:
+            self._stock_code = self._function.__code__
+            self._code = self._made()
+            if self._code is not None:
+                REPLACED_CODES[self._code] = self._stock_code
+
+    def apply(self) -> None:
+        """Let the function run it."""
+        if self._code is not None and self._function.__code__ is self._stock_code:
+            self._function.__code__ = self._code
+
+    def undo(self) -> None:
+        """Let the function run its own."""
+        if self._code is not None and self._function.__code__ is self._code:
+            self._function.__code__ = self._stock_code
+
+    def holds(self) -> bool:
+        """Whether the function runs it."""
+        return self._code is not None and self._function.__code__ is self._code
+
+
+class ReplacedCode(_OtherCode):
+    """A function of a module runs the code of another one, and its own again.
+
+    The code takes its globals from the module of the function.
 
     Parameters
     ----------
@@ -161,34 +199,14 @@ class ReplacedCode:
     """
 
     def __init__(self, stock: Any, function: Any) -> None:
-        self._function = stock
+        super().__init__(stock)
         self._ours = function
-        self._stock_code: CodeType | None = None
-        self._code: CodeType | None = None
 
-    def prepare(self) -> None:
-        """Make the code."""
-        if self._code is None:
-            self._stock_code = self._function.__code__
-            self._code = disguised_code(self._ours.__code__, self._function.__code__)
-            REPLACED_CODES[self._code] = self._function.__code__
-
-    def apply(self) -> None:
-        """Let the function run it."""
-        if self._function.__code__ is self._stock_code:
-            self._function.__code__ = self._code
-
-    def undo(self) -> None:
-        """Let the function run its own."""
-        if self._function.__code__ is self._code:
-            self._function.__code__ = self._stock_code
-
-    def holds(self) -> bool:
-        """Whether the function runs it."""
-        return self._code is not None and self._function.__code__ is self._code
+    def _made(self) -> CodeType:
+        return disguised_code(self._ours.__code__, self._function.__code__)
 
 
-class AroundBody:
+class AroundBody(_OtherCode):
     """What a function of a module does, it does between two calls; there is no frame around it.
 
     Warnings count frames to find the line of the user's that they are about, so that a function
@@ -206,32 +224,15 @@ class AroundBody:
     """
 
     def __init__(self, stock: Any, module: str) -> None:
-        self._function = stock
+        super().__init__(stock)
         self._module = module
-        self._stock_code: CodeType | None = None
-        self._code: CodeType | None = None
 
-    def prepare(self) -> None:
-        """Make the code."""
-        if self._stock_code is None:
-            self._stock_code = self._function.__code__
-            self._code = _around_body(self._function, self._module)
-            if self._code is not None:
-                REPLACED_CODES[self._code] = self._stock_code
-
-    def apply(self) -> None:
-        """Let the function run it."""
-        if self._code is not None and self._function.__code__ is self._stock_code:
-            self._function.__code__ = self._code
-
-    def undo(self) -> None:
-        """Let the function run its own."""
-        if self._code is not None and self._function.__code__ is self._code:
-            self._function.__code__ = self._stock_code
+    def _made(self) -> CodeType | None:
+        return _around_body(self._function, self._module)
 
     def holds(self) -> bool:
         """Whether the function runs it, if it can."""
-        return self._code is None or self._function.__code__ is self._code
+        return self._code is None or super().holds()
 
 
 _BEGIN, _END, _BEGAN = (f"_pytensor_fuse_{name}" for name in ("begin", "end", "began"))
