@@ -14,6 +14,7 @@ from pytensor_fuse._activation import switch
 from pytensor_fuse._activation.changes import CHANGES
 from pytensor_fuse._pytensor import facts
 from pytensor_fuse._pytensor.ground import Does, Has, Keeps, Takes, mismatches, release
+from support.forked import run_forked
 from support.future import Change
 from support.processes import run_python
 
@@ -88,7 +89,7 @@ def test_facts_are_many_enough_to_be_taken_seriously():
 @pytest.mark.parametrize("fact", OF_FEATURES, ids=described)
 def test_what_does_not_fit_stays_off(fact):
     features = {c.feature for c in CHANGES if fact in c.ground and not c.part}
-    run_python(
+    run_forked(
         f"""
         import sys
         sys.path.insert(0, {str(Path(__file__).parents[1])!r})
@@ -139,7 +140,7 @@ def test_a_part_stays_off_if_any_of_its_facts_does_not_hold(change, monkeypatch)
 
 
 def test_other_parts_work():
-    run_python(
+    run_forked(
         f"""
         import sys
         sys.path.insert(0, {str(Path(__file__).parents[1])!r})
@@ -191,7 +192,7 @@ def test_joins_in_c_do_not_fail_to_compile(fact):
             come({change_of(fact)!r})
             """
     # Today the join is eliminated; in each of the futures it is PyTensor's own.
-    assert run_python(future, JOINS_IN_C).stdout == f"{fact is None}\n"
+    assert run_forked(future, JOINS_IN_C).stdout == f"{fact is None}\n"
 
 
 LINALG_IN_NUMBA = """
@@ -224,12 +225,12 @@ def test_linalg_in_numba_is_withdrawn_if_lapack_is_called_in_another_way(fact):
             come({change_of(fact)!r})
             """
     expected = "True True 0" if fact is None else "False False 1"
-    assert run_python(future, LINALG_IN_NUMBA).stdout == f"{expected}\n"
+    assert run_forked(future, LINALG_IN_NUMBA).stdout == f"{expected}\n"
 
 
 def test_other_features_work():
     """A change that concerns one feature leaves the others on."""
-    run_python(
+    run_forked(
         f"""
         import sys
         sys.path.insert(0, {str(Path(__file__).parents[1])!r})
@@ -257,7 +258,7 @@ def test_other_features_work():
 )
 def test_what_cannot_be_loaded_when_it_is_needed_is_withdrawn(feature, module):
     """PyTensor's public names may move, too; those are met when a graph is first rewritten."""
-    run_python(
+    run_forked(
         f"""
         import sys
         sys.modules[{module!r}] = None
@@ -276,7 +277,7 @@ def test_what_cannot_be_loaded_when_it_is_needed_is_withdrawn(feature, module):
 
 
 def test_a_class_that_has_moved_leaves_its_feature_off():
-    run_python(
+    run_forked(
         f"""
         import sys
         sys.path.insert(0, {str(Path(__file__).parents[1])!r})
