@@ -256,6 +256,7 @@ pub(crate) fn plan_extraction(
             links,
             constants: extraction.constants.clone(),
             results,
+            weights: None,
             orderings,
             max_operands,
         })?;
@@ -326,6 +327,7 @@ pub(crate) fn plan_arrays<'py>(
         links: to_vec(&links),
         constants: to_vec(&constants),
         results: to_vec(&results),
+        weights: None,
         orderings,
         max_operands,
     };

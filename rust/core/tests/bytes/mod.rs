@@ -79,6 +79,7 @@ fn arrays(bytes: &mut Bytes<'_>) -> ProblemArrays {
             .map(|variable| variable < n_roots && variable % 3 == 2)
             .collect(),
         results: (0..n_variables).map(|v| all_are_read && is_result(v)).collect(),
+        weights: None,
         orderings,
         max_operands,
     }
