@@ -32,6 +32,12 @@ pub enum Objective {
 }
 
 impl Cost {
+    /// The total of a plan of this cost under [`Objective::KernelsFirst`].
+    #[must_use]
+    pub fn total(self) -> u128 {
+        Objective::KernelsFirst.total(self.kernels, self.arrays)
+    }
+
     /// The cost whose total is this under [`Objective::KernelsFirst`].
     #[must_use]
     pub fn of_total(total: u128) -> Self {
@@ -54,10 +60,7 @@ impl Objective {
     #[must_use]
     pub fn of(self, problem: &FusionProblem, partition: &Partition) -> u128 {
         match self {
-            Self::KernelsFirst => {
-                let cost = cost(problem, partition);
-                self.total(cost.kernels, cost.arrays)
-            }
+            Self::KernelsFirst => cost(problem, partition).total(),
             Self::Traffic { .. } => {
                 let mut interfaces = Interfaces::new(problem);
                 let blocks = partition.names().filter(|&name| problem.group(name).is_some());

@@ -415,7 +415,7 @@ fn the_exact_plan_is_the_best_of_all_partitions_of_many_problems() {
     println!("of 5000 problems of 4 to 10 nodes: {compared:?}");
     assert_eq!(compared.equal, [5000, 5000]);
     // Both objectives are about something.
-    assert!(compared.differ > 100, "{compared:?}");
+    assert!(compared.differ > 30, "{compared:?}");
 }
 
 #[test]
