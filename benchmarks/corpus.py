@@ -497,7 +497,7 @@ def _show(cost: Cost | None) -> str:
 def _line(name: str, nodes: object, fusable: object, cells: Sequence[str]) -> str:
     widths = [10] * 4 + [9] * 4
     shown = "".join(f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True))
-    return f"{name:32}{nodes:>6}{fusable:>8}{shown}"
+    return f"{name:36}{nodes:>6}{fusable:>8}{shown}"
 
 
 def _summary(rows: Sequence[Row], objective: str) -> str:
