@@ -352,7 +352,7 @@ def of_pytensor() -> Iterator[tuple[str, str, dict[str, Any], Clusters]]:
     from pytensor_fuse._fusion.extract import plan as plan_extracted
     from pytensor_fuse._pytensor.targets import max_operands, resolve_target
 
-    for name, source, make in [*models.MODELS, *models.pymc_models()]:
+    for name, source, make in [*models.MODELS, *models.compiled_models()]:
         fgraph = make()
         target = resolve_target("c", fgraph)
         graph = extract(fgraph)
@@ -521,7 +521,9 @@ def _summary(rows: Sequence[Row], objective: str) -> str:
         ", ".join(f"{100 * (a / b - 1):.2f} %" for a, b in zip(*pair, strict=True))
         for pair in ((fast, best), (best, bound))
     ]
-    lines.append(f"  the fast plans are {above[0]} above the best, these {above[1]} above the bound")
+    lines.append(
+        f"  the fast plans are {above[0]} above the best, these {above[1]} above the bound"
+    )
     lines.append(f"  of PyTensor's graphs: stock {_show(of_stock[0])}, fast {_show(of_stock[1])}")
     slowest = max(row.seconds[objective] for row in rows)
     if slowest:

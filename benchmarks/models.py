@@ -166,11 +166,11 @@ MODELS: list[tuple[str, str, Callable[[], FunctionGraph]]] = [
 ]
 
 
-def pymc_models() -> list[tuple[str, str, Callable[[], FunctionGraph]]]:
-    """The models of the tests and of the demo that are written in PyMC: log-density and gradient.
+def compiled_models() -> list[tuple[str, str, Callable[[], FunctionGraph]]]:
+    """What compiles fuse: the models of the tests that are written in PyMC, and the demo's graphs.
 
-    They are as a compile hands them to the fusion pass, simplified by the rewrites before, with
-    stock's alone. The list is as that of `MODELS`.
+    They are as a compile hands them to the fusion pass, simplified by the rewrites before, which
+    are stock's alone. The list is as that of `MODELS`.
 
     Raises
     ------
@@ -193,13 +193,20 @@ def pymc_models() -> list[tuple[str, str, Callable[[], FunctionGraph]]]:
         ),
         *pymc_references(),
     ]
+    named = [
+        *((r.name, "PyMC model with gradient, as a compile fuses it", r) for r in references),
+        *(
+            (f"{r.name}-compiled", "reference graph of the benchmarks, as a compile fuses it", r)
+            for r in (large(25), RADON)
+        ),
+    ]
     return [
         (
-            reference.name.replace(" ", "-").replace("(", "-").rstrip(")"),
-            "PyMC model with gradient",
+            name.replace(" ", "-").replace("(", "-").replace(")", ""),
+            source,
             lambda reference=reference: graph_at_fusion(reference, Mode("py", "fast_run")),
         )
-        for reference in references
+        for name, source, reference in named
     ]
 
 
