@@ -32,7 +32,7 @@ import math
 import random
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -168,7 +168,7 @@ class Judge:
 def plan(
     problem: dict[str, Any], effort: int | None, objective: str = "kernels"
 ) -> tuple[Clusters, Cost, Cost | None]:
-    """Return our clusters, what they cost by that objective, and the bound if there is an effort."""
+    """Return our clusters, what they cost, and the bound if there is an effort."""
 
     def rows(lists: Sequence[Sequence[int]]) -> tuple[np.ndarray, np.ndarray]:
         offsets = np.cumsum([0, *map(len, lists)], dtype=np.uint32)
@@ -500,33 +500,35 @@ def _line(name: str, nodes: object, fusable: object, cells: Sequence[str]) -> st
     return f"{name:36}{nodes:>6}{fusable:>8}{shown}"
 
 
+def _sum(costs: Iterable[Cost]) -> Cost:
+    return tuple(sum(column) for column in zip(*costs, strict=True))
+
+
+def _above(costs: Cost, least: Cost) -> str:
+    return ", ".join(f"{100 * (a / b - 1):.2f} %" for a, b in zip(costs, least, strict=True))
+
+
 def _summary(rows: Sequence[Row], objective: str) -> str:
     """What the problems come to by an objective."""
-    costs = [row.costs[objective] for row in rows]
-    solved = [best == bound for _, _, best, bound in costs]
-    small = [is_solved for is_solved, row in zip(solved, rows, strict=True) if row.fusable <= SMALL]
-    equal = sum(fast[0] == best[0] for _, fast, best, _ in costs)
-    totals = [[sum(column) for column in zip(*side, strict=True)] for side in list(zip(*costs))[1:]]
-    stock = [cost[0] for cost in costs if cost[0] is not None]
-    ours = [cost[1] for cost in costs if cost[0] is not None]
-    of_stock = [[sum(column) for column in zip(*side, strict=True)] for side in (stock, ours)]
+    all_costs = [row.costs[objective] for row in rows]
+    solved = [row for row in rows if row.costs[objective][2] == row.costs[objective][3]]
+    small = [row for row in rows if row.fusable <= SMALL]
+    n_small_solved = sum(row.fusable <= SMALL for row in solved)
+    equal = sum(fast[0] == best[0] for _, fast, best, _ in all_costs)
+    fast, best, bound = (_sum(costs[i] for costs in all_costs) for i in (1, 2, 3))
+    stock = _sum(cost for cost, *_ in all_costs if cost is not None)
+    ours = _sum(fast for cost, fast, *_ in all_costs if cost is not None)
+    as_good = {"kernels": "many kernels", "traffic": "little traffic"}[objective]
     lines = [
-        f"{objective}: {sum(solved)} of {len(rows)} problems solved, {sum(small)} of the "
-        f"{len(small)} of up to {SMALL} fusable nodes; on {equal} the fast plan has as "
-        + ("many kernels as the best" if objective == "kernels" else "little traffic as the best")
+        f"{objective}: {len(solved)} of {len(rows)} problems solved, {n_small_solved} of the "
+        f"{len(small)} of up to {SMALL} fusable nodes; on {equal} the fast plan has as {as_good} "
+        "as the best",
+        f"  in all: fast {_show(fast)}, best {_show(best)}, bound {_show(bound)}",
+        f"  the fast plans are {_above(fast, best)} above the best, these {_above(best, bound)} "
+        "above the bound",
+        f"  of PyTensor's graphs: stock {_show(stock)}, fast {_show(ours)}",
     ]
-    fast, best, bound = totals
-    lines.append(f"  in all: fast {_show(fast)}, best {_show(best)}, bound {_show(bound)}")
-    above = [
-        ", ".join(f"{100 * (a / b - 1):.2f} %" for a, b in zip(*pair, strict=True))
-        for pair in ((fast, best), (best, bound))
-    ]
-    lines.append(
-        f"  the fast plans are {above[0]} above the best, these {above[1]} above the bound"
-    )
-    lines.append(f"  of PyTensor's graphs: stock {_show(of_stock[0])}, fast {_show(of_stock[1])}")
-    slowest = max(row.seconds[objective] for row in rows)
-    if slowest:
+    if slowest := max(row.seconds[objective] for row in rows):
         lines.append(f"  the longest search took {slowest:.2f} s of a processor")
     return "\n".join(lines)
 

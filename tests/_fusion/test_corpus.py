@@ -37,7 +37,7 @@ def test_plans_are_as_good_as_recorded() -> None:
     done = run_process("-W", "ignore", str(BENCHMARKS / "corpus.py"), "--quick", cwd=BENCHMARKS)
     solved = re.findall(r"^(\w+): (\d+) of (\d+) problems solved", done.stdout, re.MULTILINE)
     assert solved == [("kernels", "89", "96"), ("traffic", "87", "96")]
-    # Fast plans may become better: equal kernels on 98 %, half a percent more in all, 2 % of arrays.
+    # As good as when this was written, or better: 98 % of all have as many kernels.
     (equal,) = re.findall(r"on (\d+) the fast plan has as many kernels", done.stdout)
     assert int(equal) >= 95
     above = re.findall(r"fast plans are ([\d., %]+) above the best", done.stdout)
@@ -74,8 +74,13 @@ def test_the_search_finds_what_is_recorded_of_small_problems(
     corpus: dict[str, Any], records: list[dict[str, Any]]
 ) -> None:
     paths = sorted((BENCHMARKS / "corpus").glob("*.json"))
-    small = [p for p, r in zip(paths, records, strict=True) if n_fusable(r) <= 30]
-    assert len(small) > 30
+
+    def is_small(record: dict[str, Any]) -> bool:
+        solved = all(record[name]["cost"] == record[name]["bound"] for name in OBJECTIVES)
+        return solved and n_fusable(record) <= 60
+
+    small = [path for path, record in zip(paths, records, strict=True) if is_small(record)]
+    assert len(small) > 60
     for path in small:
         assert corpus["check"](path, quick=False).wrong == []
 
@@ -104,14 +109,16 @@ WRONG: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
         lambda r: r["kernels"]["plan"].append(r["kernels"]["plan"][0]),
         "a node is in two kernels",
     ),
-    "a cycle": (lambda r: r["traffic"].update(plan=[all_of_a_group(r)]), "["),
-    "an operand too many": (lambda r: r["problem"].update(max_operands=3), "operands"),
+    "a cycle": (lambda r: r["traffic"].update(plan=[together(r, 0, 2)]), "make a cycle"),
+    "two pieces": (lambda r: r["traffic"].update(plan=[together(r, 2, 6)]), "is not connected"),
+    "two groups": (lambda r: r["traffic"].update(plan=[together(r, 0, 1)]), "the groups [2, 3]"),
+    "many operands": (lambda r: r["problem"].update(max_operands=3), "[11, 13] has 5 operands"),
 }
 
 
-def all_of_a_group(record: dict[str, Any]) -> list[int]:
-    groups = record["problem"]["groups"]
-    return [node for node, group in enumerate(groups) if group == 0]
+def together(record: dict[str, Any], *kernels: int) -> list[int]:
+    """The nodes of some kernels of the plan with fewest kernels."""
+    return sorted(node for kernel in kernels for node in record["kernels"]["plan"][kernel])
 
 
 @pytest.mark.parametrize("name", WRONG)
