@@ -131,7 +131,8 @@ pub fn plan(problem: &FusionProblem, strict: Option<&[bool]>) -> Result<Plan> {
 }
 
 /// The best plan of all by `objective`, or the best that the search found with this effort; and what is
-/// known of it. If the proof's bound is its total, no plan is better.
+/// known of it. If the proof's bound is its total, no plan is better. The proof's partition may be
+/// another one of the same total.
 ///
 /// # Arguments
 /// * `strict`: as for [`plan`], whose plan the search starts from. That plan has few kernels first,

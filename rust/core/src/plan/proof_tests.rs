@@ -541,6 +541,35 @@ fn plans_of_many_larger_problems_are_proven() {
     }
 }
 
+#[test]
+fn the_least_traffic_of_larger_problems_is_proven() {
+    let mut random = Random(6);
+    let (mut n_proven, mut n_better) = (0, 0);
+    for number in 0..60 {
+        let n_nodes = 12 + random.below(28);
+        let arrays = random_arrays(&mut random, n_nodes, SHAPES[number % SHAPES.len()]);
+        let arrays = with_weights(&mut random, &arrays);
+        let objective = Objective::Traffic { launch: some_launch(&mut random) };
+        let problem = FusionProblem::new(arrays.clone()).unwrap();
+        let oracle = Oracle::new(&arrays);
+        let (best, proof) = plan_optimally(&problem, None, objective, EFFORT).unwrap();
+        oracle.check(&best.partition, best.after);
+        let fast = oracle.total_of(objective, &plan(&problem, None).unwrap().partition);
+        assert!(proof.bound <= proof.total && proof.total <= fast, "{arrays:?}");
+        assert_eq!(oracle.total_of(objective, &best.partition), proof.total);
+        // The search does not depend on where it starts from.
+        let unfused = Partition::singletons(n_nodes);
+        let again = prove(&problem, &unfused, objective, EFFORT).unwrap();
+        oracle.check(&again.partition, again.cost);
+        assert_eq!(oracle.total_of(objective, &again.partition), again.total);
+        assert!(again.bound <= proof.total && proof.bound <= again.total, "{arrays:?}");
+        n_proven += usize::from(proof.is_proven() && again.is_proven());
+        n_better += usize::from(proof.total < fast);
+    }
+    assert_eq!(n_proven, 60);
+    assert!(n_better > 5, "{n_better}");
+}
+
 /// How far plans and bounds are apart on problems that stay the same, and what the search takes.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Quality {
