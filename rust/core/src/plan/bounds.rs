@@ -21,13 +21,14 @@
 //! Each is a sum over things that one kernel contributes to at most once, so that planning a kernel
 //! lowers the bound by no more than it costs: the bounds are consistent.
 //!
-//! Arrays may have weights ([`super::objective`]), and then each term counts the weight of its variable.
-//! That is as admissible: a variable that k places read which are apart in pairs is an operand of k
-//! kernels, each of which counts its weight; so the least sum of weights is no less than the sum of k
-//! times the weight, over all variables, as the kernels' costs are sums over the same pairs of a kernel
-//! and a variable. What a kernel counts beside its arrays is the same for each, so that the fewest kernels
-//! times that, plus the least weight of arrays, is no more than any plan has: both are bounds of all
-//! plans, whether one plan comes up to both or not.
+//! Arrays may have weights ([`super::objective`]). What the kernels of a plan read and write is then the
+//! sum over all variables v of w(v) times n(v), where n(v) is how many kernels read v that do not make it,
+//! and one more if it is written. The bound of arrays is a sum over variables as well, of numbers that
+//! n(v) is no less than in any plan; no weight is negative, so that the sum of w(v) times these numbers
+//! is no more than any plan has. A set that is read k times at least counts k times its weight. What a
+//! kernel counts beside its arrays is the same for each, so that the fewest kernels times that, plus the
+//! bound of arrays, is a bound of the whole: each is one of all plans, whether or not one plan comes up
+//! to both. The same holds for what is left of a component, whose costs are sums of the same kind.
 //!
 //! # Source
 //! Bounds from relaxed problems: J. Pearl, "Heuristics" (1984), chapter 4. Chains of pairs that

@@ -32,6 +32,9 @@
 //! of what a plan lacks where the search does not come to an end. A plan of the portfolio alone does
 //! without: on the graphs of models, moves would gain nothing for twice the time.
 //!
+//! The search can also have something else be small ([`objective`]): what is read and written, each
+//! variable with its weight. Plans without a search are by kernels and arrays only.
+//!
 //! # Rejected
 //! The exact search for every plan: it grows exponentially, and as a rule it finds what there is.
 //!

@@ -9,9 +9,13 @@
 //! number, and each of its arrays the weight of the variable. Kernels first is such a sum too: a kernel
 //! counts more than all arrays together, and each array 1. Whatever weights there are, none is negative,
 //! so that what is merged reads, writes and counts no more than before: all that the planner knows of
-//! fewest kernels with fewest arrays ([`super::parts`], [`super::exact`]) holds for every objective.
+//! fewest kernels with fewest arrays ([`super::parts`], `exact`) holds for every objective.
 //!
-//! Weights are integers, and their sums are known to fit ([`super::problem::MOST_TRAFFIC`]).
+//! Weights are integers, and their sums are known to fit: [`super::problem::MOST_TRAFFIC`] limits what a
+//! plan reads and writes, and a component has no more than `masks::MOST` kernels of 32 bits.
+//!
+//! # Rejected
+//! Weights as a part of the objective: they belong to variables, as being a constant does.
 
 use super::cost::{Cost, Interfaces, cost};
 use super::partition::Partition;

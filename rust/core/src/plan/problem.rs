@@ -13,8 +13,9 @@ pub type VarId = u32;
 /// Marks "no node", "no group".
 pub const NONE: u32 = u32::MAX;
 
-/// What all readers and the maker of every variable may move together, in weights. Every sum over the
-/// kernels of a plan is less, and two of them with what kernels count besides still fit 64 bits.
+/// What all readers and the makers of all variables may move together, in weights. No plan reads and
+/// writes more, so that two such sums, and what the kernels of a component count besides, fit 64 bits:
+/// the search adds no more than what was spent and what is to come.
 pub const MOST_TRAFFIC: u64 = 1 << 60;
 
 /// The arrays of a fusion problem, as a caller gives them; [`FusionProblem::new`] checks them.

@@ -404,8 +404,9 @@ fn compare_with_all_partitions(
 
 #[test]
 fn the_exact_plan_is_the_best_of_all_partitions() {
-    let compared = compare_with_all_partitions(1, 240, 1..8);
-    assert_eq!(compared.equal, [240, 240]);
+    let compared = compare_with_all_partitions(1, 600, 1..9);
+    assert_eq!(compared.equal, [600, 600]);
+    assert!(compared.missed[1] > 0 && compared.differ > 0, "{compared:?}");
 }
 
 #[test]
@@ -568,6 +569,33 @@ fn the_least_traffic_of_larger_problems_is_proven() {
     }
     assert_eq!(n_proven, 60);
     assert!(n_better > 5, "{n_better}");
+}
+
+#[test]
+fn moves_that_make_more_traffic_are_not_taken() {
+    let mut random = Random(12);
+    let mut seen = [0, 0];
+    for number in 0..400 {
+        let n_nodes = 20 + random.below(60);
+        let arrays = random_arrays(&mut random, n_nodes, SHAPES[number % SHAPES.len()]);
+        let weights = (0..arrays.n_variables).map(|_| random.next() >> (30 + random.below(30)));
+        let arrays = ProblemArrays { weights: Some(weights.collect()), ..arrays };
+        let problem = FusionProblem::new(arrays.clone()).unwrap();
+        let objective = Objective::Traffic { launch: 0 };
+        let oracle = Oracle::new(&arrays);
+        let fast = plan(&problem, None).unwrap();
+        let of_fast = oracle.total_of(objective, &fast.partition);
+        let moved = moves::move_nodes(&problem, fast.partition, 1 << 20).unwrap();
+        let of_moved = oracle.total_of(objective, &moved);
+        // No effort: what is found is the best of both.
+        let (best, proof) = plan_optimally(&problem, None, objective, 0).unwrap();
+        oracle.check(&best.partition, best.after);
+        assert_eq!(oracle.total_of(objective, &best.partition), proof.total);
+        assert!(proof.total <= of_fast && proof.total <= of_moved, "{arrays:?}");
+        seen[0] += usize::from(of_moved < of_fast);
+        seen[1] += usize::from(of_moved > of_fast);
+    }
+    assert!(seen.iter().all(|&times| times > 2), "{seen:?}");
 }
 
 /// How far plans and bounds are apart on problems that stay the same, and what the search takes.
