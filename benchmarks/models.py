@@ -6,22 +6,24 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytensor
 import pytensor.tensor as pt
+from pytensor.compile.mode import Mode
 from pytensor.graph.basic import Variable
 from pytensor.graph.fg import FunctionGraph
 
-from graphs import RADON, deep, large, student_t_regression
+from graphs import RADON, GraphIO, Reference, deep, large, pymc_references, student_t_regression
+from measure import graph_at_fusion
 
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
 
-from support.checker import stock_plan
+from support.checker import StockPlan, stock_plan
 
 
-def stock(fgraph: FunctionGraph) -> tuple[int, int]:
-    """Return the kernels and arrays of stock's plan."""
-    found = stock_plan(fgraph)
-    return found.kernels_after, found.arrays_after
+def stock(fgraph: FunctionGraph) -> StockPlan:
+    """Return stock's plan."""
+    return stock_plan(fgraph)
 
 
 def _with_gradient(cost: Variable, *parameters: Variable) -> FunctionGraph:
@@ -162,3 +164,51 @@ MODELS: list[tuple[str, str, Callable[[], FunctionGraph]]] = [
     *((f"deep-{n}", "reference graph of the benchmarks", deep(n).fgraph) for n in (2, 8, 20)),
     *((f"large-{n}", "reference graph of the benchmarks", large(n).fgraph) for n in (1, 2, 3, 5)),
 ]
+
+
+def compiled_models() -> list[tuple[str, str, Callable[[], FunctionGraph]]]:
+    """What compiles fuse: the models of the tests that are written in PyMC, and the demo's graphs.
+
+    They are as a compile hands them to the fusion pass, simplified by the rewrites before, which
+    are stock's alone. The list is as that of `MODELS`.
+
+    Raises
+    ------
+    ModuleNotFoundError
+        If PyMC is not installed.
+    """
+    import pymc as pm
+
+    from test_pymc_models import MODELS as BUILDERS
+
+    def io(build: Callable[[np.random.Generator], None]) -> GraphIO:
+        with pm.Model() as model:
+            build(np.random.default_rng(3))
+        return list(model.continuous_value_vars), [model.logp(), model.dlogp()]
+
+    references = [
+        *(
+            Reference(f"pymc-{name.replace('_', '-')}", lambda build=build: io(build), _no_values)
+            for name, build in BUILDERS.items()
+        ),
+        *pymc_references(),
+    ]
+    named = [
+        *((r.name, "PyMC model with gradient, as a compile fuses it", r) for r in references),
+        *(
+            (f"{r.name}-compiled", "reference graph of the benchmarks, as a compile fuses it", r)
+            for r in (large(25), RADON)
+        ),
+    ]
+    return [
+        (
+            name.replace(" ", "-").replace("(", "-").replace(")", ""),
+            source,
+            lambda reference=reference: graph_at_fusion(reference, Mode("py", "fast_run")),
+        )
+        for name, source, reference in named
+    ]
+
+
+def _no_values(size: int) -> list[np.ndarray]:
+    raise NotImplementedError

@@ -7,8 +7,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use pytensor_fuse_core::hashcons::{Duplicates, TermsOf};
 use pytensor_fuse_core::plan::{
-    self, Cluster, Cost, Explainer, FusionProblem, GLANCE, NONE, Objective, Plan, ProblemArrays,
-    Strategy, Verdict,
+    self, Cluster, Cost, Explainer, FusionProblem, GLANCE, NONE, Objective, Partition, Plan,
+    ProblemArrays, Proof, Strategy, Verdict,
     canonical::canonical_form,
     cost::lone_cost,
     patterns::{GroupsAndLinks, Pattern, PatternArrays, groups_and_links},
@@ -99,7 +99,7 @@ impl FusedClusters {
                 let known = &self.plan.partition;
                 let bound = interrupt::detach(py, || {
                     let proof = plan::prove(&self.problem, known, Objective::KernelsFirst, GLANCE)?;
-                    Ok(proof.bound_as_cost())
+                    Ok(Cost::of_total(proof.bound))
                 })?;
                 // Another thread may have been faster: it found the same.
                 *self.bound.get_or_init(|| bound)
@@ -256,31 +256,34 @@ pub(crate) fn plan_extraction(
             links,
             constants: extraction.constants.clone(),
             results,
+            weights: None,
             orderings,
             max_operands,
         })?;
         let strict = (fusable != strict).then(|| extraction.by_node(&strict));
-        let (plan, bound) = planned(&problem, strict.as_deref(), effort)?;
+        let (plan, proof) = planned(&problem, strict.as_deref(), Objective::KernelsFirst, effort)?;
         let unfused = (0u32..)
             .zip(&extraction.signatures)
             .filter(|&(node, &signature)| signature != NONE && problem.group(node).is_none());
         let lone = lone_cost(&problem, unfused.map(|(node, _)| node));
+        let bound = proof.map(|proof| Cost::of_total(proof.bound));
         let bound = bound.map_or_else(OnceLock::new, OnceLock::from);
         Ok(FusedClusters { problem, plan, lone, bound })
     })
 }
 
-/// The plan, and what no plan is cheaper than, if it was made with effort.
+/// The plan, and what is known of the best one, if it was made with effort.
 fn planned(
     problem: &FusionProblem,
     strict: Option<&[bool]>,
+    objective: Objective,
     effort: Option<u64>,
-) -> pytensor_fuse_core::Result<(Plan, Option<Cost>)> {
+) -> pytensor_fuse_core::Result<(Plan, Option<Proof>)> {
     match effort {
         None => Ok((plan::plan(problem, strict)?, None)),
         Some(effort) => {
-            let (plan, bound) = plan::plan_optimally(problem, strict, effort)?;
-            Ok((plan, Some(bound)))
+            let (plan, proof) = plan::plan_optimally(problem, strict, objective, effort)?;
+            Ok((plan, Some(proof)))
         }
     }
 }
@@ -295,12 +298,17 @@ impl Extraction {
 
 /// Plans the fusion of a graph given as integer arrays.
 ///
-/// Returns the offsets of the clusters, their nodes, the cost (kernels, arrays) before and after,
-/// and the cost that no plan is cheaper than, None if no `effort` was given.
+/// Returns the offsets of the clusters, their nodes, the cost before and after, and the cost that no
+/// plan is cheaper than, None if no `effort` was given.
+///
+/// Costs are tuples, of which the smaller is better: kernels and arrays; or one number if there is a
+/// `launch`, what kernels read and write, each variable with its weight (1 if there are no `weights`),
+/// and `launch` for each kernel. The search looks for the plan that is best so. Without an effort the
+/// plan has few kernels first in either case.
 #[pyfunction]
 #[pyo3(signature = (*, n_variables, input_offsets, inputs, output_offsets, outputs, groups, links,
                     constants, results, max_operands, orderings=Vec::new(), strict=None,
-                    effort=None))]
+                    effort=None, weights=None, launch=None))]
 #[expect(clippy::too_many_arguments, reason = "one argument per array of the problem")]
 pub(crate) fn plan_arrays<'py>(
     py: Python<'py>,
@@ -317,6 +325,8 @@ pub(crate) fn plan_arrays<'py>(
     orderings: Vec<(u32, u32)>,
     strict: Option<PyReadonlyArray1<'py, bool>>,
     effort: Option<u64>,
+    weights: Option<PyReadonlyArray1<'py, u64>>,
+    launch: Option<u32>,
 ) -> PyResult<PlannedArrays<'py>> {
     let arrays = ProblemArrays {
         n_variables,
@@ -326,13 +336,23 @@ pub(crate) fn plan_arrays<'py>(
         links: to_vec(&links),
         constants: to_vec(&constants),
         results: to_vec(&results),
+        weights: weights.as_ref().map(to_vec),
         orderings,
         max_operands,
     };
     let strict = strict.as_ref().map(to_vec);
-    let (plan, bound) = interrupt::detach(py, || {
+    let objective = launch.map_or(Objective::KernelsFirst, |launch| Objective::Traffic { launch });
+    let (plan, [before, after], bound) = interrupt::detach(py, || {
         let problem = FusionProblem::new(arrays)?;
-        planned(&problem, strict.as_deref(), effort)
+        let (plan, proof) = planned(&problem, strict.as_deref(), objective, effort)?;
+        let totals = match objective {
+            Objective::KernelsFirst => [plan.before, plan.after].map(Cost::total),
+            Objective::Traffic { .. } => {
+                let unfused = Partition::singletons(problem.n_nodes());
+                [&unfused, &plan.partition].map(|partition| objective.of(&problem, partition))
+            }
+        };
+        Ok((plan, totals, proof.map(|proof| proof.bound)))
     })?;
     let mut clusters = Rows::empty();
     for cluster in &plan.clusters {
@@ -341,18 +361,29 @@ pub(crate) fn plan_arrays<'py>(
     Ok((
         numpy::PyArray1::from_slice(py, clusters.offsets()),
         numpy::PyArray1::from_slice(py, clusters.items()),
-        (plan.before.kernels, plan.before.arrays),
-        (plan.after.kernels, plan.after.arrays),
-        bound.map(|bound| (bound.kernels, bound.arrays)),
+        cost_tuple(py, objective, before)?,
+        cost_tuple(py, objective, after)?,
+        bound.map(|bound| cost_tuple(py, objective, bound)).transpose()?,
     ))
+}
+
+/// A total as a tuple.
+fn cost_tuple(py: Python<'_>, objective: Objective, total: u128) -> PyResult<Bound<'_, PyTuple>> {
+    match objective {
+        Objective::KernelsFirst => {
+            let cost = Cost::of_total(total);
+            PyTuple::new(py, [cost.kernels, cost.arrays])
+        }
+        Objective::Traffic { .. } => PyTuple::new(py, [total]),
+    }
 }
 
 type PlannedArrays<'py> = (
     Bound<'py, numpy::PyArray1<u32>>,
     Bound<'py, numpy::PyArray1<u32>>,
-    CostPair,
-    CostPair,
-    Option<CostPair>,
+    Bound<'py, PyTuple>,
+    Bound<'py, PyTuple>,
+    Option<Bound<'py, PyTuple>>,
 );
 
 fn to_vec<T: numpy::Element + Copy>(array: &PyReadonlyArray1<'_, T>) -> Vec<T> {

@@ -94,6 +94,19 @@ pub enum Error {
         /// One past the largest id in use.
         limit: usize,
     },
+    /// Weights of variables whose sums might not fit 64 bits.
+    #[error(
+        "variable {variable} weighs {weight}: with it, what all nodes read and write comes to more than \
+         {limit}; weigh in larger units"
+    )]
+    TooHeavy {
+        /// The first variable that is too much.
+        variable: u32,
+        /// Its weight.
+        weight: u64,
+        /// What all readers and makers may come to.
+        limit: u64,
+    },
     /// Whoever called wanted it to end; see [`crate::interrupt`].
     #[error("interrupted")]
     Interrupted,
@@ -104,7 +117,7 @@ pub enum Error {
 
 impl Error {
     /// The kinds of error, one for each variant.
-    pub const KINDS: [&'static str; 11] = [
+    pub const KINDS: [&'static str; 12] = [
         "too-large",
         "length-mismatch",
         "edge-out-of-range",
@@ -114,6 +127,7 @@ impl Error {
         "memory-limit",
         "contraction",
         "no-term",
+        "too-heavy",
         "interrupted",
         "inconsistent",
     ];
@@ -131,6 +145,7 @@ impl Error {
             memory_limit,
             contraction,
             no_term,
+            too_heavy,
             interrupted,
             inconsistent,
         ] = Self::KINDS;
@@ -144,6 +159,7 @@ impl Error {
             Self::MemoryLimit { .. } => memory_limit,
             Self::Contraction { .. } => contraction,
             Self::NoTerm { .. } => no_term,
+            Self::TooHeavy { .. } => too_heavy,
             Self::Interrupted => interrupted,
             Self::Inconsistent(_) => inconsistent,
         }

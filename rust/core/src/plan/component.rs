@@ -21,8 +21,8 @@
 //! Where `adjacent` does not connect a part any more, it is several; [`refine`] makes them so, and
 //! goes on until nothing changes.
 
-use super::cost::Cost;
 use super::masks::{MOST, Mask, for_width};
+use super::objective::Objective;
 use super::partition::Partition;
 use super::parts::{Components, parts};
 use super::problem::{FusionProblem, NONE, VarId};
@@ -249,6 +249,8 @@ pub(super) struct Variable<const W: usize> {
     /// The movable nodes that read it.
     pub(super) readers: Mask<W>,
     pub(super) is_constant: bool,
+    /// What it counts to write it, and to read it unless it is a constant.
+    pub(super) weight: u64,
     /// Whether something else reads it, or it is a result of the graph.
     pub(super) is_needed: bool,
 }
@@ -272,6 +274,8 @@ pub(super) struct Component<const W: usize> {
     /// For each node the variable that it makes.
     pub(super) output: Vec<u32>,
     limit: usize,
+    /// What a kernel counts beside its arrays.
+    pub(super) launch: u64,
     /// Whether nodes that must be together need not be connected: an ordering says that they must.
     pub(super) has_orderings: bool,
 }
@@ -279,7 +283,7 @@ pub(super) struct Component<const W: usize> {
 /// What a kernel reads and writes, or more.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Operands {
-    /// Those that are not constants.
+    /// Those that are not constants, each with its weight.
     pub(super) arrays: u64,
     pub(super) operands: usize,
 }
@@ -290,6 +294,7 @@ impl<const W: usize> Component<W> {
         problem: &FusionProblem,
         parts: &Partition,
         members: &[NodeId],
+        objective: Objective,
         scratch: &mut Scratch,
     ) -> Self {
         let relations = Relations::<W>::new(problem, parts, members, scratch);
@@ -312,11 +317,12 @@ impl<const W: usize> Component<W> {
             reads: vec![Vec::new(); nodes.len()],
             output: Vec::with_capacity(nodes.len()),
             limit: problem.max_operands(),
+            launch: objective.launch(),
             has_orderings: problem.has_orderings(),
             nodes,
         };
         component.exclude();
-        component.add_variables(problem, scratch);
+        component.add_variables(problem, objective, scratch);
         component
     }
 
@@ -350,7 +356,12 @@ impl<const W: usize> Component<W> {
         }
     }
 
-    fn add_variables(&mut self, problem: &FusionProblem, scratch: &mut Scratch) {
+    fn add_variables(
+        &mut self,
+        problem: &FusionProblem,
+        objective: Objective,
+        scratch: &mut Scratch,
+    ) {
         let mut known: Vec<VarId> = Vec::new();
         for (i, &node) in self.nodes.iter().enumerate() {
             let output = problem.output(node);
@@ -365,6 +376,7 @@ impl<const W: usize> Component<W> {
                         owner: None,
                         readers: Mask::EMPTY,
                         is_constant: problem.is_constant(variable),
+                        weight: objective.weight(problem, variable),
                         is_needed: problem.is_result(variable),
                     });
                 }
@@ -394,13 +406,13 @@ impl<const W: usize> Component<W> {
                 let may_be_inside = variable.owner.is_some_and(|owner| most.contains(owner));
                 if !may_be_inside && (variable.readers & least).first() == Some(i) {
                     found.operands += 1;
-                    found.arrays += u64::from(!variable.is_constant);
+                    found.arrays += if variable.is_constant { 0 } else { variable.weight };
                 }
             }
             let output = &self.variables[self.output[i] as usize];
             if output.is_needed || !output.readers.is_within(most) {
                 found.operands += 1;
-                found.arrays += 1;
+                found.arrays += output.weight;
             }
         }
         found
@@ -418,9 +430,8 @@ impl<const W: usize> Component<W> {
     }
 
     /// What kernels cost.
-    pub(super) fn cost(&self, kernels: &[Mask<W>]) -> Cost {
-        let arrays = kernels.iter().map(|&nodes| self.operands(nodes, nodes).arrays).sum();
-        Cost { kernels: kernels.len() as u64, arrays }
+    pub(super) fn total(&self, kernels: &[Mask<W>]) -> u64 {
+        kernels.iter().map(|&nodes| self.launch + self.operands(nodes, nodes).arrays).sum()
     }
 
     /// Whether the nodes are connected by themselves.

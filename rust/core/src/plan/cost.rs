@@ -56,6 +56,16 @@ impl<'a> Interfaces<'a> {
         n_read + members.iter().filter(|&&node| self.leaves(node)).count()
     }
 
+    /// The same by weight: what [`FusionProblem::weight`] says of these inputs and outputs, added up.
+    pub fn traffic(&mut self, members: &[NodeId]) -> u64 {
+        let (mut read, problem) = (0, self.problem);
+        self.visit(members, |variable| {
+            read += if problem.is_constant(variable) { 0 } else { problem.weight(variable) };
+        });
+        let written = members.iter().filter(|&&node| self.leaves(node));
+        read + written.map(|&node| problem.weight(problem.output(node))).sum::<u64>()
+    }
+
     /// Calls `input` with each distinct variable that members read and none of them owns.
     fn visit(&mut self, members: &[NodeId], mut input: impl FnMut(VarId)) {
         self.epoch += 1;

@@ -59,8 +59,7 @@ pub(super) struct Found<const W: usize> {
     pub(super) bound: u64,
 }
 
-/// Looks for plans of `component` that cost less than `incumbent`, where a kernel costs as much as
-/// `weight` arrays.
+/// Looks for plans of `component` that cost less than `incumbent`.
 ///
 /// # Errors
 /// [`crate::Error::Interrupted`].
@@ -68,14 +67,12 @@ pub(super) fn search<const W: usize>(
     component: &Component<W>,
     levels: &Levels<W>,
     joint: &mut Joint<'_, W>,
-    weight: u64,
     incumbent: u64,
     effort: &mut u64,
 ) -> Result<Found<W>> {
     let mut search = Search {
         component,
         levels,
-        weight,
         best: incumbent,
         states: vec![(component.all, 0, NONE)],
         open: BinaryHeap::new(),
@@ -100,7 +97,7 @@ pub(super) fn search<const W: usize>(
         interrupt::check(256)?;
         if !is_checked {
             let n_kernels = joint.kernels(rest, PATIENCE, effort);
-            let whole = so_far + weight * n_kernels + levels.arrays(rest);
+            let whole = so_far + component.launch * n_kernels + levels.arrays(rest);
             if whole > estimate {
                 if whole < search.best {
                     search.open.push((Reverse(whole), n_done, Reverse(number), true));
@@ -126,7 +123,6 @@ type Open = (Reverse<u64>, usize, Reverse<u32>, bool);
 struct Search<'a, const W: usize> {
     component: &'a Component<W>,
     levels: &'a Levels<W>,
-    weight: u64,
     /// What the best plan that is known costs.
     best: u64,
     /// What is left, what was spent, and the state before.
@@ -143,7 +139,7 @@ struct Search<'a, const W: usize> {
 impl<const W: usize> Search<'_, W> {
     /// What plans for `rest` cost at least.
     fn estimate(&self, rest: Mask<W>) -> u64 {
-        self.weight * self.levels.kernels(rest) + self.levels.arrays(rest)
+        self.component.launch * self.levels.kernels(rest) + self.levels.arrays(rest)
     }
 
     fn expand(
@@ -195,7 +191,7 @@ impl<const W: usize> Search<'_, W> {
         let operands = self.component.operands(piece, piece);
         let can_be =
             self.component.allows(piece, operands) && self.component.ready(piece, rest) == piece;
-        can_be.then_some(self.weight + operands.arrays)
+        can_be.then_some(self.component.launch + operands.arrays)
     }
 
     /// Adds the next kernels in a piece of what is left to `next`.
@@ -265,7 +261,7 @@ impl<const W: usize> Growth<'_, '_, W> {
             let levels = self.search.levels;
             let n_kernels = 1 + levels.kernels(least);
             let n_arrays = operands.arrays + levels.arrays_of(least, left);
-            if self.so_far + self.search.weight * n_kernels + n_arrays >= self.search.best {
+            if self.so_far + component.launch * n_kernels + n_arrays >= self.search.best {
                 return Ok(());
             }
             let Some(next) = (near & most).without(kernel).first() else {
@@ -299,7 +295,7 @@ impl<const W: usize> Growth<'_, '_, W> {
         let is_legal = component.allows(kernel, operands)
             && (!component.has_orderings || component.is_connected(kernel));
         if is_legal {
-            self.search.next.push((kernel, self.search.weight + operands.arrays));
+            self.search.next.push((kernel, component.launch + operands.arrays));
         }
     }
 }

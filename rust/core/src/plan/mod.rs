@@ -32,6 +32,9 @@
 //! of what a plan lacks where the search does not come to an end. A plan of the portfolio alone does
 //! without: on the graphs of models, moves would gain nothing for twice the time.
 //!
+//! The search can also have something else be small ([`objective`]): what is read and written, each
+//! variable with its weight. Plans without a search are by kernels and arrays only.
+//!
 //! # Rejected
 //! The exact search for every plan: it grows exponentially, and as a rule it finds what there is.
 //!
@@ -50,6 +53,7 @@ pub mod explain;
 pub mod improve;
 mod masks;
 pub mod moves;
+pub mod objective;
 pub mod partition;
 pub mod parts;
 pub mod patterns;
@@ -63,10 +67,11 @@ pub mod typed;
 
 pub use cost::{Cost, Interface, Interfaces};
 pub use explain::{Explainer, Verdict, explain};
+pub use objective::Objective;
 pub use partition::Partition;
 pub use portfolio::Strategy;
-pub use problem::{FusionProblem, NONE, ProblemArrays, VarId};
-pub use proof::{EFFORT, GLANCE, Objective, Proof, lower_bound, prove};
+pub use problem::{FusionProblem, MOST_TRAFFIC, NONE, ProblemArrays, VarId};
+pub use proof::{EFFORT, GLANCE, Proof, lower_bound, prove};
 
 use crate::error::Result;
 use crate::graph::NodeId;
@@ -128,11 +133,13 @@ pub fn plan(problem: &FusionProblem, strict: Option<&[bool]>) -> Result<Plan> {
     Plan::of(problem, found)
 }
 
-/// The best plan of all, or the best that the search found with this effort; with the bound that no
-/// plan is cheaper than. If that is what the plan costs, there is none better.
+/// The best plan of all by `objective`, or the best that the search found with this effort; and what is
+/// known of it. If the proof's bound is its total, no plan is better. The proof's partition may be
+/// another one of the same total.
 ///
 /// # Arguments
-/// * `strict`: as for [`plan`], whose plan the search starts from.
+/// * `strict`: as for [`plan`], whose plan the search starts from. That plan has few kernels first,
+///   whatever the objective is.
 /// * `effort`: how many sets and states the search may look at, [`EFFORT`] for instance.
 ///
 /// # Complexity
@@ -143,20 +150,24 @@ pub fn plan(problem: &FusionProblem, strict: Option<&[bool]>) -> Result<Plan> {
 pub fn plan_optimally(
     problem: &FusionProblem,
     strict: Option<&[bool]>,
+    objective: Objective,
     effort: u64,
-) -> Result<(Plan, Cost)> {
+) -> Result<(Plan, Proof)> {
     let mut plan = plan(problem, strict)?;
     let steps = AMPLE * (1 + problem.n_nodes() as u64);
     let moved = moves::move_nodes(problem, plan.partition.clone(), steps)?;
-    let (incumbent, _) = improve::improve(problem, moved, steps)?;
-    let proof = prove(problem, &incumbent, Objective::KernelsFirst, effort)?;
-    let bound = proof.bound_as_cost();
-    if proof.cost < plan.after {
+    let (improved, _) = improve::improve(problem, moved, steps)?;
+    let fast = objective.of(problem, &plan.partition);
+    // By traffic, what has fewer kernels may be worse.
+    let is_worse = objective.of(problem, &improved) > fast;
+    let incumbent = if is_worse { &plan.partition } else { &improved };
+    let proof = prove(problem, incumbent, objective, effort)?;
+    if proof.total < fast {
         plan.clusters = clusters(problem, &proof.partition)?;
-        (plan.after, plan.partition) = (proof.cost, proof.partition);
+        (plan.after, plan.partition) = (proof.cost, proof.partition.clone());
         plan.strategy = Some(Strategy::ExactSearch);
     }
-    Ok((plan, bound))
+    Ok((plan, proof))
 }
 
 impl Plan {

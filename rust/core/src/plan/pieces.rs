@@ -202,6 +202,10 @@ impl<'a> Restriction<'a> {
             links: known.iter().map(link).collect(),
             constants: known.iter().map(|&v| problem.is_constant(v)).collect(),
             results: known.iter().map(|&v| problem.is_result(v)).collect(),
+            weights: arrays
+                .weights
+                .as_ref()
+                .map(|_| known.iter().map(|&v| problem.weight(v)).collect()),
             orderings,
             max_operands: arrays.max_operands,
         };
@@ -242,6 +246,7 @@ mod tests {
             links: Vec::new(),
             constants: Vec::new(),
             results: Vec::new(),
+            weights: None,
             orderings: Vec::new(),
             max_operands: 6,
         };
@@ -329,6 +334,7 @@ mod tests {
             links: vec![0; n_variables],
             constants: vec![false; n_variables],
             results: vec![false; n_variables],
+            weights: None,
             orderings: Vec::new(),
             max_operands: 1024,
         })

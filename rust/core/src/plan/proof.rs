@@ -18,9 +18,10 @@
 
 use super::bounds::{Joint, Levels, kernels_by_limit};
 use super::component::{Component, Scratch, movable, refine};
-use super::cost::{Cost, Interfaces};
+use super::cost::{Cost, Interfaces, cost};
 use super::exact::search;
 use super::masks::{MOST, Mask, for_width};
+use super::objective::Objective;
 use super::partition::Partition;
 use super::parts::Components;
 use super::problem::{FusionProblem, NONE};
@@ -39,50 +40,6 @@ pub const GLANCE: u64 = 10_000;
 /// Steps that the joint bound of a component may take.
 const JOINT_STEPS: u64 = 2000;
 
-/// What is to be small.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Objective {
-    /// The number of kernels; among plans with as many, that of arrays. The order of [`Cost`].
-    KernelsFirst,
-    /// Arrays that are read and written, a kernel counted as so many of them.
-    Traffic {
-        /// How many arrays take as long as it takes to start a kernel.
-        launch: u32,
-    },
-}
-
-impl Objective {
-    /// What a plan of that cost is worth: one number, less for the better plan. For
-    /// [`Objective::KernelsFirst`] it has the kernels above its lower 64 bits.
-    #[must_use]
-    pub fn total(self, cost: Cost) -> u128 {
-        let kernel = match self {
-            Self::KernelsFirst => 1 << 64,
-            Self::Traffic { launch } => u128::from(launch),
-        };
-        kernel * u128::from(cost.kernels) + u128::from(cost.arrays)
-    }
-
-    /// The arrays that a kernel counts for within one component, which has far fewer.
-    fn weight(self) -> u64 {
-        match self {
-            Self::KernelsFirst => 1 << 32,
-            Self::Traffic { launch } => u64::from(launch),
-        }
-    }
-
-    /// A total in arrays by [`Objective::weight`] as one by [`Objective::total`].
-    fn widened(self, total: u64) -> u128 {
-        match self {
-            Self::KernelsFirst => {
-                let arrays = total % self.weight();
-                self.total(Cost { kernels: total / self.weight(), arrays })
-            }
-            Self::Traffic { .. } => u128::from(total),
-        }
-    }
-}
-
 /// A plan and what is known of the best one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Proof {
@@ -90,7 +47,10 @@ pub struct Proof {
     pub partition: Partition,
     /// What it costs.
     pub cost: Cost,
-    /// No legal plan has a smaller [`Objective::total`].
+    /// Its total ([`Objective::of`]).
+    pub total: u128,
+    /// No legal plan has a smaller total. Under [`Objective::KernelsFirst`], [`Cost::of_total`] says the
+    /// kernels and arrays.
     pub bound: u128,
     /// The objective.
     pub objective: Objective,
@@ -102,21 +62,7 @@ impl Proof {
     /// Whether no plan is better.
     #[must_use]
     pub fn is_proven(&self) -> bool {
-        self.objective.total(self.cost) == self.bound
-    }
-
-    /// The bound as kernels and arrays: no plan has fewer kernels, and none with that few has fewer
-    /// arrays. Under [`Objective::Traffic`] a total is all that is known, given as arrays.
-    #[must_use]
-    pub fn bound_as_cost(&self) -> Cost {
-        match self.objective {
-            Objective::KernelsFirst => {
-                Cost { kernels: (self.bound >> 64) as u64, arrays: self.bound as u64 }
-            }
-            Objective::Traffic { .. } => {
-                Cost { kernels: 0, arrays: u64::try_from(self.bound).unwrap_or(u64::MAX) }
-            }
-        }
+        self.total == self.bound
     }
 }
 
@@ -131,7 +77,7 @@ impl Proof {
 pub fn lower_bound(problem: &FusionProblem) -> Result<Cost> {
     let unfused = Partition::singletons(problem.n_nodes());
     let proof = prove(problem, &unfused, Objective::KernelsFirst, 0)?;
-    Ok(proof.bound_as_cost())
+    Ok(Cost::of_total(proof.bound))
 }
 
 /// The best plan that is found with this effort, `incumbent` if none is better, and a bound.
@@ -165,14 +111,18 @@ pub fn prove(
         interfaces: Interfaces::new(problem),
         scratch: Scratch::new(problem),
         names: None,
-        cost: Cost::default(),
+        total: 0,
         bound: 0,
         effort,
     };
     prover.all(&components)?;
-    let Prover { names, cost, bound, effort: left, .. } = prover;
+    let Prover { names, total, bound, effort: left, .. } = prover;
     let partition = names.map_or_else(|| incumbent.clone(), Partition::from_names);
-    Ok(Proof { partition, cost, bound, objective, effort: effort - left })
+    let cost = match objective {
+        Objective::KernelsFirst => Cost::of_total(total),
+        Objective::Traffic { .. } => cost(problem, &partition),
+    };
+    Ok(Proof { partition, cost, total, bound, objective, effort: effort - left })
 }
 
 struct Prover<'a> {
@@ -184,7 +134,7 @@ struct Prover<'a> {
     scratch: Scratch,
     /// The plan as far as it is another than the incumbent.
     names: Option<Vec<NodeId>>,
-    cost: Cost,
+    total: u128,
     bound: u128,
     effort: u64,
 }
@@ -217,21 +167,21 @@ impl Prover<'_> {
         Ok(())
     }
 
-    fn add(&mut self, cost: Cost) {
-        self.cost.kernels += cost.kernels;
-        self.cost.arrays += cost.arrays;
-    }
-
     /// Nodes that are kernels by themselves in every plan.
     fn add_given(&mut self, members: &[NodeId]) {
         for &node in members {
             let is_alone = self.parts.members(self.parts.block(node)).len() == 1;
             if is_alone && self.problem.group(node).is_some() {
-                let cost = Cost { kernels: 1, arrays: self.interfaces.n_arrays(&[node]) as u64 };
-                self.add(cost);
-                self.bound += self.objective.total(cost);
+                self.add_kernel(&[node]);
             }
         }
+    }
+
+    /// Counts a kernel that the best plan has.
+    fn add_kernel(&mut self, members: &[NodeId]) {
+        let total = self.objective.of_kernel(&mut self.interfaces, members);
+        self.total += total;
+        self.bound += total;
     }
 
     /// Makes a part that is alone in its component one kernel, if it can be.
@@ -242,9 +192,7 @@ impl Prover<'_> {
         {
             return false;
         }
-        let cost = Cost { kernels: 1, arrays: self.interfaces.n_arrays(members) as u64 };
-        self.add(cost);
-        self.bound += self.objective.total(cost);
+        self.add_kernel(members);
         let known = self.incumbent.block(first);
         if known != first || self.incumbent.members(known).len() != members.len() {
             self.rename(members);
@@ -261,13 +209,12 @@ impl Prover<'_> {
     }
 
     fn component<const W: usize>(&mut self, members: &[NodeId], share: u64) -> Result<()> {
-        let component = Component::<W>::new(self.problem, self.parts, members, &mut self.scratch);
+        let (objective, scratch) = (self.objective, &mut self.scratch);
+        let component = Component::<W>::new(self.problem, self.parts, members, objective, scratch);
         let levels = Levels::new(&component);
         let mut joint = Joint::new(&component, &levels);
         let known = self.known_kernels(&component);
-        let known_cost = component.cost(&known);
-        let weight = self.objective.weight();
-        let total = |cost: Cost| weight * cost.kernels + cost.arrays;
+        let incumbent = component.total(&known);
         let mut by_part = 0;
         for &part in &component.parts {
             let nodes: Vec<NodeId> = part.iter().map(|i| component.nodes[i]).collect();
@@ -276,23 +223,22 @@ impl Prover<'_> {
         }
         let mut steps = u64::MAX;
         let kernels = joint.kernels(component.all, JOINT_STEPS, &mut steps).max(by_part);
-        let mut bound = total(Cost { kernels, arrays: levels.arrays(component.all) });
-        let mut cost = known_cost;
-        if bound < total(known_cost) && share > 0 {
+        let mut bound = component.launch * kernels + levels.arrays(component.all);
+        let mut total = incumbent;
+        if bound < incumbent && share > 0 {
             let mut left = share;
-            let incumbent = total(known_cost);
-            let found = search(&component, &levels, &mut joint, weight, incumbent, &mut left)?;
+            let found = search(&component, &levels, &mut joint, incumbent, &mut left)?;
             self.effort -= share - left;
             bound = bound.max(found.bound);
             if let Some(kernels) = found.kernels {
-                cost = component.cost(&kernels);
+                total = component.total(&kernels);
                 for kernel in kernels {
                     let nodes: Vec<NodeId> = kernel.iter().map(|i| component.nodes[i]).collect();
                     self.rename(&nodes);
                 }
             }
         }
-        self.add(cost);
+        self.total += self.objective.widened(total);
         self.bound += self.objective.widened(bound);
         Ok(())
     }
@@ -314,8 +260,7 @@ impl Prover<'_> {
 
     /// Bounds for a component that is too large for more.
     fn bound_only(&mut self, members: &[NodeId]) {
-        let mut cost = Cost::default();
-        let mut bound = Cost::default();
+        let (mut n_kernels, mut arrays) = (0, 0);
         let mut parts: Vec<NodeId> = Vec::new();
         for &node in members {
             let part = self.parts.block(node);
@@ -324,8 +269,7 @@ impl Prover<'_> {
             }
             let block = self.incumbent.members(self.incumbent.block(node));
             if block[0] == node && self.parts.members(part).len() > 1 {
-                cost.kernels += 1;
-                cost.arrays += self.interfaces.n_arrays(block) as u64;
+                self.total += self.objective.of_kernel(&mut self.interfaces, block);
             }
         }
         parts.sort_by_key(|&part| (std::cmp::Reverse(self.parts.members(part).len()), part));
@@ -339,15 +283,14 @@ impl Prover<'_> {
             // As deep as the part is, one pass over the component for each.
             let is_worth_it = rank < PASSES && !interrupt::is_requested(members.len());
             let by_depth = if is_worth_it { self.deepest(members, part, &mut depth) } else { 0 };
-            bound.kernels += by_limit.max(by_depth + 1);
+            n_kernels += by_limit.max(by_depth + 1);
             // What is merged reads and writes no more.
-            bound.arrays += self.interfaces.n_arrays(nodes) as u64;
+            arrays += self.objective.arrays(&mut self.interfaces, nodes);
         }
         for &node in members {
             self.scratch.position[node as usize] = NONE;
         }
-        self.add(cost);
-        self.bound += self.objective.total(bound);
+        self.bound += self.objective.total(n_kernels, arrays);
     }
 
     /// How often a path leaves a part and comes back at most.
@@ -376,8 +319,8 @@ const PASSES: usize = 64;
 mod tests {
     #![allow(clippy::unwrap_used)]
 
+    use super::super::plan;
     use super::super::proof_tests::{Random, SHAPES, random_arrays};
-    use super::super::{cost::cost, plan};
     use super::*;
 
     /// The bound for large components, of small ones: as its terms are defined.
@@ -399,7 +342,7 @@ mod tests {
                 interfaces: Interfaces::new(&problem),
                 scratch: Scratch::new(&problem),
                 names: None,
-                cost: Cost::default(),
+                total: 0,
                 bound: 0,
                 effort: 0,
             };
@@ -433,10 +376,12 @@ mod tests {
                     n_deep += usize::from(deepest > 0 && by_limit <= deepest);
                 }
             }
-            assert_eq!(prover.cost, cost(&problem, &plan.partition), "{arrays:?}");
-            assert_eq!(prover.bound, Objective::KernelsFirst.total(expected), "{arrays:?}");
+            assert_eq!(Cost::of_total(prover.total), cost(&problem, &plan.partition), "{arrays:?}");
+            assert_eq!(Cost::of_total(prover.bound), expected, "{arrays:?}");
             assert!(prover.scratch.position.iter().all(|&position| position == NONE));
-            let (best, _) = super::super::plan_optimally(&problem, None, EFFORT).unwrap();
+            let (best, _) =
+                super::super::plan_optimally(&problem, None, Objective::KernelsFirst, EFFORT)
+                    .unwrap();
             assert!(expected <= best.after, "{arrays:?}");
         }
         assert!(n_deep > 50, "{n_deep}");

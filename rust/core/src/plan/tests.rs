@@ -102,6 +102,7 @@ fn build(
         links,
         constants,
         results,
+        weights: None,
         orderings: Vec::new(),
         max_operands,
     }
@@ -293,6 +294,7 @@ fn arrays(n_roots: usize, nodes: &[(i32, &[u32])], max_operands: u32) -> Problem
         links: vec![0; n_variables],
         constants: vec![false; n_variables],
         results,
+        weights: None,
         orderings: Vec::new(),
         max_operands,
     }
@@ -346,6 +348,7 @@ fn clusters_that_are_legal_alone_but_not_together() {
         links: vec![0, 1, -1, -1, -1, -1],
         constants: vec![false; 6],
         results: vec![false, false, false, true, false, true],
+        weights: None,
         orderings: Vec::new(),
         max_operands: 1024,
     };
@@ -503,6 +506,7 @@ fn contradictory_arrays_are_refused() {
         links: vec![0, 0],
         constants: vec![false, false],
         results: vec![false, true],
+        weights: None,
         orderings: Vec::new(),
         max_operands: 4,
     };
