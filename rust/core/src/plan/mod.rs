@@ -125,7 +125,7 @@ pub fn plan(problem: &FusionProblem, strict: Option<&[bool]>) -> Result<Plan> {
     } else {
         pieces::best_by_pieces(&question)?
     };
-    Plan::of(problem, found)
+    Plan::polished(problem, found)
 }
 
 /// The best plan of all, or the best that the search found with this effort; with the bound that no
@@ -146,13 +146,15 @@ pub fn plan_optimally(
     effort: u64,
 ) -> Result<(Plan, Cost)> {
     let mut plan = plan(problem, strict)?;
-    let steps = AMPLE * (1 + problem.n_nodes() as u64);
-    let moved = moves::move_nodes(problem, plan.partition.clone(), steps)?;
-    let (incumbent, _) = improve::improve(problem, moved, steps)?;
-    let proof = prove(problem, &incumbent, Objective::KernelsFirst, effort)?;
+    let order = plan.partition.quotient_order(problem)?;
+    let doubtful = vec![true; problem.n_nodes()];
+    let polished = polish(problem, &plan.partition, &order, &doubtful)?;
+    let incumbent = polished.as_ref().unwrap_or(&plan.partition);
+    let proof = prove(problem, incumbent, Objective::KernelsFirst, effort)?;
     let bound = proof.bound_as_cost();
     if proof.cost < plan.after {
-        plan.clusters = clusters(problem, &proof.partition)?;
+        let order = proof.partition.quotient_order(problem)?;
+        plan.clusters = clusters(problem, &proof.partition, &order);
         (plan.after, plan.partition) = (proof.cost, proof.partition);
         plan.strategy = Some(Strategy::ExactSearch);
     }
@@ -160,9 +162,20 @@ pub fn plan_optimally(
 }
 
 impl Plan {
-    fn of(problem: &FusionProblem, found: portfolio::Found) -> Result<Self> {
+    /// The plan that was found, after moves of nodes between its kernels.
+    fn polished(problem: &FusionProblem, mut found: portfolio::Found) -> Result<Self> {
+        let mut order = found.partition.quotient_order(problem)?;
+        if let Some(partition) = polish(problem, &found.partition, &order, &found.doubtful)? {
+            order = partition.quotient_order(problem)?;
+            found.cost = cost::cost(problem, &partition);
+            found.partition = partition;
+        }
+        Self::of(problem, found, &order)
+    }
+
+    fn of(problem: &FusionProblem, found: portfolio::Found, order: &[NodeId]) -> Result<Self> {
         Ok(Self {
-            clusters: clusters(problem, &found.partition)?,
+            clusters: clusters(problem, &found.partition, order),
             before: found.unfused_cost,
             after: found.cost,
             partition: found.partition,
@@ -172,15 +185,29 @@ impl Plan {
     }
 }
 
-fn clusters(problem: &FusionProblem, partition: &Partition) -> Result<Vec<Cluster>> {
+/// The partition after moves, and after the merges that they make possible, if anything moves.
+fn polish(
+    problem: &FusionProblem,
+    partition: &Partition,
+    order: &[NodeId],
+    doubtful: &[bool],
+) -> Result<Option<Partition>> {
+    let Some(moved) = moves::move_nodes(problem, partition, order, doubtful)? else {
+        return Ok(None);
+    };
+    let (merged, _) = improve::improve(problem, moved, AMPLE * (1 + problem.n_nodes() as u64))?;
+    Ok(Some(merged))
+}
+
+/// The blocks of several nodes, in `order`, that of the blocks.
+fn clusters(problem: &FusionProblem, partition: &Partition, order: &[NodeId]) -> Vec<Cluster> {
     let mut interfaces = Interfaces::new(problem);
-    let order = partition.quotient_order(problem)?;
-    Ok(order
-        .into_iter()
-        .map(|block| partition.members(block))
+    order
+        .iter()
+        .map(|&block| partition.members(block))
         .filter(|members| members.len() > 1)
         .map(|members| Cluster { nodes: members.to_vec(), interface: interfaces.of(members) })
-        .collect())
+        .collect()
 }
 
 #[cfg(test)]
