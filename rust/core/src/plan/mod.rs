@@ -26,11 +26,12 @@
 //! Every merge of an improvement makes one kernel less and never adds an array: the two clusters
 //! shared an operand or one read the other.
 //!
+//! What no merge can mend, [`moves`] do: nodes go to the kernel where that saves most, and further
+//! merges follow. That finds most of what plans of the portfolio lack, and costs a glance at each
+//! operand where nothing is to be moved.
+//!
 //! How far that is from the best plan, [`proof`] can tell: components of the problem are small as a
-//! rule, and where a bound does not show that the plan is the best one, a search can find that. It
-//! starts from the plan after nodes have been moved between its kernels ([`moves`]), which finds most
-//! of what a plan lacks where the search does not come to an end. A plan of the portfolio alone does
-//! without: on the graphs of models, moves would gain nothing for twice the time.
+//! rule, and where a bound does not show that the plan is the best one, a search can find that.
 //!
 //! # Rejected
 //! The exact search for every plan: it grows exponentially, and as a rule it finds what there is.
@@ -102,7 +103,7 @@ pub struct Plan {
     pub exhausted: Vec<Strategy>,
 }
 
-/// The best plan of the portfolio.
+/// The best plan of the portfolio, after moves of nodes between its kernels ([`moves`]).
 ///
 /// `strict` marks the nodes that PyTensor itself would consider; it may leave out some that have a
 /// group, and `None` means all of them. The plan is not worse than PyTensor's on either set, as long
@@ -185,17 +186,24 @@ impl Plan {
     }
 }
 
-/// The partition after moves, and after the merges that they make possible, if anything moves.
+/// The partition after moves, and after the merges that they make possible: a cheaper one, if moves
+/// find any.
+///
+/// # Arguments
+/// * `order`: the blocks in a topological order.
+/// * `doubtful`: as for [`moves::move_nodes`].
 fn polish(
     problem: &FusionProblem,
     partition: &Partition,
     order: &[NodeId],
     doubtful: &[bool],
 ) -> Result<Option<Partition>> {
-    let Some(moved) = moves::move_nodes(problem, partition, order, doubtful)? else {
+    let n_nodes = problem.n_nodes();
+    let effort = moves::effort(n_nodes);
+    let Some(moved) = moves::move_nodes(problem, partition, order, doubtful, effort)? else {
         return Ok(None);
     };
-    let (merged, _) = improve::improve(problem, moved, AMPLE * (1 + problem.n_nodes() as u64))?;
+    let (merged, _) = improve::improve(problem, moved, AMPLE * (1 + n_nodes as u64))?;
     Ok(Some(merged))
 }
 

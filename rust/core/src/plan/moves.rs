@@ -82,12 +82,18 @@ const FEW_READERS: usize = 16;
 /// Times that all nodes are tried.
 const ROUNDS: usize = 3;
 
-/// Units of work for each node that moves may take, each about a reader of an operand, or a node of a
+/// Units of work for each node, each about a reader of an operand, or a node of a
 /// kernel, that is looked at.
-const EFFORT: u64 = 32;
+const PER_NODE: u64 = 32;
 
-/// As many nodes more have work to do: small graphs can be intricate.
+/// As many nodes more count: small graphs can be intricate.
 const AT_LEAST: u64 = 128;
+
+/// Units of work that moves are worth on a graph of so many nodes.
+#[must_use]
+pub fn effort(n_nodes: usize) -> u64 {
+    PER_NODE * (AT_LEAST + n_nodes as u64)
+}
 
 /// Moves nodes between the blocks of `partition`, a legal plan. The plan that comes of it is cheaper;
 /// None if there is none.
@@ -96,9 +102,10 @@ const AT_LEAST: u64 = 128;
 /// * `order`: the blocks in a topological order, that of [`Partition::quotient_order`].
 /// * `doubtful`: nodes of parts where a better plan is likely: moves that save nothing are tried there.
 ///   May be empty: then there are none.
+/// * `effort`: units of work that it may take, [`effort`] for instance.
 ///
 /// # Complexity
-/// O(n + m), and a limited number of units of work for each node.
+/// O(n + m), and in proportion to `effort`.
 ///
 /// # Errors
 /// [`crate::Error::Interrupted`].
@@ -107,13 +114,14 @@ pub fn move_nodes(
     partition: &Partition,
     order: &[NodeId],
     doubtful: &[bool],
+    effort: u64,
 ) -> Result<Option<Partition>> {
     interrupt::check(problem.n_nodes())?;
     let edge = at_the_edge(problem, partition);
     if !edge.contains(&true) {
         return Ok(None);
     }
-    let mut mover = Mover::new(problem, partition, order, edge);
+    let mut mover = Mover::new(problem, partition, order, edge, effort);
     mover.try_all(|_| true)?;
     let mut doubtful = doubtful.to_vec();
     if !mover.changed.is_empty() {
@@ -207,6 +215,7 @@ impl<'a> Mover<'a> {
         partition: &'a Partition,
         order: &[NodeId],
         edge: Vec<bool>,
+        effort: u64,
     ) -> Self {
         let mut place = vec![NONE; problem.n_nodes()];
         for (&block, position) in order.iter().zip(0u32..) {
@@ -219,7 +228,7 @@ impl<'a> Mover<'a> {
             changed: FxHashMap::default(),
             place,
             can_go: edge,
-            due: Vec::new(),
+            due: vec![false; problem.n_nodes()],
             ties_go_earlier: false,
             is_cheaper: false,
             readers: FxHashMap::default(),
@@ -229,7 +238,7 @@ impl<'a> Mover<'a> {
             targets: Vec::new(),
             set: Vec::new(),
             variables: Vec::new(),
-            effort: EFFORT * (AT_LEAST + problem.n_nodes() as u64),
+            effort,
         }
     }
 
@@ -300,19 +309,21 @@ impl<'a> Mover<'a> {
         let places = |nodes: &'a [NodeId]| nodes.iter().map(|&other| self.place_of(other));
         let earlier = places(graph.predecessors(node)).filter(|&place| place != here);
         let later = places(graph.successors(node)).filter(|&place| place != here);
-        let between = earlier.max().unwrap_or(0)..=later.min().unwrap_or(NONE);
+        let (first, last) = (earlier.max().unwrap_or(0), later.min().unwrap_or(NONE));
+        // Where there is no room between its neighbors, only these are left.
+        let is_confined = last - first <= 2;
         let group = problem.group(node);
         let owners = problem.inputs(node).iter().map(|&variable| problem.owner(variable));
         let siblings = problem
             .inputs(node)
             .iter()
-            .filter(|&&variable| problem.link(variable) == group)
+            .filter(|&&variable| !is_confined && problem.link(variable) == group)
             .flat_map(|&variable| problem.clients(variable).iter().take(TRIED));
         let clients = problem.clients(problem.output(node)).iter().take(TRIED);
         for other in owners.filter(|&owner| owner != NONE).chain(clients.chain(siblings).copied()) {
             let to = self.block[other as usize];
             if to != from
-                && between.contains(&self.place[to as usize])
+                && (first..=last).contains(&self.place[to as usize])
                 && problem.group(other) == group
                 && self.targets.len() < TRIED
                 && !self.targets.contains(&to)
@@ -560,6 +571,305 @@ impl<'a> Mover<'a> {
                 self.can_go[other as usize] = true;
                 self.due[other as usize] = true;
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::collections::BTreeSet;
+
+    use super::super::adversarial_tests::Judge;
+    use super::super::portfolio::{PORTFOLIO, Question};
+    use super::super::proof_tests::{Random, SHAPES, random_arrays};
+    use super::super::tests::{connected, moved, naive_interface};
+    use super::super::{Cost, ProblemArrays, cost::cost};
+    use super::*;
+    use crate::rows::Rows;
+
+    /// Random problems, and plans of theirs that merges have not been through.
+    fn starts(seed: u64, n_problems: usize) -> impl Iterator<Item = (FusionProblem, Partition)> {
+        let mut random = Random(seed);
+        (0..n_problems).filter_map(move |number| {
+            let n_nodes = 5 + random.below(60);
+            let arrays = random_arrays(&mut random, n_nodes, SHAPES[number % SHAPES.len()]);
+            let problem = FusionProblem::new(arrays).unwrap();
+            let question = Question { problem: &problem, strict: None };
+            let start = (PORTFOLIO[[0, 2, 3][number % 3]].start)(&question).unwrap();
+            start.quotient_order(&problem).ok()?;
+            let start = super::super::split::split_oversized(&problem, start);
+            Some((problem, start))
+        })
+    }
+
+    fn mover<'a>(problem: &'a FusionProblem, partition: &'a Partition) -> Mover<'a> {
+        let order = partition.quotient_order(problem).unwrap();
+        Mover::new(problem, partition, &order, at_the_edge(problem, partition), u64::MAX)
+    }
+
+    /// Whether two nodes of one group are connected.
+    fn touch(problem: &FusionProblem, a: NodeId, b: NodeId) -> bool {
+        problem.group(a).is_some()
+            && problem.group(a) == problem.group(b)
+            && connected(problem, &BTreeSet::from([a, b]))
+    }
+
+    /// Operands of a kernel, and how many of them are arrays.
+    fn n_operands(problem: &FusionProblem, members: &BTreeSet<NodeId>) -> (usize, usize) {
+        let (inputs, outputs) = naive_interface(problem, members);
+        let n_constants = inputs.iter().filter(|&&v| problem.is_constant(v)).count();
+        (inputs.len() + outputs.len(), inputs.len() + outputs.len() - n_constants)
+    }
+
+    #[test]
+    fn the_edge_is_where_kernels_touch() {
+        let mut n_edge = 0;
+        for (problem, partition) in starts(51, 300) {
+            let nodes = 0..problem.n_nodes() as NodeId;
+            let edge = at_the_edge(&problem, &partition);
+            for node in nodes.clone() {
+                let is_other = |&other: &NodeId| partition.block(other) != partition.block(node);
+                let mut others = nodes.clone().filter(is_other);
+                let expected = others.any(|other| touch(&problem, node, other));
+                assert_eq!(edge[node as usize], expected);
+                n_edge += usize::from(expected);
+            }
+        }
+        assert!(n_edge > 1000, "{n_edge}");
+    }
+
+    /// What a try says of moves, one after the other, beside what the definitions say.
+    #[test]
+    fn moves_are_what_their_definitions_say() {
+        let mut random = Random(52);
+        let (mut n_moved, mut n_merged, mut n_together, mut n_kept) = (0, 0, 0, [0; 4]);
+        for (problem, partition) in starts(53, 600) {
+            let nodes: Vec<NodeId> =
+                (0..problem.n_nodes() as NodeId).filter(|&n| problem.group(n).is_some()).collect();
+            let mut mover = mover(&problem, &partition);
+            for _ in 0..if nodes.is_empty() { 0 } else { 60 } {
+                let node = nodes[random.below(nodes.len())];
+                let from = mover.block[node as usize];
+                mover.find_targets(node);
+                let targets = mover.targets.clone();
+                let kernels: BTreeSet<NodeId> = nodes
+                    .iter()
+                    .filter(|&&other| touch(&problem, node, other))
+                    .map(|&other| mover.block[other as usize])
+                    .filter(|&label| label != from)
+                    .collect();
+                assert!(targets.iter().all(|to| kernels.contains(to)));
+                assert_eq!(targets.iter().collect::<BTreeSet<_>>().len(), targets.len());
+                for &to in &kernels {
+                    let set = expected_set(&mover, &nodes, node, to);
+                    let may_go = mover.collect(node, to);
+                    assert_eq!(may_go, set.is_some());
+                    let Some(set) = set else {
+                        n_kept[0] += 1;
+                        continue;
+                    };
+                    assert_eq!(mover.set.iter().copied().collect::<BTreeSet<_>>(), set);
+                    let output = problem.output(node);
+                    let mut operands = problem.inputs(node).iter().chain([&output]);
+                    if operands.all(|&v| problem.clients(v).len() <= TRIED) {
+                        assert!(targets.contains(&to) || targets.len() == TRIED);
+                    }
+                    let of = |mover: &Mover<'_>, label: NodeId| -> BTreeSet<NodeId> {
+                        nodes
+                            .iter()
+                            .copied()
+                            .filter(|&n| mover.block[n as usize] == label)
+                            .collect()
+                    };
+                    let (source, target) = (of(&mover, from), of(&mover, to));
+                    let rest: BTreeSet<NodeId> = source.difference(&set).copied().collect();
+                    let grown: BTreeSet<NodeId> = target.union(&set).copied().collect();
+                    let arrays = |members: &BTreeSet<NodeId>| n_operands(&problem, members).1;
+                    let before = arrays(&source) + arrays(&target);
+                    let after = arrays(&grown) + if rest.is_empty() { 0 } else { arrays(&rest) };
+                    assert_eq!(mover.saved(from, to), before.checked_sub(after));
+                    let fits = |members: &BTreeSet<NodeId>| {
+                        members.len() < 2
+                            || n_operands(&problem, members).0 <= problem.max_operands()
+                    };
+                    let is_one = |members: &BTreeSet<NodeId>| {
+                        members.is_empty() || connected(&problem, members)
+                    };
+                    let (keeps_limit, leaves) = (fits(&rest) && fits(&grown), is_one(&rest));
+                    assert_eq!(mover.keeps_limit(from, to), keeps_limit);
+                    assert_eq!(mover.leaves_connected(from), leaves);
+                    assert_eq!(mover.is_connected_with(to), is_one(&grown));
+                    let may_go = keeps_limit && leaves && is_one(&grown);
+                    assert_eq!(mover.may_go(from, to), may_go);
+                    n_kept[1] += usize::from(!keeps_limit);
+                    n_kept[2] += usize::from(!leaves);
+                    n_kept[3] += usize::from(!is_one(&grown));
+                    if may_go && random.percent(30) {
+                        n_moved += 1;
+                        n_merged += usize::from(rest.is_empty());
+                        n_together += usize::from(set.len() > 1);
+                        mover.carry_out(from, to);
+                        let sorted =
+                            |nodes: &[NodeId]| nodes.iter().copied().collect::<BTreeSet<_>>();
+                        assert_eq!(sorted(mover.members(from)), rest);
+                        assert_eq!(sorted(mover.members(to)), grown);
+                        break;
+                    }
+                }
+            }
+            let names = Partition::from_names(mover.block.clone());
+            Judge::new(problem.arrays()).cost(&names);
+        }
+        assert!(n_moved > 3000 && n_merged > 500 && n_together > 500, "{n_moved} {n_merged}");
+        assert!(n_kept.iter().all(|&n| n > 20), "{n_kept:?} {n_together}");
+    }
+
+    /// The node and all that come before it in its kernel, or after it, if nothing of another kernel
+    /// stands between these and the kernel `to`.
+    fn expected_set(
+        mover: &Mover<'_>,
+        nodes: &[NodeId],
+        node: NodeId,
+        to: NodeId,
+    ) -> Option<BTreeSet<NodeId>> {
+        let graph = mover.problem.graph();
+        let (from, there) = (mover.block[node as usize], mover.place[to as usize]);
+        let is_later = there > mover.place[from as usize];
+        let mut set = BTreeSet::from([node]);
+        loop {
+            let others = set.iter().flat_map(|&next| {
+                if is_later { graph.successors(next) } else { graph.predecessors(next) }
+            });
+            let others: Vec<NodeId> = others.copied().collect();
+            let n_before = set.len();
+            for other in others {
+                let place = mover.place[mover.block[other as usize] as usize];
+                if mover.block[other as usize] == from && nodes.contains(&other) {
+                    set.insert(other);
+                } else if if is_later { place < there } else { place > there } {
+                    return None;
+                }
+            }
+            if set.len() > TOGETHER {
+                return None;
+            }
+            if set.len() == n_before {
+                return Some(set);
+            }
+        }
+    }
+
+    #[test]
+    fn moves_find_more_where_ties_are_tried() {
+        let (mut more, mut all) = ([0, 0], [Cost::default(); 3]);
+        for (problem, start) in starts(54, 600) {
+            let before = cost(&problem, &start);
+            let costs = [false, true].map(|ties| {
+                let partition = moved(&problem, &start, ties);
+                let after = cost(&problem, &partition);
+                assert_eq!(after < before, partition != start);
+                assert!(after.kernels <= before.kernels && after.arrays <= before.arrays);
+                after
+            });
+            more[0] += usize::from(costs[0] < before);
+            more[1] += usize::from(costs[1] < costs[0]);
+            for (sum, cost) in all.iter_mut().zip([before, costs[0], costs[1]]) {
+                sum.kernels += cost.kernels;
+                sum.arrays += cost.arrays;
+            }
+        }
+        assert!(more[0] > 200 && more[1] > 10, "{more:?} {all:?}");
+        assert!(all[2] < all[1] && all[1] < all[0], "{all:?}");
+    }
+
+    /// Nodes of one group after so many variables from outside, all of which bring siblings together.
+    fn problem(n_roots: usize, nodes: &[(i32, &[u32])]) -> FusionProblem {
+        let (mut inputs, mut outputs) = (Rows::empty(), Rows::empty());
+        for ((_, reads), made) in nodes.iter().zip(n_roots as u32..) {
+            inputs.push(reads.iter().copied());
+            outputs.push([made]);
+        }
+        let n_variables = n_roots + nodes.len();
+        let mut results = vec![true; n_variables];
+        inputs.items().iter().for_each(|&variable| results[variable as usize] = false);
+        FusionProblem::new(ProblemArrays {
+            n_variables,
+            inputs,
+            outputs,
+            groups: nodes.iter().map(|&(group, _)| group).collect(),
+            links: vec![0; n_variables],
+            constants: vec![false; n_variables],
+            results,
+            orderings: Vec::new(),
+            max_operands: 1024,
+        })
+        .unwrap()
+    }
+
+    #[test]
+    fn what_comes_after_a_node_goes_with_it() {
+        // 0 -> 1 -> 2 -> (sum) 3 -> 4; 4 reads what 1 and 2 make. Variables 2 to 6.
+        let nodes: [(i32, &[u32]); 5] =
+            [(0, &[0]), (0, &[2, 1]), (0, &[3, 1]), (-1, &[2]), (0, &[5, 3, 4, 1])];
+        let problem = problem(2, &nodes);
+        let start = Partition::from_names(vec![0, 0, 0, 3, 4]);
+        // What reads 1 and 2 is in the later kernel then, which reads 0 in their place.
+        assert_eq!(moved(&problem, &start, false).blocks(), [0, 1, 1, 3, 1]);
+        // Node 1 alone cannot go: 2 reads it.
+        let order = start.quotient_order(&problem).unwrap();
+        let mut mover = Mover::new(&problem, &start, &order, vec![true; nodes.len()], u64::MAX);
+        assert!(mover.collect(1, 4));
+        assert_eq!(mover.set, [1, 2]);
+        assert!(mover.collect(2, 4));
+        assert_eq!(mover.set, [2]);
+        // 0 is read by the sum, which is before that kernel.
+        assert!(!mover.collect(0, 4));
+    }
+
+    #[test]
+    fn nothing_is_tried_without_effort() {
+        for (problem, start) in starts(55, 100) {
+            let order = start.quotient_order(&problem).unwrap();
+            let doubtful = vec![true; problem.n_nodes()];
+            let moved = move_nodes(&problem, &start, &order, &doubtful, 0).unwrap();
+            assert_eq!(moved, None);
+        }
+    }
+
+    #[test]
+    fn a_node_goes_where_that_saves_most() {
+        // Node 2 shares one operand with 3, its kernel's other node, two with 0 and three with 1.
+        let nodes: [(i32, &[u32]); 4] =
+            [(0, &[1, 2]), (0, &[3, 4, 5]), (0, &[0, 1, 2, 3, 4, 5]), (0, &[0])];
+        let problem = problem(6, &nodes);
+        let start = Partition::from_names(vec![0, 1, 2, 2]);
+        let mut mover = mover(&problem, &start);
+        assert!(mover.try_to_move(2) && mover.is_cheaper);
+        assert_eq!(mover.block, [0, 1, 1, 2]);
+        // And does not come back; the other one follows, as a merge.
+        assert!(!mover.try_to_move(2));
+        assert!(mover.try_to_move(3));
+        assert_eq!(mover.block, [0, 1, 1, 1]);
+    }
+
+    #[test]
+    fn a_tie_goes_to_an_earlier_kernel_and_not_to_a_later_one() {
+        // Kernels of two that a sum keeps apart, and node 4, which shares one operand with each.
+        let nodes: [(i32, &[u32]); 6] =
+            [(0, &[0, 1]), (0, &[0]), (-1, &[5]), (0, &[6, 2, 3]), (0, &[1, 3]), (0, &[6, 2])];
+        let problem = problem(4, &nodes);
+        for (names, is_late) in [([0, 0, 2, 3, 3, 3], true), ([0, 0, 2, 3, 0, 3], false)] {
+            let start = Partition::from_names(names.to_vec());
+            for ties in [false, true] {
+                let mut mover = mover(&problem, &start);
+                mover.ties_go_earlier = ties;
+                assert_eq!(mover.try_to_move(4), ties && is_late);
+                assert!(!mover.is_cheaper);
+            }
+            // A plan that is only another one is not taken.
+            assert_eq!(moved(&problem, &start, true), start);
         }
     }
 }

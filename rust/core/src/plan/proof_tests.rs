@@ -9,6 +9,7 @@
 use std::collections::BTreeSet;
 
 use super::portfolio::{Entry, PORTFOLIO, Question, best_of};
+use super::tests::moved;
 use super::*;
 use crate::rows::Rows;
 
@@ -432,7 +433,7 @@ fn quality(seed: u64, n_problems: usize) -> Quality {
         let problem = FusionProblem::new(arrays).unwrap();
         let fast = plan(&problem, None).unwrap();
         add(&mut all.fast, fast.after);
-        let moved = moves::move_nodes(&problem, fast.partition.clone(), 1 << 20).unwrap();
+        let moved = moved(&problem, &fast.partition, true);
         add(&mut all.moved, cost::cost(&problem, &moved));
         add(&mut all.bounds, lower_bound(&problem).unwrap());
         let (some, bound) = plan_optimally(&problem, None, 300).unwrap();
