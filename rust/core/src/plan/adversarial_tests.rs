@@ -11,6 +11,7 @@ use std::rc::Rc;
 
 use super::portfolio::{AMPLE, Entry, PORTFOLIO, Question, best_of};
 use super::proof_tests::{Random, SHAPES, random_arrays, some_launch, with_weights};
+use super::tests::moved;
 use super::*;
 use crate::interrupt::interruptible;
 use crate::rows::Rows;
@@ -309,8 +310,10 @@ fn check_all(arrays: &ProblemArrays) {
         let forced = Entry { applies: |_| true, must_run: true, effort: 100 * AMPLE, ..entry };
         let alone = best_of(&[forced], &question).unwrap();
         assert_eq!(judge.cost(&alone.partition), alone.cost, "{:?}", entry.strategy);
-        let moved = moves::move_nodes(&problem, alone.partition, 1 << 20).unwrap();
-        assert!(judge.cost(&moved) <= alone.cost, "{:?}", entry.strategy);
+        for ties in [false, true] {
+            let moved = moved(&problem, &alone.partition, ties);
+            assert!(judge.cost(&moved) <= alone.cost, "{:?}", entry.strategy);
+        }
     }
     if let Some(stock) = stock(&problem, &judge) {
         assert!(fast.after <= stock, "{:?} and stock {stock:?}", fast.after);

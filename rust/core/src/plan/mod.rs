@@ -26,11 +26,12 @@
 //! Every merge of an improvement makes one kernel less and never adds an array: the two clusters
 //! shared an operand or one read the other.
 //!
+//! What no merge can mend, [`moves`] do: nodes go to the kernel where that saves most, and further
+//! merges follow. That finds most of what plans of the portfolio lack, and costs a glance at each
+//! operand where nothing is to be moved.
+//!
 //! How far that is from the best plan, [`proof`] can tell: components of the problem are small as a
-//! rule, and where a bound does not show that the plan is the best one, a search can find that. It
-//! starts from the plan after nodes have been moved between its kernels ([`moves`]), which finds most
-//! of what a plan lacks where the search does not come to an end. A plan of the portfolio alone does
-//! without: on the graphs of models, moves would gain nothing for twice the time.
+//! rule, and where a bound does not show that the plan is the best one, a search can find that.
 //!
 //! The search can also have something else be small ([`objective`]): what is read and written, each
 //! variable with its weight. Plans without a search are by kernels and arrays only.
@@ -107,7 +108,7 @@ pub struct Plan {
     pub exhausted: Vec<Strategy>,
 }
 
-/// The best plan of the portfolio.
+/// The best plan of the portfolio, after moves of nodes between its kernels ([`moves`]).
 ///
 /// `strict` marks the nodes that PyTensor itself would consider; it may leave out some that have a
 /// group, and `None` means all of them. The plan is not worse than PyTensor's on either set, as long
@@ -130,7 +131,7 @@ pub fn plan(problem: &FusionProblem, strict: Option<&[bool]>) -> Result<Plan> {
     } else {
         pieces::best_by_pieces(&question)?
     };
-    Plan::of(problem, found)
+    Plan::polished(problem, found)
 }
 
 /// The best plan of all by `objective`, or the best that the search found with this effort; and what is
@@ -154,16 +155,17 @@ pub fn plan_optimally(
     effort: u64,
 ) -> Result<(Plan, Proof)> {
     let mut plan = plan(problem, strict)?;
-    let steps = AMPLE * (1 + problem.n_nodes() as u64);
-    let moved = moves::move_nodes(problem, plan.partition.clone(), steps)?;
-    let (improved, _) = improve::improve(problem, moved, steps)?;
+    let order = plan.partition.quotient_order(problem)?;
+    let doubtful = vec![true; problem.n_nodes()];
     let fast = objective.of(problem, &plan.partition);
     // By traffic, what has fewer kernels may be worse.
-    let is_worse = objective.of(problem, &improved) > fast;
-    let incumbent = if is_worse { &plan.partition } else { &improved };
+    let polished = polish(problem, &plan.partition, &order, &doubtful)?
+        .filter(|polished| objective.of(problem, polished) <= fast);
+    let incumbent = polished.as_ref().unwrap_or(&plan.partition);
     let proof = prove(problem, incumbent, objective, effort)?;
     if proof.total < fast {
-        plan.clusters = clusters(problem, &proof.partition)?;
+        let order = proof.partition.quotient_order(problem)?;
+        plan.clusters = clusters(problem, &proof.partition, &order);
         (plan.after, plan.partition) = (proof.cost, proof.partition.clone());
         plan.strategy = Some(Strategy::ExactSearch);
     }
@@ -171,9 +173,20 @@ pub fn plan_optimally(
 }
 
 impl Plan {
-    fn of(problem: &FusionProblem, found: portfolio::Found) -> Result<Self> {
+    /// The plan that was found, after moves of nodes between its kernels.
+    fn polished(problem: &FusionProblem, mut found: portfolio::Found) -> Result<Self> {
+        let mut order = found.partition.quotient_order(problem)?;
+        if let Some(partition) = polish(problem, &found.partition, &order, &found.doubtful)? {
+            order = partition.quotient_order(problem)?;
+            found.cost = cost::cost(problem, &partition);
+            found.partition = partition;
+        }
+        Self::of(problem, found, &order)
+    }
+
+    fn of(problem: &FusionProblem, found: portfolio::Found, order: &[NodeId]) -> Result<Self> {
         Ok(Self {
-            clusters: clusters(problem, &found.partition)?,
+            clusters: clusters(problem, &found.partition, order),
             before: found.unfused_cost,
             after: found.cost,
             partition: found.partition,
@@ -183,15 +196,36 @@ impl Plan {
     }
 }
 
-fn clusters(problem: &FusionProblem, partition: &Partition) -> Result<Vec<Cluster>> {
+/// The partition after moves, and after the merges that they make possible: a cheaper one, if moves
+/// find any.
+///
+/// # Arguments
+/// * `order`: the blocks in a topological order.
+/// * `doubtful`: as for [`moves::move_nodes`].
+fn polish(
+    problem: &FusionProblem,
+    partition: &Partition,
+    order: &[NodeId],
+    doubtful: &[bool],
+) -> Result<Option<Partition>> {
+    let n_nodes = problem.n_nodes();
+    let effort = moves::effort(n_nodes);
+    let Some(moved) = moves::move_nodes(problem, partition, order, doubtful, effort)? else {
+        return Ok(None);
+    };
+    let (merged, _) = improve::improve(problem, moved, AMPLE * (1 + n_nodes as u64))?;
+    Ok(Some(merged))
+}
+
+/// The blocks of several nodes, in `order`, that of the blocks.
+fn clusters(problem: &FusionProblem, partition: &Partition, order: &[NodeId]) -> Vec<Cluster> {
     let mut interfaces = Interfaces::new(problem);
-    let order = partition.quotient_order(problem)?;
-    Ok(order
-        .into_iter()
-        .map(|block| partition.members(block))
+    order
+        .iter()
+        .map(|&block| partition.members(block))
         .filter(|members| members.len() > 1)
         .map(|members| Cluster { nodes: members.to_vec(), interface: interfaces.of(members) })
-        .collect())
+        .collect()
 }
 
 #[cfg(test)]

@@ -58,7 +58,7 @@ fn best_of_batches(portfolio: &[Entry], question: &Question<'_>, batches: &Rows)
     let mut names = vec![NONE; problem.n_nodes()];
     let (mut cost, mut unfused_cost) = (Cost::default(), Cost::default());
     let (mut strategy, mut largest) = (None, 0);
-    let mut exhausted = Vec::new();
+    let (mut exhausted, mut doubtful) = (Vec::new(), vec![false; problem.n_nodes()]);
     let mut restriction = Restriction::new(problem);
     for batch in 0..batches.len() as u32 {
         let nodes = batches.row(batch);
@@ -68,6 +68,9 @@ fn best_of_batches(portfolio: &[Entry], question: &Question<'_>, batches: &Rows)
             question.strict.map(|all| nodes.iter().map(|&node| all[node as usize]).collect());
         let question = Question { problem: &part, strict: strict.as_deref() };
         let found = best_of(portfolio, &question)?;
+        for (&node, &is_doubtful) in nodes.iter().zip(&found.doubtful) {
+            doubtful[node as usize] = is_doubtful;
+        }
         for (&node, &block) in nodes.iter().zip(found.partition.blocks()) {
             names[node as usize] = nodes[block as usize];
         }
@@ -85,7 +88,14 @@ fn best_of_batches(portfolio: &[Entry], question: &Question<'_>, batches: &Rows)
         }
     }
     exhausted.sort_by_key(|name| portfolio.iter().position(|entry| entry.strategy == *name));
-    Ok(Found { partition: Partition::from_names(names), cost, unfused_cost, strategy, exhausted })
+    Ok(Found {
+        partition: Partition::from_names(names),
+        cost,
+        unfused_cost,
+        strategy,
+        exhausted,
+        doubtful,
+    })
 }
 
 /// Pieces of the problem, small ones put together up to `together` nodes; the nodes of each ascending.

@@ -35,6 +35,7 @@ use super::sinks::grow_from_sinks;
 use super::split::split_oversized;
 use super::typed::{Direction, fuse_by_depth, has_fewest_kernels};
 use crate::error::Result;
+use crate::graph::NodeId;
 use crate::interrupt;
 
 /// Ways to make a plan.
@@ -160,6 +161,9 @@ pub(super) struct Found {
     /// than fusing nothing.
     pub(super) strategy: Option<Strategy>,
     pub(super) exhausted: Vec<Strategy>,
+    /// Nodes of parts of which one strategy has made more than another: what each finds there is a
+    /// matter of luck. Empty if there are none.
+    pub(super) doubtful: Vec<bool>,
 }
 
 /// The cheapest partition that the strategies in `portfolio` make up together: in each component
@@ -185,10 +189,11 @@ pub(super) fn best_of(portfolio: &[Entry], question: &Question<'_>) -> Result<Fo
         unfused_cost,
         strategy: None,
         exhausted: Vec::new(),
+        doubtful: Vec::new(),
     };
     // What the strategy of `best` alone costs.
     let mut whole = unfused_cost;
-    let mut pieces = None;
+    let mut pieces: Option<Pieces> = None;
     let mut is_settled = false;
     for entry in portfolio {
         if is_settled && !entry.must_run {
@@ -213,9 +218,16 @@ pub(super) fn best_of(portfolio: &[Entry], question: &Question<'_>) -> Result<Fo
                 (best.cost, best.partition) = (next.cost, next.partition);
             }
         } else if next.partition != best.partition {
-            let pieces =
-                pieces.get_or_insert_with(|| Pieces { parts: parts(problem), components: None });
+            let pieces = pieces.get_or_insert_with(|| Pieces::new(problem));
             take_what_is_cheaper(problem, pieces, &mut best, &next.partition)?;
+        }
+    }
+    if let Some(Pieces { parts, doubtful, .. }) =
+        pieces.filter(|pieces| !pieces.doubtful.is_empty())
+    {
+        best.doubtful = vec![false; problem.n_nodes()];
+        for part in doubtful {
+            parts.members(part).iter().for_each(|&node| best.doubtful[node as usize] = true);
         }
     }
     Ok(best)
@@ -225,6 +237,14 @@ pub(super) fn best_of(portfolio: &[Entry], question: &Question<'_>) -> Result<Fo
 struct Pieces {
     parts: Partition,
     components: Option<Components>,
+    /// The parts, by name, that do not cost the same in all candidates.
+    doubtful: Vec<NodeId>,
+}
+
+impl Pieces {
+    fn new(problem: &FusionProblem) -> Self {
+        Self { parts: parts(problem), components: None, doubtful: Vec::new() }
+    }
 }
 
 /// Takes those components of `next` that cost less there than in `best`.
@@ -247,6 +267,8 @@ fn take_what_is_cheaper(
             }
         }
     }
+    let differ = (0u32..).zip(&more).filter(|&(_, &more)| more != (0, 0));
+    pieces.doubtful.extend(differ.map(|(part, _)| part));
     // Where no part costs less, no component does: most often that is the answer.
     if more.iter().all(|&more| more <= (0, 0)) {
         return Ok(());

@@ -10,6 +10,7 @@ use std::collections::BTreeSet;
 
 use super::adversarial_tests::{Judge, stock};
 use super::portfolio::{Entry, PORTFOLIO, Question, best_of};
+use super::tests::moved;
 use super::*;
 use crate::error::Error;
 use crate::rows::Rows;
@@ -575,7 +576,7 @@ fn the_least_traffic_of_larger_problems_is_proven() {
 fn moves_that_make_more_traffic_are_not_taken() {
     let mut random = Random(12);
     let mut seen = [0, 0];
-    for number in 0..400 {
+    for number in 0..1200 {
         let n_nodes = 20 + random.below(60);
         let arrays = random_arrays(&mut random, n_nodes, SHAPES[number % SHAPES.len()]);
         let weights = (0..arrays.n_variables).map(|_| random.next() >> (30 + random.below(30)));
@@ -585,7 +586,7 @@ fn moves_that_make_more_traffic_are_not_taken() {
         let oracle = Oracle::new(&arrays);
         let fast = plan(&problem, None).unwrap();
         let of_fast = oracle.total_of(objective, &fast.partition);
-        let moved = moves::move_nodes(&problem, fast.partition, 1 << 20).unwrap();
+        let moved = moved(&problem, &fast.partition, true);
         let of_moved = oracle.total_of(objective, &moved);
         // No effort: what is found is the best of both.
         let (best, proof) = plan_optimally(&problem, None, objective, 0).unwrap();
@@ -633,7 +634,7 @@ fn quality(seed: u64, n_problems: usize) -> Quality {
         let problem = FusionProblem::new(arrays).unwrap();
         let fast = plan(&problem, None).unwrap();
         add(&mut all.fast, fast.after);
-        let moved = moves::move_nodes(&problem, fast.partition.clone(), 1 << 20).unwrap();
+        let moved = moved(&problem, &fast.partition, true);
         add(&mut all.moved, cost::cost(&problem, &moved));
         add(&mut all.bounds, lower_bound(&problem).unwrap());
         let objective = Objective::KernelsFirst;

@@ -108,7 +108,7 @@ fn build(
     }
 }
 
-fn connected(problem: &FusionProblem, members: &BTreeSet<u32>) -> bool {
+pub(super) fn connected(problem: &FusionProblem, members: &BTreeSet<u32>) -> bool {
     let first = *members.first().unwrap();
     let group = problem.group(first);
     let touches = |a: u32, b: u32| {
@@ -132,7 +132,7 @@ fn connected(problem: &FusionProblem, members: &BTreeSet<u32>) -> bool {
 }
 
 /// Interface of a set of members, from the definition.
-fn naive_interface(
+pub(super) fn naive_interface(
     problem: &FusionProblem,
     members: &BTreeSet<u32>,
 ) -> (BTreeSet<u32>, BTreeSet<u32>) {
@@ -298,6 +298,15 @@ fn arrays(n_roots: usize, nodes: &[(i32, &[u32])], max_operands: u32) -> Problem
         orderings: Vec::new(),
         max_operands,
     }
+}
+
+/// The partition after moves, without a limit of effort; those that save nothing everywhere or
+/// nowhere at first.
+pub(super) fn moved(problem: &FusionProblem, partition: &Partition, ties: bool) -> Partition {
+    let order = partition.quotient_order(problem).unwrap();
+    let doubtful = vec![ties; problem.n_nodes()];
+    let moved = moves::move_nodes(problem, partition, &order, &doubtful, u64::MAX).unwrap();
+    moved.unwrap_or_else(|| partition.clone())
 }
 
 /// What each strategy that applies starts from.
@@ -605,22 +614,22 @@ proptest! {
     }
 
     #[test]
-    fn the_plan_is_that_of_the_best_strategy_in_each_component(problem in wild_problems(40, 3)) {
-        let plan = plan(&problem, None).unwrap();
+    fn what_is_found_is_that_of_the_best_strategy_in_each_component(problem in wild_problems(40, 3)) {
         let question = Question { problem: &problem, strict: None };
+        let found = portfolio::best_of(&PORTFOLIO, &question).unwrap();
         let components = parts::Components::new(&problem, &parts::parts(&problem)).unwrap();
         let mut best = vec![None; components.len()];
         let mut cheapest = Cost::default();
         for entry in PORTFOLIO {
             let (strategy, must_run) = (entry.strategy, entry.must_run);
             let alone = portfolio::best_of(&[entry], &question).unwrap();
-            prop_assert!(!must_run || plan.after <= alone.cost);
-            if plan.strategy == Some(strategy) {
+            prop_assert!(!must_run || found.cost <= alone.cost);
+            if found.strategy == Some(strategy) {
                 cheapest = alone.cost;
             }
             for (component, best) in (0u32..).zip(&mut best) {
                 let is_same = components.members(component).iter().all(|&node| {
-                    plan.partition.block(node) == alone.partition.block(node)
+                    found.partition.block(node) == alone.partition.block(node)
                 });
                 let cost = cost_of_component(&problem, &alone.partition, &components, component);
                 let best = best.get_or_insert((cost, false));
@@ -632,11 +641,11 @@ proptest! {
         }
         // Each component is as some strategy has it, and no strategy that always runs has it cheaper.
         for (component, best) in (0u32..).zip(best) {
-            let cost = cost_of_component(&problem, &plan.partition, &components, component);
+            let cost = cost_of_component(&problem, &found.partition, &components, component);
             prop_assert!(best.is_none_or(|(cheapest, is_some)| is_some && cost <= cheapest));
         }
-        prop_assert!(plan.strategy.is_none() || cheapest < plan.before);
-        prop_assert_eq!(plan.strategy.is_none(), plan.after == plan.before);
+        prop_assert!(found.strategy.is_none() || cheapest < found.unfused_cost);
+        prop_assert_eq!(found.strategy.is_none(), found.cost == found.unfused_cost);
     }
 
     #[test]
@@ -647,16 +656,32 @@ proptest! {
             }
             let split = split::split_oversized(&problem, start);
             let before = cost::cost(&problem, &split);
-            let partition = moves::move_nodes(&problem, split.clone(), u64::MAX).unwrap();
-            let after = cost::cost(&problem, &partition);
-            prop_assert_eq!(after.kernels, before.kernels);
-            prop_assert_eq!(after.arrays < before.arrays, partition != split);
-            prop_assert!(after <= before);
-            let clusters = clusters(&problem, &partition).unwrap();
-            let before = cost::cost(&problem, &Partition::singletons(problem.n_nodes()));
-            let (strategy, exhausted) = (None, Vec::new());
-            check(&problem, &Plan { clusters, before, after, partition, strategy, exhausted });
+            for ties in [false, true] {
+                let partition = moved(&problem, &split, ties);
+                let after = cost::cost(&problem, &partition);
+                prop_assert_eq!(after < before, partition != split);
+                prop_assert!(after.arrays <= before.arrays && after.kernels <= before.kernels);
+                let order = partition.quotient_order(&problem).unwrap();
+                let clusters = clusters(&problem, &partition, &order);
+                let before = cost::cost(&problem, &Partition::singletons(problem.n_nodes()));
+                let (strategy, exhausted) = (None, Vec::new());
+                check(&problem, &Plan { clusters, before, after, partition, strategy, exhausted });
+            }
         }
+    }
+
+    #[test]
+    fn the_plan_is_no_worse_than_before_moves(problem in wild_problems(40, 3)) {
+        let question = Question { problem: &problem, strict: None };
+        let before = portfolio::best_of(&PORTFOLIO, &question).unwrap();
+        let fast = plan(&problem, None).unwrap();
+        check(&problem, &fast);
+        prop_assert!(fast.after <= before.cost);
+        prop_assert_eq!(fast.after < before.cost, fast.partition != before.partition);
+        prop_assert_eq!(&plan(&problem, None).unwrap(), &fast);
+        let (best, _) = plan_optimally(&problem, None, Objective::KernelsFirst, 0).unwrap();
+        check(&problem, &best);
+        prop_assert!(best.after <= fast.after);
     }
 
     #[test]
@@ -707,7 +732,8 @@ proptest! {
             let (partition, _) = improve::improve(&problem, split, u64::MAX).unwrap();
             let after = cost::cost(&problem, &partition);
             prop_assert!(after <= before);
-            let clusters = clusters(&problem, &partition).unwrap();
+            let order = partition.quotient_order(&problem).unwrap();
+            let clusters = clusters(&problem, &partition, &order);
             let singletons = Partition::singletons(problem.n_nodes());
             let before = cost::cost(&problem, &singletons);
             let (strategy, exhausted) = (None, Vec::new());
