@@ -400,7 +400,7 @@ impl<const W: usize> Component<W> {
                         fresh.insert(other);
                     }
                 }
-                if interrupt::is_requested(16 * part.len()) {
+                if interrupt::is_requested(16 * W * part.len()) {
                     return;
                 }
                 for other in fresh.iter() {
