@@ -220,8 +220,7 @@ impl<'a, const W: usize> Joint<'a, W> {
             if left.is_empty() || n_tried > patience || *effort == 0 {
                 break;
             }
-            let sets: Vec<Mask<W>> =
-                self.component.parts.iter().map(|&part| part & left).collect();
+            let sets: Vec<Mask<W>> = self.component.parts.iter().map(|&part| part & left).collect();
             let needs: Vec<Mask<W>> = self.needs.iter().map(|&needed| needed & left).collect();
             // Masks that this looks at: some for each part, and those of the nodes that may be ready.
             let mut n_masks = PER_PART * n_parts;

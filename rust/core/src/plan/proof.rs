@@ -42,7 +42,7 @@ const JOINT_STEPS: u64 = 2000;
 
 /// What the joint bound of a component may take for each movable node, whatever the effort: some
 /// microseconds. Beyond that it takes half of the component's share of the effort at most.
-const JOINT_PER_NODE: u64 = 50;
+const JOINT_PER_NODE: u64 = 100;
 
 /// A plan and what is known of the best one.
 #[derive(Debug, Clone, PartialEq, Eq)]
