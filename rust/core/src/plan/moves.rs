@@ -31,7 +31,7 @@
 //! # Rejected
 //! Of 1,920 problems of 12 to 56 nodes of the families of `benchmarks/corpus.py`, 415 had not the best
 //! plan that is known without moves, with 49 kernels too many in all and 805 arrays; with what is here,
-//! 140, 42 and 171. Instead or in addition:
+//! 142, 42 and 175. Instead or in addition:
 //!
 //! - Single nodes only, and those that save something: 184, 43 and 257, on half of the way.
 //! - Ties in all parts: 130, 42 and 155, for up to a fifth more time on graphs that are planned as well
@@ -640,7 +640,7 @@ mod tests {
     #[test]
     fn moves_are_what_their_definitions_say() {
         let mut random = Random(52);
-        let (mut n_moved, mut n_merged, mut n_together, mut n_kept) = (0, 0, 0, [0; 4]);
+        let (mut n_moved, mut n_merged, mut n_together, mut n_kept) = (0, 0, 0, [0; 3]);
         for (problem, partition) in starts(53, 600) {
             let nodes: Vec<NodeId> =
                 (0..problem.n_nodes() as NodeId).filter(|&n| problem.group(n).is_some()).collect();
@@ -701,7 +701,6 @@ mod tests {
                     assert_eq!(mover.may_go(from, to), may_go);
                     n_kept[1] += usize::from(!keeps_limit);
                     n_kept[2] += usize::from(!leaves);
-                    n_kept[3] += usize::from(!is_one(&grown));
                     if may_go && random.percent(30) {
                         n_moved += 1;
                         n_merged += usize::from(rest.is_empty());
@@ -868,5 +867,22 @@ mod tests {
             // A plan that is only another one is not taken.
             assert_eq!(moved(&problem, &start, true), start);
         }
+    }
+
+    #[test]
+    fn orderings_alone_take_nothing_along() {
+        // Nodes 1 and 3 are connected by way of 2, and 1 has to come before 3: where 3 goes, 1 must.
+        let nodes: [(i32, &[u32]); 4] = [(0, &[1]), (0, &[0]), (0, &[0, 2]), (0, &[2, 1])];
+        let mut arrays = problem(3, &nodes).arrays().clone();
+        arrays.orderings = vec![(1, 3)];
+        let problem = FusionProblem::new(arrays).unwrap();
+        let start = Partition::from_names(vec![0, 1, 1, 1]);
+        let mut mover = mover(&problem, &start);
+        assert!(mover.collect(3, 0));
+        assert_eq!(mover.set, [3, 1]);
+        assert!(mover.keeps_limit(1, 0) && mover.leaves_connected(1));
+        assert!(!mover.is_connected_with(0) && !mover.may_go(1, 0));
+        assert!(mover.collect(1, 0) && mover.set == [1]);
+        assert!(mover.leaves_connected(1));
     }
 }
