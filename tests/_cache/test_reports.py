@@ -111,8 +111,14 @@ def test_why_of_functions_without_the_cache():
     assert why_missed(make()) == ("nothing like it has been kept",)
     with cached(False):
         assert why_missed(make()) == ("it was compiled without the cache",)
-    with pytest.raises(TypeError, match="give a compiled function or its graph, not a str"):
+    with pytest.raises(TypeError, match=r"^why_missed takes a compiled function .* not f, .* str$"):
         why_missed("f")
+
+
+def test_why_of_a_copy_is_not_known():
+    function = make()
+    for unknown in (function.copy(), function.maker.fgraph.clone()):
+        assert why_missed(unknown)[0].startswith("where its graph came from is not known")
 
 
 def test_audits_and_traces_say_it():

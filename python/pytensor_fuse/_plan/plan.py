@@ -25,6 +25,7 @@ from pytensor_fuse._plan.plain import graph_to_dict
 from pytensor_fuse._plan.records import Kernel, PlanStats
 from pytensor_fuse._pytensor.targets import Target, resolve_target
 from pytensor_fuse._pytensor.targets import max_operands as default_limit
+from pytensor_fuse._reports.asked import not_a_graph
 from pytensor_fuse._reports.files import written
 from pytensor_fuse._reports.page import frame
 from pytensor_fuse._reports.versions import versions
@@ -455,11 +456,7 @@ def plan_fusion(
         target = fgraph.maker.linker if target is None else target
         fgraph = fgraph.maker.fgraph
     if not isinstance(fgraph, FunctionGraph):
-        hint = "; call its unfreeze() first" if hasattr(fgraph, "unfreeze") else ""
-        raise TypeError(
-            "fgraph must be a FunctionGraph or a compiled function, not "
-            f"{type(fgraph).__name__}{hint}"
-        )
+        raise not_a_graph("plan_fusion", fgraph)
     resolved = resolve_target(target, fgraph)
     limit = default_limit(resolved) if max_operands is None else _check_limit(max_operands)
     steps = resolve_effort(effort)

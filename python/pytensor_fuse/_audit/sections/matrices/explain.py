@@ -220,7 +220,7 @@ def explain_linalg(
     >>> report.rules[-1]
     'linalg_inverse_of_factorized_matrix'
     """
-    return explain(graph_context(compiled, shapes))
+    return explain(graph_context(compiled, shapes, who="explain_linalg"))
 
 
 def explain(context: GraphContext) -> tuple[MatrixReport, ...]:
