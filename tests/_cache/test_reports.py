@@ -136,6 +136,10 @@ def test_audits_and_traces_say_it():
     assert miss.cached is None
     assert miss.inner
     assert "taken from the cache, rewritten at 20" in str(trace)
+    # Of a graph that no pass has run over, no nodes are counted, and there is no table.
+    of_hit = str(trace).split("call 1: ")[1].split("\n\n")[0].splitlines()
+    assert len(of_hit) == 2
+    assert "nodes" not in of_hit[0]
     again = Trace.from_dict(trace.to_dict())
     assert again.calls[0].cached == hit.cached
     assert "taken from the cache" in trace.to_html()

@@ -359,7 +359,7 @@ class FusionPlan:
         lines = [
             f"FusionPlan for target {self._target.value!r}, at most {self._max_operands} operands",
             f"  nodes    {stats.nodes}, of which {stats.fusable} may be fused",
-            f"  kernels  {stats.kernels_before} -> {stats.kernels_after}",
+            f"  kernels  {stats.kernels_before} -> {stats.kernels_after}{self._of_one_node}",
             f"  arrays   {stats.arrays_before} -> {stats.arrays_after}",
             f"  bound    {bound_text(self._clusters.after, self._clusters.bound)}",
         ]
@@ -368,6 +368,12 @@ class FusionPlan:
         if len(kernels) > _SHOWN_KERNELS:
             lines.append(f"  ... and {len(kernels) - _SHOWN_KERNELS} more kernels")
         return "\n".join(lines)
+
+    @property
+    def _of_one_node(self) -> str:
+        """Say how many kernels are not in the list, since nothing is fused into them."""
+        alone = self.stats.kernels_after - len(self.kernels)
+        return f", of which {alone} are single nodes" if self.kernels and alone else ""
 
     @cached_property
     def _picture(self) -> Picture:
