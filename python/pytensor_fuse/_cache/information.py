@@ -198,7 +198,7 @@ def why_missed(compiled: Function | FunctionGraph) -> tuple[str, ...]:
         If it is neither a function nor a graph.
     """
     if not isinstance(compiled, Function | FunctionGraph):
-        raise not_a_graph("why_missed", compiled)
+        raise TypeError(not_a_graph("why_missed", compiled))
     fgraph: Any = compiled.maker.fgraph if isinstance(compiled, Function) else compiled
     origin = origin_of(fgraph)
     if origin is None:

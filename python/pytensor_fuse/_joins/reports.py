@@ -163,7 +163,7 @@ def explain_joins(compiled: Function | FunctionGraph) -> JoinReports:
     what became of its joins is not known: it is a copy, was unpickled, or was not compiled here
     """
     if not isinstance(compiled, Function | FunctionGraph):
-        raise not_a_graph("explain_joins", compiled)
+        raise TypeError(not_a_graph("explain_joins", compiled))
     # Ops come with C code: they are loaded once somebody asks.
     from pytensor_fuse._joins.ops.join import WriteJoin
 

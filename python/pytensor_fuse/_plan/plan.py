@@ -462,7 +462,7 @@ def plan_fusion(
         target = fgraph.maker.linker if target is None else target
         fgraph = fgraph.maker.fgraph
     if not isinstance(fgraph, FunctionGraph):
-        raise not_a_graph("plan_fusion", fgraph)
+        raise TypeError(not_a_graph("plan_fusion", fgraph))
     resolved = resolve_target(target, fgraph)
     limit = default_limit(resolved) if max_operands is None else _check_limit(max_operands)
     steps = resolve_effort(effort)

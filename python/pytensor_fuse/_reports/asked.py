@@ -8,15 +8,15 @@ from pytensor.graph.basic import Variable
 from pytensor_fuse._reports.text import short, without_address
 
 
-def not_a_graph(who: str, value: object) -> TypeError:
-    """Return the error for what is neither a function nor a graph: who was asked, about what.
+def not_a_graph(who: str, value: object) -> str:
+    """Say that something is neither a function nor a graph: who was asked, about what.
 
     Parameters
     ----------
     who
         The public function that was called.
     value
-        What it was given. Where something that it would take is near, the error says how to get it.
+        What it was given. Where something that it would take is near, the text says how to get it.
     """
     if isinstance(getattr(value, "f", None), Function):  # PyMC's functions of a point.
         hint = "; give its attribute f, which is the compiled function"
@@ -28,7 +28,7 @@ def not_a_graph(who: str, value: object) -> TypeError:
         hint = "; call its unfreeze() first"
     else:
         hint = ""
-    return TypeError(
+    return (
         f"{who} takes a compiled function (what pytensor.function returns) or a FunctionGraph, not "
         f"{short(without_address(str(value)))}, which is of type {type(value).__name__}{hint}"
     )

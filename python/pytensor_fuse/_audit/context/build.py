@@ -77,7 +77,7 @@ def graph_context(
         )
         target = resolve_target(None, compiled)
         return _context(compiled, order, True, (), 1, None, None, target, known)
-    raise not_a_graph(who, compiled)
+    raise TypeError(not_a_graph(who, compiled))
 
 
 def _context(
