@@ -885,4 +885,30 @@ mod tests {
         assert!(mover.collect(1, 0) && mover.set == [1]);
         assert!(mover.leaves_connected(1));
     }
+
+    #[test]
+    fn small_graphs_have_as_much_effort_as_if_they_were_larger() {
+        assert_eq!([0, 1, 1000].map(effort), [4096, 4128, 36_096]);
+    }
+
+    #[test]
+    fn ties_are_tried_in_the_parts_in_which_something_has_moved() {
+        let mut n_better = 0;
+        for (problem, start) in starts(56, 300) {
+            let mut mover = mover(&problem, &start);
+            mover.try_all(|_| true).unwrap();
+            let alone = cost(&problem, &Partition::from_names(mover.block.clone()));
+            let after = cost(&problem, &moved(&problem, &start, false));
+            assert!(after <= alone);
+            n_better += usize::from(after < alone);
+            let mut marked = Vec::new();
+            mark_parts(&problem, &mover.changed, &mut marked);
+            let parts = parts(&problem);
+            for node in 0..problem.n_nodes() as NodeId {
+                let is_changed = |label: &NodeId| parts.block(*label) == parts.block(node);
+                assert_eq!(marked[node as usize], mover.changed.keys().any(is_changed));
+            }
+        }
+        assert!(n_better > 0);
+    }
 }
