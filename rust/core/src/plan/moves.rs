@@ -50,6 +50,8 @@
 //!   most one more, the operand; the other one reads one less and at most one more. What was connected by
 //!   it was so by its operand. To start from those merges finds nothing that moves do not: 143, 44 and
 //!   174, two plans worse than before.
+//! - Merges after moves on graphs of 10^5 nodes and more: up to 200 kernels less of 40,000, for half as
+//!   much time again; on most nothing.
 //! - Asking whether there is a path, for moves that break the order and would be legal all the same: a
 //!   search for each.
 //! - The exact search with little effort for each component: to set it up takes longer than the plan.
