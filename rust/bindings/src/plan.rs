@@ -111,9 +111,9 @@ impl FusedClusters {
     /// Why the two nodes of each pair do not share a cluster: a verdict, the nodes that show it, and
     /// a count.
     ///
-    /// The verdict is one of "together", "no group" (of the node given), "other group", "not
-    /// connected", "cycle" (with the path), "operand limit" (with the operands that the two
-    /// clusters would have together) and "possible".
+    /// The verdict is one of "together", "alone" (the two are one node, which is in no cluster), "no
+    /// group" (of the node given), "other group", "not connected", "cycle" (with the path), "operand
+    /// limit" (with the operands that the two clusters would have together) and "possible".
     fn explain_pairs(&self, py: Python<'_>, pairs: Vec<(u32, u32)>) -> PyResult<Vec<Explanation>> {
         let limit = self.problem.n_nodes();
         let mut ids = pairs.iter().flat_map(|&(a, b)| [a, b]);
@@ -194,6 +194,7 @@ impl FusedClusters {
 fn explanation(verdict: Verdict) -> Explanation {
     match verdict {
         Verdict::Together => ("together", Vec::new(), 0),
+        Verdict::Alone => ("alone", Vec::new(), 0),
         Verdict::NoGroup(node) => ("no group", vec![node], 0),
         Verdict::OtherGroup => ("other group", Vec::new(), 0),
         Verdict::NotConnected => ("not connected", Vec::new(), 0),

@@ -14,11 +14,14 @@ use crate::interrupt;
 pub enum Verdict {
     /// They share a cluster.
     Together,
+    /// They are one node, which shares a cluster with no other.
+    Alone,
     /// This one of the two has no group.
     NoGroup(NodeId),
     /// They have different groups.
     OtherGroup,
-    /// Neither cluster reads the other, and no operand may bring them together.
+    /// Neither cluster reads the other, and both read no operand that may bring them together; they
+    /// may share others.
     NotConnected,
     /// A path leads from one cluster to the other through these nodes. Neighbors in the path are
     /// an edge, or members of one cluster.
@@ -97,7 +100,8 @@ impl<'a> Explainer<'a> {
         let (problem, partition) = (self.problem, self.partition);
         let (block_a, block_b) = (partition.block(a), partition.block(b));
         if block_a == block_b {
-            return Verdict::Together;
+            let is_alone = partition.members(block_a).len() == 1;
+            return if is_alone { Verdict::Alone } else { Verdict::Together };
         }
         if let Some(node) = [a, b].into_iter().find(|&node| problem.group(node).is_none()) {
             return Verdict::NoGroup(node);
