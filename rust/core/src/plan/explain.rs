@@ -7,6 +7,7 @@ use super::partition::Partition;
 use super::problem::{FusionProblem, NONE};
 use crate::error::Result;
 use crate::graph::NodeId;
+use crate::ids::check_ids;
 use crate::interrupt;
 
 /// What keeps two nodes apart in a plan, or that nothing does.
@@ -38,7 +39,7 @@ pub enum Verdict {
 /// O(n + m).
 ///
 /// # Errors
-/// That of [`Explainer::new`].
+/// Those of [`Explainer::new`] and [`Explainer::explain`].
 pub fn explain(
     problem: &FusionProblem,
     partition: &Partition,
@@ -65,7 +66,8 @@ impl<'a> Explainer<'a> {
     /// Prepares for questions; O(n + m).
     ///
     /// # Errors
-    /// [`crate::Error::Cycle`] if the quotient graph has one.
+    /// [`crate::Error::Cycle`] if the quotient graph has one; [`crate::Error::LengthMismatch`] if
+    /// `partition` is one of other nodes.
     pub fn new(problem: &'a FusionProblem, partition: &'a Partition) -> Result<Self> {
         let mut places = vec![0; problem.n_nodes()];
         for (place, block) in (0u32..).zip(partition.quotient_order(problem)?) {
@@ -89,8 +91,9 @@ impl<'a> Explainer<'a> {
     /// order.
     ///
     /// # Errors
-    /// [`crate::Error::Interrupted`].
+    /// [`crate::Error::OutOfRange`] if there is no such node; [`crate::Error::Interrupted`].
     pub fn explain(&mut self, a: NodeId, b: NodeId) -> Result<Verdict> {
+        check_ids("node", &[a, b], self.problem.n_nodes())?;
         let members = |node| self.partition.members(self.partition.block(node)).len();
         interrupt::check(8 * (members(a) + members(b)))?;
         Ok(self.verdict(a, b))

@@ -56,7 +56,7 @@ const REFUSED: usize = 64;
 ///
 /// # Errors
 /// [`crate::Error::Cycle`] if the quotient graph of `partition` has one.
-pub fn improve(
+pub(super) fn improve(
     problem: &FusionProblem,
     partition: Partition,
     effort: u64,

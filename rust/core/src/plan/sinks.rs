@@ -44,7 +44,7 @@ use crate::union_find::find;
 ///
 /// # Errors
 /// [`crate::Error::Interrupted`].
-pub fn grow_from_sinks(
+pub(super) fn grow_from_sinks(
     problem: &FusionProblem,
     eligible: impl Fn(NodeId) -> bool,
 ) -> Result<Partition> {

@@ -37,7 +37,7 @@ use crate::interrupt;
 
 /// From which end depths are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Direction {
+pub(super) enum Direction {
     /// A node joins the earliest cluster that it can.
     FromSources,
     /// A node joins the latest cluster that it can.
@@ -52,7 +52,7 @@ pub enum Direction {
 ///
 /// # Errors
 /// [`crate::Error::Cycle`] never for a checked problem: it would mean that the partition is wrong.
-pub fn fuse_by_depth(problem: &FusionProblem, direction: Direction) -> Result<Partition> {
+pub(super) fn fuse_by_depth(problem: &FusionProblem, direction: Direction) -> Result<Partition> {
     let mut partition = Partition::singletons(problem.n_nodes());
     // Groups read different variables as links, so that one list serves them all.
     let mut newest_reader = vec![NONE; problem.n_variables()];
@@ -75,8 +75,7 @@ pub fn fuse_by_depth(problem: &FusionProblem, direction: Direction) -> Result<Pa
 ///
 /// # Complexity
 /// O(n + m), and again for each part that is several kernels.
-#[must_use]
-pub fn has_fewest_kernels(problem: &FusionProblem, partition: &Partition) -> bool {
+pub(super) fn has_fewest_kernels(problem: &FusionProblem, partition: &Partition) -> bool {
     let n_nodes = problem.n_nodes() as u32;
     let parts = parts(problem);
     let mut n_kernels = vec![0u32; problem.n_nodes()];
