@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 use numpy::{PyReadonlyArray1, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
+use pytensor_fuse_core::Rows;
 use pytensor_fuse_core::hashcons::{Duplicates, TermsOf};
 use pytensor_fuse_core::plan::{
     self, Cluster, Cost, Explainer, FusionProblem, GLANCE, NONE, Objective, Partition, Plan,
@@ -13,7 +14,6 @@ use pytensor_fuse_core::plan::{
     lone_cost,
     patterns::{GroupsAndLinks, Pattern, PatternArrays, groups_and_links},
 };
-use pytensor_fuse_core::{Error, Rows};
 
 use crate::errors::to_py;
 use crate::extract::Extraction;
