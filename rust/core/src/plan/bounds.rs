@@ -196,8 +196,13 @@ impl<'a, const W: usize> Joint<'a, W> {
         Self { component, levels, needs, known: FxHashMap::default() }
     }
 
-    /// Fewest kernels for `rest`, or fewer if that is not known after as many steps as `patience`.
-    /// Takes what it tries from `effort`.
+    /// Fewest kernels for `rest`, which has all that comes after any of it, or fewer if that is not known
+    /// after as many steps as `patience`. Takes what it looks at from `effort`, and ends when there is
+    /// none left.
+    ///
+    /// # Complexity
+    /// A step looks at some masks for each part, at those of the nodes of parts that can come first, and
+    /// at [`Levels`] once for each of these parts.
     pub(super) fn kernels(&mut self, rest: Mask<W>, patience: u64, effort: &mut u64) -> u64 {
         if let Some(&known) = self.known.get(&rest) {
             return known;
