@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import combinations
 from types import SimpleNamespace
 
@@ -9,7 +10,7 @@ import pytensor.tensor as pt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pytensor.graph.basic import Apply
+from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.fg import FunctionGraph
 from pytensor.tensor.elemwise import Elemwise
 
@@ -42,6 +43,12 @@ def same_kernel() -> tuple[WhyNot, Apply | None]:
     a = pt.sin(x)
     b = pt.cos(a)
     return ask(FunctionGraph([x], [b], clone=False), a.owner, b.owner), None
+
+
+def alone() -> tuple[WhyNot, Apply | None]:
+    x = pt.vector("x")
+    a = pt.sin(x)
+    return ask(FunctionGraph([x], [a], clone=False), a.owner, a.owner), None
 
 
 def not_elemwise() -> tuple[WhyNot, Apply | None]:
@@ -114,6 +121,7 @@ def not_tried() -> tuple[WhyNot, Apply | None]:
 
 EXAMPLES = {
     Reason.SAME_KERNEL: same_kernel,
+    Reason.ALONE: alone,
     Reason.NOT_ELEMWISE: not_elemwise,
     Reason.SEVERAL_OUTPUTS: several_outputs,
     Reason.CANNOT_COMPILE: cannot_compile,
@@ -152,11 +160,44 @@ def test_a_cycle_through_another_kernel_names_its_path() -> None:
 
 def test_a_node_and_itself_share_a_kernel_or_not() -> None:
     x = pt.vector("x")
-    a = pt.sin(x)
-    fgraph = FunctionGraph([x], [reverse(a)], clone=False)
-    plan = pytensor_fuse.plan_fusion(fgraph)
-    for node in fgraph.apply_nodes:
-        assert plan.why_not(node, node).reason is Reason.SAME_KERNEL
+    fused = pt.cos(pt.exp(x))
+    other = reverse(fused)
+    alone = pt.sin(other)
+    plan = pytensor_fuse.plan_fusion(FunctionGraph([x], [alone], clone=False))
+    for variable, reason in (
+        (fused, Reason.SAME_KERNEL),
+        (other, Reason.NOT_ELEMWISE),
+        (alone, Reason.ALONE),
+    ):
+        assert plan.why_not(variable.owner, variable.owner).reason is reason
+
+
+def shared_number() -> tuple[Variable, Variable]:
+    x, y, shared = pt.vector("x"), pt.vector("y"), pt.scalar("shared").dimshuffle("x")
+    return pt.exp(x) * shared, pt.sin(y) * shared
+
+
+def shared_row() -> tuple[Variable, Variable]:
+    x, y, shared = pt.matrix("x"), pt.matrix("y"), pt.row("shared")
+    return x * shared, y * shared
+
+
+def shared_constant() -> tuple[Variable, Variable]:
+    x, y, shared = pt.vector("x", shape=(3,)), pt.vector("y", shape=(3,)), pt.constant([2.0] * 3)
+    return x * shared, y * shared
+
+
+@pytest.mark.parametrize("make", [shared_number, shared_row, shared_constant])
+def test_kernels_that_share_an_input_are_not_said_to_share_none(
+    make: Callable[[], tuple[Variable, Variable]],
+) -> None:
+    a, b = make()
+    plan = pytensor_fuse.plan_fusion(FunctionGraph(outputs=[a, b], clone=False))
+    kernels = [k.nodes for k in plan.kernels] or [[a.owner], [b.owner]]
+    assert set.intersection(*({v for node in nodes for v in node.inputs} for nodes in kernels))
+    why = plan.why_not(a.owner, b.owner)
+    assert why.reason is Reason.NOT_CONNECTED
+    assert "no input with the broadcast pattern of their results" in str(why)
 
 
 def test_nodes_of_other_graphs_are_refused() -> None:
@@ -204,6 +245,7 @@ def assert_true(
     match why.reason:
         case Reason.SAME_KERNEL:
             assert group_a == group_b
+            assert len(group_a) > 1
         case Reason.NOT_ELEMWISE:
             assert not is_elemwise(why.culprit)
         case Reason.SEVERAL_OUTPUTS:

@@ -27,11 +27,15 @@ class Reason(enum.Enum):
     """Why two nodes do not share a kernel."""
 
     SAME_KERNEL = "they share a kernel"
+    ALONE = "one node, which shares a kernel with no other"
     NOT_ELEMWISE = "not an Elemwise node"
     SEVERAL_OUTPUTS = "several outputs"
     CANNOT_COMPILE = "the target cannot compile it inside a kernel"
     OTHER_BROADCAST_PATTERN = "other broadcast pattern"
-    NOT_CONNECTED = "not connected: neither kernel reads the other, and they share no input"
+    NOT_CONNECTED = (
+        "not connected: neither kernel reads the other, and they share no input with the broadcast "
+        "pattern of their results (constants of a single value do not count)"
+    )
     CYCLE = "would make a cycle"
     OPERAND_LIMIT = "operand limit"
     NOT_TRIED = "could share a kernel; the search did not come to it"
@@ -126,14 +130,13 @@ class Unfusable:
         return None
 
     def either(self, pair: tuple[int, int]) -> WhyNot | None:
-        """Blame the first of two different nodes that can be in no kernel, if there is one."""
-        if pair[0] != pair[1]:
-            for i in pair:
-                if (reason := self.reason(i)) is not None:
-                    # Not as the node prints: that is with its operands, which may be thousands,
-                    # and other ones once the graph is changed.
-                    node = self.nodes[i]
-                    return WhyNot(reason, node, (), self.texts(node.op))
+        """Blame the first of two nodes that can be in no kernel, if there is one."""
+        for i in pair:
+            if (reason := self.reason(i)) is not None:
+                # Not as the node prints: that is with its operands, which may be thousands, and
+                # other ones once the graph is changed.
+                node = self.nodes[i]
+                return WhyNot(reason, node, (), self.texts(node.op))
         return None
 
 
@@ -149,6 +152,8 @@ def _answer(
     match verdict:
         case "together":
             return WhyNot(Reason.SAME_KERNEL, None, (), "")
+        case "alone":
+            return WhyNot(Reason.ALONE, None, (), "")
         case "no group" | "other group":
             culprit = path[0] if path else None
             patterns = [nodes[i].outputs[0].type.broadcastable for i in pair]

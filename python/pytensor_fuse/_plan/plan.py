@@ -59,9 +59,9 @@ class FusionPlan:
 
     A plan is legal: kernels hold single-output Elemwise nodes of one broadcast pattern that the
     target can compile, each connected by data flow or by shared inputs of that pattern; all kernels
-    together leave the graph acyclic; none has more operands than the limit. On graphs of up to
-    46,000 nodes it never has more kernels than PyTensor's own fusion would make, nor more arrays at
-    equal kernels; on larger ones PyTensor's order is not tried.
+    together leave the graph acyclic; none has more operands than the limit. It never has more
+    kernels than PyTensor's own fusion would make, nor more arrays at equal kernels, in graphs whose
+    connected pieces have up to 46,000 nodes each; on larger pieces PyTensor's order is not tried.
     """
 
     def __init__(
@@ -176,7 +176,8 @@ class FusionPlan:
         Returns
         -------
         WhyNot
-            The first reason found; that they do share a kernel, if they do.
+            The first reason found; that they do share a kernel, if they do. Asked about one node
+            twice, why it is in no kernel, if it is in none.
 
         Raises
         ------

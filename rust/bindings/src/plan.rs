@@ -5,15 +5,15 @@ use std::sync::OnceLock;
 use numpy::{PyReadonlyArray1, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
+use pytensor_fuse_core::Rows;
 use pytensor_fuse_core::hashcons::{Duplicates, TermsOf};
 use pytensor_fuse_core::plan::{
     self, Cluster, Cost, Explainer, FusionProblem, GLANCE, NONE, Objective, Partition, Plan,
     ProblemArrays, Proof, Strategy, Verdict,
     canonical::canonical_form,
-    cost::lone_cost,
+    lone_cost,
     patterns::{GroupsAndLinks, Pattern, PatternArrays, groups_and_links},
 };
-use pytensor_fuse_core::{Error, Rows};
 
 use crate::errors::to_py;
 use crate::extract::Extraction;
@@ -111,15 +111,10 @@ impl FusedClusters {
     /// Why the two nodes of each pair do not share a cluster: a verdict, the nodes that show it, and
     /// a count.
     ///
-    /// The verdict is one of "together", "no group" (of the node given), "other group", "not
-    /// connected", "cycle" (with the path), "operand limit" (with the operands that the two
-    /// clusters would have together) and "possible".
+    /// The verdict is one of "together", "alone" (the two are one node, which is in no cluster), "no
+    /// group" (of the node given), "other group", "not connected", "cycle" (with the path), "operand
+    /// limit" (with the operands that the two clusters would have together) and "possible".
     fn explain_pairs(&self, py: Python<'_>, pairs: Vec<(u32, u32)>) -> PyResult<Vec<Explanation>> {
-        let limit = self.problem.n_nodes();
-        let mut ids = pairs.iter().flat_map(|&(a, b)| [a, b]);
-        if let Some(node) = ids.find(|&node| node as usize >= limit) {
-            return Err(to_py(Error::OutOfRange { what: "node", id: node.into(), limit }));
-        }
         interrupt::detach(py, || {
             let mut explainer = Explainer::new(&self.problem, &self.plan.partition)?;
             pairs.iter().map(|&(a, b)| Ok(explanation(explainer.explain(a, b)?))).collect()
@@ -194,6 +189,7 @@ impl FusedClusters {
 fn explanation(verdict: Verdict) -> Explanation {
     match verdict {
         Verdict::Together => ("together", Vec::new(), 0),
+        Verdict::Alone => ("alone", Vec::new(), 0),
         Verdict::NoGroup(node) => ("no group", vec![node], 0),
         Verdict::OtherGroup => ("other group", Vec::new(), 0),
         Verdict::NotConnected => ("not connected", Vec::new(), 0),
@@ -265,7 +261,7 @@ pub(crate) fn plan_extraction(
         let unfused = (0u32..)
             .zip(&extraction.signatures)
             .filter(|&(node, &signature)| signature != NONE && problem.group(node).is_none());
-        let lone = lone_cost(&problem, unfused.map(|(node, _)| node));
+        let lone = lone_cost(&problem, unfused.map(|(node, _)| node))?;
         let bound = proof.map(|proof| Cost::of_total(proof.bound));
         let bound = bound.map_or_else(OnceLock::new, OnceLock::from);
         Ok(FusedClusters { problem, plan, lone, bound })
@@ -349,7 +345,7 @@ pub(crate) fn plan_arrays<'py>(
             Objective::KernelsFirst => [plan.before, plan.after].map(Cost::total),
             Objective::Traffic { .. } => {
                 let unfused = Partition::singletons(problem.n_nodes());
-                [&unfused, &plan.partition].map(|partition| objective.of(&problem, partition))
+                [objective.of(&problem, &unfused)?, objective.of(&problem, &plan.partition)?]
             }
         };
         Ok((plan, totals, proof.map(|proof| proof.bound)))

@@ -13,11 +13,14 @@
 //! # Rejected
 //! A form that does not depend on the order of the outputs, either: that is graph isomorphism.
 
+use rustc_hash::{FxHashMap, FxHashSet};
+
 use super::Cluster;
 use super::problem::{FusionProblem, NONE, VarId};
 use crate::error::{Error, Result};
 use crate::graph::NodeId;
 use crate::hashcons::GraphRows;
+use crate::ids::check_ids;
 use crate::rows::Rows;
 
 /// See the module.
@@ -42,14 +45,16 @@ pub struct CanonicalForm {
 /// Linear in the operands of the cluster.
 ///
 /// # Errors
-/// [`Error::Inconsistent`] names a node without an op or a variable without a dtype.
+/// [`Error::Inconsistent`] names a node without an op, a variable without a dtype, a member that does
+/// not have one result, or an output that is no member; [`Error::OutOfRange`] a member that is no node.
 pub fn canonical_form(
     problem: &FusionProblem,
     cluster: &Cluster,
     op: impl Fn(NodeId) -> Option<u32>,
     dtype: impl Fn(VarId) -> Option<u32>,
 ) -> Result<CanonicalForm> {
-    let members: rustc_hash::FxHashSet<NodeId> = cluster.nodes.iter().copied().collect();
+    let members: FxHashSet<NodeId> = cluster.nodes.iter().copied().collect();
+    check(problem, cluster, &members)?;
     let producer = |variable: VarId| {
         let owner = problem.owner(variable);
         (owner != NONE && members.contains(&owner)).then_some(owner)
@@ -62,8 +67,7 @@ pub fn canonical_form(
     let dtypes = inputs.iter().map(dtype_of).collect::<Result<Vec<_>>>()?;
 
     let results = nodes.iter().map(|&node| problem.output(node));
-    let number: rustc_hash::FxHashMap<VarId, u32> =
-        inputs.iter().copied().chain(results).zip(0u32..).collect();
+    let number: FxHashMap<VarId, u32> = inputs.iter().copied().chain(results).zip(0u32..).collect();
     let mut rows = GraphRows { ops: Vec::new(), inputs: Rows::empty(), types: Rows::empty() };
     for &node in &nodes {
         let Some(op) = op(node) else {
@@ -78,14 +82,25 @@ pub fn canonical_form(
     Ok(CanonicalForm { nodes, inputs, dtypes, rows, outputs })
 }
 
+fn check(problem: &FusionProblem, cluster: &Cluster, members: &FxHashSet<NodeId>) -> Result<()> {
+    check_ids("node of a cluster", &cluster.nodes, problem.n_nodes())?;
+    if let Some(node) = cluster.nodes.iter().find(|&&node| problem.outputs(node).len() != 1) {
+        return Err(Error::Inconsistent(format!("node {node} of a cluster has not one result")));
+    }
+    if let Some(node) = cluster.interface.outputs.iter().find(|node| !members.contains(node)) {
+        return Err(Error::Inconsistent(format!("output {node} of a cluster is not in it")));
+    }
+    Ok(())
+}
+
 fn canonical_order(
     problem: &FusionProblem,
     cluster: &Cluster,
     producer: impl Fn(VarId) -> Option<NodeId>,
 ) -> (Vec<NodeId>, Vec<VarId>) {
     let (mut nodes, mut inputs) = (Vec::new(), Vec::new());
-    let mut listed = rustc_hash::FxHashSet::default();
-    let mut read = rustc_hash::FxHashSet::default();
+    let mut listed = FxHashSet::default();
+    let mut read = FxHashSet::default();
     for &output in &cluster.interface.outputs {
         // Each entry is a node and how many of its operands have been looked at.
         let mut path = vec![(output, 0)];

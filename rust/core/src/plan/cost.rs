@@ -2,7 +2,9 @@
 
 use super::partition::Partition;
 use super::problem::{FusionProblem, NONE, VarId};
+use crate::error::Result;
 use crate::graph::NodeId;
+use crate::ids::check_id;
 
 /// Cost of a plan; smaller is better, kernels before arrays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Hash)]
@@ -24,7 +26,7 @@ pub struct Interface {
 
 /// Computes interfaces; keeps its scratch space from one to the next.
 #[derive(Debug)]
-pub struct Interfaces<'a> {
+pub(super) struct Interfaces<'a> {
     problem: &'a FusionProblem,
     /// The epoch in which a variable was last seen as an input.
     seen: Vec<u32>,
@@ -35,14 +37,13 @@ pub struct Interfaces<'a> {
 
 impl<'a> Interfaces<'a> {
     /// For the clusters of `problem`; memory in proportion to its nodes and variables.
-    #[must_use]
-    pub fn new(problem: &'a FusionProblem) -> Self {
+    pub(super) fn new(problem: &'a FusionProblem) -> Self {
         let (seen, member) = (vec![0; problem.n_variables()], vec![0; problem.n_nodes()]);
         Self { problem, seen, member, epoch: 0 }
     }
 
     /// The interface of the cluster with these members; linear in their operands and clients.
-    pub fn of(&mut self, members: &[NodeId]) -> Interface {
+    pub(super) fn of(&mut self, members: &[NodeId]) -> Interface {
         let mut interface = Interface::default();
         self.visit(members, |variable| interface.inputs.push(variable));
         interface.outputs.extend(members.iter().copied().filter(|&node| self.leaves(node)));
@@ -50,20 +51,21 @@ impl<'a> Interfaces<'a> {
     }
 
     /// Non-constant inputs plus outputs of the cluster with these members.
-    pub fn n_arrays(&mut self, members: &[NodeId]) -> usize {
+    pub(super) fn n_arrays(&mut self, members: &[NodeId]) -> usize {
         let (mut n_read, problem) = (0, self.problem);
         self.visit(members, |variable| n_read += usize::from(!problem.is_constant(variable)));
         n_read + members.iter().filter(|&&node| self.leaves(node)).count()
     }
 
     /// The same by weight: what [`FusionProblem::weight`] says of these inputs and outputs, added up.
-    pub fn traffic(&mut self, members: &[NodeId]) -> u64 {
+    pub(super) fn traffic(&mut self, members: &[NodeId]) -> u64 {
         let (mut read, problem) = (0, self.problem);
         self.visit(members, |variable| {
             read += if problem.is_constant(variable) { 0 } else { problem.weight(variable) };
         });
         let written = members.iter().filter(|&&node| self.leaves(node));
-        read + written.map(|&node| problem.weight(problem.output(node))).sum::<u64>()
+        let results = written.flat_map(|&node| problem.outputs(node));
+        read + results.map(|&result| problem.weight(result)).sum::<u64>()
     }
 
     /// Calls `input` with each distinct variable that members read and none of them owns.
@@ -85,13 +87,12 @@ impl<'a> Interfaces<'a> {
     }
 
     fn leaves(&self, node: NodeId) -> bool {
-        let output = self.problem.output(node);
-        self.problem.is_result(output)
-            || self
-                .problem
-                .clients(output)
-                .iter()
-                .any(|&client| self.member[client as usize] != self.epoch)
+        // One result, unless the members are no kernel.
+        self.problem.outputs(node).iter().any(|&output| {
+            let clients = self.problem.clients(output);
+            self.problem.is_result(output)
+                || clients.iter().any(|&client| self.member[client as usize] != self.epoch)
+        })
     }
 }
 
@@ -104,8 +105,7 @@ impl Interface {
 }
 
 /// Cost of `partition`: every block of nodes that have a group is a kernel. O(n + m).
-#[must_use]
-pub fn cost(problem: &FusionProblem, partition: &Partition) -> Cost {
+pub(super) fn cost(problem: &FusionProblem, partition: &Partition) -> Cost {
     let mut interfaces = Interfaces::new(problem);
     let mut total = Cost::default();
     for block in partition.names().filter(|&name| problem.group(name).is_some()) {
@@ -116,19 +116,26 @@ pub fn cost(problem: &FusionProblem, partition: &Partition) -> Cost {
 }
 
 /// Cost of nodes that are kernels but may not be fused: each its distinct non-constant inputs and
-/// those of its results that are read. Linear in their operands.
-pub fn lone_cost(problem: &FusionProblem, nodes: impl Iterator<Item = NodeId>) -> Cost {
+/// those of its results that are read. Linear in their operands, and in the variables.
+///
+/// # Errors
+/// [`crate::Error::OutOfRange`] if there is no such node.
+pub fn lone_cost(problem: &FusionProblem, nodes: impl Iterator<Item = NodeId>) -> Result<Cost> {
     let mut total = Cost::default();
+    // How many nodes there were when a variable was last read; 0 if it was not.
+    let mut newest_reader = vec![0; problem.n_variables()];
     for node in nodes {
+        check_id("node", node, problem.n_nodes())?;
         total.kernels += 1;
-        let operands = problem.inputs(node);
-        let distinct = (0..operands.len()).filter(|&i| {
-            !problem.is_constant(operands[i]) && !operands[..i].contains(&operands[i])
-        });
-        let read =
+        let mut is_new = |variable: VarId| {
+            std::mem::replace(&mut newest_reader[variable as usize], total.kernels) != total.kernels
+        };
+        let distinct = problem.inputs(node).iter();
+        let distinct = distinct.filter(|&&read| !problem.is_constant(read) && is_new(read)).count();
+        let needed =
             |&&output: &&VarId| problem.is_result(output) || !problem.clients(output).is_empty();
-        total.arrays +=
-            (distinct.count() + problem.outputs(node).iter().filter(read).count()) as u64;
+        let needed = problem.outputs(node).iter().filter(needed).count();
+        total.arrays += (distinct + needed) as u64;
     }
-    total
+    Ok(total)
 }

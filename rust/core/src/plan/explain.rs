@@ -7,6 +7,7 @@ use super::partition::Partition;
 use super::problem::{FusionProblem, NONE};
 use crate::error::Result;
 use crate::graph::NodeId;
+use crate::ids::check_ids;
 use crate::interrupt;
 
 /// What keeps two nodes apart in a plan, or that nothing does.
@@ -14,11 +15,14 @@ use crate::interrupt;
 pub enum Verdict {
     /// They share a cluster.
     Together,
+    /// They are one node, which shares a cluster with no other.
+    Alone,
     /// This one of the two has no group.
     NoGroup(NodeId),
     /// They have different groups.
     OtherGroup,
-    /// Neither cluster reads the other, and no operand may bring them together.
+    /// Neither cluster reads the other, and both read no operand that may bring them together; they
+    /// may share others.
     NotConnected,
     /// A path leads from one cluster to the other through these nodes. Neighbors in the path are
     /// an edge, or members of one cluster.
@@ -35,7 +39,7 @@ pub enum Verdict {
 /// O(n + m).
 ///
 /// # Errors
-/// That of [`Explainer::new`].
+/// Those of [`Explainer::new`] and [`Explainer::explain`].
 pub fn explain(
     problem: &FusionProblem,
     partition: &Partition,
@@ -62,7 +66,8 @@ impl<'a> Explainer<'a> {
     /// Prepares for questions; O(n + m).
     ///
     /// # Errors
-    /// [`crate::Error::Cycle`] if the quotient graph has one.
+    /// [`crate::Error::Cycle`] if the quotient graph has one; [`crate::Error::LengthMismatch`] if
+    /// `partition` is one of other nodes.
     pub fn new(problem: &'a FusionProblem, partition: &'a Partition) -> Result<Self> {
         let mut places = vec![0; problem.n_nodes()];
         for (place, block) in (0u32..).zip(partition.quotient_order(problem)?) {
@@ -86,8 +91,9 @@ impl<'a> Explainer<'a> {
     /// order.
     ///
     /// # Errors
-    /// [`crate::Error::Interrupted`].
+    /// [`crate::Error::OutOfRange`] if there is no such node; [`crate::Error::Interrupted`].
     pub fn explain(&mut self, a: NodeId, b: NodeId) -> Result<Verdict> {
+        check_ids("node", &[a, b], self.problem.n_nodes())?;
         let members = |node| self.partition.members(self.partition.block(node)).len();
         interrupt::check(8 * (members(a) + members(b)))?;
         Ok(self.verdict(a, b))
@@ -97,7 +103,8 @@ impl<'a> Explainer<'a> {
         let (problem, partition) = (self.problem, self.partition);
         let (block_a, block_b) = (partition.block(a), partition.block(b));
         if block_a == block_b {
-            return Verdict::Together;
+            let is_alone = partition.members(block_a).len() == 1;
+            return if is_alone { Verdict::Alone } else { Verdict::Together };
         }
         if let Some(node) = [a, b].into_iter().find(|&node| problem.group(node).is_none()) {
             return Verdict::NoGroup(node);

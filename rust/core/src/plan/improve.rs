@@ -56,7 +56,7 @@ const REFUSED: usize = 64;
 ///
 /// # Errors
 /// [`crate::Error::Cycle`] if the quotient graph of `partition` has one.
-pub fn improve(
+pub(super) fn improve(
     problem: &FusionProblem,
     partition: Partition,
     effort: u64,
@@ -83,6 +83,13 @@ struct Operands {
     inputs: Vec<(VarId, u32)>,
     /// Members' results that are read outside, in any order.
     outputs: Vec<VarId>,
+}
+
+/// Scratch space for what clusters read.
+struct Reads {
+    list: Vec<VarId>,
+    /// The last node that was found to read a variable.
+    newest: Vec<NodeId>,
 }
 
 /// What two clusters have less together than each by itself.
@@ -151,10 +158,10 @@ impl<'a> Merger<'a> {
             n_merges: 0,
             effort,
         };
-        let mut reads = Vec::new();
+        let mut scratch = Reads { list: Vec::new(), newest: vec![NONE; problem.n_variables()] };
         for (&name, id) in names.iter().zip(0u32..) {
             if merger.group[id as usize] != NONE {
-                merger.operands[id as usize] = merger.read_operands(partition, name, &mut reads);
+                merger.operands[id as usize] = merger.read_operands(partition, name, &mut scratch);
             }
         }
         Ok(merger)
@@ -165,22 +172,22 @@ impl<'a> Merger<'a> {
         (if self.n_merges == 0 { partition } else { self.partition() }, is_complete)
     }
 
-    /// What the block named `name` reads and writes; `reads` is scratch space.
+    /// What the block named `name` reads and writes.
     fn read_operands(
         &mut self,
         partition: &Partition,
         name: NodeId,
-        reads: &mut Vec<VarId>,
+        Reads { list: reads, newest }: &mut Reads,
     ) -> Operands {
         let problem = self.problem;
         reads.clear();
         let mut outputs = Vec::with_capacity(1);
         for &node in partition.members(name) {
-            let operands = problem.inputs(node);
-            for (position, &variable) in operands.iter().enumerate() {
+            for &variable in problem.inputs(node) {
                 let owner = problem.owner(variable);
                 let inside = owner != NONE && partition.block(owner) == name;
-                if !inside && !operands[..position].contains(&variable) {
+                let newest = std::mem::replace(&mut newest[variable as usize], node);
+                if !inside && newest != node {
                     reads.push(variable);
                 }
             }

@@ -48,12 +48,12 @@ mod bounds;
 pub mod canonical;
 pub mod closure;
 mod component;
-pub mod cost;
+mod cost;
 mod exact;
 pub mod explain;
-pub mod improve;
+mod improve;
 mod masks;
-pub mod moves;
+mod moves;
 pub mod objective;
 pub mod partition;
 pub mod parts;
@@ -62,11 +62,11 @@ mod pieces;
 mod portfolio;
 pub mod problem;
 pub mod proof;
-pub mod sinks;
-pub mod split;
-pub mod typed;
+mod sinks;
+mod split;
+mod typed;
 
-pub use cost::{Cost, Interface, Interfaces};
+pub use cost::{Cost, Interface, lone_cost};
 pub use explain::{Explainer, Verdict, explain};
 pub use objective::Objective;
 pub use partition::Partition;
@@ -77,6 +77,7 @@ pub use proof::{EFFORT, GLANCE, Proof, lower_bound, prove};
 use crate::error::Result;
 use crate::graph::NodeId;
 use crate::ids::check_same_length;
+use cost::Interfaces;
 use portfolio::{AMPLE, PORTFOLIO, Question};
 
 /// Nodes that become one kernel.
@@ -157,10 +158,12 @@ pub fn plan_optimally(
     let mut plan = plan(problem, strict)?;
     let order = plan.partition.quotient_order(problem)?;
     let doubtful = vec![true; problem.n_nodes()];
-    let fast = objective.of(problem, &plan.partition);
+    let fast = objective.of(problem, &plan.partition)?;
     // By traffic, what has fewer kernels may be worse.
-    let polished = polish(problem, &plan.partition, &order, &doubtful)?
-        .filter(|polished| objective.of(problem, polished) <= fast);
+    let polished = match polish(problem, &plan.partition, &order, &doubtful)? {
+        Some(polished) if objective.of(problem, &polished)? <= fast => Some(polished),
+        _ => None,
+    };
     let incumbent = polished.as_ref().unwrap_or(&plan.partition);
     let proof = prove(problem, incumbent, objective, effort)?;
     if proof.total < fast {
@@ -243,5 +246,7 @@ mod definition_tests;
 mod growth_tests;
 #[cfg(test)]
 mod proof_tests;
+#[cfg(test)]
+mod refusal_tests;
 #[cfg(test)]
 mod tests;

@@ -92,8 +92,7 @@ const PER_NODE: u64 = 32;
 const AT_LEAST: u64 = 128;
 
 /// Units of work that moves are worth on a graph of so many nodes.
-#[must_use]
-pub fn effort(n_nodes: usize) -> u64 {
+pub(super) fn effort(n_nodes: usize) -> u64 {
     PER_NODE * (AT_LEAST + n_nodes as u64)
 }
 
@@ -111,7 +110,7 @@ pub fn effort(n_nodes: usize) -> u64 {
 ///
 /// # Errors
 /// [`crate::Error::Interrupted`].
-pub fn move_nodes(
+pub(super) fn move_nodes(
     problem: &FusionProblem,
     partition: &Partition,
     order: &[NodeId],

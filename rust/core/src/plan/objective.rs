@@ -20,6 +20,7 @@
 use super::cost::{Cost, Interfaces, cost};
 use super::partition::Partition;
 use super::problem::{FusionProblem, VarId};
+use crate::error::Result;
 use crate::graph::NodeId;
 
 /// What is to be small.
@@ -61,9 +62,12 @@ impl Objective {
     }
 
     /// The total of a plan. O(n + m).
-    #[must_use]
-    pub fn of(self, problem: &FusionProblem, partition: &Partition) -> u128 {
-        match self {
+    ///
+    /// # Errors
+    /// [`crate::Error::LengthMismatch`] if `partition` is one of other nodes.
+    pub fn of(self, problem: &FusionProblem, partition: &Partition) -> Result<u128> {
+        partition.check_nodes_of(problem)?;
+        Ok(match self {
             Self::KernelsFirst => cost(problem, partition).total(),
             Self::Traffic { .. } => {
                 let mut interfaces = Interfaces::new(problem);
@@ -71,7 +75,7 @@ impl Objective {
                 let kernel = |block| self.of_kernel(&mut interfaces, partition.members(block));
                 blocks.map(kernel).sum()
             }
-        }
+        })
     }
 
     /// The total of one kernel.

@@ -3,6 +3,7 @@
 use super::problem::{FusionProblem, NONE};
 use crate::error::Result;
 use crate::graph::NodeId;
+use crate::ids::check_same_length;
 use crate::rows::Rows;
 use crate::toposort::toposort;
 use crate::union_find::{find, unite};
@@ -49,7 +50,8 @@ impl Partition {
         Self { block, members }
     }
 
-    /// Name of the block of `node`: its smallest member.
+    /// Name of the block of `node`: its smallest member. Panics if there is no such node, as indexing
+    /// does.
     #[must_use]
     pub fn block(&self, node: NodeId) -> NodeId {
         self.block[node as usize]
@@ -66,10 +68,15 @@ impl Partition {
         (0..self.block.len() as u32).filter(|&node| self.block(node) == node)
     }
 
-    /// Members of the block named `block`, ascending.
+    /// Members of the block named `block`, ascending. Panics if that names no node, as indexing does.
     #[must_use]
     pub fn members(&self, block: NodeId) -> &[NodeId] {
         self.members.row(block)
+    }
+
+    /// Refuses a partition of other nodes than those of `problem`.
+    pub(super) fn check_nodes_of(&self, problem: &FusionProblem) -> Result<()> {
+        check_same_length(("partition", self.block.len()), ("nodes", problem.n_nodes()))
     }
 
     /// Merges the blocks of each pair; O(n) for all of them.
@@ -92,8 +99,10 @@ impl Partition {
     /// by name, then each as soon as the last that it depends on has been listed. O(n + m).
     ///
     /// # Errors
-    /// [`crate::Error::Cycle`] lists the blocks of one cycle, if the quotient graph has one.
+    /// [`crate::Error::Cycle`] lists the blocks of one cycle, if the quotient graph has one;
+    /// [`crate::Error::LengthMismatch`] if this is a partition of other nodes than those of `problem`.
     pub fn quotient_order(&self, problem: &FusionProblem) -> Result<Vec<NodeId>> {
+        self.check_nodes_of(problem)?;
         let graph = problem.graph();
         let n_nodes = self.block.len() as u32;
         let mut missing = vec![0u32; self.block.len()];

@@ -44,7 +44,7 @@ use crate::union_find::find;
 ///
 /// # Errors
 /// [`crate::Error::Interrupted`].
-pub fn grow_from_sinks(
+pub(super) fn grow_from_sinks(
     problem: &FusionProblem,
     eligible: impl Fn(NodeId) -> bool,
 ) -> Result<Partition> {
@@ -333,16 +333,15 @@ impl Growth<'_> {
     }
 
     fn add_lone_nodes(&mut self) {
+        let mut newest_reader = vec![NONE; self.problem.n_variables()];
         for node in 0..self.problem.n_nodes() as u32 {
             if self.group[node as usize] == NONE || self.claimed[node as usize] {
                 continue;
             }
-            let mut inputs: Vec<VarId> = Vec::new();
-            for &variable in self.problem.inputs(node) {
-                if !inputs.contains(&variable) {
-                    inputs.push(variable);
-                }
-            }
+            let mut inputs = self.problem.inputs(node).to_vec();
+            inputs.retain(|&variable| {
+                std::mem::replace(&mut newest_reader[variable as usize], node) != node
+            });
             self.clusters.push(Cluster { nodes: vec![node], inputs, outputs: vec![node] });
         }
     }

@@ -28,8 +28,7 @@ const COMPARED: usize = 32;
 ///
 /// # Complexity
 /// O(k d log k) for a cluster of k members with d operands and clients each, times a constant.
-#[must_use]
-pub fn split_oversized(problem: &FusionProblem, partition: Partition) -> Partition {
+pub(super) fn split_oversized(problem: &FusionProblem, partition: Partition) -> Partition {
     let limit = problem.max_operands();
     let mut interfaces = Interfaces::new(problem);
     let mut names = None;

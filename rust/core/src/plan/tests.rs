@@ -588,7 +588,11 @@ proptest! {
                 pair.iter().flat_map(|&block| plan.partition.members(block)).copied().collect();
             match verdict {
                 Verdict::Possible => prop_assert!(false, "{a} and {b} could be merged"),
-                Verdict::Together => prop_assert_eq!(pair[0], pair[1]),
+                Verdict::Together => {
+                    prop_assert_eq!(pair[0], pair[1]);
+                    prop_assert!(members.len() > 1);
+                }
+                Verdict::Alone => prop_assert!(a == b && members.len() == 1),
                 Verdict::NoGroup(node) => prop_assert!(problem.group(node).is_none()),
                 Verdict::OtherGroup => prop_assert_ne!(problem.group(a), problem.group(b)),
                 Verdict::NotConnected => prop_assert!(!connected(&problem, &members)),

@@ -28,16 +28,22 @@
 //! K. Kennedy and K. S. McKinley, "Maximizing loop parallelism and improving data locality via
 //! loop fusion and distribution", LCPC 1993: greedy typed fusion, linear in the graph.
 
+use std::ops::Range;
+
+use rustc_hash::FxHashMap;
+
 use super::partition::Partition;
 use super::parts::{connections, parts};
 use super::problem::{FusionProblem, NONE};
 use crate::error::Result;
 use crate::graph::NodeId;
 use crate::interrupt;
+use crate::rows::Rows;
+use crate::union_find::{find, unite};
 
 /// From which end depths are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Direction {
+pub(super) enum Direction {
     /// A node joins the earliest cluster that it can.
     FromSources,
     /// A node joins the latest cluster that it can.
@@ -48,21 +54,178 @@ pub enum Direction {
 /// flow or by shared operands. The operand limit is not looked at.
 ///
 /// # Complexity
-/// O((n + m) log n) for each group that two nodes or more belong to; O(n + m) memory.
+/// O(n + m), and for each group that two nodes or more belong to, O(k log k) for its k nodes and what
+/// stands between the first and the last of them in a topological order, with its edges: O(n + m) for
+/// each group at most. O(n + m) memory.
 ///
 /// # Errors
 /// [`crate::Error::Cycle`] never for a checked problem: it would mean that the partition is wrong.
-pub fn fuse_by_depth(problem: &FusionProblem, direction: Direction) -> Result<Partition> {
-    let mut partition = Partition::singletons(problem.n_nodes());
+pub(super) fn fuse_by_depth(problem: &FusionProblem, direction: Direction) -> Result<Partition> {
+    let mut quotient = Quotient::new(problem);
     // Groups read different variables as links, so that one list serves them all.
     let mut newest_reader = vec![NONE; problem.n_variables()];
-    for group in groups_by_size(problem) {
-        interrupt::check(problem.n_nodes())?;
-        let order = partition.quotient_order(problem)?;
-        let depths = depths(problem, &partition, &order, group, direction);
-        merge_equal_depths(problem, &mut partition, group, &depths, &mut newest_reader);
+    let mut depth = vec![0; problem.n_nodes()];
+    for mut members in groups_by_size(problem) {
+        let between = quotient.between(&members);
+        interrupt::check(between.len() + members.len())?;
+        quotient.find_depths(between.clone(), direction, &mut depth);
+        members.sort_by_key(|&node| depth[node as usize]);
+        // Members come depth by depth, so the newest reader is of the same depth if any is.
+        let same_depth = |a: NodeId, b: NodeId| depth[a as usize] == depth[b as usize];
+        let pairs = connections(problem, members.iter().copied(), &mut newest_reader, same_depth);
+        quotient.merge(&members, &pairs, between)?;
     }
-    Ok(partition)
+    Ok(Partition::from_names(quotient.block))
+}
+
+/// The quotient graph of blocks that grow group by group, in a topological order.
+struct Quotient<'a> {
+    problem: &'a FusionProblem,
+    /// Name of the block of each node: its smallest member.
+    block: Vec<NodeId>,
+    /// Members of the blocks that have several, at their names.
+    several: FxHashMap<NodeId, Vec<NodeId>>,
+    /// The blocks in a topological order; [`NONE`] where one was that is part of another now.
+    order: Vec<NodeId>,
+    /// Where in that order each block is, at its name.
+    place: Vec<u32>,
+    /// Scratch space: what a block still waits for, at its name.
+    missing: Vec<u32>,
+}
+
+impl<'a> Quotient<'a> {
+    /// Every node alone: ids are a topological order.
+    fn new(problem: &'a FusionProblem) -> Self {
+        let nodes = 0..problem.n_nodes() as NodeId;
+        Self {
+            problem,
+            block: nodes.clone().collect(),
+            several: FxHashMap::default(),
+            order: nodes.clone().collect(),
+            place: nodes.collect(),
+            missing: vec![0; problem.n_nodes()],
+        }
+    }
+
+    fn members<'b>(&'b self, block: &'b NodeId) -> &'b [NodeId] {
+        self.several.get(block).map_or(std::slice::from_ref(block), Vec::as_slice)
+    }
+
+    /// The places from the first to the last of `nodes`, each of which is alone in its block.
+    fn between(&self, nodes: &[NodeId]) -> Range<usize> {
+        let places = || nodes.iter().map(|&node| self.place[node as usize] as usize);
+        places().min().unwrap_or(0)..places().max().map_or(0, |last| last + 1)
+    }
+
+    /// Finds the depth of each block at the places `between`, those from the first to the last node of
+    /// a group: what comes before the first of them, or after the last, has none.
+    fn find_depths(&self, between: Range<usize>, direction: Direction, depth: &mut [u32]) {
+        let problem = self.problem;
+        let group = problem.group(self.order[between.start]);
+        let in_group = |node: NodeId| problem.group(node) == group;
+        let mut visit = |block: NodeId| {
+            let mut deepest = 0;
+            for &member in self.members(&block) {
+                let neighbors = match direction {
+                    Direction::FromSources => problem.graph().predecessors(member),
+                    Direction::FromSinks => problem.graph().successors(member),
+                };
+                for &neighbor in neighbors {
+                    let other = self.block[neighbor as usize];
+                    if other == block || !between.contains(&(self.place[other as usize] as usize)) {
+                        continue;
+                    }
+                    let has_data = match direction {
+                        Direction::FromSources => problem.has_data(neighbor, member),
+                        Direction::FromSinks => problem.has_data(member, neighbor),
+                    };
+                    let leaves_group = in_group(other) && !(in_group(block) && has_data);
+                    deepest = deepest.max(depth[other as usize] + u32::from(leaves_group));
+                }
+            }
+            depth[block as usize] = deepest;
+        };
+        let blocks = self.order[between.clone()].iter().copied().filter(|&block| block != NONE);
+        match direction {
+            Direction::FromSources => blocks.for_each(&mut visit),
+            Direction::FromSinks => blocks.rev().for_each(&mut visit),
+        }
+    }
+
+    /// Merges the blocks of each pair of `nodes`, whose places are `between`.
+    fn merge(
+        &mut self,
+        nodes: &[NodeId],
+        pairs: &[(NodeId, NodeId)],
+        between: Range<usize>,
+    ) -> Result<()> {
+        if pairs.is_empty() {
+            return Ok(());
+        }
+        for &(a, b) in pairs {
+            unite(&mut self.block, a, b);
+        }
+        // Groups list their nodes once each: those of a block come together, by its name.
+        for &node in nodes {
+            self.block[node as usize] = find(&mut self.block, node);
+        }
+        for &node in nodes {
+            let name = self.block[node as usize];
+            if name != node {
+                self.several.entry(name).or_insert_with(|| vec![name]).push(node);
+            }
+        }
+        self.sort(between)
+    }
+
+    /// Puts the blocks at the places `between` into a topological order again: no path between two of
+    /// them goes through what is elsewhere.
+    fn sort(&mut self, between: Range<usize>) -> Result<()> {
+        let graph = self.problem.graph();
+        let mut blocks = self.order[between.clone()].to_vec();
+        blocks.retain(|&block| block != NONE && self.block[block as usize] == block);
+        let mut missing = std::mem::take(&mut self.missing);
+        for &block in &blocks {
+            let sources =
+                self.members(&block).iter().flat_map(|&member| graph.predecessors(member));
+            let is_before = |&&source: &&NodeId| self.is_other(source, block, &between);
+            missing[block as usize] = sources.filter(is_before).count() as u32;
+        }
+        let mut sorted: Vec<NodeId> =
+            blocks.iter().copied().filter(|&block| missing[block as usize] == 0).collect();
+        let mut done = 0;
+        while let Some(&block) = sorted.get(done) {
+            done += 1;
+            for &member in self.members(&block) {
+                for &client in graph.successors(member) {
+                    if self.is_other(client, block, &between) {
+                        let waiting = &mut missing[self.block[client as usize] as usize];
+                        *waiting -= 1;
+                        if *waiting == 0 {
+                            sorted.push(self.block[client as usize]);
+                        }
+                    }
+                }
+            }
+        }
+        self.missing = missing;
+        if sorted.len() < blocks.len() {
+            // There is a cycle, which this names.
+            Partition::from_names(self.block.clone()).quotient_order(self.problem)?;
+        }
+        self.order[between.clone()].fill(NONE);
+        for (place, block) in between.zip(sorted) {
+            self.order[place] = block;
+            self.place[block as usize] = place as u32;
+        }
+        Ok(())
+    }
+
+    /// Whether `node` is at one of the places `between`, and not in `block`.
+    fn is_other(&self, node: NodeId, block: NodeId, between: &Range<usize>) -> bool {
+        let other = self.block[node as usize];
+        other != block && between.contains(&(self.place[other as usize] as usize))
+    }
 }
 
 /// Whether no plan has fewer kernels than `partition`, which keeps connected nodes of one group
@@ -75,8 +238,7 @@ pub fn fuse_by_depth(problem: &FusionProblem, direction: Direction) -> Result<Pa
 ///
 /// # Complexity
 /// O(n + m), and again for each part that is several kernels.
-#[must_use]
-pub fn has_fewest_kernels(problem: &FusionProblem, partition: &Partition) -> bool {
+pub(super) fn has_fewest_kernels(problem: &FusionProblem, partition: &Partition) -> bool {
     let n_nodes = problem.n_nodes() as u32;
     let parts = parts(problem);
     let mut n_kernels = vec![0u32; problem.n_nodes()];
@@ -104,73 +266,13 @@ pub fn has_fewest_kernels(problem: &FusionProblem, partition: &Partition) -> boo
     })
 }
 
-/// Groups of two nodes or more, the largest first, then by number.
-fn groups_by_size(problem: &FusionProblem) -> Vec<u32> {
-    let mut size = vec![0u32; problem.n_groups()];
-    for node in 0..problem.n_nodes() as u32 {
-        if let Some(group) = problem.group(node) {
-            size[group as usize] += 1;
-        }
-    }
-    let mut groups: Vec<u32> =
-        (0..size.len() as u32).filter(|&group| size[group as usize] > 1).collect();
-    groups.sort_by_key(|&group| (std::cmp::Reverse(size[group as usize]), group));
-    groups
-}
-
-/// Depth of each block, indexed by its representative node.
-fn depths(
-    problem: &FusionProblem,
-    partition: &Partition,
-    order: &[NodeId],
-    group: u32,
-    direction: Direction,
-) -> Vec<u32> {
-    let graph = problem.graph();
-    let in_group = |node: NodeId| problem.group(node) == Some(group);
-    let mut depth = vec![0u32; problem.n_nodes()];
-    let mut visit = |block: NodeId| {
-        let mut deepest = 0;
-        for &member in partition.members(block) {
-            let neighbors = match direction {
-                Direction::FromSources => graph.predecessors(member),
-                Direction::FromSinks => graph.successors(member),
-            };
-            for &neighbor in neighbors {
-                let other = partition.block(neighbor);
-                if other == block {
-                    continue;
-                }
-                let has_data = match direction {
-                    Direction::FromSources => problem.has_data(neighbor, member),
-                    Direction::FromSinks => problem.has_data(member, neighbor),
-                };
-                let leaves_group = in_group(other) && !(in_group(block) && has_data);
-                deepest = deepest.max(depth[other as usize] + u32::from(leaves_group));
-            }
-        }
-        depth[block as usize] = deepest;
-    };
-    match direction {
-        Direction::FromSources => order.iter().for_each(|&block| visit(block)),
-        Direction::FromSinks => order.iter().rev().for_each(|&block| visit(block)),
-    }
-    depth
-}
-
-fn merge_equal_depths(
-    problem: &FusionProblem,
-    partition: &mut Partition,
-    group: u32,
-    depth: &[u32],
-    newest_reader: &mut [NodeId],
-) {
-    // The nodes of a group are alone in their blocks until its turn comes.
-    let mut members: Vec<NodeId> =
-        (0..problem.n_nodes() as u32).filter(|&node| problem.group(node) == Some(group)).collect();
-    members.sort_by_key(|&node| depth[node as usize]);
-    // Members come depth by depth, so the newest reader is of the same depth if any is.
-    let same_depth = |a: NodeId, b: NodeId| depth[a as usize] == depth[b as usize];
-    let pairs = connections(problem, members, newest_reader, same_depth);
-    partition.merge_pairs(&pairs);
+/// The nodes of each group of two or more, ascending; the largest group first, then by number.
+fn groups_by_size(problem: &FusionProblem) -> Vec<Vec<NodeId>> {
+    let nodes = 0..problem.n_nodes() as NodeId;
+    let in_group = nodes.filter_map(|node| Some((problem.group(node)?, node)));
+    let members = Rows::grouped(problem.n_groups(), in_group);
+    let mut groups: Vec<u32> = (0..members.len() as u32).collect();
+    groups.retain(|&group| members.row(group).len() > 1);
+    groups.sort_by_key(|&group| (std::cmp::Reverse(members.row(group).len()), group));
+    groups.into_iter().map(|group| members.row(group).to_vec()).collect()
 }
