@@ -10,7 +10,7 @@ import pytest
 
 from pytensor_fuse import _core
 from pytensor_fuse._core import GraphError
-from support.problems import problem
+from support.problems import problem, rows
 
 EFFORT = 1000
 
@@ -96,3 +96,27 @@ def test_wrong_types_are_refused() -> None:
     for launch in (-1, 2**32):
         with pytest.raises(OverflowError):
             _core.plan_arrays(**problem(), launch=launch)
+
+
+@pytest.mark.parametrize("max_operands", [0, 1])
+def test_no_bound_is_more_than_the_plan_costs_where_hardly_any_operand_is_allowed(
+    max_operands: int,
+) -> None:
+    # The first node reads one variable twice, and no one reads what the second makes.
+    input_offsets, inputs = rows([0, 0], [1])
+    output_offsets, outputs = rows([1], [2])
+    planned = _core.plan_arrays(
+        n_variables=3,
+        input_offsets=input_offsets,
+        inputs=inputs,
+        output_offsets=output_offsets,
+        outputs=outputs,
+        groups=np.zeros(2, dtype=np.int32),
+        links=np.full(3, -1, dtype=np.int32),
+        constants=np.zeros(3, dtype=bool),
+        results=np.zeros(3, dtype=bool),
+        max_operands=max_operands,
+        effort=EFFORT,
+    )
+    cost = (1, 1) if max_operands else (2, 3)
+    assert planned[2:] == ((2, 3), cost, cost)

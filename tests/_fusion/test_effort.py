@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -199,3 +200,32 @@ def test_the_examples_of_the_guide_print_what_is_shown(tmp_path: Path) -> None:
     outputs = outputs_of(done.stdout)
     for (code, expected), output in zip(examples_of(GUIDE), outputs, strict=True):
         assert output.rstrip() == expected.rstrip(), code
+
+
+# How long it takes ------------------------------------------------------------------------
+
+
+def _forward_backward(n_steps: int) -> FunctionGraph:
+    """Two recursions over the same vectors, one from each end."""
+    vectors = [pt.vector(f"v{i}") for i in range(n_steps)]
+    first, last = pt.vector("first"), pt.vector("last")
+    forward, backward = first, last
+    for vector in vectors:
+        forward = vector * pt.cumsum(forward)
+    for vector in reversed(vectors):
+        backward = vector * pt.cumsum(backward)
+    return FunctionGraph([*vectors, first, last], [forward, backward], clone=False)
+
+
+@pytest.mark.parametrize(
+    ("n_steps", "effort", "most"), [(128, "fast", 0.5), (64, "optimal", 5), (256, "optimal", 10)]
+)
+def test_bounds_of_many_parts_at_once_take_no_longer_than_their_effort(
+    n_steps: int, effort: str, most: float
+) -> None:
+    # Of a processor, with a wide margin: the first takes milliseconds, the others half a second.
+    graph = _forward_backward(n_steps)
+    start = time.process_time()
+    plan = pytensor_fuse.plan_fusion(graph, effort=effort)
+    assert n_steps <= plan.stats.kernels_bound <= plan.stats.kernels_after < 2 * n_steps
+    assert time.process_time() - start < most
