@@ -1,4 +1,4 @@
-"""Planning of adversarial graphs: times of the processor, several times as long before it was mended."""
+"""Planning adversarial graphs: the processor's times, which were several times as long."""
 
 from __future__ import annotations
 
@@ -72,4 +72,4 @@ def test_adversarial_graphs_are_planned_in_time(
     arrays = family(n)
     start = time.process_time()
     _core.plan_arrays(**arrays)
-    assert time.process_time() - start < 4
+    assert time.process_time() - start < 5
