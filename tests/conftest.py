@@ -53,7 +53,7 @@ _common = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 # The oldest Python has the same examples as the newest one, or the first of them.
 settings.register_profile(
     "default",
-    max_examples=30 if sys.version_info >= (3, 12) else 12,
+    max_examples=20 if sys.version_info >= (3, 12) else 12,
     derandomize="CI" in os.environ,
     print_blob=True,
     **_common,

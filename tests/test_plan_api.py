@@ -184,6 +184,15 @@ def test_text_shows_the_figures() -> None:
     assert "\n" not in repr(plan)
 
 
+def test_text_accounts_for_all_kernels() -> None:
+    x = pt.vector("x")
+    out = pt.exp(pt.sin(x))
+    plan = pytensor_fuse.plan_fusion(FunctionGraph([x], [pt.log(out.sum()), pt.cos(out.sum() + 1)]))
+    n_alone = plan.stats.kernels_after - len(plan.kernels)
+    assert n_alone > 0
+    assert f"-> {plan.stats.kernels_after}, of which {n_alone} " in str(plan)
+
+
 def test_text_of_large_plans_and_kernels_stays_short() -> None:
     x = pt.vector("x")
     out = x

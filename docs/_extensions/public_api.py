@@ -40,6 +40,7 @@ GROUPS: dict[str, tuple[str, list[str]]] = {
         [
             "explain_linalg",
             "structured",
+            "MatrixReports",
             "MatrixReport",
             "MatrixUse",
             "MatrixPurpose",

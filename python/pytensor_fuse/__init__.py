@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from pytensor_fuse._audit.audit import Audit, audit
     from pytensor_fuse._audit.sections.matrices.explain import (
         MatrixReport,
+        MatrixReports,
         MatrixUse,
         NotShared,
         explain_linalg,
@@ -75,6 +76,7 @@ __all__ = [
     "LinalgReason",
     "MatrixPurpose",
     "MatrixReport",
+    "MatrixReports",
     "MatrixUse",
     "NotShared",
     "PlanStats",
@@ -122,7 +124,7 @@ _HOMES = {
     **dict.fromkeys(("Reason", "WhyNot"), "_fusion.why_not"),
     "JoinReason": "_joins.plans",
     **dict.fromkeys(
-        ("MatrixReport", "MatrixUse", "NotShared", "explain_linalg"),
+        ("MatrixReport", "MatrixReports", "MatrixUse", "NotShared", "explain_linalg"),
         "_audit.sections.matrices.explain",
     ),
     "LinalgReason": "_audit.sections.matrices.reasons",

@@ -1,5 +1,7 @@
 """Features are switched alone, by calls, blocks and the environment; `status` tells."""
 
+import re
+
 import numpy as np
 import pytensor
 import pytensor.tensor as pt
@@ -228,6 +230,9 @@ def test_status_prints():
     assert [line.split()[:2] for line in lines if not line.startswith(" ")] == [
         [name, "off" if name == "joins" else "on"] for name in FEATURES
     ]
+    entries = (re.match(r"(?: {4})?(\w+ +(?:on|off) +)", line) for line in lines)
+    columns = {len(entry[1]) for entry in entries if entry}
+    assert len(columns) == 1
 
 
 def test_every_change_says_what_it_replaces():

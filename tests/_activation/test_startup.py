@@ -178,6 +178,21 @@ def test_calls_win_over_the_environment_variable(call):
     assert done.stdout == "True\n"
 
 
+def test_the_same_is_on_without_assertions():
+    """What is known of PyTensor's functions includes the names in their assertions."""
+    code = """
+    import pytensor, pytensor_fuse
+
+    for feature in pytensor_fuse.status().values():
+        for each in (feature, *feature.parts.values()):
+            print(each.name, each.is_on, each.reason)
+    """
+    expected = run_python(code, flags=NO_WARNINGS).stdout
+    assert "cache True None" in expected
+    for flag in ("-O", "-OO"):
+        assert run_python(code, flags=[flag, *NO_WARNINGS]).stdout == expected
+
+
 def test_disable_before_the_program_imports_pytensor():
     done = run_python("import pytensor_fuse; pytensor_fuse.disable(); import pytensor", SAY_STATE)
     assert done.stdout == "False\n"

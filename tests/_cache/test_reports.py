@@ -111,8 +111,14 @@ def test_why_of_functions_without_the_cache():
     assert why_missed(make()) == ("nothing like it has been kept",)
     with cached(False):
         assert why_missed(make()) == ("it was compiled without the cache",)
-    with pytest.raises(TypeError, match="give a compiled function or its graph, not a str"):
+    with pytest.raises(TypeError, match=r"^why_missed takes a compiled function .* not f, .* str$"):
         why_missed("f")
+
+
+def test_why_of_a_copy_is_not_known():
+    function = make()
+    for unknown in (function.copy(), function.maker.fgraph.clone()):
+        assert why_missed(unknown)[0].startswith("where its graph came from is not known")
 
 
 def test_audits_and_traces_say_it():
@@ -130,6 +136,10 @@ def test_audits_and_traces_say_it():
     assert miss.cached is None
     assert miss.inner
     assert "taken from the cache, rewritten at 20" in str(trace)
+    # Of a graph that no pass has run over, no nodes are counted, and there is no table.
+    of_hit = str(trace).split("call 1: ")[1].split("\n\n")[0].splitlines()
+    assert len(of_hit) == 2
+    assert "nodes" not in of_hit[0]
     again = Trace.from_dict(trace.to_dict())
     assert again.calls[0].cached == hit.cached
     assert "taken from the cache" in trace.to_html()

@@ -258,6 +258,8 @@ with pm.Model() as model:
 
 with pm.Model() as discrete:
     pm.Poisson("n", 3)
+
+log_density = model.compile_logp()
 """
 
 
@@ -270,6 +272,15 @@ def test_a_model(place):
     assert done.returncode == 0
     plan = json.loads(done.stdout)["stats"]
     assert plan["kernels_after"] < plan["kernels_before"]
+
+
+@pytest.mark.skipif(not find_spec("pymc"), reason="PyMC is not installed")
+@pytest.mark.parametrize("command", ["audit", "plan"])
+def test_a_function_of_a_model(place, command):
+    (place / "bayes.py").write_text(MODEL)
+    for name in ("log_density", "model.compile_logp"):
+        done = tool(place, command, f"bayes.py:{name}")
+        assert done.returncode == 0, done.stderr
 
 
 def test_only_the_report_is_printed(place):

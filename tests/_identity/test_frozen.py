@@ -10,6 +10,7 @@ import tracemalloc
 import weakref
 
 import numpy as np
+import pytensor
 import pytensor.tensor as pt
 import pytest
 from hypothesis import settings
@@ -154,6 +155,7 @@ def test_all_orphans_are_named():
         (TypeError, "alone", lambda x: freeze(FunctionGraph([x], [x + 1]), [x])),
         (TypeError, "pair", lambda x: same_graph(([x], [x]), ([x],))),
         (TypeError, "must be a list", lambda x: same_graph(x, x)),
+        (TypeError, r"give .*, f\.maker\.fgraph$", lambda x: freeze(pytensor.function([x], x))),
     ],
 )
 def test_bad_arguments(error, message, make):
@@ -181,6 +183,12 @@ def test_a_cycle_is_an_error():
 def test_only_variables_of_the_type_are_bound(message, make):
     with pytest.raises(FreezeError, match=message):
         exp_of_x().bind(make(pt.vector("x")))
+
+
+@pytest.mark.parametrize("given", [3, None, pt.vector("x")], ids=["number", "nothing", "variable"])
+def test_what_is_bound_is_a_list(given):
+    with pytest.raises(TypeError, match="inputs must be a list of variables, not "):
+        exp_of_x().bind(given)
 
 
 def test_a_more_specific_type_is_bound():

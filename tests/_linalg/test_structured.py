@@ -124,6 +124,31 @@ def test_contradictions(said):
         structured(A, **said)
 
 
+@pytest.mark.parametrize(
+    ("said", "message"),
+    [
+        ({"block_diagonal": 3}, "block_diagonal is the sizes of the blocks, not 3"),
+        ({"block_diagonal": "ab"}, "block_diagonal is the sizes of the blocks, not 'ab'"),
+        ({"block_diagonal": (1, 2.5)}, "the size of a block is a whole number, not 2.5"),
+        ({"banded": 1}, "banded is two numbers of diagonals, below and above, not 1"),
+        ({"banded": ("a", 1)}, "a number of diagonals is a whole number, not 'a'"),
+        ({"shape": 3}, "shape is the numbers of rows and columns, not 3"),
+        ({"symmetric": "no"}, "symmetric must be True or False, not 'no'"),
+        ({"check": 0}, "check must be True or False, not 0"),
+    ],
+    ids=str,
+)
+def test_what_is_said_is_of_the_right_type(said, message):
+    with pytest.raises(TypeError, match=f"^{message}$"):
+        structured(A, **said)
+
+
+@pytest.mark.parametrize("said", [{"banded": (1, 1, 1)}, {"shape": (-1, 2)}], ids=str)
+def test_what_is_said_is_of_the_right_size(said):
+    with pytest.raises(ValueError, match="not "):
+        structured(A, **said)
+
+
 def test_not_a_matrix():
     with pytest.raises(ValueError, match="takes a matrix"):
         structured(Y)

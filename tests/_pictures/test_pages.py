@@ -178,9 +178,10 @@ def test_a_plan_of_400_nodes_opens_where_labels_are_read(
             for box in range(len(plan._picture.boxes))
         ]
         seen = [left <= x <= right and top <= y <= bottom for x, y in places]
-        assert 1 < sum(seen) < len(places)
-        # It begins at the left.
-        assert seen[min(range(len(places)), key=lambda box: places[box][0])]
+        assert 1 <= sum(seen) < len(places)
+        # It begins at the first kernel from the left.
+        kernels = [i for i, box in enumerate(plan._picture.boxes) if box.kernel is not None]
+        assert seen[min(kernels, key=lambda box: places[box][0])]
         # The overview is there, within the picture, and has what is drawn in it.
         frame = now["overview"]
         o_left, o_top, o_right, o_bottom = bounds(browser, "overview")
@@ -244,7 +245,8 @@ def test_a_window_that_changes_shows_the_beginning_still(sized: Browser, tmp_pat
     sized.settle()
     now = state(sized)
     assert 12 * now["scale"] >= 9
-    assert now["overview"][:2] == [4, 4]
+    sized.open(tmp_path / "plan.html")
+    assert state(sized)["view"] == now["view"]
 
 
 def test_the_figures_stand_on_top(browser: Browser, tmp_path: Path) -> None:

@@ -18,6 +18,11 @@ def test_the_file_is_named_that_cannot_be_written() -> None:
         files.write("/proc/plan.html", "new")
 
 
+def test_what_no_encoding_has_is_spelled_out(tmp_path: Path) -> None:
+    files.write(tmp_path / "page", "a\ud800b")
+    assert (tmp_path / "page").read_text(encoding="utf-8") == "a\\ud800b"
+
+
 def test_long_names(tmp_path: Path) -> None:
     path = tmp_path / ("a" * 250)
     files.write(path, "new")

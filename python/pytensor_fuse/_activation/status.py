@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pytensor_fuse._activation.gains import Gain
 
+# Of the longest name, of a part.
+_WIDTH = 20
+
 
 @dataclass(frozen=True)
 class FeatureStatus:
@@ -49,7 +52,7 @@ class FeatureStatus:
         why = f"\n    {self.reason}" if self.is_wanted and self.reason is not None else ""
         parts = "".join(f"\n    {part}" for part in self.parts.values())
         gain = "" if self.gain is None else f" ({self.gain})"
-        return f"{self.name:<16} {state:<4} {self.title}{gain}{why}{parts}"
+        return f"{self.name:<{_WIDTH}} {state:<4} {self.title}{gain}{why}{parts}"
 
 
 class Status(Mapping[str, FeatureStatus]):

@@ -17,11 +17,16 @@ from pytensor_fuse._cache.memory import memory
 from pytensor_fuse._cache.origin import origin_of
 from pytensor_fuse._cache.setting import level
 from pytensor_fuse._cache.why import differences
+from pytensor_fuse._pytensor.makers import is_copy
+from pytensor_fuse._reports.asked import not_a_graph
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pytensor_fuse._cache.request import Request
+
+_WITHOUT = "it was compiled without the cache"
+_UNKNOWN = "where its graph came from is not known: it is a copy, or was not compiled here"
 
 
 @dataclass(frozen=True)
@@ -185,7 +190,7 @@ def why_missed(compiled: Function | FunctionGraph) -> tuple[str, ...]:
     -------
     tuple of str
         What differs, as in ``"config.floatX: 'float32' was 'float64'"``. Empty for a function that
-        was taken from the cache.
+        was taken from the cache. Of a copy of a function, it is not known.
 
     Raises
     ------
@@ -193,11 +198,12 @@ def why_missed(compiled: Function | FunctionGraph) -> tuple[str, ...]:
         If it is neither a function nor a graph.
     """
     if not isinstance(compiled, Function | FunctionGraph):
-        raise TypeError(f"give a compiled function or its graph, not a {type(compiled).__name__}")
+        raise TypeError(not_a_graph("why_missed", compiled))
     fgraph: Any = compiled.maker.fgraph if isinstance(compiled, Function) else compiled
     origin = origin_of(fgraph)
     if origin is None:
-        return ("it was compiled without the cache",)
+        is_compiled_here = isinstance(compiled, Function) and not is_copy(compiled)
+        return (_WITHOUT if is_compiled_here else _UNKNOWN,)
     if origin.request is None:
         return (origin.reason,)
     if origin.made is not None:

@@ -22,6 +22,16 @@ def is_model(value: object) -> bool:
     return pymc is not None and isinstance(value, pymc.Model)
 
 
+def plain(value: object) -> object:
+    """Return the compiled function in a PyMC function of a point, else the value itself."""
+    pymc = sys.modules.get("pymc")
+    point_function = getattr(getattr(pymc, "pytensorf", None), "PointFunc", None)
+    if point_function is None or not isinstance(value, point_function):
+        return value
+    function: object = getattr(value, "f", value)
+    return function
+
+
 def compiled_model(model: Any) -> Function:
     """Compile a model in the default mode."""
     import pytensor

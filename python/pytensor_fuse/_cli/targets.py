@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytensor_fuse._cli.failures import ExitCode, ReportError, one_line
 from pytensor_fuse._cli.messages import step
-from pytensor_fuse._cli.models import is_model
+from pytensor_fuse._cli.models import is_model, plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,7 +26,7 @@ def load(target: tuple[str, str]) -> Any:
     path, name = target
     with step(f"importing {path}"):
         module = _import(path)
-    value = _find(module, path, name)
+    value = plain(_find(module, path, name))
     if _is_reportable(value):
         return value
     if isinstance(value, type) or not callable(value):
@@ -35,7 +35,7 @@ def load(target: tuple[str, str]) -> Any:
             f"{name} in {path} is {_article(value)}; {_what_is_reported(module)}",
         )
     with step(f"calling {name}"), _blaming(path, f"{name} in {path} fails"):
-        returned = value()
+        returned = plain(value())
     if not _is_reportable(returned):
         raise ReportError(
             ExitCode.NOT_REPORTABLE,

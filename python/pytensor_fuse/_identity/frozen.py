@@ -13,6 +13,7 @@ from pytensor_fuse import _core
 from pytensor_fuse._errors import DigestError, FreezeError
 from pytensor_fuse._identity.reasons import why_without_digest
 from pytensor_fuse._identity.terms import intern_graph, intern_rows
+from pytensor_fuse._reports.text import without_address
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -176,7 +177,11 @@ class FrozenGraph:
         ------
         FreezeError
             If there are more or fewer variables than inputs, or one has another type.
+        TypeError
+            If it is no sequence.
         """
+        if isinstance(inputs, Variable) or not hasattr(inputs, "__iter__"):
+            raise TypeError(f"inputs must be a list of variables, not {inputs!r}")
         inputs = list(inputs)
         expected = [variable.type for variable in self.inputs]
         if len(inputs) != len(expected):
@@ -383,9 +388,9 @@ def _as_frozen(graph: GraphLike) -> FrozenGraph:
 
 def _variables(given: Any, role: str) -> list[Variable[Any, Any]]:
     if isinstance(given, Variable) or not hasattr(given, "__iter__"):
-        raise TypeError(
-            f"{role} must be a list of variables, not {'nothing' if given is None else repr(given)}"
-        )
+        hint = "; give the graph of a function, f.maker.fgraph" if hasattr(given, "maker") else ""
+        what = "nothing" if given is None else without_address(repr(given))
+        raise TypeError(f"{role} must be a list of variables, not {what}{hint}")
     variables = list(given)
     for position, variable in enumerate(variables):
         if not isinstance(variable, Variable):

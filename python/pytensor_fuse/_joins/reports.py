@@ -12,7 +12,7 @@ from pytensor.graph.fg import FunctionGraph
 
 from pytensor_fuse._joins.plans import JoinReason
 from pytensor_fuse._pytensor.makers import is_copy
-from pytensor_fuse._reports.text import short
+from pytensor_fuse._reports.asked import not_a_graph
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -73,8 +73,8 @@ class JoinsKnown(enum.Enum):
     PASS_RAN = "the pass join_buffer_elimination has run over it"
     NOT_RUN = "the pass join_buffer_elimination has not run over it"
     UNKNOWN = (
-        "what became of its joins is not known: it is a copy, or was unpickled or rewritten "
-        "elsewhere"
+        "what became of its joins is not known: it is a copy, was unpickled, or was not compiled "
+        "here"
     )
 
 
@@ -160,13 +160,10 @@ def explain_joins(compiled: Function | FunctionGraph) -> JoinReports:
     >>> print(explain_joins(pytensor.function([x], x * 2)))
     there are no joins
     >>> print(explain_joins(f.copy()))
-    what became of its joins is not known: it is a copy, or was unpickled or rewritten elsewhere
+    what became of its joins is not known: it is a copy, was unpickled, or was not compiled here
     """
     if not isinstance(compiled, Function | FunctionGraph):
-        raise TypeError(
-            "explain_joins takes a compiled function (what pytensor.function returns) or its "
-            f"FunctionGraph, not {short(compiled)}, which is of type {type(compiled).__name__}"
-        )
+        raise TypeError(not_a_graph("explain_joins", compiled))
     # Ops come with C code: they are loaded once somebody asks.
     from pytensor_fuse._joins.ops.join import WriteJoin
 

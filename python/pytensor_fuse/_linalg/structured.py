@@ -7,6 +7,7 @@ written it so. So nothing depends on whether the rules are on, and there is no o
 
 from __future__ import annotations
 
+import operator
 from typing import TYPE_CHECKING, Any
 
 import pytensor.tensor as pt
@@ -76,9 +77,13 @@ def structured(
 
     Raises
     ------
+    TypeError
+        If a size or a number of diagonals is no whole number, or what says whether something is so
+        is neither True nor False.
     ValueError
         If `matrix` has not two dimensions, or more than one of `block_diagonal`, `banded`,
-        `tridiagonal` and `toeplitz` is given, or a size or a number of diagonals is negative.
+        `tridiagonal` and `toeplitz` is given, or a size or a number of diagonals is negative, or
+        PyTensor does not know an assumption.
 
     Notes
     -----
@@ -96,6 +101,10 @@ def structured(
     >>> K.type.shape
     (70, 70)
     """
+    flags = {"tridiagonal": tridiagonal, "toeplitz": toeplitz, "check": check, **assumptions}
+    for name, holds in flags.items():
+        if not isinstance(holds, bool):
+            raise TypeError(f"{name} must be True or False, not {holds!r}")
     result: Any = pt.as_tensor_variable(matrix)
     if result.type.ndim != 2:
         raise ValueError(f"structured takes a matrix, not {result.type}")
@@ -108,13 +117,20 @@ def structured(
     if toeplitz and not (banded is None and block_diagonal is None):
         raise ValueError("a Toeplitz matrix is made of its first row, not of diagonals or blocks")
     if shape is not None:
-        result = pt.specify_shape(result, tuple(shape))
+        lengths = _several(shape, "shape", "the numbers of rows and columns")
+        if any(length is not None and _whole(length, "a length") < 0 for length in lengths):
+            raise ValueError(f"lengths are not negative, not {lengths}")
+        result = pt.specify_shape(result, lengths)
     # What is made of parts is not checked as a whole: the check would hide the form.
     checked = {name for name, holds in assumptions.items() if holds and check}
     if block_diagonal is not None:
-        result = _of_blocks(result, tuple(block_diagonal), check, checked)
+        sizes = _several(block_diagonal, "block_diagonal", "the sizes of the blocks")
+        result = _of_blocks(result, sizes, check, checked)
     elif banded is not None:
-        result = _of_diagonals(result, banded, check, checked)
+        band = _several(banded, "banded", "two numbers of diagonals, below and above")
+        if len(band) != 2:
+            raise ValueError(f"banded is two numbers of diagonals, below and above, not {band}")
+        result = _of_diagonals(result, (band[0], band[1]), check, checked)
     else:
         result = _checked(result, checked)
     if toeplitz:
@@ -123,8 +139,21 @@ def structured(
     return known
 
 
+def _several(given: Any, name: str, what: str) -> tuple[Any, ...]:
+    if isinstance(given, str) or not hasattr(given, "__iter__"):
+        raise TypeError(f"{name} is {what}, not {given!r}")
+    return tuple(given)
+
+
+def _whole(given: Any, what: str) -> int:
+    try:
+        return operator.index(given)
+    except TypeError:
+        raise TypeError(f"{what} is a whole number, not {given!r}") from None
+
+
 def _of_blocks(matrix: Any, sizes: tuple[int, ...], check: bool, checked: set[str]) -> Any:
-    if not sizes or any(size < 0 for size in sizes):
+    if not sizes or any(_whole(size, "the size of a block") < 0 for size in sizes):
         raise ValueError(f"the sizes of blocks are numbers that are not negative, not {sizes}")
     matrix = pt.specify_shape(matrix, (sum(sizes), sum(sizes)))
     if check:
@@ -142,8 +171,7 @@ def _blocks(matrix: Any, sizes: tuple[int, ...]) -> list[Any]:
 
 
 def _of_diagonals(matrix: Any, band: tuple[int, int], check: bool, checked: set[str]) -> Any:
-    below, above = band
-    if below < 0 or above < 0:
+    if any(_whole(number, "a number of diagonals") < 0 for number in band):
         raise ValueError(f"the numbers of diagonals are not negative, not {band}")
     rows, columns = matrix.type.shape
     known = rows if columns is None else columns
@@ -156,6 +184,7 @@ def _of_diagonals(matrix: Any, band: tuple[int, int], check: bool, checked: set[
     else:
         matrix = pt.specify_shape(matrix, (known, known))
     # Nearest to the diagonal first, which is always there.
+    below, above = band
     offsets = sorted(range(-below, above + 1), key=lambda at: (abs(at), at))
     if known is not None:
         offsets = [at for at in offsets if abs(at) < known or not at]

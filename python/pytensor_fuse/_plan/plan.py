@@ -25,6 +25,7 @@ from pytensor_fuse._plan.plain import graph_to_dict
 from pytensor_fuse._plan.records import Kernel, PlanStats
 from pytensor_fuse._pytensor.targets import Target, resolve_target
 from pytensor_fuse._pytensor.targets import max_operands as default_limit
+from pytensor_fuse._reports.asked import not_a_graph
 from pytensor_fuse._reports.files import written
 from pytensor_fuse._reports.page import frame
 from pytensor_fuse._reports.versions import versions
@@ -359,7 +360,7 @@ class FusionPlan:
         lines = [
             f"FusionPlan for target {self._target.value!r}, at most {self._max_operands} operands",
             f"  nodes    {stats.nodes}, of which {stats.fusable} may be fused",
-            f"  kernels  {stats.kernels_before} -> {stats.kernels_after}",
+            f"  kernels  {stats.kernels_before} -> {stats.kernels_after}{self._of_one_node}",
             f"  arrays   {stats.arrays_before} -> {stats.arrays_after}",
             f"  bound    {bound_text(self._clusters.after, self._clusters.bound)}",
         ]
@@ -368,6 +369,12 @@ class FusionPlan:
         if len(kernels) > _SHOWN_KERNELS:
             lines.append(f"  ... and {len(kernels) - _SHOWN_KERNELS} more kernels")
         return "\n".join(lines)
+
+    @property
+    def _of_one_node(self) -> str:
+        """Say how many kernels are not in the list, since nothing is fused into them."""
+        alone = self.stats.kernels_after - len(self.kernels)
+        return f", of which {alone} are single nodes" if self.kernels and alone else ""
 
     @cached_property
     def _picture(self) -> Picture:
@@ -456,11 +463,7 @@ def plan_fusion(
         target = fgraph.maker.linker if target is None else target
         fgraph = fgraph.maker.fgraph
     if not isinstance(fgraph, FunctionGraph):
-        hint = "; call its unfreeze() first" if hasattr(fgraph, "unfreeze") else ""
-        raise TypeError(
-            "fgraph must be a FunctionGraph or a compiled function, not "
-            f"{type(fgraph).__name__}{hint}"
-        )
+        raise TypeError(not_a_graph("plan_fusion", fgraph))
     resolved = resolve_target(target, fgraph)
     limit = default_limit(resolved) if max_operands is None else _check_limit(max_operands)
     steps = resolve_effort(effort)

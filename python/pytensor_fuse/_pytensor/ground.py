@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import ast
 import re
+import sys
 import zlib
-from functools import reduce
+from functools import cache, reduce
 from importlib import import_module
 from importlib.util import find_spec
 from types import CodeType
@@ -229,8 +230,10 @@ def fingerprint(function: object) -> str:
     for every version of Python, and stay when comments, texts and the names of locals change.
     """
     code = plain_function(function).__code__
-    names = " ".join(sorted(names_in(REPLACED_CODES.get(code, code))))
-    return f"{zlib.crc32(names.encode()):08x}"
+    code = REPLACED_CODES.get(code, code)
+    if sys.flags.optimize:
+        code = _with_assertions(code, function)
+    return f"{zlib.crc32(' '.join(sorted(names_in(code))).encode()):08x}"
 
 
 def names_in(code: CodeType) -> set[str]:
@@ -240,6 +243,28 @@ def names_in(code: CodeType) -> set[str]:
         if isinstance(constant, CodeType):
             names |= names_in(constant)
     return names
+
+
+def _with_assertions(code: CodeType, function: object) -> CodeType:
+    """Return the code as it is without ``python -O``, which leaves out the names in assertions."""
+    module: str = plain_function(function).__module__
+    return _codes_with_assertions(module).get((code.co_qualname, code.co_firstlineno), code)
+
+
+@cache
+def _codes_with_assertions(module: str) -> dict[tuple[str, int], CodeType]:
+    """Return the codes of a module by name and line; none if there is no source of it."""
+    loader: Any = getattr(sys.modules.get(module), "__loader__", None)
+    source = loader.get_source(module) if hasattr(loader, "get_source") else None
+    if source is None:
+        return {}
+    found = {}
+    pending = [compile(source, module, "exec", dont_inherit=True, optimize=0)]
+    while pending:
+        code = pending.pop()
+        found[code.co_qualname, code.co_firstlineno] = code
+        pending += [constant for constant in code.co_consts if isinstance(constant, CodeType)]
+    return found
 
 
 def plain_function(function: object) -> Any:

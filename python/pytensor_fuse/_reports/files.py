@@ -5,6 +5,10 @@ from __future__ import annotations
 import os
 import stat
 from pathlib import Path
+from typing import Any, Final
+
+# A name in a graph may hold what no encoding has: half of a surrogate pair.
+_TEXT: Final[Any] = {"encoding": "utf-8", "errors": "backslashreplace", "newline": "\n"}
 
 
 def write(path: str | os.PathLike[str], text: str) -> None:
@@ -27,7 +31,7 @@ def write(path: str | os.PathLike[str], text: str) -> None:
     if mode is not None and stat.S_ISDIR(mode):
         raise IsADirectoryError(f"{path!s} is a directory; name a file in it")
     if mode is not None and not stat.S_ISREG(mode):
-        with open(path, "w", encoding="utf-8", newline="\n") as device:
+        with open(path, "w", **_TEXT) as device:
             device.write(text)
         return
     target = Path(os.path.realpath(path))
@@ -37,7 +41,7 @@ def write(path: str | os.PathLike[str], text: str) -> None:
         )
     handle, temporary = _new_file(target)
     try:
-        with open(handle, "w", encoding="utf-8", newline="\n") as file:
+        with open(handle, "w", **_TEXT) as file:
             file.write(text)
         if mode is not None:
             os.chmod(temporary, stat.S_IMODE(mode) & 0o777)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from pytensor_fuse._reports.text import cached_text
+from pytensor_fuse._reports.text import cached_text, count
 from pytensor_fuse._trace.difference import call_totals
 from pytensor_fuse._trace.records import RewriterTotal, TracedCall, TracedPass
 
@@ -46,7 +46,7 @@ def trace_text(trace: Recording) -> str:
                 *(
                     [str(total.tried), str(total.fired)]
                     if isinstance(total, RewriterTotal)
-                    else ["pass", f"{total.runs} runs"]
+                    else ["pass", count(total.runs, "run")]
                 ),
                 f"+{total.created}",
                 f"-{total.removed}",
@@ -140,12 +140,17 @@ def _explanation() -> str:
 
 
 def _call_lines(number: int, call: TracedCall) -> list[str]:
-    lines = [
+    head = (
         f"call {number}: {call_title(call)}: {seconds_text(call.seconds)}, "
-        f"rewriting {seconds_text(call.rewriting)}, linking {seconds_text(call.linking)}; "
-        f"nodes {call.nodes_before} -> {call.nodes_after}, "
-        f"{call.created} created, {call.removed} thrown away"
-    ]
+        f"rewriting {seconds_text(call.rewriting)}, linking {seconds_text(call.linking)}"
+    )
+    # Of a graph that no pass has run over, nothing was counted.
+    if call.inner or call.cached is None:
+        head += (
+            f"; nodes {call.nodes_before} -> {call.nodes_after}, "
+            f"{call.created} created, {call.removed} thrown away"
+        )
+    lines = [head]
     if call.error is not None:
         lines.append(f"  raised {call.error}")
     if call.cached is not None:
@@ -159,7 +164,7 @@ def _call_lines(number: int, call: TracedCall) -> list[str]:
             continue
         _pass_rows(each, call.rewriting, 0, rows, quiet)
     headings = ["pass", "time", "own", "nodes", "created", "thrown away", "rounds", "fired/tried"]
-    lines += _table(headings, rows)
+    lines += _table(headings, rows) if rows else []
     if quiet:
         rest = seconds_text(sum(each.own for each in quiet))
         lines.append(f"  and {len(quiet)} passes that changed nothing, in {rest}")

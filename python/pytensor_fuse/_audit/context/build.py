@@ -19,6 +19,7 @@ from pytensor_fuse._audit.context.sparse import is_sparse
 from pytensor_fuse._pytensor.inner_graphs import inner_graphs, runs_once
 from pytensor_fuse._pytensor.run_order import run_order
 from pytensor_fuse._pytensor.targets import Target, resolve_target
+from pytensor_fuse._reports.asked import not_a_graph
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -35,8 +36,10 @@ if TYPE_CHECKING:
 def graph_context(
     compiled: Function | FunctionGraph,
     shapes: Mapping[Any, Sequence[int | None]] | None,
+    *,
+    who: str = "audit",
 ) -> GraphContext:
-    """Return what there is to know about a compiled function or a graph.
+    """Return what there is to know about a compiled function or a graph; ``who`` asks for it.
 
     Raises
     ------
@@ -74,10 +77,7 @@ def graph_context(
         )
         target = resolve_target(None, compiled)
         return _context(compiled, order, True, (), 1, None, None, target, known)
-    raise TypeError(
-        "audit takes a compiled function (what pytensor.function returns) or a FunctionGraph, not "
-        f"{type(compiled).__name__}"
-    )
+    raise TypeError(not_a_graph(who, compiled))
 
 
 def _context(

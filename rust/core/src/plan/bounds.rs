@@ -40,7 +40,7 @@ use std::collections::BinaryHeap;
 
 use rustc_hash::FxHashMap;
 
-use super::component::Component;
+use super::component::{Component, least_closed};
 use super::cost::Interfaces;
 use super::masks::Mask;
 use super::partition::Partition;
@@ -147,8 +147,12 @@ fn clique<const W: usize>(component: &Component<W>, nodes: Mask<W>) -> Mask<W> {
     best
 }
 
-/// What a step of the joint bound takes of the effort: about as long as so many sets.
-const STEP: u64 = 4;
+/// Masks that a step of the joint bound looks at for each part: it is cut out of what is left, as is what
+/// it needs, and seen on a path.
+const PER_PART: usize = 8;
+
+/// Words of masks that the joint bound looks at for one of the effort.
+const WORDS: usize = 64;
 
 /// How many starts of a clique are tried.
 const STARTS: usize = 32;
@@ -179,16 +183,26 @@ fn chains<const W: usize>(component: &Component<W>, nodes: Mask<W>) -> Vec<Mask<
 pub(super) struct Joint<'a, const W: usize> {
     component: &'a Component<W>,
     levels: &'a Levels<W>,
+    /// For each part all that comes before any of it. What comes before nodes that are not left is not
+    /// left either, so that this tells what the part needs of what is left, whatever is left of it.
+    needs: Vec<Mask<W>>,
     known: FxHashMap<Mask<W>, u64>,
 }
 
 impl<'a, const W: usize> Joint<'a, W> {
     pub(super) fn new(component: &'a Component<W>, levels: &'a Levels<W>) -> Self {
-        Self { component, levels, known: FxHashMap::default() }
+        let before = |part: Mask<W>| part.iter().fold(part, |mask, i| mask | component.before[i]);
+        let needs = component.parts.iter().map(|&part| before(part)).collect();
+        Self { component, levels, needs, known: FxHashMap::default() }
     }
 
-    /// Fewest kernels for `rest`, or fewer if that is not known after as many steps as `patience`.
-    /// Takes what it tries from `effort`.
+    /// Fewest kernels for `rest`, which has all that comes after any of it, or fewer if that is not known
+    /// after as many steps as `patience`. Takes what it looks at from `effort`, and ends when there is
+    /// none left.
+    ///
+    /// # Complexity
+    /// A step looks at some masks for each part, at those of the nodes of parts that can come first, and
+    /// at [`Levels`] once for each of these parts.
     pub(super) fn kernels(&mut self, rest: Mask<W>, patience: u64, effort: &mut u64) -> u64 {
         if let Some(&known) = self.known.get(&rest) {
             return known;
@@ -203,24 +217,21 @@ impl<'a, const W: usize> Joint<'a, W> {
         let mut taken: FxHashMap<Mask<W>, u64> = FxHashMap::default();
         let mut n_tried = 0;
         let mut found = start;
+        let n_parts = self.component.parts.len();
         while let Some((Reverse(estimate), so_far, Reverse(number))) = open.pop() {
             let left = states[number];
             found = estimate;
             n_tried += 1;
-            *effort = effort.saturating_sub(STEP * self.component.step());
-            let is_over = n_tried > patience || *effort == 0 || interrupt::is_requested(64);
-            if left.is_empty() || is_over {
+            if left.is_empty() || n_tried > patience || *effort == 0 {
                 break;
             }
-            let sets: Vec<Mask<W>> = self
-                .component
-                .parts
-                .iter()
-                .map(|&part| part & left)
-                .filter(|set| !set.is_empty())
-                .collect();
-            for source in self.component.sources(&sets, left) {
+            let sets: Vec<Mask<W>> = self.component.parts.iter().map(|&part| part & left).collect();
+            let needs: Vec<Mask<W>> = self.needs.iter().map(|&needed| needed & left).collect();
+            // Masks that this looks at: some for each part, and those of the nodes that may be ready.
+            let mut n_masks = PER_PART * n_parts;
+            for source in least_closed(&sets, &needs, &self.component.part) {
                 let ready = self.component.ready(sets[source], left);
+                n_masks += sets[source].len();
                 if ready.is_empty() {
                     continue;
                 }
@@ -230,10 +241,15 @@ impl<'a, const W: usize> Joint<'a, W> {
                     taken.insert(next, count);
                     let more = self.known.get(&next).copied();
                     let more = more.unwrap_or_else(|| self.levels.kernels(next));
+                    n_masks += self.levels.kernels.len();
                     let estimate = estimate.max(count + more);
                     open.push((Reverse(estimate), count, Reverse(states.len())));
                     states.push(next);
                 }
+            }
+            *effort = effort.saturating_sub((W * n_masks).div_ceil(WORDS) as u64);
+            if interrupt::is_requested(W * n_masks) {
+                break;
             }
         }
         self.known.insert(rest, found);
@@ -291,5 +307,6 @@ pub(super) fn kernels_by_limit(
     if limit <= per_link {
         return 1;
     }
-    (n_operands - per_link).div_ceil(limit - per_link) as u64
+    // Nodes that read one variable twice have a limit above both, and fewer operands.
+    n_operands.saturating_sub(per_link).div_ceil(limit - per_link).max(1) as u64
 }

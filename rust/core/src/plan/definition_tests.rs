@@ -2,17 +2,20 @@
 
 #![allow(clippy::unwrap_used)]
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
+use std::rc::Rc;
 
 use rustc_hash::FxHashMap;
 
 use super::bounds::{Joint, Levels, kernels_by_limit};
-use super::component::{Component, Scratch, movable, refine};
+use super::component::{Component, Scratch, least_closed, movable, refine};
 use super::masks::{MOST, Mask};
 use super::portfolio::{PORTFOLIO, Question};
 use super::proof_tests::{Random, SHAPES, random_arrays};
 use super::tests::moved;
 use super::*;
+use crate::interrupt::interruptible;
 use crate::rows::Rows;
 
 /// Random problems of these sizes.
@@ -510,5 +513,177 @@ fn growth_from_the_sinks_is_not_tried_beyond_its_memory() {
         let problem = FusionProblem::new(arrays).unwrap();
         let question = Question { problem: &problem, strict: None };
         assert_eq!((PORTFOLIO[0].applies)(&question), fits);
+    }
+}
+
+#[test]
+fn a_part_of_one_operand_has_a_bound_where_none_are_allowed() {
+    // A node that reads one variable twice and writes nothing has one operand of three.
+    let mut chain = arrays(1, &[(0, &[0, 0]), (0, &[1])], 0);
+    chain.results = vec![false; 3];
+    let problem = FusionProblem::new(chain).unwrap();
+    let bound = lower_bound(&problem).unwrap();
+    assert!(bound.kernels <= plan(&problem, None).unwrap().after.kernels, "{bound:?}");
+}
+
+/// A choice of sets that needs no others, as small as possible: the first closure of all that is.
+fn smallest_closure(sets: &[BTreeSet<usize>], needs: &[BTreeSet<usize>]) -> Vec<usize> {
+    let closures = (0..sets.len()).filter(|&start| !sets[start].is_empty()).map(|start| {
+        let mut chosen = BTreeSet::from([start]);
+        loop {
+            let wanted: BTreeSet<usize> = chosen.iter().flat_map(|&i| needs[i].clone()).collect();
+            let more = (0..sets.len()).filter(|&i| !sets[i].is_disjoint(&wanted));
+            let n_before = chosen.len();
+            chosen.extend(more);
+            if chosen.len() == n_before {
+                return chosen;
+            }
+        }
+    });
+    let size = |choice: &BTreeSet<usize>| choice.iter().map(|&i| sets[i].len()).sum::<usize>();
+    // The first of several: `min_by_key` says so.
+    closures.min_by_key(size).into_iter().flatten().collect()
+}
+
+#[test]
+fn the_smallest_choice_that_needs_no_other_is_found() {
+    let mut random = Random(39);
+    let (mut sizes, mut n_ties) = (BTreeSet::new(), 0);
+    for _ in 0..4000 {
+        let n_nodes = 1 + random.below(30);
+        let n_sets = 1 + random.below(n_nodes.min(12));
+        let own: Vec<u32> = (0..n_nodes).map(|_| random.below(n_sets) as u32).collect();
+        let sets: Vec<BTreeSet<usize>> =
+            (0..n_sets as u32).map(|s| (0..n_nodes).filter(|&i| own[i] == s).collect()).collect();
+        let density = 1 + random.below(12);
+        let needs: Vec<BTreeSet<usize>> = sets
+            .iter()
+            .map(|set| {
+                let more = (0..n_nodes).filter(|_| !set.is_empty() && random.percent(density));
+                set.iter().copied().chain(more.collect::<Vec<_>>()).collect()
+            })
+            .collect();
+        let masks = |sets: &[BTreeSet<usize>]| -> Vec<Mask<1>> {
+            sets.iter().map(|set| set.iter().copied().collect()).collect()
+        };
+        let found = least_closed(&masks(&sets), &masks(&needs), &own);
+        assert_eq!(found, smallest_closure(&sets, &needs), "{sets:?} {needs:?}");
+        sizes.insert(found.len());
+        n_ties += usize::from(sets.iter().filter(|set| set.len() == 1).count() > 1);
+    }
+    assert!(sizes.is_superset(&[1, 2, 3, 4, 5, 6].into()) && n_ties > 100, "{sizes:?} {n_ties}");
+}
+
+#[test]
+fn what_a_search_begins_with_waits_for_nothing() {
+    let mut random = Random(40);
+    let mut n_several = 0;
+    for (_, problem) in random_problems(41, 1500, 4..40) {
+        for component in components(&problem) {
+            // What is left once some nodes are done, with all that comes before them.
+            let n_nodes = component.nodes.len();
+            let done = (0..random.below(4)).fold(Mask::EMPTY, |done, _| {
+                let last = random.below(n_nodes);
+                done | component.before[last] | Mask::of(last)
+            });
+            let left = component.all.without(done);
+            let parts: Vec<Mask<1>> = component.parts.iter().map(|&part| part & left).collect();
+            for sets in [component.pieces(left), parts] {
+                let plain: Vec<BTreeSet<usize>> =
+                    sets.iter().map(|set| set.iter().collect()).collect();
+                let needs: Vec<BTreeSet<usize>> = plain
+                    .iter()
+                    .map(|set| {
+                        let is_before =
+                            |i: usize| set.iter().any(|&node| component.before[node].contains(i));
+                        left.iter().filter(|&i| set.contains(&i) || is_before(i)).collect()
+                    })
+                    .collect();
+                let found = component.sources(&sets, left);
+                assert_eq!(found, smallest_closure(&plain, &needs));
+                n_several += usize::from(found.len() > 1);
+            }
+        }
+    }
+    assert!(n_several > 100, "{n_several}");
+}
+
+/// Two recursions over the same vectors, one from each end, with sums in between: each product is in a
+/// part with the one of the other recursion that reads the same vector.
+fn forward_backward(n_steps: u32) -> FusionProblem {
+    let n_roots = n_steps + 2;
+    let mut reads: Vec<(i32, Vec<u32>)> = Vec::new();
+    for first in [n_steps, n_steps + 1] {
+        let mut last = first;
+        for step in 0..n_steps {
+            let vector = if first == n_steps { step } else { n_steps - 1 - step };
+            let made = n_roots + reads.len() as u32;
+            reads.extend([(-1, vec![last]), (0, vec![vector, made])]);
+            last = made + 1;
+        }
+    }
+    let nodes: Vec<(i32, &[u32])> = reads.iter().map(|(group, row)| (*group, &row[..])).collect();
+    let mut arrays = arrays(n_roots as usize, &nodes, 1024);
+    arrays.links[..n_roots as usize].fill(0);
+    FusionProblem::new(arrays).unwrap()
+}
+
+#[test]
+fn the_joint_bound_takes_no_more_than_its_effort_and_asks_as_often() {
+    /// How many questions are asked at most.
+    fn joint<const W: usize>(problem: &FusionProblem) -> u64 {
+        let (parts, components) = refine(problem).unwrap();
+        let members = (0..components.len() as u32)
+            .map(|component| components.members(component))
+            .max_by_key(|members| members.len())
+            .unwrap();
+        let (objective, mut scratch) = (Objective::KernelsFirst, Scratch::new(problem));
+        let component = Component::<W>::new(problem, &parts, members, objective, &mut scratch);
+        let n_parts = component.parts.len();
+        assert_eq!(component.nodes.len(), 2 * n_parts);
+        let levels = Levels::new(&component);
+        let (mut last, mut most) = (0, 0);
+        for given in [0, 100, 1000, 10_000, 100_000] {
+            let (asked, mut effort) = (Rc::new(Cell::new(0)), given);
+            let count = Rc::clone(&asked);
+            let question = Rc::new(move || {
+                count.set(count.get() + 1);
+                true
+            });
+            let work =
+                || Ok(Joint::new(&component, &levels).kernels(component.all, 2000, &mut effort));
+            let found = interruptible(question, work).unwrap();
+            // No plan has more than a kernel for each node, and one that takes each part twice but the
+            // last is legal; more effort finds no less.
+            assert!(last <= found && found < 2 * n_parts as u64, "{found}");
+            last = found;
+            // 64 words for one of effort, and a question after 2^16 and those of a step at most.
+            let words = 64 * (given - effort);
+            assert!(words >> 17 <= asked.get(), "{words} {}", asked.get());
+            most = most.max(asked.get());
+        }
+        assert!(last > n_parts as u64, "{last}");
+        most
+    }
+    joint::<1>(&forward_backward(32));
+    joint::<2>(&forward_backward(64));
+    assert!(joint::<8>(&forward_backward(256)) > 40);
+}
+
+#[test]
+fn a_glance_takes_no_more_than_it_may() {
+    for n_steps in [8, 64, 256] {
+        let problem = forward_backward(n_steps);
+        let known = plan(&problem, None).unwrap();
+        let mut last = Cost::default();
+        for effort in [0, GLANCE, 50 * GLANCE] {
+            let objective = Objective::KernelsFirst;
+            let proof = prove(&problem, &known.partition, objective, effort).unwrap();
+            assert!(proof.effort <= effort, "{}", proof.effort);
+            let bound = Cost::of_total(proof.bound);
+            assert!(last <= bound && bound <= known.after, "{n_steps}: {bound:?}");
+            last = bound;
+        }
+        assert_eq!(last == known.after, n_steps < 10);
     }
 }

@@ -94,7 +94,7 @@ pub(super) fn search<const W: usize>(
         if search.cheapest.get(&rest).is_some_and(|&cheapest| cheapest < so_far) {
             continue;
         }
-        interrupt::check(256)?;
+        interrupt::check(256 * component.step() as usize)?;
         if !is_checked {
             let n_kernels = joint.kernels(rest, PATIENCE, effort);
             let whole = so_far + component.launch * n_kernels + levels.arrays(rest);
@@ -250,8 +250,8 @@ impl<const W: usize> Growth<'_, '_, W> {
                 return Ok(());
             }
             *self.effort = self.effort.saturating_sub(self.search.component.step());
-            interrupt::check(64)?;
             let component = self.search.component;
+            interrupt::check(64 * component.step() as usize)?;
             let most = self.ready.without(excluded);
             let operands = component.operands(kernel, most);
             if !component.allows(kernel, operands) {

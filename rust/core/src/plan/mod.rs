@@ -199,6 +199,10 @@ impl Plan {
     }
 }
 
+/// On larger graphs the merges after moves are left out: they take as long as a strategy, to find next
+/// to nothing.
+const LARGE: usize = 1 << 14;
+
 /// The partition after moves, and after the merges that they make possible: a cheaper one, if moves
 /// find any.
 ///
@@ -216,6 +220,9 @@ fn polish(
     let Some(moved) = moves::move_nodes(problem, partition, order, doubtful, effort)? else {
         return Ok(None);
     };
+    if n_nodes > LARGE {
+        return Ok(Some(moved));
+    }
     let (merged, _) = improve::improve(problem, moved, AMPLE * (1 + n_nodes as u64))?;
     Ok(Some(merged))
 }

@@ -40,6 +40,10 @@ pub const GLANCE: u64 = 10_000;
 /// Steps that the joint bound of a component may take.
 const JOINT_STEPS: u64 = 2000;
 
+/// What the joint bound of a component may take for each movable node, whatever the effort: some
+/// microseconds. Beyond that it takes half of the component's share of the effort at most.
+const JOINT_PER_NODE: u64 = 100;
+
 /// A plan and what is known of the best one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Proof {
@@ -70,7 +74,7 @@ impl Proof {
 /// arrays.
 ///
 /// # Complexity
-/// Near-linear: that of refining the components, and a fixed number of steps for each.
+/// Near-linear: that of refining the components, and so much for each node that may move.
 ///
 /// # Errors
 /// [`crate::Error::Interrupted`].
@@ -221,8 +225,12 @@ impl Prover<'_> {
             let by_limit = kernels_by_limit(self.problem, self.parts, &nodes, &mut self.interfaces);
             by_part += levels.kernels(part).max(by_limit);
         }
-        let mut steps = u64::MAX;
+        let more = share / 2;
+        let mut steps = JOINT_PER_NODE * component.nodes.len() as u64 + more;
         let kernels = joint.kernels(component.all, JOINT_STEPS, &mut steps).max(by_part);
+        let taken = more.saturating_sub(steps);
+        self.effort -= taken;
+        let share = share - taken;
         let mut bound = component.launch * kernels + levels.arrays(component.all);
         let mut total = incumbent;
         if bound < incumbent && share > 0 {

@@ -599,6 +599,26 @@ fn moves_that_make_more_traffic_are_not_taken() {
     assert!(seen.iter().all(|&times| times > 2), "{seen:?}");
 }
 
+#[test]
+fn limits_below_two_operands_have_plans_and_bounds() {
+    let (mut random, mut n_fused) = (Random(38), 0);
+    for number in 0..600 {
+        let n_nodes = 2 + random.below(7);
+        let arrays = random_arrays(&mut random, n_nodes, SHAPES[number % SHAPES.len()]);
+        let arrays = ProblemArrays { max_operands: number as u32 / 4 % 2, ..arrays };
+        let problem = FusionProblem::new(arrays.clone()).unwrap();
+        let oracle = Oracle::new(&arrays);
+        let objective = Objective::KernelsFirst;
+        let optimum = oracle.optima(&[objective])[0];
+        assert!(lower_bound(&problem).unwrap() <= Cost::of_total(optimum), "{arrays:?}");
+        let (best, proof) = plan_optimally(&problem, None, objective, EFFORT).unwrap();
+        oracle.check(&best.partition, best.after);
+        assert_eq!((proof.total, proof.bound), (optimum, optimum), "{arrays:?}");
+        n_fused += usize::from(best.after.kernels < best.before.kernels);
+    }
+    assert!(n_fused > 5, "{n_fused}");
+}
+
 /// How far plans and bounds are apart on problems that stay the same, and what the search takes.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Quality {

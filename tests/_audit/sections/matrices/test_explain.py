@@ -233,7 +233,13 @@ def test_graphs_that_were_not_compiled():
     [report] = explain_linalg(graph)
     assert report.factorizations == ("LU", "LU")
     assert reasons([report]) == [LinalgReason.NOT_RUN]
-    assert explain_linalg(FunctionGraph([A], [A + 1], clone=False)) == ()
+    nothing = explain_linalg(FunctionGraph([A], [A + 1], clone=False))
+    assert nothing == ()
+    assert str(nothing) == "there is no cubic work on matrices"
+    graph = FunctionGraph([A], [pt.linalg.inv(A), pt.linalg.cholesky(2 * A)], clone=False)
+    two = explain_linalg(graph)
+    assert len(two) == 2
+    assert str(two) == f"{two[0]}\n{two[1]}"
     with pytest.raises(TypeError, match="compiled function"):
         explain_linalg(A)
 

@@ -24,7 +24,7 @@ def lines(found: KernelsRecord) -> list[str]:
         "kernels at the limit",
     )
     by_size = sorted(kernels, key=rank)
-    text += [f"largest: {line}" for line in bounded(by_size, str, "kernels", 5)]
+    text += bounded(by_size, lambda kernel: f"largest: {kernel}", "kernels", 5)
     text += bounded(
         found.equal,
         lambda group: f"equal up to a renaming of inputs, {len(group)} times: {kernels[group[0]]}",

@@ -179,11 +179,20 @@ class MatrixReport:
         return "\n".join(lines)
 
 
+class MatrixReports(tuple[MatrixReport, ...]):
+    """What became of the matrices of a graph: a tuple of `MatrixReport`, which prints as text."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self)) or "there is no cubic work on matrices"
+
+
 def explain_linalg(
     compiled: Function | FunctionGraph,
     *,
     shapes: Mapping[Variable[Any, Any] | str, Sequence[int | None]] | None = None,
-) -> tuple[MatrixReport, ...]:
+) -> MatrixReports:
     """Say for each matrix what serves it, what the rules of `linalg` did, and why not more.
 
     Parameters
@@ -195,11 +204,11 @@ def explain_linalg(
 
     Returns
     -------
-    tuple of MatrixReport
-        One for each matrix, or batch of them, that is factorized or solved with by cubic work, in
-        the order in which that is first done, then one for each that rules have replaced by its
-        parts, on which nothing works any more. Which rules were applied is known of the graph that
-        was compiled, not of copies, nor of what was unpickled.
+    MatrixReports
+        A tuple of a `MatrixReport` for each matrix, or batch of them, that is factorized or solved
+        with by cubic work, in the order in which that is first done, then one for each that rules
+        have replaced by its parts, on which nothing works any more. Which rules were applied is
+        known of the graph that was compiled, not of copies, nor of what was unpickled.
 
     Raises
     ------
@@ -219,8 +228,10 @@ def explain_linalg(
     ('LU',)
     >>> report.rules[-1]
     'linalg_inverse_of_factorized_matrix'
+    >>> print(explain_linalg(pytensor.function([y], y * 2)))
+    there is no cubic work on matrices
     """
-    return explain(graph_context(compiled, shapes))
+    return MatrixReports(explain(graph_context(compiled, shapes, who="explain_linalg")))
 
 
 def explain(context: GraphContext) -> tuple[MatrixReport, ...]:

@@ -189,20 +189,27 @@ class Peak:
         return self.order_is_exact and self.release_is_sure and not left_out
 
     @property
+    def _is_unknown(self) -> bool:
+        """Whether there are results, and no size of any is known."""
+        return self.n_unknown > 0 and not self.nbytes
+
+    @property
     def figure(self) -> str:
         """The sum in words, and how sure it is."""
         if self.is_exact:
             return size(self.nbytes)
+        if self._is_unknown:
+            return "not known"
         return f"{'at least' if self.order_is_exact else 'about'} {size(self.nbytes)}"
 
     def __str__(self) -> str:
         text = f"live at the peak: {self.figure}"
-        if self.node is not None:
+        if self.node is not None and not self._is_unknown:
             text += f", while {self.node} runs"
         reasons = []
         if self.n_unknown > self.n_stored:
             n_shapes = self.n_unknown - self.n_stored
-            reasons.append(f"{count(n_shapes, 'result')} of unknown size; give shapes=")
+            reasons.append(f"{count(n_shapes, 'result')} of unknown size; give shapes= or --shape")
         if self.n_stored:
             stored = count(self.n_stored, "result")
             reasons.append(f"{stored} whose size depends on the elements that are stored")

@@ -1,7 +1,7 @@
 // Where boxes stand, and which are open.
 //
 // A vertex is a box or, numbered after all boxes, a bend: where a long edge passes a column.
-import { isGroup, nBoxes, nodes } from "./graph.js";
+import { boxes, isGroup, nBoxes, nodes } from "./graph.js";
 
 const { gaps } = DATA;
 // As in rust/core/src/layout: boxes carry the rest of their gap with them.
@@ -44,13 +44,15 @@ export function nodeRectangle(node) {
 // Left, top and side of what opens and closes a box, in its corner.
 export const toggleSquare = (box) => [left[box] + width[box] - 17, top[box] + 5, 12];
 
-// The height of the middle of the leftmost box, the topmost of these.
-export function firstRow() {
+// The middle of the leftmost kernel, the topmost of these; of the leftmost box if there is no kernel.
+export function firstPlace() {
+  const isKernel = (box) => boxes.kernel[box] >= 0;
   let first = 0;
   for (let box = 1; box < nBoxes; box++) {
-    if (left[box] < left[first] || (left[box] === left[first] && top[box] < top[first])) first = box;
+    const order = isKernel(first) - isKernel(box) || left[box] - left[first] || top[box] - top[first];
+    if (order < 0) first = box;
   }
-  return nBoxes ? top[first] + height[first] / 2 : 0;
+  return nBoxes ? [left[first] + width[first] / 2, top[first] + height[first] / 2] : [0, 0];
 }
 
 // Makes room for what is open: columns get wider, what is below moves down.

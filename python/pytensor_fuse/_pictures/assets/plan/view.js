@@ -1,6 +1,6 @@
 // The camera: which part of the picture is seen, and how large.
 import { canvas, repaint } from "./canvas.js";
-import { extent, firstRow } from "./layout.js";
+import { extent, firstPlace } from "./layout.js";
 
 // `isFitted`, or `isBeginning`, until somebody moves: then the picture follows the size of the window,
 // which a frame may not have when this runs.
@@ -35,19 +35,22 @@ export function fit() {
   repaint();
 }
 
-// Where a reader begins: all of a picture that can be read then, else the beginning of it.
+// Where along one axis a picture begins that does not fit: round a place in it, but at its ends.
+function beginning(place, size, room) {
+  if (size <= room) return (room - size) / 2;
+  return -Math.min(Math.max(place - room / 2, -CORNER), size + CORNER - room);
+}
+
+// Where a reader begins: all of a picture that can be read then, else its first kernel.
 export function begin() {
   if (fitting() >= LEGIBLE) {
     fit();
     return;
   }
   view.scale = READING;
-  const [w, h] = [extent[0] * view.scale, extent[1] * view.scale];
-  const [roomX, roomY] = [canvas.clientWidth, canvas.clientHeight - 36];
-  view.x = w <= roomX ? (roomX - w) / 2 : CORNER;
-  // What is read from left to right begins in the middle of its first column.
-  const y = Math.min(Math.max(firstRow() * view.scale - roomY / 2, -CORNER), h + CORNER - roomY);
-  view.y = h <= roomY ? (roomY - h) / 2 : -y;
+  const [x, y] = firstPlace();
+  view.x = beginning(x * view.scale, extent[0] * view.scale, canvas.clientWidth);
+  view.y = beginning(y * view.scale, extent[1] * view.scale, canvas.clientHeight - 36);
   view.isFitted = false;
   view.isBeginning = true;
   repaint();
