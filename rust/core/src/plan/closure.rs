@@ -17,6 +17,11 @@
 //! through the contractions that a row has not seen once, in their order: what one adds has all that
 //! those before it would add, for it was up to date then, and so has the union of two such sets.
 //!
+//! A row that has some output of a cluster has all that this output had, when its turn comes. So the log
+//! says with each contraction between which words the sets of the outputs differed from that of the
+//! cluster, and only these are gone through, unless the set of the cluster has grown since: what is
+//! taken from that has to be whole.
+//!
 //! When many contractions have been written down, one pass in topological order of the quotient brings
 //! all rows up to date (`DenseClosure::settle`).
 //!
@@ -35,7 +40,9 @@
 //! a path retrieval data structure", Theoretical Computer Science 48 (1986).
 
 use std::cmp::Ordering;
+use std::ops::{Range, RangeInclusive};
 
+use super::problem::NONE;
 use crate::error::Result;
 use crate::graph::{Graph, NodeId};
 use crate::interrupt;
@@ -66,6 +73,8 @@ pub(super) struct DenseClosure<'a> {
     bits: Vec<u64>,
     /// The last word of each row that is not 0.
     top: Vec<u32>,
+    /// A word of each row before which all are 0.
+    bottom: Vec<u32>,
     /// The row that holds the set of each node. The outputs of a contracted cluster share one:
     /// whatever depends on one of them depends on all, and they depend on the same.
     row_of: Vec<u32>,
@@ -73,6 +82,8 @@ pub(super) struct DenseClosure<'a> {
     has_grown: Vec<bool>,
     /// How many contractions of the log each row has seen.
     seen: Vec<u32>,
+    /// How many contractions there were in the log when a row grew last.
+    changed: Vec<u32>,
     log: Log,
 }
 
@@ -80,10 +91,12 @@ pub(super) struct DenseClosure<'a> {
 #[derive(Default)]
 struct Log {
     outputs: Vec<NodeId>,
-    /// Where the outputs of each cluster end, and the smallest of them.
-    entries: Vec<(u32, NodeId)>,
-    /// Of each whole chunk of entries the smallest output.
-    chunks: Vec<NodeId>,
+    /// Where the outputs of each cluster end, and the smallest and the largest of them.
+    entries: Vec<(u32, NodeId, NodeId)>,
+    /// The words in which the sets of the outputs lacked something that the cluster has.
+    lacked: Vec<(u32, u32)>,
+    /// Of each whole chunk of entries the smallest and the largest output.
+    chunks: Vec<(NodeId, NodeId)>,
 }
 
 impl Log {
@@ -91,19 +104,23 @@ impl Log {
         self.entries.len()
     }
 
-    fn push(&mut self, outputs: &[NodeId]) {
+    fn push(&mut self, outputs: &[NodeId], lacked: Range<usize>) {
+        self.lacked.push((lacked.start as u32, lacked.end as u32));
         self.outputs.extend(outputs);
         let smallest = outputs.iter().copied().min().unwrap_or(NodeId::MAX);
-        self.entries.push((self.outputs.len() as u32, smallest));
+        let largest = outputs.iter().copied().max().unwrap_or(0);
+        self.entries.push((self.outputs.len() as u32, smallest, largest));
         if self.len().is_multiple_of(CHUNK) {
-            let chunk = self.entries[self.len() - CHUNK..].iter().map(|&(_, smallest)| smallest);
-            self.chunks.push(chunk.min().unwrap_or(NodeId::MAX));
+            let chunk = &self.entries[self.len() - CHUNK..];
+            let smallest = chunk.iter().map(|entry| entry.1).min().unwrap_or(NodeId::MAX);
+            self.chunks.push((smallest, chunk.iter().map(|entry| entry.2).max().unwrap_or(0)));
         }
     }
 
     fn clear(&mut self) {
         self.outputs.clear();
         self.entries.clear();
+        self.lacked.clear();
         self.chunks.clear();
     }
 
@@ -113,14 +130,17 @@ impl Log {
         &self.outputs[start as usize..self.entries[position].0 as usize]
     }
 
-    /// The first position from `position` on at which some output is not beyond `last`.
-    fn next(&self, mut position: usize, last: NodeId) -> Option<usize> {
+    /// The first position from `position` on at which the outputs, from the smallest to the largest, are
+    /// not all before or all beyond `nodes`.
+    fn next(&self, mut position: usize, nodes: RangeInclusive<NodeId>) -> Option<usize> {
+        let is_off = |smallest, largest| smallest > *nodes.end() || largest < *nodes.start();
         while position < self.len() {
+            let (_, smallest, largest) = self.entries[position];
             if position.is_multiple_of(CHUNK)
-                && self.chunks.get(position / CHUNK).is_some_and(|&smallest| smallest > last)
+                && self.chunks.get(position / CHUNK).is_some_and(|&(a, b)| is_off(a, b))
             {
                 position += CHUNK;
-            } else if self.entries[position].1 > last {
+            } else if is_off(smallest, largest) {
                 position += 1;
             } else {
                 return Some(position);
@@ -139,6 +159,7 @@ impl<'a> DenseClosure<'a> {
         let n_nodes = graph.n_nodes();
         let words = n_nodes.div_ceil(64);
         let mut bits = vec![0u64; words * n_nodes];
+        let mut bottom: Vec<u32> = (0..n_nodes as u32).map(|node| node / 64).collect();
         for node in 0..n_nodes {
             let (before, rest) = bits.split_at_mut(node * words);
             // A row has no bit beyond its own node's yet.
@@ -149,7 +170,9 @@ impl<'a> DenseClosure<'a> {
             }
             for &source in sources {
                 let start = source as usize * words;
-                or_into(&mut rest[..used], &before[start..start + used]);
+                bottom[node] = bottom[node].min(bottom[source as usize]);
+                let first = bottom[source as usize] as usize;
+                or_into(&mut rest[first..used], &before[start + first..start + used]);
             }
             rest[node / 64] |= 1 << (node % 64);
         }
@@ -158,9 +181,11 @@ impl<'a> DenseClosure<'a> {
             words,
             bits,
             top: (0..n_nodes as u32).map(|node| node / 64).collect(),
+            bottom,
             row_of: (0..n_nodes as u32).collect(),
             has_grown: vec![false; n_nodes],
             seen: vec![0; n_nodes],
+            changed: vec![0; n_nodes],
             log: Log::default(),
         }
     }
@@ -193,19 +218,44 @@ impl<'a> DenseClosure<'a> {
     /// them depends on all, as soon as it is refreshed. From each member a path leads to an output.
     ///
     /// # Complexity
-    /// Linear in `outputs` and `combined`.
+    /// Linear in `outputs`, and in `combined` for each row that they have.
     pub(super) fn contract(&mut self, outputs: &[NodeId], combined: &[u64]) {
         let row = self.row_of[outputs[0] as usize];
-        self.bits[row as usize * self.words..][..self.words].copy_from_slice(combined);
+        let first = combined.iter().position(|&word| word != 0).unwrap_or(0);
         let last = combined.iter().rposition(|&word| word != 0).unwrap_or(0);
+        // The set has all that those of the outputs have.
+        let used = first..last + 1;
+        let mut lacked = self.words..0;
+        let mut newest = NONE;
+        let mut n_steps = self.words + outputs.len();
+        for &output in outputs {
+            let row = self.row_of[output as usize];
+            // Outputs of what was one cluster before come together.
+            if std::mem::replace(&mut newest, row) != row {
+                let had = &self.bits[row as usize * self.words..][..self.words];
+                let differs = |&word: &usize| had[word] != combined[word];
+                if let Some(first) = used.clone().find(differs) {
+                    lacked.start = lacked.start.min(first);
+                    let last = (first..used.end).rfind(differs).unwrap_or(first);
+                    lacked.end = lacked.end.max(last + 1);
+                }
+                n_steps += used.len();
+            }
+        }
+        if lacked.is_empty() {
+            lacked = 0..0;
+        }
+        self.bits[row as usize * self.words..][..self.words].copy_from_slice(combined);
         self.top[row as usize] = last as u32;
+        self.bottom[row as usize] = first as u32;
         self.has_grown[row as usize] = true;
         for &output in outputs {
             self.row_of[output as usize] = row;
         }
-        self.log.push(outputs);
+        self.log.push(outputs, lacked);
         self.seen[row as usize] = self.log.len() as u32;
-        interrupt::is_requested(self.words + outputs.len());
+        self.changed[row as usize] = self.log.len() as u32;
+        interrupt::is_requested(n_steps);
     }
 
     /// Brings the set of `node` up to date.
@@ -225,8 +275,10 @@ impl<'a> DenseClosure<'a> {
         let mut position = self.seen[row as usize] as usize;
         self.seen[row as usize] = self.log.len() as u32;
         let mut n_steps = (self.log.len() - position) / 8;
-        let last = |closure: &Self| 64 * closure.top[row as usize] + 63;
-        while let Some(next) = self.log.next(position, last(self)) {
+        let nodes = |closure: &Self| {
+            64 * closure.bottom[row as usize]..=64 * closure.top[row as usize] + 63
+        };
+        while let Some(next) = self.log.next(position, nodes(self)) {
             position = next + 1;
             let outputs = self.log.outputs(next);
             n_steps += outputs.len();
@@ -234,7 +286,12 @@ impl<'a> DenseClosure<'a> {
             let n_inside = outputs.iter().filter(|&&output| is_in(words, output)).count();
             if n_inside > 0 && n_inside < outputs.len() {
                 let from = self.row_of[outputs[0] as usize];
-                n_steps += self.gain(row, from);
+                let (first, end) = self.log.lacked[next];
+                // The set of a cluster that has not changed since, or more of it.
+                let is_same = self.changed[from as usize] as usize == next + 1;
+                let used = self.used(from);
+                let words = if is_same { first as usize..end as usize } else { used };
+                n_steps += self.gain(row, from, words);
             }
         }
         interrupt::is_requested(n_steps);
@@ -267,14 +324,14 @@ impl<'a> DenseClosure<'a> {
             for &node in members.row(component) {
                 let other = std::mem::replace(&mut self.row_of[node as usize], row);
                 if other != row {
-                    n_steps += self.gain(row, other);
+                    n_steps += self.gain_all(row, other);
                 }
             }
             for &node in members.row(component) {
                 for &source in self.graph.predecessors(node) {
                     let source = self.row_of[source as usize];
                     if source != row && self.has_grown[source as usize] {
-                        n_steps += self.gain(row, source);
+                        n_steps += self.gain_all(row, source);
                     }
                 }
             }
@@ -282,22 +339,38 @@ impl<'a> DenseClosure<'a> {
         }
         self.log.clear();
         self.seen.fill(0);
+        self.changed.fill(0);
         Ok(())
     }
 
     /// Adds one row to another; returns how many words were looked at.
-    fn gain(&mut self, row: u32, from: u32) -> usize {
+    fn gain_all(&mut self, row: u32, from: u32) -> usize {
+        self.gain(row, from, self.used(from))
+    }
+
+    /// The words of a row that are not 0 are among these.
+    fn used(&self, row: u32) -> Range<usize> {
+        self.bottom[row as usize] as usize..self.top[row as usize] as usize + 1
+    }
+
+    /// Adds one row to another, which has all that is not in these words; returns how many words were
+    /// looked at.
+    fn gain(&mut self, row: u32, from: u32, words: Range<usize>) -> usize {
+        let n_words = words.len();
         let (row, from) = (row as usize, from as usize);
-        let used = self.top[from] as usize + 1;
         let (first, second) = self.bits.split_at_mut(row.max(from) * self.words);
+        let low = &mut first[row.min(from) * self.words..][words.clone()];
+        let high = &mut second[words];
         if row > from {
-            or_into(&mut second[..used], &first[from * self.words..][..used]);
+            or_into(high, low)
         } else {
-            or_into(&mut first[row * self.words..][..used], &second[..used]);
+            or_into(low, high)
         }
         self.top[row] = self.top[row].max(self.top[from]);
+        self.bottom[row] = self.bottom[row].min(self.bottom[from]);
         self.has_grown[row] = true;
-        used
+        self.changed[row] = self.log.len() as u32;
+        n_words
     }
 }
 
@@ -365,20 +438,24 @@ mod tests {
         for entry in 0..(5 * CHUNK + 7) as NodeId {
             // Late ones first, as growth from the sinks has them, and now and then an early one.
             let first = if entry % 45 == 44 { 3 } else { 1000 - entry };
-            log.push(&[first + 5, first]);
+            log.push(&[first + 5, first], 0..0);
             smallest.push(first);
             assert_eq!(log.outputs(entry as usize), [first + 5, first]);
         }
         for last in (0..1010).step_by(3).chain([3, 1000]) {
             for position in 0..=smallest.len() {
                 let expected = (position..smallest.len()).find(|&at| smallest[at] <= last);
-                assert_eq!(log.next(position, last), expected);
+                assert_eq!(log.next(position, 0..=last), expected);
+                let from = last / 2;
+                let is_near = |&at: &usize| smallest[at] <= last && smallest[at] + 5 >= from;
+                let expected = (position..smallest.len()).find(is_near);
+                assert_eq!(log.next(position, from..=last), expected);
             }
         }
         log.clear();
-        assert_eq!((log.len(), log.next(0, NodeId::MAX)), (0, None));
-        log.push(&[7, 8]);
-        assert_eq!((log.outputs(0), log.next(0, 7)), (&[7, 8][..], Some(0)));
+        assert_eq!((log.len(), log.next(0, 0..=NodeId::MAX)), (0, None));
+        log.push(&[7, 8], 0..0);
+        assert_eq!((log.outputs(0), log.next(0, 0..=7)), (&[7, 8][..], Some(0)));
     }
 
     #[test]
@@ -386,15 +463,16 @@ mod tests {
         for n_entries in [CHUNK as NodeId, 3 * CHUNK as NodeId] {
             for early in 0..n_entries {
                 let mut log = Log::default();
-                (0..n_entries).for_each(|i| log.push(&[if i == early { 3 } else { 1000 }]));
-                assert_eq!(log.next(0, 3), Some(early as usize));
+                (0..n_entries).for_each(|i| log.push(&[if i == early { 3 } else { 1000 }], 0..0));
+                assert_eq!(log.next(0, 0..=3), Some(early as usize));
             }
         }
         // Of more entries than a chunk has of chunks.
         let mut log = Log::default();
         let early = CHUNK + 8;
-        (0..(CHUNK + 1) * CHUNK * CHUNK).for_each(|i| log.push(&[if i == early { 3 } else { 9 }]));
-        assert_eq!(log.next(0, 3), Some(early));
+        (0..(CHUNK + 1) * CHUNK * CHUNK)
+            .for_each(|i| log.push(&[if i == early { 3 } else { 9 }], 0..0));
+        assert_eq!(log.next(0, 0..=3), Some(early));
     }
 
     proptest! {

@@ -67,7 +67,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::cost::Interfaces;
 use super::partition::Partition;
 use super::parts::parts;
-use super::problem::{FusionProblem, NONE, VarId};
+use super::problem::{FusionProblem, NONE, VarId, is_first};
 use crate::error::Result;
 use crate::graph::NodeId;
 use crate::interrupt;
@@ -542,9 +542,12 @@ impl<'a> Mover<'a> {
         for &node in &set {
             self.block[node as usize] = to;
             let operands = self.problem.inputs(node);
+            let mut seen = FxHashSet::default();
             for (position, &variable) in operands.iter().enumerate() {
+                // Asked of each operand, whether anybody counts its readers or not.
+                let is_first = is_first(operands, position, &mut seen);
                 if let Some(counts) = self.readers.get_mut(&variable)
-                    && !operands[..position].contains(&variable)
+                    && is_first
                 {
                     *counts.entry(to).or_insert(0) += 1;
                     counts.entry(from).and_modify(|count| *count -= 1);

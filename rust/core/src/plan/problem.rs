@@ -200,6 +200,20 @@ impl FusionProblem {
     }
 }
 
+/// Rows of so many operands are looked through; longer ones are put into a set.
+const FEW_OPERANDS: usize = 32;
+
+/// Whether none of `operands` before `position` is the same. `seen` is empty for the first position, and
+/// whoever asks asks for all positions in their order. O(1).
+pub(super) fn is_first(operands: &[VarId], position: usize, seen: &mut FxHashSet<VarId>) -> bool {
+    let variable = operands[position];
+    if operands.len() > FEW_OPERANDS {
+        seen.insert(variable)
+    } else {
+        !operands[..position].contains(&variable)
+    }
+}
+
 /// Groups index per-group tables, so they must be dense: below the number of nodes.
 fn count_groups(arrays: &ProblemArrays) -> Result<usize> {
     let n_nodes = arrays.groups.len();

@@ -40,7 +40,9 @@ use crate::union_find::find;
 /// # Complexity
 /// n^2 / 64 words of memory, which [`super::closure::fits`] compares with a limit; time
 /// O((n + m) n / 64), and for each node that is asked about, the clusters that were contracted since it
-/// was asked about before.
+/// was asked about before. Siblings ask about all pairs of those that share an operand and depend on one
+/// another: O(n^2), as of n readers of one operand each of which has to come before the next. Each of
+/// these questions may meet a contraction that adds up to n / 64 words, as in PyTensor's own order.
 ///
 /// # Errors
 /// [`crate::Error::Interrupted`].
@@ -58,6 +60,7 @@ pub(super) fn grow_from_sinks(
         closure: DenseClosure::new(problem.graph()),
         claimed: vec![false; n_nodes],
         clusters: Vec::new(),
+        firsts: Vec::new(),
     };
     growth.grow();
     growth.merge_siblings()?;
@@ -154,6 +157,8 @@ struct Growth<'a> {
     /// Nodes of finished clusters.
     claimed: Vec<bool>,
     clusters: Vec<Cluster>,
+    /// The first output of each cluster that may be merged with siblings: it stays the first.
+    firsts: Vec<NodeId>,
 }
 
 impl Growth<'_> {
@@ -290,7 +295,10 @@ impl Growth<'_> {
         self.closure.settle(self.clusters.len())?;
         let mut merged_into: Vec<u32> = (0..self.clusters.len() as u32).collect();
         let mut is_target = vec![false; self.clusters.len()];
-        let mut tried = vec![NONE; self.clusters.len()];
+        // The number of the last merging for which a cluster was tried.
+        let mut tried = vec![0; self.clusters.len()];
+        let mut n_mergings = 0u32;
+        self.firsts = self.clusters.iter().map(|cluster| cluster.outputs[0]).collect();
         let mut done = vec![NONE; self.clusters.len()];
         for (list, siblings) in (0u32..).zip(self.siblings()) {
             for (position, &sibling) in siblings[..siblings.len() - 1].iter().enumerate() {
@@ -298,14 +306,15 @@ impl Growth<'_> {
                 if std::mem::replace(&mut done[into as usize], list) == list {
                     continue;
                 }
-                tried[into as usize] = into;
+                n_mergings += 1;
+                tried[into as usize] = n_mergings;
                 if interrupt::is_requested(self.closure.words() + siblings.len() - position) {
                     return Ok(());
                 }
                 let mut merging = self.start_merging(into);
                 for &other in &siblings[position + 1..] {
                     let other = find(&mut merged_into, other);
-                    if std::mem::replace(&mut tried[other as usize], into) == into
+                    if std::mem::replace(&mut tried[other as usize], n_mergings) == n_mergings
                         || !self.independent(&merging, other)
                     {
                         continue;
@@ -315,11 +324,6 @@ impl Growth<'_> {
                     self.absorb(&mut merging, other);
                 }
                 self.finish_merging(&merging);
-                // A later operand may bring the same pair together again, after other merges.
-                for &other in &siblings[position..] {
-                    let other = find(&mut merged_into, other);
-                    tried[other as usize] = NONE;
-                }
             }
         }
         let mut index = 0;
@@ -381,7 +385,7 @@ impl Growth<'_> {
     /// Whether neither the clusters that are being merged nor `other` depend on each other. One
     /// output stands for all of a cluster: rows were brought up to date when it was contracted.
     fn independent(&mut self, merging: &Merging, other: u32) -> bool {
-        let first = self.clusters[other as usize].outputs[0];
+        let first = self.firsts[other as usize];
         if has_bit(&merging.ancestors, first) {
             return false;
         }

@@ -14,9 +14,11 @@
 
 use std::collections::BTreeSet;
 
+use rustc_hash::FxHashSet;
+
 use super::cost::Interfaces;
 use super::partition::Partition;
-use super::problem::{FusionProblem, NONE};
+use super::problem::{FusionProblem, NONE, is_first};
 use crate::graph::NodeId;
 use crate::interrupt;
 
@@ -119,10 +121,10 @@ impl<'a> Cut<'a> {
     }
 
     fn added_operands(&self, node: NodeId) -> isize {
-        let mut added = 1;
+        let (mut added, mut seen) = (1, FxHashSet::default());
         let operands = self.problem.inputs(node);
         for (position, &variable) in operands.iter().enumerate() {
-            if operands[..position].contains(&variable) {
+            if !is_first(operands, position, &mut seen) {
                 continue;
             }
             let owner = self.problem.owner(variable);
