@@ -2,7 +2,7 @@
 //! ancestors, itself included, as a row of bits.
 //!
 //! # Problem
-//! Growing clusters in PyTensor's order ([`super::sinks`]) asks all the time whether sets of
+//! Growing clusters in PyTensor's order (`super::sinks`) asks all the time whether sets of
 //! ancestors meet, and breaks ties by comparing whole sets as numbers. All the while clusters are
 //! contracted, so that what depends on one of their outputs depends on all.
 //!

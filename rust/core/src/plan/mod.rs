@@ -19,14 +19,14 @@
 //! worse than PyTensor's where that order is tried, on graphs of any size whose pieces are not too large
 //! (`pieces`):
 //!
-//! - [`sinks`]: PyTensor's growth from the sinks, as long as its dense bitsets fit;
-//! - [`typed`]: typed fusion by barrier depth, counted from the sources and from the sinks;
-//! - [`improve`] from scratch: the pair that saves most arrays first.
+//! - `sinks`: PyTensor's growth from the sinks, as long as its dense bitsets fit;
+//! - `typed`: typed fusion by barrier depth, counted from the sources and from the sinks;
+//! - `improve` from scratch: the pair that saves most arrays first.
 //!
 //! Every merge of an improvement makes one kernel less and never adds an array: the two clusters
 //! shared an operand or one read the other.
 //!
-//! What no merge can mend, [`moves`] do: nodes go to the kernel where that saves most, and further
+//! What no merge can mend, `moves` do: nodes go to the kernel where that saves most, and further
 //! merges follow. That finds most of what plans of the portfolio lack, and costs a glance at each
 //! operand where nothing is to be moved.
 //!
@@ -109,7 +109,7 @@ pub struct Plan {
     pub exhausted: Vec<Strategy>,
 }
 
-/// The best plan of the portfolio, after moves of nodes between its kernels ([`moves`]).
+/// The best plan of the portfolio, after moves of nodes between its kernels (`moves`).
 ///
 /// `strict` marks the nodes that PyTensor itself would consider; it may leave out some that have a
 /// group, and `None` means all of them. The plan is not worse than PyTensor's on either set, as long

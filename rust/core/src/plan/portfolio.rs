@@ -41,15 +41,15 @@ use crate::interrupt;
 /// Ways to make a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Strategy {
-    /// [`grow_from_sinks`]: the way of PyTensor's own fusion.
+    /// `grow_from_sinks`: the way of PyTensor's own fusion.
     GrowthFromSinks,
     /// The same over the nodes that PyTensor itself would consider.
     StrictGrowthFromSinks,
-    /// [`fuse_by_depth`], [`Direction::FromSinks`].
+    /// `fuse_by_depth`, `Direction::FromSinks`.
     DepthFromSinks,
-    /// [`fuse_by_depth`], [`Direction::FromSources`].
+    /// `fuse_by_depth`, `Direction::FromSources`.
     DepthFromSources,
-    /// [`improve`] from scratch: the two kernels first that have most arrays less together.
+    /// `improve` from scratch: the two kernels first that have most arrays less together.
     LargestSavingFirst,
     /// [`super::plan_optimally`]: better than what the others found. It is not in the portfolio.
     ExactSearch,
