@@ -483,6 +483,50 @@ fn moves_go_on_as_long_as_they_save() {
     assert!(n_moved > 100 && 10 * n_open < n_moved, "{n_moved} {n_open}");
 }
 
+/// A chain of kernels of two nodes each, then two nodes that a move brings together, and nodes that
+/// no kernel may have. With the partition into these.
+fn pairs_and_a_move(n_pairs: u32, n_nodes: u32) -> (FusionProblem, Partition) {
+    let n_chain = 2 * n_pairs;
+    // Variable 0 is from outside, and node `i` makes variable `i + 1`.
+    let reads: Vec<[u32; 1]> = (0..n_nodes)
+        .map(|node| [if node == n_chain || node > n_chain + 1 { 0 } else { node }])
+        .collect();
+    let group =
+        |node: u32| [0, 1, -1][usize::from(node >= n_chain) + usize::from(node > n_chain + 1)];
+    let nodes: Vec<(i32, &[u32])> =
+        (0..n_nodes).zip(&reads).map(|(node, reads)| (group(node), reads.as_slice())).collect();
+    let blocks = (0..n_nodes).map(|node| if node < n_chain { node / 2 * 2 } else { node });
+    let problem = FusionProblem::new(arrays(1, &nodes, 1024)).unwrap();
+    (problem, Partition::from_names(blocks.collect()))
+}
+
+/// How many kernels there are after moves and merges.
+fn n_polished(problem: &FusionProblem, partition: &Partition) -> u64 {
+    let order = partition.quotient_order(problem).unwrap();
+    let polished = polish(problem, partition, &order, &[]).unwrap().unwrap();
+    cost::cost(problem, &polished).kernels
+}
+
+#[test]
+fn merges_after_moves_are_left_out_on_large_graphs() {
+    let n_nodes = LARGE as u32;
+    for (n_nodes, expected) in [(n_nodes - 1, 2), (n_nodes, 2), (n_nodes + 1, 3)] {
+        let (problem, partition) = pairs_and_a_move(2, n_nodes);
+        assert_eq!(cost::cost(&problem, &partition).kernels, 4);
+        assert_eq!(n_polished(&problem, &partition), expected, "{n_nodes}");
+    }
+}
+
+#[test]
+fn merges_after_moves_have_effort_for_each_node() {
+    let (problem, partition) = pairs_and_a_move(1000, 2002);
+    assert_eq!(cost::cost(&problem, &partition).kernels, 1002);
+    assert_eq!(n_polished(&problem, &partition), 2);
+    // What is no effort for each node does not suffice.
+    let (less, is_complete) = improve::improve(&problem, partition, AMPLE + 2003).unwrap();
+    assert!(!is_complete && cost::cost(&problem, &less).kernels > 2);
+}
+
 #[test]
 fn strict_growth_is_that_of_strict_nodes() {
     let mut random = Random(32);

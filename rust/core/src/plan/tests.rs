@@ -653,6 +653,38 @@ proptest! {
     }
 
     #[test]
+    fn parts_are_doubtful_where_strategies_do_not_cost_the_same(problem in wild_problems(40, 3)) {
+        use super::Strategy::{DepthFromSinks, DepthFromSources, GrowthFromSinks, LargestSavingFirst};
+        let question = Question { problem: &problem, strict: None };
+        // All of them count, and none stops the others.
+        let strategies = [GrowthFromSinks, DepthFromSinks, DepthFromSources, LargestSavingFirst];
+        let always = |strategy| Entry { applies: |_| true, must_run: true, ..entry(strategy, AMPLE) };
+        let found = portfolio::best_of(&strategies.map(always), &question).unwrap();
+        let mut candidates = Vec::new();
+        for entry in strategies.map(always) {
+            if (entry.start)(&question).unwrap().quotient_order(&problem).is_ok() {
+                candidates.push(portfolio::best_of(&[entry], &question).unwrap());
+            }
+        }
+        // What fuses nothing is the same as nothing before the first that does.
+        let merging = candidates.iter().position(|alone| alone.strategy.is_some());
+        let counting = &candidates[merging.unwrap_or(candidates.len())..];
+        let parts = parts::parts(&problem);
+        let mut expected = vec![false; problem.n_nodes()];
+        for part in parts.names().filter(|&part| problem.group(part).is_some()) {
+            let costs = counting.iter().map(|alone| {
+                let blocks = alone.partition.names().filter(|&name| parts.block(name) == part);
+                let members = |name| alone.partition.members(name).iter().copied().collect();
+                naive_cost(&problem, &blocks.map(members).collect::<Vec<BTreeSet<u32>>>())
+            });
+            let is_doubtful = costs.collect::<BTreeSet<_>>().len() > 1;
+            parts.members(part).iter().for_each(|&node| expected[node as usize] = is_doubtful);
+        }
+        let is_any = expected.contains(&true);
+        prop_assert_eq!(found.doubtful, if is_any { expected } else { Vec::new() });
+    }
+
+    #[test]
     fn moves_keep_plans_legal_and_save_arrays(problem in wild_problems(40, 3)) {
         for (_, start) in starts(&problem) {
             if start.quotient_order(&problem).is_err() {
