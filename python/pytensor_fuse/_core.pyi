@@ -1,7 +1,7 @@
 """The Rust core. Ids are dense, from 0."""
 
-from collections.abc import Iterable, Sequence
-from typing import Any, Protocol, SupportsIndex, TypeAlias, final, overload
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Literal, Never, Protocol, Self, SupportsIndex, TypeAlias, final, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +10,7 @@ from pytensor.graph.features import Feature
 from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.op import Op
 from pytensor.graph.type import Type
+from typing_extensions import disjoint_base
 
 __version__: str
 
@@ -29,6 +30,7 @@ __all__ = [
     "MemoryLimitError",
     "MergePlan",
     "MergeTable",
+    "NativeFunction",
     "NodeOrder",
     "Term",
     "__version__",
@@ -36,10 +38,13 @@ __all__ = [
     "extract",
     "in_order",
     "layered_layout",
+    "native_regions",
+    "place_buffers",
     "plan_arrays",
     "plan_extraction",
     "readers_of_class",
     "remove_reader",
+    "schedule_loops",
     "string_together",
     "walk",
     "with_notes",
@@ -382,3 +387,50 @@ def remove_reader(
     readers: list[tuple[Apply[Any], int]], node: Apply[Any], position: int
 ) -> bool: ...
 def readers_of_class(readers: list[tuple[Apply[Any], int]], class_: type) -> list[Apply[Any]]: ...
+
+_Output: TypeAlias = (
+    tuple[Literal["fresh"], str | np.dtype[Any], int]
+    | tuple[Literal["input"], int]
+    | tuple[Literal["output"], int]
+)
+
+@disjoint_base
+class NativeFunction:
+    def __new__(
+        cls,
+        address: int,
+        owner: object,
+        inputs: Sequence[tuple[str | np.dtype[Any], Sequence[int]]],
+        constants: Sequence[NDArray[Any]],
+        outputs: Sequence[_Output],
+        fail: Callable[[int, tuple[int, ...]], BaseException],
+        destroyed: Sequence[int] = ...,
+    ) -> Self: ...
+    @property
+    def address(self) -> int: ...
+    @property
+    def n_inputs(self) -> int: ...
+    @property
+    def n_outputs(self) -> int: ...
+    def bind(
+        self,
+        input_cells: Sequence[list[Any]],
+        output_cells: Sequence[list[Any]],
+        n_arguments: int | None = None,
+    ) -> None: ...
+    def __call__(self, *args: Never, **kwargs: Never) -> list[Any]: ...
+    def call(self, args: tuple[Any, ...] | list[Any]) -> list[Any]: ...
+    def call_checked(self, args: tuple[Any, ...]) -> list[Any] | None: ...
+
+def schedule_loops(
+    labels: _Ids, froms: _Ids, tos: _Ids, can_fuse: Sequence[bool] | NDArray[np.bool_]
+) -> list[int]: ...
+def place_buffers(
+    sizes: _Ids, first: _Ids, last: _Ids, alignment: SupportsIndex
+) -> tuple[list[int], int]: ...
+def native_regions(
+    n_nodes: SupportsIndex,
+    froms: _Ids,
+    tos: _Ids,
+    is_native: Sequence[bool] | NDArray[np.bool_],
+) -> list[int]: ...

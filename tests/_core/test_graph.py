@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytensor_fuse._core import ERROR_KINDS, plan_arrays
+from pytensor_fuse._core import ERROR_KINDS, plan_arrays, schedule_loops
 from pytensor_fuse.graph import (
     AncestorSets,
     ContractionError,
@@ -305,6 +305,12 @@ ERRORS: dict[str, tuple[Callable[[], object], type[GraphError], str, dict[str, o
         {"edge": 1},
     ),
     "self-loop": (lambda: Graph(3, [0, 1], [1, 1]), EdgeError, "edge 1 .* node 1", {"edge": 1}),
+    "backward-edge": (
+        lambda: schedule_loops([0, 0, 0], [0, 2], [1, 1], [True, True]),
+        EdgeError,
+        r"edge 1 \(2 -> 1\) goes backward",
+        {"edge": 1},
+    ),
     "out-of-range": (lambda: CHAIN.successors(-1), IdError, "node -1", {"id": -1, "limit": 3}),
     "cycle": (
         lambda: Graph(3, [2, 1], [1, 2]).toposort(),

@@ -114,7 +114,9 @@ pub(crate) fn to_py(error: Error) -> PyErr {
 fn exception(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
     let classes = Classes::get(py)?;
     let class = match error {
-        Error::EdgeOutOfRange { .. } | Error::SelfLoop { .. } => &classes.edge,
+        Error::EdgeOutOfRange { .. } | Error::SelfLoop { .. } | Error::BackwardEdge { .. } => {
+            &classes.edge
+        }
         Error::OutOfRange { .. } | Error::NoTerm { .. } => &classes.id,
         Error::Cycle { .. } => &classes.cycle,
         Error::MemoryLimit { .. } => &classes.memory_limit,
@@ -124,7 +126,9 @@ fn exception(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
     let value = class.bind(py).call1((error.to_string(),))?;
     value.setattr("kind", error.kind())?;
     match error {
-        Error::EdgeOutOfRange { edge, .. } | Error::SelfLoop { edge, .. } => {
+        Error::EdgeOutOfRange { edge, .. }
+        | Error::SelfLoop { edge, .. }
+        | Error::BackwardEdge { edge, .. } => {
             value.setattr("edge", edge)?;
         }
         Error::OutOfRange { id, limit, .. } => {

@@ -1,5 +1,7 @@
 //! The extension module `pytensor_fuse._core`.
 
+#![deny(unsafe_code)]
+
 mod errors;
 mod extract;
 mod flat;
@@ -10,7 +12,10 @@ mod increments;
 mod interrupt;
 mod layout;
 mod listeners;
+mod loops;
 mod merge;
+#[allow(unsafe_code, reason = "machine code is called there, and nowhere else")]
+mod native;
 mod notes;
 mod ops;
 mod plan;
@@ -40,7 +45,11 @@ mod _core {
     #[pymodule_export]
     use crate::listeners::call_listeners;
     #[pymodule_export]
+    use crate::loops::{native_regions, place_buffers, schedule_loops};
+    #[pymodule_export]
     use crate::merge::{MergePlan, MergeTable};
+    #[pymodule_export]
+    use crate::native::NativeFunction;
     #[pymodule_export]
     use crate::notes::with_notes;
     #[pymodule_export]

@@ -51,6 +51,18 @@ pub enum Error {
         /// The node.
         node: u32,
     },
+    /// An edge from a later to an earlier item, where items are in a topological order.
+    #[error(
+        "edge {edge} ({source_id} -> {target_id}) goes backward; edges go from earlier to later items"
+    )]
+    BackwardEdge {
+        /// Position of the edge in the arrays.
+        edge: usize,
+        /// Its source.
+        source_id: u32,
+        /// Its target.
+        target_id: u32,
+    },
     /// An id outside the range it indexes.
     #[error("{what} {id} is outside 0..{limit}")]
     OutOfRange {
@@ -117,11 +129,12 @@ pub enum Error {
 
 impl Error {
     /// The kinds of error, one for each variant.
-    pub const KINDS: [&'static str; 12] = [
+    pub const KINDS: [&'static str; 13] = [
         "too-large",
         "length-mismatch",
         "edge-out-of-range",
         "self-loop",
+        "backward-edge",
         "out-of-range",
         "cycle",
         "memory-limit",
@@ -140,6 +153,7 @@ impl Error {
             length_mismatch,
             edge_out_of_range,
             self_loop,
+            backward_edge,
             out_of_range,
             cycle,
             memory_limit,
@@ -154,6 +168,7 @@ impl Error {
             Self::LengthMismatch { .. } => length_mismatch,
             Self::EdgeOutOfRange { .. } => edge_out_of_range,
             Self::SelfLoop { .. } => self_loop,
+            Self::BackwardEdge { .. } => backward_edge,
             Self::OutOfRange { .. } => out_of_range,
             Self::Cycle { .. } => cycle,
             Self::MemoryLimit { .. } => memory_limit,

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod ancestors;
+pub mod buffers;
 pub mod congruence;
 pub mod convex;
 pub mod error;
@@ -16,9 +17,11 @@ pub mod increments;
 pub mod interrupt;
 #[cfg(feature = "layout")]
 pub mod layout;
+pub mod loops;
 mod order;
 pub mod plan;
 pub mod quotient;
+pub mod regions;
 pub mod rows;
 pub mod scc;
 #[cfg(test)]

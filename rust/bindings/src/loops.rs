@@ -1,0 +1,175 @@
+//! Loops, buffers and regions of native code, for Python.
+
+use pyo3::prelude::*;
+use pytensor_fuse_core::graph::MAX_NODES;
+use pytensor_fuse_core::{Error, Graph, buffers, loops, regions};
+
+use crate::errors::to_py;
+use crate::ids::Ids;
+use crate::interrupt::detach;
+
+/// Groups statements into loops, few of them.
+///
+/// Parameters
+/// ----------
+/// labels : array_like of int
+///     What each item runs over, in a topological order of the items; -1 (or ``2**32 - 1``) if it
+///     shares its loop with no other.
+/// froms, tos : array_like of int
+///     Item ``froms[i]`` runs before item ``tos[i]``, which is a later one.
+/// can_fuse : sequence of bool
+///     Whether the two may share a loop, if they have one label.
+///
+/// Returns
+/// -------
+/// list of int
+///     The group of each item. Those of one group have one label; an edge goes from a smaller to a
+///     larger number, or within a group if it may.
+///
+/// Raises
+/// ------
+/// EdgeError
+///     An edge does not go forward, or names an item that there is not.
+/// IdError
+///     A label is below -1 or does not fit 32 bits.
+/// GraphError
+///     ``froms``, ``tos`` and ``can_fuse`` differ in length.
+#[pyfunction]
+pub(crate) fn schedule_loops(
+    py: Python<'_>,
+    labels: &Bound<'_, PyAny>,
+    froms: &Bound<'_, PyAny>,
+    tos: &Bound<'_, PyAny>,
+    can_fuse: Vec<bool>,
+) -> PyResult<Vec<u32>> {
+    let labels = Ids::new("labels", labels)?;
+    let labels = labels.as_slice()?.to_i64();
+    let labels: Vec<u32> =
+        labels.iter().map(|&label| loop_label(label)).collect::<PyResult<_>>()?;
+    let (froms, tos) = (Ids::new("froms", froms)?, Ids::new("tos", tos)?);
+    let (froms, tos) = (froms.as_slice()?.to_i64(), tos.as_slice()?.to_i64());
+    check_same_length(("froms", froms.len()), ("tos", tos.len()))?;
+    check_same_length(("froms", froms.len()), ("can_fuse", can_fuse.len()))?;
+    let mut edges = Vec::with_capacity(can_fuse.len());
+    for (edge, fuse) in can_fuse.into_iter().enumerate() {
+        let (source_id, target_id) = (froms[edge], tos[edge]);
+        match (u32::try_from(source_id), u32::try_from(target_id)) {
+            (Ok(from), Ok(to)) => edges.push((from, to, fuse)),
+            _ => {
+                let n_nodes = labels.len();
+                return Err(to_py(Error::EdgeOutOfRange { edge, source_id, target_id, n_nodes }));
+            }
+        }
+    }
+    detach(py, || loops::schedule(&labels, &edges))
+}
+
+/// Places buffers in one block of memory, such that those alive at one time do not overlap.
+///
+/// Parameters
+/// ----------
+/// sizes : array_like of int
+///     Bytes of each buffer.
+/// first, last : array_like of int
+///     The statements from and to which each is alive, both included.
+/// alignment : int
+///     A power of two, of which offsets are multiples.
+///
+/// Returns
+/// -------
+/// offsets : list of int
+/// total : int
+///     The bytes of the block.
+///
+/// Raises
+/// ------
+/// IdError
+///     A size, a statement or the alignment is negative, or a statement does not fit 32 bits.
+/// GraphError
+///     The arrays differ in length, a life ends before it begins, the alignment is no power of two,
+///     or all buffers together have more than ``2**63 - 1`` bytes.
+#[pyfunction]
+pub(crate) fn place_buffers(
+    py: Python<'_>,
+    sizes: &Bound<'_, PyAny>,
+    first: &Bound<'_, PyAny>,
+    last: &Bound<'_, PyAny>,
+    alignment: i64,
+) -> PyResult<(Vec<u64>, u64)> {
+    let sizes = Ids::new("sizes", sizes)?;
+    let sizes = sizes.as_slice()?.to_i64();
+    let sizes: Vec<u64> =
+        sizes.iter().map(|&size| not_negative("size", size)).collect::<PyResult<_>>()?;
+    let first = Ids::new("first", first)?.to_u32("statement")?;
+    let last = Ids::new("last", last)?.to_u32("statement")?;
+    let alignment = not_negative("alignment", alignment)?;
+    detach(py, || buffers::place(&sizes, &first, &last, alignment))
+}
+
+/// Partitions the nodes of an acyclic graph into as few regions of native nodes as there can be.
+///
+/// Parameters
+/// ----------
+/// n_nodes : int
+/// froms, tos : array_like of int
+///     The edges ``froms[i] -> tos[i]``.
+/// is_native : sequence of bool
+///     One for each node.
+///
+/// Returns
+/// -------
+/// list of int
+///     The region of each node; every edge between two goes from a smaller to a larger number. A node
+///     that is not native is a region of its own. Regions of native nodes need not be connected.
+///
+/// Raises
+/// ------
+/// CycleError
+///     The graph has a cycle.
+/// EdgeError
+///     An edge is a self-loop or names a node that the graph does not have.
+/// GraphError
+///     The arrays differ in length, or there is not one entry of ``is_native`` for each node.
+#[pyfunction]
+pub(crate) fn native_regions(
+    py: Python<'_>,
+    n_nodes: i64,
+    froms: &Bound<'_, PyAny>,
+    tos: &Bound<'_, PyAny>,
+    is_native: Vec<bool>,
+) -> PyResult<Vec<u32>> {
+    let limit = MAX_NODES;
+    let n_nodes = usize::try_from(n_nodes)
+        .map_err(|_| to_py(Error::OutOfRange { what: "n_nodes", id: n_nodes, limit }))?;
+    let (froms, tos) = (Ids::new("froms", froms)?, Ids::new("tos", tos)?);
+    let (froms, tos) = (froms.as_slice()?.to_i64(), tos.as_slice()?.to_i64());
+    detach(py, || {
+        let graph = Graph::from_ids(n_nodes, &froms, &tos)?;
+        regions::native_regions(&graph, &is_native)
+    })
+}
+
+fn loop_label(label: i64) -> PyResult<u32> {
+    match u32::try_from(label) {
+        Ok(label) => Ok(label),
+        Err(_) if label == -1 => Ok(loops::ALONE),
+        Err(_) => {
+            Err(to_py(Error::OutOfRange { what: "label", id: label, limit: loops::ALONE as usize }))
+        }
+    }
+}
+
+fn not_negative(what: &'static str, number: i64) -> PyResult<u64> {
+    u64::try_from(number)
+        .map_err(|_| to_py(Error::OutOfRange { what, id: number, limit: i64::MAX as usize }))
+}
+
+fn check_same_length(
+    (left, left_len): (&'static str, usize),
+    (right, right_len): (&'static str, usize),
+) -> PyResult<()> {
+    if left_len == right_len {
+        return Ok(());
+    }
+    Err(to_py(Error::LengthMismatch { left, left_len, right, right_len }))
+}

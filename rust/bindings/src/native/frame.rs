@@ -1,0 +1,123 @@
+//! What the machine code sees of a call, and the functions that it calls.
+
+use numpy::npyffi::{self, PY_ARRAY_API, npy_intp};
+use pyo3::ffi;
+use pyo3::prelude::*;
+
+use super::memory::Workspace;
+use super::program::{Program, Source};
+
+/// What the machine code sees of a call. The first three fields are the interface.
+#[repr(C)]
+pub(super) struct Frame {
+    pub(super) allocate: unsafe extern "C" fn(*mut Frame, i64, *const i64) -> *mut u8,
+    pub(super) scratch: unsafe extern "C" fn(*mut Frame, i64) -> *mut u8,
+    pub(super) details: [i64; 8],
+    pub(super) program: *const Program,
+    pub(super) workspace: *mut Workspace,
+    pub(super) fault: Fault,
+}
+
+/// Why a request of the machine code was refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fault {
+    None,
+    /// A Python exception is set.
+    Raised,
+    /// There is no memory for the arena.
+    NoArena,
+    /// It has asked for what it must not.
+    Wrong(&'static str),
+}
+
+/// Makes the array of an output: returns its data, or null if that fails.
+///
+/// # Safety
+/// To be called by the machine code alone, with the frame that it was given, and as many lengths as
+/// the output has dimensions.
+pub(super) unsafe extern "C" fn allocate(
+    frame: *mut Frame,
+    output: i64,
+    dims: *const i64,
+) -> *mut u8 {
+    // SAFETY: `execute` has made the frame and uses it no more before the machine code returns.
+    let frame = unsafe { &mut *frame };
+    // SAFETY: `execute` borrows the program, and leaves the workspace alone meanwhile.
+    let (program, workspace) = unsafe { (&*frame.program, &mut *frame.workspace) };
+    // SAFETY: `execute` is called with the interpreter attached.
+    let py = unsafe { Python::assume_attached() };
+    let position = usize::try_from(output).unwrap_or(usize::MAX);
+    let (Some(Source::Fresh { descr, ndim }), Some(result), Some(spares)) = (
+        program.outputs.get(position),
+        workspace.results.get_mut(position),
+        workspace.spares.get_mut(position),
+    ) else {
+        return frame.refuse(Fault::Wrong("allocated an output that is none of its own"));
+    };
+    if !result.is_null() {
+        return frame.refuse(Fault::Wrong("allocated an output twice"));
+    }
+    if frame.fault != Fault::None {
+        // An exception may be set, with which nothing of Python's is to be called.
+        return std::ptr::null_mut();
+    }
+    let lengths = &mut workspace.lengths[..*ndim as usize];
+    for (axis, length) in lengths.iter_mut().enumerate() {
+        // SAFETY: there are as many as dimensions. Where a length does not fit a pointer, the
+        // largest that does will be refused.
+        *length = npy_intp::try_from(unsafe { *dims.add(axis) }).unwrap_or(npy_intp::MAX);
+    }
+    for spare in spares.iter().flatten() {
+        *result = spare.again(py, descr, lengths);
+        if !result.is_null() {
+            break;
+        }
+    }
+    if result.is_null() {
+        // SAFETY: the function takes over a reference to the dtype, and returns one to an array, or
+        // null with an exception set.
+        *result = unsafe {
+            PY_ARRAY_API.PyArray_NewFromDescr(
+                py,
+                program.array_type,
+                ffi::Py_NewRef(descr.as_ptr()).cast(),
+                *ndim,
+                lengths.as_mut_ptr(),
+                std::ptr::null_mut(),
+                std::ptr::null_mut(),
+                0,
+                std::ptr::null_mut(),
+            )
+        };
+        if result.is_null() {
+            return frame.refuse(Fault::Raised);
+        }
+        workspace.has_new = true;
+    }
+    // SAFETY: it is an array.
+    unsafe { (*npyffi::_PyArray_GET_ITEM_DATA(result.cast())).data.cast() }
+}
+
+/// Memory that is the machine code's until it returns, or null if there is none.
+///
+/// # Safety
+/// To be called by the machine code alone, with the frame that it was given.
+pub(super) unsafe extern "C" fn scratch(frame: *mut Frame, bytes: i64) -> *mut u8 {
+    // SAFETY: `execute` has made the frame and uses it no more before the machine code returns.
+    let frame = unsafe { &mut *frame };
+    // SAFETY: `execute` leaves the workspace alone meanwhile.
+    let arena = unsafe { &mut (*frame.workspace).arena };
+    let start = usize::try_from(bytes).map_or(std::ptr::null_mut(), |bytes| arena.take(bytes));
+    if start.is_null() { frame.refuse(Fault::NoArena) } else { start }
+}
+
+impl Frame {
+    /// Remembers why something was refused, the first time.
+    #[cold]
+    fn refuse(&mut self, fault: Fault) -> *mut u8 {
+        if self.fault == Fault::None {
+            self.fault = fault;
+        }
+        std::ptr::null_mut()
+    }
+}
