@@ -76,6 +76,17 @@ def _settings_of_compiles() -> Iterator[None]:
             setattr(sys.modules["pytensor"].config, name, before[name])
 
 
+@pytest.fixture
+def numba_alone(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Have Numba compile all in its mode, here and in programs that the test starts."""
+    import pytensor_fuse
+
+    features = {name: name == "native" for name in pytensor_fuse.status()}
+    monkeypatch.setenv("PYTENSOR_FUSE_NATIVE", "off")
+    with pytensor_fuse.enabled(False, **features):
+        yield
+
+
 def _read_settings() -> dict[str, object]:
     config = getattr(sys.modules.get("pytensor"), "config", None)
     names = () if config is None else ("traceback__limit", "mode")

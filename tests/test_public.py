@@ -13,10 +13,10 @@ import typing
 import pytest
 
 import pytensor_fuse
-from pytensor_fuse import Audit, FusionPlan, Trace
-from support.public import fields_of, functions_of, is_ours, public_names, reached
+from pytensor_fuse import Audit, FusionPlan, NativeReport, Trace
+from support.public import MODULES, fields_of, functions_of, is_ours, public_names, reached
 
-REPORTS = [Audit, FusionPlan, Trace]
+REPORTS = [Audit, FusionPlan, NativeReport, Trace]
 
 
 @pytest.mark.parametrize("report", REPORTS, ids=lambda report: report.__name__)
@@ -55,7 +55,7 @@ def test_all_that_is_returned_has_a_public_name() -> None:
 
 
 def test_all_names_are_there() -> None:
-    for module in (pytensor_fuse, pytensor_fuse.reports, pytensor_fuse.graph):
+    for module in (*MODULES, pytensor_fuse.native):
         assert sorted(module.__all__) == list(module.__all__)
         assert set(module.__all__) <= set(dir(module))
         assert inspect.getdoc(module)

@@ -35,6 +35,7 @@ GROUPS: dict[str, tuple[str, list[str]]] = {
     "audits": ("Audits", ["audit", "Audit"]),
     "traces": ("Traces", ["trace_rewrites", "Trace", "TraceDiff"]),
     "joins": ("Joins", ["explain_joins", "JoinReports", "JoinReport", "JoinReason", "JoinsKnown"]),
+    "machine_code": ("Machine code", ["explain_native", "NativeReport"]),
     "matrices": (
         "Work on matrices",
         [
@@ -64,6 +65,7 @@ GROUPS: dict[str, tuple[str, list[str]]] = {
         "Errors",
         [
             "FusionError",
+            "NativeLinkError",
             "StalePlanError",
             "RegistrationError",
             "FreezeError",
@@ -75,10 +77,11 @@ GROUPS: dict[str, tuple[str, list[str]]] = {
 # Public modules below the package, with the titles of their pages; those that there are.
 MODULES = {
     "pytensor_fuse.graph": "Graphs of integers",
+    "pytensor_fuse.native": "Rules for machine code",
     "pytensor_fuse.reports": "Parts of reports",
 }
 # What a page of names cannot show.
-HIDDEN = {"__version__", "graph", "reports"}
+HIDDEN = {"__version__", "graph", "native", "reports"}
 
 
 def groups() -> Iterator[tuple[str, str, ModuleType, list[str]]]:

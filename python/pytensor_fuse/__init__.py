@@ -20,13 +20,14 @@ from pytensor_fuse._errors import (
     DigestError,
     FreezeError,
     FusionError,
+    NativeLinkError,
     RegistrationError,
     StalePlanError,
 )
 from pytensor_fuse._startup import waiting
 
 if TYPE_CHECKING:
-    from pytensor_fuse import graph, reports
+    from pytensor_fuse import graph, native, reports
     from pytensor_fuse._activation.status import FeatureStatus, Status
     from pytensor_fuse._activation.switch import disable, enable, enabled, is_enabled, status
     from pytensor_fuse._audit.audit import Audit, audit
@@ -52,6 +53,8 @@ if TYPE_CHECKING:
     from pytensor_fuse._joins.plans import JoinReason
     from pytensor_fuse._joins.reports import JoinReport, JoinReports, JoinsKnown, explain_joins
     from pytensor_fuse._linalg.structured import structured
+    from pytensor_fuse._native.explain.explain import explain_native
+    from pytensor_fuse._native.explain.report import NativeReport
     from pytensor_fuse._plan.plan import FusionPlan, plan_fusion
     from pytensor_fuse._plan.records import Kernel, PlanStats
     from pytensor_fuse._trace.trace import Trace, TraceDiff, trace_rewrites
@@ -78,6 +81,8 @@ __all__ = [
     "MatrixReport",
     "MatrixReports",
     "MatrixUse",
+    "NativeLinkError",
+    "NativeReport",
     "NotShared",
     "PlanStats",
     "Reason",
@@ -97,10 +102,12 @@ __all__ = [
     "enabled",
     "explain_joins",
     "explain_linalg",
+    "explain_native",
     "freeze",
     "graph",
     "is_enabled",
     "load_ipython_extension",
+    "native",
     "plan_fusion",
     "reports",
     "same_graph",
@@ -131,6 +138,8 @@ _HOMES = {
     "MatrixPurpose": "_audit.sections.matrices.families",
     **dict.fromkeys(("JoinReport", "JoinReports", "JoinsKnown", "explain_joins"), "_joins.reports"),
     "structured": "_linalg.structured",
+    "NativeReport": "_native.explain.report",
+    "explain_native": "_native.explain.explain",
     **dict.fromkeys(("Trace", "TraceDiff", "trace_rewrites"), "_trace.trace"),
     **dict.fromkeys(("FeatureStatus", "Status"), "_activation.status"),
     **dict.fromkeys(("disable", "enable", "enabled", "is_enabled", "status"), "_activation.switch"),
@@ -138,7 +147,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> object:
-    if name in ("graph", "reports"):
+    if name in ("graph", "native", "reports"):
         return import_module(f"pytensor_fuse.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -23,3 +23,7 @@ class DigestError(FusionError):
 
 class CacheError(FusionError):
     """A graph that was kept is not what rewriting makes of it now; only verifying raises this."""
+
+
+class NativeLinkError(NotImplementedError):
+    """A graph cannot be linked by the linker ``native``; the message lists what has no rule."""

@@ -38,8 +38,16 @@ from pytensor_fuse._audit.sections.memory.record import (
     Use,
 )
 from pytensor_fuse._audit.sections.memory.section import MemorySection
+from pytensor_fuse._audit.sections.native.section import NativeSection
 from pytensor_fuse._audit.sections.ops.record import OpKind, UnknownOp
 from pytensor_fuse._audit.sections.ops.section import OpsSection
+from pytensor_fuse._native.explain.records import (
+    NativeBuffer,
+    NativeLoop,
+    NativeRegion,
+    NativeState,
+    NotNative,
+)
 from pytensor_fuse._pytensor.provenance import SourceLine
 from pytensor_fuse._trace.records import (
     PassTotal,
@@ -65,7 +73,13 @@ __all__ = [
     "MatrixWork",
     "MemorySection",
     "Missed",
+    "NativeBuffer",
+    "NativeLoop",
+    "NativeRegion",
+    "NativeSection",
+    "NativeState",
     "NotInPlace",
+    "NotNative",
     "OpKind",
     "OpsSection",
     "PassTotal",

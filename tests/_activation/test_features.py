@@ -6,8 +6,9 @@ import numpy as np
 import pytensor
 import pytensor.tensor as pt
 import pytest
+from pytensor.compile.executor import Function
 from pytensor.compile.maker import FunctionMaker
-from pytensor.compile.mode import Mode, optdb
+from pytensor.compile.mode import Mode, optdb, predefined_linkers
 from pytensor.graph.fg import FunctionGraph
 from pytensor.tensor.variable import TensorConstant
 
@@ -52,6 +53,8 @@ def what_is_replaced():
         found.add("cache")
     if "data" in vars(TensorConstant):
         found.add("other_data")
+    if "native" in predefined_linkers and "_native" in Function.__call__.__code__.co_filename:
+        found.add("native")
     if FunctionGraph.import_node.__globals__["__name__"].startswith("pytensor_fuse"):
         found.add("accelerators")
     if pt.constant(0.0).signature() != pt.constant(-0.0).signature():
@@ -213,6 +216,7 @@ if __name__ == "__main__":
         linalg=False,
         cache=False,
         other_data=False,
+        native=False,
         exact_constants=False,
         accelerators=["order", "tags"]
     )

@@ -195,6 +195,56 @@ def test_joins_in_c_do_not_fail_to_compile(fact):
     assert run_forked(future, JOINS_IN_C).stdout == f"{fact is None}\n"
 
 
+NATIVE_IN_NUMBA = """
+import warnings
+
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    import pytensor, pytensor_fuse
+said = [str(w.message) for w in caught if "pytensor_fuse leaves" in str(w.message)]
+
+import numpy as np
+import pytensor.tensor as pt
+
+x = pt.vector("x")
+f = pytensor.function([x], pt.exp(x) + 1, mode="NUMBA")
+np.testing.assert_allclose(f(np.array([0.0, 1.0])), [2.0, 1.0 + np.e], rtol=1e-14)
+print(type(f.vm).__name__ == "NativeThunk", sum("native" in text for text in said))
+"""
+
+
+@pytest.mark.parametrize("fact", [None, *facts.NATIVE], ids=repr)
+def test_graphs_in_numba_mode_do_not_fail_to_compile(fact):
+    """Today they become machine code; in each of the futures, Numba compiles them."""
+    future = ""
+    if fact is not None:
+        future = f"""
+            import sys
+            sys.path.insert(0, {str(Path(__file__).parents[1])!r})
+            from support.future import Change, come
+            come({change_of(fact)!r})
+            """
+    expected = "True 0" if fact is None else "False 1"
+    assert run_forked(future, NATIVE_IN_NUMBA).stdout == f"{expected}\n"
+
+
+def test_rules_that_cannot_be_loaded_leave_graphs_to_numba():
+    done = run_python(
+        """
+        import sys
+        sys.modules["pytensor_fuse._native.lowering.rules"] = None
+        """,
+        NATIVE_IN_NUMBA,
+        """
+        status = pytensor_fuse.status()
+        assert [name for name, of in status.items() if not of.is_on] == ["native"]
+        assert "lowering.rules" in status["native"].reason
+        """,
+    )
+    assert done.stdout == "False 0\n"
+    assert done.stderr.count("leaves native to PyTensor") == 1
+
+
 LINALG_IN_NUMBA = """
 import warnings
 

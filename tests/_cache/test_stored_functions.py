@@ -25,6 +25,8 @@ from pytensor_fuse._pytensor.numba_sources import are_known, numba_rules
 from support.cached import assert_same_graphs, assert_same_results, compiled
 from support.processes import run_python, with_disk_cache
 
+pytestmark = pytest.mark.usefixtures("numba_alone")
+
 X = np.linspace(-1, 1, 6).reshape(3, 2)
 COLUMNS = np.asfortranarray(X)
 

@@ -56,7 +56,9 @@ def compiled(
     if not joins:
         mode = mode.excluding(REWRITE)
     options.setdefault("on_unused_input", "ignore")
-    with pytensor_fuse.enabled(ours), always_worth_it():
+    # As Numba compiles it: machine code of our own has other bits of mathematical functions.
+    features = {"native": False} if ours else {}
+    with pytensor_fuse.enabled(ours, **features), always_worth_it():
         return pytensor.function(inputs, outputs, mode=mode, **options)
 
 

@@ -181,6 +181,25 @@ def _shared_code() -> Patch:
     return shared_code()
 
 
+def _native_thunks() -> Patch:
+    from pytensor_fuse._activation.withdrawal import load
+    from pytensor_fuse._native.linking.linker import native_thunks
+
+    return native_thunks(lambda: load("native", "pytensor_fuse._native.linking.graphs"))
+
+
+def _quick_calls() -> Patch:
+    from pytensor_fuse._native.linking.calls import quick_calls
+
+    return quick_calls()
+
+
+def _native_mode() -> Patch:
+    from pytensor_fuse._native.linking.mode import native_mode
+
+    return native_mode()
+
+
 # In the order in which they are applied.
 CHANGES: Final[tuple[Change, ...]] = (
     Change(
@@ -302,6 +321,24 @@ CHANGES: Final[tuple[Change, ...]] = (
         "COp.make_c_thunk, for nodes of equal graphs",
         facts.C_THUNKS,
         _shared_code,
+    ),
+    Change(
+        "native",
+        "JITLinker.create_jitable_thunk, for NumbaLinker: graphs become machine code",
+        facts.NATIVE,
+        _native_thunks,
+    ),
+    Change(
+        "native",
+        "Function.__call__, for functions of machine code",
+        (),
+        _quick_calls,
+    ),
+    Change(
+        "native",
+        "nothing: the linker native and the mode NATIVE come to PyTensor's",
+        (),
+        _native_mode,
     ),
     *(
         Change(

@@ -149,6 +149,7 @@ def enable(
     linalg: bool = True,
     cache: bool = True,
     other_data: bool = True,
+    native: bool = True,
     exact_constants: bool = True,
     accelerators: bool | Collection[str] = True,
 ) -> None:
@@ -159,7 +160,7 @@ def enable(
 
     Parameters
     ----------
-    fusion, merging, joins, linalg, cache, other_data, exact_constants : bool, optional
+    fusion, merging, joins, linalg, cache, other_data, native, exact_constants : bool, optional
         The features that are on afterwards. Those that are not go off: ``enable(joins=False)``
         leaves joins to PyTensor.
     accelerators : bool or collection of str, optional
@@ -187,6 +188,7 @@ def enable(
         linalg=linalg,
         cache=cache,
         other_data=other_data,
+        native=native,
         exact_constants=exact_constants,
         accelerators=accelerators,
     )
@@ -204,6 +206,7 @@ def disable(
     linalg: bool = True,
     cache: bool = True,
     other_data: bool = True,
+    native: bool = True,
     exact_constants: bool = True,
     accelerators: bool | Collection[str] = True,
 ) -> None:
@@ -214,7 +217,7 @@ def disable(
 
     Parameters
     ----------
-    fusion, merging, joins, linalg, cache, other_data, exact_constants : bool, optional
+    fusion, merging, joins, linalg, cache, other_data, native, exact_constants : bool, optional
         The features that go off. The others stay as they are.
     accelerators : bool or collection of str, optional
         True or False, or the names of those that go off.
@@ -233,6 +236,7 @@ def disable(
         linalg=linalg,
         cache=cache,
         other_data=other_data,
+        native=native,
         exact_constants=exact_constants,
         accelerators=accelerators,
     )
@@ -248,7 +252,7 @@ def is_enabled(feature: str = "fusion") -> bool:
     ----------
     feature : str, optional
         ``"fusion"``, ``"merging"``, ``"joins"``, ``"linalg"``, ``"cache"``,
-        ``"other_data"``, ``"exact_constants"``,
+        ``"other_data"``, ``"native"``, ``"exact_constants"``,
         ``"accelerators"`` (whether any is on), or one of these, as
         ``"accelerators:instance_checks"``.
 
@@ -279,6 +283,7 @@ def enabled(
     linalg: bool = True,
     cache: bool = True,
     other_data: bool = True,
+    native: bool = True,
     exact_constants: bool = True,
     accelerators: bool | Collection[str] = True,
 ) -> _GeneratorContextManager[None]:
@@ -291,7 +296,7 @@ def enabled(
     ----------
     flag : bool, optional
         Whether to do as `enable` does, or as `disable`.
-    fusion, merging, joins, linalg, cache, other_data, exact_constants : bool, optional
+    fusion, merging, joins, linalg, cache, other_data, native, exact_constants : bool, optional
         As `enable` and `disable` take them.
     accelerators : bool or collection of str, optional
         Likewise.
@@ -327,6 +332,7 @@ def enabled(
         linalg=linalg,
         cache=cache,
         other_data=other_data,
+        native=native,
         exact_constants=exact_constants,
         accelerators=accelerators,
     )

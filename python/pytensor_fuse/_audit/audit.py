@@ -10,6 +10,7 @@ from pytensor_fuse._audit.sections.cache import CachingSection, audit_cache
 from pytensor_fuse._audit.sections.kernels import KernelsSection, audit_kernels
 from pytensor_fuse._audit.sections.matrices import MatricesSection, audit_matrices
 from pytensor_fuse._audit.sections.memory import MemorySection, audit_memory
+from pytensor_fuse._audit.sections.native import NativeSection, audit_native
 from pytensor_fuse._audit.sections.ops import OpsSection, audit_ops
 from pytensor_fuse._cache.origin import origin_of
 from pytensor_fuse._pytensor.targets import Target
@@ -60,6 +61,8 @@ class Audit:
         The kernels: what each computes, reads and writes, and which are equal.
     caching
         Whether Numba's compilation can be kept for other processes.
+    native
+        Whether it is machine code without Numba, and what keeps it from that.
     ops
         What the graph is made of, and the ops that the audit does not know.
     """
@@ -72,6 +75,7 @@ class Audit:
     memory: MemorySection = field(metadata={_MAKER: audit_memory})
     kernels: KernelsSection = field(metadata={_MAKER: audit_kernels})
     caching: CachingSection = field(metadata={_MAKER: audit_cache})
+    native: NativeSection = field(metadata={_MAKER: audit_native})
     ops: OpsSection = field(metadata={_MAKER: audit_ops})
 
     @property

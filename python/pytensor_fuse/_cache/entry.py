@@ -46,6 +46,8 @@ class Entry:
         the same.
     linked
         What Numba's linker made of the graph, which functions can share; None before that.
+    native
+        The machine code of our own of the graph, which functions can share; None before that.
     loaded
         The C code of its nodes, which functions can share; None before one was linked in C.
     kept_as
@@ -59,6 +61,7 @@ class Entry:
     weight: int
     other_data: OtherData | None = None
     linked: Any = None
+    native: Any = None
     loaded: Any = None
     kept_as: bytes | None = None
 

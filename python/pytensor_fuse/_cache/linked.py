@@ -43,15 +43,19 @@ class _Linked(NamedTuple):
         Somebody else may write to them.
     function
         The function.
+    parts
+        What tells which parts of the graph Numba does not compile; empty if there are none.
     """
 
     rules: list[Any]
     constants: Contents
     function: Any
+    parts: bytes
 
-    def holds(self, rules: list[Any]) -> bool:
+    def holds(self, rules: list[Any], parts: bytes) -> bool:
         """Whether the function is what would be made of an equal graph now."""
         are_the_same = self.rules == rules if self.rules else are_known(rules)
+        are_the_same = are_the_same and self.parts == parts
         return are_the_same and self.constants.are_known() and self.constants.are_the_same()
 
 
@@ -64,16 +68,67 @@ class _Expected(NamedTuple):
         The entry of the graph.
     variables
         Its variables, by their numbers there.
+    parts
+        What tells which of its parts Numba does not compile.
     """
 
     entry: Entry
     variables: list[Variable[Any, Any]]
+    parts: bytes = b""
 
 
 _expected: WeakKeyDictionary[FunctionGraph, _Expected] = WeakKeyDictionary()
 
 _stock_convert: Any = NumbaLinker.fgraph_convert
 _stock_compile: Any = NumbaLinker.jit_compile
+
+
+class Shared(NamedTuple):
+    """What graphs that are equal to one that is linked share.
+
+    Attributes
+    ----------
+    entry
+        The entry of the graph.
+    contents
+        What is in its constants, and in those of its inner graphs.
+    """
+
+    entry: Entry
+    contents: Contents
+
+
+def shared_by(fgraph: FunctionGraph) -> Shared | None:
+    """Return what a graph that is about to be linked shares with its equals; None if nothing."""
+    expected = _expected.get(fgraph)
+    if expected is None:
+        return None
+    return Shared(expected.entry, _contents(fgraph, expected.entry, expected.variables))
+
+
+def linked_in_parts(fgraph: FunctionGraph, parts: bytes) -> None:
+    """Let a graph share what Numba makes of it only with equal ones that are in equal parts.
+
+    Parameters
+    ----------
+    fgraph
+        The graph, which is about to be linked.
+    parts
+        What tells which of its parts Numba does not compile.
+    """
+    expected = _expected.get(fgraph)
+    if expected is not None:
+        _expected[fgraph] = expected._replace(parts=parts)
+
+
+def linked_otherwise(fgraph: FunctionGraph) -> None:
+    """Forget a graph that was linked without Numba."""
+    _expected.pop(fgraph, None)
+
+
+def _contents(fgraph: FunctionGraph, entry: Entry, variables: list[Variable[Any, Any]]) -> Contents:
+    constants = entry.rewritten.constants_among(variables)
+    return Contents([*constants, *inner_constants(node.op for node in fgraph.apply_nodes)])
 
 
 def expect_linking(
@@ -103,32 +158,31 @@ class _Waiting(NamedTuple):
     rules: list[Any]
     constants: Contents
     converted: Any
+    parts: bytes
 
 
 def _convert(self: NumbaLinker, fgraph: FunctionGraph, **kwargs: Any) -> Any:
     expected = _expected.pop(fgraph, None)
     if expected is None:
         return _stock_convert(self, fgraph, **kwargs)
-    (entry, variables), rules = expected, numba_rules()
-    if isinstance(entry.linked, _Linked) and entry.linked.holds(rules):
+    (entry, variables, parts), rules = expected, numba_rules()
+    if isinstance(entry.linked, _Linked) and entry.linked.holds(rules, parts):
         return entry.linked
-    constants = entry.rewritten.constants_among(variables)
-    inside = inner_constants(node.op for node in fgraph.apply_nodes)
-    contents = Contents([*constants, *inside])
-    graph = entry.kept_as if contents.are_known() else None
+    contents = _contents(fgraph, entry, variables)
+    graph = entry.kept_as + parts if entry.kept_as and contents.are_known() else None
     if graph is not None:
         types = [one.type for one in (*fgraph.inputs, *fgraph.outputs)]
         again = entry.rewritten.graph_again(variables)
         read = partial(read_function, graph, contents, rules, types, again)
         if (found := disk.tried("reading", read)) is not None:
-            entry.linked = _Linked(rules, contents, found)
+            entry.linked = _Linked(rules, contents, found, parts)
             return entry.linked
     converted = _stock_convert(self, fgraph, **kwargs)
     # Translating loads rules that were not there before.
     rules = rules or numba_rules()
     if graph is not None:
         disk.tried("writing", partial(store_function, graph, contents, rules, converted))
-    return _Waiting(entry, rules, contents, converted)
+    return _Waiting(entry, rules, contents, converted, parts)
 
 
 def _compile(self: NumbaLinker, converted: Any) -> Any:
@@ -136,9 +190,9 @@ def _compile(self: NumbaLinker, converted: Any) -> Any:
         return converted.function
     if not isinstance(converted, _Waiting):
         return _stock_compile(self, converted)
-    entry, rules, constants, inner = converted
+    entry, rules, constants, inner, parts = converted
     made = _stock_compile(self, inner)
-    entry.linked = _Linked(rules, constants, made)
+    entry.linked = _Linked(rules, constants, made, parts)
     return made
 
 

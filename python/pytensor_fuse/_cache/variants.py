@@ -93,7 +93,7 @@ class Variants:
                 own[place] = constant
             rewritten = entry.rewritten._replace(constants=tuple(own))
             # What is asked of other data does not depend on what these were.
-            return replace(entry, rewritten=rewritten, linked=None)
+            return replace(entry, rewritten=rewritten, linked=None, native=None)
         return None
 
     @contextmanager

@@ -274,6 +274,22 @@ LINKING: Final[tuple[Fact, ...]] = (
     Does("pytensor.link.basic:JITLinker.create_jitable_thunk", ("df3a4e9a",)),
 )
 
+# `_native.linking` makes thunks as the linker does, and calls them as functions do.
+NATIVE: Final[tuple[Fact, ...]] = (
+    Does("pytensor.link.basic:JITLinker.create_jitable_thunk", ("df3a4e9a",)),
+    Takes(
+        "pytensor.link.basic:JITLinker.create_jitable_thunk",
+        ("self, compute_map, order, input_storage, output_storage, storage_map",),
+    ),
+    Does("pytensor.link.basic:JITLinker.make_all", ("f5350089",)),
+    Has("pytensor.link.numba.linker", "NumbaLinker"),
+    Does("pytensor.compile.executor:Function.__call__", ("6d77d30b",)),
+    Does("pytensor.compile.executor:Function._validate_inputs", ("4ac8ccd6",)),
+    Does("pytensor.compile.executor:Function.__init__", ("107e9114", "3c5f6604")),
+    Has("pytensor.compile.mode", "predefined_linkers"),
+    Has("pytensor.compile.mode", "predefined_modes"),
+)
+
 # `_pytensor.constant_reads` knows what these do with the data of constants.
 DATA: Final[tuple[Fact, ...]] = (
     Does("pytensor.tensor.rewriting.basic:unconditional_constant_folding.fn", ("dc7a47c2",)),

@@ -98,7 +98,7 @@ class Frame:
 class CallFrame(Frame):
     """A call of a function's maker."""
 
-    __slots__ = ("cached", "linking", "name", "thread", "where")
+    __slots__ = ("cached", "linking", "name", "native", "thread", "where")
 
     def __init__(self, parent: Frame | None, name: object) -> None:
         super().__init__(parent)
@@ -109,6 +109,8 @@ class CallFrame(Frame):
         self.linking = 0.0
         # When its graph was rewritten, if that was not now.
         self.cached: float | None = None
+        # Whether what was linked is machine code.
+        self.native: bool | None = None
 
     def add_linking(self, seconds: float) -> None:
         """Add what came after the frame ended."""

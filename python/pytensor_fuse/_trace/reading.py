@@ -49,6 +49,7 @@ def _call_record(
         error=frame.error,
         inner=tuple(inner),
         cached=frame.cached,
+        native=frame.native,
     )
 
 

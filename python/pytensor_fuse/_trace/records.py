@@ -156,6 +156,8 @@ class TracedCall:
     cached
         When the graph was rewritten that was taken from the cache, in seconds since the epoch; None
         if it was rewritten by this call. Such a call has no passes, and counts no nodes.
+    native
+        Whether the function is machine code as a whole, without Numba; None if none was linked.
     """
 
     name: str | None
@@ -172,6 +174,7 @@ class TracedCall:
     error: str | None
     inner: tuple[TracedPass | TracedCall, ...]
     cached: float | None = None
+    native: bool | None = None
 
 
 @dataclass

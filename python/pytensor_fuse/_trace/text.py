@@ -143,6 +143,7 @@ def _call_lines(number: int, call: TracedCall) -> list[str]:
     head = (
         f"call {number}: {call_title(call)}: {seconds_text(call.seconds)}, "
         f"rewriting {seconds_text(call.rewriting)}, linking {seconds_text(call.linking)}"
+        f"{' to machine code' if call.native else ''}"
     )
     # Of a graph that no pass has run over, nothing was counted.
     if call.inner or call.cached is None:

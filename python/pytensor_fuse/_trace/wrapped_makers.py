@@ -10,6 +10,7 @@ from weakref import WeakKeyDictionary
 from pytensor.compile.maker import FunctionMaker
 
 from pytensor_fuse._cache.origin import origin_of
+from pytensor_fuse._native.linking.thunks import NativeThunk
 from pytensor_fuse._trace.frames import CallFrame
 from pytensor_fuse._trace.recorders import open_recorders
 from pytensor_fuse._trace.running import running
@@ -75,7 +76,9 @@ def wrapped_create(create: Method) -> Method:
         outer, running.frame = running.frame, frame
         start = perf_counter()
         try:
-            return create(self, *args, **kwargs)
+            function = create(self, *args, **kwargs)
+            frame.native = isinstance(getattr(function, "vm", None), NativeThunk)
+            return function
         except BaseException as raised:
             frame.fail(raised)
             raise

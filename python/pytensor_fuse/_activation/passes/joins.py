@@ -16,6 +16,7 @@ from pytensor.graph.rewriting.basic import GraphRewriter
 from pytensor_fuse._activation.withdrawal import load
 from pytensor_fuse._pytensor.databases import Entry, ListedRewriters
 from pytensor_fuse._pytensor.patches import SwitchedClass
+from pytensor_fuse._startup.features import on_now
 
 if TYPE_CHECKING:
     from pytensor.graph.fg import FunctionGraph
@@ -118,7 +119,9 @@ class JoinBufferElimination(JoinsKept):
         if elimination is None:
             return
         target = elimination.compile_target(fgraph, noted)
-        needs_numba = elimination.needs_numba(fgraph, target)
+        # Machine code of our own knows the ops. Where Numba compiles a graph after all, its
+        # implementations are registered when its dispatch is imported.
+        needs_numba = elimination.needs_numba(fgraph, target) and "native" not in on_now()
         if needs_numba and load("joins", "pytensor_fuse._joins.ops.numba") is None:
             return
         elimination.eliminate_joins(fgraph, target, reuse=reuse, thresholds=self.context.thresholds)

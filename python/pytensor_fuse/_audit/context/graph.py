@@ -13,9 +13,9 @@ from pytensor.scalar.basic import ScalarType
 
 from pytensor_fuse import _core
 from pytensor_fuse._audit.context.lengths import product
-from pytensor_fuse._audit.context.names import node_name
 from pytensor_fuse._audit.context.sparse import is_sparse
 from pytensor_fuse._pytensor.fused_elemwise import is_fused_elemwise
+from pytensor_fuse._reports.names import node_name
 from pytensor_fuse._reports.text import short
 
 if TYPE_CHECKING:

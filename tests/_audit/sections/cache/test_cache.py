@@ -25,9 +25,12 @@ from pytensor_fuse._pytensor.inner_graphs import GRAPH_OPS
 
 pytest.importorskip("numba")
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:Numba will use object mode", "ignore:.*Cannot cache compiled function"
-)
+pytestmark = [
+    pytest.mark.usefixtures("numba_alone"),
+    pytest.mark.filterwarnings(
+        "ignore:Numba will use object mode", "ignore:.*Cannot cache compiled function"
+    ),
+]
 
 N_LONGEST = 10**6 // 8
 

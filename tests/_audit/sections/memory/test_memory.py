@@ -96,6 +96,8 @@ def test_in_place_view_and_allocated() -> None:
     assert (result.use, result.source, result.missed) == (Use.IN_PLACE, 0, ())
 
 
+# Machine code of this package works in place where it gains.
+@pytest.mark.usefixtures("numba_alone")
 @pytest.mark.parametrize("mode", ["NUMBA", "CVM"])
 def test_compiled_code_works_where_the_audit_says(mode: str) -> None:
     x, y, i = pt.vector("x"), pt.vector("y"), pt.lvector("i")

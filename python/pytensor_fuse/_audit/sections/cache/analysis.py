@@ -20,6 +20,7 @@ from pytensor_fuse._audit.context.sparse import sparse_parts
 from pytensor_fuse._audit.sections.cache.record import CacheCulprit
 from pytensor_fuse._audit.sections.cache.section import CachingSection
 from pytensor_fuse._identity.terms import term
+from pytensor_fuse._native.linking.thunks import NativeThunk
 from pytensor_fuse._pytensor.numba_cache import (
     data_for_numba,
     has_key_and_is_stored,
@@ -48,6 +49,9 @@ def audit_cache(context: GraphContext) -> CachingSection:
     time to write the functions of these ops, not to compile them.
     """
     if not isinstance(context.linker, NumbaLinker) or context.function is None:
+        return CachingSection(numba=False)
+    if isinstance(context.function.vm, NativeThunk):
+        # What is there for Numba is made only when somebody asks for it.
         return CachingSection(numba=False)
     has_key, stored = has_key_and_is_stored(context.function)
     enabled = bool(config.numba__cache)

@@ -10,7 +10,6 @@ from pytensor.scalar.basic import Composite
 from pytensor.tensor.elemwise import CAReduce, DimShuffle, Elemwise
 
 from pytensor_fuse._audit.context.lengths import total
-from pytensor_fuse._audit.context.names import op_name
 from pytensor_fuse._audit.sections.kernels.record import KernelCost, KernelKind
 from pytensor_fuse._pytensor.fused_elemwise import (
     index_inputs,
@@ -18,6 +17,7 @@ from pytensor_fuse._pytensor.fused_elemwise import (
     indexes,
     is_fused_elemwise,
 )
+from pytensor_fuse._reports.names import op_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -1,0 +1,1 @@
+"""Native code for loops: LLVM text, compiled and run."""

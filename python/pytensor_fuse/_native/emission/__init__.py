@@ -1,0 +1,1 @@
+"""From loop programs to LLVM's text."""

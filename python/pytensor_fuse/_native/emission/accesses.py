@@ -1,0 +1,148 @@
+"""How the indices of loads and stores move with the index of a loop."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pytensor_fuse._native.program.model import Allocate, Check, For, If, Load, Op, Store
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pytensor_fuse._native.program.model import BufferId, Program, Value
+
+
+class Movement:
+    """What the values of a loop's body do from one iteration to the next.
+
+    Attributes
+    ----------
+    steps
+        By how much a value grows with each iteration, for values that grow evenly; 0 for those that
+        stay the same. Values defined outside of the loop are not in it, nor others.
+    varying
+        The values that change in another way.
+    """
+
+    def __init__(self, program: Program, loop: For) -> None:
+        self.steps: dict[Value, int] = {loop.index: 1}
+        self.varying: set[Value] = set()
+        self._constants = program.constants
+        stored = {one.buffer for one in loop.body if isinstance(one, Store)}
+        for statement in loop.body:
+            if isinstance(statement, Op):
+                self._move(statement)
+            elif isinstance(statement, Load):
+                moves = any(self.moves(at) for at in statement.index)
+                if moves or statement.buffer in stored:
+                    self.varying.add(statement.out)
+                else:
+                    self.steps[statement.out] = 0
+
+    def moves(self, value: Value) -> bool:
+        """Whether a value differs between iterations."""
+        return value in self.varying or self.steps.get(value, 0) != 0
+
+    def _move(self, op: Op) -> None:
+        args = op.args
+        if not any(self.moves(arg) for arg in args):
+            self.steps[op.out] = 0
+            return
+        if op.name in ("add", "sub", "mul") and not any(arg in self.varying for arg in args):
+            one, other = (self.steps.get(arg, 0) for arg in args)
+            if op.name == "add":
+                self.steps[op.out] = one + other
+                return
+            if op.name == "sub":
+                self.steps[op.out] = one - other
+                return
+            left, right = (self._constants.get(arg) for arg in args)
+            if right is not None:
+                self.steps[op.out] = one * int(right)
+                return
+            if left is not None:
+                self.steps[op.out] = other * int(left)
+                return
+        self.varying.add(op.out)
+
+
+def blocker(program: Program, loop: For, movement: Movement) -> str | None:
+    """Return why the iterations of an innermost loop cannot run side by side, or None."""
+    if loop.carries:
+        return "an iteration needs the one before"
+    accesses: dict[BufferId, list[Load | Store]] = {}
+    for statement in loop.body:
+        if isinstance(statement, For):
+            return "there is a loop inside"
+        if isinstance(statement, If):
+            return "there is a branch inside"
+        if isinstance(statement, Check | Allocate):
+            return "there is a check inside"
+        if isinstance(statement, Load | Store):
+            accesses.setdefault(statement.buffer, []).append(statement)
+    for buffer, those in accesses.items():
+        why = _conflict(program, buffer, those, movement)
+        if why is not None:
+            return why
+    return None
+
+
+def _conflict(
+    program: Program, buffer: BufferId, those: list[Load | Store], movement: Movement
+) -> str | None:
+    """Return why accesses to one buffer cannot run side by side, or None."""
+    stores = [one for one in those if isinstance(one, Store)]
+    if not stores:
+        return None
+    index = stores[0].index
+    is_even = any(movement.steps.get(at, 0) != 0 for at in index)
+    scatters = not is_even and any(at in movement.varying for at in index)
+    if not is_even and not scatters:
+        return "all iterations write one element"
+    if len(those) > 1 and scatters:
+        return "elements at computed places are written more than once"
+    if any(one.index != index for one in those):
+        if program.buffers[buffer].is_once and _are_apart(program, those, movement):
+            return None
+        return "elements are written and others of the same array accessed"
+    return None
+
+
+def _are_apart(program: Program, those: list[Load | Store], movement: Movement) -> bool:
+    """Whether accesses at different indices never meet: they differ by a literal on an axis."""
+    for number, one in enumerate(those):
+        for other in those[:number]:
+            if one.index == other.index:
+                continue
+            differ = any(
+                a != b and a in program.constants and b in program.constants
+                for a, b in zip(one.index, other.index, strict=True)
+            )
+            if not differ:
+                return False
+    # Each of them is at another place in each iteration.
+    return all(any(movement.steps.get(at, 0) != 0 for at in one.index) for one in those)
+
+
+def flat_step(
+    program: Program, buffer: BufferId, index: tuple[Value, ...], steps: Mapping[Value, int]
+) -> int | None:
+    """Return by how many elements a flat index grows with each iteration; None if not known.
+
+    The indices must grow evenly.
+    """
+    step, stride = 0, 1
+    lengths = program.buffers[buffer].lengths
+    known = True
+    for at, length in zip(reversed(index), reversed(lengths), strict=True):
+        own = steps.get(at, 0)
+        if own:
+            if not known:
+                return None
+            step += own * stride
+        number = program.constants.get(length)
+        if number is None:
+            known = False
+        else:
+            stride *= int(number)
+    return step

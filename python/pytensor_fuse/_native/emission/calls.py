@@ -1,0 +1,262 @@
+"""The mathematical functions that a module calls, and where they come from.
+
+A function of the library of vector functions is defined in the module. Any other is called lane by
+lane in a function of the module's own, from the C library or from SciPy.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from pytensor_fuse._native import mathematics
+from pytensor_fuse._native.emission.types import REGISTER, suffix, vector
+
+if TYPE_CHECKING:
+    from pytensor_fuse._native.mathematics import Target
+
+# Operations by the name that the C library has for them, in double precision.
+C_NAMES: Final = {
+    "exp": "exp",
+    "exp2": "exp2",
+    "expm1": "expm1",
+    "log": "log",
+    "log2": "log2",
+    "log10": "log10",
+    "log1p": "log1p",
+    "tanh": "tanh",
+    "sinh": "sinh",
+    "cosh": "cosh",
+    "sin": "sin",
+    "cos": "cos",
+    "tan": "tan",
+    "arctan": "atan",
+    "arcsin": "asin",
+    "arccos": "acos",
+    "arctanh": "atanh",
+    "arcsinh": "asinh",
+    "arccosh": "acosh",
+    "erf": "erf",
+    "erfc": "erfc",
+    "gammaln": "lgamma",
+    "pow": "pow",
+    "arctan2": "atan2",
+    "hypot": "hypot",
+}
+# Neither the C library nor SciPy's functions for Cython have it.
+_NOWHERE_ELSE: Final = ("trigamma",)
+# How symbols of functions of SciPy begin; the name of the operation follows.
+SCIPY: Final = "scipy."
+# Operations that the module defines by others: LLVM's text, with {t} for the type, and {s} for what
+# it is called in suffixes. Each rounds as NumPy's does, which works in the dtype itself.
+_DEFINED: Final = {
+    "floordiv": """\
+define internal {t} @{symbol}({t} %a, {t} %b) noinline {{
+  %r = frem {t} %a, %b
+  %d0 = fsub {t} %a, %r
+  %d1 = fdiv {t} %d0, %b
+  %there = fcmp une {t} %r, 0x0000000000000000
+  %bneg = fcmp olt {t} %b, 0x0000000000000000
+  %rneg = fcmp olt {t} %r, 0x0000000000000000
+  %differ = xor i1 %bneg, %rneg
+  %adjust = and i1 %there, %differ
+  %d2 = fsub {t} %d1, 0x3FF0000000000000
+  %d3 = select i1 %adjust, {t} %d2, {t} %d1
+  %fl = call {t} @llvm.floor.{s}({t} %d3)
+  %gap = fsub {t} %d3, %fl
+  %far = fcmp ogt {t} %gap, 0x3FE0000000000000
+  %up = fadd {t} %fl, 0x3FF0000000000000
+  %fl2 = select i1 %far, {t} %up, {t} %fl
+  %q = fdiv {t} %a, %b
+  %zero = call {t} @llvm.copysign.{s}({t} 0x0000000000000000, {t} %q)
+  %isz = fcmp oeq {t} %d3, 0x0000000000000000
+  %res = select i1 %isz, {t} %zero, {t} %fl2
+  %bz = fcmp oeq {t} %b, 0x0000000000000000
+  %out = select i1 %bz, {t} %q, {t} %res
+  ret {t} %out
+}}""",
+    "mod": """\
+define internal {t} @{symbol}({t} %a, {t} %b) noinline {{
+  %r = frem {t} %a, %b
+  %there = fcmp une {t} %r, 0x0000000000000000
+  %bneg = fcmp olt {t} %b, 0x0000000000000000
+  %rneg = fcmp olt {t} %r, 0x0000000000000000
+  %differ = xor i1 %bneg, %rneg
+  %adjust = and i1 %there, %differ
+  %r2 = fadd {t} %r, %b
+  %r3 = select i1 %adjust, {t} %r2, {t} %r
+  %zero = call {t} @llvm.copysign.{s}({t} 0x0000000000000000, {t} %b)
+  %res = select i1 %there, {t} %r3, {t} %zero
+  %bz = fcmp oeq {t} %b, 0x0000000000000000
+  %nan = fcmp uno {t} %r, %r
+  %keep = or i1 %bz, %nan
+  %out = select i1 %keep, {t} %r, {t} %res
+  ret {t} %out
+}}""",
+}
+
+
+class Calls:
+    """What a module declares and defines besides its own function.
+
+    Parameters
+    ----------
+    target
+        What vector functions are made for.
+    uses_library
+        Whether functions come from the library of vector functions where it has them; else from
+        the C library, as Numba's do.
+
+    Attributes
+    ----------
+    externals
+        The functions of SciPy that are called, by symbol; the linker must be told of them.
+    """
+
+    def __init__(self, target: Target, *, uses_library: bool) -> None:
+        self._target = target
+        self._uses_library = uses_library
+        self._declared: dict[str, None] = {}
+        self._defined: dict[str, str] = {}
+        self._requests: dict[tuple[str, str, int], None] = {}
+        self.externals: dict[str, None] = {}
+
+    def declare(self, text: str) -> None:
+        """Declare a function once."""
+        self._declared[text] = None
+
+    def symbol(self, name: str, dtype: str, lanes: int, arity: int) -> str:
+        """Return the function that computes an operation on vectors of so many lanes."""
+        if name in mathematics.FUNCTIONS and (self._uses_library or name in _NOWHERE_ELSE):
+            self._requests[name, dtype, lanes] = None
+            return mathematics.symbol(name, dtype, lanes)
+        symbol = f"each.{name}.{suffix(REGISTER[dtype], lanes)}"
+        if symbol not in self._defined:
+            self._defined[symbol] = ""
+            self._defined[symbol] = self._each(name, symbol, dtype, lanes, arity)
+        return symbol
+
+    def _each(self, name: str, symbol: str, dtype: str, lanes: int, arity: int) -> str:
+        """Return a function that calls one of scalars for each lane, of doubles in most cases."""
+        is_own = name in _DEFINED
+        scalar = self._of_python(name, dtype) if is_own else self._scalar(name, arity)
+        called = REGISTER[dtype] if is_own else "double"
+        kind, element = vector(REGISTER[dtype], lanes), REGISTER[dtype]
+        params = ", ".join([f"{kind} %x{k}" for k in range(arity)])
+        lines = [f"define internal {kind} @{symbol}({params}) noinline {{"]
+        result = "poison"
+        for lane in range(lanes):
+            args = []
+            for k in range(arity):
+                one = f"%x{k}"
+                if lanes > 1:
+                    one = f"%e{k}.{lane}"
+                    lines.append(f"  {one} = extractelement {kind} %x{k}, i32 {lane}")
+                if called != element:
+                    lines.append(f"  %d{k}.{lane} = fpext float {one} to double")
+                    one = f"%d{k}.{lane}"
+                args.append(f"{called} {one}")
+            got = f"%r{lane}"
+            if scalar.startswith(SCIPY):
+                args.append("i32 1")
+            lines.append(f"  {got} = call {called} @{scalar}({', '.join(args)})")
+            if called != element:
+                lines.append(f"  %f{lane} = fptrunc double {got} to float")
+                got = f"%f{lane}"
+            if lanes > 1:
+                lines.append(
+                    f"  %w{lane} = insertelement {kind} {result}, {element} {got}, i32 {lane}"
+                )
+                got = f"%w{lane}"
+            result = got
+        return "\n".join([*lines, f"  ret {kind} {result}", "}"])
+
+    def _of_python(self, name: str, dtype: str) -> str:
+        """Return a function that divides as Python does."""
+        kind, of = REGISTER[dtype], suffix(REGISTER[dtype], 1)
+        symbol = f"python.{name}.{of}"
+        if symbol not in self._defined:
+            self._defined[symbol] = _DEFINED[name].format(symbol=symbol, t=kind, s=of)
+            self.declare(f"declare {kind} @llvm.floor.{of}({kind})")
+            self.declare(f"declare {kind} @llvm.copysign.{of}({kind}, {kind})")
+        return symbol
+
+    def _scalar(self, name: str, arity: int) -> str:
+        """Return a function of doubles."""
+        if (self._uses_library and name in mathematics.FUNCTIONS) or name in _COMPOSED:
+            return self._composed(name)
+        symbol = C_NAMES.get(name, SCIPY + name)
+        kinds = ["double"] * arity
+        if symbol.startswith(SCIPY):
+            self.externals[symbol] = None
+            # Cython adds an argument to some of them, which the others ignore.
+            kinds.append("i32")
+        self.declare(f"declare double @{symbol}({', '.join(kinds)})")
+        return symbol
+
+    def _composed(self, name: str) -> str:
+        """Return a function that is written with the C library's, as Numba's back-end has it."""
+        symbol = f"composed.{name}"
+        if symbol not in self._defined:
+            self._defined[symbol] = _COMPOSED[name].format(symbol=symbol)
+            for function in ("exp", "log", "log1p", "expm1"):
+                self.declare(f"declare double @{function}(double)")
+        return symbol
+
+    def texts(self) -> list[str]:
+        """Return the parts of the module: declarations, then definitions."""
+        declared = dict(self._declared)
+        library = ""
+        if self._requests:
+            library, lines = mathematics.definitions_and_declarations(
+                list(self._requests), self._target, inline=False
+            )
+            declared.update(dict.fromkeys(lines))
+        return [*declared, library, *self._defined.values()]
+
+
+_COMPOSED: Final = {
+    "sigmoid": """\
+define internal double @{symbol}(double %x) noinline {{
+  %m = fneg double %x
+  %e = call double @exp(double %m)
+  %d = fadd double %e, 1.0
+  %r = fdiv double 1.0, %d
+  ret double %r
+}}""",
+    "softplus": """\
+define internal double @{symbol}(double %x) noinline {{
+  %low = fcmp olt double %x, -37.0
+  %e = call double @exp(double %x)
+  br i1 %low, label %is_low, label %other
+is_low:
+  ret double %e
+other:
+  %mid = fcmp olt double %x, 18.0
+  br i1 %mid, label %is_mid, label %high
+is_mid:
+  %l = call double @log1p(double %e)
+  ret double %l
+high:
+  %near = fcmp olt double %x, 0x4040A66666666666
+  %m = fneg double %x
+  %f = call double @exp(double %m)
+  %s = fadd double %x, %f
+  %r = select i1 %near, double %s, double %x
+  ret double %r
+}}""",
+    "log1mexp": """\
+define internal double @{symbol}(double %x) noinline {{
+  %low = fcmp olt double %x, 0xBFE62E42FEFA39EF
+  br i1 %low, label %is_low, label %other
+is_low:
+  %e = call double @exp(double %x)
+  %n = fneg double %e
+  %l = call double @log1p(double %n)
+  ret double %l
+other:
+  %m = call double @expm1(double %x)
+  %k = fneg double %m
+  %g = call double @log(double %k)
+  ret double %g
+}}""",
+}

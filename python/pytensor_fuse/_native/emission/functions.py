@@ -1,0 +1,444 @@
+"""The function of a program: tables, memory, blocks, loops, branches and checks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pytensor_fuse._native.emission.accesses import Movement, blocker
+from pytensor_fuse._native.emission.layout import first_lengths
+from pytensor_fuse._native.emission.operations import emit_operation
+from pytensor_fuse._native.emission.types import MEMORY, REGISTER, literal
+from pytensor_fuse._native.emission.vectors import VectorLoop
+from pytensor_fuse._native.passes.placement import MOST_BYTES
+from pytensor_fuse._native.passes.walking import statements_in
+from pytensor_fuse._native.program.model import (
+    ITEM_SIZES,
+    Allocate,
+    Check,
+    For,
+    If,
+    Load,
+    Op,
+    Store,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pytensor_fuse._native.emission.machine import Machine
+    from pytensor_fuse._native.emission.writer import Writer
+    from pytensor_fuse._native.passes.placement import Placement
+    from pytensor_fuse._native.program.model import BufferId, Program, Statement, Value
+
+# Where in the context the numbers of a failure lie, after two pointers.
+_DETAILS = 16
+# Buffers begin at cache lines.
+_ALIGNMENT = 64
+# LLVM's work on one block grows faster than the block.
+_LONGEST_BLOCK = 400
+
+
+class LoopNote:
+    """What became of a loop.
+
+    Attributes
+    ----------
+    extent
+        Its extent, if it is known.
+    lanes
+        The lanes of its vectors; 1 if it runs element by element.
+    why_scalar
+        What kept it from vectors.
+    """
+
+    __slots__ = ("extent", "lanes", "why_scalar")
+
+    def __init__(self, extent: int | None, lanes: int, why_scalar: str | None) -> None:
+        self.extent = extent
+        self.lanes = lanes
+        self.why_scalar = why_scalar
+
+
+class FunctionEmitter:
+    """Writes one program as a function.
+
+    Attributes
+    ----------
+    operands
+        What stands for each value that is in scope.
+    notes
+        One for each loop that has no loop inside, in order.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        machine: Machine,
+        placement: Placement,
+        writer: Writer,
+        *,
+        has_padding: bool = False,
+    ) -> None:
+        self.program = program
+        self._has_padding = has_padding
+        self.machine = machine
+        self.w = writer
+        self.notes: list[LoopNote] = []
+        self.operands: dict[Value, str] = {
+            value: literal(program.dtypes[value], number)
+            for value, number in program.constants.items()
+        }
+        self._placement = placement
+        # Where the addresses of memory that is a buffer's own are kept until it is given back.
+        self._slots: dict[BufferId, str] = {
+            one.buffer: f"%own{one.buffer}"
+            for one in statements_in(program.body)
+            if isinstance(one, Allocate)
+            and program.buffers[one.buffer].kind == "temporary"
+            and one.buffer not in placement.offsets
+        }
+        self._pointers: dict[BufferId, str] = {}
+        self._failures: list[tuple[str, Check]] = []
+        self._needs_no_memory = False
+        self._flats: dict[tuple[BufferId | None, tuple[Value, ...]], str] = {}
+        self._scope: list[list[tuple[BufferId | None, tuple[Value, ...]]]] = [[]]
+        self._n_straight = 0
+
+    # The function
+
+    def emit(self) -> list[str]:
+        """Return the lines of the function's body."""
+        w = self.w
+        w.lines.append("entry:")
+        most = max([1, *[len(one.lengths) for one in self.program.buffers if one.kind == "output"]])
+        w.do(f"%lengths = alloca [{most} x i64]")
+        w.do(f"%spilled = alloca [{self.machine.lanes} x i64], align 64")
+        for buffer, slot in self._slots.items():
+            w.do(f"%own{buffer} = alloca ptr")
+            w.do(f"store ptr null, ptr {slot}")
+        self._read_tables()
+        body, at = self.program.body, self._placement.at
+        self.block(body[:at])
+        self._place_temporaries()
+        self.block(body[at:])
+        self._return("0")
+        for label, check in self._failures:
+            w.begin(label)
+            for number, value in enumerate(check.details):
+                place = w.let(f"getelementptr i8, ptr %context, i64 {_DETAILS + 8 * number}")
+                w.do(f"store i64 {self.operands[value]}, ptr {place}")
+            self._return(str(check.failure + 1))
+        if self._needs_no_memory:
+            w.begin("no_memory")
+            self._return("-1")
+        return w.lines
+
+    def _return(self, code: str) -> None:
+        """Leave the function, and give back the memory that is its own."""
+        w = self.w
+        for slot in self._slots.values():
+            own = w.let(f"load ptr, ptr {slot}")
+            w.do(f"call void @free(ptr {own})")
+        w.do(f"ret i64 {code}")
+
+    def _read_tables(self) -> None:
+        program, w = self.program, self.w
+        for number, about in enumerate(program.buffers):
+            if about.kind in ("input", "constant"):
+                table = "%inputs" if about.kind == "input" else "%constants"
+                place = w.let(f"getelementptr ptr, ptr {table}, i64 {about.position}")
+                self._pointers[number] = w.let(f"load ptr, ptr {place}")
+        firsts = first_lengths(program)
+        for value, (buffer, axis) in program.lengths.items():
+            place = w.let(f"getelementptr i64, ptr %dims, i64 {firsts[buffer] + axis}")
+            self.operands[value] = w.let(f"load i64, ptr {place}")
+
+    def _place_temporaries(self) -> None:
+        """Get the scratch memory whose size is known before anything runs."""
+        w, placement = self.w, self._placement
+        if placement.total is None:
+            # They have no elements, but there may be loops whose lengths do not say so.
+            self._pointers.update(dict.fromkeys(placement.offsets, "null"))
+            return
+        if placement.fits is not None:
+            self._require(self.operands[placement.fits])
+        arena = self._scratch(self._amount(placement.total))
+        for buffer, offset in placement.offsets.items():
+            place = self._amount(offset)
+            self._pointers[buffer] = (
+                arena if place == "0" else w.let(f"getelementptr i8, ptr {arena}, i64 {place}")
+            )
+
+    def _amount(self, amount: int | tuple[str, Value]) -> str:
+        return str(amount) if isinstance(amount, int) else self.operands[amount[1]]
+
+    def _scratch(self, size: str) -> str:
+        w = self.w
+        place = w.let("getelementptr i8, ptr %context, i64 8")
+        function = w.let(f"load ptr, ptr {place}")
+        arena = w.let(f"call ptr {function}(ptr %context, i64 {size})")
+        self._require_pointer(arena)
+        return arena
+
+    def _require_pointer(self, pointer: str) -> None:
+        self._require(self.w.let(f"icmp ne ptr {pointer}, null"))
+
+    def _require(self, is_there: str) -> None:
+        """Return from the call if there is no memory."""
+        w = self.w
+        self._needs_no_memory = True
+        go_on = w.fresh_label("got")
+        w.do(f"br i1 {is_there}, label %{go_on}, label %no_memory")
+        w.begin(go_on)
+
+    # Blocks
+
+    def block(self, statements: Sequence[Statement]) -> None:
+        """Write the statements of a block."""
+        self.open_scope()
+        for statement in statements:
+            if isinstance(statement, Op):
+                self._op(statement)
+            elif isinstance(statement, Load):
+                self.operands[statement.out] = self.load(statement)
+            elif isinstance(statement, Store):
+                self._store(statement)
+            elif isinstance(statement, For):
+                self._loop(statement)
+            elif isinstance(statement, If):
+                self._branch(statement)
+            elif isinstance(statement, Check):
+                self._check(statement)
+            else:
+                self._allocate(statement)
+            self._split()
+        self.close_scope()
+
+    def open_scope(self) -> None:
+        """Begin what only the lines until `close_scope` can use."""
+        self._scope.append([])
+
+    def close_scope(self) -> None:
+        """Forget what is known since `open_scope`."""
+        for key in self._scope.pop():
+            del self._flats[key]
+
+    def _split(self) -> None:
+        """Begin a new LLVM block where one grows long."""
+        w = self.w
+        if len(w.lines) - self._n_straight > _LONGEST_BLOCK:
+            label = w.fresh_label("on")
+            w.do(f"br label %{label}")
+            w.begin(label)
+            self._n_straight = len(w.lines)
+
+    def _op(self, op: Op) -> None:
+        program, operands = self.program, self.operands
+        operands[op.out] = emit_operation(
+            self.w,
+            op.name,
+            program.dtypes[op.out],
+            program.dtypes[op.args[-1]],
+            [operands[arg] for arg in op.args],
+            1,
+        )
+
+    def flat(self, buffer: BufferId, index: tuple[Value, ...]) -> str:
+        """Return the operand of an element's place in a buffer."""
+        if not index:
+            return "0"
+        if len(index) == 1:
+            return self.operands[index[0]]
+        lengths = self.program.buffers[buffer].lengths
+        key = (None, index + lengths[1:])
+        found = self._flats.get(key)
+        if found is None:
+            found = self._flats[key] = self._flattened(index, lengths)
+            self._scope[-1].append(key)
+        return found
+
+    def _flattened(self, index: tuple[Value, ...], lengths: tuple[Value, ...]) -> str:
+        constants, operands = self.program.constants, self.operands
+        numbers = [constants.get(at) for at in (*index, *lengths[1:])]
+        if None not in numbers:
+            flat = 0
+            for at, length in zip(index, lengths, strict=True):
+                flat = flat * int(constants.get(length, 1)) + int(constants[at])
+            return str(flat)
+        flat_text = operands[index[0]]
+        for at, length in zip(index[1:], lengths[1:], strict=True):
+            scaled = self.w.let(f"mul i64 {flat_text}, {operands[length]}")
+            flat_text = scaled
+            if constants.get(at) != 0:
+                flat_text = self.w.let(f"add i64 {scaled}, {operands[at]}")
+        return flat_text
+
+    def address(self, buffer: BufferId, index: tuple[Value, ...]) -> str:
+        """Return the operand of an element's address."""
+        flat = self.flat(buffer, index)
+        pointer = self._pointers[buffer]
+        if flat == "0":
+            return pointer
+        kind = MEMORY[self.program.buffers[buffer].dtype]
+        return self.w.let(f"getelementptr {kind}, ptr {pointer}, i64 {flat}")
+
+    def is_padded(self, buffer: BufferId) -> bool:
+        """Whether a vector may be read that reaches beyond the end of a buffer."""
+        return self._has_padding and self.program.buffers[buffer].kind == "constant"
+
+    def pointer(self, buffer: BufferId) -> str:
+        """Return the operand of a buffer's address."""
+        return self._pointers[buffer]
+
+    def load(self, load: Load) -> str:
+        """Write a load of one element and return its operand."""
+        dtype = self.program.buffers[load.buffer].dtype
+        place = self.address(load.buffer, load.index)
+        got = self.w.let(f"load {MEMORY[dtype]}, ptr {place}")
+        return self.w.let(f"icmp ne i8 {got}, 0") if dtype == "bool" else got
+
+    def _store(self, store: Store) -> None:
+        w = self.w
+        dtype = self.program.buffers[store.buffer].dtype
+        value = self.operands[store.value]
+        if store.combiner:
+            old = self.load(Load(-1, store.buffer, store.index))
+            value = emit_operation(w, store.combiner, dtype, dtype, [old, value], 1)
+        if dtype == "bool":
+            value = w.let(f"zext i1 {value} to i8")
+        place = self.address(store.buffer, store.index)
+        w.do(f"store {MEMORY[dtype]} {value}, ptr {place}")
+
+    def _allocate(self, statement: Allocate) -> None:
+        w, operands = self.w, self.operands
+        about = self.program.buffers[statement.buffer]
+        if about.kind == "temporary":
+            if statement.buffer not in self._placement.offsets:
+                self._allocate_own(statement.buffer)
+            return
+        for axis, length in enumerate(about.lengths):
+            place = w.let(f"getelementptr i64, ptr %lengths, i64 {axis}")
+            w.do(f"store i64 {operands[length]}, ptr {place}")
+        function = w.let("load ptr, ptr %context")
+        pointer = w.let(f"call ptr {function}(ptr %context, i64 {about.position}, ptr %lengths)")
+        self._require_pointer(pointer)
+        self._pointers[statement.buffer] = pointer
+
+    def _allocate_own(self, buffer: BufferId) -> None:
+        """Get memory for one buffer: scratch memory may be asked for only once."""
+        w, about = self.w, self.program.buffers[buffer]
+        size = str(ITEM_SIZES[about.dtype])
+        # The same as a float, which does not wrap.
+        rough = literal("f64", float(ITEM_SIZES[about.dtype]))
+        for length in about.lengths:
+            size = w.let(f"mul i64 {size}, {self.operands[length]}")
+            number = w.let(f"sitofp i64 {self.operands[length]} to double")
+            rough = w.let(f"fmul double {rough}, {number}")
+        self._require(w.let(f"fcmp olt double {rough}, {literal('f64', MOST_BYTES)}"))
+        w.declare("declare ptr @malloc(i64)")
+        w.declare("declare void @free(ptr)")
+        # It may have been here before, in a loop.
+        before = w.let(f"load ptr, ptr {self._slots[buffer]}")
+        w.do(f"call void @free(ptr {before})")
+        more = w.let(f"add i64 {size}, {_ALIGNMENT - 1}")
+        pointer = w.let(f"call ptr @malloc(i64 {more})")
+        w.do(f"store ptr {pointer}, ptr {self._slots[buffer]}")
+        self._require_pointer(pointer)
+        number = w.let(f"ptrtoint ptr {pointer} to i64")
+        last = w.let(f"add i64 {number}, {_ALIGNMENT - 1}")
+        aligned = w.let(f"and i64 {last}, {-_ALIGNMENT}")
+        self._pointers[buffer] = w.let(f"inttoptr i64 {aligned} to ptr")
+
+    def _check(self, check: Check) -> None:
+        w = self.w
+        label, go_on = w.fresh_label("fails"), w.fresh_label("holds")
+        w.do(f"br i1 {self.operands[check.condition]}, label %{go_on}, label %{label}")
+        self._failures.append((label, check))
+        w.begin(go_on)
+
+    def _branch(self, branch: If) -> None:
+        w, dtypes = self.w, self.program.dtypes
+        labels = [w.fresh_label(hint) for hint in ("then", "else", "join")]
+        w.do(f"br i1 {self.operands[branch.condition]}, label %{labels[0]}, label %{labels[1]}")
+        ends = []
+        for label, statements in zip(labels, (branch.then, branch.otherwise), strict=False):
+            w.begin(label)
+            self.block(statements)
+            ends.append(w.label)
+            w.do(f"br label %{labels[2]}")
+        w.begin(labels[2])
+        for choice in branch.choices:
+            kind = REGISTER[dtypes[choice.out]]
+            self.operands[choice.out] = w.let(
+                f"phi {kind} [ {self.operands[choice.then]}, %{ends[0]} ], "
+                f"[ {self.operands[choice.otherwise]}, %{ends[1]} ]"
+            )
+
+    # Loops
+
+    def _loop(self, loop: For) -> None:
+        number = self.program.constants.get(loop.extent)
+        extent = None if number is None else int(number)
+        movement = Movement(self.program, loop)
+        why = blocker(self.program, loop, movement)
+        if why is None and self.machine.lanes > 1:
+            self.notes.append(LoopNote(extent, self.machine.lanes, None))
+            VectorLoop(self, loop, movement, extent).emit()
+            return
+        if why != "there is a loop inside":
+            self.notes.append(LoopNote(extent, 1, why))
+        self.scalar_loop(loop)
+
+    def scalar_loop(self, loop: For, start: str = "0", initials: Sequence[str] = ()) -> None:
+        """Write a loop that runs element by element.
+
+        Parameters
+        ----------
+        loop
+            The loop.
+        start
+            The operand of its first index.
+        initials
+            What its reductions start from; as the loop says if none are given.
+        """
+        w, operands, dtypes = self.w, self.operands, self.program.dtypes
+        before, head, body, end = w.label, *[w.fresh_label(h) for h in ("head", "body", "end")]
+        w.do(f"br label %{head}")
+        w.begin(head)
+        # The next index and the next values are known only after the body.
+        at = len(w.lines)
+        index, following = w.name(), w.name()
+        states = [w.name() for _ in (*loop.reductions, *loop.carries)]
+        w.lines.extend([""] * (1 + len(states)))
+        operands[loop.index] = index
+        for carry, state in zip(loop.carries, states[len(loop.reductions) :], strict=True):
+            operands[carry.inner] = state
+        goes_on = w.let(f"icmp slt i64 {index}, {operands[loop.extent]}")
+        w.do(f"br i1 {goes_on}, label %{body}, label %{end}")
+        w.begin(body)
+        self.block(loop.body)
+        nexts = []
+        for reduction, state in zip(loop.reductions, states, strict=False):
+            dtype = dtypes[reduction.out]
+            nexts.append(
+                emit_operation(
+                    w, reduction.combiner, dtype, dtype, [state, operands[reduction.term]], 1
+                )
+            )
+        nexts += [operands[carry.following] for carry in loop.carries]
+        w.do(f"{following} = add nuw nsw i64 {index}, 1")
+        latch = w.label
+        w.do(f"br label %{head}")
+        w.lines[at] = f"  {index} = phi i64 [ {start}, %{before} ], [ {following}, %{latch} ]"
+        firsts = list(initials) or [operands[one.initial] for one in loop.reductions]
+        firsts += [operands[carry.initial] for carry in loop.carries]
+        outs = [one.out for one in loop.reductions] + [one.out for one in loop.carries]
+        for k, (out, state, first, then) in enumerate(
+            zip(outs, states, firsts, nexts, strict=True)
+        ):
+            kind = REGISTER[dtypes[out]]
+            w.lines[at + 1 + k] = (
+                f"  {state} = phi {kind} [ {first}, %{before} ], [ {then}, %{latch} ]"
+            )
+            operands[out] = state
+        w.begin(end)

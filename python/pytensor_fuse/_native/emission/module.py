@@ -1,0 +1,76 @@
+"""The module of a program: one function, and what it calls."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from pytensor_fuse._native.emission.calls import Calls
+from pytensor_fuse._native.emission.functions import FunctionEmitter, LoopNote
+from pytensor_fuse._native.emission.writer import Writer
+from pytensor_fuse._native.mathematics import Target
+
+if TYPE_CHECKING:
+    from pytensor_fuse._native.emission.machine import Machine
+    from pytensor_fuse._native.passes.placement import Placement
+    from pytensor_fuse._native.program.model import Program
+
+ENTRY: Final = "entry"
+
+
+class Module(NamedTuple):
+    """LLVM's text of a program.
+
+    Attributes
+    ----------
+    text
+        The module. It names no address and nothing of the process.
+    externals
+        The symbols that the process must be told of before it loads the code.
+    loops
+        What became of each innermost loop.
+    """
+
+    text: str
+    externals: tuple[str, ...]
+    loops: tuple[LoopNote, ...]
+
+
+def emit_module(
+    program: Program,
+    placement: Placement,
+    machine: Machine,
+    *,
+    uses_library: bool = True,
+    has_padding: bool = False,
+) -> Module:
+    """Write a program as LLVM's text.
+
+    Parameters
+    ----------
+    program
+        A program that holds to the rules of the verifier.
+    placement
+        Where its temporary buffers lie.
+    machine
+        The processor.
+    uses_library
+        Whether mathematical functions come from the library of vector functions.
+    has_padding
+        Whether zeros follow the last element of each constant, as many bytes as a vector has.
+
+    Returns
+    -------
+    Module
+        The same for the same arguments.
+    """
+    calls = Calls(Target(fma=machine.has_fma), uses_library=uses_library)
+    writer = Writer(calls)
+    emitter = FunctionEmitter(program, machine, placement, writer, has_padding=has_padding)
+    lines = emitter.emit()
+    bits = machine.vector_bits
+    head = (
+        f"define i64 @{ENTRY}(ptr %inputs, ptr %dims, ptr %constants, ptr %context) "
+        f'nounwind "min-legal-vector-width"="{bits}" "prefer-vector-width"="{bits}" {{'
+    )
+    text = "\n".join([*calls.texts(), head, *lines, "}", ""])
+    return Module(text, tuple(calls.externals), tuple(emitter.notes))

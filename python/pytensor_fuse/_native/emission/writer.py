@@ -1,0 +1,73 @@
+"""Lines of LLVM's text, fresh names, and what a module declares."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pytensor_fuse._native.emission.types import REGISTER, vector
+
+if TYPE_CHECKING:
+    from pytensor_fuse._native.emission.calls import Calls
+
+
+class Writer:
+    """Writes the lines of one function.
+
+    Attributes
+    ----------
+    lines
+        Those of the part that is being written.
+    label
+        The LLVM block that the next line goes to.
+    """
+
+    def __init__(self, calls: Calls) -> None:
+        self.lines: list[str] = []
+        self.label = "entry"
+        self._calls = calls
+        self._n_names = 0
+        self._n_labels = 0
+
+    def let(self, text: str) -> str:
+        """Write an instruction with a result, and return the result's name."""
+        name = f"%v{self._n_names}"
+        self._n_names += 1
+        self.lines.append(f"  {name} = {text}")
+        return name
+
+    def name(self) -> str:
+        """Return a fresh name."""
+        self._n_names += 1
+        return f"%v{self._n_names - 1}"
+
+    def do(self, text: str) -> None:
+        """Write an instruction without a result."""
+        self.lines.append(f"  {text}")
+
+    def fresh_label(self, hint: str) -> str:
+        """Return the name of a new block."""
+        self._n_labels += 1
+        return f"{hint}{self._n_labels}"
+
+    def begin(self, label: str) -> None:
+        """Let what follows be in a new block."""
+        self.lines.append(f"{label}:")
+        self.label = label
+
+    def intrinsic(self, name: str, kind: str, suffix: str, args: list[str]) -> str:
+        """Call an intrinsic whose arguments and result have one type."""
+        kinds = ", ".join([kind] * len(args))
+        self._calls.declare(f"declare {kind} @{name}.{suffix}({kinds})")
+        given = ", ".join([f"{kind} {arg}" for arg in args])
+        return self.let(f"call {kind} @{name}.{suffix}({given})")
+
+    def declare(self, text: str) -> None:
+        """Declare a function that is not in the module."""
+        self._calls.declare(text)
+
+    def call_of(self, name: str, dtype: str, args: list[str], lanes: int) -> str:
+        """Call a mathematical function."""
+        kind = vector(REGISTER[dtype], lanes)
+        symbol = self._calls.symbol(name, dtype, lanes, len(args))
+        given = ", ".join([f"{kind} {arg}" for arg in args])
+        return self.let(f"call {kind} @{symbol}({given})")

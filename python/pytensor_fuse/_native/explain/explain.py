@@ -1,0 +1,242 @@
+"""From a compiled function or a graph to the report on its machine code."""
+
+from __future__ import annotations
+
+import time
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from pytensor.compile.executor import Function
+from pytensor.configdefaults import config
+from pytensor.graph.basic import Apply
+from pytensor.graph.fg import FunctionGraph
+from pytensor.link.numba.linker import NumbaLinker
+
+from pytensor_fuse._native.emission.module import emit_module
+from pytensor_fuse._native.explain.loops import buffer_names, buffers_of, loops_of
+from pytensor_fuse._native.explain.records import NativeRegion, NativeState, NotNative
+from pytensor_fuse._native.explain.report import NativeReport
+from pytensor_fuse._native.linking.destroyed import destroyed_inputs
+from pytensor_fuse._native.linking.graphs import refusals
+from pytensor_fuse._native.linking.regions import parts_of
+from pytensor_fuse._native.linking.thunks import NativeThunk
+from pytensor_fuse._native.lowering.graph import lower_graph
+from pytensor_fuse._native.passes.placement import place_temporaries
+from pytensor_fuse._native.program.text import print_program
+from pytensor_fuse._native.runtime.compiling import optimized
+from pytensor_fuse._native.runtime.llvm import host_machine
+from pytensor_fuse._pytensor.run_order import run_order
+from pytensor_fuse._reports.asked import not_a_graph
+from pytensor_fuse._reports.names import node_name
+from pytensor_fuse._reports.text import count, short
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pytensor.graph.basic import Variable
+
+    from pytensor_fuse._native.emission.module import Module
+    from pytensor_fuse._native.passes.placement import Placement
+    from pytensor_fuse._native.program.model import Program
+    from pytensor_fuse._native.runtime.compiling import Compiled
+
+
+def explain_native(compiled: Function | FunctionGraph) -> NativeReport:
+    """Return what became of a graph on its way to machine code, and why not more.
+
+    Parameters
+    ----------
+    compiled : Function or FunctionGraph
+        A compiled function, or PyMC's function of a point that holds one; or a graph, which is then
+        lowered to loops to see what would become of it. It should have been rewritten for Numba
+        mode. Nothing is changed, and nothing is run.
+
+    Returns
+    -------
+    NativeReport
+        What is machine code and what is not, with its loops and its memory.
+
+    Raises
+    ------
+    TypeError
+        If it is neither a function nor a graph.
+
+    Examples
+    --------
+    >>> import pytensor.tensor as pt
+    >>> from pytensor.graph.fg import FunctionGraph
+    >>> from pytensor_fuse import explain_native
+    >>> x = pt.vector("x", shape=(1000,))
+    >>> found = explain_native(FunctionGraph([x], [pt.exp(x).sum()]))
+    >>> found.state.value
+    'not compiled; it would become machine code as a whole'
+    >>> [loop.extent for loop in found.loops]
+    [1000]
+    >>> [one.why for one in explain_native(FunctionGraph([x], [pt.sort(x)])).not_native]
+    ['no rule for SortOp']
+    """
+    asked = getattr(compiled, "f", None)
+    if isinstance(asked, Function) and not isinstance(compiled, Function):
+        compiled = asked
+    if isinstance(compiled, Function):
+        return _of_function(compiled)
+    if isinstance(compiled, FunctionGraph):
+        return _of_graph(compiled)
+    raise TypeError(not_a_graph("explain_native", compiled))
+
+
+def not_native(fgraph: FunctionGraph, order: Sequence[Apply[Any]]) -> tuple[NotNative, ...]:
+    """Return what keeps a graph from being machine code as a whole.
+
+    Parameters
+    ----------
+    fgraph
+        The graph.
+    order
+        Its nodes in the order in which they run, by which they are named.
+    """
+    places = {node: place for place, node in enumerate(order)}
+    found = []
+    for culprit, reason in refusals(fgraph, order):
+        if isinstance(culprit, Apply):
+            name = node_name(places[culprit], culprit)
+        else:
+            name = f"the variable {short(culprit)}"
+        found.append(NotNative(name, reason))
+    return tuple(found)
+
+
+def native_state(function: Function | None, refused: Sequence[NotNative]) -> NativeState:
+    """Return what became of a graph.
+
+    Parameters
+    ----------
+    function
+        The function that it has been compiled into, if it has.
+    refused
+        What keeps it from being machine code as a whole.
+    """
+    if function is None:
+        return NativeState.COULD_NOT if refused else NativeState.COULD
+    if isinstance(function.vm, NativeThunk):
+        return NativeState.WHOLE
+    if not isinstance(function.maker.linker, NumbaLinker):
+        return NativeState.OTHER
+    if parts_of(function.maker.fgraph) is not None:
+        return NativeState.PARTS
+    return NativeState.NO_RULE if refused else NativeState.NUMBA
+
+
+def _of_function(function: Function) -> NativeReport:
+    fgraph, order = function.maker.fgraph, run_order(function)[0]
+    refused = not_native(fgraph, order)
+    found: list[tuple[Compiled, Sequence[Variable[Any, Any]], Sequence[Variable[Any, Any]]]] = []
+    vm: Any = function.vm
+    parts = parts_of(fgraph)
+    if isinstance(vm, NativeThunk):
+        found = [(vm.compiled, fgraph.inputs, fgraph.outputs)]
+    elif parts is not None:
+        found = [(one.compiled, one.inner_inputs, one.inner_outputs) for one in parts.regions]
+    regions = tuple(
+        _region(
+            [one for one in enumerate(order) if one[1] in among],
+            inputs,
+            outputs,
+            made.program,
+            made.placement,
+            made.module,
+            made.seconds,
+            made.origin,
+        )
+        for made, inputs, outputs in found
+        for among in [_between(inputs, outputs)]
+    )
+    what = "a function" if function.name is None else f"the function {short(function.name)}"
+    return NativeReport(
+        title=f"{what} of {count(len(order), 'node')}",
+        linker=type(function.maker.linker).__name__,
+        state=native_state(function, refused),
+        not_native=refused,
+        regions=regions,
+    )
+
+
+def _of_graph(fgraph: FunctionGraph) -> NativeReport:
+    order = tuple(fgraph.toposort())
+    refused = not_native(fgraph, order)
+    regions = () if refused else (_would_be(fgraph, order),)
+    return NativeReport(
+        title=f"a graph of {count(len(order), 'node')}",
+        linker=None,
+        state=native_state(None, refused),
+        not_native=refused,
+        regions=regions,
+    )
+
+
+def _would_be(fgraph: FunctionGraph, order: tuple[Apply[Any], ...]) -> NativeRegion:
+    """Write a graph as LLVM's text, and no further."""
+    marks = [time.perf_counter()]
+    lowered = lower_graph(
+        fgraph.inputs,
+        fgraph.outputs,
+        order,
+        destroyed=destroyed_inputs(fgraph.inputs, order),
+        reassociates=bool(config.numba__fastmath),
+    )
+    marks.append(time.perf_counter())
+    program = optimized(lowered.program)
+    placement = place_temporaries(program)
+    marks.append(time.perf_counter())
+    module = emit_module(program, placement, host_machine())
+    marks.append(time.perf_counter())
+    took = [end - start for start, end in pairwise(marks)]
+    seconds = dict(zip(("lower", "passes", "emit"), took, strict=True))
+    numbered = list(enumerate(order))
+    inputs, outputs = fgraph.inputs, fgraph.outputs
+    return _region(numbered, inputs, outputs, program, placement, module, seconds, None)
+
+
+def _between(
+    inputs: Sequence[Variable[Any, Any]], outputs: Sequence[Variable[Any, Any]]
+) -> set[Apply[Any]]:
+    """Return the nodes that compute outputs from inputs."""
+    found: set[Apply[Any]] = set()
+    given, pending = set(inputs), list(outputs)
+    while pending:
+        variable = pending.pop()
+        node = variable.owner
+        if node is not None and variable not in given and node not in found:
+            found.add(node)
+            pending.extend(node.inputs)
+    return found
+
+
+def _region(
+    numbered: Sequence[tuple[int, Apply[Any]]],
+    inputs: Sequence[Variable[Any, Any]],
+    outputs: Sequence[Variable[Any, Any]],
+    program: Program,
+    placement: Placement,
+    module: Module,
+    seconds: Mapping[str, float],
+    origin: str | None,
+) -> NativeRegion:
+    names = buffer_names(program, _called(inputs), _called(outputs))
+    buffers = buffers_of(program, placement, names)
+    temporary = [one for one in buffers if one.kind == "temporary"]
+    return NativeRegion(
+        nodes=tuple(node_name(place, node) for place, node in numbered),
+        loops=loops_of(program, module.loops, names),
+        buffers=buffers,
+        scratch_bytes=placement.n_bytes,
+        has_late_sizes=any(one.n_bytes is None for one in temporary),
+        seconds=dict(seconds),
+        origin=origin,
+        text=print_program(program),
+        llvm=module.text,
+    )
+
+
+def _called(variables: Sequence[Variable[Any, Any]]) -> list[str]:
+    return ["" if one.name is None else short(one.name) for one in variables]

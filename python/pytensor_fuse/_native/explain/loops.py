@@ -1,0 +1,150 @@
+"""The loops and buffers of a compiled program, as a report shows them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pytensor_fuse._native.emission.accesses import Movement, blocker
+from pytensor_fuse._native.explain.records import NativeBuffer, NativeLoop
+from pytensor_fuse._native.lowering.tensors import NAMES
+from pytensor_fuse._native.passes.walking import statements_in
+from pytensor_fuse._native.program.model import ITEM_SIZES, For, If, Load, Op, Store
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pytensor_fuse._native.emission.functions import LoopNote
+    from pytensor_fuse._native.passes.placement import Placement
+    from pytensor_fuse._native.program.model import Program, Statement, Value
+
+
+def loops_of(
+    program: Program, notes: Sequence[LoopNote], names: Sequence[str]
+) -> tuple[NativeLoop, ...]:
+    """Return the loops of a program, each before those inside of it.
+
+    Parameters
+    ----------
+    program
+        The program that was emitted.
+    notes
+        What the emitter says of its loops, in the same order; of loops that are there for the loops
+        inside of them alone, it says nothing.
+    names
+        What each buffer is called.
+    """
+    told = iter(notes)
+    found: list[NativeLoop] = []
+    for depth, loop in _with_depth(program.body, 0):
+        why = blocker(program, loop, Movement(program, loop))
+        has_loop = any(isinstance(one, For) for one in loop.body)
+        note = None if has_loop and why == "there is a loop inside" else next(told, None)
+        reads, writes, n_operations = _accesses(loop, names)
+        found.append(
+            NativeLoop(
+                depth=depth,
+                extent=_number(program, loop.extent),
+                lanes=1 if note is None else note.lanes,
+                why_scalar=why if note is None else note.why_scalar,
+                n_operations=n_operations,
+                n_reductions=len(loop.reductions),
+                reads=reads,
+                writes=writes,
+            )
+        )
+    return tuple(found)
+
+
+def _with_depth(block: Sequence[Statement], depth: int) -> Iterator[tuple[int, For]]:
+    for statement in block:
+        if isinstance(statement, For):
+            yield depth, statement
+            yield from _with_depth(statement.body, depth + 1)
+        elif isinstance(statement, If):
+            yield from _with_depth(statement.then, depth)
+            yield from _with_depth(statement.otherwise, depth)
+
+
+def _accesses(loop: For, names: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...], int]:
+    """Return what a loop reads and writes, without the loops inside of it, and its operations."""
+    reads: dict[str, None] = {}
+    writes: dict[str, None] = {}
+    n_operations = 0
+    for statement in _own(loop.body):
+        if isinstance(statement, Load):
+            reads.setdefault(names[statement.buffer])
+        elif isinstance(statement, Store):
+            writes.setdefault(names[statement.buffer])
+        elif isinstance(statement, Op):
+            n_operations += 1
+    return tuple(reads), tuple(writes), n_operations
+
+
+def _own(block: Sequence[Statement]) -> Iterator[Statement]:
+    for statement in block:
+        yield statement
+        if isinstance(statement, If):
+            yield from _own(statement.then)
+            yield from _own(statement.otherwise)
+
+
+def _number(program: Program, value: Value) -> int | None:
+    number = program.constants.get(value)
+    return None if number is None else int(number)
+
+
+def buffer_names(
+    program: Program, inputs: Sequence[str], outputs: Sequence[str]
+) -> tuple[str, ...]:
+    """Return what each buffer is called: as its variable where it has one, with its number.
+
+    Parameters
+    ----------
+    program
+        The program.
+    inputs, outputs
+        The names of the function's variables; empty for those without.
+    """
+    called = []
+    for number, about in enumerate(program.buffers):
+        given = {"input": inputs, "output": outputs}.get(about.kind)
+        name = "" if given is None else given[about.position]
+        called.append(f"@{number} {name}" if name else f"@{number}")
+    return tuple(called)
+
+
+def buffers_of(
+    program: Program, placement: Placement, names: Sequence[str]
+) -> tuple[NativeBuffer, ...]:
+    """Return the buffers that a program uses.
+
+    Parameters
+    ----------
+    program
+        The program that was emitted.
+    placement
+        Where its temporary buffers lie.
+    names
+        What each is called.
+    """
+    used = {one.buffer for one in statements_in(program.body) if isinstance(one, Load | Store)}
+    found = []
+    for number, about in enumerate(program.buffers):
+        if number not in used and about.kind in ("temporary", "constant"):
+            continue
+        shape = tuple(_number(program, length) for length in about.lengths)
+        n_bytes: int | None = ITEM_SIZES[about.dtype]
+        for length in shape:
+            n_bytes = None if n_bytes is None or length is None else n_bytes * length
+        offset = placement.offsets.get(number)
+        found.append(
+            NativeBuffer(
+                name=names[number],
+                kind=about.kind,
+                dtype=NAMES[about.dtype],
+                shape=shape,
+                n_bytes=n_bytes,
+                offset=offset if isinstance(offset, int) else None,
+            )
+        )
+    return tuple(found)

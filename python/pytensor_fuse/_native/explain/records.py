@@ -1,0 +1,169 @@
+"""What a report on machine code is made of."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from pytensor_fuse._reports.text import size
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class NativeState(enum.Enum):
+    """What became of a graph."""
+
+    WHOLE = "machine code as a whole"
+    PARTS = "its regions are machine code, Numba has the rest"
+    NO_RULE = "Numba compiles it: there are nodes that cannot be lowered"
+    NUMBA = "Numba compiles it, although every node can be lowered: native was off, or failed"
+    OTHER = "another linker compiled it: only those of Numba mode become machine code"
+    COULD = "not compiled; it would become machine code as a whole"
+    COULD_NOT = "not compiled; there are nodes that cannot be lowered"
+
+
+@dataclass(frozen=True)
+class NotNative:
+    """A node, an input or an output that keeps a graph from being machine code as a whole.
+
+    Attributes
+    ----------
+    name
+        Its place in the order in which the graph runs, and its op; or the variable.
+    why
+        Why it cannot be lowered, in words.
+    """
+
+    name: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.why}"
+
+
+@dataclass(frozen=True)
+class NativeLoop:
+    """A loop of machine code.
+
+    Attributes
+    ----------
+    depth
+        How many loops it is in.
+    extent
+        How often it runs; None if that is known only when the function is called.
+    lanes
+        How many elements it takes at once, in vectors; 1 if it runs element by element.
+    why_scalar
+        What keeps it from vectors; None if nothing does.
+    n_operations
+        How many operations each iteration has, without those of loops inside.
+    n_reductions
+        How many sums, products and the like it makes.
+    reads, writes
+        The names of the buffers that it accesses, without those of loops inside.
+    """
+
+    depth: int
+    extent: int | None
+    lanes: int
+    why_scalar: str | None
+    n_operations: int
+    n_reductions: int
+    reads: tuple[str, ...]
+    writes: tuple[str, ...]
+
+    def __str__(self) -> str:
+        extent = "?" if self.extent is None else f"{self.extent:,}"
+        how = "element by element" if self.lanes == 1 else f"vectors of {self.lanes}"
+        text = f"{'  ' * self.depth}for {extent:<9} {how:<19} {self.n_operations:>4} operations"
+        text += f", {len(self.reads)} read, {len(self.writes)} written"
+        if self.n_reductions:
+            text += f", {self.n_reductions} reduced"
+        return text if self.why_scalar is None else f"{text}: {self.why_scalar}"
+
+
+@dataclass(frozen=True)
+class NativeBuffer:
+    """An array of machine code.
+
+    Attributes
+    ----------
+    name
+        Its number in the program, and its variable's name, if that has one.
+    kind
+        ``"input"``, ``"constant"``, ``"output"`` or ``"temporary"``.
+    dtype
+        That of its elements.
+    shape
+        Its lengths; None for one that is known only when the function is called.
+    n_bytes
+        Its size, if that is known.
+    offset
+        Where in the scratch memory of a call a temporary one lies, if that is known: those that
+        are not in use together may lie in one place.
+    """
+
+    name: str
+    kind: str
+    dtype: str
+    shape: tuple[int | None, ...]
+    n_bytes: int | None
+    offset: int | None
+
+    def __str__(self) -> str:
+        lengths = ", ".join("?" if length is None else str(length) for length in self.shape)
+        place = "" if self.offset is None else f", at {self.offset}"
+        return f"{self.name}: {self.kind} {self.dtype}[{lengths}], {size(self.n_bytes)}{place}"
+
+
+@dataclass(frozen=True)
+class NativeRegion:
+    """One function of machine code: a graph, or a part of one.
+
+    Attributes
+    ----------
+    nodes
+        The names of its nodes.
+    loops
+        Its loops, each before those inside of it.
+    buffers
+        Its arrays.
+    scratch_bytes
+        The temporary memory of a call, as far as its size is known now.
+    has_late_sizes
+        Whether more is needed, as much as the arguments of a call say.
+    seconds
+        How long each step of compiling took, by its name: ``lower`` from the graph to loops,
+        ``passes`` over these, ``emit`` their text for LLVM, ``code`` from that to machine code.
+        Steps that have not been done are not there.
+    origin
+        Where the machine code came from: ``"compiled"``, ``"memory"`` or ``"disk"``; None where
+        there is none.
+    text
+        The loops as text.
+    llvm
+        What LLVM is given.
+    """
+
+    nodes: tuple[str, ...]
+    loops: tuple[NativeLoop, ...]
+    buffers: tuple[NativeBuffer, ...]
+    scratch_bytes: int
+    has_late_sizes: bool
+    seconds: Mapping[str, float]
+    origin: str | None
+    text: str
+    llvm: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain types that JSON can hold.
+
+        Returns
+        -------
+        dict
+            An entry for each attribute.
+        """
+        found = asdict(self)
+        return {**found, "seconds": dict(self.seconds)}

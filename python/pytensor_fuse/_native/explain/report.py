@@ -1,0 +1,207 @@
+"""The report on what became of a graph on its way to machine code."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, overload
+
+from pytensor_fuse._native.explain.picture import picture
+from pytensor_fuse._reports.files import written
+from pytensor_fuse._reports.page import escape, page
+from pytensor_fuse._reports.tables import paragraphs, table
+from pytensor_fuse._reports.text import bounded, count, size
+from pytensor_fuse._reports.versions import versions
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterator
+
+    from pytensor_fuse._native.explain.records import (
+        NativeLoop,
+        NativeRegion,
+        NativeState,
+        NotNative,
+    )
+
+# Of the dicts.
+_FORMAT = 1
+
+# What a text shows of the loops of a region; the rest is counted.
+_SHOWN = 24
+
+
+@dataclass(frozen=True, eq=False)
+class NativeReport:
+    """What `explain_native` found. Printed, it is a report of a screen.
+
+    Attributes
+    ----------
+    title
+        What was asked about.
+    linker
+        The class of the linker that compiled a function; None of a graph.
+    state
+        What became of the graph, as a `NativeState`.
+    not_native
+        What keeps it from being machine code as a whole.
+    regions
+        Each function of machine code that it has become: one if all of it is machine code. Of a
+        graph that has not been compiled, the one that it would become.
+    """
+
+    title: str
+    linker: str | None
+    state: NativeState
+    not_native: tuple[NotNative, ...]
+    regions: tuple[NativeRegion, ...]
+
+    @property
+    def is_native(self) -> bool:
+        """Whether a compiled function is machine code as a whole."""
+        return self.state.name == "WHOLE"
+
+    @property
+    def loops(self) -> tuple[NativeLoop, ...]:
+        """The loops of all regions."""
+        return tuple(loop for region in self.regions for loop in region.loops)
+
+    @property
+    def text(self) -> str:
+        """The loops of all regions as text."""
+        return "\n".join(region.text for region in self.regions)
+
+    @property
+    def llvm(self) -> str:
+        """What LLVM is given, for all regions."""
+        return "\n".join(region.llvm for region in self.regions)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything in plain types, as JSON has them.
+
+        Returns
+        -------
+        dict
+            ``format`` is the version of what follows: ``versions`` of PyTensor and this package,
+            ``title``, ``linker``, ``state`` and ``is_native``, and lists of dicts for
+            ``not_native`` and ``regions``. Sizes are in bytes, None where they are not known.
+        """
+        return {
+            "format": _FORMAT,
+            "versions": versions(),
+            "title": self.title,
+            "linker": self.linker,
+            "state": self.state.name.lower(),
+            "is_native": self.is_native,
+            "not_native": [asdict(one) for one in self.not_native],
+            "regions": [region.to_dict() for region in self.regions],
+        }
+
+    @overload
+    def to_svg(self, path: None = None) -> str: ...
+
+    @overload
+    def to_svg(self, path: str | os.PathLike[str]) -> None: ...
+
+    def to_svg(self, path: str | os.PathLike[str] | None = None) -> str | None:
+        """Draw the loops, each in the one that it is in, and the buffers that they access.
+
+        Parameters
+        ----------
+        path : str or os.PathLike, optional
+            The file to write.
+
+        Returns
+        -------
+        str or None
+            The picture if no path is given.
+
+        Raises
+        ------
+        OSError
+            If the file cannot be written.
+        """
+        return written(picture(self.regions), path)
+
+    @overload
+    def to_html(self, path: None = None) -> str: ...
+
+    @overload
+    def to_html(self, path: str | os.PathLike[str]) -> None: ...
+
+    def to_html(self, path: str | os.PathLike[str] | None = None) -> str | None:
+        """Make a page of the report, for a browser.
+
+        Parameters
+        ----------
+        path : str or os.PathLike, optional
+            The file to write. It holds all that it needs, and asks nothing of a network.
+
+        Returns
+        -------
+        str or None
+            The page if no path is given.
+
+        Raises
+        ------
+        OSError
+            If the file cannot be written.
+        """
+        parts = [f"<h1>{escape(self.title)}</h1>", paragraphs([self.state.value])]
+        if self.not_native:
+            rows = [(one.name, one.why) for one in self.not_native]
+            parts.append(f"<section><h2>Not native</h2>{table(('node', 'why'), rows)}</section>")
+        if self.regions:
+            drawn = f'<div class="scroll">{picture(self.regions)}</div>'
+            parts.append(f"<section><h2>Loops</h2>{drawn}</section>")
+        for number, region in enumerate(self.regions):
+            name = f"Region {number}" if len(self.regions) > 1 else "Machine code"
+            buffers = [(b.name, b.kind, b.dtype, b.shape, size(b.n_bytes)) for b in region.buffers]
+            parts += [
+                f"<section><h2>{name}</h2>{paragraphs(list(_summary(region)))}",
+                table(("buffer", "kind", "dtype", "shape", "size"), buffers, numbers=(4,)),
+                _folded("loops as text", region.text),
+                _folded("LLVM", region.llvm),
+                "</section>",
+            ]
+        return written(page(self.title, f"<main>{''.join(parts)}</main>"), path)
+
+    def __str__(self) -> str:
+        lines = [f"{self.title}: {self.state.value}"]
+        if self.not_native:
+            lines.append("not native")
+            lines += [f"  {line}" for line in bounded(self.not_native, str, "of these", _SHOWN)]
+        for number, region in enumerate(self.regions):
+            nodes = count(len(region.nodes), "node")
+            lines.append(f"region {number}: {nodes}" if len(self.regions) > 1 else "machine code")
+            lines += [f"  {line}" for line in _summary(region)]
+            lines += [f"  {line}" for line in bounded(region.loops, str, "loops", _SHOWN)]
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return f"<{self.title}: {self.state.value}>"
+
+    def _repr_html_(self) -> str:
+        """Return the report for a notebook."""
+        return f"<pre>{escape(self)}</pre>"
+
+
+def _folded(summary: str, text: str) -> str:
+    return f"<details><summary>{summary}</summary><pre>{escape(text)}</pre></details>"
+
+
+def _summary(region: NativeRegion) -> Iterator[str]:
+    if region.origin is not None:
+        came = {"compiled": "compiled by LLVM"}.get(region.origin, f"taken from {region.origin}")
+        steps = ", ".join(f"{name} {1e3 * took:.1f}" for name, took in region.seconds.items())
+        yield f"{came}; milliseconds by step: {steps}"
+    kinds: dict[str, list[int | None]] = {}
+    for buffer in region.buffers:
+        kinds.setdefault(buffer.kind, []).append(buffer.n_bytes)
+    temporary = len(kinds.get("temporary", ()))
+    more = ", and what the arguments of a call say" if region.has_late_sizes else ""
+    yield f"scratch memory: {size(region.scratch_bytes)}{more}, for {count(temporary, 'array')}"
+    constants = kinds.get("constant", [])
+    if constants:
+        total = sum(n for n in constants if n is not None)
+        yield f"constants: {size(total)} in {count(len(constants), 'array')}"
+    yield count(len(region.loops), "loop")

@@ -1,0 +1,1 @@
+"""Where PyTensor's Numba linker is given machine code instead."""

@@ -1,0 +1,40 @@
+"""Which inputs of a graph its nodes overwrite."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from pytensor.graph.basic import Apply, Variable
+
+
+def destroyed_inputs(
+    inputs: Sequence[Variable[Any, Any]], nodes: Iterable[Apply[Any]]
+) -> list[int]:
+    """Return the positions of the inputs that nodes overwrite, themselves or through views.
+
+    Parameters
+    ----------
+    inputs
+        The inputs of the graph.
+    nodes
+        Its nodes in topological order.
+    """
+    positions = {variable: position for position, variable in enumerate(inputs)}
+    roots: dict[Variable[Any, Any], Variable[Any, Any]] = {}
+    found: set[int] = set()
+    for node in nodes:
+        for outs in node.op.destroy_map.values():
+            for place in outs:
+                given = node.inputs[place]
+                root = roots.get(given, given)
+                if root in positions:
+                    found.add(positions[root])
+        for views in (node.op.view_map, node.op.destroy_map):
+            for out, places in views.items():
+                for place in places:
+                    given = node.inputs[place]
+                    roots[node.outputs[out]] = roots.get(given, given)
+    return sorted(found)

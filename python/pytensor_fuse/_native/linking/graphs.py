@@ -1,0 +1,168 @@
+"""Graphs as thunks of machine code. Loaded when the first graph is linked: it takes a while."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pytensor.configdefaults import config
+
+from pytensor_fuse._cache.linked import linked_in_parts, linked_otherwise, shared_by
+from pytensor_fuse._errors import NativeLinkError
+from pytensor_fuse._native.linking.destroyed import destroyed_inputs
+from pytensor_fuse._native.linking.regions import take_apart
+from pytensor_fuse._native.linking.thunks import native_thunk
+from pytensor_fuse._native.lowering import rules
+from pytensor_fuse._native.lowering.graph import lower_graph, variable_refusal
+from pytensor_fuse._native.lowering.registry import NoRuleError, lower
+from pytensor_fuse._native.runtime.compiling import compile_program
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pytensor.graph.basic import Apply, Variable
+    from pytensor.graph.fg import FunctionGraph
+
+    from pytensor_fuse._cache.inner_constants import Contents
+    from pytensor_fuse._cache.linked import Shared
+    from pytensor_fuse._native.linking.thunks import NativeThunk
+    from pytensor_fuse._native.runtime.compiling import Compiled
+
+# Importing them registers them.
+_RULES = rules
+
+
+class Refusal(NamedTuple):
+    """What keeps a graph from machine code.
+
+    Attributes
+    ----------
+    culprit
+        The node or the variable.
+    reason
+        Why it cannot be lowered.
+    """
+
+    culprit: Apply[Any] | Variable[Any, Any]
+    reason: str
+
+
+class _Native(NamedTuple):
+    """The code of a graph, for graphs that are equal to it."""
+
+    compiled: Compiled
+    contents: Contents
+    fastmath: Any
+
+
+def refusals(fgraph: FunctionGraph, nodes: Sequence[Apply[Any]]) -> list[Refusal]:
+    """Return what keeps a graph from being machine code as a whole."""
+    found = [
+        Refusal(variable, why)
+        for variable in (*fgraph.inputs, *fgraph.outputs)
+        if (why := variable_refusal(variable)) is not None
+    ]
+    for node in nodes:
+        why = lower.refusal(node)
+        if why is not None:
+            found.append(Refusal(node, why))
+    return found
+
+
+def compile_graph(fgraph: FunctionGraph, nodes: Sequence[Apply[Any]]) -> Compiled:
+    """Make machine code of a graph all of whose nodes have rules.
+
+    Raises
+    ------
+    NoRuleError, RuntimeError
+        If that fails all the same.
+    """
+    since = time.perf_counter()
+    fastmath = config.numba__fastmath
+    lowered = lower_graph(
+        fgraph.inputs,
+        fgraph.outputs,
+        nodes,
+        destroyed=destroyed_inputs(fgraph.inputs, nodes),
+        reassociates=bool(fastmath),
+    )
+    return compile_program(lowered.program, lowered.constants, since=since)
+
+
+def strictly_linked(
+    fgraph: FunctionGraph, nodes: list[Apply[Any]], storage_map: Any
+) -> NativeThunk:
+    """Return the thunk of a graph.
+
+    Raises
+    ------
+    NativeLinkError
+        If there are nodes without a rule.
+    """
+    found = refusals(fgraph, nodes)
+    if found:
+        lines = "\n".join(f"  {one.culprit}: {one.reason}" for one in found)
+        raise NativeLinkError(
+            f"the linker native has no machine code for this graph:\n{lines}\n"
+            "Compile in mode NUMBA, which leaves these to Numba"
+        )
+    return _thunk(fgraph, compile_graph(fgraph, nodes), storage_map)
+
+
+def linked_if_possible(
+    fgraph: FunctionGraph, nodes: list[Apply[Any]], storage_map: Any
+) -> NativeThunk | None:
+    """Return the thunk of a graph; None if Numba is to compile it."""
+    shared = shared_by(fgraph)
+    if shared is not None and (known := _of_equal(shared)) is not None:
+        linked_otherwise(fgraph)
+        return _thunk(fgraph, known, storage_map)
+    if not fgraph.outputs:
+        return None
+    try:
+        if refusals(fgraph, nodes):
+            parts = take_apart(fgraph, nodes)
+            if parts is not None:
+                linked_in_parts(fgraph, parts.told())
+            return None
+        compiled = compile_graph(fgraph, nodes)
+        if shared is not None:
+            shared.entry.native = _Native(compiled, shared.contents, config.numba__fastmath)
+            linked_otherwise(fgraph)
+        return _thunk(fgraph, compiled, storage_map)
+    except NoRuleError as error:
+        _say(f"{error}")
+    except Exception as error:  # A fault of ours must not stop a compilation.
+        _say(f"{type(error).__name__}: {error}")
+    return None
+
+
+def _say(reason: str) -> None:
+    warnings.warn(
+        f"pytensor_fuse leaves a graph to Numba that should have become machine code: {reason}. "
+        "Please report it; PYTENSOR_FUSE_NATIVE=off silences this",
+        RuntimeWarning,
+        stacklevel=3,
+    )
+
+
+def _of_equal(shared: Shared) -> Compiled | None:
+    """Return the code of an equal graph, unless somebody has written to its constants since."""
+    known = shared.entry.native
+    if not isinstance(known, _Native) or known.fastmath != config.numba__fastmath:
+        return None
+    if not shared.contents.are_known() or known.contents.told() != shared.contents.told():
+        return None
+    if not known.contents.are_the_same():
+        return None
+    return known.compiled
+
+
+def _thunk(fgraph: FunctionGraph, compiled: Compiled, storage_map: Any) -> NativeThunk:
+    def make_jit_fn() -> Any:
+        from pytensor_fuse._native.linking.dispatchers import dispatcher_of
+
+        return dispatcher_of(compiled, fgraph)
+
+    return native_thunk(compiled, fgraph, storage_map, make_jit_fn)

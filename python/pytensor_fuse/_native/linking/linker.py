@@ -1,0 +1,73 @@
+"""Numba's linker with machine code of our own: where a graph has it, Numba is not even imported."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pytensor.link.basic import JITLinker
+from pytensor.link.numba.linker import NumbaLinker
+
+from pytensor_fuse._errors import NativeLinkError
+from pytensor_fuse._native.setting import Use, use
+from pytensor_fuse._pytensor.patches import ReplacedAttributes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_stock_create: Any = JITLinker.create_jitable_thunk
+
+
+class NativeLinker(NumbaLinker):
+    """A linker that makes machine code of whole graphs, and of nothing else.
+
+    It is PyTensor's Numba linker but that it raises where a node has no rule.
+    """
+
+
+def native_thunks(load: Callable[[], Any]) -> ReplacedAttributes:
+    """Return the patch that gives Numba's linker machine code.
+
+    Parameters
+    ----------
+    load
+        Imports `pytensor_fuse._native.linking.graphs`, or returns None if that is not possible. A
+        program that compiles nothing does not wait for the rules and LLVM.
+    """
+
+    def create(
+        self: JITLinker,
+        compute_map: Any,
+        order: Any,
+        input_storage: Any,
+        output_storage: Any,
+        storage_map: Any,
+    ) -> Any:
+        is_strict = isinstance(self, NativeLinker)
+        if is_strict or (type(self) is NumbaLinker and use() is not Use.OFF):
+            graphs, fgraph = load(), self.fgraph
+            assert fgraph is not None, "the linker has accepted a graph"
+            if graphs is None and is_strict:
+                raise NativeLinkError("the feature native does not work in this PyTensor")
+            thunk = None
+            if graphs is not None:
+                order = list(order)
+                make = graphs.strictly_linked if is_strict else graphs.linked_if_possible
+                thunk = make(fgraph, order, storage_map)
+            made = None
+            if thunk is not None:
+                output_nodes = [one.owner for one in fgraph.outputs if one.owner is not None]
+                made = [thunk], output_nodes[:1], None
+            if use() is Use.VERIFY:
+                from pytensor_fuse._native.linking.verification import verified
+
+                def by_numba() -> Any:
+                    return _stock_create(
+                        self, compute_map, order, input_storage, output_storage, storage_map
+                    )
+
+                return verified(fgraph, order, made, by_numba)
+            if made is not None:
+                return made
+        return _stock_create(self, compute_map, order, input_storage, output_storage, storage_map)
+
+    return ReplacedAttributes([JITLinker], "create_jitable_thunk", create)

@@ -1,0 +1,277 @@
+"""Graphs in which some nodes have no rule: as few regions of the others as there can be.
+
+A region becomes one node, in a copy of the graph that only Numba's dispatch sees. Numba compiles
+the rest and calls the regions.
+
+Regions change nothing that they are given, whatever their nodes do: what the graph overwrites in
+place, a region copies. So a region may run where all of its nodes may, and its results are its own.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import contextmanager, suppress
+from hashlib import blake2b
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from weakref import WeakKeyDictionary
+
+from pytensor.configdefaults import config
+from pytensor.graph.basic import Apply, Constant
+from pytensor.graph.fg import FunctionGraph
+from pytensor.graph.op import Op
+from pytensor.tensor.basic import ScalarFromTensor, TensorFromScalar
+from pytensor.tensor.elemwise import CAReduce, DimShuffle
+from pytensor.tensor.extra_ops import CumOp
+from pytensor.tensor.math import Argmax
+from pytensor.tensor.shape import Shape_i, SpecifyShape
+
+from pytensor_fuse._core import native_regions
+from pytensor_fuse._imports import after_import
+from pytensor_fuse._native.linking.addresses import keep_place
+from pytensor_fuse._native.lowering.graph import lower_graph, variable_refusal
+from pytensor_fuse._native.lowering.registry import lower
+from pytensor_fuse._native.runtime.compiling import compile_program
+from pytensor_fuse._native.runtime.llvm import versions
+from pytensor_fuse._pytensor.fused_elemwise import indexes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pytensor.graph.basic import Variable
+
+    from pytensor_fuse._native.runtime.compiling import Compiled
+
+# To compile the call of a region takes Numba as long as two loops over elements, a tenth of a
+# second. Reductions take it several times as long, and nodes without a loop half of that, or less.
+_LEAST_WEIGHT: Final = 4
+_HEAVY: Final = (CAReduce, Argmax, CumOp)
+_LIGHT: Final = (DimShuffle, Shape_i, SpecifyShape, ScalarFromTensor, TensorFromScalar)
+
+
+class NativeRegion(Op):
+    """Machine code as an op, which is in no graph but those that Numba translates.
+
+    Parameters
+    ----------
+    compiled
+        The code.
+    inputs, outputs
+        The variables of its graph.
+    """
+
+    __props__ = ("digest",)
+
+    def __init__(
+        self,
+        compiled: Compiled,
+        inputs: Sequence[Variable[Any, Any]],
+        outputs: Sequence[Variable[Any, Any]],
+    ) -> None:
+        self.compiled = compiled
+        self.inner_inputs = tuple(inputs)
+        self.inner_outputs = tuple(outputs)
+        self.digest = _digest(compiled, [*inputs, *outputs], len(inputs))
+
+    def make_node(self, *inputs: Variable[Any, Any]) -> Apply[Any]:
+        """Return a node of the op."""
+        return Apply(self, list(inputs), [one.type() for one in self.inner_outputs])
+
+    def perform(self, node: Apply[Any], inputs: Any, output_storage: Any) -> None:
+        """Raise: Numba alone calls it."""
+        raise NotImplementedError("machine code of a region is for Numba's linker")
+
+
+def _digest(compiled: Compiled, variables: Sequence[Variable[Any, Any]], n_inputs: int) -> str:
+    """Return what tells all that a call of machine code does."""
+    made = blake2b(b"pytensor-fuse region 1 ", digest_size=20)
+    failures = [
+        (one.exception.__module__, one.exception.__qualname__, one.message)
+        for one in compiled.program.failures
+    ]
+    types = [(str(one.type), getattr(one.type, "shape", ())) for one in variables]
+    shapes = [(array.dtype.str, array.shape) for array in compiled.constants]
+    parts = (versions(), failures, types, n_inputs, shapes, compiled.placement.total)
+    made.update(repr(parts).encode())
+    made.update(compiled.module.text.encode())
+    for array in compiled.constants:
+        made.update(array.data.cast("B") if array.size else b"")
+    return made.hexdigest()
+
+
+class Parts(NamedTuple):
+    """A graph in parts.
+
+    Attributes
+    ----------
+    fgraph
+        A copy of the graph, in which regions are one node each.
+    order
+        Its nodes in an order in which they can run, readers before those who overwrite.
+    regions
+        The regions.
+    n_native
+        How many nodes of the graph are in them.
+    """
+
+    fgraph: FunctionGraph
+    order: list[Apply[Any]]
+    regions: list[NativeRegion]
+    n_native: int
+
+    def told(self) -> bytes:
+        """Return what tells these parts from others of an equal graph."""
+        return " ".join([one.digest for one in self.regions]).encode()
+
+
+_parts: Final[WeakKeyDictionary[FunctionGraph, Parts]] = WeakKeyDictionary()
+
+
+def parts_of(fgraph: FunctionGraph) -> Parts | None:
+    """Return the parts of a graph that is being linked; None if it has none."""
+    return _parts.get(fgraph)
+
+
+@contextmanager
+def whole(fgraph: FunctionGraph) -> Iterator[None]:
+    """Let Numba's dispatch translate all of a graph meanwhile."""
+    parts = _parts.pop(fgraph, None)
+    try:
+        yield
+    finally:
+        if parts is not None:
+            _parts[fgraph] = parts
+
+
+def take_apart(fgraph: FunctionGraph, nodes: Sequence[Apply[Any]]) -> Parts | None:
+    """Let Numba's dispatch translate a graph in parts, if any of its nodes are worth it.
+
+    Parameters
+    ----------
+    fgraph
+        The graph, which stays as it is.
+    nodes
+        Its nodes in the order in which they are to run.
+
+    Returns
+    -------
+    Parts or None
+        The parts; None if Numba is to have all.
+
+    Raises
+    ------
+    NoRuleError, RuntimeError
+        If a region cannot be compiled all the same.
+    """
+    groups = _groups(fgraph, nodes)
+    if groups is None:
+        return None
+    made = _copied(fgraph, groups)
+    _parts[fgraph] = made
+    return made
+
+
+def _is_native(node: Apply[Any]) -> bool:
+    """Whether a node may be in a region: it has a rule, and Numba can have all that it touches."""
+    touched = [one for one in node.inputs if not isinstance(one, Constant)]
+    if any(variable_refusal(one) is not None for one in (*touched, *node.outputs)):
+        return False
+    return lower.refusal(node) is None
+
+
+def _weight(node: Apply[Any]) -> int:
+    if isinstance(node.op, _HEAVY) or indexes(node.op):
+        return 4
+    return 1 if isinstance(node.op, _LIGHT) else 2
+
+
+def _groups(
+    fgraph: FunctionGraph, nodes: Sequence[Apply[Any]]
+) -> list[tuple[list[Apply[Any]], bool]] | None:
+    """Return the nodes in groups that run one after the other, and whether each is a region."""
+    is_native = [_is_native(node) for node in nodes]
+    weights = [_weight(node) * is_one for node, is_one in zip(nodes, is_native, strict=True)]
+    if sum(weights) < _LEAST_WEIGHT:
+        return None
+    positions = {node: position for position, node in enumerate(nodes)}
+    edges = [
+        (positions[variable.owner], position)
+        for position, node in enumerate(nodes)
+        for variable in node.inputs
+        if variable.owner is not None
+    ]
+    # Whoever reads what another one overwrites comes before that one.
+    for node, before in fgraph.orderings().items():
+        edges += [(positions[one], positions[node]) for one in before]
+    numbers = native_regions(
+        len(nodes), [one for one, _ in edges], [other for _, other in edges], is_native
+    )
+    members: dict[int, list[int]] = {}
+    for position, number in enumerate(numbers):
+        members.setdefault(number, []).append(position)
+    groups = [
+        ([nodes[one] for one in own], sum(weights[one] for one in own) >= _LEAST_WEIGHT)
+        for _, own in sorted(members.items())
+    ]
+    return groups if any(is_region for _, is_region in groups) else None
+
+
+def _copied(fgraph: FunctionGraph, groups: list[tuple[list[Apply[Any]], bool]]) -> Parts:
+    copies: dict[Variable[Any, Any], Variable[Any, Any]] = {
+        one: one.clone() for one in fgraph.inputs
+    }
+
+    def copy(variable: Variable[Any, Any]) -> Variable[Any, Any]:
+        return variable if isinstance(variable, Constant) else copies[variable]
+
+    order: list[Apply[Any]] = []
+    regions: list[NativeRegion] = []
+    for nodes, is_region in groups:
+        if is_region:
+            region = _region(fgraph, nodes)
+            new = region.make_node(*[copy(one) for one in region.inner_inputs])
+            order.append(new)
+            regions.append(region)
+            copies.update(zip(region.inner_outputs, new.outputs, strict=True))
+            continue
+        for node in nodes:
+            new = node.clone_with_new_inputs([copy(one) for one in node.inputs])
+            order.append(new)
+            copies.update(zip(node.outputs, new.outputs, strict=True))
+    outputs = [copy(one) for one in fgraph.outputs]
+    inputs = [copies[one] for one in fgraph.inputs]
+    n_native = sum(len(nodes) for nodes, is_region in groups if is_region)
+    return Parts(FunctionGraph(inputs, outputs, clone=False), order, regions, n_native)
+
+
+def _region(fgraph: FunctionGraph, nodes: list[Apply[Any]]) -> NativeRegion:
+    """Return machine code of some nodes."""
+    since = time.perf_counter()
+    own = set(nodes)
+    inputs: dict[Variable[Any, Any], None] = {}
+    for node in nodes:
+        for variable in node.inputs:
+            if not isinstance(variable, Constant) and variable.owner not in own:
+                inputs[variable] = None
+    returned = set(fgraph.outputs)
+    outputs = [
+        one
+        for node in nodes
+        for one in node.outputs
+        if one in returned or any(reader not in own for reader, _ in fgraph.clients[one])
+    ]
+    lowered = lower_graph(list(inputs), outputs, nodes, reassociates=bool(config.numba__fastmath))
+    compiled = compile_program(lowered.program, lowered.constants, since=since)
+    region = NativeRegion(compiled, list(inputs), outputs)
+    keep_place(region.digest, compiled)
+    return region
+
+
+def _register() -> None:
+    # Importing PyTensor's dispatch must not fail because of us. Without ours it knows of no parts,
+    # and translates whole graphs.
+    with suppress(Exception):
+        import_module("pytensor_fuse._native.linking.numba_regions")
+
+
+after_import("pytensor.link.numba.dispatch", _register)

@@ -1,0 +1,179 @@
+"""Machine code as what PyTensor's functions call."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pytensor.link.utils import raise_with_op
+
+from pytensor_fuse._core import NativeFunction
+from pytensor_fuse._native.program.failures import raised_by
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from pytensor.graph.basic import Apply, Variable
+    from pytensor.graph.fg import FunctionGraph
+
+    from pytensor_fuse._native.program.model import Program
+    from pytensor_fuse._native.runtime.compiling import Compiled
+
+
+class NativeThunk(NativeFunction):
+    """The code of one function of PyTensor's, and what PyTensor expects of a thunk.
+
+    Attributes
+    ----------
+    compiled
+        What it was made of.
+    fgraph
+        The graph.
+    inputs, outputs
+        The storage of the inputs and outputs.
+    lazy
+        False: all inputs are read at once.
+    allow_gc
+        Whether PyTensor's function forgets arguments and results after each call.
+    storage_map
+        The storage of each variable.
+    n_arguments
+        How many arguments PyTensor's function takes, if `calls` may look at them; -1 if it may not,
+        None before it has asked.
+    """
+
+    n_arguments: int | None
+    compiled: Compiled
+    fgraph: FunctionGraph
+    inputs: list[list[Any]]
+    outputs: list[list[Any]]
+    lazy = False
+    allow_gc: bool
+    storage_map: dict[Variable[Any, Any], list[Any]]
+    _blamed: Apply[Any] | None
+    _make_jit_fn: Callable[[], Any]
+    _jit_fn: Any
+
+    def belong_to(
+        self,
+        compiled: Compiled,
+        fgraph: FunctionGraph,
+        storage_map: dict[Variable[Any, Any], list[Any]],
+        make_jit_fn: Callable[[], Any],
+    ) -> None:
+        """Take what `native_thunk` is given."""
+        self.compiled = compiled
+        self.fgraph = fgraph
+        self.inputs = [storage_map[one] for one in fgraph.inputs]
+        self.outputs = [storage_map[one] for one in fgraph.outputs]
+        self._blamed = next((one.owner for one in fgraph.outputs if one.owner is not None), None)
+        self._make_jit_fn = make_jit_fn
+        self._jit_fn = None
+        self.n_arguments = None
+        self.bind(self.inputs, self.outputs)
+
+    def __call__(self) -> list[Any]:  # type: ignore[override] # PyO3 says nothing of arguments
+        """Run with what is in the storage of the inputs; the results go to that of the outputs."""
+        try:
+            return super().__call__()
+        except Exception:
+            self.raise_with_op()
+            raise
+
+    def raise_with_op(self) -> None:
+        """Raise the exception that is being handled, with a note on the graph that failed.
+
+        Raises
+        ------
+        Exception
+            As PyTensor raises those of its own thunks.
+        """
+        if self._blamed is not None:
+            raise_with_op(self.fgraph, self._blamed, self)
+
+    @property
+    def jit_fn(self) -> Any:
+        """A function for Numba with an argument for each input, which returns a tuple."""
+        if self._jit_fn is None:
+            self._jit_fn = self._make_jit_fn()
+        return self._jit_fn
+
+    @jit_fn.setter
+    def jit_fn(self, value: Any) -> None:
+        # PyTensor sets it to what the linker returned; until somebody asks, nothing is made.
+        if value is not None:
+            self._jit_fn = value
+
+
+def specified_inputs(inputs: Sequence[Variable[Any, Any]]) -> list[tuple[str, tuple[int, ...]]]:
+    """Return what `NativeFunction` is told of inputs: dtypes, and lengths with -1 for unknown."""
+    return [
+        (
+            variable.type.dtype,
+            tuple([-1 if one is None else one for one in getattr(variable.type, "shape", ())]),
+        )
+        for variable in inputs
+    ]
+
+
+def specified_outputs(
+    program: Program, outputs: Sequence[Variable[Any, Any]]
+) -> list[tuple[Any, ...]]:
+    """Return what `NativeFunction` is told of outputs."""
+    told: list[tuple[Any, ...]] = []
+    for result, variable in zip(program.results, outputs, strict=True):
+        if result.kind == "buffer":
+            told.append(("fresh", variable.type.dtype, variable.type.ndim))
+        else:
+            told.append((result.kind, result.number))
+    return told
+
+
+def overwritten_inputs(program: Program) -> list[int]:
+    """Return the positions of the inputs that a program may write to."""
+    return [
+        about.position for about in program.buffers if about.kind == "input" and not about.is_once
+    ]
+
+
+def failing(program: Program) -> Callable[[int, tuple[int, ...]], BaseException]:
+    """Return what makes the exceptions of a program, of its failures' numbers and their details."""
+    # The program itself need not live as long as what calls its code.
+    failures = tuple(program.failures)
+
+    def fail(number: int, details: tuple[int, ...]) -> BaseException:
+        return raised_by(failures[number - 1], details)
+
+    return fail
+
+
+def native_thunk(
+    compiled: Compiled,
+    fgraph: FunctionGraph,
+    storage_map: dict[Variable[Any, Any], list[Any]],
+    make_jit_fn: Callable[[], Any],
+) -> NativeThunk:
+    """Return the thunk of a compiled graph.
+
+    Parameters
+    ----------
+    compiled
+        The graph's code.
+    fgraph
+        The graph.
+    storage_map
+        The storage of its variables.
+    make_jit_fn
+        Makes the function for Numba when it is first asked for.
+    """
+    program = compiled.program
+    thunk = NativeThunk(
+        compiled.code.address,
+        compiled.code,
+        specified_inputs(fgraph.inputs),
+        compiled.constants,
+        specified_outputs(program, fgraph.outputs),
+        failing(program),
+        overwritten_inputs(program),
+    )
+    thunk.belong_to(compiled, fgraph, storage_map, make_jit_fn)
+    return thunk

@@ -1,0 +1,190 @@
+"""Functions that run what Numba makes of their graph as well, and compare: for finding faults.
+
+Numbers may differ by rounding: sums are taken in another order, and mathematical functions are
+other ones. Everything else is the same: dtypes, shapes, which elements are NaN, and what is raised.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from pytensor_fuse._native.linking.destroyed import destroyed_inputs
+from pytensor_fuse._native.linking.regions import parts_of, whole
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from pytensor.graph.basic import Apply
+    from pytensor.graph.fg import FunctionGraph
+
+# How far numbers may be apart: relative to themselves, and to the largest number of their array,
+# since what is left of terms that cancel has their rounding errors.
+RELATIVE: Final = {"float64": 1e-8, "float32": 1e-4}
+ABSOLUTE: Final = {"float64": 1e-10, "float32": 1e-5}
+
+
+class NativeMismatchError(AssertionError):
+    """Machine code and Numba's function of a graph disagree; the message says where."""
+
+
+class VerifiedThunk:
+    """A thunk that runs another one, and what Numba makes of the whole graph.
+
+    Parameters
+    ----------
+    thunk
+        The thunk with machine code in it.
+    reference
+        What Numba makes of the graph: it takes the inputs and returns the outputs.
+    fgraph
+        The graph.
+    nodes
+        Its nodes in the order in which they run.
+
+    Attributes
+    ----------
+    inputs, outputs
+        The storage of the inputs and outputs.
+    lazy
+        False: all inputs are read at once.
+    allow_gc, storage_map
+        As PyTensor sets them.
+    """
+
+    lazy = False
+    allow_gc: bool
+    storage_map: Any
+
+    def __init__(
+        self, thunk: Any, reference: Any, fgraph: FunctionGraph, nodes: Sequence[Apply[Any]]
+    ) -> None:
+        self._thunk = thunk
+        self._reference = reference
+        self._overwritten = frozenset(destroyed_inputs(fgraph.inputs, nodes))
+        self._names = [str(one) for one in fgraph.outputs]
+        self.inputs = thunk.inputs
+        self.outputs = thunk.outputs
+
+    @property
+    def jit_fn(self) -> Any:
+        """What the thunk has: it is not verified."""
+        return self._thunk.jit_fn
+
+    @jit_fn.setter
+    def jit_fn(self, value: Any) -> None:
+        if value is not None:
+            self._thunk.jit_fn = value
+
+    def __call__(self) -> Any:
+        """Run both with what is in the storage of the inputs.
+
+        Raises
+        ------
+        NativeMismatchError
+            If they disagree.
+        """
+        given = [
+            copy.deepcopy(cell[0]) if position in self._overwritten else cell[0]
+            for position, cell in enumerate(self.inputs)
+        ]
+        expected: Any = ()
+        failure: Exception | None = None
+        try:
+            expected = self._reference(*given)
+        except Exception as error:
+            failure = error
+        try:
+            returned = self._thunk()
+        except Exception as error:
+            # PyTensor adds to the message where it comes from.
+            if type(error) is type(failure) and str(error).startswith(str(failure)):
+                raise
+            told = "nothing" if failure is None else _told(failure)
+            raise NativeMismatchError(
+                f"machine code raises {_told(error)}, and Numba {told}"
+            ) from error
+        if failure is not None:
+            raise NativeMismatchError(f"machine code raises nothing, and Numba {_told(failure)}")
+        for position, (cell, other) in enumerate(zip(self.outputs, expected, strict=True)):
+            found = difference(cell[0], other)
+            if found is not None:
+                name = self._names[position]
+                raise NativeMismatchError(f"output {position} ({name}) of machine code {found}")
+        return returned
+
+
+def verified(
+    fgraph: FunctionGraph,
+    nodes: Sequence[Apply[Any]],
+    made: tuple[list[Any], list[Any], Any] | None,
+    by_numba: Callable[[], tuple[list[Any], list[Any], Any]],
+) -> tuple[list[Any], list[Any], Any]:
+    """Return what a linker makes of a graph, verified if there is machine code in it.
+
+    Parameters
+    ----------
+    fgraph
+        The graph.
+    nodes
+        Its nodes in the order in which they run.
+    made
+        What was made of it without Numba, if it was.
+    by_numba
+        Has Numba's linker make it.
+    """
+    if made is None:
+        made = by_numba()
+        if parts_of(fgraph) is None:
+            return made
+    with whole(fgraph):
+        _, _, reference = by_numba()
+    [thunk], output_nodes, jit_fn = made
+    return [VerifiedThunk(thunk, reference, fgraph, nodes)], output_nodes, jit_fn
+
+
+def _told(error: Exception) -> str:
+    return f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
+
+
+def difference(ours: Any, theirs: Any) -> str | None:
+    """Return how an output of machine code differs from Numba's beyond rounding, or None.
+
+    Parameters
+    ----------
+    ours, theirs
+        The outputs. What is no array of numbers is not compared.
+    """
+    if not isinstance(ours, np.ndarray | np.number | np.bool_ | bool | int | float):
+        return None
+    these, those = np.asarray(ours), np.asarray(theirs)
+    if these.shape != those.shape:
+        return f"has shape {these.shape}, and Numba's {those.shape}"
+    if isinstance(ours, np.ndarray) and these.dtype != those.dtype:
+        return f"has dtype {these.dtype}, and Numba's {those.dtype}"
+    if these.dtype.kind != "f":
+        n_others = int((these != those).sum())
+        return f"differs from Numba's in {n_others} of {these.size} elements" if n_others else None
+    is_nan = np.isnan(those)
+    n_others = int((np.isnan(these) != is_nan).sum())
+    if n_others:
+        return f"has NaN where Numba's has not, or the other way round, {n_others} times"
+    is_finite = np.isfinite(those)
+    if not np.array_equal(these[~is_finite & ~is_nan], those[~is_finite & ~is_nan]):
+        return "has not the infinities of Numba's"
+    mine, yours = these[is_finite], those[is_finite]
+    if not mine.size:
+        return None
+    with np.errstate(all="ignore"):
+        apart, size = np.abs(mine - yours), np.abs(yours)
+        relative, absolute = RELATIVE[str(these.dtype)], ABSOLUTE[str(these.dtype)]
+        is_far = ~(apart <= relative * size + absolute * size.max())
+    if not is_far.any():
+        return None
+    worst = int(np.nanargmax(np.where(is_far, apart, -1.0)))
+    return (
+        f"differs from Numba's in {int(is_far.sum())} of {these.size} elements, by at most "
+        f"{float(apart[worst]):.3g}: {float(mine[worst])!r} is not {float(yours[worst])!r}"
+    )

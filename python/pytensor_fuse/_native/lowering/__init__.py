@@ -1,0 +1,1 @@
+"""From PyTensor's graphs to loop programs: what each op means."""

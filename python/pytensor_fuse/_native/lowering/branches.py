@@ -1,0 +1,146 @@
+"""IfElse: one of two sides runs."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from pytensor_fuse._native.lowering.graph import graph_refusal, lower_inner
+from pytensor_fuse._native.lowering.registry import NoRuleError, lower
+from pytensor_fuse._native.lowering.scalars import dtype_refusal
+from pytensor_fuse._native.lowering.tensors import scalar, stored
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from pytensor.graph.basic import Apply
+
+    from pytensor_fuse._native.lowering.context import Context
+    from pytensor_fuse._native.lowering.tensors import Index, Tensor
+    from pytensor_fuse._native.program.model import BufferId, Statement, Value
+
+    Side = Callable[[], Sequence[Tensor]]
+
+# PyTensor 3.3 has moved them, and compiles an IfElse to one that computes only one side.
+_ops: Any = import_module(
+    "pytensor.conditional.op" if find_spec("pytensor.conditional") else "pytensor.ifelse"
+)
+
+
+def _if_else(op: Any, node: Apply[Any], context: Context, inputs: list[Tensor]) -> list[Tensor]:
+    condition, *values = inputs
+    then, otherwise = values[: op.n_outs], values[op.n_outs :]
+    return either(context, condition, lambda: then, lambda: otherwise)
+
+
+lower.register(_ops.IfElse, refuses=lambda op, node: dtype_refusal(node))(_if_else)
+
+
+def _lazy_refusal(op: Any, node: Apply[Any]) -> str | None:
+    return (
+        dtype_refusal(node)
+        or graph_refusal(op.true_branch.fgraph)
+        or graph_refusal(op.false_branch.fgraph)
+    )
+
+
+def _lazy_if_else(
+    op: Any, node: Apply[Any], context: Context, inputs: list[Tensor]
+) -> list[Tensor]:
+    condition, *given = inputs
+
+    def side(branch: Any) -> Side:
+        graph = branch.fgraph
+        return lambda: lower_inner(context, graph.inputs, graph.outputs, graph.toposort(), given)
+
+    return either(context, condition, side(op.true_branch), side(op.false_branch))
+
+
+if hasattr(_ops, "LazyIfElse"):
+    lower.register(_ops.LazyIfElse, refuses=_lazy_refusal)(_lazy_if_else)
+
+
+def either(context: Context, given: Tensor, then: Side, otherwise: Side) -> list[Tensor]:
+    """Return the arrays of one of two sides, of which no other statements run.
+
+    Parameters
+    ----------
+    context
+        The lowering.
+    given
+        The condition.
+    then, otherwise
+        Write the statements of a side, and return its arrays.
+
+    Returns
+    -------
+    list of Tensor
+        Arrays of their own.
+
+    Raises
+    ------
+    NoRuleError
+        If a length is found out by a side alone: it may stand behind all memory that is placed.
+    """
+    builder = context.builder
+    condition = builder.cast(given.at(()), "bool")
+    buffers: dict[int, BufferId] = {}
+    n_before = len(builder.program.buffers)
+
+    def write(side: Side) -> tuple[list[Statement], list[Tensor]]:
+        with builder.block() as statements:
+            tensors = list(side())
+            for position, tensor in enumerate(tensors):
+                if tensor.ndim:
+                    buffer = buffers.get(position)
+                    if buffer is None:
+                        # Its lengths depend on both sides.
+                        buffer = buffers[position] = context.temporary(tensor.dtype, ())
+                    _copy(context, tensor, buffer)
+            tensors = [one if one.ndim else scalar(builder, one.at(())) for one in tensors]
+        return statements, tensors
+
+    of_then, thens = write(then)
+    of_otherwise, otherwises = write(otherwise)
+    for about in builder.program.buffers[n_before:]:
+        _require_visible(context, about.lengths)
+    outs = {}
+    choices = []
+    for position, (one, other) in enumerate(zip(thens, otherwises, strict=True)):
+        if one.ndim:
+            lengths = [
+                _either_length(context, condition, *pair)
+                for pair in zip(one.lengths, other.lengths, strict=True)
+            ]
+            builder.program.buffers[buffers[position]].lengths = tuple(lengths)
+            outs[position] = stored(builder, buffers[position])
+        else:
+            choices.append((position, one.at(()), other.at(())))
+    values = builder.branch(
+        condition, of_then, of_otherwise, [(one, other) for _, one, other in choices]
+    )
+    for (position, _, _), value in zip(choices, values, strict=True):
+        outs[position] = scalar(builder, value)
+    return [outs[position] for position in range(len(thens))]
+
+
+def _copy(context: Context, tensor: Tensor, buffer: BufferId) -> None:
+    builder = context.builder
+
+    def store(index: Index) -> None:
+        builder.store(buffer, index, tensor.at(index))
+
+    context.nest(tensor.lengths, store)
+
+
+def _either_length(context: Context, condition: Value, one: Value, other: Value) -> Value:
+    one, other = context.length(one), context.length(other)
+    builder = context.builder
+    _require_visible(context, (one, other))
+    return one if one == other else builder.op("select", condition, one, other)
+
+
+def _require_visible(context: Context, lengths: Sequence[Value]) -> None:
+    if not all(context.builder.is_visible(length) for length in lengths):
+        raise NoRuleError("an array whose length only one side of a branch knows")

@@ -1,0 +1,215 @@
+"""What rules write programs with: nests of loops, new arrays, and checks of lengths."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from pytensor_fuse._native.lowering.registry import NoRuleError
+from pytensor_fuse._native.lowering.tensors import DTYPES, Tensor, stored
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from pytensor.graph.basic import Constant
+
+    from pytensor_fuse._native.lowering.tensors import Index
+    from pytensor_fuse._native.program.builder import Builder
+    from pytensor_fuse._native.program.model import BufferId, Value
+
+# An axis of at most so many elements is written out, next to a longer one.
+_SHORT: Final = 8
+# No nest has more copies of its body.
+_MOST_COPIES: Final = 16
+
+
+class Context:
+    """A lowering in progress.
+
+    Attributes
+    ----------
+    builder
+        Writes the program.
+    constants
+        The arrays of its constant buffers.
+    overwritable
+        The buffers of inputs that may be overwritten.
+    overwritten
+        Those that have been.
+    """
+
+    def __init__(self, builder: Builder) -> None:
+        self.builder = builder
+        self.constants: list[np.ndarray[Any, Any]] = []
+        self.overwritable: set[BufferId] = set()
+        self.overwritten: set[BufferId] = set()
+        self._same: dict[Value, Value] = {}
+
+    # Lengths
+
+    def length(self, length: Value) -> Value:
+        """Return the length that stands for all that are known to equal this one."""
+        same = self._same
+        while (other := same.get(length)) is not None:
+            length = other
+        return length
+
+    def require_equal(
+        self, one: Value, other: Value, exception: type[BaseException], message: str
+    ) -> Value:
+        """Let two lengths be equal, by a check unless that is known; return the one to use."""
+        one, other = self.length(one), self.length(other)
+        if one == other:
+            return one
+        builder = self.builder
+        condition = builder.op("eq", one, other)
+        builder.check(condition, exception, message, one, other)
+        if builder.n_open_blocks == 1:
+            # The better known one stands for both.
+            if builder.number(other) is not None:
+                one, other = other, one
+            self._same[other] = one
+        return one
+
+    def size(self, lengths: Sequence[Value]) -> Value:
+        """Return the number of elements of an array."""
+        size = self.builder.index(1)
+        for length in lengths:
+            size = self.builder.op("mul", size, length)
+        return size
+
+    # Loops
+
+    def nest(self, lengths: Sequence[Value], body: Callable[[Index], None]) -> None:
+        """Run a body for each index into an array.
+
+        Short axes are written out where there is a longer one, which then is the axis of vectors.
+        Iterations must not depend on each other.
+        """
+        builder = self.builder
+        lengths = [self.length(length) for length in lengths]
+        written_out = self._written_out(lengths)
+        index: list[Value] = [builder.index(0)] * len(lengths)
+
+        def run(axis: int) -> None:
+            if axis == len(lengths):
+                body(tuple(index))
+            elif axis in written_out:
+                for place in range(int(builder.number(lengths[axis]) or 0)):
+                    index[axis] = builder.index(place)
+                    run(axis + 1)
+            else:
+                with builder.loop(lengths[axis]) as loop:
+                    index[axis] = loop.index
+                    run(axis + 1)
+
+        run(0)
+
+    def _written_out(self, lengths: Sequence[Value]) -> frozenset[int]:
+        """Return the axes of a nest that are written out."""
+        numbers = [self.builder.number(length) for length in lengths]
+        out = {axis for axis, number in enumerate(numbers) if number is not None and number <= 2}
+        short = [
+            axis
+            for axis, number in enumerate(numbers)
+            if number is not None and 2 < number <= _SHORT
+        ]
+        if len(short) + len(out) == len(lengths) and short:
+            # No long axis: the last short one is the axis of vectors.
+            short.pop()
+        copies = 1
+        for axis in out:
+            copies *= int(numbers[axis] or 1)
+        for axis in reversed(short):
+            copies *= int(numbers[axis] or 1)
+            if copies > _MOST_COPIES:
+                break
+            out.add(axis)
+        return frozenset(out)
+
+    def is_short(self, length: Value) -> bool:
+        """Whether an axis of a length is written out next to a longer one."""
+        number = self.builder.number(length)
+        return number is not None and number <= _SHORT
+
+    # Arrays
+
+    def temporary(self, dtype: str, lengths: Sequence[Value], *, is_once: bool = True) -> BufferId:
+        """Add a temporary buffer."""
+        lengths = [self.length(length) for length in lengths]
+        return self.builder.buffer("temporary", 0, dtype, lengths, is_once=is_once)
+
+    def materialized(
+        self, dtype: str, lengths: Sequence[Value], at: Callable[[Index], Value]
+    ) -> Tensor:
+        """Return a new array with given elements, computed now."""
+        if not lengths:
+            value = at(())
+            return Tensor(dtype, (), lambda _: value)
+        buffer = self.temporary(dtype, lengths)
+        self.nest(lengths, lambda index: self.builder.store(buffer, index, at(index)))
+        return stored(self.builder, buffer)
+
+    def in_memory(self, tensor: Tensor) -> BufferId:
+        """Return a buffer that holds an array: its own one, or a copy."""
+        if tensor.buffer is not None:
+            return tensor.buffer
+        return self.copied(tensor)
+
+    def copied(self, tensor: Tensor, *, is_once: bool = True) -> BufferId:
+        """Return a new buffer with the elements of an array."""
+        buffer = self.temporary(tensor.dtype, tensor.lengths, is_once=is_once)
+        self.nest(tensor.lengths, lambda index: self.builder.store(buffer, index, tensor.at(index)))
+        return buffer
+
+    def constant_tensor(self, variable: Constant[Any]) -> Tensor:
+        """Return the array of a constant: a literal if all its elements are the same.
+
+        Raises
+        ------
+        NoRuleError
+            If it is not an array of a dtype that programs have.
+        """
+        builder = self.builder
+        dtype = DTYPES.get(getattr(variable.type, "dtype", ""))
+        if dtype is None:
+            raise NoRuleError(f"a constant of type {variable.type}")
+        data = np.asarray(variable.data, dtype=variable.type.dtype)
+        lengths = [builder.index(length) for length in data.shape]
+        if data.size and _is_uniform(data):
+            value = builder.constant(dtype, data.flat[0].item())
+            return Tensor(dtype, lengths, lambda _: value, None, data)
+        buffer = builder.given("constant", len(self.constants), dtype, data.shape)
+        self.constants.append(np.ascontiguousarray(data))
+
+        def at(index: Index) -> Value:
+            places = [builder.number(place) for place in index]
+            numbers = tuple([int(place) for place in places if place is not None])
+            # What is out of bounds comes after a check that fails.
+            if len(numbers) < len(index) or not all(
+                0 <= number < length for number, length in zip(numbers, data.shape, strict=True)
+            ):
+                return builder.load(buffer, index)
+            return builder.constant(dtype, data[numbers].item())
+
+        return Tensor(dtype, lengths, at, buffer, data)
+
+    @contextmanager
+    def conditionally(self, condition: Value) -> Iterator[None]:
+        """Write statements that run only if a condition holds."""
+        with self.builder.block() as statements:
+            yield
+        self.builder.branch(condition, statements, [], [])
+
+
+def _is_uniform(data: np.ndarray[Any, Any]) -> bool:
+    """Whether all elements of an array are the same to the bit."""
+    first = data.reshape(-1)[:1]
+    if data.size == 1:
+        return True
+    bits = data.view(f"u{data.dtype.itemsize}") if data.flags.c_contiguous else None
+    if bits is None:
+        return False
+    return bool((bits == first.view(bits.dtype)[0]).all())

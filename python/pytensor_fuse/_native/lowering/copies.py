@@ -1,0 +1,34 @@
+"""Ops that give an array again: the same one, or a copy."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pytensor.compile.ops import DeepCopyOp, TypeCastingOp
+from pytensor.tensor.extra_ops import CpuContiguous
+
+from pytensor_fuse._native.lowering.registry import lower
+from pytensor_fuse._native.lowering.scalars import dtype_refusal
+
+if TYPE_CHECKING:
+    from pytensor.graph.basic import Apply
+
+    from pytensor_fuse._native.lowering.context import Context
+    from pytensor_fuse._native.lowering.tensors import Tensor
+
+
+def _refuses(op: Any, node: Apply[Any]) -> str | None:
+    return dtype_refusal(node)
+
+
+@lower.register(TypeCastingOp, CpuContiguous, refuses=_refuses)
+def _same(op: Any, node: Apply[Any], context: Context, inputs: list[Tensor]) -> list[Tensor]:
+    return list(inputs)
+
+
+@lower.register(DeepCopyOp, refuses=_refuses)
+def _deep_copy(
+    op: DeepCopyOp, node: Apply[Any], context: Context, inputs: list[Tensor]
+) -> list[Tensor]:
+    [given] = inputs
+    return [context.materialized(given.dtype, given.lengths, given.at)]

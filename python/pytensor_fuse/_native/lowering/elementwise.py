@@ -1,0 +1,103 @@
+"""Elemwise, and scalar ops on scalars."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pytensor.scalar.basic import ScalarOp
+from pytensor.tensor.elemwise import Elemwise
+
+from pytensor_fuse._native.lowering.registry import lower
+from pytensor_fuse._native.lowering.scalars import dtype_refusal, scalar_refusal, scalar_values
+from pytensor_fuse._native.lowering.tensors import DTYPES, Tensor, scalar, stored
+
+if TYPE_CHECKING:
+    from pytensor.graph.basic import Apply
+
+    from pytensor_fuse._native.lowering.context import Context
+    from pytensor_fuse._native.lowering.tensors import Index
+    from pytensor_fuse._native.program.model import Value
+
+
+def _refuses(op: Any, node: Apply[Any]) -> str | None:
+    scalar_op = op.scalar_op if isinstance(op, Elemwise) else op
+    return dtype_refusal(node) or scalar_refusal(scalar_op, node)
+
+
+@lower.register(ScalarOp, refuses=_refuses)
+def _scalar_op(
+    op: ScalarOp, node: Apply[Any], context: Context, inputs: list[Tensor]
+) -> list[Tensor]:
+    values = scalar_values(op, node, context.builder, [one.at(()) for one in inputs])
+    return [scalar(context.builder, value) for value in values]
+
+
+@lower.register(Elemwise, refuses=_refuses)
+def _elemwise(
+    op: Elemwise, node: Apply[Any], context: Context, inputs: list[Tensor]
+) -> list[Tensor]:
+    builder = context.builder
+    broadcasts = [one.type.broadcastable for one in node.inputs]
+    lengths = broadcast_lengths(context, inputs, broadcasts)
+    zero = builder.index(0)
+
+    def elements(index: Index) -> list[Value]:
+        args = [
+            one.at(tuple([zero if is_one else at for at, is_one in zip(index, axes, strict=True)]))
+            for one, axes in zip(inputs, broadcasts, strict=True)
+        ]
+        return scalar_values(op.scalar_op, node, builder, args)
+
+    if not lengths:
+        return [scalar(builder, value) for value in elements(())]
+    buffers = [context.temporary(DTYPES[out.type.dtype], lengths) for out in node.outputs]
+
+    def body(index: Index) -> None:
+        for buffer, value in zip(buffers, elements(index), strict=True):
+            builder.store(buffer, index, value)
+
+    context.nest(lengths, body)
+    return [stored(builder, buffer) for buffer in buffers]
+
+
+def broadcast_lengths(
+    context: Context, inputs: list[Tensor], broadcasts: list[tuple[bool, ...]]
+) -> list[Value]:
+    """Return the lengths that inputs broadcast to; those that must be equal are checked.
+
+    Parameters
+    ----------
+    context
+        The lowering.
+    inputs
+        The inputs, all of as many axes.
+    broadcasts
+        For each input, which axes have one element that stands for many.
+    """
+    builder = context.builder
+    one = builder.index(1)
+    lengths: list[Value] = []
+    for axis in range(inputs[0].ndim if inputs else 0):
+        length: Value | None = None
+        for number, (given, is_one) in enumerate(zip(inputs, broadcasts, strict=True)):
+            if is_one[axis]:
+                continue
+            this = context.length(given.lengths[axis])
+            if length is None or length == this:
+                length = this
+                continue
+            builder.check(
+                builder.op("or", builder.op("eq", length, this), builder.op("ne", this, one)),
+                ValueError,
+                f"Incompatible vectorized shapes for input {number} and axis {axis}. "
+                f"Input {number} has shape 1, but is not statically "
+                "known to have shape 1, and thus not broadcastable.",
+            )
+            length = context.require_equal(
+                length,
+                this,
+                ValueError,
+                f"Vectorized input {number} has an incompatible shape in axis {axis}.",
+            )
+        lengths.append(one if length is None else length)
+    return lengths

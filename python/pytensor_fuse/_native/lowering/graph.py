@@ -1,0 +1,219 @@
+"""A graph as a program: its nodes in order, each by its rule."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from pytensor.compile.builders import OpFromGraph
+from pytensor.graph.basic import Constant
+from pytensor.scalar.basic import ScalarType
+from pytensor.tensor.type import TensorType
+from pytensor.tensor.type_other import NoneTypeT
+
+from pytensor_fuse._native.lowering.context import Context
+from pytensor_fuse._native.lowering.registry import NoRuleError, lower
+from pytensor_fuse._native.lowering.tensors import DTYPES, NOTHING, Tensor, scalar, stored
+from pytensor_fuse._native.program.builder import Builder
+from pytensor_fuse._native.program.model import Result
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Sequence
+
+    from pytensor.graph.basic import Apply, Variable
+
+    from pytensor_fuse._native.lowering.tensors import Index
+    from pytensor_fuse._native.program.model import BufferId, Program
+
+
+class Lowered(NamedTuple):
+    """A graph as a program.
+
+    Attributes
+    ----------
+    program
+        The program, as the rules wrote it.
+    constants
+        The arrays that it reads as constants, C-contiguous.
+    """
+
+    program: Program
+    constants: list[np.ndarray[Any, Any]]
+
+
+def variable_refusal(variable: Variable[Any, Any]) -> str | None:
+    """Return why a variable cannot be given to a program or returned by one, or None."""
+    kind = variable.type
+    if not isinstance(kind, TensorType | ScalarType):
+        return f"a variable of type {kind}"
+    if kind.dtype not in DTYPES:
+        return f"a variable of dtype {kind.dtype}"
+    return None
+
+
+def lower_graph(
+    inputs: Sequence[Variable[Any, Any]],
+    outputs: Sequence[Variable[Any, Any]],
+    nodes: Iterable[Apply[Any]],
+    *,
+    destroyed: Collection[int] = (),
+    reassociates: bool = False,
+) -> Lowered:
+    """Write the program of a graph.
+
+    Parameters
+    ----------
+    inputs, outputs
+        Its variables.
+    nodes
+        Its nodes in an order in which they can run, readers before those who overwrite.
+    destroyed
+        The inputs that may be overwritten.
+    reassociates
+        Whether sums and products may be taken in any order.
+
+    Returns
+    -------
+    Lowered
+        The program and its constants.
+
+    Raises
+    ------
+    NoRuleError
+        If a node, an input or an output cannot be lowered.
+    """
+    graph = _Graph(Context(Builder(reassociates=reassociates)), {})
+    for position, variable in enumerate(inputs):
+        graph.give(variable, position, may_destroy=position in destroyed)
+    for node in nodes:
+        graph.lower(node)
+    for variable in outputs:
+        graph.give_back(variable)
+    return Lowered(graph.context.builder.program, graph.context.constants)
+
+
+class _Graph:
+    """A graph that is being lowered: the tensor of each variable so far."""
+
+    def __init__(self, context: Context, tensors: dict[Variable[Any, Any], Tensor]) -> None:
+        self.context = context
+        self._tensors = tensors
+
+    def give(self, variable: Variable[Any, Any], position: int, *, may_destroy: bool) -> None:
+        """Let a variable be an input of the program."""
+        why = variable_refusal(variable)
+        if why is not None:
+            raise NoRuleError(f"{why} as an input")
+        builder = self.context.builder
+        shape = getattr(variable.type, "shape", ())
+        dtype = DTYPES[variable.type.dtype]
+        buffer = builder.given("input", position, dtype, shape)
+        if may_destroy:
+            builder.program.buffers[buffer].is_once = False
+            self.context.overwritable.add(buffer)
+        if shape == ():
+            # Read at once, so that nobody reads it after it was overwritten.
+            self._tensors[variable] = scalar(builder, builder.load(buffer, ()))
+        else:
+            self._tensors[variable] = stored(builder, buffer)
+
+    def tensor(self, variable: Variable[Any, Any]) -> Tensor:
+        """Return the tensor of a variable."""
+        found = self._tensors.get(variable)
+        if found is None:
+            if not isinstance(variable, Constant):
+                raise NoRuleError(f"{variable} is not computed by the graph")
+            if isinstance(variable.type, NoneTypeT):
+                return NOTHING
+            found = self._tensors[variable] = self.context.constant_tensor(variable)
+        return found
+
+    def lower(self, node: Apply[Any]) -> None:
+        """Lower a node, whose inputs have been lowered."""
+        given = [self.tensor(variable) for variable in node.inputs]
+        outs = lower(node.op, node, self.context, given)
+        self._tensors.update(zip(node.outputs, outs, strict=True))
+
+    def give_back(self, variable: Variable[Any, Any]) -> None:
+        """Let a variable be the next output of the program."""
+        why = variable_refusal(variable)
+        if why is not None:
+            raise NoRuleError(f"{why} as an output")
+        context, tensor = self.context, self.tensor(variable)
+        builder = context.builder
+        results = builder.program.results
+        about = None if tensor.buffer is None else builder.program.buffers[tensor.buffer]
+        if about is not None and about.kind == "input" and tensor.buffer in context.overwritten:
+            results.append(Result("input", about.position))
+            return
+        if about is not None and about.kind == "temporary":
+            self._become_output(tensor.buffer, len(results))
+            return
+        lengths = [context.length(length) for length in tensor.lengths]
+        buffer = builder.buffer("output", len(results), tensor.dtype, lengths)
+        results.append(Result("buffer", buffer))
+        builder.allocate(buffer)
+
+        def copy(index: Index) -> None:
+            builder.store(buffer, index, tensor.at(index))
+
+        context.nest(lengths, copy)
+
+    def _become_output(self, buffer: BufferId | None, position: int) -> None:
+        """Let what was a temporary buffer be returned."""
+        builder = self.context.builder
+        assert buffer is not None
+        about = builder.program.buffers[buffer]
+        about.kind, about.position = "output", position
+        builder.program.results.append(Result("buffer", buffer))
+        builder.allocate_before_use(buffer)
+
+
+def lower_inner(
+    context: Context,
+    inputs: Sequence[Variable[Any, Any]],
+    outputs: Sequence[Variable[Any, Any]],
+    nodes: Iterable[Apply[Any]],
+    given: Sequence[Tensor],
+) -> list[Tensor]:
+    """Write the statements of an inner graph in the place of its node.
+
+    Parameters
+    ----------
+    context
+        The lowering.
+    inputs, outputs, nodes
+        The inner graph.
+    given
+        What its inputs are.
+
+    Returns
+    -------
+    list of Tensor
+        Its outputs.
+    """
+    graph = _Graph(context, dict(zip(inputs, given, strict=True)))
+    for node in nodes:
+        graph.lower(node)
+    return [graph.tensor(variable) for variable in outputs]
+
+
+def graph_refusal(graph: Any) -> str | None:
+    """Return why a node of an inner graph cannot be lowered, or None if all can."""
+    for inner in graph.toposort():
+        why = lower.refusal(inner)
+        if why is not None:
+            return f"inside of it: {why}"
+    return None
+
+
+def _refuses_inner(op: OpFromGraph, node: Apply[Any]) -> str | None:
+    return graph_refusal(op.fgraph)
+
+
+@lower.register(OpFromGraph, refuses=_refuses_inner)
+def _op_from_graph(
+    op: OpFromGraph, node: Apply[Any], context: Context, inputs: list[Tensor]
+) -> list[Tensor]:
+    graph = op.fgraph
+    return lower_inner(context, graph.inputs, graph.outputs, graph.toposort(), inputs)

@@ -1,0 +1,87 @@
+"""Where arrays are not zero: index arrays whose length is found at run time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pytensor.tensor.basic import Nonzero
+
+from pytensor_fuse._native.lowering.registry import lower
+from pytensor_fuse._native.lowering.scalars import dtype_refusal
+from pytensor_fuse._native.lowering.tensors import Tensor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from pytensor.graph.basic import Apply
+
+    from pytensor_fuse._native.lowering.context import Context
+    from pytensor_fuse._native.lowering.tensors import Index
+    from pytensor_fuse._native.program.model import BufferId, Value
+
+
+class Positions(Tensor):
+    """A vector of indices of which each is at least 0 and less than a limit.
+
+    Attributes
+    ----------
+    limit
+        The value that is greater than each element.
+    """
+
+    __slots__ = ("limit",)
+
+    def __init__(self, length: Value, at: Callable[[Index], Value], limit: Value) -> None:
+        super().__init__("i64", (length,), at)
+        self.limit = limit
+
+
+def positions(context: Context, given: Tensor) -> list[Positions]:
+    """Return the indices of the elements that are not zero, in C order: a vector for each axis.
+
+    Parameters
+    ----------
+    context
+        The lowering.
+    given
+        An array of at least one axis.
+    """
+    builder = context.builder
+    lengths = [context.length(length) for length in given.lengths]
+    # Each index is stored, and stays if it is that of a nonzero element: no branch.
+    size = context.size(lengths)
+    buffers = [context.temporary("i64", (size,), is_once=False) for _ in lengths]
+    one, zero = builder.index(1), builder.index(0)
+
+    def count(index: Index, so_far: Value) -> Value:
+        """Go over the axes that are left; return the number of nonzero elements so far."""
+        if len(index) == len(lengths):
+            for buffer, place in zip(buffers, index, strict=True):
+                builder.store(buffer, (so_far,), place)
+            is_there = builder.cast(given.at(index), "bool")
+            return builder.op("add", so_far, builder.op("select", is_there, one, zero))
+        with builder.loop(lengths[len(index)]) as loop:
+            inner = builder.carried("i64")
+            following = count((*index, loop.index), inner)
+            return builder.carry(loop, inner, so_far, following)
+
+    found = count((), zero)
+    return [
+        Positions(found, _loader(context, buffer), limit)
+        for buffer, limit in zip(buffers, lengths, strict=True)
+    ]
+
+
+def _loader(context: Context, buffer: BufferId) -> Callable[[Index], Value]:
+    return lambda index: context.builder.load(buffer, index)
+
+
+def _refuses(op: Nonzero, node: Apply[Any]) -> str | None:
+    return dtype_refusal(node)
+
+
+@lower.register(Nonzero, refuses=_refuses)
+def _nonzero(
+    op: Nonzero, node: Apply[Any], context: Context, inputs: list[Tensor]
+) -> Sequence[Tensor]:
+    return positions(context, inputs[0])

@@ -1,0 +1,70 @@
+"""Ops that read what they index: by slices as views, by index arrays into a new array."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pytensor.tensor import subtensor
+from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
+
+from pytensor_fuse._native.lowering.indexing.bounds import guarded
+from pytensor_fuse._native.lowering.indexing.selection import selection_of
+from pytensor_fuse._native.lowering.registry import lower
+from pytensor_fuse._native.lowering.scalars import dtype_refusal
+from pytensor_fuse._native.lowering.tensors import Tensor, scalar, stored
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from pytensor.graph.basic import Apply
+
+    from pytensor_fuse._native.lowering.context import Context
+    from pytensor_fuse._native.lowering.indexing.selection import Selection
+    from pytensor_fuse._native.lowering.tensors import Index
+    from pytensor_fuse._native.program.model import Value
+
+# 3.0 has an op of its own for one index vector.
+_GATHERS = tuple(
+    getattr(subtensor, name)
+    for name in ("AdvancedSubtensor", "AdvancedSubtensor1")
+    if hasattr(subtensor, name)
+)
+
+
+def _refuses(op: Any, node: Apply[Any]) -> str | None:
+    return dtype_refusal(node)
+
+
+@lower.register(Subtensor, refuses=_refuses)
+def _subtensor(
+    op: Subtensor, node: Apply[Any], context: Context, inputs: list[Tensor]
+) -> Sequence[Tensor]:
+    base = inputs[0]
+    selection = selection_of(context, node, inputs, 1)
+    if selection.is_all:
+        return [base]
+    read = reader(context, base, selection)
+    if not selection.lengths:
+        return [scalar(context.builder, read(selection.at(())))]
+    return [Tensor(base.dtype, selection.lengths, lambda index: read(selection.at(index)))]
+
+
+@lower.register(*_GATHERS, refuses=_refuses)
+def _advanced_subtensor(
+    op: AdvancedSubtensor, node: Apply[Any], context: Context, inputs: list[Tensor]
+) -> Sequence[Tensor]:
+    builder, base = context.builder, inputs[0]
+    selection = selection_of(context, node, inputs, 1)
+    read = reader(context, base, selection)
+    if not selection.lengths:
+        return [scalar(builder, read(selection.at(())))]
+    buffer = context.temporary(base.dtype, selection.lengths)
+    selection.nest(lambda index, place: builder.store(buffer, index, read(place)))
+    return [stored(builder, buffer)]
+
+
+def reader(context: Context, base: Tensor, selection: Selection) -> Callable[[Index], Value]:
+    """Return what reads the base of a selection at a place."""
+    if not selection.is_guarded:
+        return base.at
+    return lambda place: guarded(context.builder, base, place)

@@ -1,0 +1,138 @@
+"""The rules of mathematical functions of scalars: each is an operation by name."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pytensor.scalar.basic as ps
+import pytensor.scalar.math as psm
+
+from pytensor_fuse._native.lowering.scalars import (
+    known_numbers,
+    out_dtype,
+    scalar_refusal,
+    scalar_rule,
+)
+
+if TYPE_CHECKING:
+    from pytensor.graph.basic import Apply
+
+    from pytensor_fuse._native.lowering.scalars import ScalarRule
+    from pytensor_fuse._native.program.builder import Builder
+    from pytensor_fuse._native.program.model import Value
+
+# By the names of the classes: some are in one version of PyTensor only.
+_FUNCTIONS: Final = {
+    "Log": "log",
+    "Log2": "log2",
+    "Log10": "log10",
+    "Log1p": "log1p",
+    "Exp": "exp",
+    "Exp2": "exp2",
+    "Expm1": "expm1",
+    "Sqrt": "sqrt",
+    "Cos": "cos",
+    "ArcCos": "arccos",
+    "Sin": "sin",
+    "ArcSin": "arcsin",
+    "Tan": "tan",
+    "ArcTan": "arctan",
+    "ArcTan2": "arctan2",
+    "Cosh": "cosh",
+    "ArcCosh": "arccosh",
+    "Sinh": "sinh",
+    "ArcSinh": "arcsinh",
+    "Tanh": "tanh",
+    "ArcTanh": "arctanh",
+    "Erf": "erf",
+    "Erfc": "erfc",
+    "Erfcx": "erfcx",
+    "Erfinv": "erfinv",
+    "Erfcinv": "erfcinv",
+    "NdtriExp": "ndtri_exp",
+    "Owens_t": "owens_t",
+    "Gamma": "gamma",
+    "GammaLn": "gammaln",
+    "Psi": "digamma",
+    "TriGamma": "trigamma",
+    "Sigmoid": "sigmoid",
+    "Softplus": "softplus",
+    "Log1mexp": "log1mexp",
+    "J0": "j0",
+    "J1": "j1",
+    "Jv": "jv",
+    "I0": "i0",
+    "I1": "i1",
+    "Ive": "ive",
+    "Kve": "kve",
+    "GammaInc": "gammainc",
+    "GammaIncC": "gammaincc",
+    "GammaIncInv": "gammaincinv",
+    "GammaIncCInv": "gammainccinv",
+    "BetaInc": "betainc",
+    "BetaIncInv": "betaincinv",
+    "Hyp2F1": "hyp2f1",
+}
+# Units of angles, in PyTensor 3.0.
+_FACTORS: Final = {"Deg2Rad": math.pi / 180, "Rad2Deg": 180 / math.pi}
+
+
+def _function(name: str) -> ScalarRule:
+    def rule(op: Any, node: Apply[Any], b: Builder, args: list[Value]) -> Value:
+        dtype = out_dtype(node)
+        if dtype[0] != "f":
+            dtype = "f64"
+        return b.op(name, *[b.cast(arg, dtype) for arg in args])
+
+    return rule
+
+
+def _product(factor: float) -> ScalarRule:
+    def rule(op: Any, node: Apply[Any], b: Builder, args: list[Value]) -> Value:
+        dtype = out_dtype(node)
+        number = float(np.float32(factor)) if dtype == "f32" else factor
+        return b.op("mul", b.cast(args[0], dtype), b.constant(dtype, number))
+
+    return rule
+
+
+def _register(class_name: str, rule: ScalarRule) -> None:
+    for module in (ps, psm):
+        found: Any = vars(module).get(class_name)
+        if found is not None:
+            register: Any = scalar_rule.register
+            register(found)(rule)
+            return
+
+
+for _class, _name in _FUNCTIONS.items():
+    _register(_class, _function(_name))
+for _class, _factor in _FACTORS.items():
+    _register(_class, _product(_factor))
+
+# Nothing that can be called from machine code gives those of higher order.
+_POLYGAMMA: Final = {0: "digamma", 1: "trigamma"}
+
+
+def _order(node: Apply[Any]) -> int | None:
+    """Return the order of a polygamma function if it is known, and the same for all elements."""
+    numbers = known_numbers(node.inputs[0])
+    if numbers is None or not numbers.size or (numbers != numbers.flat[0]).any():
+        return None
+    return int(numbers.flat[0])
+
+
+@scalar_refusal.register(psm.PolyGamma)
+def _polygamma_refusal(op: Any, node: Apply[Any]) -> str | None:
+    if _order(node) in _POLYGAMMA:
+        return None
+    return "a polygamma function whose order is not known to be 0 or 1"
+
+
+@scalar_rule.register(psm.PolyGamma)
+def _polygamma(op: Any, node: Apply[Any], b: Builder, args: list[Value]) -> Value:
+    order = b.number(args[0])
+    assert order is not None
+    return b.op(_POLYGAMMA[int(order)], b.cast(args[1], out_dtype(node)))

@@ -1,0 +1,27 @@
+"""Mathematical functions of vectors as LLVM text.
+
+An algorithm is written once, in Python, and gives the scalar form and all vector forms: an element
+has the same bits in each of them. What is computed for which argument does not branch, but for rare
+paths that all lanes take together.
+"""
+
+from pytensor_fuse._native.mathematics.functions import FUNCTIONS, Function
+from pytensor_fuse._native.mathematics.requested import (
+    ELEMENTS,
+    LANES,
+    definitions,
+    definitions_and_declarations,
+    symbol,
+)
+from pytensor_fuse._native.mathematics.target import Target
+
+__all__ = [
+    "ELEMENTS",
+    "FUNCTIONS",
+    "LANES",
+    "Function",
+    "Target",
+    "definitions",
+    "definitions_and_declarations",
+    "symbol",
+]

@@ -1,0 +1,104 @@
+"""Inverse circular and hyperbolic functions.
+
+Source: fdlibm; the inverse tangent by the subtraction of angles (W. J. Cody and W. Waite, "Software
+Manual for the Elementary Functions", 1980, chapter 11).
+"""
+
+from __future__ import annotations
+
+import math
+
+from pytensor_fuse._native.mathematics import coefficients
+from pytensor_fuse._native.mathematics.arithmetic import polynomial, product_minus
+from pytensor_fuse._native.mathematics.logarithms import general_log1p
+from pytensor_fuse._native.mathematics.text import Value, copy_sign, fma, select, square_root
+
+_HALF_PI = math.pi / 2
+_HALF_PI_LOW = float.fromhex("0x1.1a62633145c07p-54")
+# The tangents of an eighth of pi and of three.
+_TAN_LOW, _TAN_HIGH = math.sqrt(2) - 1, math.sqrt(2) + 1
+
+
+def arctan(x: Value) -> Value:
+    """Return the inverse tangent: that of `a`, `(a - 1) / (a + 1)` or `-1 / a`, and an angle."""
+    size = abs(x)
+    middle, high = size > _TAN_LOW, size > _TAN_HIGH
+    above = select(high, -1.0, select(middle, size - 1.0, size))
+    below = select(high, size, select(middle, size + 1.0, 1.0))
+    ratio = above / below
+    square = ratio * ratio
+    tail = (ratio * square) * polynomial(square, square * square, coefficients.ARCTAN)
+    low = select(high, _HALF_PI_LOW, select(middle, _HALF_PI_LOW / 2, 0.0))
+    angle = select(high, _HALF_PI, select(middle, _HALF_PI / 2, 0.0))
+    return copy_sign(angle + (ratio + (tail + low)), x)
+
+
+def _arcsin_of_half(x: Value, square: Value) -> Value:
+    """Return the inverse sine up to 1/2, less the argument."""
+    return (x * square) * polynomial(square, square * square, coefficients.ARCSIN)
+
+
+def _root(square: Value) -> tuple[Value, Value]:
+    """Return a square root in two parts."""
+    root = square_root(square)
+    rest = product_minus(root, root, square) * (0.5 / root)
+    return root, select(square > 0.0, rest, 0.0)
+
+
+def arcsin(x: Value) -> Value:
+    """Return the inverse sine; above 1/2, `pi / 2 - 2 * arcsin(sqrt((1 - x) / 2))`."""
+    size = abs(x)
+    large = size > 0.5
+    half = 0.5 * (1.0 - size)
+    square = select(large, half, size * size)
+    root, root_low = _root(half)
+    base = select(large, root, size)
+    tail = _arcsin_of_half(base, square)
+    far = (_HALF_PI - (root + root)) + (_HALF_PI_LOW - 2.0 * (tail + root_low))
+    return copy_sign(select(large, far, base + tail), x)
+
+
+def arccos(x: Value) -> Value:
+    """Return the inverse cosine: `2 * arcsin(sqrt((1 - abs(x)) / 2))`, or it from pi, above 1/2."""
+    size = abs(x)
+    large = size > 0.5
+    half = 0.5 * (1.0 - size)
+    square = select(large, half, size * size)
+    root, root_low = _root(half)
+    base = select(large, root, x)
+    tail = _arcsin_of_half(base, square)
+    near = (_HALF_PI - x) + (_HALF_PI_LOW - tail + _lost(x))
+    twice = 2.0 * (tail + root_low)
+    positive = (root + root) + twice
+    negative = (math.pi - (root + root)) + (2.0 * _HALF_PI_LOW - twice)
+    return select(large, select(x < 0.0, negative, positive), near)
+
+
+def _lost(x: Value) -> Value:
+    """Return what rounding takes from half of pi less a number up to 1/2."""
+    difference = _HALF_PI - x
+    return (_HALF_PI - difference) - x
+
+
+def arcsinh(x: Value) -> Value:
+    """Return the inverse hyperbolic sine: `log1p(a + a**2 / (1 + sqrt(1 + a**2)))`."""
+    size = abs(x)
+    huge = size > 2.0**60
+    bounded = select(huge, 1.0, size)
+    square = bounded * bounded
+    near = bounded + square / (1.0 + square_root(1.0 + square))
+    return copy_sign(_log1p_or_log_of_double(near, size, huge), x)
+
+
+def arccosh(x: Value) -> Value:
+    """Return the inverse hyperbolic cosine: `log1p(t + sqrt(2 * t + t**2))` with `t = x - 1`."""
+    huge = x > 2.0**60
+    t = select(huge, 1.0, x - 1.0)
+    near = t + square_root(fma(t, t, t + t))
+    return _log1p_or_log_of_double(near, x, huge)
+
+
+def _log1p_or_log_of_double(near: Value, size: Value, huge: Value) -> Value:
+    """Return `log1p(near)`, or the logarithm of twice a huge number."""
+    result = general_log1p(select(huge, size, near))
+    return result + select(huge, math.log(2), 0.0)

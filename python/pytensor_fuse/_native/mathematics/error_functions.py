@@ -1,0 +1,169 @@
+"""The error function and its relatives.
+
+Below 1/2, a polynomial for the error function. From there on, `erfcx(x) = exp(x**2) * erfc(x)` is
+`u * ERFCX(u)`, a polynomial in `u = 1 / (x + 3)` (after M. M. Shepherd and J. G. Laframboise,
+"Chebyshev approximation of (1 + 2x) exp(x**2) erfc x in 0 <= x < infinity", 1981).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pytensor_fuse._native.mathematics import coefficients, exponentials
+from pytensor_fuse._native.mathematics.arithmetic import (
+    fast_two_sum,
+    horner,
+    polynomial,
+    product_minus,
+    two_product,
+    two_sum,
+)
+from pytensor_fuse._native.mathematics.logarithms import log_of_split, split_any
+from pytensor_fuse._native.mathematics.text import (
+    Value,
+    at_least,
+    at_most,
+    copy_sign,
+    fma,
+    select,
+    square_root,
+)
+
+_SHIFT = 3.0
+_SMALL = 0.5
+# Two to it keeps all values of the complementary error function normal.
+_LIFT = 200
+
+
+def _erf_of_small(x: Value, square: Value) -> Value:
+    return fma(x, polynomial(square, square * square, coefficients.ERF), x)
+
+
+@dataclass(frozen=True)
+class _Scaled:
+    """The scaled complementary error function: `(value + low) * u * (1 + error)`."""
+
+    value: Value
+    low: Value
+    u: Value
+    error: Value
+
+
+def _erfcx_of_large(size: Value) -> _Scaled:
+    """Return the scaled complementary error function of a number from 1/2 on."""
+    body = size.body
+    below, below_low = two_sum(size, body.constant(_SHIFT))
+    u = 1.0 / below
+    first, *rest = coefficients.ERFCX
+    product, product_low = two_product(u, horner(u, rest))
+    value, low = two_sum(body.constant(first), product)
+    # What rounding did to u. The polynomial has about the logarithmic derivative 6 * u.
+    error = product_minus(below, u, body.constant(1.0)) - below_low * u
+    return _Scaled(value, low + product_low, u, fma(error * u, 6.0, error))
+
+
+def _erfc_of_large(size: Value, square: Value, low: Value, lift: int = 0) -> Value:
+    """Return one less the error function of a number from 1/2 on, times two to the `lift`."""
+    found = _erfcx_of_large(size)
+    argument = at_least(-square, exponentials.SMALLEST)
+    reduced = exponentials.reduce(argument, low=True, extra=found.error - low)
+    e, e_low = fast_two_sum(*exponentials.parts(reduced))
+    scaled, scaled_low = two_product(found.value, found.u)
+    scaled_low = fma(found.low, found.u, scaled_low)
+    product, product_low = two_product(e, scaled)
+    product_low = product_low + fma(e, scaled_low, e_low * scaled)
+    k = reduced.k + lift if lift else reduced.k
+    return exponentials.scale(product + product_low, k)
+
+
+def erf(x: Value) -> Value:
+    """Return the error function."""
+    size = at_most(abs(x), 7.0)
+    square, low = two_product(size, size)
+    far = 1.0 - _erfc_of_large(size, square, low)
+    return copy_sign(select(size < _SMALL, _erf_of_small(size, square), far), x)
+
+
+def erfc(x: Value) -> Value:
+    """Return one less the error function."""
+    size = at_most(abs(x), 28.0)
+    square, low = two_product(size, size)
+    far = _erfc_of_large(size, square, low)
+    far = select(x < 0.0, 2.0 - far, far)
+    return select(size < _SMALL, 1.0 - _erf_of_small(copy_sign(size, x), square), far)
+
+
+def erfcx(x: Value) -> Value:
+    """Return `exp(x**2) * erfc(x)`."""
+    size = abs(x)
+    # For negative numbers and small ones; others may be of any size.
+    bounded = at_most(size, 27.0)
+    square, low = two_product(bounded, bounded)
+    argument = at_most(square, exponentials.LARGEST)
+    e = exponentials.rounded(exponentials.reduce(argument, low=True, extra=low))
+    near = e * (1.0 - _erf_of_small(copy_sign(bounded, x), square))
+    found = _erfcx_of_large(size)
+    far = found.value * found.u
+    far = far + fma(far, select(size < 2.0**100, found.error, 0.0), found.low * found.u)
+    far = select(x < 0.0, (e + e) - far, far)
+    return select(size < _SMALL, near, far)
+
+
+def _horner_of_either(
+    condition: Value, x: Value, yes: Sequence[float], no: Sequence[float]
+) -> Value:
+    """Return one of two polynomials of a degree."""
+    total = select(condition, yes[-1], no[-1])
+    for first, second in zip(reversed(yes[:-1]), reversed(no[:-1]), strict=True):
+        total = fma(x, total, select(condition, first, second))
+    return total
+
+
+def _inverse(size: Value, rest: Value) -> Value:
+    """Return where the error function is `size`, which is one less `rest`.
+
+    A first approximation in `w = -log(rest * (1 + size))`, and one step of Halley's method
+    (M. B. Giles, "Approximating the erfinv function", 2010). Where the error function is near one,
+    the step is made for its complement, times a power of two that keeps it normal.
+    """
+    product = rest * (1.0 + size)
+    parts = split_any(product)
+    w = -log_of_split(parts.k, parts.m - 1.0)
+    s = square_root(w)
+    central = size * horner(w, coefficients.ERFINV)
+    far = s > 6.0
+    above = _horner_of_either(far, s, coefficients.ERFINV_FAR_ABOVE, coefficients.ERFINV_ABOVE)
+    below = _horner_of_either(far, s, coefficients.ERFINV_FAR_BELOW, coefficients.ERFINV_BELOW)
+    tail = above / below
+    y = select(w < 5.0, central, tail)
+    square, low = two_product(y, y)
+    small = y < _SMALL
+    complement = _erfc_of_large(y, square, low, _LIFT)
+    error = select(small, _erf_of_small(y, square) - size, rest * 2.0**_LIFT - complement)
+    reduced = exponentials.reduce(-square, low=False)
+    high, more = exponentials.parts(reduced)
+    lifted = exponentials.scale(high + more, reduced.k + _LIFT)
+    slope = select(small, lifted * 2.0**-_LIFT, lifted) * (2 / math.sqrt(math.pi))
+    step = error / slope
+    return y - step / fma(y, step, 1.0)
+
+
+def erfinv(x: Value) -> Value:
+    """Return the inverse of the error function."""
+    size = abs(x)
+    result = _inverse(size, 1.0 - size)
+    result = select(size < 1.0, result, math.nan)
+    result = select(size.equals(1.0), math.inf, result)
+    return copy_sign(result, x)
+
+
+def erfcinv(x: Value) -> Value:
+    """Return the inverse of one less the error function."""
+    upper = x > 1.0
+    rest = select(upper, 2.0 - x, x)
+    result = _inverse(1.0 - rest, rest)
+    result = select(rest > 0.0, result, math.nan)
+    result = select(rest.equals(0.0), math.inf, result)
+    return select(upper, -result, result)

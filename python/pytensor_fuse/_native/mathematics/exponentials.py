@@ -1,0 +1,219 @@
+"""Functions made of one exponential.
+
+The argument is `k * log(2) + r` with an integer `k` and `abs(r) <= log(2) / 2`, and `exp(r)` is
+`1 + r + r**2 / 2 + r**3 * EXP(r)` (W. J. Cody and W. Waite, "Software Manual for the Elementary
+Functions", 1980, chapter 6).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from pytensor_fuse._native.mathematics import coefficients
+from pytensor_fuse._native.mathematics.arithmetic import (
+    fast_two_sum,
+    horner,
+    negative_fma,
+    polynomial,
+    product_minus,
+    two_product,
+    two_sum,
+)
+from pytensor_fuse._native.mathematics.text import (
+    ROUNDER,
+    Value,
+    at_least,
+    at_most,
+    bits_of,
+    copy_sign,
+    fma,
+    round_to_integer,
+    select,
+)
+
+# The logarithm of two: 42 bits, so that an integer of 11 bits times them is exact; and the rest.
+LOG2_HIGH = float.fromhex("0x1.62e42fefa3800p-1")
+LOG2_LOW = float.fromhex("0x1.ef35793c76730p-45")
+
+# What math.log(2) lacks.
+LOG2_REST = float.fromhex("0x1.abc9e3b39803fp-56")
+
+# Beyond them, the exponential is infinite or rounds to zero.
+LARGEST, SMALLEST = 710.0, -746.0
+
+
+@dataclass(frozen=True)
+class Reduced:
+    """An argument of the exponential: `k * log(2) + r`.
+
+    Attributes
+    ----------
+    k
+        The integer, in the low bits of an integer whose lowest 51 bits are those of a constant.
+    r
+        The rest.
+    tail
+        The exponential of `r` and its rounding error, less `1 + r`.
+    """
+
+    k: Value
+    r: Value
+    tail: Value
+
+
+def reduce(x: Value, *, low: bool, extra: Value | None = None) -> Reduced:
+    """Reduce an argument between `SMALLEST` and `LARGEST`.
+
+    Parameters
+    ----------
+    x
+        The argument.
+    low
+        Whether the rounding error of `r` counts.
+    extra
+        What to add to the argument: a small number, such as its rounding error.
+    """
+    shifted = fma(x, 1 / math.log(2), ROUNDER)
+    count = shifted - ROUNDER
+    high = negative_fma(count, LOG2_HIGH, x)
+    if not low:
+        r = negative_fma(count, LOG2_LOW, high)
+        square = r * r
+        tail = square * polynomial(r, square, (0.5, *coefficients.EXP))
+        return Reduced(shifted.bits(), r, tail)
+    product = count * LOG2_LOW
+    r = high - product
+    error = (high - r) - product
+    if extra is not None:
+        r, error = fast_two_sum(r, error + extra)
+    return of_reduced(shifted.bits(), r, error)
+
+
+def of_reduced(k: Value, r: Value, low: Value) -> Reduced:
+    """Return an argument that is reduced already: `k * log(2) + r + low`."""
+    square = r * r
+    second = fma(square, 0.5, fma(low, r, low))
+    tail = fma(r * square, polynomial(r, square, coefficients.EXP_LONG), second)
+    return Reduced(k, r, tail)
+
+
+def power_of_two(k: Value) -> Value:
+    """Return two to an integer of low bits, for a result that is a normal number."""
+    return ((k << 52) + bits_of(1.0)).number()
+
+
+def inverse_power_of_two(k: Value) -> Value:
+    """Return one over two to an integer of low bits, for a result that is a normal number."""
+    return (k.body.constant(bits_of(1.0), "i64") - (k << 52)).number()
+
+
+def scale(x: Value, k: Value) -> Value:
+    """Return `x` times two to an integer of low bits, rounded once, for `x` of moderate size."""
+    half = k >> 1
+    first = (x.bits() + (half << 52)).number()
+    return first * power_of_two(k - half)
+
+
+def clamp(x: Value) -> Value:
+    """Return an argument of the exponential between those from which it is infinite or zero."""
+    return at_most(at_least(x, SMALLEST), LARGEST)
+
+
+def exp(x: Value) -> Value:
+    """Return the exponential."""
+    return rounded(reduce(clamp(x), low=False))
+
+
+def parts(reduced: Reduced) -> tuple[Value, Value]:
+    """Return the exponential of `r + low` in two parts."""
+    high, low = fast_two_sum(reduced.r.body.constant(1.0), reduced.r)
+    return high, low + reduced.tail
+
+
+def rounded(reduced: Reduced) -> Value:
+    """Return the exponential of a reduced argument."""
+    high, low = parts(reduced)
+    return scale(high + low, reduced.k)
+
+
+def negative_exp(x: Value) -> Value:
+    """Return the exponential of a number that is not positive."""
+    return rounded(reduce(at_least(x, SMALLEST), low=False))
+
+
+def _scaled_minus_one(reduced: Reduced, factor: Value, one: float) -> tuple[Value, Value]:
+    """Return `factor * exp(...) - one` in two parts, of which the first is not yet rounded well."""
+    high, low = fast_two_sum(factor - one, factor * reduced.r)
+    return high, fma(factor, reduced.tail, low)
+
+
+def expm1(x: Value) -> Value:
+    """Return the exponential less one."""
+    reduced = reduce(at_most(at_least(x, -40.0), LARGEST), low=True)
+    # Half of it, as 2**1024 is no number.
+    factor = ((reduced.k << 52) + bits_of(0.5)).number()
+    high, low = _scaled_minus_one(reduced, factor, 0.5)
+    # What the difference of the two has lost.
+    low = low + ((factor - (factor - 0.5)) - 0.5)
+    half = high + low
+    return select(abs(x) < 2.0**-54, x, half + half)
+
+
+def tanh(x: Value) -> Value:
+    """Return the hyperbolic tangent: `m / (m + 2)` with `m = expm1(2 * abs(x))`."""
+    size = at_most(abs(x), 20.0)
+    reduced = reduce(size + size, low=True)
+    m, m_low = fast_two_sum(*_scaled_minus_one(reduced, power_of_two(reduced.k), 1.0))
+    below, below_low = two_sum(m, x.body.constant(2.0))
+    reciprocal = 1.0 / below
+    ratio = m * reciprocal
+    rest = product_minus(ratio, below, m) + negative_fma(ratio, below_low + m_low, m_low)
+    return copy_sign(fma(rest, reciprocal, ratio), x)
+
+
+def sigmoid(x: Value) -> Value:
+    """Return the logistic function: `p / (p + exp(r))` with `exp(-x) = exp(r) / p`.
+
+    `p` is a power of two.
+    """
+    reduced = reduce(at_least(at_most(-x, -SMALLEST), -37.0), low=False)
+    half = reduced.k >> 1
+    first, second = inverse_power_of_two(half), inverse_power_of_two(reduced.k - half)
+    p = first * second
+    # At least one: the larger summand.
+    above = p + 1.0
+    below, error = fast_two_sum(above, reduced.r)
+    rest = (p - (above - 1.0)) + error + reduced.tail
+    return (first / (below + rest)) * second
+
+
+def exp2(x: Value) -> Value:
+    """Return two to the power of the argument."""
+    clamped = at_most(at_least(x, -1080.0), 1030.0)
+    count, bits = round_to_integer(clamped)
+    part = clamped - count
+    r, low = two_product(part, x.body.constant(math.log(2)))
+    return rounded(of_reduced(bits, r, fma(part, LOG2_REST, low)))
+
+
+def _half_exp(size: Value) -> Value:
+    """Return half of the exponential of a number that is not negative."""
+    reduced = reduce(at_most(size, 711.0), low=False)
+    high, low = parts(reduced)
+    return scale((high + low) * 0.5, reduced.k)
+
+
+def cosh(x: Value) -> Value:
+    """Return the hyperbolic cosine: `h + 1 / (4 * h)` with `h` half of an exponential."""
+    half = _half_exp(abs(x))
+    return half + 0.25 / half
+
+
+def sinh(x: Value) -> Value:
+    """Return the hyperbolic sine: a polynomial below one, `h - 1 / (4 * h)` from there on."""
+    size = abs(x)
+    half = _half_exp(size)
+    square = size * size
+    small = fma(size * square, horner(square, coefficients.SINH), size)
+    return copy_sign(select(size < 1.0, small, half - 0.25 / half), x)

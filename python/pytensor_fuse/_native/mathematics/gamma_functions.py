@@ -1,0 +1,217 @@
+"""The logarithm of the gamma function, and its derivatives.
+
+Near the zeros and below 5, quotients of polynomials on an interval of length two, to which the
+recurrence leads; from 5 on, Stirling's series with fitted coefficients; below zero, the reflection
+formula (M. Abramowitz and I. A. Stegun, "Handbook of Mathematical Functions", 6.1, 6.3 and 6.4;
+W. J. Cody, A. J. Strecok and H. C. Thacher, "Chebyshev approximations for the psi function", 1973).
+"""
+
+from __future__ import annotations
+
+import math
+
+from pytensor_fuse._native.mathematics import coefficients
+from pytensor_fuse._native.mathematics.arithmetic import (
+    horner,
+    negative_fma,
+    polynomial,
+    two_product,
+    two_sum,
+)
+from pytensor_fuse._native.mathematics.logarithms import (
+    SMALLEST_NORMAL,
+    log_of_split,
+    log_parts,
+    split,
+    split_any,
+)
+from pytensor_fuse._native.mathematics.rare import define_scalar, with_rare_lanes
+from pytensor_fuse._native.mathematics.text import Body, Value, fma, select
+from pytensor_fuse._native.mathematics.trigonometry import cosine_kernel, sine_kernel
+
+# Stirling's series from here on.
+_LARGE = 5.0
+# What is left of it: log(2 * pi) / 2 - 1 / 2.
+_STIRLING = 0.5 * math.log(2 * math.pi) - 0.5
+# Beyond it, the logarithm of the gamma function has no number.
+_GAMMALN_LARGEST = float.fromhex("0x1.754d9278b51a6p+1014")
+_INTEGERS = 2.0**52
+
+
+def _gammaln_parts(x: Value) -> tuple[Value, Value]:
+    """Return the logarithm of the gamma function of a positive number, in two parts."""
+    body = x.body
+    large, below_one = x >= _LARGE, x < 1.0
+    two_steps, one_step = x >= 4.0, x >= 3.0
+    previous = x - 1.0
+    before = x - 2.0
+    product = select(two_steps, previous * before, previous)
+    argument = select(below_one, x, select(one_step, select(large, x, product), 1.0))
+    log_high, log_low = log_parts(split(argument))
+    factor = select(large, x - 0.5, select(below_one, -1.0, 1.0))
+    # Exact: it has no bits below those of the logarithm.
+    log_high = log_high - select(large, 1.0, 0.0)
+    # Near the zeros: a * (a - 1) * (7 / 16 + above / below), where half of the product is exact.
+    a = select(two_steps, x - 3.0, select(one_step, before, select(below_one, x, previous)))
+    square = a * a
+    above = polynomial(a, square, coefficients.GAMMALN_ABOVE)
+    below = polynomial(a, square, coefficients.GAMMALN_BELOW)
+    ratio = select(large, 1.0, above) / select(large, x, below)
+    zeros, zeros_low = two_product(a, a - 1.0)
+    near = fma(zeros, ratio, fma(zeros_low, 7 / 16, zeros * (-1 / 16)))
+    inverse_square = ratio * ratio
+    series = ratio * horner(inverse_square, coefficients.GAMMALN_STIRLING)
+    main, main_low = two_product(factor, log_high)
+    main_low = fma(factor, log_low, main_low)
+    high, low = two_sum(main, select(large, _STIRLING, 0.5 * zeros))
+    low = low + (main_low + select(large, series, near))
+    # Products of the largest numbers have no low part.
+    huge = x > 2.0**100
+    return select(huge, main, high), select(huge, body.constant(0.0), low)
+
+
+def gammaln(x: Value) -> Value:
+    """Return the logarithm of the magnitude of the gamma function."""
+    positive = abs(x)
+    high, low = _gammaln_parts(positive)
+    result = select(positive > _GAMMALN_LARGEST, math.inf, high + low)
+    body = Body(1, x.body.target)
+    slow = define_scalar(
+        "fuse.gammaln.negative",
+        body,
+        3,
+        _reflected_gammaln(*(Value(body, f"%x{k}", "f64") for k in range(3))),
+    )
+    return with_rare_lanes(x.not_below(SMALLEST_NORMAL), result, (positive, high, low), slow)
+
+
+def _offset(positive: Value) -> Value:
+    """Return the distance from the nearest integer, for numbers below `_INTEGERS`."""
+    return positive - ((positive + _INTEGERS) - _INTEGERS)
+
+
+def _reflected_gammaln(positive: Value, high: Value, low: Value) -> Value:
+    """Return the value at minus the argument, given the two parts at the argument itself.
+
+    Or, next to zero, at either. It is `-(log(x * r) + log(sin(pi * r) / (pi * r)) + gammaln(x))`,
+    `r` the distance of `x` from the nearest integer.
+    """
+    offset = abs(_offset(positive))
+    product, product_low = two_product(positive, offset)
+    # Next to zero, the sign of the argument does not count, and what is left is its logarithm.
+    tiny = positive < 2.0**-60
+    product = select(tiny, positive, product)
+    log_high, log_low = log_parts(split_any(product), select(tiny, 0.0, product_low / product))
+    square = offset * offset
+    sine = square * horner(square, coefficients.LOG_SINE)
+    total, rest = two_sum(log_high, high)
+    result = -(total + ((rest + sine) + (log_low + low)))
+    result = select(tiny, -(log_high + log_low), result)
+    result = select(offset.equals(0.0), math.inf, result)
+    return select(positive >= _INTEGERS, math.inf, result)
+
+
+def digamma(x: Value) -> Value:
+    """Return the derivative of the logarithm of the gamma function."""
+    positive = abs(x)
+    result = _digamma_of_positive(positive)
+    result = select(positive.equals(math.inf), math.inf, result)
+    result = select(positive.equals(0.0), -math.inf, result)
+    body = Body(1, x.body.target)
+    slow = define_scalar(
+        "fuse.digamma.negative",
+        body,
+        2,
+        _reflected_digamma(*(Value(body, f"%x{k}", "f64") for k in range(2))),
+    )
+    return with_rare_lanes(x.bits() >= 0, result, (positive, result), slow)
+
+
+def _digamma_of_positive(x: Value) -> Value:
+    large, below_one = x >= _LARGE, x < 1.0
+    two_steps, one_step = x >= 4.0, x >= 3.0
+    previous, before = x - 1.0, x - 2.0
+    v = select(two_steps, x - 3.0, select(one_step, before, select(below_one, x, previous)))
+    # The sum of the steps is step_above / step_below.
+    step_below = select(below_one, x, select(two_steps, previous * before, previous))
+    step_below = select(below_one | one_step, step_below, 1.0)
+    step_above = select(
+        two_steps, previous + before, select(one_step, 1.0, select(below_one, -1.0, 0.0))
+    )
+    square = v * v
+    above = polynomial(v, square, coefficients.DIGAMMA_ABOVE)
+    below = polynomial(v, square, coefficients.DIGAMMA_BELOW)
+    # (y - root) * (1 + above / below), with y = v + 1
+    root, root_low = coefficients.DIGAMMA_ROOT
+    distance = v - root
+    numerator = select(large, 1.0, fma(step_above, below, step_below * (distance * above)))
+    ratio = numerator / select(large, x, step_below * below)
+    w = ratio * ratio
+    # The rest of log(x) is -1 / (2 * x) - w * series.
+    rest = negative_fma(w, horner(w, coefficients.DIGAMMA_STIRLING), ratio * -0.5)
+    parts = split(x)
+    return select(large, log_of_split(parts.k, parts.m - 1.0) + rest, distance + (ratio - root_low))
+
+
+def _reflected_digamma(positive: Value, value: Value) -> Value:
+    """Return the value at minus the argument, given that at the argument itself.
+
+    It is `digamma(x) + 1 / x + 1 / r + (pi * cot(pi * r) - 1 / r)`, `r` the distance from the
+    nearest integer with its sign.
+    """
+    offset = _offset(positive)
+    rest = offset * horner(offset * offset, coefficients.COTANGENT)
+    high, low = two_sum(1.0 / offset, value)
+    result = high + (low + (1.0 / positive + rest))
+    result = select(offset.equals(0.0), math.nan, result)
+    result = select(positive >= _INTEGERS, math.nan, result)
+    # Next to zero, the sign of the argument is all that counts.
+    return select(positive < 2.0**-60, -value, result)
+
+
+def trigamma(x: Value) -> Value:
+    """Return the second derivative of the logarithm of the gamma function."""
+    positive = abs(x)
+    result = _trigamma_of_positive(positive)
+    body = Body(1, x.body.target)
+    slow = define_scalar(
+        "fuse.trigamma.negative",
+        body,
+        2,
+        _reflected_trigamma(*(Value(body, f"%x{k}", "f64") for k in range(2))),
+    )
+    return with_rare_lanes(x.not_below(0.0), result, (positive, result), slow)
+
+
+def _trigamma_of_positive(x: Value) -> Value:
+    large, below_one = x >= _LARGE, x < 1.0
+    a = select(below_one, x, x - 1.0)
+    square = a * a
+    above = polynomial(a, square, coefficients.TRIGAMMA_ABOVE)
+    below = polynomial(a, square, coefficients.TRIGAMMA_BELOW)
+    ratio = select(large, 1.0, above) / select(large, x, below)
+    w = ratio * ratio
+    series = fma(w, horner(w, coefficients.TRIGAMMA_STIRLING), 0.5 * ratio)
+    step = 1.0 / x
+    # The quotient is that of what is more than 1/4.
+    rest = select(below_one, fma(step, step, 0.25), 0.25)
+    return ratio + select(large, ratio * series, rest)
+
+
+def _reflected_trigamma(positive: Value, value: Value) -> Value:
+    """Return the value at minus the argument, given that at the argument itself.
+
+    It is `(pi / sin(pi * r))**2 + 1 / x**2 - trigamma(x)`.
+    """
+    offset = abs(_offset(positive))
+    outer = offset > 0.25
+    body = positive.body
+    angle, low = two_product(select(outer, 0.5 - offset, offset), body.constant(math.pi))
+    square = angle * angle
+    sine = select(outer, cosine_kernel(angle, low, square), sine_kernel(angle, low, square))
+    root = math.pi / sine
+    step = 1.0 / positive
+    result = root * root + (step * step - value)
+    result = select(offset.equals(0.0), math.inf, result)
+    result = select(positive >= _INTEGERS, math.inf, result)
+    return select(positive < 2.0**-60, value, result)

@@ -1,0 +1,220 @@
+"""Functions made of one logarithm.
+
+The argument is `2**k * (1 + f)` with `1 + f` between the square roots of one half and of two, and
+`log(1 + f)` is `2 * atanh(s)` with `s = f / (2 + f)`, evaluated as `f - (f**2 / 2 - s * (f**2 / 2 +
+s**2 * LOG(s**2)))` (P. T. P. Tang, "Table-driven implementation of the logarithm function", 1990;
+fdlibm).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from pytensor_fuse._native.mathematics import coefficients
+from pytensor_fuse._native.mathematics.arithmetic import (
+    fast_two_sum,
+    negative_fma,
+    polynomial,
+    two_product,
+)
+from pytensor_fuse._native.mathematics.exponentials import (
+    LOG2_HIGH,
+    LOG2_LOW,
+    SMALLEST,
+    negative_exp,
+    power_of_two,
+    reduce,
+    rounded,
+)
+from pytensor_fuse._native.mathematics.rare import with_general_form
+from pytensor_fuse._native.mathematics.text import (
+    Value,
+    at_least,
+    at_most,
+    bits_of,
+    copy_sign,
+    fma,
+    select,
+)
+
+_MANTISSA = (1 << 52) - 1
+_SQRT_HALF = bits_of(math.sqrt(0.5))
+# A number of this exponent shows an integer in its low bits.
+_SHOWS_INTEGERS = bits_of(2.0**52)
+SMALLEST_NORMAL = 2.0**-1022
+_INFINITY = bits_of(math.inf)
+
+
+# The biased exponent of one, on top of which the integer is shown.
+_BIAS = 2.0**52 + 1023
+# Brings the smallest numbers among the normal ones.
+_LIFT = 54
+
+
+@dataclass(frozen=True)
+class Split:
+    """A positive number as `2**k * m`.
+
+    Attributes
+    ----------
+    k
+        The exponent, as a number.
+    m
+        What is left, between the square roots of one half and of two.
+    exponent
+        The exponent with its bias, as an integer; that of a lifted number, if it was lifted.
+    """
+
+    k: Value
+    m: Value
+    exponent: Value
+
+
+def split(x: Value, bias: Value | float = _BIAS) -> Split:
+    """Split a normal positive number."""
+    moved = x.bits() + (bits_of(1.0) - _SQRT_HALF)
+    exponent = moved >> 52
+    m = ((moved & _MANTISSA) + _SQRT_HALF).number()
+    return Split((exponent | _SHOWS_INTEGERS).number() - bias, m, exponent)
+
+
+def split_any(x: Value) -> Split:
+    """Split a positive number."""
+    tiny = x < SMALLEST_NORMAL
+    return split(select(tiny, x * 2.0**_LIFT, x), select(tiny, _BIAS + _LIFT, _BIAS))
+
+
+def log_of_split(k: Value, f: Value, f_low: Value | None = None) -> Value:
+    """Return `k * log(2) + log(1 + f + f_low)`."""
+    half_square = f * (0.5 * f)
+    s = f / (2.0 + f)
+    z = s * s
+    rest = fma(z, polynomial(z, z * z, coefficients.LOG), half_square)
+    low = k * LOG2_LOW
+    if f_low is not None:
+        low = low + f_low
+    return fma(k, LOG2_HIGH, f - (half_square - fma(s, rest, low)))
+
+
+def log_parts(
+    parts: Split, low: Value | None = None, *, of_mantissa: bool = False
+) -> tuple[Value, Value]:
+    """Return the logarithm of a split number, plus a small `low`, in two parts.
+
+    With `of_mantissa`, that of its `m` alone.
+
+    The second part is less than a unit of the last place of the first; the error is less than
+    2**-58 of the larger of `k * log(2)` and `m - 1`.
+    """
+    k, f = parts.k, parts.m - 1.0
+    half = 0.5 * f
+    half_square, half_square_low = two_product(f, half)
+    s = f / (2.0 + f)
+    z = s * s
+    rest = s * fma(z, polynomial(z, z * z, coefficients.LOG), half_square)
+    rest = rest - half_square_low
+    if of_mantissa:
+        high, second = fast_two_sum(f, -half_square)
+        return fast_two_sum(high, second + rest)
+    high, first = fast_two_sum(k * LOG2_HIGH, f)
+    high, second = fast_two_sum(high, -half_square)
+    rest = fma(k, LOG2_LOW, rest)
+    if low is not None:
+        rest = rest + low
+    return fast_two_sum(high, (first + second) + rest)
+
+
+def finish(x: Value, result: Value) -> Value:
+    """Return the logarithm of `x` where `result` is not: at zero, infinity, and below zero."""
+    result = select(x < math.inf, result, x)
+    result = select(x < 0.0, math.nan, result)
+    return select(x.equals(0.0), -math.inf, result)
+
+
+def log(x: Value) -> Value:
+    """Return the natural logarithm."""
+    parts = split(x)
+    smallest = bits_of(SMALLEST_NORMAL)
+    usual = (x.bits() - smallest).unsigned_below(_INFINITY - smallest)
+    result = log_of_split(parts.k, parts.m - 1.0)
+    return with_general_form("log", usual, result, x, _general_log)
+
+
+def _general_log(x: Value) -> Value:
+    parts = split_any(x)
+    return finish(x, log_of_split(parts.k, parts.m - 1.0))
+
+
+def log1p(x: Value) -> Value:
+    """Return the logarithm of one more than the argument."""
+    total, rest, parts = _one_more(x)
+    f, f_low = fast_two_sum(parts.m - 1.0, rest * _inverse_power(parts))
+    result = copy_sign(log_of_split(parts.k, f, f_low), x)
+    usual = (total.bits() - 1).unsigned_below(bits_of(2.0**1000))
+    return with_general_form("log1p", usual, result, x, general_log1p)
+
+
+def general_log1p(x: Value) -> Value:
+    """Return the same without a rare path."""
+    total, rest, parts = _one_more(x)
+    # For the largest numbers, 2**-k is no normal number, but 16 / 2**k is.
+    low = (rest * _inverse_power(parts, 4)) * 0.0625
+    f, f_low = fast_two_sum(parts.m - 1.0, low)
+    return copy_sign(finish(total, log_of_split(parts.k, f, f_low)), x)
+
+
+def _one_more(x: Value) -> tuple[Value, Value, Split]:
+    """Return one more than the argument, its rounding error, and its parts."""
+    total = 1.0 + x
+    # Exact up to 2**53, and small enough from there on.
+    return total, x - (total - 1.0), split(total)
+
+
+def _inverse_power(parts: Split, more: int = 0) -> Value:
+    """Return `2**(more - k)`."""
+    return (((2046 + more) << 52) - (parts.exponent << 52)).number()
+
+
+def softplus(x: Value) -> Value:
+    """Return the logarithm of one more than the exponential: `max(x, 0) + log1p(exp(-abs(x)))`."""
+    e = negative_exp(-abs(x))
+    upper = e > math.sqrt(2) - 1
+    f = select(upper, 0.5 * (e - 1.0), e)
+    base = at_least(x, 0.0)
+    half_square = f * (0.5 * f)
+    s = f / (2.0 + f)
+    z = s * s
+    rest = fma(z, polynomial(z, z * z, coefficients.LOG), half_square)
+    small = half_square - fma(s, rest, select(upper, LOG2_LOW, 0.0))
+    return base + (select(upper, LOG2_HIGH, 0.0) + (f - small))
+
+
+def log1mexp(x: Value) -> Value:
+    """Return the logarithm of one less the exponential of a negative number.
+
+    From -1.5 on it is the logarithm of `1 - exp(x)` in two parts; below, where the exponential is
+    small, `log(1 + f)` with minus the exponential for `f`.
+    """
+    # Above zero, anything will do: it has no logarithm.
+    reduced = reduce(at_most(at_least(x, SMALLEST), 1.0), low=True)
+    factor = power_of_two(reduced.k)
+    high, low = fast_two_sum(1.0 - factor, -(factor * reduced.r))
+    high, low = fast_two_sum(high, negative_fma(factor, reduced.tail, low))
+    e = rounded(reduced)
+    parts = split_any(high)
+    far = x < -1.5
+    result = log_of_split(
+        select(far, 0.0, parts.k),
+        select(far, -e, parts.m - 1.0),
+        select(far, 0.0, low * _inverse_power(parts)),
+    )
+    return copy_sign(select(far, result, finish(high, result)), x.body.constant(-1.0))
+
+
+def arctanh(x: Value) -> Value:
+    """Return the inverse hyperbolic tangent: half of `log1p(2 * abs(x) / (1 - abs(x)))`."""
+    size = abs(x)
+    ratio = (size + size) / (1.0 - size)
+    # An infinite ratio gives an infinity, one below -1 no number.
+    return copy_sign(0.5 * general_log1p(ratio), x)

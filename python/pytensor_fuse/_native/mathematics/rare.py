@@ -1,0 +1,147 @@
+"""Rare lanes, computed by a function that is never copied into its callers.
+
+It is a function of scalars that is called for each rare lane, or one of vectors that computes all
+of them again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pytensor_fuse._native.mathematics.text import Body, Value, suffix, type_name
+
+
+@dataclass(frozen=True)
+class ScalarFunction:
+    """A function of scalars that computes rare elements.
+
+    Attributes
+    ----------
+    name
+        Its symbol.
+    text
+        Its definition.
+    declarations
+        Lines of LLVM text that it needs.
+    helpers
+        Text of what it calls or reads, by symbol.
+    """
+
+    name: str
+    text: str
+    declarations: tuple[str, ...]
+    helpers: tuple[tuple[str, str], ...] = ()
+
+
+def define_scalar(
+    name: str, body: Body, arguments: int, result: Value, helpers: tuple[tuple[str, str], ...] = ()
+) -> ScalarFunction:
+    """Make a scalar function from a body that has its result."""
+    parameters = ", ".join(f"double %x{k}" for k in range(arguments))
+    lines = [
+        f"define internal double @{name}({parameters}) cold noinline nounwind {{",
+        *body.lines,
+        f"  ret double {result.name}",
+        "}",
+    ]
+    return ScalarFunction(name, "\n".join(lines) + "\n", tuple(body.declarations), helpers)
+
+
+def with_rare_lanes(
+    usual: Value, result: Value, arguments: tuple[Value, ...], slow: ScalarFunction
+) -> Value:
+    """Return the result where the lane is usual, and what the slow function gives elsewhere.
+
+    Where all lanes are usual, nothing is called.
+    """
+    body = result.body
+    body.helpers.update(slow.helpers)
+    body.helpers[slow.name] = slow.text
+    body.declarations.update(dict.fromkeys(slow.declarations))
+    if body.lanes == 1:
+        return _branch(usual, result, slow.name, [("f64", a.name) for a in arguments])
+    name = f"{slow.name}.v{body.lanes}"
+    body.helpers[name] = _lane_function(slow, body.lanes, len(arguments))
+    given = [("i1", usual.name), *(("f64", a.name) for a in (result, *arguments))]
+    return _branch(usual, result, name, given)
+
+
+def with_general_form(
+    name: str, usual: Value, result: Value, x: Value, general: Callable[[Value], Value]
+) -> Value:
+    """Return the result if all lanes are usual, and else the general form of all lanes."""
+    body = result.body
+    called = f"fuse.{name}.general.{suffix('f64', body.lanes)}"
+    inner = Body(body.lanes, body.target)
+    outcome = general(Value(inner, "%x", "f64"))
+    one = body.type("f64")
+    lines = [
+        f"define internal {one} @{called}({one} %x) cold noinline nounwind {{",
+        *inner.lines,
+        f"  ret {one} {outcome.name}",
+        "}",
+    ]
+    body.helpers[called] = "\n".join(lines) + "\n"
+    body.declarations.update(inner.declarations)
+    return _branch(usual, result, called, [("f64", x.name)])
+
+
+def _branch(usual: Value, result: Value, called: str, given: list[tuple[str, str]]) -> Value:
+    """Return the result, or, unless all lanes are usual, what a function returns."""
+    body = result.body
+    test = usual.name
+    if body.lanes > 1:
+        bits, test = body.new_name(), body.new_name()
+        body.lines += [
+            f"  {bits} = bitcast {body.type('i1')} {usual.name} to i{body.lanes}",
+            f"  {test} = icmp eq i{body.lanes} {bits}, -1",
+        ]
+    before, rare, after = (body.new_name()[1:] for _ in range(3))
+    outcome, corrected = body.new_name(), body.new_name()
+    double = body.type("f64")
+    call = ", ".join(f"{body.type(kind)} {name}" for kind, name in given)
+    body.lines += [
+        f"  br label %{before}",
+        f"{before}:",
+        f"  br i1 {test}, label %{after}, label %{rare}",
+        f"{rare}:",
+        f"  {corrected} = call {double} @{called}({call})",
+        f"  br label %{after}",
+        f"{after}:",
+        f"  {outcome} = phi {double} [{result.name}, %{before}], [{corrected}, %{rare}]",
+    ]
+    return Value(body, outcome, "f64")
+
+
+def _lane_function(slow: ScalarFunction, lanes: int, arguments: int) -> str:
+    """Return a function that calls the slow one for the lanes that are not usual."""
+    double, mask = type_name("f64", lanes), type_name("i1", lanes)
+    parameters = "".join(f", {double} %x{k}" for k in range(arguments))
+    extracts = [f"  %e{k} = extractelement {double} %x{k}, i32 %lane" for k in range(arguments)]
+    call = ", ".join(f"double %e{k}" for k in range(arguments))
+    lines = [
+        f"define internal {double} @{slow.name}.v{lanes}({mask} %usual, {double} %result"
+        f"{parameters}) cold noinline nounwind {{",
+        "entry:",
+        "  br label %head",
+        "head:",
+        "  %lane = phi i32 [0, %entry], [%next, %tail]",
+        f"  %so_far = phi {double} [%result, %entry], [%updated, %tail]",
+        f"  %is_usual = extractelement {mask} %usual, i32 %lane",
+        "  br i1 %is_usual, label %tail, label %rare",
+        "rare:",
+        *extracts,
+        f"  %value = call double @{slow.name}({call})",
+        f"  %inserted = insertelement {double} %so_far, double %value, i32 %lane",
+        "  br label %tail",
+        "tail:",
+        f"  %updated = phi {double} [%so_far, %head], [%inserted, %rare]",
+        "  %next = add i32 %lane, 1",
+        f"  %more = icmp ult i32 %next, {lanes}",
+        "  br i1 %more, label %head, label %done",
+        "done:",
+        f"  ret {double} %updated",
+        "}",
+    ]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,112 @@
+"""The text of requested functions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pytensor_fuse._native.mathematics.functions import FUNCTIONS
+from pytensor_fuse._native.mathematics.target import Target
+from pytensor_fuse._native.mathematics.text import Body, Value, suffix, type_name
+
+Request = tuple[str, str, int]
+
+LANES = (1, 2, 4, 8, 16)
+ELEMENTS = ("f64", "f32")
+
+
+def symbol(name: str, element: str, lanes: int) -> str:
+    """Return the symbol of a function, such as `fuse.exp.v8f64`.
+
+    Parameters
+    ----------
+    name
+        The function, a key of `FUNCTIONS`.
+    element
+        `f64` or `f32`.
+    lanes
+        How many elements a vector has; one stands for a scalar.
+
+    Returns
+    -------
+    str
+        The name, without the `@` of LLVM.
+    """
+    if name not in FUNCTIONS:
+        raise ValueError(f"no function {name!r}: one of {', '.join(FUNCTIONS)}")
+    if element not in ELEMENTS:
+        raise ValueError(f"no element {element!r}: one of {', '.join(ELEMENTS)}")
+    if lanes not in LANES:
+        raise ValueError(f"no vectors of {lanes} lanes: one of {', '.join(map(str, LANES))}")
+    return f"fuse.{name}.{suffix(element, lanes)}"
+
+
+def _define(request: Request, target: Target, inline: bool) -> tuple[str, Body]:
+    name, element, lanes = request
+    function = FUNCTIONS[name]
+    body = Body(lanes, target)
+    given = [Value(body, f"%x{k}", element) for k in range(function.arguments)]
+    one = type_name(element, lanes)
+    parameters = ", ".join(f"{one} {value.name}" for value in given)
+    if element == "f32":
+        # Rounding a result of double precision to single precision is right but for one in
+        # millions, and shorter than a second set of algorithms.
+        given = [
+            body.append("f64", f"fpext {one} {value.name} to {body.type('f64')}") for value in given
+        ]
+    result = function.write(*given)
+    if element == "f32":
+        result = body.append("f32", f"fptrunc {body.type('f64')} {result.name} to {one}")
+    attributes = "alwaysinline nounwind" if inline else "nounwind"
+    lines = [
+        f"define internal {one} @{symbol(*request)}({parameters}) {attributes} {{",
+        *body.lines,
+        f"  ret {one} {result.name}",
+        "}",
+    ]
+    return "\n".join(lines) + "\n", body
+
+
+def definitions_and_declarations(
+    requests: Iterable[Request], target: Target, *, inline: bool
+) -> tuple[str, tuple[str, ...]]:
+    """Return the text that defines functions, and the declarations that it needs.
+
+    Parameters
+    ----------
+    requests
+        Name, element and lanes of each; repeated ones count once, and their order does not matter.
+    target
+        The processor.
+    inline
+        Whether they are to be copied into their callers (`alwaysinline`).
+
+    Returns
+    -------
+    definitions : str
+        The functions, and what they call, each once.
+    declarations : tuple of str
+        Lines that declare intrinsics, sorted.
+    """
+    positions = {name: position for position, name in enumerate(FUNCTIONS)}
+    wanted = set()
+    for name, element, lanes in requests:
+        symbol(name, element, lanes)
+        wanted.add((positions[name], ELEMENTS.index(element), lanes, name))
+    texts: list[str] = []
+    helpers: dict[str, str] = {}
+    declarations: set[str] = set()
+    for _, element_index, lanes, name in sorted(wanted):
+        text, body = _define((name, ELEMENTS[element_index], lanes), target, inline)
+        texts.append(text)
+        helpers.update(body.helpers)
+        declarations.update(body.declarations)
+    return "\n".join([*helpers.values(), *texts]), tuple(sorted(declarations))
+
+
+def definitions(requests: Iterable[Request], target: Target, *, inline: bool) -> str:
+    """Return the text that defines functions, with the declarations that it needs.
+
+    Parameters and order are those of `definitions_and_declarations`.
+    """
+    text, declarations = definitions_and_declarations(requests, target, inline=inline)
+    return "\n".join([*declarations, "", text])

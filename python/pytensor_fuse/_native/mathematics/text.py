@@ -1,0 +1,280 @@
+"""The body of a function as LLVM text, built by Python's operators.
+
+An algorithm is a Python function of `Value` objects. Each operator appends one instruction to the
+body that its operands belong to; the number of lanes is the body's, so one algorithm gives the
+scalar form and every vector form. Instructions carry no fast-math flags: the bits of an element
+depend neither on the number of lanes nor on its position.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pytensor_fuse._native.mathematics.target import Target
+
+SIGN = -(1 << 63)
+MAGNITUDE = (1 << 63) - 1
+# A double of this size has a last bit that is worth one; half of it more keeps negative numbers in
+# the same binade.
+ROUNDER = 1.5 * 2.0**52
+
+
+def hexadecimal(number: float) -> str:
+    """Return the bits of a double as LLVM writes them."""
+    return f"0x{struct.unpack('<Q', struct.pack('<d', number))[0]:016X}"
+
+
+def bits_of(number: float) -> int:
+    """Return the bits of a double as a signed integer."""
+    bits: int = struct.unpack("<q", struct.pack("<d", number))[0]
+    return bits
+
+
+def scalar_type(kind: str) -> str:
+    """Return LLVM's name of the type of one element."""
+    return {"f64": "double", "f32": "float"}.get(kind, kind)
+
+
+def type_name(kind: str, lanes: int) -> str:
+    """Return LLVM's name of the type of `lanes` elements."""
+    one = scalar_type(kind)
+    return one if lanes == 1 else f"<{lanes} x {one}>"
+
+
+def suffix(kind: str, lanes: int) -> str:
+    """Return the ending of a name that says the type, as in `llvm.fma.v8f64`."""
+    return kind if lanes == 1 else f"v{lanes}{kind}"
+
+
+@dataclass
+class Body:
+    """The instructions of one function.
+
+    Attributes
+    ----------
+    lanes
+        How many elements a value has.
+    target
+        The processor.
+    lines
+        The instructions so far.
+    declarations
+        The intrinsics that they call, as lines of LLVM text.
+    helpers
+        The text of the functions and tables that they use, by symbol, in the order of first use.
+    """
+
+    lanes: int
+    target: Target
+    lines: list[str] = field(default_factory=list)
+    declarations: dict[str, None] = field(default_factory=dict)
+    helpers: dict[str, str] = field(default_factory=dict)
+    _names: int = 0
+
+    def new_name(self) -> str:
+        """Return a name that no instruction has yet."""
+        self._names += 1
+        return f"%t{self._names}"
+
+    def type(self, kind: str) -> str:
+        """Return LLVM's name of the type of values of a kind."""
+        return type_name(kind, self.lanes)
+
+    def append(self, kind: str, instruction: str) -> Value:
+        """Append an instruction, and return its result."""
+        name = self.new_name()
+        self.lines.append(f"  {name} = {instruction}")
+        return Value(self, name, kind)
+
+    def constant(self, number: float | int, kind: str = "f64") -> Value:
+        """Return a number as a value with all lanes equal."""
+        text = hexadecimal(float(number)) if kind == "f64" else str(number)
+        if self.lanes > 1:
+            element = f"{scalar_type(kind)} {text}"
+            text = "<" + ", ".join([element] * self.lanes) + ">"
+        return Value(self, text, kind)
+
+    def call(self, intrinsic: str, *arguments: Value) -> Value:
+        """Call `llvm.<intrinsic>`, whose arguments and result are of one type."""
+        kind = arguments[0].kind
+        name, one = f"@llvm.{intrinsic}.{suffix(kind, self.lanes)}", self.type(kind)
+        types = ", ".join([one] * len(arguments))
+        self.declarations[f"declare {one} {name}({types})"] = None
+        given = ", ".join(f"{one} {argument.name}" for argument in arguments)
+        return self.append(kind, f"call {one} {name}({given})")
+
+
+@dataclass(frozen=True, eq=False)
+class Value:
+    """A vector or scalar of a body, or a constant.
+
+    Attributes
+    ----------
+    body
+        The function that computes it.
+    name
+        Its name or its digits.
+    kind
+        Its elements: `f64`, `f32`, `i64` or `i1`.
+    """
+
+    body: Body
+    name: str
+    kind: str
+
+    def _other(self, other: Operand) -> Value:
+        return other if isinstance(other, Value) else self.body.constant(other, self.kind)
+
+    def _binary(self, floating: str, integer: str, other: Operand) -> Value:
+        operation = floating if self.kind[0] == "f" else integer
+        names = f"{self.name}, {self._other(other).name}"
+        return self.body.append(self.kind, f"{operation} {self.body.type(self.kind)} {names}")
+
+    def __add__(self, other: Operand) -> Value:
+        return self._binary("fadd", "add", other)
+
+    def __radd__(self, other: float) -> Value:
+        return self._other(other) + self
+
+    def __sub__(self, other: Operand) -> Value:
+        return self._binary("fsub", "sub", other)
+
+    def __rsub__(self, other: float | int) -> Value:
+        return self._other(other) - self
+
+    def __mul__(self, other: Operand) -> Value:
+        return self._binary("fmul", "mul", other)
+
+    def __rmul__(self, other: float) -> Value:
+        return self._other(other) * self
+
+    def __truediv__(self, other: Operand) -> Value:
+        return self._binary("fdiv", "sdiv", other)
+
+    def __rtruediv__(self, other: float) -> Value:
+        return self._other(other) / self
+
+    def __neg__(self) -> Value:
+        return self.body.append(self.kind, f"fneg {self.body.type(self.kind)} {self.name}")
+
+    def __abs__(self) -> Value:
+        return self.body.call("fabs", self)
+
+    def __and__(self, other: Operand) -> Value:
+        return self._binary("", "and", other)
+
+    def __or__(self, other: Operand) -> Value:
+        return self._binary("", "or", other)
+
+    def __xor__(self, other: Operand) -> Value:
+        return self._binary("", "xor", other)
+
+    def __lshift__(self, count: int) -> Value:
+        return self._binary("", "shl", count)
+
+    def __rshift__(self, count: int) -> Value:
+        """Shift zeros in: LLVM's `lshr`, which AVX2 has for 64 bits, unlike `ashr`."""
+        return self._binary("", "lshr", count)
+
+    def _compare(self, floating: str, integer: str, other: Operand) -> Value:
+        kind = self.body.type(self.kind)
+        test = f"fcmp {floating}" if self.kind[0] == "f" else f"icmp {integer}"
+        return self.body.append("i1", f"{test} {kind} {self.name}, {self._other(other).name}")
+
+    def __lt__(self, other: Operand) -> Value:
+        return self._compare("olt", "slt", other)
+
+    def __gt__(self, other: Operand) -> Value:
+        return self._compare("ogt", "sgt", other)
+
+    def __le__(self, other: Operand) -> Value:
+        return self._compare("ole", "sle", other)
+
+    def __ge__(self, other: Operand) -> Value:
+        return self._compare("oge", "sge", other)
+
+    def unsigned_below(self, bound: int) -> Value:
+        """Return where an integer without a sign is below a bound; negative ones are large."""
+        return self._compare("", "ult", bound)
+
+    def not_below(self, other: Operand) -> Value:
+        """Return where the value is not less than the other; a NaN is not."""
+        return self._compare("uge", "sge", other)
+
+    def equals(self, other: Operand) -> Value:
+        """Return where the two are equal; a NaN is not."""
+        return self._compare("oeq", "eq", other)
+
+    def differs(self, other: Operand) -> Value:
+        """Return where the two are not equal; a NaN differs from itself."""
+        return self._compare("une", "ne", other)
+
+    def bits(self) -> Value:
+        """Return the bits of a double as an integer."""
+        body = self.body
+        return body.append("i64", f"bitcast {body.type('f64')} {self.name} to {body.type('i64')}")
+
+    def number(self) -> Value:
+        """Return the double that has these bits."""
+        body = self.body
+        return body.append("f64", f"bitcast {body.type('i64')} {self.name} to {body.type('f64')}")
+
+
+Operand = Value | float | int
+
+
+def select(condition: Value, yes: Operand, no: Operand) -> Value:
+    """Return `yes` where the condition holds, `no` elsewhere."""
+    body = condition.body
+    kind = yes.kind if isinstance(yes, Value) else no.kind if isinstance(no, Value) else "f64"
+    first = yes if isinstance(yes, Value) else body.constant(yes, kind)
+    second = no if isinstance(no, Value) else body.constant(no, kind)
+    test = f"{body.type('i1')} {condition.name}"
+    one = body.type(kind)
+    return body.append(kind, f"select {test}, {one} {first.name}, {one} {second.name}")
+
+
+def fma(a: Value, b: Operand, c: Operand) -> Value:
+    """Return `a * b + c`, rounded once where the processor can, twice elsewhere.
+
+    For places where either is accurate enough. See `two_product` for exact products.
+    """
+    body = a.body
+    first = b if isinstance(b, Value) else body.constant(b)
+    second = c if isinstance(c, Value) else body.constant(c)
+    if body.target.fma:
+        return body.call("fma", a, first, second)
+    return a * first + second
+
+
+def at_least(x: Value, bound: float) -> Value:
+    """Return the larger of the two; a NaN stays."""
+    return select(x < bound, bound, x)
+
+
+def at_most(x: Value, bound: float) -> Value:
+    """Return the smaller of the two; a NaN stays."""
+    return select(x > bound, bound, x)
+
+
+def copy_sign(x: Value, sign: Value) -> Value:
+    """Return `x` with the sign of the other."""
+    return x.body.call("copysign", x, sign)
+
+
+def square_root(x: Value) -> Value:
+    """Return the square root, rightly rounded."""
+    return x.body.call("sqrt", x)
+
+
+def round_to_integer(x: Value) -> tuple[Value, Value]:
+    """Return the nearest integer as a number, and bits whose low end is that integer.
+
+    Right for magnitudes below 2**51. All bits but the lowest 51 are those of a constant, of which
+    the lowest 51 are zeros.
+    """
+    shifted = x + ROUNDER
+    return shifted - ROUNDER, shifted.bits()

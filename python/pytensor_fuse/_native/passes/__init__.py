@@ -1,0 +1,1 @@
+"""Programs from programs: loops fused, dead code left out, buffers placed."""

@@ -1,0 +1,261 @@
+"""Which statements of a block must run after which, and where two loops may still be one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pytensor_fuse._native.passes.walking import statements_in, used_by
+from pytensor_fuse._native.program.builder import defined_by
+from pytensor_fuse._native.program.model import Allocate, Check, For, If, Load, Op, Store
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pytensor_fuse._native.program.model import BufferId, Program, Statement, Value
+
+Axes = frozenset[int]
+# An index as far as it is known.
+Place = tuple["bool | int | float | None", ...]
+
+
+class _Accesses:
+    """How one statement reaches one buffer.
+
+    Attributes
+    ----------
+    axes
+        The axes on which all its accesses are at the index of the loop that the statement is.
+    indices
+        The indices of all accesses if each is made of literals, as numbers; None otherwise.
+    """
+
+    __slots__ = ("axes", "indices")
+
+    def __init__(self) -> None:
+        self.axes: Axes | None = None
+        self.indices: list[Place] | None = []
+
+    def add(self, axes: Axes, place: Place) -> None:
+        self.axes = axes if self.axes is None else self.axes & axes
+        if self.indices is not None and None not in place:
+            self.indices.append(place)
+        else:
+            self.indices = None
+
+
+class _Buffer:
+    """Who has reached a buffer so far."""
+
+    __slots__ = ("allocated", "at_literals", "readers", "writers")
+
+    def __init__(self) -> None:
+        self.allocated: int | None = None
+        self.writers: list[tuple[int, _Accesses]] = []
+        self.readers: list[tuple[int, _Accesses]] = []
+        # Writers of single elements at known places, by place. They are several if each of them
+        # writes in a branch.
+        self.at_literals: dict[Place, list[int]] = {}
+
+
+class Dependences:
+    """The edges between the statements of a block.
+
+    Parameters
+    ----------
+    program, statements
+        The program, and the block.
+    labels
+        Which loops may be one: those of one label.
+    stands_for
+        For indices of loops that are a part of others, the indices of these.
+    late_lengths
+        For buffers of lengths that statements compute, these lengths.
+
+    Attributes
+    ----------
+    froms, tos
+        The ends of each edge, as positions in the block.
+    can_fuse
+        Whether the edge holds if both ends are loops that become one.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        statements: Sequence[Statement],
+        labels: Sequence[int],
+        stands_for: Mapping[Value, Value],
+        late_lengths: Mapping[BufferId, Sequence[Value]],
+    ) -> None:
+        self.froms: list[int] = []
+        self.tos: list[int] = []
+        self.can_fuse: list[bool] = []
+        self._program = program
+        self._labels = labels
+        self._stands_for = stands_for
+        self._late_lengths = late_lengths
+        self._definitions: dict[Value, int] = {}
+        self._buffers: dict[BufferId, _Buffer] = {}
+        # The last check that needs no loop, the last that does, and whose results need loops.
+        self._early_check: int | None = None
+        self._late_check: int | None = None
+        self._is_late: set[int] = set()
+        for number, statement in enumerate(statements):
+            if isinstance(statement, Op):
+                self._add_op(number, statement)
+            else:
+                self._add(number, statement)
+
+    def _edge(self, source: int, target: int, *, can_fuse: bool = False) -> None:
+        if source != target:
+            self.froms.append(source)
+            self.tos.append(target)
+            self.can_fuse.append(can_fuse)
+
+    def _add_op(self, number: int, op: Op) -> None:
+        definitions, is_late = self._definitions, self._is_late
+        for source in dict.fromkeys([definitions[arg] for arg in op.args if arg in definitions]):
+            self._edge(source, number)
+            if source in is_late:
+                is_late.add(number)
+        definitions[op.out] = number
+
+    def _add(self, number: int, statement: Statement) -> None:
+        is_compound = isinstance(statement, For | If)
+        definitions = self._definitions
+        sources: dict[int, None] = {}
+        reads: dict[BufferId, _Accesses] = {}
+        writes: dict[BufferId, _Accesses] = {}
+        is_guarded = False
+        index = statement.index if isinstance(statement, For) else None
+        for one in statements_in([statement]) if is_compound else (statement,):
+            if isinstance(one, Op):
+                for value in one.args:
+                    if value in definitions:
+                        sources[definitions[value]] = None
+                continue
+            for value in used_by(one):
+                if value in definitions:
+                    sources[definitions[value]] = None
+            if isinstance(one, Load):
+                self._after_allocation(number, one.buffer, sources)
+                self._reach(reads, one.buffer, one.index, index)
+                is_guarded = is_guarded or one.is_guarded
+            elif isinstance(one, Store):
+                self._after_allocation(number, one.buffer, sources)
+                self._reach(writes, one.buffer, one.index, index)
+                is_guarded = is_guarded or one.is_guarded
+                if self._program.buffers[one.buffer].kind == "input":
+                    is_guarded = True
+            elif isinstance(one, Allocate):
+                self._after_allocation(number, one.buffer, sources)
+                self._buffers.setdefault(one.buffer, _Buffer()).allocated = number
+        for source in sources:
+            self._edge(source, number)
+        for buffer, accesses in reads.items():
+            self._read(number, buffer, accesses)
+        for buffer, accesses in writes.items():
+            self._write(number, buffer, accesses)
+        late = is_compound or any(source in self._is_late for source in sources)
+        self._order_checks(number, statement, late=late, is_guarded=is_guarded)
+        if late or reads:
+            self._is_late.add(number)
+        for value in defined_by(statement):
+            self._definitions[value] = number
+
+    def _order_checks(
+        self, number: int, statement: Statement, *, late: bool, is_guarded: bool
+    ) -> None:
+        is_check = isinstance(statement, Check)
+        has_check = is_check or (
+            isinstance(statement, For | If)
+            and any(isinstance(one, Check) for one in statements_in([statement]))
+        )
+        if (is_check or isinstance(statement, For | If)) and self._early_check is not None:
+            self._edge(self._early_check, number)
+        if (has_check and late) or is_guarded:
+            for check in (self._early_check, self._late_check):
+                if check is not None:
+                    self._edge(check, number)
+        if has_check and late:
+            self._late_check = number
+        elif is_check:
+            self._early_check = number
+
+    def _reach(
+        self,
+        accesses: dict[BufferId, _Accesses],
+        buffer: BufferId,
+        index: tuple[Value, ...],
+        loop_index: Value | None,
+    ) -> None:
+        found = accesses.get(buffer)
+        if found is None:
+            found = accesses[buffer] = _Accesses()
+        stands_for, constants = self._stands_for, self._program.constants
+        axes = frozenset(
+            [axis for axis, at in enumerate(index) if stands_for.get(at, at) == loop_index]
+            if loop_index is not None
+            else ()
+        )
+        found.add(axes, tuple([constants.get(at) for at in index]))
+
+    def _may_meet(self, number: int, one: _Accesses, source: int, other: _Accesses) -> bool:
+        """Whether two loops may be one although both reach a buffer that one of them writes."""
+        same = self._labels[number] == self._labels[source]
+        return bool(same and one.axes and other.axes and one.axes & other.axes)
+
+    def _after_allocation(self, number: int, buffer: BufferId, sources: dict[int, None]) -> None:
+        """Let what reaches a buffer come after what makes it, and what its lengths come from."""
+        found = self._buffers.get(buffer)
+        if found is not None and found.allocated is not None:
+            if found.allocated != number:
+                sources[found.allocated] = None
+            return
+        for length in self._late_lengths.get(buffer, ()):
+            source = self._definitions.get(length)
+            if source is not None:
+                sources[source] = None
+
+    def _read(self, number: int, buffer: BufferId, accesses: _Accesses) -> None:
+        about = self._buffers.setdefault(buffer, _Buffer())
+        if accesses.indices is not None and self._program.buffers[buffer].is_once:
+            for index in accesses.indices:
+                for source in about.at_literals.get(index, ()):
+                    self._edge(source, number)
+        else:
+            for sources in about.at_literals.values():
+                for source in sources:
+                    self._edge(source, number)
+        for source, other in about.writers:
+            self._edge(source, number, can_fuse=self._may_meet(number, accesses, source, other))
+        if not self._program.buffers[buffer].is_once:
+            about.readers.append((number, accesses))
+
+    def _write(self, number: int, buffer: BufferId, accesses: _Accesses) -> None:
+        about = self._buffers.setdefault(buffer, _Buffer())
+        if self._program.buffers[buffer].is_once:
+            if accesses.indices is not None:
+                for index in dict.fromkeys(accesses.indices):
+                    about.at_literals.setdefault(index, []).append(number)
+            else:
+                about.writers.append((number, accesses))
+            return
+        about.writers = self._not_behind(number, accesses, about.writers)
+        about.readers = self._not_behind(number, accesses, about.readers)
+        about.writers.append((number, accesses))
+
+    def _not_behind(
+        self, number: int, accesses: _Accesses, before: list[tuple[int, _Accesses]]
+    ) -> list[tuple[int, _Accesses]]:
+        """Let a statement that writes a buffer run after those before; return what else matters.
+
+        What must have ended before this statement has ended before what comes after this one.
+        """
+        rest = []
+        for source, other in before:
+            can_fuse = self._may_meet(number, accesses, source, other)
+            self._edge(source, number, can_fuse=can_fuse)
+            if can_fuse or source == number:
+                rest.append((source, other))
+        return rest

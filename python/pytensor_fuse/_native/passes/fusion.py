@@ -1,0 +1,119 @@
+"""Loops over the same range become one where their accesses allow it.
+
+Statements of a block are put in an order in which loops of one extent come together, by the core's
+typed fusion: two loops may be one if no statement between them must run after one and before the
+other, and if each iteration of the second needs of the first only what the same iteration made.
+Loops that have loops inside are fused with their like, and then so are the loops inside of them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from pytensor_fuse._core import schedule_loops
+from pytensor_fuse._native.passes.dependences import Dependences
+from pytensor_fuse._native.passes.rewrite import rewritten
+from pytensor_fuse._native.program.model import For, If
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pytensor_fuse._native.program.model import BufferId, Program, Statement, Value
+
+# The label of what is never fused.
+NEVER: Final = (1 << 32) - 1
+
+
+class Fused:
+    """A program's blocks with loops fused.
+
+    Attributes
+    ----------
+    body
+        The outermost block.
+    merged
+        For each loop that was made of several, the indices of the others; they stand for its own.
+    """
+
+    def __init__(self, program: Program) -> None:
+        self.merged: dict[For, list[Value]] = {}
+        self._program = program
+        # The indices of fused loops, and which index stands for them.
+        self._stands_for: dict[Value, Value] = {}
+        given = {*program.constants, *program.lengths}
+        self._late_lengths: dict[BufferId, list[Value]] = {}
+        for number, about in enumerate(program.buffers):
+            late = [length for length in about.lengths if length not in given]
+            if late:
+                self._late_lengths[number] = late
+        self.body = self._block(program.body)
+
+    def _block(self, statements: Sequence[Statement]) -> list[Statement]:
+        if not any(isinstance(one, For | If) for one in statements):
+            return list(statements)
+        return [self._one(group) for group in self._scheduled(statements)]
+
+    def _scheduled(self, statements: Sequence[Statement]) -> list[list[Statement]]:
+        """Return the statements in groups that become one, in the order in which they run."""
+        labels = self._labels(statements)
+        kinds = [label for label in labels if label != NEVER]
+        if len(set(kinds)) == len(kinds):
+            # There is nothing to fuse.
+            return [[statement] for statement in statements]
+        edges = Dependences(self._program, statements, labels, self._stands_for, self._late_lengths)
+        groups = schedule_loops(labels, edges.froms, edges.tos, edges.can_fuse)
+        together: dict[int, list[Statement]] = {}
+        for number, group in enumerate(groups):
+            together.setdefault(group, []).append(statements[number])
+        return [together[group] for group in sorted(together)]
+
+    @staticmethod
+    def _labels(statements: Sequence[Statement]) -> list[int]:
+        """Return a number for each statement; loops of one number may be one."""
+        kinds: dict[tuple[Value, bool], int] = {}
+        labels = []
+        for statement in statements:
+            if isinstance(statement, For) and not statement.carries:
+                is_outer = any(isinstance(one, For | If) for one in statement.body)
+                labels.append(kinds.setdefault((statement.extent, is_outer), len(kinds)))
+            else:
+                labels.append(NEVER)
+        return labels
+
+    def _one(self, group: list[Statement]) -> Statement:
+        """Return one statement that does what those of a group do."""
+        first = group[0]
+        if isinstance(first, If):
+            then, otherwise = self._block(first.then), self._block(first.otherwise)
+            return If(first.condition, then, otherwise, first.choices)
+        if not isinstance(first, For):
+            return first
+        loops = [one for one in group if isinstance(one, For)]
+        body: list[Statement] = []
+        for loop in loops:
+            if loop is not first:
+                self._stands_for[loop.index] = first.index
+            body += loop.body
+        fused = For(
+            first.index,
+            first.extent,
+            self._block(body),
+            [reduction for loop in loops for reduction in loop.reductions],
+            first.carries,
+        )
+        if len(loops) > 1:
+            self.merged[fused] = [loop.index for loop in loops[1:]]
+        return fused
+
+
+def fused(program: Program) -> Program:
+    """Return an equal program in which loops over the same range are one where they may be.
+
+    Parameters
+    ----------
+    program
+        The program, which stays as it is.
+    """
+    found = Fused(program)
+    reordered = program.with_body(found.body)
+    return rewritten(reordered, found.merged)

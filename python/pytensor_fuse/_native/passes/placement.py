@@ -1,0 +1,181 @@
+"""Where temporary buffers lie in the scratch memory of a call.
+
+The memory is asked for once, before the first statement that touches a temporary buffer. Buffers
+that are in use at the same time lie apart; others may share memory. What has known lengths is
+placed by the core's best fit. Buffers whose lengths are known only when the function is called, but
+before that statement, share a place with buffers of the same lengths and elements. A buffer whose
+lengths come later gets memory of its own when they are there.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from pytensor_fuse._core import place_buffers
+from pytensor_fuse._native.passes.walking import statements_in
+from pytensor_fuse._native.program.builder import defined_by
+from pytensor_fuse._native.program.model import ITEM_SIZES, Allocate, Load, Op, Store
+
+if TYPE_CHECKING:
+    from pytensor_fuse._native.program.model import BufferId, Program, Statement, Value
+
+# Buffers begin at cache lines.
+_ALIGNMENT: Final = 64
+# More bytes than any process has, and few enough that adding some does not overflow.
+MOST_BYTES: Final = float(1 << 60)
+
+Amount = int | tuple[str, "Value"]
+
+
+class Placement(NamedTuple):
+    """Where temporary buffers lie.
+
+    Attributes
+    ----------
+    at
+        The statement of the outermost block before which the memory is asked for.
+    offsets
+        Where each buffer lies: a number of bytes, or ``("value", value)``. Those that are not in it
+        get memory of their own by an `Allocate`.
+    total
+        The bytes of all together, likewise; None if no memory is needed.
+    fits
+        Whether the total is right: a ``bool`` value, or None if it is for certain. It is not if
+        the number of bytes is beyond ``i64``.
+    n_bytes
+        The bytes of the buffers of known lengths.
+    """
+
+    at: int
+    offsets: dict[BufferId, Amount]
+    total: Amount | None
+    fits: Value | None
+    n_bytes: int
+
+
+def place_temporaries(program: Program) -> Placement:
+    """Place the temporary buffers of a program.
+
+    Parameters
+    ----------
+    program
+        The program, to which the computation of offsets is added, and `Allocate` statements of
+        buffers with late lengths.
+
+    Returns
+    -------
+    Placement
+        The places.
+    """
+    spans = _spans(program)
+    at = min([first for first, _ in spans.values()], default=0)
+    early = {*program.constants, *program.lengths}
+    for statement in program.body[:at]:
+        early.update(defined_by(statement))
+    known: list[BufferId] = []
+    given: dict[tuple[int, tuple[Value, ...]], list[BufferId]] = {}
+    for buffer in spans:
+        about = program.buffers[buffer]
+        if all(length in program.constants for length in about.lengths):
+            known.append(buffer)
+        elif all(length in early for length in about.lengths):
+            given.setdefault((ITEM_SIZES[about.dtype], about.lengths), []).append(buffer)
+        else:
+            _allocate_where_known(program, buffer, early, at)
+    sizes = [_known_size(program, buffer) for buffer in known]
+    offsets, n_bytes = place_buffers(
+        sizes,
+        [spans[buffer][0] for buffer in known],
+        [spans[buffer][1] for buffer in known],
+        _ALIGNMENT,
+    )
+    placement = Placement(at, dict(zip(known, offsets, strict=True)), n_bytes, None, n_bytes)
+    if given:
+        return _with_given(program, placement, given, spans)
+    return placement if n_bytes else placement._replace(total=None)
+
+
+def _known_size(program: Program, buffer: BufferId) -> int:
+    about = program.buffers[buffer]
+    size = ITEM_SIZES[about.dtype]
+    for length in about.lengths:
+        size *= int(program.constants[length])
+    return size
+
+
+def _spans(program: Program) -> dict[BufferId, tuple[int, int]]:
+    """Return the first and the last statement of the outermost block that touch each temporary."""
+    spans: dict[BufferId, tuple[int, int]] = {}
+    for number, outer in enumerate(program.body):
+        for statement in statements_in([outer]):
+            if isinstance(statement, Load | Store):
+                buffer = statement.buffer
+                if program.buffers[buffer].kind == "temporary":
+                    first = spans.get(buffer, (number, number))[0]
+                    spans[buffer] = first, number
+    return spans
+
+
+def _allocate_where_known(program: Program, buffer: BufferId, early: set[Value], at: int) -> None:
+    """Let a buffer come to be when its lengths are known, which is not before a statement."""
+    body: list[Statement] = program.body
+    if any(isinstance(one, Allocate) and one.buffer == buffer for one in statements_in(body)):
+        return
+    missing = set(program.buffers[buffer].lengths) - early
+    for number in range(at, len(body)):
+        missing.difference_update(defined_by(body[number]))
+        if not missing:
+            body.insert(number + 1, Allocate(buffer))
+            return
+    raise AssertionError("a buffer has lengths that are known in an inner block only")
+
+
+def _with_given(
+    program: Program,
+    placement: Placement,
+    given: dict[tuple[int, tuple[Value, ...]], list[BufferId]],
+    spans: dict[BufferId, tuple[int, int]],
+) -> Placement:
+    """Place buffers of lengths that come with the call behind those of known lengths."""
+    added: list[Statement] = []
+
+    def op(name: str, *args: Value, dtype: str = "i64") -> Value:
+        program.dtypes.append(dtype)
+        out = len(program.dtypes) - 1
+        added.append(Op(out, name, args))
+        return out
+
+    def constant(number: float, dtype: str = "i64") -> Value:
+        program.dtypes.append(dtype)
+        program.constants[len(program.dtypes) - 1] = number
+        return len(program.dtypes) - 1
+
+    mask, most = constant(-_ALIGNMENT), constant(_ALIGNMENT - 1)
+    start = -(-placement.n_bytes // _ALIGNMENT) * _ALIGNMENT
+    end = constant(start)
+    # The same in floats, which do not wrap.
+    rough_end = constant(float(start), "f64")
+    rough_most = constant(float(_ALIGNMENT), "f64")
+    for (item_size, lengths), buffers in given.items():
+        size, rough_size = constant(item_size), constant(float(item_size), "f64")
+        for length in lengths:
+            size = op("mul", size, length)
+            rough = op("cast", length, dtype="f64")
+            rough_size = op("mul", rough_size, rough, dtype="f64")
+        size = op("and", op("add", size, most), mask)
+        rough_size = op("add", rough_size, rough_most, dtype="f64")
+        free: list[tuple[int, Value]] = []
+        for buffer in sorted(buffers, key=lambda one: spans[one]):
+            first, last = spans[buffer]
+            at = next((k for k, (until, _) in enumerate(free) if until < first), None)
+            if at is None:
+                place, end = end, op("add", end, size)
+                rough_end = op("add", rough_end, rough_size, dtype="f64")
+                free.append((last, place))
+            else:
+                place = free[at][1]
+                free[at] = last, place
+            placement.offsets[buffer] = ("value", place)
+    fits = op("lt", rough_end, constant(MOST_BYTES, "f64"), dtype="bool")
+    program.body[placement.at : placement.at] = added
+    return placement._replace(at=placement.at + len(added), total=("value", end), fits=fits)

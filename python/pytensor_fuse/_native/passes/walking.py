@@ -1,0 +1,49 @@
+"""What statements read, write and define, those inside of them too."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pytensor_fuse._native.program.model import Allocate, Check, For, If, Load, Op, Store
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pytensor_fuse._native.program.model import Statement, Value
+
+
+def statements_in(block: Sequence[Statement]) -> Iterator[Statement]:
+    """Yield the statements of a block, each before those inside of it."""
+    for statement in block:
+        yield statement
+        if isinstance(statement, For):
+            yield from statements_in(statement.body)
+        elif isinstance(statement, If):
+            yield from statements_in(statement.then)
+            yield from statements_in(statement.otherwise)
+
+
+def used_by(statement: Statement) -> tuple[Value, ...]:
+    """Return the values that a statement itself uses, without the blocks inside of it."""
+    if isinstance(statement, Op):
+        return statement.args
+    if isinstance(statement, Load):
+        return statement.index
+    if isinstance(statement, Store):
+        return (*statement.index, statement.value)
+    if isinstance(statement, For):
+        used = [statement.extent]
+        for reduction in statement.reductions:
+            used += [reduction.initial, reduction.term]
+        for carry in statement.carries:
+            used += [carry.initial, carry.following]
+        return tuple(used)
+    if isinstance(statement, If):
+        used = [statement.condition]
+        for choice in statement.choices:
+            used += [choice.then, choice.otherwise]
+        return tuple(used)
+    if isinstance(statement, Check):
+        return (statement.condition, *statement.details)
+    assert isinstance(statement, Allocate)
+    return ()

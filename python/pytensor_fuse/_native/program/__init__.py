@@ -1,0 +1,1 @@
+"""The loop program: its form, text, verifier and interpreter."""

@@ -1,0 +1,198 @@
+"""What each operation gives, as NumPy scalars: slow and obvious.
+
+Integers are Python's, wrapped to their width at the end; floats are NumPy's. The functions of
+mathematics are computed in double precision and rounded to the dtype.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final, cast
+
+import numpy as np
+
+from pytensor_fuse._native.program.operations import FLOATS, MATHEMATICS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Scalar = np.generic
+
+# It has no types.
+special: Final[Any] = import_module("scipy.special")
+
+NUMPY_DTYPES: Final[dict[str, type[Any]]] = {
+    "f64": np.float64,
+    "f32": np.float32,
+    "i64": np.int64,
+    "i32": np.int32,
+    "i16": np.int16,
+    "i8": np.int8,
+    "u64": np.uint64,
+    "u32": np.uint32,
+    "u16": np.uint16,
+    "u8": np.uint8,
+    "bool": np.bool_,
+}
+
+
+def evaluate(name: str, dtype: str, args: list[Scalar]) -> Scalar:
+    """Return the result of an operation.
+
+    Parameters
+    ----------
+    name, dtype
+        The operation, and the dtype of its result.
+    args
+        Its arguments.
+
+    Returns
+    -------
+    np.generic
+        Of the dtype.
+    """
+    of = NUMPY_DTYPES[dtype]
+    with np.errstate(all="ignore"):
+        if name == "cast":
+            return cast_scalar(args[0], dtype)
+        if name == "select":
+            return args[1] if args[0] else args[2]
+        if name in _COMPARISONS:
+            return cast("Scalar", np.bool_(_COMPARISONS[name](args[0].item(), args[1].item())))
+        if name in MATHEMATICS:
+            return cast("Scalar", of(_MATHEMATICS[name](*[np.float64(arg) for arg in args])))
+        if dtype in FLOATS:
+            return cast("Scalar", of(_FLOATS[name](*args)))
+        numbers = [int(arg) for arg in args]
+        if dtype == "bool":
+            return cast("Scalar", np.bool_(_INTEGERS[name](*numbers) & 1))
+        bits = 8 * np.dtype(of).itemsize
+        if name in ("shl", "shr"):
+            return integer(_shifted(name, numbers[0], numbers[1], bits), dtype)
+        return integer(_INTEGERS[name](*numbers), dtype)
+
+
+def integer(number: int, dtype: str) -> Scalar:
+    """Return the low bits of a number, as an integer of a dtype."""
+    bits = int(dtype[1:])
+    number &= (1 << bits) - 1
+    if dtype[0] == "i" and number >> (bits - 1):
+        number -= 1 << bits
+    return cast("Scalar", NUMPY_DTYPES[dtype](number))
+
+
+def cast_scalar(value: Scalar, dtype: str) -> Scalar:
+    """Return a number converted to a dtype."""
+    of = NUMPY_DTYPES[dtype]
+    if dtype == "bool":
+        return cast("Scalar", np.bool_(value.item() != 0))
+    if dtype in FLOATS:
+        # NumPy's conversion rounds once; one by way of a Python number might round twice.
+        with np.errstate(all="ignore"):
+            return cast("Scalar", value.astype(of))
+    if isinstance(value, np.floating):
+        return integer(_truncated(float(value), dtype), dtype)
+    return integer(int(value), dtype)
+
+
+def _truncated(number: float, dtype: str) -> int:
+    """Return an integer of which the low bits are a float's as an integer dtype."""
+    if dtype == "u64" and number >= 2.0**63:
+        return _converted(number - 2.0**63, 64) + (1 << 63)
+    return _converted(number, 64 if dtype in ("i64", "u64", "u32") else 32)
+
+
+def _converted(number: float, bits: int) -> int:
+    """Truncate a float to a signed integer, as the instruction ``cvttsd2si`` does."""
+    least = -(1 << bits - 1)
+    if not math.isfinite(number) or not least <= math.trunc(number) < -least:
+        return least
+    return math.trunc(number)
+
+
+def _shifted(name: str, number: int, by: int, bits: int) -> int:
+    if 0 <= by < bits:
+        return number << by if name == "shl" else number >> by
+    return -1 if name == "shr" and number < 0 else 0
+
+
+def _minimum(one: Any, other: Any) -> Any:
+    return one if one <= other or np.isnan(one) else other
+
+
+def _maximum(one: Any, other: Any) -> Any:
+    return one if one >= other or np.isnan(one) else other
+
+
+_COMPARISONS: Final[dict[str, Callable[[Any, Any], bool]]] = {
+    "eq": operator.eq,
+    "ne": operator.ne,
+    "lt": operator.lt,
+    "le": operator.le,
+    "gt": operator.gt,
+    "ge": operator.ge,
+}
+
+_FLOATS: Final[dict[str, Callable[..., Any]]] = {
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "div": operator.truediv,
+    "floordiv": np.floor_divide,
+    "mod": np.remainder,
+    "neg": operator.neg,
+    "abs": np.abs,
+    "minimum": _minimum,
+    "maximum": _maximum,
+    "sqrt": np.sqrt,
+    "floor": np.floor,
+    "ceil": np.ceil,
+    "trunc": np.trunc,
+    "rint": np.rint,
+}
+
+_INTEGERS: Final[dict[str, Callable[..., int]]] = {
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "floordiv": lambda one, other: one // other if other else 0,
+    "mod": lambda one, other: one % other if other else 0,
+    "neg": operator.neg,
+    "abs": abs,
+    "minimum": min,
+    "maximum": max,
+    "and": operator.and_,
+    "or": operator.or_,
+    "xor": operator.xor,
+    "not": operator.invert,
+}
+
+
+def _log1mexp(x: Any) -> Any:
+    return np.log(-np.expm1(x)) if x > -math.log(2) else np.log1p(-np.exp(x))
+
+
+def _power(x: Any, y: Any) -> Any:
+    # Of a single exponent, NumPy makes square roots and products that differ from powers.
+    return np.power(np.array([x, x]), np.array([y, 1.0]))[0]
+
+
+_OF_NUMPY: Final = (
+    "exp exp2 expm1 log log2 log10 log1p tanh sinh cosh sin cos tan arctan arcsin arccos arctanh "
+    "arcsinh arccosh arctan2 hypot"
+)
+_OF_SCIPY: Final = (
+    "erf erfc erfcx erfinv erfcinv ndtri_exp owens_t gammaln gamma digamma j0 j1 i0 i1 i0e i1e jv "
+    "iv ive kve kv gammainc gammaincc gammaincinv gammainccinv betainc betaincinv hyp2f1"
+)
+_MATHEMATICS: Final[dict[str, Callable[..., Any]]] = {
+    **{name: getattr(np, name) for name in _OF_NUMPY.split()},
+    **{name: getattr(special, name) for name in _OF_SCIPY.split()},
+    "pow": _power,
+    "log1mexp": _log1mexp,
+    "softplus": lambda x: np.logaddexp(0.0, x),
+    "sigmoid": special.expit,
+    "trigamma": lambda x: special.polygamma(1, x),
+}

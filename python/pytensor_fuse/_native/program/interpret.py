@@ -1,0 +1,257 @@
+"""Runs a program statement by statement: slowly, and as the oracle of everything below.
+
+What a program may never do is an error here: an access out of bounds, or a second write of an
+element that is written at most once. An element that nothing has written is unknown, and so is what
+is computed from it: that is harmless while it decides nothing, for a builder may let an operation
+run where its result is not needed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from pytensor_fuse._native.program.arithmetic import NUMPY_DTYPES, evaluate
+from pytensor_fuse._native.program.failures import raised_by
+from pytensor_fuse._native.program.model import Check, For, If, Load, Op, Store
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pytensor_fuse._native.program.arithmetic import Scalar
+    from pytensor_fuse._native.program.model import Buffer, BufferId, Program, Statement, Value
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+class InterpreterError(AssertionError):
+    """A program does what no valid program does."""
+
+
+def interpret(
+    program: Program, inputs: Sequence[Array], constants: Sequence[Array] = ()
+) -> list[Array]:
+    """Run a program.
+
+    Parameters
+    ----------
+    program
+        Must be valid, as `verify` says.
+    inputs
+        The arrays by position, of the dtypes and lengths that the program declares. Those that the
+        program writes are overwritten.
+    constants
+        As the inputs.
+
+    Returns
+    -------
+    list of np.ndarray
+        The outputs. One that is an input, or an earlier output, is the same object.
+
+    Raises
+    ------
+    InterpreterError
+        The program does what it may not, or the arrays are not those that it declares.
+    BaseException
+        What a failed check raises.
+    """
+    return _Run(program, inputs, constants).outputs()
+
+
+class _Unknown:
+    """The value of what nothing has written."""
+
+
+_UNKNOWN: Final = _Unknown()
+
+
+class _Memory:
+    """A buffer while a program runs.
+
+    Attributes
+    ----------
+    array
+        Its elements.
+    is_written, is_known
+        Which of them have been written, and which with a known value.
+    """
+
+    __slots__ = ("array", "is_known", "is_written")
+
+    def __init__(self, array: Array, *, is_given: bool) -> None:
+        self.array = array
+        self.is_written = np.full(array.shape, is_given)
+        self.is_known = self.is_written.copy()
+
+
+class _Run:
+    def __init__(
+        self, program: Program, inputs: Sequence[Array], constants: Sequence[Array]
+    ) -> None:
+        self._program = program
+        self._inputs = inputs
+        self._values: list[Scalar | _Unknown | None] = [None] * len(program.dtypes)
+        self._memory: list[_Memory | None] = [None] * len(program.buffers)
+        for value, number in program.constants.items():
+            self._values[value] = NUMPY_DTYPES[program.dtypes[value]](number)
+        given = {"input": inputs, "constant": constants}
+        for buffer, about in enumerate(program.buffers):
+            if about.kind in given:
+                self._give(buffer, about, given[about.kind])
+        for value, (buffer, axis) in program.lengths.items():
+            self._values[value] = np.int64(self._of(buffer).array.shape[axis])
+        for buffer, about in enumerate(program.buffers):
+            if about.kind in given:
+                self._require_shape(buffer, self._of(buffer).array.shape, self._lengths(about))
+
+    def outputs(self) -> list[Array]:
+        """Run the body and return the outputs."""
+        self._block(self._program.body)
+        outputs: list[Array] = []
+        for kind, number in self._program.results:
+            if kind == "buffer":
+                outputs.append(self._of(number).array)
+            elif kind == "input":
+                outputs.append(self._inputs[number])
+            else:
+                outputs.append(outputs[number])
+        return outputs
+
+    # Buffers
+
+    def _give(self, buffer: BufferId, about: Buffer, arrays: Sequence[Array]) -> None:
+        if about.position >= len(arrays):
+            raise InterpreterError(f"{about.kind} {about.position} is not given")
+        array = arrays[about.position]
+        if array.dtype != NUMPY_DTYPES[about.dtype]:
+            raise InterpreterError(f"@{buffer} is {about.dtype}, and given as {array.dtype}")
+        if array.ndim != len(about.lengths):
+            raise InterpreterError(f"@{buffer} is given with {array.ndim} axes")
+        self._memory[buffer] = _Memory(array, is_given=True)
+
+    def _require_shape(
+        self, buffer: BufferId, shape: tuple[int, ...], lengths: tuple[int, ...]
+    ) -> None:
+        if shape != lengths:
+            raise InterpreterError(f"@{buffer} is of shape {lengths}, and given as {shape}")
+
+    def _lengths(self, about: Buffer) -> tuple[int, ...]:
+        return tuple([self._integer(length) for length in about.lengths])
+
+    def _allocate(self, buffer: BufferId) -> _Memory:
+        about = self._program.buffers[buffer]
+        lengths = self._lengths(about)
+        if any(length < 0 for length in lengths):
+            raise InterpreterError(f"@{buffer} is of shape {lengths}")
+        # An element that nothing writes shows.
+        odd = np.nan if about.dtype[0] == "f" else 99
+        array = np.full(lengths, odd, NUMPY_DTYPES[about.dtype])
+        memory = self._memory[buffer] = _Memory(array, is_given=False)
+        return memory
+
+    def _of(self, buffer: BufferId) -> _Memory:
+        memory = self._memory[buffer]
+        # Temporary buffers of lengths that are known at first are there without a statement.
+        return self._allocate(buffer) if memory is None else memory
+
+    def _place(self, buffer: BufferId, index: tuple[Value, ...]) -> tuple[_Memory, tuple[int, ...]]:
+        """Return the memory of a buffer, and where in it an element is."""
+        memory = self._of(buffer)
+        place = tuple([self._integer(at) for at in index])
+        for at, length in zip(place, memory.array.shape, strict=True):
+            if not 0 <= at < length:
+                raise InterpreterError(
+                    f"@{buffer} is of shape {memory.array.shape}, and accessed at {place}"
+                )
+        return memory, place
+
+    # Values
+
+    def _value(self, value: Value) -> Scalar | _Unknown:
+        found = self._values[value]
+        if found is None:
+            raise InterpreterError(f"%{value} is used before it is defined")
+        return found
+
+    def _integer(self, value: Value) -> int:
+        found = self._value(value)
+        if isinstance(found, _Unknown):
+            raise InterpreterError(f"%{value} decides what is done, and comes from nowhere")
+        return int(found)
+
+    def _evaluated(
+        self, name: str, dtype: str, args: Sequence[Scalar | _Unknown]
+    ) -> Scalar | _Unknown:
+        if name == "select" and not isinstance(args[0], _Unknown):
+            return args[1] if args[0] else args[2]
+        known = [arg for arg in args if not isinstance(arg, _Unknown)]
+        return evaluate(name, dtype, known) if len(known) == len(args) else _UNKNOWN
+
+    # Statements
+
+    def _block(self, block: list[Statement]) -> None:
+        for statement in block:
+            if isinstance(statement, Op):
+                self._values[statement.out] = self._evaluated(
+                    statement.name,
+                    self._program.dtypes[statement.out],
+                    [self._value(arg) for arg in statement.args],
+                )
+            elif isinstance(statement, Load):
+                self._load(statement)
+            elif isinstance(statement, Store):
+                self._store(statement)
+            elif isinstance(statement, For):
+                self._loop(statement)
+            elif isinstance(statement, If):
+                self._branch(statement)
+            elif isinstance(statement, Check):
+                if not self._integer(statement.condition):
+                    details = [self._integer(detail) for detail in statement.details]
+                    raise raised_by(self._program.failures[statement.failure], details)
+            else:
+                self._allocate(statement.buffer)
+
+    def _load(self, load: Load) -> None:
+        memory, place = self._place(load.buffer, load.index)
+        self._values[load.out] = memory.array[place] if memory.is_known[place] else _UNKNOWN
+
+    def _store(self, store: Store) -> None:
+        memory, place = self._place(store.buffer, store.index)
+        about = self._program.buffers[store.buffer]
+        value = self._value(store.value)
+        if about.is_once and memory.is_written[place]:
+            raise InterpreterError(f"@{store.buffer} is once, and written again at {place}")
+        if store.combiner:
+            before = memory.array[place] if memory.is_known[place] else _UNKNOWN
+            value = self._evaluated(store.combiner, about.dtype, [before, value])
+        memory.is_written[place] = True
+        memory.is_known[place] = not isinstance(value, _Unknown)
+        if not isinstance(value, _Unknown):
+            memory.array[place] = value
+
+    def _loop(self, loop: For) -> None:
+        dtypes = self._program.dtypes
+        totals = [self._value(reduction.initial) for reduction in loop.reductions]
+        carried = [self._value(carry.initial) for carry in loop.carries]
+        for index in range(self._integer(loop.extent)):
+            self._values[loop.index] = np.int64(index)
+            for carry, value in zip(loop.carries, carried, strict=True):
+                self._values[carry.inner] = value
+            self._block(loop.body)
+            totals = [
+                self._evaluated(one.combiner, dtypes[one.out], [total, self._value(one.term)])
+                for one, total in zip(loop.reductions, totals, strict=True)
+            ]
+            carried = [self._value(carry.following) for carry in loop.carries]
+        for reduction, total in zip(loop.reductions, totals, strict=True):
+            self._values[reduction.out] = total
+        for carry, value in zip(loop.carries, carried, strict=True):
+            self._values[carry.out] = value
+
+    def _branch(self, branch: If) -> None:
+        is_then = bool(self._integer(branch.condition))
+        self._block(branch.then if is_then else branch.otherwise)
+        for choice in branch.choices:
+            self._values[choice.out] = self._value(choice.then if is_then else choice.otherwise)

@@ -1,0 +1,339 @@
+"""The loop program: what a graph computes, as loops over buffers, between graph and machine code.
+
+A program is a tree of blocks. A statement computes a value from values, reads or writes one element
+of a buffer, checks a condition, or is a loop or a branch with blocks of its own. Values are numbers
+in registers, named by dense ids and assigned once; buffers are C-contiguous arrays, named by dense
+ids, whose lengths are values. A 0-d array is a buffer without lengths.
+
+The dtypes are ``f64 f32 i64 i32 i16 i8 u64 u32 u16 u8 bool``. Indices and lengths are ``i64``.
+
+`pytensor_fuse._native.program.operations` lists the operations, `text` prints and parses programs,
+`verify` checks them, and `interpret` runs them: slowly, and as the oracle of everything below.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal, NamedTuple
+
+Value = int
+BufferId = int
+BufferKind = Literal["input", "constant", "temporary", "output"]
+
+DTYPES: Final = ("f64", "f32", "i64", "i32", "i16", "i8", "u64", "u32", "u16", "u8", "bool")
+ITEM_SIZES: Final = {
+    "f64": 8,
+    "f32": 4,
+    "i64": 8,
+    "i32": 4,
+    "i16": 2,
+    "i8": 1,
+    "u64": 8,
+    "u32": 4,
+    "u16": 2,
+    "u8": 1,
+    "bool": 1,
+}
+
+# How a reduction or an accumulation combines two values. Maximum and minimum propagate NaN.
+COMBINERS: Final = ("add", "mul", "maximum", "minimum", "and", "or", "xor")
+
+
+class Buffer:
+    """An array in memory.
+
+    Attributes
+    ----------
+    kind
+        ``input`` and ``constant`` buffers are given by the caller, ``output`` buffers are allocated
+        by it when asked, ``temporary`` ones lie in the scratch memory of a call.
+    position
+        Which of the inputs, constants or outputs it is; 0 for temporaries.
+    dtype
+        That of its elements.
+    lengths
+        A value for each axis.
+    is_once
+        Whether each element is written at most once, and never read before that. Buffers that the
+        caller gives are so if nothing writes them.
+    """
+
+    __slots__ = ("dtype", "is_once", "kind", "lengths", "position")
+
+    def __init__(
+        self,
+        kind: BufferKind,
+        position: int,
+        dtype: str,
+        lengths: tuple[Value, ...],
+        *,
+        is_once: bool = True,
+    ) -> None:
+        self.kind = kind
+        self.position = position
+        self.dtype = dtype
+        self.lengths = lengths
+        self.is_once = is_once
+
+
+class Op:
+    """``out = name(*args)``: a pure operation on values."""
+
+    __slots__ = ("args", "name", "out")
+
+    def __init__(self, out: Value, name: str, args: tuple[Value, ...]) -> None:
+        self.out = out
+        self.name = name
+        self.args = args
+
+
+class Load:
+    """``out = buffer[index]``.
+
+    A guarded load is in bounds only because a check before it has passed.
+    """
+
+    __slots__ = ("buffer", "index", "is_guarded", "out")
+
+    def __init__(
+        self, out: Value, buffer: BufferId, index: tuple[Value, ...], *, is_guarded: bool = False
+    ) -> None:
+        self.out = out
+        self.buffer = buffer
+        self.index = index
+        self.is_guarded = is_guarded
+
+
+class Store:
+    """``buffer[index] = value``, or ``buffer[index] = combiner(buffer[index], value)``.
+
+    Attributes
+    ----------
+    combiner
+        One of `COMBINERS`; empty for a plain store.
+    is_guarded
+        Whether the index is in bounds only because a check before it has passed.
+    """
+
+    __slots__ = ("buffer", "combiner", "index", "is_guarded", "value")
+
+    def __init__(
+        self,
+        buffer: BufferId,
+        index: tuple[Value, ...],
+        value: Value,
+        combiner: str = "",
+        *,
+        is_guarded: bool = False,
+    ) -> None:
+        self.buffer = buffer
+        self.index = index
+        self.value = value
+        self.combiner = combiner
+        self.is_guarded = is_guarded
+
+
+class Reduction(NamedTuple):
+    """``out = initial (+) term of iteration 0 (+) term of iteration 1 ...``.
+
+    Attributes
+    ----------
+    out
+        Defined after the loop.
+    combiner
+        One of `COMBINERS`.
+    initial
+        Defined outside of the loop.
+    term
+        Defined inside of the loop.
+    """
+
+    out: Value
+    combiner: str
+    initial: Value
+    term: Value
+
+
+class Carry(NamedTuple):
+    """A value that each iteration hands to the next.
+
+    Attributes
+    ----------
+    out
+        Defined after the loop: the ``following`` value of the last iteration, or ``initial``.
+    inner
+        Defined inside of the loop: ``initial`` in the first iteration.
+    initial
+        Defined outside of the loop.
+    following
+        What ``inner`` is in the next iteration.
+    """
+
+    out: Value
+    inner: Value
+    initial: Value
+    following: Value
+
+
+class For:
+    """A loop in which ``index`` counts from 0 to ``extent`` - 1.
+
+    A loop without carries may run its iterations in any order if their accesses allow it; that is
+    for the passes to find out.
+    """
+
+    __slots__ = ("body", "carries", "extent", "index", "reductions")
+
+    def __init__(
+        self,
+        index: Value,
+        extent: Value,
+        body: list[Statement],
+        reductions: list[Reduction],
+        carries: list[Carry],
+    ) -> None:
+        self.index = index
+        self.extent = extent
+        self.body = body
+        self.reductions = reductions
+        self.carries = carries
+
+
+class Choice(NamedTuple):
+    """A value that a branch defines: ``then`` or ``otherwise``, by the side that ran."""
+
+    out: Value
+    then: Value
+    otherwise: Value
+
+
+class If:
+    """One of two blocks runs, by ``condition``, a ``bool`` value."""
+
+    __slots__ = ("choices", "condition", "otherwise", "then")
+
+    def __init__(
+        self,
+        condition: Value,
+        then: list[Statement],
+        otherwise: list[Statement],
+        choices: list[Choice],
+    ) -> None:
+        self.condition = condition
+        self.then = then
+        self.otherwise = otherwise
+        self.choices = choices
+
+
+class Check:
+    """The call fails with a failure of the program unless ``condition`` holds.
+
+    Attributes
+    ----------
+    failure
+        A position in `Program.failures`.
+    details
+        Up to 8 ``i64`` values for the message.
+    """
+
+    __slots__ = ("condition", "details", "failure")
+
+    def __init__(self, condition: Value, failure: int, details: tuple[Value, ...]) -> None:
+        self.condition = condition
+        self.failure = failure
+        self.details = details
+
+
+class Allocate:
+    """A buffer of kind output, or a temporary one, comes to be; its lengths are known here."""
+
+    __slots__ = ("buffer",)
+
+    def __init__(self, buffer: BufferId) -> None:
+        self.buffer = buffer
+
+
+Statement = Op | Load | Store | For | If | Check | Allocate
+
+
+class Failure(NamedTuple):
+    """What a failed check raises.
+
+    Attributes
+    ----------
+    exception
+        The class.
+    message
+        The text; ``{0}``, ``{1}`` ... stand for the details of the check.
+    """
+
+    exception: type[BaseException]
+    message: str
+
+
+class Result(NamedTuple):
+    """One output of the function.
+
+    Attributes
+    ----------
+    kind
+        ``buffer``: the output buffer of this number; ``input``: the array that is given as that
+        input, which has been overwritten; ``output``: the same array as an earlier output.
+    number
+        The buffer, input or output.
+    """
+
+    kind: Literal["buffer", "input", "output"]
+    number: int
+
+
+class Program:
+    """A function over arrays.
+
+    Attributes
+    ----------
+    dtypes
+        The dtype of each value.
+    constants
+        The values that are literals: Python bools, ints and floats.
+    lengths
+        The values that are lengths of buffers which the caller gives, as (buffer, axis).
+    buffers
+        All buffers.
+    body
+        The outermost block.
+    failures
+        What checks raise.
+    results
+        The outputs.
+    reassociates
+        Whether sums and products of floats may be taken in any order.
+    """
+
+    __slots__ = (
+        "body",
+        "buffers",
+        "constants",
+        "dtypes",
+        "failures",
+        "lengths",
+        "reassociates",
+        "results",
+    )
+
+    def __init__(self, *, reassociates: bool = False) -> None:
+        self.dtypes: list[str] = []
+        self.constants: dict[Value, bool | int | float] = {}
+        self.lengths: dict[Value, tuple[BufferId, int]] = {}
+        self.buffers: list[Buffer] = []
+        self.body: list[Statement] = []
+        self.failures: list[Failure] = []
+        self.results: list[Result] = []
+        self.reassociates = reassociates
+
+    def with_body(self, body: list[Statement]) -> Program:
+        """Return a program of the same values and buffers with another outermost block."""
+        other = Program(reassociates=self.reassociates)
+        for name in self.__slots__:
+            setattr(other, name, getattr(self, name))
+        other.body = body
+        return other

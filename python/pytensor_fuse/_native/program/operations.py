@@ -1,0 +1,109 @@
+"""The operations on values, and which dtypes they take and give.
+
+All are total: none traps, whatever its arguments, so an operation may run where its result is not
+needed. ``floordiv`` and ``mod`` of integers give 0 for a divisor of 0, as NumPy's do, and shifts by
+at least the width of the dtype (or by less than 0) give 0, or -1 for ``shr`` of a negative number.
+
+Integers wrap, also ``abs`` and ``neg`` of the least one, and ``floordiv`` of that by -1.
+``floordiv`` and ``mod`` of floats give what NumPy's do. ``minimum`` and ``maximum`` pass NaN on; of
+zeros of both signs they may give either. ``rint`` rounds halves to even. Comparisons with NaN are
+false, but for ``ne``.
+
+Casts to ``bool`` tell 0 from all else, NaN too. Integers keep their low bits. Numbers that become
+floats are rounded, halves to even. Floats that become integers are truncated as x86's instructions
+do: what is NaN or beyond a signed dtype gives its least number. ``i64`` and ``i32`` have such an
+instruction; ``i16``, ``i8``, ``u16`` and ``u8`` are the low bits of the ``i32``, ``u32`` those of
+the ``i64``, and ``u64`` those of the ``i64`` below 2**63; from there on it is the ``i64`` of the
+number less 2**63, with the highest bit flipped.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+FLOATS: Final = ("f64", "f32")
+SIGNED: Final = ("i64", "i32", "i16", "i8")
+UNSIGNED: Final = ("u64", "u32", "u16", "u8")
+INTEGERS: Final = SIGNED + UNSIGNED
+BITS: Final = (*INTEGERS, "bool")
+NUMBERS: Final = FLOATS + INTEGERS
+ALL: Final = (*NUMBERS, "bool")
+
+
+class Operation(NamedTuple):
+    """What an operation takes and gives.
+
+    Attributes
+    ----------
+    arity
+        The number of arguments.
+    takes
+        The dtypes that arguments may have. All arguments have the same one, but for ``select``,
+        whose first is a ``bool``.
+    gives
+        The dtype of the result: ``same``, or one by name, or ``any`` for casts.
+    """
+
+    arity: int
+    takes: tuple[str, ...]
+    gives: str = "same"
+
+
+_ARITHMETIC: Final = {
+    "add": Operation(2, NUMBERS),
+    "sub": Operation(2, NUMBERS),
+    "mul": Operation(2, NUMBERS),
+    "div": Operation(2, FLOATS),
+    "floordiv": Operation(2, NUMBERS),
+    "mod": Operation(2, NUMBERS),
+    "neg": Operation(1, NUMBERS),
+    "abs": Operation(1, NUMBERS),
+    "minimum": Operation(2, ALL),
+    "maximum": Operation(2, ALL),
+    "and": Operation(2, BITS),
+    "or": Operation(2, BITS),
+    "xor": Operation(2, BITS),
+    "not": Operation(1, BITS),
+    "shl": Operation(2, INTEGERS),
+    "shr": Operation(2, INTEGERS),
+}
+
+_COMPARISONS: Final = {
+    name: Operation(2, ALL, "bool") for name in ("eq", "ne", "lt", "le", "gt", "ge")
+}
+
+_SELECTION: Final = {"select": Operation(3, ALL), "cast": Operation(1, ALL, "any")}
+
+_ROUNDING: Final = {
+    name: Operation(1, FLOATS) for name in ("sqrt", "floor", "ceil", "trunc", "rint")
+}
+
+# Each is in the library of vector functions, the C library or SciPy.
+_OF_ONE: Final = (
+    "exp exp2 expm1 log log2 log10 log1p log1mexp softplus sigmoid tanh sinh cosh sin cos tan "
+    "arctan arcsin arccos arctanh arcsinh arccosh erf erfc erfcx erfinv erfcinv gammaln gamma "
+    "digamma trigamma ndtri_exp j0 j1 i0 i1 i0e i1e"
+)
+_OF_TWO: Final = (
+    "pow arctan2 hypot owens_t jv iv ive kve kv gammainc gammaincc gammaincinv gammainccinv"
+)
+MATHEMATICS: Final = {
+    **{name: Operation(1, FLOATS) for name in _OF_ONE.split()},
+    **{name: Operation(2, FLOATS) for name in _OF_TWO.split()},
+    **{name: Operation(3, FLOATS) for name in ("betainc", "betaincinv")},
+    "hyp2f1": Operation(4, FLOATS),
+}
+
+OPERATIONS: Final[dict[str, Operation]] = {
+    **_ARITHMETIC,
+    **_COMPARISONS,
+    **_SELECTION,
+    **_ROUNDING,
+    **MATHEMATICS,
+}
+
+
+def result_dtype(name: str, dtypes: tuple[str, ...]) -> str:
+    """Return the dtype of an operation's result (not for ``cast``)."""
+    gives = OPERATIONS[name].gives
+    return dtypes[-1] if gives == "same" else gives

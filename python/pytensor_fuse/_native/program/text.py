@@ -1,0 +1,166 @@
+"""Programs as text, line by line.
+
+The declarations come first, then the body; blocks are indented, and ``#`` begins a comment::
+
+    program
+    %0:i64 = length @0, 0
+    %1:f64 = constant 0x0.0p+0
+    failure 0 IndexError "index {0} is out of bounds"
+    buffer @0 input 0 f64[%0] once
+    buffer @1 output 0 f64[] once
+    result buffer @1
+    body
+      for %2:i64 < %0
+        %3:f64 = load @0[%2]
+        %4:f64 = mul %3, %3
+      reduce %5:f64 = add %1, %4
+      allocate @1
+      store @1[] = %5
+
+Each value has its dtype where it is defined. ``program reassociates`` lets sums be taken in any
+order. A loop with carries names their inner and initial values, as ``for %2:i64 < %0 carrying
+%6:f64 = %1``, and after the body what follows: ``carry %7:f64 = %6 <- %8``, where ``%7`` is there
+after the loop. A branch is ``if %9``, ``else`` unless that side is empty, and ``choice %10:f64 =
+%11 | %12``. Other statements are ``store add @1[%2] = %3`` with a combiner, ``load guarded`` and
+``store guarded``, and ``check %9 else 0(%2)`` for failure 0 with its details. Floats are in
+hexadecimal, or ``inf``, ``-inf`` and ``nan``.
+
+The text has all that a program has, so it is the same for two programs only if these are the same;
+`pytensor_fuse._native.program.parse` reads it.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from pytensor_fuse._native.program.model import Check, For, If, Load, Op, Store
+
+if TYPE_CHECKING:
+    from pytensor_fuse._native.program.model import Buffer, Program, Statement
+
+
+def print_program(program: Program) -> str:
+    """Return the text of a program.
+
+    Parameters
+    ----------
+    program
+        Must be valid: what a value that nothing defines has for a dtype is not printed.
+
+    Returns
+    -------
+    str
+        What `parse_program` takes.
+    """
+    names = [f"%{value}" for value in range(len(program.dtypes))]
+    definitions = [f"%{value}:{dtype}" for value, dtype in enumerate(program.dtypes)]
+    lines = ["program reassociates" if program.reassociates else "program"]
+    lines.extend(
+        f"{definitions[value]} = constant {print_number(program.constants[value])}"
+        for value in sorted(program.constants)
+    )
+    for value in sorted(program.lengths):
+        buffer, axis = program.lengths[value]
+        lines.append(f"{definitions[value]} = length @{buffer}, {axis}")
+    for number, failure in enumerate(program.failures):
+        exception = _dotted_name(failure.exception)
+        lines.append(f"failure {number} {exception} {json.dumps(failure.message)}")
+    for number, about in enumerate(program.buffers):
+        lines.append(f"buffer @{number} {_print_buffer(about)}")
+    for result in program.results:
+        mark = "@" if result.kind == "buffer" else ""
+        lines.append(f"result {result.kind} {mark}{result.number}")
+    lines.append("body")
+    _print_block(program.body, "  ", lines, names, definitions)
+    lines.append("")
+    return "\n".join(lines)
+
+
+def print_number(number: bool | int | float) -> str:
+    """Return the text of a literal."""
+    if isinstance(number, bool):
+        return "true" if number else "false"
+    return number.hex() if isinstance(number, float) else str(number)
+
+
+def _dotted_name(exception: type[BaseException]) -> str:
+    if exception.__module__ == "builtins":
+        return exception.__qualname__
+    return f"{exception.__module__}.{exception.__qualname__}"
+
+
+def _print_buffer(about: Buffer) -> str:
+    lengths = ", ".join([f"%{length}" for length in about.lengths])
+    once = " once" if about.is_once else ""
+    return f"{about.kind} {about.position} {about.dtype}[{lengths}]{once}"
+
+
+# A program's text is the key of its machine code: this runs for each program that is compiled, so
+# the frequent statements come first and call nothing.
+def _print_block(
+    block: list[Statement],
+    indent: str,
+    lines: list[str],
+    names: list[str],
+    definitions: list[str],
+) -> None:
+    for statement in block:
+        if isinstance(statement, Op):
+            args = ", ".join([names[arg] for arg in statement.args])
+            lines.append(f"{indent}{definitions[statement.out]} = {statement.name} {args}")
+        elif isinstance(statement, Load):
+            index = ", ".join([names[at] for at in statement.index])
+            guarded = "guarded " if statement.is_guarded else ""
+            lines.append(
+                f"{indent}{definitions[statement.out]} = load {guarded}@{statement.buffer}[{index}]"
+            )
+        elif isinstance(statement, Store):
+            index = ", ".join([names[at] for at in statement.index])
+            guarded = "guarded " if statement.is_guarded else ""
+            combiner = f"{statement.combiner} " if statement.combiner else ""
+            lines.append(
+                f"{indent}store {guarded}{combiner}@{statement.buffer}[{index}]"
+                f" = {names[statement.value]}"
+            )
+        elif isinstance(statement, For):
+            _print_loop(statement, indent, lines, names, definitions)
+        elif isinstance(statement, If):
+            lines.append(f"{indent}if {names[statement.condition]}")
+            _print_block(statement.then, indent + "  ", lines, names, definitions)
+            if statement.otherwise:
+                lines.append(f"{indent}else")
+                _print_block(statement.otherwise, indent + "  ", lines, names, definitions)
+            for out, then, otherwise in statement.choices:
+                lines.append(
+                    f"{indent}choice {definitions[out]} = {names[then]} | {names[otherwise]}"
+                )
+        elif isinstance(statement, Check):
+            details = ", ".join([names[detail] for detail in statement.details])
+            lines.append(
+                f"{indent}check {names[statement.condition]} else {statement.failure}"
+                + (f"({details})" if details else "")
+            )
+        else:
+            lines.append(f"{indent}allocate @{statement.buffer}")
+
+
+def _print_loop(
+    loop: For, indent: str, lines: list[str], names: list[str], definitions: list[str]
+) -> None:
+    carrying = ", ".join(
+        [f"{definitions[carry.inner]} = {names[carry.initial]}" for carry in loop.carries]
+    )
+    lines.append(
+        f"{indent}for {definitions[loop.index]} < {names[loop.extent]}"
+        + (f" carrying {carrying}" if carrying else "")
+    )
+    _print_block(loop.body, indent + "  ", lines, names, definitions)
+    for out, combiner, initial, term in loop.reductions:
+        lines.append(
+            f"{indent}reduce {definitions[out]} = {combiner} {names[initial]}, {names[term]}"
+        )
+    lines.extend(
+        f"{indent}carry {definitions[carry.out]} = {names[carry.inner]} <- {names[carry.following]}"
+        for carry in loop.carries
+    )

@@ -1,0 +1,331 @@
+"""Checks that a program is one: what each part may rely on.
+
+The rules are those of `pytensor_fuse._native.program.model`. Each is named in the errors, and has a
+file of programs that break it in ``tests/_native/program/files``.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from pytensor_fuse._native.program.declarations import verify_declarations
+from pytensor_fuse._native.program.errors import ProgramError
+from pytensor_fuse._native.program.model import (
+    COMBINERS,
+    Allocate,
+    Check,
+    For,
+    If,
+    Load,
+    Op,
+    Store,
+)
+from pytensor_fuse._native.program.operations import OPERATIONS, result_dtype
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pytensor_fuse._native.program.model import BufferId, Program, Statement, Value
+
+__all__ = ["ProgramError", "verify"]
+
+_MOST_DETAILS = 8
+
+
+def verify(program: Program) -> None:
+    """Check a program.
+
+    Raises
+    ------
+    ProgramError
+        A rule is broken; the message names the value or buffer, and the rule.
+    """
+    verify_declarations(program)
+    _Verifier(program).run()
+
+
+class _Scope:
+    """What an open block has of its own, gone when the block ends."""
+
+    __slots__ = ("allocated", "loaded", "name", "stored", "values")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.values: list[Value] = []
+        self.allocated: list[BufferId] = []
+        # Places in buffers, by canonical index.
+        self.stored: set[tuple[BufferId, tuple[Any, ...]]] = set()
+        self.loaded: set[tuple[BufferId, tuple[Any, ...]]] = set()
+
+
+class _Verifier:
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._dtypes = program.dtypes
+        self._is_defined = [False] * len(program.dtypes)
+        self._is_visible = [False] * len(program.dtypes)
+        self._scopes = [_Scope("the body")]
+        self._has_allocate: set[BufferId] = set()
+        self._is_allocated = [False] * len(program.buffers)
+
+    def run(self) -> None:
+        program = self._program
+        for value in (*program.constants, *program.lengths):
+            self._define(value)
+        self._find_allocations(program.body)
+        self._block(program.body)
+        for buffer, about in enumerate(program.buffers):
+            if about.kind == "output" and buffer not in self._has_allocate:
+                raise ProgramError(f"@{buffer} is never allocated (rule: allocation)")
+            if buffer not in self._has_allocate:
+                self._require_lengths(buffer)
+        for value, is_defined in enumerate(self._is_defined):
+            if not is_defined:
+                raise ProgramError(f"%{value} is defined nowhere (rule: dense ids)")
+
+    def _find_allocations(self, block: list[Statement]) -> None:
+        for statement in block:
+            if isinstance(statement, Allocate):
+                if statement.buffer in self._has_allocate:
+                    raise ProgramError(f"@{statement.buffer} is allocated twice (rule: allocation)")
+                self._has_allocate.add(statement.buffer)
+            elif isinstance(statement, For):
+                self._find_allocations(statement.body)
+            elif isinstance(statement, If):
+                self._find_allocations(statement.then)
+                self._find_allocations(statement.otherwise)
+
+    # Values
+
+    def _define(self, value: Value) -> None:
+        if not 0 <= value < len(self._dtypes):
+            raise ProgramError(f"%{value} is beyond the last value (rule: dense ids)")
+        if self._is_defined[value]:
+            raise ProgramError(f"%{value} is defined twice (rule: single assignment)")
+        self._is_defined[value] = self._is_visible[value] = True
+        self._scopes[-1].values.append(value)
+
+    def _use(self, value: Value) -> str:
+        """Require that a value is visible here, and return its dtype."""
+        if not (0 <= value < len(self._dtypes) and self._is_visible[value]):
+            raise ProgramError(
+                f"%{value} is used in {self._scopes[-1].name}, where it is not defined"
+                " (rule: dominance)"
+            )
+        return self._dtypes[value]
+
+    def _require(self, value: Value, dtype: str, what: str, rule: str) -> None:
+        """Require that a value is visible here and of a dtype."""
+        found = self._use(value)
+        if found != dtype:
+            raise ProgramError(f"%{value} is {found}, as {what} of {dtype} (rule: {rule})")
+
+    # Blocks
+
+    @contextmanager
+    def _scope(self, name: str) -> Iterator[None]:
+        self._scopes.append(_Scope(name))
+        yield
+        scope = self._scopes.pop()
+        for value in scope.values:
+            self._is_visible[value] = False
+        for buffer in scope.allocated:
+            self._is_allocated[buffer] = False
+
+    def _block(self, block: list[Statement]) -> None:
+        for statement in block:
+            if isinstance(statement, Op):
+                self._op(statement)
+            elif isinstance(statement, Load):
+                self._load(statement)
+            elif isinstance(statement, Store):
+                self._store(statement)
+            elif isinstance(statement, For):
+                self._loop(statement)
+            elif isinstance(statement, If):
+                self._branch(statement)
+            elif isinstance(statement, Check):
+                self._check(statement)
+            else:
+                self._allocate(statement)
+
+    def _op(self, op: Op) -> None:
+        operation = OPERATIONS.get(op.name)
+        if operation is None:
+            raise ProgramError(f"%{op.out} is {op.name!r}, which there is not (rule: operations)")
+        if len(op.args) != operation.arity:
+            raise ProgramError(
+                f"%{op.out} has {len(op.args)} arguments of {op.name}, which takes"
+                f" {operation.arity} (rule: operations)"
+            )
+        dtypes = [self._use(arg) for arg in op.args]
+        same = dtypes
+        if op.name == "select":
+            self._require(op.args[0], "bool", "a condition", "operations")
+            same = dtypes[1:]
+        for dtype in same:
+            if dtype != same[0] or dtype not in operation.takes:
+                raise ProgramError(
+                    f"%{op.out} is {op.name} of {', '.join(dtypes)} (rule: operations)"
+                )
+        self._define(op.out)
+        dtype = self._dtypes[op.out]
+        if op.name != "cast" and dtype != (gives := result_dtype(op.name, tuple(dtypes))):
+            raise ProgramError(f"%{op.out} is {dtype}, not {gives} (rule: operations)")
+
+    def _loop(self, loop: For) -> None:
+        self._require(loop.extent, "i64", "an extent", "extents")
+        for reduction in loop.reductions:
+            self._use(reduction.initial)
+        for carry in loop.carries:
+            self._use(carry.initial)
+        with self._scope(f"the loop over %{loop.index}"):
+            self._define(loop.index)
+            self._require(loop.index, "i64", "an index", "extents")
+            for carry in loop.carries:
+                self._define(carry.inner)
+            self._block(loop.body)
+            for reduction in loop.reductions:
+                self._use(reduction.term)
+            for carry in loop.carries:
+                self._use(carry.following)
+        for out, combiner, initial, term in loop.reductions:
+            self._define(out)
+            self._combiner(f"%{out}", combiner, self._dtypes[out])
+            self._same_dtype(out, (initial, term), "reductions")
+        for out, inner, initial, following in loop.carries:
+            self._define(out)
+            self._same_dtype(out, (inner, initial, following), "carries")
+
+    def _branch(self, branch: If) -> None:
+        self._require(branch.condition, "bool", "a condition", "branches")
+        with self._scope(f"the branch on %{branch.condition}"):
+            self._block(branch.then)
+            for choice in branch.choices:
+                self._use(choice.then)
+        with self._scope(f"the other branch on %{branch.condition}"):
+            self._block(branch.otherwise)
+            for choice in branch.choices:
+                self._use(choice.otherwise)
+        for out, then, otherwise in branch.choices:
+            self._define(out)
+            self._same_dtype(out, (then, otherwise), "branches")
+
+    def _same_dtype(self, out: Value, values: Sequence[Value], rule: str) -> None:
+        dtype = self._dtypes[out]
+        for value in values:
+            if self._dtypes[value] != dtype:
+                raise ProgramError(
+                    f"%{out} is {dtype} and comes from %{value}, which is {self._dtypes[value]}"
+                    f" (rule: {rule})"
+                )
+
+    def _combiner(self, name: str, combiner: str, dtype: str) -> None:
+        if combiner not in COMBINERS or dtype not in OPERATIONS[combiner].takes:
+            raise ProgramError(f"{name} combines {dtype} by {combiner!r} (rule: combiners)")
+
+    def _check(self, check: Check) -> None:
+        self._require(check.condition, "bool", "a condition", "checks")
+        name = f"the check of %{check.condition}"
+        if not 0 <= check.failure < len(self._program.failures):
+            raise ProgramError(
+                f"{name} has failure {check.failure}, which there is not (rule: checks)"
+            )
+        if len(check.details) > _MOST_DETAILS:
+            raise ProgramError(f"{name} has more than {_MOST_DETAILS} details (rule: checks)")
+        for detail in check.details:
+            self._require(detail, "i64", "a detail", "checks")
+
+    # Buffers
+
+    def _require_lengths(self, buffer: BufferId) -> None:
+        for length in self._program.buffers[buffer].lengths:
+            if not self._is_visible[length]:
+                raise ProgramError(
+                    f"@{buffer} has length %{length}, which {self._scopes[-1].name} does not"
+                    " know (rule: allocation)"
+                )
+
+    def _allocate(self, allocate: Allocate) -> None:
+        buffer = allocate.buffer
+        self._require_buffer(buffer)
+        kind = self._program.buffers[buffer].kind
+        if kind not in ("output", "temporary"):
+            raise ProgramError(f"@{buffer} is {kind} and allocated (rule: allocation)")
+        if kind == "output" and len(self._scopes) > 1:
+            raise ProgramError(
+                f"@{buffer} is allocated in {self._scopes[-1].name}, not in the body"
+                " (rule: allocation)"
+            )
+        self._require_lengths(buffer)
+        self._is_allocated[buffer] = True
+        self._scopes[-1].allocated.append(buffer)
+
+    def _require_buffer(self, buffer: BufferId) -> None:
+        if not 0 <= buffer < len(self._program.buffers):
+            raise ProgramError(f"@{buffer} is no buffer (rule: buffers)")
+
+    def _access(self, buffer: BufferId, index: tuple[Value, ...]) -> None:
+        """Require that an element of a buffer may be accessed here."""
+        self._require_buffer(buffer)
+        about = self._program.buffers[buffer]
+        if about.kind in ("output", "temporary"):
+            if buffer in self._has_allocate or about.kind == "output":
+                if not self._is_allocated[buffer]:
+                    raise ProgramError(
+                        f"@{buffer} is accessed in {self._scopes[-1].name}, where it is not"
+                        " allocated (rule: allocation)"
+                    )
+            else:
+                self._require_lengths(buffer)
+        if len(index) != len(about.lengths):
+            raise ProgramError(
+                f"@{buffer} has {len(about.lengths)} axes and an index of {len(index)}"
+                " (rule: indices)"
+            )
+        for at in index:
+            self._require(at, "i64", f"an index into @{buffer}", "indices")
+
+    def _place(
+        self, buffer: BufferId, index: tuple[Value, ...]
+    ) -> tuple[BufferId, tuple[Any, ...]]:
+        constants = self._program.constants
+        return buffer, tuple([("#", constants[at]) if at in constants else at for at in index])
+
+    def _load(self, load: Load) -> None:
+        self._access(load.buffer, load.index)
+        self._define(load.out)
+        dtype, stored = self._dtypes[load.out], self._program.buffers[load.buffer].dtype
+        if dtype != stored:
+            raise ProgramError(
+                f"%{load.out} is {dtype} and comes from @{load.buffer}, which is {stored}"
+                " (rule: loads)"
+            )
+        self._scopes[-1].loaded.add(self._place(load.buffer, load.index))
+
+    def _store(self, store: Store) -> None:
+        buffer = store.buffer
+        self._access(buffer, store.index)
+        about = self._program.buffers[buffer]
+        self._require(store.value, about.dtype, f"an element of @{buffer}", "stores")
+        if about.kind == "constant":
+            raise ProgramError(f"@{buffer} is a constant and written (rule: constants)")
+        if store.combiner:
+            self._combiner(f"@{buffer}", store.combiner, about.dtype)
+        if not about.is_once:
+            return
+        shown = ", ".join(f"%{at}" for at in store.index)
+        if store.combiner:
+            raise ProgramError(f"@{buffer} is once and combined at [{shown}] (rule: once)")
+        if about.kind == "input":
+            raise ProgramError(f"@{buffer} is once, an input, and written (rule: once)")
+        place = self._place(buffer, store.index)
+        for scope in self._scopes:
+            if place in scope.stored:
+                raise ProgramError(f"@{buffer} is once and stored twice at [{shown}] (rule: once)")
+            if place in scope.loaded:
+                raise ProgramError(
+                    f"@{buffer} is once and read at [{shown}] before it is written (rule: once)"
+                )
+        self._scopes[-1].stored.add(place)

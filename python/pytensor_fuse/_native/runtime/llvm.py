@@ -1,0 +1,130 @@
+"""LLVM through llvmlite: the host's processor, object code from text, functions from objects."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import suppress
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final
+
+import llvmlite
+import llvmlite.binding as llvm
+
+from pytensor_fuse._forks import hold_in_forks
+from pytensor_fuse._native.emission.machine import Machine
+from pytensor_fuse._native.emission.module import ENTRY
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+# Code generation that spends more time gains less than 7 % on the loops that programs have.
+_LEVEL: Final = 2
+
+_lock: Final = threading.Lock()
+hold_in_forks(_lock)
+
+
+@cache
+def _initialized() -> None:
+    # Newer versions do it by themselves, and say so by an exception.
+    with suppress(RuntimeError):
+        llvm.initialize()
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+
+
+@cache
+def host() -> tuple[str, str, str]:
+    """Return the host's triple, processor and features."""
+    _initialized()
+    features = llvm.get_host_cpu_features()
+    return (
+        llvm.get_process_triple(),
+        llvm.get_host_cpu_name(),
+        features.flatten(),
+    )
+
+
+def _new_target_machine() -> Any:
+    triple, processor, features = host()
+    return llvm.Target.from_triple(triple).create_target_machine(
+        cpu=processor,
+        features=features,
+        opt=_LEVEL,
+        reloc="default",
+        codemodel="jitdefault",
+        jit=True,
+    )
+
+
+@cache
+def _target_machine() -> Any:
+    """Return the one that makes object code; an engine owns the one that it is given."""
+    return _new_target_machine()
+
+
+@cache
+def host_machine() -> Machine:
+    """Return what of the host decides how loops are written."""
+    _initialized()
+    has = llvm.get_host_cpu_features()
+    if has.get("avx512f") and has.get("avx512vl") and has.get("avx512dq") and has.get("avx512bw"):
+        return Machine(512, has_masks=True, has_fma=True)
+    if has.get("avx2"):
+        return Machine(256, has_masks=True, has_fma=bool(has.get("fma")))
+    return Machine(128, has_masks=False, has_fma=_always_has_fma())
+
+
+def _always_has_fma() -> bool:
+    triple: str = llvm.get_process_triple()
+    return triple.startswith(("aarch64", "arm64"))
+
+
+def versions() -> tuple[str, ...]:
+    """Return what the code depends on besides its text: LLVM and the processor."""
+    return (llvmlite.__version__, ".".join(map(str, llvm.llvm_version_info)), *host())
+
+
+def object_code(text: str) -> bytes:
+    """Return the object code of a module.
+
+    Raises
+    ------
+    RuntimeError
+        If LLVM does not take the text.
+    """
+    with _lock:
+        module = llvm.parse_assembly(text)
+        module.verify()
+        code: bytes = _target_machine().emit_object(module)
+        return code
+
+
+class Code:
+    """Object code that has been loaded; it must live as long as its function is called.
+
+    Attributes
+    ----------
+    address
+        That of the function.
+    """
+
+    def __init__(self, code: bytes, externals: Iterable[tuple[str, int]] = ()) -> None:
+        """Load object code.
+
+        Parameters
+        ----------
+        code
+            The object code.
+        externals
+            Symbols that it needs, and their addresses.
+        """
+        with _lock:
+            for symbol, address in externals:
+                llvm.add_symbol(symbol, address)
+            self._engine = llvm.create_mcjit_compiler(
+                llvm.parse_assembly(""), _new_target_machine()
+            )
+            self._engine.add_object_file(llvm.object_file.ObjectFileRef.from_data(code))
+            self._engine.finalize_object()
+            self.address: int = self._engine.get_function_address(ENTRY)

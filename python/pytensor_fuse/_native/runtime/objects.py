@@ -1,0 +1,85 @@
+"""Object code by what it was made of: in memory, and on disk for other processes.
+
+The key is a digest of LLVM's text, of LLVM's version and of the processor: the text has everything
+else in it, and nothing of the process. Code that has been loaded is shared by all functions of one
+text, as machine code keeps no state of its own.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Final
+
+from pytensor_fuse._cache import disk
+from pytensor_fuse._cache.setting import Level, level
+from pytensor_fuse._forks import hold_in_forks
+from pytensor_fuse._native.runtime.llvm import Code, object_code, versions
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+# So much loaded code is remembered; what was used least recently goes first. Functions keep theirs.
+_MOST: Final = 512
+
+_lock: Final = threading.Lock()
+hold_in_forks(_lock)
+_loaded: Final[OrderedDict[bytes, Code]] = OrderedDict()
+
+
+def code_of(text: str, externals: Sequence[str], resolve: Callable[[str], int]) -> tuple[Code, str]:
+    """Return the code of a module, loaded.
+
+    Parameters
+    ----------
+    text
+        The module.
+    externals
+        The symbols that it needs from outside.
+    resolve
+        Returns the address of one.
+
+    Returns
+    -------
+    Code
+        The code, which must be kept as long as it may run.
+    str
+        Where it came from: ``compiled``, ``memory`` or ``disk``.
+
+    Raises
+    ------
+    RuntimeError
+        If LLVM does not take the text.
+    """
+    made = blake2b(b"pytensor-fuse object 1 ", digest_size=32)
+    made.update(repr(versions()).encode())
+    made.update(text.encode())
+    key = made.digest()
+    kept = level()
+    if kept is not Level.OFF:
+        with _lock:
+            found = _loaded.get(key)
+            if found is not None:
+                _loaded.move_to_end(key)
+                return found, "memory"
+    on_disk = kept is Level.DISK
+    data = disk.tried("reading", lambda: disk.default_disk().get(key)) if on_disk else None
+    origin = "disk"
+    if not isinstance(data, bytes):
+        data, origin = object_code(text), "compiled"
+    code = Code(data, [(symbol, resolve(symbol)) for symbol in externals])
+    if on_disk and origin == "compiled":
+        disk.tried("writing", lambda: disk.default_disk().put(key, data))
+    if kept is not Level.OFF:
+        with _lock:
+            _loaded[key] = code
+            while len(_loaded) > _MOST:
+                _loaded.popitem(last=False)
+    return code, origin
+
+
+def forget_code() -> None:
+    """Forget the loaded code that no function needs."""
+    with _lock:
+        _loaded.clear()

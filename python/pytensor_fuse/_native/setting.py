@@ -1,0 +1,48 @@
+"""Whether graphs become machine code: what ``PYTENSOR_FUSE_NATIVE`` says."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from enum import Enum
+from typing import Final
+
+from pytensor_fuse._startup.features import OFF, ON, on_now
+
+VARIABLE: Final = "PYTENSOR_FUSE_NATIVE"
+
+
+class Use(Enum):
+    """What becomes of graphs in Numba mode."""
+
+    OFF = "off"
+    ON = "on"
+    # Numba's function runs as well, and results that differ are an error.
+    VERIFY = "verify"
+
+
+_WORDS: Final = {**dict.fromkeys(ON, Use.ON), **dict.fromkeys(OFF, Use.OFF)}
+
+
+def _by_environment() -> Use:
+    value = os.environ.get(VARIABLE, "").strip().lower()
+    if not value:
+        return Use.ON
+    try:
+        return _WORDS.get(value) or Use(value)
+    except ValueError:
+        names = ", ".join(use.value for use in Use)
+        warnings.warn(
+            f"{VARIABLE}={value!r} is none of {names}; it is taken for on",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+        return Use.ON
+
+
+_use: Final = _by_environment()
+
+
+def use() -> Use:
+    """Return what becomes of graphs that are linked now."""
+    return _use if "native" in on_now() else Use.OFF

@@ -1,0 +1,282 @@
+"""Derive the coefficients of the mathematical functions, and write the module that holds them.
+
+python scripts/mathematics/coefficients.py           # writes the module
+python scripts/mathematics/coefficients.py NAME ...  # prints some of it
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import mpmath
+from approximation import minimax, quotient
+from mpmath import mpf
+
+MODULE = (
+    Path(__file__).resolve().parents[2] / "python/pytensor_fuse/_native/mathematics/coefficients.py"
+)
+DIGITS = 50
+# Intervals are this much wider than what arguments are reduced to: reductions round.
+MARGIN = mpf("1.0001")
+
+Entry = tuple[str, list[mpf], mpf]
+
+
+def taylor(terms: Callable[[int], mpf], x: mpf, count: int = 12) -> mpf:
+    return mpmath.fsum(terms(k) * x**k for k in range(count))
+
+
+def exponential() -> list[Entry]:
+    half = mpmath.log(2) / 2 * MARGIN
+
+    def rest(r: mpf) -> mpf:
+        if abs(r) < mpf("1e-5"):
+            return taylor(lambda k: 1 / mpmath.factorial(k + 3), r)
+        return (mpmath.exp(r) - 1 - r - r**2 / 2) / r**3
+
+    found, error = minimax(rest, (-half, half), 8, lambda r: abs(r) ** 3)
+    longer, longer_error = minimax(rest, (-half, half), 9, lambda r: abs(r) ** 3)
+    return [("EXP", found, error), ("EXP_LONG", longer, longer_error)]
+
+
+def logarithm() -> list[Entry]:
+    end = ((mpmath.sqrt(2) - 1) / (mpmath.sqrt(2) + 1)) ** 2 * MARGIN
+
+    def rest(z: mpf) -> mpf:
+        if z < mpf("1e-8"):
+            return taylor(lambda k: mpf(2) / (2 * k + 3), z)
+        s = mpmath.sqrt(z)
+        return (mpmath.log((1 + s) / (1 - s)) / s - 2) / z
+
+    def rest_of_two_terms(z: mpf) -> mpf:
+        if z < mpf("1e-8"):
+            return taylor(lambda k: mpf(2) / (2 * k + 5), z)
+        return (rest(z) - mpf(2) / 3) / z
+
+    found, error = minimax(rest, (mpf(0), end), 6, lambda z: z)
+    more, more_error = minimax(rest_of_two_terms, (mpf(0), end), 7, lambda z: z**2)
+    return [("LOG", found, error), ("POWER", more, more_error)]
+
+
+def sine() -> list[Entry]:
+    end = (mpmath.pi / 4) ** 2 * MARGIN
+
+    def sine_rest(z: mpf) -> mpf:
+        if z < mpf("1e-6"):
+            return taylor(lambda k: (-1) ** (k + 1) / mpmath.factorial(2 * k + 3), z)
+        return (mpmath.sin(mpmath.sqrt(z)) / mpmath.sqrt(z) - 1) / z
+
+    def cosine_rest(z: mpf) -> mpf:
+        if z < mpf("1e-6"):
+            return taylor(lambda k: (-1) ** k / mpmath.factorial(2 * k + 4), z)
+        return (mpmath.cos(mpmath.sqrt(z)) - 1 + z / 2) / z**2
+
+    sines, sine_error = minimax(sine_rest, (mpf(0), end), 5, lambda z: z)
+    cosines, cosine_error = minimax(cosine_rest, (mpf(0), end), 5, lambda z: z**2)
+    return [("SINE", sines, sine_error), ("COSINE", cosines, cosine_error)]
+
+
+def log_sine() -> list[Entry]:
+    def rest(z: mpf) -> mpf:
+        angle = mpmath.pi * mpmath.sqrt(z)
+        return mpmath.log(mpmath.sin(angle) / angle) / z
+
+    def cotangent_rest(z: mpf) -> mpf:
+        r = mpmath.sqrt(z)
+        return (mpmath.pi * mpmath.cot(mpmath.pi * r) - 1 / r) / r
+
+    interval = mpf("1e-9"), mpf("0.25") * MARGIN
+    logs, error = minimax(rest, interval, 13)
+    cotangents, cotangent_error = minimax(cotangent_rest, interval, 14)
+    return [("LOG_SINE", logs, error), ("COTANGENT", cotangents, cotangent_error)]
+
+
+def gamma_logarithm() -> list[Entry]:
+    middle = mpf(7) / 16
+
+    def near_zeros(a: mpf) -> mpf:
+        # With its limits at the zeros of the denominator, by Taylor's series.
+        for zero in (0, 1):
+            d = a - zero
+            if abs(d) < mpf("1e-9"):
+                terms = (mpmath.polygamma(k, zero + 1) * d**k for k in range(4))
+                factors = (1, 2, 6, 24)
+                total = mpmath.fsum(t / f for t, f in zip(terms, factors, strict=True))
+                return total / (a - 1 + zero) - middle
+        return mpmath.loggamma(1 + a) / (a * (a - 1)) - middle
+
+    def stirling(w: mpf) -> mpf:
+        x = 1 / mpmath.sqrt(w)
+        leading = (x - mpf("0.5")) * mpmath.log(x) - x + mpmath.log(2 * mpmath.pi) / 2
+        return (mpmath.loggamma(x) - leading) * x
+
+    above, below, error = quotient(near_zeros, (mpf(0), mpf(2)), (8, 8))
+    tail, tail_error = minimax(stirling, (mpf("1e-6"), mpf("0.04")), 6)
+    return [
+        ("GAMMALN_ABOVE", above, error),
+        ("GAMMALN_BELOW", below, error),
+        ("GAMMALN_STIRLING", tail, tail_error),
+    ]
+
+
+def psi() -> list[Entry]:
+    root = mpmath.findroot(mpmath.digamma, mpf("1.4616321449683623"))
+
+    def near_root(v: mpf) -> mpf:
+        return mpmath.digamma(v + 1) / (v + 1 - root) - 1
+
+    def stirling(w: mpf) -> mpf:
+        x = 1 / mpmath.sqrt(w)
+        return (mpmath.log(x) - 1 / (2 * x) - mpmath.digamma(x)) / w
+
+    above, below, error = quotient(near_root, (mpf(0), mpf(2)), (7, 6))
+    tail, tail_error = minimax(stirling, (mpf("1e-6"), mpf("0.04")), 7)
+    parts = [mpf(float(root - 1))]
+    # What the last bits of the root change in the result.
+    parts.append((root - 1 - parts[0]) * mpmath.polygamma(1, root))
+    return [
+        ("DIGAMMA_ROOT", parts, mpf(2) ** -107),
+        ("DIGAMMA_ABOVE", above, error),
+        ("DIGAMMA_BELOW", below, error),
+        ("DIGAMMA_STIRLING", tail, tail_error),
+    ]
+
+
+# The variable of the scaled complementary error function is the reciprocal of x and this.
+ERFCX_SHIFT = 3
+
+
+def scaled_erfc(x: mpf) -> mpf:
+    if x < 12:
+        return mpmath.exp(x * x) * mpmath.erfc(x)
+    fraction = mpf(0)
+    for k in range(120, 0, -1):
+        fraction = (mpf(k) / 2) / (x + fraction)
+    return 1 / ((x + fraction) * mpmath.sqrt(mpmath.pi))
+
+
+def error_function() -> list[Entry]:
+    def small(z: mpf) -> mpf:
+        return mpmath.erf(mpmath.sqrt(z)) / mpmath.sqrt(z) - 1
+
+    def scaled(u: mpf) -> mpf:
+        if u < mpf("1e-8"):
+            return (1 + ERFCX_SHIFT * u) / mpmath.sqrt(mpmath.pi)
+        return scaled_erfc(1 / u - ERFCX_SHIFT) / u
+
+    found, error = minimax(small, (mpf("1e-12"), mpf("0.25") * MARGIN), 8)
+    end = 1 / (mpf("0.4999") + ERFCX_SHIFT)
+    far, far_error = minimax(scaled, (mpf(0), end), 22, lambda u: 1 / scaled(u))
+    return [("ERF", found, error), ("ERFCX", far, far_error)]
+
+
+def arcs() -> list[Entry]:
+    def arctangent(z: mpf) -> mpf:
+        if z < mpf("1e-8"):
+            return taylor(lambda k: mpf((-1) ** (k + 1)) / (2 * k + 3), z)
+        return (mpmath.atan(mpmath.sqrt(z)) / mpmath.sqrt(z) - 1) / z
+
+    def arcsine(z: mpf) -> mpf:
+        return (mpmath.asin(mpmath.sqrt(z)) / mpmath.sqrt(z) - 1) / z
+
+    def sine(z: mpf) -> mpf:
+        return (mpmath.sinh(mpmath.sqrt(z)) / mpmath.sqrt(z) - 1) / z
+
+    end = (mpmath.sqrt(2) - 1) ** 2 * MARGIN
+    tangents, tangent_error = minimax(arctangent, (mpf(0), end), 10, lambda z: z)
+    interval = mpf("1e-12"), mpf("0.25") * MARGIN
+    sines, sine_error = minimax(arcsine, interval, 11, lambda z: z)
+    hyperbolic, hyperbolic_error = minimax(sine, (mpf("1e-12"), mpf(1)), 6, lambda z: z)
+    return [
+        ("ARCTAN", tangents, tangent_error),
+        ("ARCSIN", sines, sine_error),
+        ("SINH", hyperbolic, hyperbolic_error),
+    ]
+
+
+def psi_derivative() -> list[Entry]:
+    def shifted(a: mpf) -> mpf:
+        return mpmath.polygamma(1, 1 + a) - mpf("0.25")
+
+    def stirling(w: mpf) -> mpf:
+        x = 1 / mpmath.sqrt(w)
+        return (mpmath.polygamma(1, x) - 1 / x - w / 2) * x**3
+
+    above, below, error = quotient(shifted, (mpf(0), mpf(4)), (9, 9))
+    tail, tail_error = minimax(stirling, (mpf("1e-6"), mpf("0.04")), 7)
+    return [
+        ("TRIGAMMA_ABOVE", above, error),
+        ("TRIGAMMA_BELOW", below, error),
+        ("TRIGAMMA_STIRLING", tail, tail_error),
+    ]
+
+
+def inverse_error_function() -> list[Entry]:
+    # First approximations, to be made accurate by a step of Halley's method.
+    def central(w: mpf) -> mpf:
+        x = mpmath.sqrt(-mpmath.expm1(-w))
+        return mpmath.erfinv(x) / x
+
+    def tail(s: mpf) -> mpf:
+        # With w = s**2 = -log(q * (2 - q)).
+        product = mpmath.exp(-s * s)
+        q = product / (1 + mpmath.sqrt(1 - product))
+        y = s - mpmath.log(s * mpmath.sqrt(mpmath.pi)) / (2 * s)
+        for _ in range(7):
+            value = mpmath.erfc(y)
+            slope = -2 / mpmath.sqrt(mpmath.pi) * mpmath.exp(-y * y) / value
+            y -= mpmath.log(value / q) / slope
+        return y
+
+    near, error = minimax(central, (mpf("1e-9"), mpf(5)), 8, lambda w: 1 / central(w))
+    above, below, far_error = quotient(tail, (mpf("2.2"), mpf(6)), (5, 4))
+    above_far, below_far, farther_error = quotient(tail, (mpf(6), mpf("27.4")), (5, 4))
+    return [
+        ("ERFINV", near, error),
+        ("ERFINV_ABOVE", above, far_error),
+        ("ERFINV_BELOW", below, far_error),
+        ("ERFINV_FAR_ABOVE", above_far, farther_error),
+        ("ERFINV_FAR_BELOW", below_far, farther_error),
+    ]
+
+
+FAMILIES: dict[str, Callable[[], list[Entry]]] = {
+    "exponential": exponential,
+    "logarithm": logarithm,
+    "sine": sine,
+    "log_sine": log_sine,
+    "gamma_logarithm": gamma_logarithm,
+    "psi": psi,
+    "error_function": error_function,
+    "arcs": arcs,
+    "psi_derivative": psi_derivative,
+    "inverse_error_function": inverse_error_function,
+}
+
+
+def lines(family: str) -> list[str]:
+    """Return the lines of the module that one family of coefficients makes."""
+    with mpmath.workdps(DIGITS):
+        entries = FAMILIES[family]()
+    result = []
+    for name, coefficients, error in entries:
+        result.append(f"# Error 2**{mpmath.nstr(mpmath.log(error, 2), 4)}.")
+        result.append(f"{name} = (")
+        result.extend(f'    float.fromhex("{float(c).hex()}"),' for c in coefficients)
+        result.append(")")
+    return result
+
+
+def text() -> str:
+    head = '"""Coefficients, written by `scripts/mathematics/coefficients.py`."""\n\n'
+    return head + "\n".join(line for family in FAMILIES for line in lines(family)) + "\n"
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        for family in sys.argv[1:]:
+            print(*lines(family), sep="\n")
+    else:
+        MODULE.write_text(text())

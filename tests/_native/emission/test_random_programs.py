@@ -1,0 +1,67 @@
+"""Machine code does what the interpreter does, to the bit, and touches no memory but its own."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from _native.passes.memory_programs import memory_programs
+from pytensor_fuse._native.passes.fusion import fused
+from support.native_machine import (
+    MACHINES,
+    apart,
+    compiled,
+    run_in_child,
+    with_known_lengths,
+)
+from support.native_outcomes import assert_same_outcome, run
+from support.native_programs import native_programs
+
+DEEP = settings(max_examples=100_000)
+thorough = DEEP if os.environ.get("HYPOTHESIS_PROFILE") == "deep" else settings(max_examples=20)
+
+
+def require_same(case, function, *, at_end):
+    """Require that code does what the interpretation of a program does."""
+
+    def by(_, inputs, constants):
+        return run_in_child(function, inputs, constants, at_end=at_end)
+
+    assert_same_outcome(run(case), run(case, by=by))
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@thorough
+@given(case=native_programs(longest=20), at_end=st.booleans(), is_fused=st.booleans())
+def test_programs(machine, case, at_end, is_fused):
+    program = fused(case.program) if is_fused else case.program
+    require_same(case, compiled(program, MACHINES[machine]), at_end=at_end)
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@thorough
+@given(case=memory_programs(longest=12), at_end=st.booleans())
+def test_order_of_accesses(machine, case, at_end):
+    require_same(case, compiled(fused(case.program), MACHINES[machine]), at_end=at_end)
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@thorough
+@given(case=native_programs(longest=20), at_end=st.booleans())
+def test_temporary_buffers(machine, case, at_end):
+    """Let each temporary buffer have pages of its own, and none next to them."""
+    program = with_known_lengths(case.program, case.inputs)
+    forbidden = []
+
+    def place(placed):
+        placement, pages = apart(placed, at_end=at_end)
+        forbidden.extend(pages)
+        return placement
+
+    function = compiled(program, MACHINES[machine], place=place)._replace(
+        forbidden=tuple(forbidden)
+    )
+    require_same(case, function, at_end=at_end)

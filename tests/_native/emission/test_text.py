@@ -1,0 +1,151 @@
+"""The text of a module: the same in all processes, valid, and linear in the program."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from pytensor_fuse._native.emission.module import emit_module
+from pytensor_fuse._native.passes.fusion import fused
+from pytensor_fuse._native.passes.placement import place_temporaries
+from pytensor_fuse._native.passes.rewrite import rewritten
+from pytensor_fuse._native.program.builder import Builder
+from pytensor_fuse._native.program.interpret import interpret
+from pytensor_fuse._native.program.model import Result
+from pytensor_fuse._native.program.operations import MATHEMATICS, OPERATIONS
+from pytensor_fuse._native.program.parse import parse_program
+from pytensor_fuse._native.program.text import print_program
+from pytensor_fuse._native.runtime.llvm import object_code
+from support.native_machine import MACHINES, call, compiled
+from support.native_programs import native_programs
+
+TESTS = Path(__file__).parents[2]
+
+
+def text_of(program, machine=MACHINES["512"], **more):
+    """Return the text of a program's module; the program stays as it is."""
+    program = fused(rewritten(program))
+    return emit_module(program, place_temporaries(program), machine, **more).text
+
+
+@settings(max_examples=10)
+@given(native_programs())
+def test_equal_programs_have_equal_texts(case):
+    again = parse_program(print_program(case.program))
+    for machine in MACHINES.values():
+        text = text_of(case.program, machine)
+        assert text == text_of(again, machine)
+        # Literals of floats are wider than addresses.
+        assert not re.search(r"\b0x[0-9A-Fa-f]{6,12}\b", text)
+
+
+def chain(n_loops, *, is_summed=True):
+    """Return a program of so many loops, of which all need what the one before makes.
+
+    Parameters
+    ----------
+    n_loops
+        The number.
+    is_summed
+        Whether they need a sum over all of it, so that no two can be one.
+    """
+    b = Builder()
+    x = b.given("input", 0, "f64", (None,))
+    length = b.length(x, 0)
+    before = x
+    total = b.constant("f64", 0.0)
+    for number in range(n_loops):
+        with b.loop(length) as loop:
+            value = b.op("exp" if number % 7 == 0 else "neg", b.load(before, (loop.index,)))
+            value = b.op("add", value, total)
+            before = b.buffer("temporary", 0, "f64", (length,))
+            b.store(before, (loop.index,), value)
+            if is_summed or number == n_loops - 1:
+                total = b.reduce(loop, "add", b.constant("f64", -0.0), value)
+    out = b.buffer("output", 0, "f64", ())
+    b.allocate(out)
+    b.program.results.append(Result("buffer", out))
+    b.store(out, (), total)
+    return b.program
+
+
+def everything():
+    """Return a program with all operations."""
+    b = Builder()
+    x = b.given("input", 0, "f64", (None,))
+    length = b.length(x, 0)
+    out = b.buffer("output", 0, "f64", (length,))
+    b.allocate(out)
+    b.program.results.append(Result("buffer", out))
+    with b.loop(length) as loop:
+        value = b.load(x, (loop.index,))
+        for name in (*MATHEMATICS, "floordiv", "mod", "floor", "minimum", "abs"):
+            value = b.op(name, *[value] * OPERATIONS[name].arity)
+        b.store(out, (loop.index,), value)
+    return b.program
+
+
+CHILD = """
+import sys
+sys.path.insert(0, {tests!r})
+from _native.emission.test_text import chain, everything, text_of
+for uses_library in (False, True):
+    print(text_of(everything(), uses_library=uses_library))
+print(text_of(chain(30)))
+"""
+
+
+def test_texts_are_the_same_in_all_processes():
+    texts = set()
+    for seed in ("1", "4711"):
+        ran = subprocess.run(
+            [sys.executable, "-c", CHILD.format(tests=str(TESTS))],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        texts.add(ran.stdout)
+    assert len(texts) == 1
+    for uses_library in (False, True):
+        object_code(text_of(everything(), uses_library=uses_library))
+
+
+@pytest.mark.parametrize("factor", [2**62, -(2**63), 2**63 - 1])
+def test_steps_that_wrap(factor):
+    """Count in steps of which some lanes have more than an integer holds."""
+    b = Builder()
+    out = b.buffer("output", 0, "i64", (b.index(19),))
+    b.allocate(out)
+    b.program.results.append(Result("buffer", out))
+    with b.loop(b.index(19)) as loop:
+        step = b.op("mul", loop.index, b.index(factor))
+        step = b.op("sub", b.op("add", step, step), b.op("mul", step, b.index(5)))
+        b.store(out, (loop.index,), b.op("xor", step, b.op("mul", loop.index, loop.index)))
+    for machine in MACHINES.values():
+        [got] = call(compiled(b.program, machine), [])
+        np.testing.assert_array_equal(got, interpret(b.program, [])[0])
+
+
+@pytest.mark.parametrize("is_summed", [False, True])
+def test_time_is_linear(is_summed):
+    """Compare a hundred loops with a thousand, with much room for what else the machine does."""
+
+    def seconds(n_loops):
+        program = chain(n_loops, is_summed=is_summed)
+        best = float("inf")
+        for _ in range(3):
+            begin = time.process_time()
+            text_of(program)
+            best = min(best, time.process_time() - begin)
+        return best
+
+    assert seconds(1000) < 25 * seconds(100)

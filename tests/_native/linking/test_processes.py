@@ -1,0 +1,62 @@
+"""Machine code in new processes: found on disk, without Numba, whatever lies there."""
+
+from __future__ import annotations
+
+import pytest
+
+from support.processes import run_python, with_disk_cache
+
+PROGRAM = """
+    import sys
+    import numpy as np, pytensor, pytensor.tensor as pt
+    import pytensor_fuse
+    x, y = pt.vectors("xy")
+    function = pytensor.function([x, y], [pt.exp(x) * y, (x - y).sum()], mode="NUMBA")
+    first, second = function(np.arange(3.0), np.ones(3))
+    np.testing.assert_allclose(first, np.exp(np.arange(3.0)))
+    assert second == 0.0
+    print(function.vm.compiled.origin, "numba" in sys.modules)
+"""
+
+
+def origin(directory, **variables):
+    ran = run_python(PROGRAM, env=with_disk_cache(directory, **variables))
+    found, has_numba = ran.stdout.split()
+    assert has_numba == "False"
+    assert "Warning" not in ran.stderr
+    return found
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("compiled")
+    assert origin(folder) == "compiled"
+    return folder
+
+
+def test_another_process_finds_the_code(directory):
+    assert origin(directory) == "disk"
+
+
+def test_without_the_cache_it_is_compiled(directory):
+    assert origin(directory, PYTENSOR_FUSE_CACHE="off") == "compiled"
+
+
+@pytest.mark.parametrize("spoil", [lambda data: b"", lambda data: data[: len(data) // 2]])
+def test_spoilt_files_are_made_anew(directory, spoil):
+    files = [path for path in directory.rglob("*") if path.is_file() and "fuse" in str(path)]
+    assert files
+    for path in files:
+        path.write_bytes(spoil(path.read_bytes()))
+    assert origin(directory) == "compiled"
+    assert origin(directory) == "disk"
+
+
+def test_changed_bytes_are_noticed(directory):
+    for path in directory.rglob("*"):
+        if path.is_file() and "fuse" in str(path):
+            data = bytearray(path.read_bytes())
+            for position in range(len(data) // 3, len(data), 97):
+                data[position] ^= 0xFF
+            path.write_bytes(bytes(data))
+    assert origin(directory) == "compiled"

@@ -1,0 +1,131 @@
+"""`PYTENSOR_FUSE_NATIVE=verify`: what Numba makes of a graph runs as well."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import numpy as np
+import pytensor
+import pytensor.tensor as pt
+import pytest
+from pytensor.compile.io import In
+from pytensor.raise_op import Assert
+
+from pytensor_fuse._native import setting
+from pytensor_fuse._native.linking.verification import (
+    NativeMismatchError,
+    VerifiedThunk,
+    difference,
+)
+from pytensor_fuse._native.program.model import Failure
+from pytensor_fuse._native.setting import Use
+
+V = np.linspace(-1.0, 2.0, 5)
+
+
+@pytest.fixture(autouse=True)
+def _verifying(monkeypatch):
+    monkeypatch.setattr(setting, "_use", Use.VERIFY)
+
+
+def verified(*args, **kwargs):
+    function = pytensor.function(*args, mode="NUMBA", **kwargs)
+    assert isinstance(function.vm, VerifiedThunk)
+    return function
+
+
+def test_functions_that_agree_give_what_they_give():
+    x = pt.vector("x")
+    state = pytensor.shared(np.zeros(5), name="state")
+    function = verified(
+        [In(x, mutable=True)],
+        [pt.exp(x), pt.log(x), (x > 0), pt.set_subtensor(x[0], 5.0)],
+        updates={state: state + x},
+    )
+    for _ in range(2):
+        first, *_ = function(V.copy())
+        np.testing.assert_allclose(first, np.exp(V))
+    np.testing.assert_allclose(state.get_value(), 2 * V)
+    assert isinstance(copy.deepcopy(function).vm, VerifiedThunk)
+    assert isinstance(pickle.loads(pickle.dumps(function)).vm, VerifiedThunk)
+    np.testing.assert_allclose(function.vm.jit_fn(V.copy(), np.zeros(5))[0], np.exp(V))
+
+
+def test_both_raise_or_neither():
+    x, n = pt.vector("x"), pt.lscalar("n")
+    function = verified([x, n], Assert("n is negative")(x, n >= 0) * 2)
+    np.testing.assert_array_equal(function(V, 1), V * 2)
+    with pytest.raises(AssertionError, match="n is negative") as caught:
+        function(V, -1)
+    assert not isinstance(caught.value, NativeMismatchError)
+    # As if the machine code had another message.
+    thunk = function.vm._thunk
+    function.vm._reference = lambda *_: (_ for _ in ()).throw(ValueError("another"))
+    with pytest.raises(NativeMismatchError, match="raises nothing, and Numba ValueError: another"):
+        function(V, 1)
+    with pytest.raises(
+        NativeMismatchError, match="raises AssertionError: n is negative, and Numba V"
+    ):
+        function(V, -1)
+    function.vm._reference = lambda *_: (V,)
+    with pytest.raises(NativeMismatchError, match="and Numba nothing"):
+        function(V, -1)
+    assert thunk.compiled.program.failures == [Failure(AssertionError, "n is negative")]
+
+
+def test_what_differs_is_named():
+    x = pt.vector("x")
+    function = verified([x], [x * 2, pt.exp(x)])
+    stock = function.vm._reference
+    function.vm._reference = lambda x: (stock(x)[0], stock(x)[1] + 1e-3)
+    with pytest.raises(
+        NativeMismatchError, match=r"output 1 .* in 5 of 5 elements, by at most 0.001"
+    ):
+        function(V)
+
+
+def test_regions_are_verified_too():
+    x = pt.matrix("x")
+    inverse = pt.linalg.inv(pt.exp(x) + 3 * pt.eye(3))
+    function = verified([x], [pt.tanh(inverse).sum(axis=0)])
+    given = np.random.default_rng(0).normal(size=(3, 3))
+    wanted = np.tanh(np.linalg.inv(np.exp(given) + 3 * np.eye(3))).sum(axis=0)
+    np.testing.assert_allclose(function(given)[0], wanted)
+    stock = function.vm._reference
+    function.vm._reference = lambda x: (stock(x)[0] * 2,)
+    with pytest.raises(NativeMismatchError, match="output 0"):
+        function(given)
+
+
+NAN, INFINITY = float("nan"), float("inf")
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "told"),
+    [
+        ([1.0, 2.0], [1.0, 2.0 + 1e-12], None),
+        ([1.0, NAN, INFINITY], [1.0, NAN, INFINITY], None),
+        ([1e16, 1e-3], [1e16, 0.0], None),
+        ([1.0, 2.0], [1.0, 2.001], "differs from Numba's in 1 of 2 elements, by at most 0.001"),
+        ([1.0], [NAN], "has NaN"),
+        ([NAN], [1.0], "has NaN"),
+        ([INFINITY], [-INFINITY], "infinities"),
+        ([INFINITY], [1.0], "differs"),
+        ([1.0], [INFINITY], "infinities"),
+        ([1.0], [[1.0]], "has shape"),
+        ([], [], None),
+    ],
+)
+def test_differences_of_floats(ours, theirs, told):
+    found = difference(np.array(ours), np.array(theirs))
+    assert (found is None) if told is None else told in found
+
+
+def test_differences_of_other_dtypes():
+    assert difference(np.array([1, 2]), np.array([1, 2])) is None
+    assert "in 1 of 2" in difference(np.array([1, 2]), np.array([1, 3]))
+    assert "dtype" in difference(np.array([1, 2]), np.array([1.0, 2.0]))
+    assert "in 1 of 1" in difference(np.array([True]), np.array([False]))
+    assert difference(np.float32(1), np.float32(1 + 1e-6)) is None
+    assert difference("a", "b") is None

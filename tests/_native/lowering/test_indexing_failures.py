@@ -1,0 +1,84 @@
+"""Indices that are wrong: the exception and the text of stock Numba mode, or what it should say."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytensor.tensor as pt
+import pytest
+
+from support.native_lowering import check, check_failure, failure_of_stock, raw_graph, run
+
+X, Y, M = pt.vector("x"), pt.vector("y"), pt.matrix("m")
+AT, STEP = pt.scalar("i", dtype="int32"), pt.scalar("j", dtype="int64")
+K, L = pt.vector("k", dtype="int64"), pt.vector("l", dtype="int64")
+MASK, MASKS = pt.vector("mask", dtype="bool"), pt.matrix("masks", dtype="bool")
+OUT_OF_BOUNDS = "index is out of bounds"
+
+_VECTOR = np.arange(5.0)
+_MATRIX = np.arange(6.0).reshape(2, 3)
+
+
+class Wrong(NamedTuple):
+    """A graph that fails, and what it is given."""
+
+    name: str
+    inputs: list[Any]
+    output: Any
+    values: list[Any]
+
+
+# What stock Numba mode looks at.
+SEEN = (
+    Wrong("integer", [X, AT], X[AT], [_VECTOR, 5]),
+    Wrong("negative integer", [X, AT], X[AT], [_VECTOR, -6]),
+    Wrong("step", [X, STEP], X[::STEP], [_VECTOR, 0]),
+    Wrong("value set", [X, Y], pt.set_subtensor(X[1:], Y), [_VECTOR, np.ones(3)]),
+    Wrong("matrix set", [M, Y], pt.set_subtensor(M[:, ::2], Y), [_MATRIX, np.ones(3)]),
+    Wrong("value added", [X, Y, K], pt.inc_subtensor(X[K], Y), [_VECTOR, np.ones(3), [1, 2]]),
+    Wrong("index arrays", [M, K, L], M[K, L], [_MATRIX, [1, 0], [0, 1, 1]]),
+    Wrong(
+        "masked value",
+        [X, MASK, Y],
+        pt.set_subtensor(X[MASK], Y),
+        [_VECTOR, _VECTOR > 1, np.ones(2)],
+    ),
+)
+
+# What it does not look at: it reads and writes what is there.
+UNSEEN = (
+    Wrong("index array", [X, K], X[K], [_VECTOR, [1, 5]]),
+    Wrong("negative index array", [X, K], X[K], [_VECTOR, [1, -6]]),
+    Wrong("constant index array", [X], X[np.array([1, 5, 2])], [_VECTOR]),
+    Wrong("second index array", [M, K, L], M[K, L], [_MATRIX, [0, 1], [0, 3]]),
+    Wrong("written", [X, K], pt.inc_subtensor(X[K], 1.0), [_VECTOR, [1, 7]]),
+    Wrong("set", [M, K], pt.set_subtensor(M[:, K], 1.0), [_MATRIX, [1, 7]]),
+    Wrong("long mask", [X, MASK], X[MASK.nonzero()], [_VECTOR, np.ones(7, bool)]),
+)
+
+
+@pytest.mark.parametrize("wrong", SEEN, ids=[wrong.name for wrong in SEEN])
+def test_failures_are_those_of_stock(wrong):
+    exception, message = failure_of_stock(wrong.inputs, [wrong.output], wrong.values)
+    check_failure(wrong.inputs, [wrong.output], wrong.values, exception, message)
+
+
+@pytest.mark.parametrize("wrong", UNSEEN, ids=[wrong.name for wrong in UNSEEN])
+def test_index_arrays_are_always_looked_at(wrong):
+    check_failure(wrong.inputs, [wrong.output], wrong.values, IndexError, OUT_OF_BOUNDS)
+
+
+def test_masks_must_be_as_long_as_what_they_select_from():
+    message = (
+        "boolean index did not match indexed array along axis 1; size of axis is 3 "
+        "but size of corresponding boolean axis is 2"
+    )
+    with pytest.raises(IndexError, match=message):
+        run(raw_graph([M, MASKS], [M[MASKS]]), [_MATRIX, np.ones((2, 2), bool)])
+    with pytest.raises(IndexError, match=message):
+        run(raw_graph([M, MASK], [M[:, MASK]]), [_MATRIX, np.ones(2, bool)])
+
+
+def test_what_selects_nothing_may_be_out_of_bounds():
+    check([M, K, L], [M[K, L]], [_MATRIX, [7], np.zeros(0, int)])

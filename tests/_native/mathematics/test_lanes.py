@@ -1,0 +1,54 @@
+"""An element has the same bits in every form and at every place."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from _native.mathematics import samples
+from _native.mathematics.machine import compiled
+from pytensor_fuse._native.mathematics import FUNCTIONS, LANES
+
+SPECIAL = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 5e-324, -5e-324, 2.0**1023])
+
+
+def _arguments(name: str) -> list[np.ndarray]:
+    if FUNCTIONS[name].arguments == 2:
+        x, y = samples.power_arguments(200)
+        return [np.concatenate([x, SPECIAL]), np.concatenate([y, SPECIAL[::-1]])]
+    x = samples.arguments(name, 150)
+    return [np.concatenate([x, -x[::2], SPECIAL])]
+
+
+def _bits(results: np.ndarray) -> np.ndarray:
+    """Return bits, all those of not-a-numbers alike."""
+    alike = np.where(np.isnan(results), results.dtype.type(np.nan), results)
+    return alike.view({4: np.uint32, 8: np.uint64}[alike.itemsize])
+
+
+@pytest.mark.parametrize("fma", [True, False])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_all_forms_and_places_give_the_same_bits(name: str, fma: bool) -> None:
+    arguments = _arguments(name)
+    expected = _bits(compiled(name, lanes=1, fma=fma)(*arguments))
+    for lanes in LANES[1:]:
+        function = compiled(name, lanes=lanes, fma=fma)
+        for shift in range(0, lanes, max(1, lanes // 4)):
+            moved = [np.roll(argument, shift) for argument in arguments]
+            assert np.array_equal(np.roll(_bits(function(*moved)), -shift), expected)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_all_forms_of_single_precision_give_the_same_bits(name: str) -> None:
+    with np.errstate(all="ignore"):
+        arguments = [argument.astype(np.float32) for argument in _arguments(name)]
+    expected = _bits(compiled(name, "f32", 1)(*arguments))
+    for lanes in (4, 16):
+        assert np.array_equal(_bits(compiled(name, "f32", lanes)(*arguments)), expected)
+
+
+@pytest.mark.parametrize("name", ["exp", "sin", "gammaln", "pow"])
+def test_called_and_copied_functions_give_the_same_bits(name: str) -> None:
+    arguments = _arguments(name)
+    copied = compiled(name, inline=True)(*arguments)
+    assert np.array_equal(_bits(compiled(name, inline=False)(*arguments)), _bits(copied))

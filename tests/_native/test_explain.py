@@ -1,0 +1,250 @@
+"""What `explain_native` and audits say of machine code."""
+
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree as ET
+from typing import Any
+
+import numpy as np
+import pytensor
+import pytensor.tensor as pt
+import pytest
+from pytensor.compile.mode import Mode
+from pytensor.graph.basic import Apply
+from pytensor.graph.fg import FunctionGraph
+from pytensor.graph.op import Op
+
+import pytensor_fuse
+from pytensor_fuse import NativeReport, audit, explain_native
+from pytensor_fuse._native.program.parse import parse_program
+from pytensor_fuse._native.program.text import print_program
+from pytensor_fuse.reports import NativeState
+
+
+class NoRule(Op):
+    """An op that no back-end knows."""
+
+    __props__ = ()
+
+    def make_node(self, x: Any) -> Apply[Any]:
+        return Apply(self, [x], [x.type()])
+
+    def perform(self, node: Any, inputs: Any, outputs: Any) -> None:
+        outputs[0][0] = inputs[0] + 1
+
+
+def softmax() -> Any:
+    x = pt.vector("x", shape=(1000,))
+    return pytensor.function([x], pt.exp(x) / pt.exp(x).sum(), mode="NUMBA", name="soft")
+
+
+def test_a_function_of_machine_code() -> None:
+    f = softmax()
+    f(np.linspace(0.0, 1.0, 1000))
+    found = explain_native(f)
+    assert isinstance(found, NativeReport)
+    assert found.is_native
+    assert found.state is NativeState.WHOLE
+    assert found.linker == "NumbaLinker"
+    assert not found.not_native
+    [region] = found.regions
+    assert len(region.nodes) == len(f.maker.fgraph.apply_nodes)
+    assert set(region.seconds) >= {"lower", "passes", "emit", "code"}
+    assert region.origin in ("compiled", "memory", "disk")
+    assert found.loops
+    assert {loop.extent for loop in found.loops} == {1000}
+    assert "the function soft of" in str(found)
+    assert "machine code as a whole" in str(found)
+    assert "define i64 @entry" in found.llvm
+    assert print_program(parse_program(found.text)) == found.text
+
+
+def test_loops_say_what_keeps_them_from_vectors() -> None:
+    x = pt.vector("x", shape=(1000,))
+    found = explain_native(FunctionGraph([x], [pt.cumsum(x), pt.exp(x)]))
+    whys = [loop.why_scalar for loop in found.loops]
+    assert "an iteration needs the one before" in whys
+    assert all((loop.lanes > 1) == (loop.why_scalar is None) for loop in found.loops)
+    written = [name for loop in found.loops for name in loop.writes]
+    assert len(written) == 2
+
+
+def test_loops_within_loops() -> None:
+    x = pt.tensor("x", shape=(None, 300))
+    found = explain_native(FunctionGraph([x], [x.sum(axis=1)]))
+    assert [(loop.depth, loop.extent) for loop in found.loops][:2] == [(0, None), (1, 300)]
+    outer, inner = found.loops[:2]
+    assert (outer.lanes, outer.why_scalar) == (1, "there is a loop inside")
+    assert inner.n_reductions == 1
+
+
+def test_buffers_have_names_and_sizes() -> None:
+    x = pt.vector("x", shape=(1000,))
+    out = pt.exp(x) - pt.exp(x).sum()
+    out.name = "out"
+    [region] = explain_native(FunctionGraph([x], [out])).regions
+    by_kind: dict[str, list[Any]] = {}
+    for buffer in region.buffers:
+        by_kind.setdefault(buffer.kind, []).append(buffer)
+    [given], [result] = by_kind["input"], by_kind["output"]
+    assert given.name.endswith(" x")
+    assert result.name.endswith(" out")
+    assert (result.dtype, result.shape, result.n_bytes) == ("float64", (1000,), 8000)
+    temporaries = by_kind.get("temporary", [])
+    assert region.scratch_bytes >= sum(one.n_bytes for one in temporaries if one.n_bytes)
+    assert not region.has_late_sizes
+
+
+def test_sizes_that_are_not_known_yet() -> None:
+    x = pt.vector("x")
+    [region] = explain_native(FunctionGraph([x], [pt.exp(x) / pt.exp(x).sum()])).regions
+    assert region.has_late_sizes == any(
+        one.kind == "temporary" and one.n_bytes is None for one in region.buffers
+    )
+    assert region.origin is None
+    assert "code" not in region.seconds
+
+
+def test_nodes_without_a_rule() -> None:
+    x = pt.vector("x")
+    graph = FunctionGraph([x], [NoRule()(pt.exp(x))])
+    found = explain_native(graph)
+    assert found.state is NativeState.COULD_NOT
+    assert [str(one) for one in found.not_native] == ["1: NoRule: no rule for NoRule"]
+    assert found.regions == ()
+    assert found.text == found.llvm == ""
+    assert "1: NoRule: no rule for NoRule" in str(found)
+
+
+def test_variables_that_no_machine_code_takes() -> None:
+    z = pt.zvector("z")
+    [named, *_] = explain_native(FunctionGraph([z], [z + 1])).not_native
+    assert named.name == "the variable z"
+    assert "complex128" in named.why
+
+
+@pytest.mark.filterwarnings("ignore:Numba will use object mode")
+def test_regions() -> None:
+    x = pt.vector("x", shape=(50,))
+    weights = pt.exp(x) / pt.exp(x).sum()
+    f = pytensor.function([x], NoRule()(pt.cumsum(weights)), mode="NUMBA")
+    found = explain_native(f)
+    assert found.state is NativeState.PARTS
+    assert not found.is_native
+    assert [one.why for one in found.not_native] == ["no rule for NoRule"]
+    [region] = found.regions
+    assert not any("NoRule" in name for name in region.nodes)
+    assert len(region.nodes) == len(f.maker.fgraph.apply_nodes) - 1
+
+
+def test_functions_of_others() -> None:
+    x = pt.vector("x")
+    f = pytensor.function([x], pt.exp(x), mode=Mode("py", "fast_run"))
+    assert explain_native(f).state is NativeState.OTHER
+
+
+def test_functions_that_numba_compiled(numba_alone: None) -> None:
+    x = pt.vector("x")
+    f = pytensor.function([x], pt.exp(x), mode="NUMBA")
+    assert explain_native(f).state is NativeState.NUMBA
+    assert explain_native(f).regions == ()
+
+
+def test_a_function_of_a_point() -> None:
+    """What holds a function under ``f``, as PyMC's functions of points do."""
+
+    class PointFunction:
+        f = softmax()
+
+    assert explain_native(PointFunction()).is_native  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("wrong", [3, None, pt.vector("x"), len])
+def test_it_takes_nothing_else(wrong: Any) -> None:
+    with pytest.raises(TypeError, match="explain_native takes a compiled function"):
+        explain_native(wrong)
+
+
+def test_nothing_is_made_for_numba_by_asking() -> None:
+    f = softmax()
+    explain_native(f)
+    audit(f)
+    assert f.vm._jit_fn is None
+
+
+def test_it_is_the_same_each_time() -> None:
+    def asked() -> str:
+        x = pt.matrix("x")
+        out = [pt.exp(x).sum(axis=0), pt.log(x) * 2]
+        found = explain_native(FunctionGraph([x], out)).to_dict()
+        for region in found["regions"]:
+            del region["seconds"]
+        return json.dumps(found, allow_nan=False)
+
+    assert asked() == asked()
+
+
+def test_reports_as_dicts_pages_and_pictures(tmp_path: Any) -> None:
+    x = pt.tensor("x<&>", shape=(None, 300))
+    found = explain_native(FunctionGraph([x], [x.sum(axis=1), pt.exp(x)]))
+    as_dict = found.to_dict()
+    assert as_dict["state"] == "could"
+    assert as_dict["regions"][0]["loops"][0]["extent"] is None
+    json.dumps(as_dict, allow_nan=False)
+    drawn = ET.fromstring(found.to_svg())
+    boxes = [one for one in drawn.iter() if one.tag.endswith("}g")]
+    assert len(boxes) == len(found.loops)
+    assert "<pre>" in found._repr_html_()
+    page = found.to_html()
+    assert "x<&>" not in page
+    assert found.to_html(tmp_path / "native.html") is None
+    assert (tmp_path / "native.html").read_text(encoding="utf-8") == page
+    assert found.to_svg(tmp_path / "native.svg") is None
+    empty = explain_native(FunctionGraph([x], [NoRule()(x)]))
+    ET.fromstring(empty.to_svg())
+    assert "no rule for NoRule" in empty.to_html()
+
+
+def test_audits_say_it() -> None:
+    x = pt.vector("x")
+    found = audit(softmax())
+    assert found.native.state is NativeState.WHOLE
+    assert "machine code as a whole" in str(found)
+    assert found.to_dict()["native"] == {"state": "whole", "not_native": []}
+    assert not found.caching.numba
+    refused = audit(FunctionGraph([x], [NoRule()(x)])).native
+    assert [one.why for one in refused.not_native] == ["no rule for NoRule"]
+    assert "no rule for NoRule" in refused.html()
+    stock = audit(pytensor.function([x], NoRule()(x), mode=Mode("py", None))).native
+    assert (stock.state, stock.not_native) == (NativeState.OTHER, ())
+
+
+def test_a_rule_for_an_op_of_ones_own() -> None:
+    from pytensor_fuse.native import lower
+
+    class Squared(NoRule):
+        def perform(self, node: Any, inputs: Any, outputs: Any) -> None:
+            outputs[0][0] = inputs[0] ** 2
+
+    @lower.register(Squared)
+    def squared(op: Any, node: Any, context: Any, inputs: Any) -> Any:
+        [given] = inputs
+
+        def at(index: Any) -> int:
+            element = given.at(index)
+            return context.builder.op("mul", element, element)
+
+        return [context.materialized(given.dtype, given.lengths, at)]
+
+    x = pt.matrix("x")
+    f = pytensor.function([x], pt.exp(Squared()(x)).sum(axis=0), mode="NATIVE")
+    assert explain_native(f).is_native
+    values = np.linspace(-1.0, 1.0, 12).reshape(3, 4)
+    np.testing.assert_allclose(f(values), np.exp(values**2).sum(axis=0), rtol=1e-13)
+
+
+def test_the_mode_native_lists_what_has_no_rule() -> None:
+    x = pt.vector("x")
+    with pytest.raises(pytensor_fuse.NativeLinkError, match="no rule for NoRule"):
+        pytensor.function([x], NoRule()(x), mode="NATIVE")

@@ -1,0 +1,102 @@
+"""Graphs evaluated node by node as the Python linker does, but for kernels.
+
+The Python linker gives a kernel's numbers to Python one by one, which has no other floats than
+doubles and integers without bounds. Here, the ops in it run on whole arrays, by NumPy.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from pytensor.compile.builders import OpFromGraph
+from pytensor.graph.basic import Constant
+from pytensor.scalar.basic import Composite, ScalarOp
+from pytensor.tensor.elemwise import Elemwise
+from pytensor.tensor.type import TensorType
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from pytensor.graph.basic import Apply, Variable
+    from pytensor.graph.fg import FunctionGraph
+
+    Values = dict[Variable, Any]
+
+
+def value_of(variable: Variable, values: Values) -> Any:
+    """Return what a variable is: a constant, or what has been computed."""
+    return variable.data if isinstance(variable, Constant) else values[variable]
+
+
+def evaluate_nodes(nodes: Iterable[Apply], values: Values) -> None:
+    """Compute the outputs of nodes, in their order, from the values of their inputs."""
+    with np.errstate(all="ignore"):
+        for node in nodes:
+            given = [value_of(one, values) for one in node.inputs]
+            values.update(zip(node.outputs, _outputs(node, given), strict=True))
+
+
+def evaluate(fgraph: FunctionGraph, given: Sequence[Any]) -> list[np.ndarray]:
+    """Return the outputs of a graph, from values of its inputs, which may be overwritten."""
+    values = dict(zip(fgraph.inputs, given, strict=True))
+    evaluate_nodes(fgraph.toposort(), values)
+    return [np.asarray(value_of(one, values)) for one in fgraph.outputs]
+
+
+def _outputs(node: Apply, given: list[Any]) -> list[Any]:
+    op = node.op
+    if isinstance(op, OpFromGraph):
+        return evaluate(op.fgraph, given)
+    if type(op).__name__ == "LazyIfElse":
+        branch = op.true_branch if given[0] else op.false_branch
+        return evaluate(branch.fgraph, given[1:])
+    if type(op).__name__ == "IfElse":
+        n = op.n_outs
+        return given[1 : n + 1] if given[0] else given[n + 1 :]
+    if isinstance(op, Elemwise) and isinstance(op.scalar_op, Composite):
+        op._check_runtime_broadcast(node, given)
+        outs = _kernel(op.scalar_op, node, given)
+        for out, place in op.inplace_pattern.items():
+            given[place][...] = outs[out]
+            outs[out] = given[place]
+        return outs
+    if isinstance(op, ScalarOp):
+        outs = _kernel(op, node, given)
+        return [out[()] for out in outs]
+    storage: list[list[Any]] = [[None] for _ in node.outputs]
+    op.perform(node, given, storage)
+    return [cell[0] for cell in storage]
+
+
+def _kernel(op: Any, node: Apply, given: list[Any]) -> list[np.ndarray]:
+    """Return the outputs of a scalar op on arrays; of a kernel, each op of it on arrays."""
+    if not isinstance(op, Composite):
+        return _elementwise(Elemwise(op), node, given)
+    shape = np.broadcast_shapes(*(np.shape(one) for one in given))
+    values: Values = {
+        one: np.asarray(value, dtype=one.type.dtype)
+        for one, value in zip(op.fgraph.inputs, given, strict=True)
+    }
+    for inner in op.fgraph.toposort():
+        args = [np.asarray(value_of(one, values)) for one in inner.inputs]
+        args = [one.reshape((1,) * (len(shape) - one.ndim) + one.shape) for one in args]
+        values.update(zip(inner.outputs, _kernel(inner.op, inner, args), strict=True))
+    return [
+        np.array(np.broadcast_to(value_of(one, values), shape), dtype=one.type.dtype)
+        for one in op.fgraph.outputs
+    ]
+
+
+def _elementwise(op: Elemwise, node: Apply, given: list[Any]) -> list[np.ndarray]:
+    arrays = [np.asarray(one) for one in given]
+    inputs = [
+        TensorType(one.type.dtype, tuple(1 if n == 1 else None for n in array.shape))()
+        for one, array in zip(node.inputs, arrays, strict=True)
+    ]
+    storage: list[list[Any]] = [[None] for _ in node.outputs]
+    op.perform(op.make_node(*inputs), arrays, storage)
+    return [
+        np.asarray(cell[0], dtype=out.type.dtype)
+        for cell, out in zip(storage, node.outputs, strict=True)
+    ]

@@ -1,0 +1,65 @@
+"""What running a loop program comes to, by the interpreter or by what is compared with it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from pytensor_fuse._native.program.interpret import InterpreterError, interpret
+from pytensor_fuse._native.program.text import print_program
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from pytensor_fuse._native.program.model import Program
+
+
+class Case(NamedTuple):
+    """A program, and arrays for it: see `run` for what may be done with these."""
+
+    program: Program
+    inputs: list[np.ndarray]
+    constants: list[np.ndarray]
+
+    def __repr__(self) -> str:
+        return f"{print_program(self.program)}# {self.inputs}\n# {self.constants}"
+
+
+class Outcome(NamedTuple):
+    """What a run gives, and leaves in its inputs; or what it raises."""
+
+    outputs: list[np.ndarray]
+    inputs: list[np.ndarray]
+    raised: str = ""
+
+
+def run(
+    case: Case,
+    program: Program | None = None,
+    by: Callable[[Program, Sequence[np.ndarray], Sequence[np.ndarray]], list[Any]] = interpret,
+) -> Outcome:
+    """Run a case, or another program on its arrays, on copies of the inputs."""
+    inputs = [array.copy() for array in case.inputs]
+    try:
+        outputs = by(case.program if program is None else program, inputs, case.constants)
+    except InterpreterError:
+        raise
+    except Exception as error:
+        # A check has failed; what has been written until then is nobody's.
+        return Outcome([], [], f"{type(error).__name__}: {error}")
+    return Outcome([np.asarray(output) for output in outputs], inputs)
+
+
+def assert_same_outcome(one: Outcome, other: Outcome) -> None:
+    """Let two outcomes be the same in each bit, but for those of NaN."""
+    assert one.raised == other.raised
+    for these, those in ((one.outputs, other.outputs), (one.inputs, other.inputs)):
+        assert len(these) == len(those)
+        for this, that in zip(these, those, strict=True):
+            assert this.dtype == that.dtype
+            assert this.shape == that.shape
+            np.testing.assert_array_equal(this, that)
+            if this.dtype.kind == "f":
+                is_number = ~np.isnan(this)
+                assert (np.signbit(this) == np.signbit(that))[is_number].all()

@@ -1,0 +1,431 @@
+"""Random loop programs with inputs.
+
+The operations are those of which the result is exact, so that all that runs programs must agree in
+each bit, but for those of NaN.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from hypothesis import strategies as st
+
+from pytensor_fuse._native.program.arithmetic import NUMPY_DTYPES
+from pytensor_fuse._native.program.builder import Builder
+from pytensor_fuse._native.program.model import Result
+from pytensor_fuse._native.program.operations import (
+    FLOATS,
+    OPERATIONS,
+    SIGNED,
+    UNSIGNED,
+)
+from support.native_outcomes import Case
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from pytensor_fuse._native.program.model import BufferId, Value
+
+# Those most used first: examples shrink towards them.
+DTYPES = ("f64", "i64", "f32", "i32", "bool", "u8", "i8", "u64", "i16", "u32", "u16")
+_EVERYWHERE = "select cast lt eq minimum maximum le gt ge ne"
+_OPERATIONS = {
+    kind: f"{own} {_EVERYWHERE}".split()
+    for kind, own in {
+        "f": "add mul sub neg abs div sqrt floor ceil trunc rint floordiv mod",
+        "i": "add mul sub neg abs and or xor not shl shr floordiv mod",
+        "b": "and or xor not",
+    }.items()
+}
+_COMBINERS = {
+    "f": ("add", "maximum", "mul", "minimum"),
+    "i": ("add", "maximum", "mul", "minimum", "and", "or", "xor"),
+    "b": ("or", "and", "xor", "maximum", "minimum"),
+}
+# The axes of arrays, of two lengths.
+_AXES = ((), (0,), (1,), (0, 1), (1, 0), (0, 0))
+_FLOATS = (0.0, 1.0, -1.0, 2.0, 0.5, -0.0, -3.25, 1e10, -3e9, 1e-40, 1e30, np.inf, -np.inf, np.nan)
+
+
+def numbers_of(dtype: str) -> list[Any]:
+    """Return numbers of a dtype, simple ones first."""
+    if dtype in FLOATS:
+        more = () if dtype == "f32" else (1e-310, -1e300, 2.0**63)
+        return [*_FLOATS, *more]
+    if dtype == "bool":
+        return [False, True]
+    bits, sign = int(dtype[1:]), dtype in SIGNED
+    most = (1 << bits - sign) - 1
+    return [0, 1, 2, 3, 5, 7, most, most - 1, *((-1, -2, -most, -most - 1) if sign else ())]
+
+
+def same_kind(dtype: str) -> str:
+    """Return ``f``, ``i`` or ``b``."""
+    return "i" if dtype in UNSIGNED else dtype[0]
+
+
+class _Array(NamedTuple):
+    """A buffer that may be read."""
+
+    buffer: BufferId
+    axes: tuple[int, ...]
+    # A check makes sure that its lengths are those of the axes.
+    is_checked: bool = False
+
+
+class _Writer:
+    """Draws a program."""
+
+    def __init__(self, draw: Callable[..., Any], builder: Builder, longest: int) -> None:
+        self.draw = draw
+        self.b = builder
+        self.numbers = [draw(st.integers(0, longest)) for _ in range(2)]
+        self.lengths: tuple[Value, ...] = ()
+        self.inputs: list[np.ndarray] = []
+        self.constants: list[np.ndarray] = []
+        self.arrays: list[_Array] = []
+
+    def one_of(self, choices: Sequence[Any]) -> Any:
+        return choices[self.draw(st.integers(0, len(choices) - 1))]
+
+    def flag(self) -> bool:
+        return self.draw(st.booleans())
+
+    # Buffers
+
+    def contents(self, dtype: str, axes: tuple[int, ...]) -> np.ndarray:
+        shape = tuple(self.numbers[axis] for axis in axes)
+        size = int(np.prod(shape, dtype=np.int64))
+        drawn = min(size, 48)
+        pool = numbers_of(dtype)
+        picked = [
+            pool[byte % len(pool)] for byte in self.draw(st.binary(min_size=drawn, max_size=drawn))
+        ]
+        return np.resize(np.array(picked, NUMPY_DTYPES[dtype]), shape)
+
+    def given(self, dtype: str, axes: tuple[int, ...]) -> _Array:
+        """Add an input, whose lengths may be known only when the program runs."""
+        array = self.contents(dtype, axes)
+        shape = [self.numbers[axis] if self.flag() else None for axis in axes]
+        buffer = self.b.given("input", len(self.inputs), dtype, shape)
+        self.inputs.append(array)
+        about = self.b.program.buffers[buffer]
+        if not self.lengths:
+            self.lengths = about.lengths
+        is_checked = False
+        for length, axis in zip(about.lengths, axes, strict=True):
+            if length != self.lengths[axis]:
+                condition = self.b.op("eq", length, self.lengths[axis])
+                self.b.check(condition, ValueError, "{0} is not {1}", length, self.lengths[axis])
+                is_checked = True
+        return self.add(buffer, axes, is_checked=is_checked)
+
+    def constant(self) -> None:
+        axes, dtype = self.one_of(_AXES), self.one_of(DTYPES)
+        array = self.contents(dtype, axes)
+        buffer = self.b.given("constant", len(self.constants), dtype, array.shape)
+        self.constants.append(array)
+        # Its lengths are those that the axes have in this example.
+        for length, axis in zip(self.b.program.buffers[buffer].lengths, axes, strict=True):
+            condition = self.b.op("eq", length, self.lengths[axis])
+            self.b.check(condition, ValueError, "{0} is not {1}", length, self.lengths[axis])
+        self.add(buffer, axes, is_checked=True)
+
+    def add(self, buffer: BufferId, axes: tuple[int, ...], *, is_checked: bool = False) -> _Array:
+        self.arrays.append(_Array(buffer, axes, is_checked))
+        return self.arrays[-1]
+
+    def new(self, dtype: str, axes: tuple[int, ...], *, is_once: bool = True) -> BufferId:
+        """Add a buffer to write: a temporary one, or an output."""
+        lengths = [self.lengths[axis] for axis in axes]
+        results = self.b.program.results
+        if self.flag():
+            buffer = self.b.buffer("output", len(results), dtype, lengths, is_once=is_once)
+            results.append(Result("buffer", buffer))
+            if self.flag():
+                self.b.allocate(buffer)
+            else:
+                self.b.allocate_first(buffer)
+            return buffer
+        buffer = self.b.buffer("temporary", 0, dtype, lengths, is_once=is_once)
+        if self.flag():
+            self.b.allocate(buffer)
+        return buffer
+
+    # Values
+
+    def literal(self, dtype: str) -> Value:
+        number = self.one_of(numbers_of(dtype))
+        return self.b.constant(dtype, NUMPY_DTYPES[dtype](number).item())
+
+    def load(self, array: _Array, at: dict[int, Value]) -> Value:
+        """Load an element of an array at the index along each axis."""
+        index = [at[axis] for axis in array.axes]
+        lengths = [self.b.number(one) for one in self.b.program.buffers[array.buffer].lengths]
+        if all(lengths) and self.draw(st.integers(0, 3)) == 3:
+            # Surely in bounds: it may be loaded elsewhere.
+            index = [self.b.index(self.draw(st.integers(0, int(one or 1) - 1))) for one in lengths]
+        return self.b.load(array.buffer, index, is_guarded=array.is_checked and self.flag())
+
+    def operands(self, at: dict[int, Value]) -> list[Value]:
+        """Load what can be read in the loops over some axes."""
+        readable = [array for array in self.arrays if set(array.axes) <= set(at)]
+        n_loads = self.draw(st.integers(0, 3)) if readable else 0
+        loaded = [self.load(self.one_of(readable), at) for _ in range(n_loads)]
+        return [*at.values(), *loaded] or [self.literal("f64")]
+
+    def expression(self, values: Sequence[Value], dtype: str) -> Value:
+        """Draw some operations on values, of which the last comes in a dtype."""
+        values = list(values)
+        for _ in range(self.draw(st.integers(0, 5))):
+            values.append(self.operation(values))
+        return self.b.cast(values[-1], dtype)
+
+    def operation(self, values: list[Value]) -> Value:
+        b = self.b
+        first = self.one_of(values)
+        dtype = b.dtype(first)
+        name = self.one_of(_OPERATIONS[same_kind(dtype)])
+        if dtype in UNSIGNED and name == "neg":
+            name = "sub"
+        if name == "cast":
+            return b.cast(first, self.one_of(DTYPES))
+        same = [value for value in values if b.dtype(value) == dtype]
+        others = [
+            self.one_of(same) if self.flag() else self.literal(dtype)
+            for _ in range(OPERATIONS[name].arity - 1)
+        ]
+        args = [first, *others]
+        if name == "select":
+            return b.op("select", b.op("le", args[0], args[1]), args[1], args[2])
+        if name in ("minimum", "maximum"):
+            args = [self.extremal(arg) for arg in args]
+        return b.op(name, *args)
+
+    def extremal(self, value: Value) -> Value:
+        """Make a zero positive: which one of two zeros is the greater is nobody's promise."""
+        dtype = self.b.dtype(value)
+        return self.b.op("add", value, self.b.constant(dtype, 0)) if dtype in FLOATS else value
+
+    # Nests
+
+    def loops(self, axes: Sequence[int], stack: ExitStack) -> dict[int, Value]:
+        """Open a loop over each axis; one that comes twice is on the diagonal."""
+        at: dict[int, Value] = {}
+        for axis in axes:
+            if axis not in at:
+                at[axis] = stack.enter_context(self.b.loop(self.lengths[axis])).index
+        return at
+
+    def elementwise(self) -> None:
+        axes, dtype = self.one_of(_AXES[:5]), self.one_of(DTYPES)
+        buffer = self.new(dtype, axes)
+        with ExitStack() as stack:
+            at = self.loops(axes, stack)
+            value = self.expression(self.operands(at), dtype)
+            self.b.store(buffer, [at[axis] for axis in axes], value)
+        self.add(buffer, axes)
+
+    def reduction(self) -> None:
+        kept, axis, dtype = self.one_of(_AXES[:3]), self.one_of((0, 1)), self.one_of(DTYPES)
+        if axis in kept:
+            axis = 1 - axis
+        buffer = self.new(dtype, kept)
+        with ExitStack() as stack:
+            at = self.loops(kept, stack)
+            n_outs = self.draw(st.integers(1, 2))
+            initials = [self.extremal(self.literal(dtype)) for _ in range(n_outs)]
+            outs = []
+            with self.b.loop(self.lengths[axis]) as loop:
+                inner = {**at, axis: loop.index}
+                for initial in initials:
+                    combiner = self.one_of(_COMBINERS[same_kind(dtype)])
+                    term = self.extremal(self.expression(self.operands(inner), dtype))
+                    outs.append(self.b.reduce(loop, combiner, initial, term))
+            self.b.store(buffer, [at[one] for one in kept], self.expression(outs, dtype))
+        self.add(buffer, kept)
+
+    def scan(self) -> None:
+        axis, dtype = self.one_of((0, 1)), self.one_of(DTYPES)
+        buffer = self.new(dtype, (axis,))
+        last = self.new(dtype, ())
+        initial = self.literal(dtype)
+        with self.b.loop(self.lengths[axis]) as loop:
+            carried = self.b.carried(dtype)
+            value = self.expression([*self.operands({axis: loop.index}), carried], dtype)
+            self.b.store(buffer, (loop.index,), self.one_of((value, carried)))
+            out = self.b.carry(loop, carried, initial, value)
+        self.b.store(last, (), out)
+        self.add(buffer, (axis,))
+        self.add(last, ())
+
+    def running(self) -> None:
+        """Carry a value from an iteration to the next in memory."""
+        axis, dtype = self.one_of((0, 1)), self.one_of(DTYPES)
+        buffer, last = self.new(dtype, (), is_once=False), self.new(dtype, ())
+        self.b.store(buffer, (), self.literal(dtype))
+        before = self.b.load(buffer, ())
+        with self.b.loop(self.lengths[axis]) as loop:
+            values = [*self.operands({axis: loop.index}), self.b.load(buffer, ())]
+            self.b.store(buffer, (), self.expression(values, dtype))
+        self.b.store(last, (), self.expression([before, self.b.load(buffer, ())], dtype))
+        self.add(buffer, ())
+        self.add(last, ())
+
+    def by_rows(self) -> None:
+        """Write an array row by row, and read each row, or the first one, at once."""
+        dtype = self.one_of(DTYPES)
+        rows, totals = self.new(dtype, (0, 1)), self.new(dtype, (0,))
+        initial = self.extremal(self.literal(dtype))
+        with self.b.loop(self.lengths[0]) as row:
+            with self.b.loop(self.lengths[1]) as column:
+                at = {0: row.index, 1: column.index}
+                value = self.expression(self.operands(at), dtype)
+                self.b.store(rows, (row.index, column.index), value)
+            with self.b.loop(self.lengths[1]) as column:
+                first = self.b.load(rows, (self.b.index(0), self.b.index(0)))
+                term = self.expression([first, self.b.load(rows, (row.index, column.index))], dtype)
+                combiner = self.one_of(_COMBINERS[same_kind(dtype)])
+                total = self.b.reduce(column, combiner, initial, self.extremal(term))
+            self.b.store(totals, (row.index,), total)
+        self.add(rows, (0, 1))
+        self.add(totals, (0,))
+
+    def branch(self) -> None:
+        axes, dtype = self.one_of(_AXES[:5]), self.one_of(DTYPES)
+        buffer = self.new(dtype, axes)
+        stores_inside = self.flag()
+        with ExitStack() as stack:
+            at = self.loops(axes, stack)
+            index = [at[axis] for axis in axes]
+            condition = self.expression(self.operands(at), "bool")
+            sides, values = [], []
+            for _ in range(2):
+                with self.b.block() as side:
+                    values.append(self.expression(self.operands(at), dtype))
+                    if stores_inside:
+                        self.b.store(buffer, index, values[-1])
+                sides.append(side)
+            choices = [] if stores_inside else [(values[0], values[1])]
+            for out in self.b.branch(condition, sides[0], sides[1], choices):
+                self.b.store(buffer, index, out)
+        self.add(buffer, axes)
+
+    def position(self, at: dict[int, Value], length: Value) -> Value:
+        """Draw a computed position along an axis, checked, and mostly within it."""
+        b = self.b
+        place = self.expression(self.operands(at), "i64")
+        if self.draw(st.integers(0, 7)) < 7:
+            place = b.op("mod", place, length)
+        inside = b.op("and", b.op("ge", place, b.index(0)), b.op("lt", place, length))
+        b.check(inside, IndexError, "index {0} is out of bounds for size {1}", place, length)
+        return place
+
+    def gather(self) -> None:
+        axis, source = self.one_of((0, 1)), self.one_of(self.arrays)
+        dtype = self.b.program.buffers[source.buffer].dtype
+        buffer = self.new(dtype, (axis,))
+        with self.b.loop(self.lengths[axis]) as loop:
+            places = [self.position({axis: loop.index}, self.lengths[one]) for one in source.axes]
+            value = self.b.load(source.buffer, places, is_guarded=True)
+            self.b.store(buffer, (loop.index,), value)
+        self.add(buffer, (axis,))
+
+    def scatter(self) -> None:
+        axes, axis, dtype = self.one_of(_AXES[:5]), self.one_of((0, 1)), self.one_of(DTYPES)
+        combiner = self.one_of(_COMBINERS[same_kind(dtype)] + ("",))
+        buffer = self.new(dtype, axes, is_once=False)
+        with ExitStack() as stack:
+            at = self.loops(axes, stack)
+            filled = self.extremal(self.expression(self.operands(at), dtype))
+            self.b.store(buffer, [at[one] for one in axes], filled)
+        with self.b.loop(self.lengths[axis]) as loop:
+            places = [self.position({axis: loop.index}, self.lengths[one]) for one in axes]
+            value = self.extremal(self.expression(self.operands({axis: loop.index}), dtype))
+            self.b.store(buffer, places, value, combiner, is_guarded=True)
+        self.add(buffer, axes)
+
+    def overwriting(self) -> None:
+        """Write an input, of which what is read before and after differs."""
+        about = self.b.program.buffers
+        array = self.one_of([one for one in self.arrays if about[one.buffer].kind == "input"])
+        if about[array.buffer].is_once:
+            # An input is written if it was so from the start: earlier loads may be shared.
+            return
+        with ExitStack() as stack:
+            at = self.loops(array.axes, stack)
+            index = [at[axis] for axis in array.axes]
+            value = self.expression(
+                [*self.operands(at), self.load(array, at)], about[array.buffer].dtype
+            )
+            self.b.store(array.buffer, index, value, is_guarded=array.is_checked)
+
+    def results(self) -> None:
+        """Return what has been overwritten, and some outputs twice."""
+        program = self.b.program
+        self.elementwise()
+        if not program.results:
+            last = self.arrays[-1]
+            about = program.buffers[last.buffer]
+            buffer = self.b.buffer("output", 0, about.dtype, about.lengths)
+            self.b.allocate(buffer)
+            with ExitStack() as stack:
+                at = self.loops(last.axes, stack)
+                self.b.store(buffer, [at[axis] for axis in last.axes], self.load(last, at))
+            program.results.append(Result("buffer", buffer))
+        for about in program.buffers:
+            if about.kind == "input" and not about.is_once:
+                program.results.append(Result("input", about.position))
+        if self.flag():
+            program.results.append(
+                Result("output", self.draw(st.integers(0, len(program.results) - 1)))
+            )
+
+
+def written(
+    draw: Callable[..., Any], builder: Builder, *, longest: int = 4, most_nests: int = 4
+) -> Case:
+    """Write a program into a builder; what is drawn does not depend on the kind of builder."""
+    writer = _Writer(draw, builder, longest)
+    writer.given("f64", (0, 1))
+    for _ in range(draw(st.integers(0, 3))):
+        array = writer.given(writer.one_of(DTYPES), writer.one_of(_AXES))
+        builder.program.buffers[array.buffer].is_once = draw(st.integers(0, 3)) < 3
+    if writer.flag():
+        writer.constant()
+    nests = (
+        writer.elementwise,
+        writer.reduction,
+        writer.scan,
+        writer.branch,
+        writer.gather,
+        writer.scatter,
+        writer.overwriting,
+        writer.running,
+        writer.by_rows,
+    )
+    for _ in range(draw(st.integers(0, most_nests))):
+        writer.one_of(nests)()
+    writer.results()
+    return Case(builder.program, writer.inputs, writer.constants)
+
+
+@st.composite
+def native_programs(
+    draw: Callable[..., Any], *, longest: int = 4, most_nests: int = 4, reassociates: bool = False
+) -> Case:
+    """Draw valid programs with arrays to run them on; some raise, by their checks.
+
+    Parameters
+    ----------
+    longest
+        No axis has more elements.
+    most_nests
+        There are as many loop nests, and one more.
+    reassociates
+        As that of the programs.
+    """
+    builder = Builder(reassociates=reassociates)
+    return written(draw, builder, longest=longest, most_nests=most_nests)
