@@ -122,6 +122,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         "test_linalg_structures",
         "test_trace",
         "test_import",
+        "test_audit",
+        "test_accelerators",
+        "test_native",
     ]
     items.sort(key=lambda item: order.index(item.path.stem) if item.path.stem in order else -1)
 

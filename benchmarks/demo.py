@@ -2,9 +2,10 @@
 
     python benchmarks/demo.py
 
-Progress goes to standard error, the table to standard output, and after it what was gained, in one
-line, a picture of a plan, what an audit says of a model, and what to try next. The exit status is 1
-if results differ by more than rounding or if our plan is worse than stock's on any graph.
+Progress goes to standard error, two tables to standard output: what a person waits for, and what
+rewriting does and takes. What was gained is a line after each; a picture of a plan, what an audit
+says of a model, and what to try next come last. The exit status is 1 if results differ by more than
+rounding or if our plan is worse than stock's on any graph.
 """
 
 from __future__ import annotations
@@ -24,12 +25,15 @@ import pytensor.tensor as pt
 from pytensor.graph.fg import FunctionGraph
 
 import measure
-from graphs import Reference, demo_references, has_pymc
+import native_wait
+from graphs import RADON, Reference, demo_references, has_pymc
 from measure import Tally, Timings, format_seconds
 from pytensor_fuse import audit, plan_fusion
 
 # What PyMC's samplers run when they can.
 MODE = "NUMBA" if find_spec("numba") else None
+# Each takes a new process for each side, and stock some seconds in it.
+WAIT_ROUNDS = 1
 PASS_ROUNDS = 7
 COMPILE_ROUNDS = 3
 SIZE = 1000
@@ -38,6 +42,16 @@ CLOCK = time.thread_time
 
 # `make clean` removes it.
 PLAN_PAGE = Path(__file__).parents[1] / "target" / "demo" / "plan.html"
+
+WAIT_FOOTER = """\
+graph        a log-density and its gradient; data are arguments, of PyMC models constants
+first value  pytensor.function in {mode} mode and the first call, in a new process with empty
+             compile directories; the graph is built before, and what a back-end imports counts
+call         each call after it
+once more    pytensor.function and the first call, of an equal graph in the same process
+stock        PyTensor alone, whose graph Numba compiles; jax: PyTensor's JAX mode
+ratio        stock's time divided by ours; times are the processor's{rounds}
+difference   largest difference of our results from stock's, relative to the largest element"""
 
 HEADINGS = [
     ("graph", ""),
@@ -65,12 +79,13 @@ nodes       of the graph before the pass
 kernels     Elemwise nodes after the pass: each is one loop over its arrays
 arrays      distinct inputs that kernels read (constants aside) and outputs that leave them
 pass        planning and applying, median of {pass_rounds} rounds, stock and ours in turns
-compile     the whole of pytensor.function in {mode} mode, median of {compile_rounds} rounds;
-            the just-in-time compiler's work at the first call is not in it
+compile     pytensor.function in {mode} mode with machine code left to Numba on both sides
+            (`enabled(native=False)`), median of {compile_rounds} rounds: rewriting, mostly; what
+            Numba compiles at the first call is not in it
 again       the same of a graph that was compiled before, from the cache
 ratio       stock's time divided by ours, median over the rounds; times are the processor's
-difference  largest difference of the compiled functions' results, relative to the largest
-            element"""
+difference  largest difference of the compiled functions' results, ours with machine code,
+            relative to the largest element"""
 
 
 @dataclass(frozen=True)
@@ -126,8 +141,8 @@ def fuse_both(fgraph: FunctionGraph) -> PassReport:
 def compile_both(reference: Reference, progress: Progress) -> CompileReport:
     inputs, outputs = reference.build()
 
-    def compiled(*, ours: bool) -> pytensor.compile.Function:
-        return measure.compiled(inputs, outputs, ours=ours, mode=MODE)
+    def compiled(*, ours: bool, native: bool = False) -> pytensor.compile.Function:
+        return measure.compiled(inputs, outputs, ours=ours, mode=MODE, native=native)
 
     progress.say(f"{reference.name}: compiling {COMPILE_ROUNDS} times with and without")
     timings = measure.interleaved(
@@ -136,19 +151,22 @@ def compile_both(reference: Reference, progress: Progress) -> CompileReport:
         rounds=COMPILE_ROUNDS,
         clock=CLOCK,
     )
-    # Of a model that is built again: the graphs are equal, not the same.
-    kept = measure.interleaved(
-        lambda *graph: measure.compiled(*graph, ours=False, mode=MODE),
-        lambda *graph: measure.compiled(*graph, ours=True, mode=MODE, keep=True),
-        reference.build,
-        rounds=COMPILE_ROUNDS,
-        clock=CLOCK,
-    )
-    progress.say(f"{reference.name}: calling both functions, which compiles their kernels")
+
+    def compiled_before() -> float:
+        # Of a model that is built again: the graphs are equal, not the same.
+        graph = reference.build()
+        return measure.seconds(
+            lambda: measure.compiled(*graph, ours=True, mode=MODE, keep=True), clock=CLOCK
+        )
+
+    compiled_before()
+    with measure.frozen_heap():
+        again = tuple(compiled_before() for _ in range(COMPILE_ROUNDS))
+    progress.say(f"{reference.name}: calling both functions; Numba compiles stock's")
     values = reference.values(SIZE)
-    function = compiled(ours=True)
+    function = compiled(ours=True, native=True)
     difference = measure.largest_difference(function(*values), compiled(ours=False)(*values))
-    return CompileReport(timings, kept, difference, audit_line(function))
+    return CompileReport(timings, Timings(timings.stock, again), difference, audit_line(function))
 
 
 def audit_line(function: pytensor.compile.Function) -> str:
@@ -158,13 +176,13 @@ def audit_line(function: pytensor.compile.Function) -> str:
 
 
 def gained(results: Sequence[CompileReport]) -> str:
-    """What the package was good for on this machine, in one line."""
+    """What it was good for on this machine before there is machine code, in one line."""
     compiles = geometric_mean(result.timings.ratio for result in results)
     again = geometric_mean(result.again.ratio for result in results)
     difference = max(result.difference for result in results)
     return (
-        f"Gained: graphs compile {compiles:.1f} times as fast, those compiled before {again:.0f} "
-        f"times (mean of {len(results)}); results differ by {difference:.0e} at most."
+        f"Gained in rewriting: {compiles:.1f}x as fast, of graphs compiled before {again:.0f}x "
+        f"(mean of {len(results)}); results differ by {difference:.0e} at most."
     )
 
 
@@ -183,15 +201,15 @@ Next, on a model of your own, where model.py says `with pm.Model() as model:`:
   {python} -m pytensor_fuse audit model.py:model"""
 
 
-def table(rows: Sequence[Sequence[str]]) -> str:
-    """Align columns, the first two to the left and the others to the right."""
-    heads = [[head[line] for head in HEADINGS] for line in (0, 1)]
+def table(headings: Sequence[tuple[str, str]], rows: Sequence[Sequence[str]], names: int) -> str:
+    """Align columns, the first ones, of ``names``, to the left and the others to the right."""
+    heads = [[head[line] for head in headings] for line in (0, 1)]
     cells = [*heads, *rows]
-    widths = [max(len(row[column]) for row in cells) for column in range(len(HEADINGS))]
+    widths = [max(len(row[column]) for row in cells) for column in range(len(headings))]
 
     def line(row: Sequence[str]) -> str:
-        left = [cell.ljust(width) for cell, width in zip(row[:2], widths, strict=False)]
-        right = [cell.rjust(width) for cell, width in zip(row[2:], widths[2:], strict=True)]
+        left = [cell.ljust(width) for cell, width in zip(row[:names], widths, strict=False)]
+        right = [cell.rjust(width) for cell, width in zip(row[names:], widths[names:], strict=True)]
         return "  ".join([*left, *right]).rstrip()
 
     rule = "-" * (sum(widths) + 2 * (len(widths) - 1))
@@ -225,16 +243,39 @@ def warm_up() -> None:
         measure.compiled([x], [pt.exp(x) + 1], ours=ours, mode=MODE)([1.0])
 
 
+def wait_for_values(progress: Progress) -> tuple[list[native_wait.Waits], list[str]]:
+    """Measure what a person waits for; and the graphs of which results differ, as failures."""
+    models = [r.name for r in demo_references() if r.name.startswith("pymc")]
+    measured = [
+        native_wait.waits(name, SIZE, MODE, WAIT_ROUNDS, progress.say)
+        for name in (RADON.name, *models)
+    ]
+    return measured, [
+        f"{one.graph}: first values differ by {one.difference:.1e}"
+        for one in measured
+        if one.difference > measure.ROUNDING
+    ]
+
+
+def print_waits(measured: Sequence[native_wait.Waits]) -> None:
+    sides = native_wait.sides_here()
+    print("What a person waits for\n")
+    print(table(native_wait.headings(sides), [one.cells(sides) for one in measured], 1), end="\n\n")
+    rounds = f", median of {WAIT_ROUNDS} rounds" if WAIT_ROUNDS > 1 else ", of one round"
+    print(WAIT_FOOTER.format(mode=MODE or "the default", rounds=rounds))
+    print(f"\n{native_wait.gained(measured)}\n")
+
+
 def main() -> int:
     warnings.filterwarnings("ignore", message="Loop fusion failed")
     progress = Progress()
     progress.say(f"PyTensor {pytensor.__version__}, Python {platform.python_version()}, {MODE=}")
     if not has_pymc():
         progress.say("PyMC is not installed: its model is left out")
+    waited, failures = wait_for_values(progress)
     warm_up()
 
     rows: list[list[str]] = []
-    failures: list[str] = []
     results: list[CompileReport] = []
     references = demo_references()
     for reference in references:
@@ -264,7 +305,9 @@ def main() -> int:
     print(
         f"\npytensor-fuse on PyTensor {pytensor.__version__}, Python {platform.python_version()}\n"
     )
-    print(table(rows), end="\n\n")
+    print_waits(waited)
+    print("What rewriting does, and takes\n")
+    print(table(HEADINGS, rows, 2), end="\n\n")
     mode = MODE or "the default"
     print(FOOTER.format(pass_rounds=PASS_ROUNDS, compile_rounds=COMPILE_ROUNDS, mode=mode))
     print(f"\n{gained(results)}", closing(references[-1], results[-1]), sep="\n")

@@ -11,7 +11,7 @@ from __future__ import annotations
 import gc
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import reduce
 from statistics import median
@@ -179,10 +179,23 @@ def compiled(
     ours: bool,
     mode: Mode | str | None = None,
     keep: bool = False,
+    native: bool = False,
 ) -> Function:
-    """Compile with the package or without; as if for the first time, unless ``keep`` is set."""
-    with pytensor_fuse.enabled(ours), pytensor_fuse.cached(keep):
+    """Compile with the package or without; as if for the first time, unless ``keep`` is set.
+
+    In Numba mode ours leaves the graph to Numba, too, unless ``native`` is set.
+    """
+    with side(ours=ours, native=native), pytensor_fuse.cached(keep):
         return pytensor.function(list(inputs), list(outputs), mode=mode)
+
+
+def side(*, ours: bool, native: bool = False) -> AbstractContextManager[None]:
+    """The block of one side: the package off, or on.
+
+    Its machine code is off unless ``native`` is set, so that both sides differ in their rewriting
+    and not in their compiler.
+    """
+    return pytensor_fuse.enabled(native=native) if ours else pytensor_fuse.enabled(False)
 
 
 def merging_seconds(reference: Reference, *, ours: bool, mode: Mode) -> float:

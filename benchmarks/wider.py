@@ -303,7 +303,7 @@ def model_ratio(reference: Reference, size: int, rule: str, linker: str) -> tupl
             return 0, 0
 
         with (
-            pytensor_fuse.enabled(cache=False),
+            pytensor_fuse.enabled(cache=False, native=False),
             mock.patch.object(fuse, "fuse", fuse_),
         ):
             functions.append(

@@ -1,0 +1,170 @@
+"""How long a call of a compiled model takes, stock, ours and JAX in one process; issue 28.
+
+    python benchmarks/native_calls.py                               # some minutes
+    python benchmarks/native_calls.py --only radon --rounds 7       # seconds, once compiled
+    python benchmarks/native_calls.py --only radon --sizes own --sides stock,ours
+
+The results of all sides are compared before anything is timed. Each call is one of a batch of some
+milliseconds; the sides take turns, and the figure is the median of the rounds' ratios. Times are
+those of the processor. Compile directories are the user's own: only calls are timed.
+"""
+
+from __future__ import annotations
+
+import os
+
+from native_figures import ONE_THREAD
+
+# Before NumPy, Numba or JAX is imported.
+if __name__ == "__main__":
+    os.environ.update(ONE_THREAD)
+
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import numpy as np
+import pytensor
+from pytensor.compile.executor import Function
+
+import measure
+import pytensor_fuse
+from native_figures import Figure, arguments, report, say, sides_of
+from native_models import FIVE, NativeModel, chosen
+
+OWN_CALL = dict(zip(FIVE, (1.8, 2.5, 4, 4, 3), strict=True))
+OWN_JIT = dict.fromkeys(FIVE, 1.0)
+MANY_CALL = dict(zip(FIVE, (1.0, 4, 3, 4, 2), strict=True))
+OF_JAX = 1.5
+
+BATCH_SECONDS = 0.01
+WARM_CALLS = 5
+
+# XLA sums in another order, and its functions are its own.
+ROUNDING_OF_JAX = 1e-8
+
+
+def side_is_on(side: str) -> AbstractContextManager[None]:
+    """The block in which a side compiles and is called: the package off, or as it is."""
+    return nullcontext() if side == "ours" else pytensor_fuse.enabled(False)
+
+
+def compiled(inputs: Sequence[Any], outputs: Sequence[Any], side: str) -> Function:
+    mode = "JAX" if side == "jax" else None
+    with side_is_on(side), pytensor_fuse.cached(False):
+        return pytensor.function(list(inputs), list(outputs), mode=mode)
+
+
+def compiled_sides(
+    model: NativeModel, rows: int | None, sides: Sequence[str]
+) -> tuple[dict[str, Function], list[np.ndarray]]:
+    """A function for each side, and values for them, with which all give the same.
+
+    Raises
+    ------
+    AssertionError
+        If two sides differ by more than rounding, in a function or in its ``jit_fn``.
+    """
+    inputs, outputs, values = model.graph(rows)
+    # JAX's mode says that it leaves checks out, when it is first called.
+    warnings.filterwarnings("ignore", message="Skipping Check")
+    functions = {side: compiled(inputs, outputs, side) for side in sides}
+    expected: list[np.ndarray] | None = None
+    for side, function in functions.items():
+        allowed = ROUNDING_OF_JAX if side == "jax" else measure.ROUNDING
+        with side_is_on(side):
+            for what, call in (("f", function), ("f.vm.jit_fn", function.vm.jit_fn)):
+                results = [np.asarray(result) for result in call(*values)]
+                if expected is None:
+                    expected = results
+                difference = measure.largest_difference(results, expected)
+                assert difference <= allowed, (
+                    f"{model.name}: {what} of {side} differs from {sides[0]}'s by {difference:.1e}"
+                )
+    return functions, values
+
+
+def finished(call: Callable[..., Any], side: str) -> Callable[..., Any]:
+    """The call, which returns when its results are there: JAX's arrays may still be computed."""
+    if side != "jax":
+        return call
+    from jax import block_until_ready
+
+    return lambda *values: block_until_ready(call(*values))
+
+
+def seconds_per_call(call: Callable[..., Any], values: Sequence[Any], times: int) -> float:
+    for _ in range(WARM_CALLS):
+        call(*values)
+    start = time.process_time()
+    for _ in range(times):
+        call(*values)
+    return (time.process_time() - start) / times
+
+
+def call_times(
+    calls: dict[str, Callable[..., Any]], values: Sequence[Any], rounds: int
+) -> dict[str, list[float]]:
+    """Seconds of a call by side, in each round."""
+    sides = list(calls)
+    times = {}
+    for side in sides:
+        with side_is_on(side):
+            one = seconds_per_call(calls[side], values, 3)
+        times[side] = max(1, round(BATCH_SECONDS / max(one, 1e-7)))
+    found: dict[str, list[float]] = {side: [] for side in sides}
+    with measure.frozen_heap():
+        for number in range(rounds):
+            for side in sides if number % 2 == 0 else reversed(sides):
+                with side_is_on(side):
+                    found[side].append(seconds_per_call(calls[side], values, times[side]))
+    return found
+
+
+def figures(
+    model: NativeModel, sides: Sequence[str], rounds: int, size: str = "own"
+) -> list[Figure]:
+    """Calls of ``f`` and of ``f.vm.jit_fn`` at a size, "own" or "many"."""
+    rows = model.rows if size == "own" else model.many
+    assert rows is not None, f"{model.name} has no larger size"
+    functions, values = compiled_sides(model, rows, sides)
+    asked = {"own": (OWN_CALL, OWN_JIT), "many": (MANY_CALL, {})}[size]
+    kinds: list[tuple[str, dict[str, Callable[..., Any]]]] = [
+        ("f(*args)", {side: finished(f, side) for side, f in functions.items()}),
+        (
+            "f.vm.jit_fn(*args)",
+            {side: finished(f.vm.jit_fn, side) for side, f in functions.items()},
+        ),
+    ]
+    found = []
+    for (what, calls), floors in zip(kinds, asked, strict=True):
+        floor = floors.get(model.name)
+        times = call_times(calls, values, rounds)
+        of_jax = OF_JAX if floor else None
+        found.append(Figure(f"{what}, {rows:,} rows", model.name, "us", times, floor, of_jax))
+    return found
+
+
+def main() -> None:
+    parser = arguments(__doc__, rounds=21)
+    parser.add_argument("--sizes", default="own,many")
+    options = parser.parse_args()
+    sides = sides_of(options.sides)
+    found = []
+    for model in chosen(options.only):
+        for size in options.sizes.split(","):
+            if size not in {"own", "many"}:
+                raise SystemExit(f"no size is called {size!r}; there are own and many")
+            if size == "many" and model.many is None:
+                continue
+            say(f"{model.name}, {size}")
+            of_model = figures(model, sides, options.rounds, size)
+            say("\n".join(" | ".join(figure.cells()) for figure in of_model))
+            found += of_model
+    report(found, options)
+
+
+if __name__ == "__main__":
+    main()

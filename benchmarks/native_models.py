@@ -1,0 +1,286 @@
+"""The models on which issue 28 measures machine code: PyMC models, their graphs and values.
+
+    from native_models import MODELS, graph
+
+    inputs, outputs, values = graph("radon")            # at the model's own number of rows
+    inputs, outputs, values = graph("radon", 100_000)
+    model = MODELS["radon"].pymc()                      # the PyMC model itself
+
+    python benchmarks/native_models.py                  # names, rows, numbers of arrays and nodes
+
+The inputs of a graph are the value variables, which range over all real numbers; the outputs are
+the log-density and its gradient with respect to each of them. Data are constants, as PyMC has them.
+Nothing here compiles a function, so that a process can measure its first compile after this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial, reduce
+from operator import add
+from typing import Any
+
+import numpy as np
+import pytensor
+import pytensor.tensor as pt
+
+from graphs import GraphIO, Reference
+
+N_COUNTIES = 85
+N_GROUPS = 20
+N_SCALARS = 40
+MANY = 100_000
+
+
+@dataclass(frozen=True)
+class NativeModel:
+    """A model: ``define(rows)`` adds its variables to the PyMC model whose context is open."""
+
+    name: str
+    define: Callable[[int], None]
+    rows: int
+    many: int | None = MANY
+
+    def pymc(self, rows: int | None = None) -> Any:
+        """The PyMC model; at its own number of rows if none is given."""
+        import pymc as pm
+
+        with pm.Model() as model:
+            self.define(self.rows if rows is None else rows)
+        return model
+
+    def build(self, rows: int | None = None) -> GraphIO:
+        """Value variables, and the log-density with its gradients."""
+        return self._graph(self.pymc(rows))
+
+    def graph(self, rows: int | None = None) -> tuple[list[Any], list[Any], list[np.ndarray]]:
+        """As ``build``, with values for the inputs."""
+        inputs, outputs = self.build(rows)
+        return inputs, outputs, values_of(inputs)
+
+    def reference(self, rows: int | None = None) -> Reference:
+        """The graph as the other benchmarks take it; its values do not depend on the size."""
+        return Reference(
+            self.name, lambda: self.build(rows), lambda size: values_of(self.build(rows)[0])
+        )
+
+    @staticmethod
+    def _graph(model: Any) -> GraphIO:
+        inputs = list(model.value_vars)
+        logp = model.logp()
+        return inputs, [logp, *pytensor.grad(logp, inputs)]
+
+
+def values_of(inputs: list[Any]) -> list[np.ndarray]:
+    """Values of moderate size at a fixed seed, by the static shapes of the inputs."""
+    rng = np.random.default_rng(28)
+    return [np.asarray(rng.normal(scale=0.3, size=variable.type.shape)) for variable in inputs]
+
+
+def graph(name: str, rows: int | None = None) -> tuple[list[Any], list[Any], list[np.ndarray]]:
+    """The inputs, outputs and values of the model of that name."""
+    return MODELS[name].graph(rows)
+
+
+def radon(rows: int, *, scale: str = "half-normal", likelihood: str = "normal") -> None:
+    """Varying intercepts and slopes per county, not centred; the edits change one line each."""
+    import pymc as pm
+
+    rng = _data()
+    county = rng.integers(N_COUNTIES, size=rows)
+    floor = rng.integers(2, size=rows).astype("float64")
+    log_radon = rng.normal(1.3, 0.8, size=rows)
+    mu_a, mu_b = pm.Normal("mu_a", 0, 10), pm.Normal("mu_b", 0, 10)
+    if scale == "half-normal":
+        sigma_a = pm.HalfNormal("sigma_a", 5)
+    else:
+        sigma_a = pm.Exponential("sigma_a", 1)
+    sigma_b = pm.HalfNormal("sigma_b", 5)
+    z_a = pm.Normal("z_a", 0, 1, shape=N_COUNTIES)
+    z_b = pm.Normal("z_b", 0, 1, shape=N_COUNTIES)
+    a = pm.Deterministic("a", mu_a + z_a * sigma_a)
+    b = pm.Deterministic("b", mu_b + z_b * sigma_b)
+    sigma_y = pm.HalfCauchy("sigma_y", 5)
+    mu_y = a[county] + b[county] * floor
+    if likelihood == "normal":
+        pm.Normal("y", mu_y, sigma_y, observed=log_radon)
+    else:
+        nu = pm.Gamma("nu", 2, 0.1)
+        pm.StudentT("y", nu=nu, mu=mu_y, sigma=sigma_y, observed=log_radon)
+
+
+def negative_binomial(rows: int) -> None:
+    """Counts in groups, with an overdispersion of their own."""
+    import pymc as pm
+
+    rng = _data()
+    group = rng.integers(N_GROUPS, size=rows)
+    x = rng.normal(size=rows)
+    counts = rng.poisson(np.exp(rng.normal(1.0, 0.7, size=rows)))
+    mu, tau = pm.Normal("mu", 0, 2), pm.HalfNormal("tau", 1)
+    effects = pm.Normal("effects", mu, tau, shape=N_GROUPS)
+    slope = pm.Normal("slope", 0, 1)
+    alpha = pm.Exponential("alpha", 1)
+    rate = pm.math.exp(effects[group] + slope * x)
+    pm.NegativeBinomial("y", mu=rate, alpha=alpha, observed=counts)
+
+
+def mixture(rows: int) -> None:
+    """A mixture of five normals."""
+    import pymc as pm
+
+    weights = pm.Dirichlet("w", np.ones(5))
+    mu = pm.Normal("mu", np.linspace(-2, 2, 5), 1)
+    sigma = pm.HalfNormal("sigma", 1, shape=5)
+    pm.NormalMixture("y", weights, mu, sigma, observed=_data().normal(size=rows))
+
+
+def scalars(rows: int) -> None:
+    """A regression whose predictor is a loop over scalar coefficients, as people write it."""
+    import pymc as pm
+
+    rng = _data()
+    x, y = rng.normal(size=(rows, N_SCALARS)), rng.normal(size=rows)
+    coefficients = [pm.Normal(f"beta_{i}", 0, 2.5) for i in range(N_SCALARS)]
+    sigma = pm.HalfNormal("sigma", 1)
+    mu = reduce(add, (beta * x[:, i] for i, beta in enumerate(coefficients)))
+    pm.Normal("y", mu, sigma, observed=y)
+
+
+def ordered_logistic(rows: int) -> None:
+    import pymc as pm
+
+    rng = _data()
+    x = rng.normal(size=(rows, 3))
+    cutpoints = pm.Normal(
+        "cutpoints",
+        np.linspace(-1, 1, 4),
+        1,
+        transform=pm.distributions.transforms.ordered,
+        initval=np.linspace(-1, 1, 4),
+    )
+    beta = pm.Normal("beta", 0, 1, shape=3)
+    pm.OrderedLogistic("y", eta=x @ beta, cutpoints=cutpoints, observed=rng.integers(5, size=rows))
+
+
+def gaussian_process(rows: int) -> None:
+    import pymc as pm
+
+    x = np.linspace(0, 1, rows)[:, None]
+    length, eta = pm.Gamma("length", 2, 1), pm.HalfNormal("eta", 2)
+    process = pm.gp.Marginal(cov_func=eta**2 * pm.gp.cov.ExpQuad(1, length))
+    process.marginal_likelihood(
+        "y", x, y=_data().normal(size=rows), sigma=pm.HalfNormal("sigma", 1)
+    )
+
+
+def lkj(rows: int) -> None:
+    import pymc as pm
+
+    scales = pm.Exponential.dist(1.0)
+    cholesky, _, _ = pm.LKJCholeskyCov("cholesky", n=3, eta=2, sd_dist=scales, compute_corr=True)
+    mean = pm.Normal("mean", shape=3)
+    pm.MvNormal("y", mean, chol=cholesky, observed=_data().normal(size=(rows, 3)))
+
+
+MODELS: dict[str, NativeModel] = {
+    model.name: model
+    for model in (
+        NativeModel("radon", radon, 919),
+        NativeModel("radon-student-t", partial(radon, likelihood="student-t"), 919),
+        NativeModel("negative-binomial", negative_binomial, 500),
+        NativeModel("mixture", mixture, 500, many=20_000),
+        NativeModel("scalars", scalars, 100),
+        # For the record: what of these is not native keeps them slow for now.
+        NativeModel("ordered-logistic", ordered_logistic, 200, many=None),
+        NativeModel("gaussian-process", gaussian_process, 50, many=None),
+        NativeModel("lkj", lkj, 50, many=None),
+        # Radon, edited.
+        NativeModel("radon-prior", partial(radon, scale="exponential"), 919, many=None),
+    )
+}
+
+# Those that the table of the issue is about, in its order.
+FIVE = ("radon", "radon-student-t", "negative-binomial", "mixture", "scalars")
+RECORD = ("ordered-logistic", "gaussian-process", "lkj")
+# What an edit of radon makes of it.
+EDITS = {"prior": "radon-prior", "likelihood": "radon-student-t"}
+
+
+def chosen(only: list[str] | None, among: tuple[str, ...] = FIVE) -> list[NativeModel]:
+    """The models with these names, or with names that begin so; all if none is given.
+
+    Raises
+    ------
+    SystemExit
+        If there is no such model.
+    """
+    if not only:
+        return [MODELS[name] for name in among]
+    known = [*FIVE, *RECORD]
+    names = []
+    for word in only:
+        found = [word] if word in known else [name for name in known if name.startswith(word)]
+        if not found:
+            raise SystemExit(f"no model is called {word!r}; there are {', '.join(known)}")
+        names += found
+    return [MODELS[name] for name in dict.fromkeys(names)]
+
+
+def loops(n: int) -> tuple[list[Any], list[Any], list[np.ndarray]]:
+    """``n`` loops none of which can be fused: each needs the sum of the one before, and its length
+    and constant are its own. Inputs, outputs and values.
+    """
+    shortest = 16
+    x, s = pt.tensor("x", dtype="float64", shape=(shortest + n,)), pt.scalar("s")
+    inputs = [x, s]
+    for i in range(n):
+        length = shortest + i
+        s = pt.tanh(x[:length] * s + (0.5 + i / 1024)).sum() / length
+    return inputs, [s], values_of(inputs)
+
+
+def only_matrices(n: int) -> tuple[list[Any], list[Any]]:
+    """``n`` factors, solutions and products: nothing here is for the native back-end."""
+    b = pt.matrix("b")
+    inputs = [b]
+    for i in range(n):
+        a = pt.matrix(f"a{i}")
+        inputs.append(a)
+        b = pt.linalg.solve_triangular(pt.linalg.cholesky(a), b @ a, lower=True)
+    return inputs, [b]
+
+
+def only_scan(n: int) -> tuple[list[Any], list[Any]]:
+    """``n`` loops of products of matrices, which Scan keeps to itself."""
+    x, w = pt.matrices("x", "w")
+    inputs = [x, w]
+    for _ in range(n):
+        steps = pytensor.scan(
+            lambda before, w: before @ w,
+            outputs_info=[x],
+            non_sequences=[w],
+            n_steps=4,
+            return_updates=False,
+        )
+        x = steps[-1]
+    return inputs, [x]
+
+
+def _data() -> np.random.Generator:
+    return np.random.default_rng(20240517)
+
+
+def main() -> None:
+    print("| model | rows | many rows | arrays in and out | nodes as written |")
+    print("| --- | --- | --- | --- | --- |")
+    for model in MODELS.values():
+        inputs, outputs = model.build()
+        nodes = len(pytensor.graph.fg.FunctionGraph(inputs, outputs, clone=True).apply_nodes)
+        arrays = len(inputs) + len(outputs)
+        print(f"| {model.name} | {model.rows} | {model.many or ''} | {arrays} | {nodes} |")
+
+
+if __name__ == "__main__":
+    main()
