@@ -9,6 +9,7 @@ come out with common subexpressions shared, invariant work hoisted and stores fo
 
 from __future__ import annotations
 
+import struct
 from contextlib import contextmanager
 from ctypes import c_float
 from typing import TYPE_CHECKING, Any
@@ -150,8 +151,8 @@ class Builder:
         if dtype == "f32":
             # Folding takes the literal for what it will be when the program runs.
             number = c_float(number).value
-        # 0.0 and -0.0 are equal, and NaN is not equal to itself.
-        key = (dtype, float(number).hex() if is_float else number)
+        # All bits count: 0.0 and -0.0 are equal, and NaN is not equal to itself.
+        key = (dtype, struct.pack("<d", number) if is_float else number)
         found = self._constants.get(key)
         if found is None:
             found = self._constants[key] = self._new(dtype, self._blocks[0])
