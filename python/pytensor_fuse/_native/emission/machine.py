@@ -1,4 +1,4 @@
-"""What of the processor decides how loops are written."""
+"""The properties of a processor that decide how loops are written."""
 
 from __future__ import annotations
 

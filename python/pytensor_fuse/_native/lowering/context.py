@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -11,7 +10,7 @@ from pytensor_fuse._native.lowering.registry import NoRuleError
 from pytensor_fuse._native.lowering.tensors import DTYPES, Tensor, stored
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from pytensor.graph.basic import Constant
 
@@ -152,12 +151,6 @@ class Context:
         self.nest(lengths, lambda index: self.builder.store(buffer, index, at(index)))
         return stored(self.builder, buffer)
 
-    def in_memory(self, tensor: Tensor) -> BufferId:
-        """Return a buffer that holds an array: its own one, or a copy."""
-        if tensor.buffer is not None:
-            return tensor.buffer
-        return self.copied(tensor)
-
     def copied(self, tensor: Tensor, *, is_once: bool = True) -> BufferId:
         """Return a new buffer with the elements of an array."""
         buffer = self.temporary(tensor.dtype, tensor.lengths, is_once=is_once)
@@ -195,13 +188,6 @@ class Context:
             return builder.constant(dtype, data[numbers].item())
 
         return Tensor(dtype, lengths, at, buffer, data)
-
-    @contextmanager
-    def conditionally(self, condition: Value) -> Iterator[None]:
-        """Write statements that run only if a condition holds."""
-        with self.builder.block() as statements:
-            yield
-        self.builder.branch(condition, statements, [], [])
 
 
 def _is_uniform(data: np.ndarray[Any, Any]) -> bool:
