@@ -63,7 +63,7 @@ def test_every_section_is_there(browser: Browser, tmp_path: Path) -> None:
     found = regression()
     open_audit(browser, tmp_path, found)
     heads = browser.run("return [...document.querySelectorAll('h2')].map(h => h.innerText)")
-    assert heads == ["Matrices", "Memory", "Kernels", "Caching", "Ops"]
+    assert heads == ["Matrices", "Memory", "Kernels", "Caching", "Native", "Ops"]
     rows = browser.run("return document.querySelectorAll('tr').length")
     assert rows > len(found.kernels.kernels) + len(found.memory.copies)
 
