@@ -151,6 +151,8 @@ def _files(folder: Path) -> str:
 def _scanned(folder: str, within: str) -> Iterator[tuple[str, os.stat_result]]:
     with os.scandir(folder) as entries:
         for entry in entries:
+            if entry.name == "__pycache__":
+                continue
             if entry.is_dir(follow_symlinks=False):
                 yield from _scanned(entry.path, f"{within}{entry.name}/")
             elif entry.name.endswith(_DECIDING):

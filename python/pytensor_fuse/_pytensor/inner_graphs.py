@@ -50,8 +50,10 @@ class _Class(NamedTuple):
 
 
 def _class_of(class_: type) -> _Class:
-    is_op = issubclass(class_, Op) and not issubclass(class_, ScalarOp)
-    several, one = issubclass(class_, _HAS_INNER_GRAPHS), issubclass(class_, HasInnerGraph)
+    # An abstract class, asked for a subclass, asks all of its hundreds of subclasses in turn.
+    bases = class_.__mro__
+    is_op = Op in bases and ScalarOp not in bases
+    several, one = _HAS_INNER_GRAPHS in bases, HasInnerGraph in bases
     # Ops that are applied along other axes name theirs so.
     holds = (several and not one) or "core_op" in (getattr(class_, "__props__", None) or ())
     return _Class(is_op, several, one, holds)
