@@ -8,6 +8,7 @@ import numpy as np
 import pytensor
 import pytensor.tensor as pt
 import pytest
+from hypothesis import settings
 from pytensor.compile.aliasing import add_supervisor_to_fgraph
 from pytensor.compile.io import In
 from pytensor.compile.mode import Mode, get_mode, optdb
@@ -23,6 +24,8 @@ from pytensor_fuse._activation.passes.fusion import FusionRewriter
 from pytensor_fuse._activation.passes.merging import MergeRewriter, find_merging_passes
 from pytensor_fuse._merging.feature import LazyMergeFeature
 from support.processes import run_python
+
+IS_DEEP = settings().max_examples >= 1000
 
 
 @pytest.fixture(autouse=True)
@@ -320,7 +323,7 @@ def test_switching_from_several_threads():
     before = contents(optdb["elemwise_fusion"])
 
     def work():
-        for _ in range(200):
+        for _ in range(200 if IS_DEEP else 40):
             pytensor_fuse.enable()
             with pytensor_fuse.enabled(False), pytensor_fuse.enabled():
                 assert type(registered()) in (FusionOptimizer, FusionRewriter)

@@ -30,7 +30,7 @@ from support.joins_against_stock import (
     ops_named,
 )
 
-few_examples = settings(max_examples=min(40, max(4, settings().max_examples // 6)))
+few_examples = settings(max_examples=min(40, max(3, settings().max_examples // 6)))
 """For tests that compile every kernel."""
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytensor
 import pytensor.tensor as pt
 import pytest
+from pytensor.compile.mode import Mode
 
 import pytensor_fuse
 
@@ -62,3 +63,15 @@ def test_code_of_an_equal_graph_reads_the_constants_that_are_there_now():
     np.testing.assert_array_equal(first(np.ones(3)), [0, 1, 2])
     data[:] = 7
     np.testing.assert_array_equal(made()(np.ones(3)), [7, 7, 7])
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_sums_of_few_terms_begin_with_zero(n):
+    x = pt.matrix("x", shape=(n, 4))
+    with pytensor.config.change_flags(numba__fastmath=False):
+        # As it is: PyTensor rewrites sums along an axis of length 1 to what is along it.
+        function = pytensor.function(
+            [x], [x.sum(axis=0), x.T.sum(axis=1), x.sum()], mode=Mode("native", None)
+        )
+    for total in function(np.full((n, 4), -0.0)):
+        assert not np.signbit(total).any()

@@ -90,14 +90,19 @@ def solved_columns(function):
     return [node.inputs[1].type.shape[-1] for node in nodes if node.inputs[1].type.ndim == 2]
 
 
-def check(inputs, outputs, values, mode=PYTHON, rtol=1e-9, stock_mode=None):
-    """Compare both, and return the cubic work of ours and of stock's."""
+def check(inputs, outputs, values, mode=PYTHON, rtol=1e-9, stock_mode=None, more=()):
+    """Compare both, and return the cubic work of ours and of stock's.
+
+    ``more`` are further values, for which nothing is compiled anew.
+    """
     stock = compile_stock(inputs, outputs, stock_mode or mode)
     # Before ours is compiled: PyTensor 3.0 overwrites the inner graphs of what Numba compiles.
-    expected = stock(*values)
+    calls = [(given, stock(*given)) for given in (values, *more)]
     ours = compile_ours(inputs, outputs, mode)
-    for mine, theirs in zip(ours(*values), expected, strict=True):
-        np.testing.assert_allclose(mine, theirs, rtol=rtol, atol=1e-11 * (1 + np.abs(theirs).max()))
+    for given, expected in calls:
+        for mine, theirs in zip(ours(*given), expected, strict=True):
+            atol = 1e-11 * (1 + np.abs(theirs).max())
+            np.testing.assert_allclose(mine, theirs, rtol=rtol, atol=atol)
     mine, theirs = cubic(ours), cubic(stock)
     # A solve with a matrix is one, its factorization and two triangular solves are three.
     grown = sum(mine.values()) > sum(theirs.values())

@@ -16,7 +16,11 @@ def with_disk_cache(directory, **variables):
 
     ``variables`` are further ones of it.
     """
-    own = {"PYTENSOR_FUSE_CACHE": "disk", "PYTENSOR_FLAGS": f"base_compiledir={directory}"}
+    # The other flags stay: those of the session have C compiled in less time.
+    given = os.environ.get("PYTENSOR_FLAGS", "").split(",")
+    flags = [flag for flag in given if flag and "compiledir=" not in flag]
+    flags = ",".join([*flags, f"base_compiledir={directory}"])
+    own = {"PYTENSOR_FUSE_CACHE": "disk", "PYTENSOR_FLAGS": flags}
     return {**os.environ, **own, **variables}
 
 

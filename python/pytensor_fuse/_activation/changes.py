@@ -380,6 +380,7 @@ CHANGES: Final[tuple[Change, ...]] = (
             ("whole_kernels", "the function of local_useless_composite_outputs"),
             ("shape_changes", "ShapeFeature.on_change_input"),
             ("compiler_errors", "the module pytensor.link.c.exceptions, before it is imported"),
+            ("special_functions", "import_func_from_string where Elemwise calls it"),
             ("garbage", "GraphRewriter.rewrite, and the code of pytensor.function"),
         )
     ),

@@ -564,6 +564,10 @@ ACCELERATORS: Final[dict[str, tuple[Fact, ...]]] = {
         Does("pytensor.tensor.rewriting.shape:ShapeFeature.on_change_input", ("510408ac",)),
     ),
     "compiler_errors": (Says("pytensor.link.c.exceptions", ("a8fe0646",)),),
+    "special_functions": (
+        Does("pytensor.tensor.utils:import_func_from_string", ("c8aaf27e",)),
+        Has("pytensor.tensor.elemwise", "import_func_from_string"),
+    ),
     "garbage": (
         Does(f"{_REWRITING}:GraphRewriter.rewrite", ("06d89793",)),
         Does("pytensor.compile.maker:function", ("841dbbf8",)),

@@ -13,6 +13,7 @@ from pytensor.tensor.linalg.decomposition.cholesky import Cholesky
 
 from pytensor_fuse._linalg.ops.cholesky_inverse import CholeskyInverse, cholesky_inverse
 from support.linalg import BACKENDS, LAYOUTS, as_it_is, positive_definite
+from support.linalg_rules import ORACLE
 
 TOLERANCE = {"float64": 1e-11, "float32": 1e-3}
 
@@ -173,7 +174,7 @@ def test_gradient(lower, batched):
     def inverse(factor):
         return cholesky_inverse(factor, lower=lower)
 
-    pytensor.gradient.verify_grad(inverse, [factor], rng=rng, mode="CVM")
+    pytensor.gradient.verify_grad(inverse, [factor], rng=rng, mode=ORACLE)
 
 
 def test_gradient_is_that_of_an_inverse():
@@ -181,7 +182,7 @@ def test_gradient_is_that_of_an_inverse():
     ours = pt.sum(weights * cholesky_inverse(cholesky((a + a.T) / 2)))
     stock = pt.sum(weights * pt.linalg.inv((a + a.T) / 2))
     gradients = [pytensor.grad(ours, a), pytensor.grad(stock, a)]
-    f = pytensor.function([a, weights], gradients, mode="CVM")
+    f = pytensor.function([a, weights], gradients, mode=ORACLE)
     value = np.random.default_rng(2).normal(size=(6, 6))
     computed, expected = f(positive_definite(6), value)
     np.testing.assert_allclose(computed, expected, rtol=1e-9, atol=1e-12)

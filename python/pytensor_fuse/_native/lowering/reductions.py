@@ -202,15 +202,22 @@ class _Reduction:
             for number in range(int(builder.number(length) or 0)):
                 self.index[axis] = builder.index(number)
                 terms = self.totals(following, places, along)
-                totals = [
-                    builder.op(self.combiner, total, term) if number else term
-                    for total, term in zip(totals, terms, strict=True)
-                ]
+                if number or self._initial_tells():
+                    terms = [
+                        builder.op(self.combiner, total, term)
+                        for total, term in zip(totals, terms, strict=True)
+                    ]
+                totals = terms
             return totals
         with builder.loop(length) as loop:
             self.index[axis] = loop.index
             terms = self.totals(following, places, along)
             return [builder.reduce(loop, self.combiner, self.initial, term) for term in terms]
+
+    def _initial_tells(self) -> bool:
+        """Whether the first term is not the total so far: 0.0 and -0.0 give 0.0."""
+        is_sum = self.combiner == "add" and self.dtype[0] == "f"
+        return is_sum and not self.context.builder.program.reassociates
 
     def _is_written_out(self, length: Value) -> bool:
         context = self.context
