@@ -226,7 +226,7 @@ def test_joins_inside_scans(mode):
 # Each stream has a kernel, which the compilers take half a second for.
 @pytest.mark.parametrize(
     ("mode", "number"),
-    [("NUMBA", 9), ("CVM", 9), (pytensor.compile.mode.Mode("py", "fast_run"), 60)],
+    [("NUMBA", 5), ("CVM", 5), (pytensor.compile.mode.Mode("py", "fast_run"), 60)],
 )
 def test_many_streams(mode, number):
     vectors = [pt.vector() for _ in range(number)]

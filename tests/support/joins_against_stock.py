@@ -94,12 +94,19 @@ def assert_same_bits(got: Sequence[np.ndarray], expected: Sequence[np.ndarray], 
         assert np.asarray(g).tobytes() == np.asarray(e).tobytes(), f"output {i}, signs, {what}"
 
 
-def check(case: JoinCase, linker: str | Mode, *, rounding: float = 0.0) -> Function:
+def check(
+    case: JoinCase,
+    linker: str | Mode,
+    *,
+    rounding: float = 0.0,
+    stock_linker: str | Mode | None = None,
+) -> Function:
     """Assert that ours is what stock's is: results, kernels, arguments, and results kept.
 
     ``rounding`` is for where an addition may be done in another order, or with a product before it.
+    Then stock's may be compiled by another linker, which takes less time.
     """
-    stock = compiled(case.inputs, case.outputs, linker, ours=False)
+    stock = compiled(case.inputs, case.outputs, stock_linker or linker, ours=False)
     without = compiled(case.inputs, case.outputs, linker, joins=False)
     ours = compiled(case.inputs, case.outputs, linker)
     assert not is_rewritten(without)

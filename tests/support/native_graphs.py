@@ -280,6 +280,9 @@ class _Writer:
         except (TypeError, NotImplementedError, ValueError, IndexError, AssertionError):
             # What is wrong whatever the values are.
             made = None
+        except RuntimeWarning:
+            # PyTensor divides by zero where it works out a length of an array without elements.
+            made = None
         outs = made if isinstance(made, list | tuple) else [] if made is None else [made]
         kept = [self.keep(one) for one in outs]
         if not any(kept):

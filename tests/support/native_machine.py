@@ -19,6 +19,7 @@ import numpy as np
 
 from pytensor_fuse._native.emission.machine import Machine
 from pytensor_fuse._native.emission.module import Module, emit_module
+from pytensor_fuse._native.emission.packing import NOT_PACKED, Packing, packed_constants
 from pytensor_fuse._native.passes.placement import Placement, place_temporaries
 from pytensor_fuse._native.passes.rewrite import rewritten
 from pytensor_fuse._native.program.arithmetic import NUMPY_DTYPES
@@ -69,6 +70,7 @@ class Compiled(NamedTuple):
     module: Module
     code: Code
     forbidden: tuple[tuple[int, int], ...] = ()
+    packing: Packing = NOT_PACKED
 
 
 def compiled(
@@ -77,6 +79,7 @@ def compiled(
     *,
     uses_library: bool = False,
     place: Callable[[Program], Placement] = place_temporaries,
+    packs: bool = False,
 ) -> Compiled:
     """Compile a program, which stays as it is.
 
@@ -86,12 +89,17 @@ def compiled(
         As for `emit_module`.
     place
         Places the temporary buffers.
+    packs
+        Whether constants are packed, where they can be; `call` is then to be given what
+        `laid_out` makes of them.
     """
     program = rewritten(program)
     placement = place(program)
-    module = emit_module(program, placement, machine, uses_library=uses_library)
+    packing = packed_constants(program, machine) if packs else NOT_PACKED
+    module = emit_module(program, placement, machine, uses_library=uses_library, packing=packing)
     externals = [(symbol, address_of(symbol)) for symbol in module.externals]
-    return Compiled(program, placement, module, Code(object_code(module.text), externals))
+    code = Code(object_code(module.text), externals)
+    return Compiled(program, placement, module, code, packing=packing)
 
 
 class Memory:

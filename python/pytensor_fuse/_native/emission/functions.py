@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from pytensor_fuse._native.emission.accesses import Movement, blocker
 from pytensor_fuse._native.emission.layout import first_lengths
 from pytensor_fuse._native.emission.operations import emit_operation
+from pytensor_fuse._native.emission.packing import NOT_PACKED
 from pytensor_fuse._native.emission.types import MEMORY, REGISTER, literal
 from pytensor_fuse._native.emission.vectors import VectorLoop
 from pytensor_fuse._native.passes.placement import MOST_BYTES
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pytensor_fuse._native.emission.machine import Machine
+    from pytensor_fuse._native.emission.packing import Packing
     from pytensor_fuse._native.emission.writer import Writer
     from pytensor_fuse._native.passes.placement import Placement
     from pytensor_fuse._native.program.model import BufferId, Program, Statement, Value
@@ -66,6 +68,8 @@ class FunctionEmitter:
     ----------
     operands
         What stands for each value that is in scope.
+    packed
+        Where constants are that are packed.
     notes
         One for each loop that has no loop inside, in order.
     """
@@ -78,9 +82,11 @@ class FunctionEmitter:
         writer: Writer,
         *,
         has_padding: bool = False,
+        packing: Packing = NOT_PACKED,
     ) -> None:
         self.program = program
         self._has_padding = has_padding
+        self.packed = packing.places
         self.machine = machine
         self.w = writer
         self.notes: list[LoopNote] = []

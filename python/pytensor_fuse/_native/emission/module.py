@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytensor_fuse._native.emission.calls import Calls
 from pytensor_fuse._native.emission.functions import FunctionEmitter, LoopNote
+from pytensor_fuse._native.emission.packing import NOT_PACKED
 from pytensor_fuse._native.emission.writer import Writer
 from pytensor_fuse._native.mathematics import Target
 
 if TYPE_CHECKING:
     from pytensor_fuse._native.emission.machine import Machine
+    from pytensor_fuse._native.emission.packing import Packing
     from pytensor_fuse._native.passes.placement import Placement
     from pytensor_fuse._native.program.model import Program
 
@@ -42,6 +44,7 @@ def emit_module(
     *,
     uses_library: bool = True,
     has_padding: bool = False,
+    packing: Packing = NOT_PACKED,
 ) -> Module:
     """Write a program as LLVM's text.
 
@@ -57,6 +60,8 @@ def emit_module(
         Whether mathematical functions come from the library of vector functions.
     has_padding
         Whether zeros follow the last element of each constant, as many bytes as a vector has.
+    packing
+        Which constants are packed.
 
     Returns
     -------
@@ -65,7 +70,9 @@ def emit_module(
     """
     calls = Calls(Target(fma=machine.has_fma), uses_library=uses_library)
     writer = Writer(calls)
-    emitter = FunctionEmitter(program, machine, placement, writer, has_padding=has_padding)
+    emitter = FunctionEmitter(
+        program, machine, placement, writer, has_padding=has_padding, packing=packing
+    )
     lines = emitter.emit()
     bits = machine.vector_bits
     head = (

@@ -58,6 +58,7 @@ class VectorLoop:
         self._before: list[str] = []
         self._mask = ""
         self._flats: dict[tuple[Value, ...], str] = {}
+        self._packs: dict[BufferId, str] = {}
         self._lane_places: dict[tuple[Value, ...], list[str]] = {}
         self._definitions = {
             statement.out: statement for statement in loop.body if isinstance(statement, Op | Load)
@@ -234,6 +235,8 @@ class VectorLoop:
         f, w, lanes = self._f, self._w, self._lanes
         dtype = f.program.buffers[buffer].dtype
         kind, align = vector(MEMORY[dtype], lanes), ITEM_SIZES[dtype]
+        if buffer in f.packed:
+            return w.let(f"load {kind}, ptr {self._place_in_pack(buffer)}, align {align}")
         place = f.address(buffer, index)
         if not self._is_masked or f.is_padded(buffer):
             return w.let(f"load {kind}, ptr {place}, align {align}")
@@ -243,6 +246,18 @@ class VectorLoop:
             f"call {kind} @{name}(ptr {place}, i32 {align}, <{lanes} x i1> {self._mask}, "
             f"{kind} zeroinitializer)"
         )
+
+    def _place_in_pack(self, buffer: BufferId) -> str:
+        """Return the address of the vector of a packed constant that an iteration reads."""
+        f, w = self._f, self._w
+        first, number, n_members = f.packed[buffer]
+        kind = MEMORY[f.program.buffers[buffer].dtype]
+        vectors = self._packs.get(first)
+        if vectors is None:
+            row = w.let(f"mul i64 {f.operands[self._loop.index]}, {n_members}")
+            vectors = w.let(f"getelementptr {kind}, ptr {f.pointer(first)}, i64 {row}")
+            self._packs[first] = vectors
+        return w.let(f"getelementptr {kind}, ptr {vectors}, i64 {number * self._lanes}")
 
     def _flat_vector(self, buffer: BufferId, index: tuple[Value, ...]) -> str:
         """Return the places in a buffer of the elements of all lanes."""
@@ -306,6 +321,8 @@ class VectorLoop:
             casts.append(source)
             source = self._definitions.get(source.args[0])
         if not isinstance(source, Load) or self._step(source.buffer, source.index) != 1:
+            return None
+        if source.buffer in f.packed:
             return None
         if self._is_masked and not f.is_padded(source.buffer):
             return None

@@ -12,7 +12,6 @@ from pytensor.graph.basic import Apply
 from pytensor.graph.fg import FunctionGraph
 from pytensor.link.numba.linker import NumbaLinker
 
-from pytensor_fuse._native.emission.module import emit_module
 from pytensor_fuse._native.explain.loops import buffer_names, buffers_of, loops_of
 from pytensor_fuse._native.explain.records import NativeRegion, NativeState, NotNative
 from pytensor_fuse._native.explain.report import NativeReport
@@ -23,8 +22,7 @@ from pytensor_fuse._native.linking.thunks import NativeThunk
 from pytensor_fuse._native.lowering.graph import lower_graph
 from pytensor_fuse._native.passes.placement import place_temporaries
 from pytensor_fuse._native.program.text import print_program
-from pytensor_fuse._native.runtime.compiling import optimized
-from pytensor_fuse._native.runtime.llvm import host_machine
+from pytensor_fuse._native.runtime.compiling import emitted, optimized
 from pytensor_fuse._pytensor.run_order import run_order
 from pytensor_fuse._reports.asked import not_a_graph
 from pytensor_fuse._reports.names import node_name
@@ -188,7 +186,7 @@ def _would_be(fgraph: FunctionGraph, order: tuple[Apply[Any], ...]) -> NativeReg
     program = optimized(lowered.program)
     placement = place_temporaries(program)
     marks.append(time.perf_counter())
-    module = emit_module(program, placement, host_machine())
+    module, _ = emitted(program, placement)
     marks.append(time.perf_counter())
     took = [end - start for start, end in pairwise(marks)]
     seconds = dict(zip(("lower", "passes", "emit"), took, strict=True))

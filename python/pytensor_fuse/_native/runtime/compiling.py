@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytensor_fuse._native.emission.module import Module, emit_module
+from pytensor_fuse._native.emission.packing import packed_constants
 from pytensor_fuse._native.passes.fusion import fused
 from pytensor_fuse._native.passes.placement import place_temporaries
 from pytensor_fuse._native.passes.rewrite import rewritten
+from pytensor_fuse._native.runtime.constants import laid_out
 from pytensor_fuse._native.runtime.externals import address_of
 from pytensor_fuse._native.runtime.llvm import host_machine
 from pytensor_fuse._native.runtime.objects import code_of
 
 if TYPE_CHECKING:
+    import numpy as np
+
+    from pytensor_fuse._native.emission.packing import Packing
     from pytensor_fuse._native.passes.placement import Placement
     from pytensor_fuse._native.program.model import Program
     from pytensor_fuse._native.runtime.llvm import Code
-
-
-# In bytes. Vectors of small elements are shorter, as all vectors of a loop have as many lanes.
-_WIDEST_VECTOR: Final = 64
 
 
 class Compiled(NamedTuple):
@@ -35,7 +34,7 @@ class Compiled(NamedTuple):
     placement
         Where its temporary buffers lie.
     constants
-        The arrays that it reads as constants.
+        The arrays that it reads as constants, as it reads them.
     module
         LLVM's text.
     code
@@ -55,19 +54,27 @@ class Compiled(NamedTuple):
     seconds: dict[str, float]
 
 
-def padded(data: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Return a copy of an array that zeros follow, so that whole vectors can be read from it."""
-    n_elements = _WIDEST_VECTOR // data.itemsize
-    whole = np.zeros(data.size + n_elements, data.dtype)
-    out = whole[: data.size].reshape(data.shape)
-    out[...] = data
-    return out
-
-
 def optimized(program: Program) -> Program:
     """Return an equal program with loops fused and what nothing needs left out."""
     # Loops fused bring stores to the loads that they feed, and what that frees may fuse again.
     return fused(fused(rewritten(program, reciprocals=program.reassociates)))
+
+
+def emitted(
+    program: Program, placement: Placement, *, uses_library: bool = True
+) -> tuple[Module, Packing]:
+    """Return LLVM's text of a program for this machine, and which of its constants are packed."""
+    machine = host_machine()
+    packing = packed_constants(program, machine)
+    module = emit_module(
+        program,
+        placement,
+        machine,
+        uses_library=uses_library,
+        has_padding=True,
+        packing=packing,
+    )
+    return module, packing
 
 
 def compile_program(
@@ -105,11 +112,8 @@ def compile_program(
     program = optimized(program)
     placement = place_temporaries(program)
     seconds["passes"] = mark()
-    module = emit_module(
-        program, placement, host_machine(), uses_library=uses_library, has_padding=True
-    )
+    module, packing = emitted(program, placement, uses_library=uses_library)
     seconds["emit"] = mark()
     code, origin = code_of(module.text, module.externals, address_of)
     seconds["code"] = mark()
-    constants = [padded(one) for one in constants]
-    return Compiled(program, placement, constants, module, code, origin, seconds)
+    return Compiled(program, placement, laid_out(constants, packing), module, code, origin, seconds)

@@ -1,0 +1,55 @@
+"""The arrays that machine code reads as constants, as it reads them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pytensor_fuse._native.emission.packing import Packing
+
+# In bytes. Vectors of small elements are shorter, as all vectors of a loop have as many lanes.
+_WIDEST_VECTOR: Final = 64
+
+
+def laid_out(
+    constants: Sequence[np.ndarray[Any, Any]], packing: Packing
+) -> list[np.ndarray[Any, Any]]:
+    """Return copies of the constants of a program: packed, or followed by zeros.
+
+    A pack stands in the place of its first member; in those of the others, nothing does.
+    """
+    found = {}
+    for positions in packing.packs:
+        pack = _pack([constants[position] for position in positions], packing.lanes)
+        found.update(dict.fromkeys(positions, pack[:0]))
+        found[positions[0]] = pack
+    return [
+        found[position] if position in found else _padded(one)
+        for position, one in enumerate(constants)
+    ]
+
+
+def _padded(data: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return a copy of an array that zeros follow, so that whole vectors can be read from it."""
+    n_elements = _WIDEST_VECTOR // data.itemsize
+    whole = np.zeros(data.size + n_elements, data.dtype)
+    out = whole[: data.size].reshape(data.shape)
+    out[...] = data
+    return out
+
+
+def _pack(arrays: Sequence[np.ndarray[Any, Any]], lanes: int) -> np.ndarray[Any, Any]:
+    """Return vectors of arrays of one length and dtype, those of the same elements together."""
+    size = arrays[0].size
+    n_whole, left = divmod(size, lanes)
+    pack = np.zeros((n_whole + (left > 0), len(arrays), lanes), arrays[0].dtype)
+    for number, array in enumerate(arrays):
+        flat = array.reshape(-1)
+        pack[:n_whole, number] = flat[: n_whole * lanes].reshape(n_whole, lanes)
+        if left:
+            pack[n_whole, number, :left] = flat[n_whole * lanes :]
+    return pack
