@@ -170,13 +170,13 @@ def compile_both(reference: Reference, progress: Progress) -> CompileReport:
 
 
 def audit_line(function: pytensor.compile.Function) -> str:
-    """What an audit says first of a model that has no work on matrices."""
+    """Return the first lines of an audit of a model without matrices."""
     found = audit(function)
     return f"{found.kernels.lines()[0]}; {found.memory.lines()[0].partition(',')[0]}"
 
 
 def gained(results: Sequence[CompileReport]) -> str:
-    """What it was good for on this machine before there is machine code, in one line."""
+    """Say in one line what rewriting gained on this machine."""
     compiles = geometric_mean(result.timings.ratio for result in results)
     again = geometric_mean(result.again.ratio for result in results)
     difference = max(result.difference for result in results)

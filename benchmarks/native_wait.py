@@ -91,7 +91,7 @@ def waits(name: str, size: int, mode: str | None, rounds: int, say: Callable[[st
 
 
 def gained(measured: Sequence[Waits]) -> str:
-    """What the package was good for, in one line."""
+    """Say in one line what the package gained."""
 
     def mean(kind: str, side: str) -> float | None:
         ratios = [waits.figures[kind].over_ours(side) for waits in measured]

@@ -9,7 +9,7 @@ import numpy as np
 import pytensor
 import pytensor.tensor as pt
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pytensor.compile.builders import OpFromGraph
 from pytensor.compile.mode import Mode
@@ -24,6 +24,8 @@ from pytensor_fuse import cache_info, cached
 from pytensor_fuse._cache import linked_only
 from support.cached import PYTHON, assert_reused, assert_same_results, compiled
 from support.strategies import any_programs
+
+IS_DEEP = settings().max_examples >= 1000
 
 
 def thunks(function):
@@ -115,6 +117,8 @@ def test_the_first_function_goes():
     assert [one() for one in gone] == [None] * len(gone)
 
 
+# Each example has C code of its own.
+@settings(max_examples=settings().max_examples if IS_DEEP else 8)
 @given(any_programs(), st.booleans())
 def test_random_graphs(program, mutable):
     hit, fresh = assert_reused(program, "CVM", mutable=mutable)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from pytensor_fuse._native.program.arithmetic import NUMPY_DTYPES
 from pytensor_fuse._native.program.builder import Builder
-from pytensor_fuse._native.program.model import Result
+from pytensor_fuse._native.program.model import Allocate, Result
 from pytensor_fuse._native.program.operations import (
     FLOATS,
     OPERATIONS,
@@ -144,10 +144,11 @@ class _Writer:
         if self.flag():
             buffer = self.b.buffer("output", len(results), dtype, lengths, is_once=is_once)
             results.append(Result("buffer", buffer))
-            if self.flag():
+            known = {*self.b.program.constants, *self.b.program.lengths}
+            if self.flag() or not known.issuperset(lengths):
                 self.b.allocate(buffer)
             else:
-                self.b.allocate_first(buffer)
+                self.b.program.body.insert(0, Allocate(buffer))
             return buffer
         buffer = self.b.buffer("temporary", 0, dtype, lengths, is_once=is_once)
         if self.flag():

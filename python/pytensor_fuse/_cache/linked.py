@@ -84,7 +84,7 @@ _stock_compile: Any = NumbaLinker.jit_compile
 
 
 class Shared(NamedTuple):
-    """What graphs that are equal to one that is linked share.
+    """The linked graph that equal graphs share.
 
     Attributes
     ----------

@@ -67,7 +67,7 @@ def over_columns(columns, write):
             b.program.results.append(Result("buffer", out))
             b.store(out, (loop.index,), value)
     for one in b.program.results:
-        b.allocate_first(one.number)
+        b.allocate_before_use(one.number)
     return b.program
 
 

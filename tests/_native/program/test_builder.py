@@ -277,7 +277,7 @@ def test_reductions_and_carries(b, vector):
     zero, one = b.constant("f64", 0.0), b.index(1)
     out = b.buffer("output", 0, "f64", (n,))
     b.program.results.append(Result("buffer", out))
-    b.allocate_first(out)
+    b.allocate(out)
     with b.loop(n) as loop:
         factor = b.carried("i64")
         value = b.op("mul", b.load(vector, (loop.index,)), b.cast(factor, "f64"))
@@ -323,32 +323,11 @@ def test_checks(b, vector):
     assert body(b).count("check") == 3
 
 
-def test_outputs_are_allocated_once_their_lengths_are_known(b, vector):
-    n = b.length(vector, 0)
-    doubled = b.op("add", n, n)
-    with b.loop(n) as loop:
-        count = b.reduce(loop, "add", b.index(0), loop.index)
-    b.op("neg", count)
-    buffers = [
-        b.buffer("output", position, "f64", lengths)
-        for position, lengths in enumerate([(), (n, b.index(4)), (doubled,), (count, n)])
-    ]
-    for buffer in buffers:
-        b.allocate_first(buffer)
-        b.program.results.append(Result("buffer", buffer))
-    lines = [line.strip() for line in body(b).splitlines()]
-    assert lines.index("%1 = add %0, %0") < lines.index("allocate @3")
-    assert lines.index("allocate @3") < lines.index("for %2 < %0")
-    assert lines.index("reduce %4 = add %3, %2") < lines.index("allocate @4")
-    assert lines.index("allocate @4") < lines.index("%5 = neg %4")
-    assert {*lines[1:3]} == {"allocate @1", "allocate @2"}
-
-
 def test_outputs_have_lengths_of_the_outermost_block(b, vector):
     with b.loop(b.length(vector, 0)) as loop:
         buffer = b.buffer("output", 0, "f64", (loop.index,))
         with pytest.raises(ValueError, match="known in an inner block only"):
-            b.allocate_first(buffer)
+            b.allocate_before_use(buffer)
 
 
 def test_blocks_are_counted(b, vector):

@@ -83,7 +83,7 @@ class VectorLoop:
             for reduction, total in zip(loop.reductions, totals, strict=True):
                 f.operands[reduction.out] = total
             return
-        # What was known inside of the vector loop is not known here.
+        # The operands of the vector loop are not in scope here.
         self._movement = Movement(f.program, loop)
         f.scalar_loop(loop, whole, totals)
 

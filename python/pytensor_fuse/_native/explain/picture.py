@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from pytensor_fuse._native.explain.records import NativeLoop, NativeRegion
 
 _MARGIN, _WIDTH, _INDENT = 16, 760, 18
-# The height of a loop's own text, and what is between two boxes.
+# The height of a loop's own text, and the gap between two boxes.
 _HEAD, _GAP = 40, 8
 
 _GROUND, _TEXT, _FAINT = (COLORS[name].light for name in ("ground", "text", "faint"))
-# Of loops in vectors, of those element by element, and of those round others.
+# The colors of vector loops, scalar loops and loops around others.
 _VECTOR, _SCALAR, _OUTER = (COLORS[name].light for name in ("fired", "idle", "panel"))
 _LINE = COLORS["line"].light
 

@@ -1,4 +1,4 @@
-"""What a report on machine code is made of."""
+"""The records that a report on machine code holds."""
 
 from __future__ import annotations
 

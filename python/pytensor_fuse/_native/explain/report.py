@@ -23,10 +23,10 @@ if TYPE_CHECKING:
         NotNative,
     )
 
-# Of the dicts.
+# The version of the dicts' layout.
 _FORMAT = 1
 
-# What a text shows of the loops of a region; the rest is counted.
+# How many loops of a region a text shows; the rest is counted.
 _SHOWN = 24
 
 
@@ -39,14 +39,14 @@ class NativeReport:
     title
         What was asked about.
     linker
-        The class of the linker that compiled a function; None of a graph.
+        The class of the linker that compiled a function; None for a graph.
     state
         What became of the graph, as a `NativeState`.
     not_native
         What keeps it from being machine code as a whole.
     regions
-        Each function of machine code that it has become: one if all of it is machine code. Of a
-        graph that has not been compiled, the one that it would become.
+        Each function of machine code that the graph has become: one if all of it is machine code.
+        For a graph that has not been compiled, the one that it would become.
     """
 
     title: str

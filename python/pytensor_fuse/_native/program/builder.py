@@ -245,27 +245,6 @@ class Builder:
         """Let a buffer come to be here."""
         self._blocks[-1].statements.append(Allocate(buffer))
 
-    def allocate_first(self, buffer: BufferId) -> None:
-        """Let a buffer come to be as soon as its lengths are known, before all that is written.
-
-        Raises
-        ------
-        ValueError
-            If a length is known in an inner block only.
-        """
-        self._require_outermost(buffer)
-        lengths = self.program.buffers[buffer].lengths
-        missing = {one for one in lengths if one not in self.program.constants}
-        missing -= self.program.lengths.keys()
-        statements = self._blocks[0].statements
-        place = 0
-        for number, statement in enumerate(statements):
-            if not missing:
-                break
-            missing.difference_update(defined_by(statement))
-            place = number + 1
-        statements.insert(place, Allocate(buffer))
-
     def allocate_before_use(self, buffer: BufferId) -> None:
         """Let a buffer come to be before what accesses it first, and after the checks before that.
 
