@@ -74,6 +74,38 @@ def test_only_mutable_inputs_are_written_to():
     np.testing.assert_array_equal(careless(given), wanted)
 
 
+@pytest.mark.parametrize("make", [native_function, stock_function])
+def test_elementwise_work_is_done_in_the_place_of_a_mutable_input(make):
+    x, y = pt.vectors("xy")
+    function = make([In(x, mutable=True), y], [pt.exp(x) * y + 1, x.sum()])
+    given, other = VECTOR.copy(), np.arange(5.0)
+    wanted = np.exp(VECTOR) * other + 1
+    out, total = function(given, other)
+    assert np.shares_memory(out, given)
+    np.testing.assert_allclose(given, wanted)
+    np.testing.assert_allclose(total, VECTOR.sum())
+    # What is not contiguous is written to as well.
+    column = np.repeat(VECTOR, 2)[::2]
+    out, _ = function(column, other)
+    np.testing.assert_allclose(out, wanted)
+    # What fails leaves it as it is.
+    given = VECTOR.copy()
+    with pytest.raises(ValueError, match="shape"):
+        function(given, np.zeros(4))
+    np.testing.assert_array_equal(given, VECTOR)
+
+
+@pytest.mark.parametrize("make", [native_function, stock_function])
+def test_updates_are_made_in_the_place_of_a_shared_variable(make):
+    state = pytensor.shared(np.ones(3), name="state")
+    step = pt.vector("step")
+    function = make([step], [state.sum()], updates={state: state * 0.5 - step})
+    inside = state.get_value(borrow=True)
+    assert float(function(np.arange(3.0))[0]) == 3
+    assert state.get_value(borrow=True) is inside
+    np.testing.assert_array_equal(inside, [0.5, -0.5, -1.5])
+
+
 def test_borrowed_and_other_outputs_are_not_changed_by_the_next_call():
     x = pt.vector("x")
     for borrow in (False, True):

@@ -157,6 +157,13 @@ class Context:
         self.nest(tensor.lengths, lambda index: self.builder.store(buffer, index, tensor.at(index)))
         return buffer
 
+    def overwriting(self, tensor: Tensor) -> BufferId | None:
+        """Return the buffer of an input of the program that an op may overwrite, or None."""
+        if tensor.buffer not in self.overwritable:
+            return None
+        self.overwritten.add(tensor.buffer)
+        return tensor.buffer
+
     def constant_tensor(self, variable: Constant[Any]) -> Tensor:
         """Return the array of a constant: a literal if all its elements are the same.
 

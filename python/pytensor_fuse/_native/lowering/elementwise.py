@@ -50,7 +50,13 @@ def _elemwise(
 
     if not lengths:
         return [scalar(builder, value) for value in elements(())]
-    buffers = [context.temporary(DTYPES[out.type.dtype], lengths) for out in node.outputs]
+    buffers = []
+    for number, out in enumerate(node.outputs):
+        overwrites = op.inplace_pattern.get(number)
+        into = None if overwrites is None else context.overwriting(inputs[overwrites])
+        if into is None:
+            into = context.temporary(DTYPES[out.type.dtype], lengths)
+        buffers.append(into)
 
     def body(index: Index) -> None:
         for buffer, value in zip(buffers, elements(index), strict=True):

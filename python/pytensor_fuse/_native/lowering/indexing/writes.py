@@ -105,9 +105,7 @@ def _destination(context: Context, op: Any, base: Tensor) -> BufferId | None:
     if not op.inplace or base.buffer is None:
         return None
     about = context.builder.program.buffers[base.buffer]
-    if base.buffer in context.overwritable:
-        context.overwritten.add(base.buffer)
-    elif about.kind != "temporary":
+    if context.overwriting(base) is None and about.kind != "temporary":
         return None
     about.is_once = False
     return base.buffer
