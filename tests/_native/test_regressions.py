@@ -75,3 +75,20 @@ def test_sums_of_few_terms_begin_with_zero(n):
         )
     for total in function(np.full((n, 4), -0.0)):
         assert not np.signbit(total).any()
+
+
+@pytest.mark.parametrize("known", [None, 0])
+def test_masks_of_no_elements_select_nothing(known):
+    x, mask = pt.matrix("x"), pt.tensor("mask", dtype="bool", shape=(known,))
+    # As it is: PyTensor's rewriter knows nothing of such masks.
+    function = pytensor.function(
+        [x, mask], [x[mask], pt.set_subtensor(x[mask], 5.0)], mode=Mode("native", None)
+    )
+    given = np.arange(6.0).reshape(3, 2)
+    selected, assigned = function(given, np.zeros(0, bool))
+    assert selected.shape == (0, 2)
+    np.testing.assert_array_equal(assigned, given)
+    if known is None:
+        np.testing.assert_array_equal(function(given, np.array([True, False, True]))[0], given[::2])
+        with pytest.raises(IndexError, match="size of axis is 3 but .* boolean axis is 2"):
+            function(given, np.zeros(2, bool))

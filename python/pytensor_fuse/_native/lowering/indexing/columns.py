@@ -86,10 +86,11 @@ def columns_of(
                 for places, length in zip(data.nonzero(), lengths, strict=False)
             ]
         else:
-            found = [
-                _computed(context, one, (False,), length, may_repeat=False)
-                for one, length in zip(positions(context, given), lengths, strict=False)
-            ]
+            found = []
+            for one, length in zip(positions(context, given), lengths, strict=False):
+                # The mask is as long, or has no positions.
+                one.limit = length
+                found.append(_computed(context, one, (False,), length, may_repeat=False))
         return [one._replace(is_checked=is_checked) for one in found]
     if data is not None:
         return [_constant(context, data, given, lengths[0])]
@@ -98,16 +99,29 @@ def columns_of(
 
 
 def _require_mask(context: Context, mask: Tensor, lengths: Sequence[Value], first: int) -> bool:
-    """Let a mask be as long as what it selects from; return whether that had to be checked."""
+    """Let a mask be as long as what it selects from, or 0 long, along each axis, as NumPy does.
+
+    Returns
+    -------
+    bool
+        Whether that had to be checked.
+    """
+    builder = context.builder
     is_checked = False
-    for axis, (own, length) in enumerate(zip(mask.lengths, lengths, strict=False), first):
-        is_checked |= context.length(length) != context.length(own)
-        context.require_equal(
-            length,
-            own,
+    for axis, (mine, theirs) in enumerate(zip(mask.lengths, lengths, strict=False), first):
+        own, length = context.length(mine), context.length(theirs)
+        if own == length or builder.number(own) == 0:
+            continue
+        is_checked = True
+        builder.check(
+            builder.op(
+                "or", builder.op("eq", length, own), builder.op("eq", own, builder.index(0))
+            ),
             IndexError,
             f"boolean index did not match indexed array along axis {axis}; size of axis is {{0}} "
             "but size of corresponding boolean axis is {1}",
+            length,
+            own,
         )
     return is_checked
 
