@@ -90,5 +90,5 @@ def test_masks_of_no_elements_select_nothing(known):
     np.testing.assert_array_equal(assigned, given)
     if known is None:
         np.testing.assert_array_equal(function(given, np.array([True, False, True]))[0], given[::2])
-        with pytest.raises(IndexError, match="size of axis is 3 but .* boolean axis is 2"):
+        with pytest.raises(IndexError, match=r"size of axis is 3 but .* boolean axis is 2"):
             function(given, np.zeros(2, bool))
