@@ -6,9 +6,16 @@ import numpy as np
 import pytensor
 import pytensor.tensor as pt
 import pytest
+from pytensor.compile.builders import OpFromGraph
+from pytensor.compile.io import In
 from pytensor.compile.mode import Mode
+from pytensor.graph.basic import Apply
+from pytensor.graph.op import Op
+from pytensor.raise_op import Assert
 
 import pytensor_fuse
+from pytensor_fuse import NativeLinkError
+from pytensor_fuse.native import lower
 
 
 def native(inputs, outputs):
@@ -92,3 +99,107 @@ def test_masks_of_no_elements_select_nothing(known):
         np.testing.assert_array_equal(function(given, np.array([True, False, True]))[0], given[::2])
         with pytest.raises(IndexError, match=r"size of axis is 3 but .* boolean axis is 2"):
             function(given, np.zeros(2, bool))
+
+
+def test_outputs_of_inner_graphs_stay_what_they_were():
+    def assigned(v):
+        return pt.set_subtensor(v[0], 99.0)
+
+    a, x = pt.vector("a"), pt.vector("x")
+    reverse, same = OpFromGraph([a], [a[::-1]]), OpFromGraph([a], [a])
+    twice = OpFromGraph([a], [pt.exp(a), pt.exp(a)])
+    y = pt.exp(x * 0) + x
+    one, other = twice(x)
+    outputs = [assigned(y), reverse(y), same(y), assigned(same(y)), y, assigned(one), other]
+    given = np.arange(4.0)
+    found = native([x], outputs)(given)
+    base, exp = given + 1, np.exp(given)
+    wanted = [[99, 2, 3, 4], base[::-1], base, [99, 2, 3, 4], base, [99, *exp[1:]], exp]
+    for one, other in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(one, other)
+    mutable = native([In(x, mutable=True)], [assigned(x), reverse(x)])
+    np.testing.assert_array_equal(mutable(given.copy())[1], given[::-1])
+
+
+@pytest.mark.parametrize("text", ["{0} of {1} and {9}", "{{0}} {2}%", "{{{3}}}"])
+def test_braces_in_somebodys_message_are_its_own(text):
+    x = pt.vector("x")
+    function = native([x], Assert(text)(x, pt.all(x > 0)) * 2)
+    with pytest.raises(AssertionError) as caught:
+        function(-np.ones(2))
+    assert str(caught.value).partition("\n")[0] == text
+    with pytest.raises(AssertionError) as caught:
+        function.vm.jit_fn(-np.ones(2))
+    assert str(caught.value) == text
+
+
+def test_floats_are_divided_to_integers_as_numba_does():
+    x, y = pt.vectors("xy")
+    values = [(1.0, 0.1), (1.0, 0.2), (6.0, 0.1), (1.5, -np.inf), (np.inf, 0.5), (-7.0, 2.0)]
+    given = np.array(values).T
+    with pytensor.config.change_flags(numba__fastmath=False):
+        function = pytensor.function([x, y], x // y, mode=Mode("native", None))
+        with pytensor_fuse.enabled(native=False, cache=False):
+            stock = pytensor.function([x, y], x // y, mode=Mode("numba", None))
+    np.testing.assert_array_equal(function(*given), [10, 5, 60, -0.0, np.inf, -4])
+    np.testing.assert_array_equal(function(*given), stock(*given))
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint16", "int32"])
+def test_cumulative_sums_of_small_integers_are_left_to_numba(dtype):
+    x = pt.vector("x", dtype=dtype)
+    with pytest.raises(NativeLinkError, match=f"cumulative sums of {dtype}"):
+        native([x], pt.cumsum(x))
+
+
+def test_a_rule_that_refuses_late_is_named_and_not_warned_of():
+    # Older ones compute both sides before they choose.
+    conditional = pytest.importorskip("pytensor.conditional.op")
+    c, x = pt.bscalar("c"), pt.vector("x")
+    out = conditional.ifelse(c, x[x > 0], x)
+    with pytest.raises(NativeLinkError, match=r"(?i)ifelse.*one side of a branch"):
+        native([c, x], out)
+    function = pytensor.function([c, x], out, mode="NUMBA")
+    np.testing.assert_array_equal(function(1, np.array([-1.0, 2.0])), [2])
+    [refused] = pytensor_fuse.explain_native(function).not_native
+    assert "one side of a branch" in refused.why
+
+
+class Halved(Op):
+    """Half of its input, in single precision."""
+
+    __props__ = ()
+
+    def make_node(self, x):
+        return Apply(self, [x], [pt.vector(dtype="float32")])
+
+    def perform(self, node, inputs, outputs):
+        outputs[0][0] = (inputs[0] / 2).astype("float32")
+
+
+@pytest.mark.parametrize("made", ["f64", "matrix", "two"])
+def test_rules_return_what_the_op_declares(made):
+    @lower.register(Halved)
+    def halved(op, node, context, inputs):
+        [x] = inputs
+        lengths = (*x.lengths, *x.lengths[: made == "matrix"])
+        dtype = "f64" if made == "f64" else "f32"
+        out = context.materialized(
+            dtype, lengths, lambda index: context.builder.cast(x.at(index[:1]), dtype)
+        )
+        return [out] * (1 + (made == "two"))
+
+    x = pt.vector("x")
+    with pytest.raises(
+        TypeError, match=r"rule for Halved returns .* for outputs of \[\('f32', 1\)"
+    ):
+        native([x], Halved()(x))
+
+
+def test_a_verified_function_is_explained(monkeypatch):
+    monkeypatch.setenv("PYTENSOR_FUSE_NATIVE", "verify")
+    x = pt.vector("x")
+    function = pytensor.function([x], pt.exp(x).sum(), mode="NUMBA")
+    found = pytensor_fuse.explain_native(function)
+    assert found.state.name == "WHOLE"
+    assert len(found.regions) == 1

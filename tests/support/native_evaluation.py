@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from pytensor.compile.builders import OpFromGraph
 from pytensor.graph.basic import Constant
-from pytensor.scalar.basic import Composite, ScalarOp
+from pytensor.scalar.basic import Composite, IntDiv, ScalarOp
+from pytensor.tensor.basic import Alloc
 from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.type import TensorType
 
@@ -64,8 +65,18 @@ def _outputs(node: Apply, given: list[Any]) -> list[Any]:
     if isinstance(op, ScalarOp):
         outs = _kernel(op, node, given)
         return [out[()] for out in outs]
+    if isinstance(op, Elemwise) and isinstance(op.scalar_op, IntDiv):
+        op._check_runtime_broadcast(node, given)
+        outs = _elementwise(op, node, given)
+        for place in op.inplace_pattern.values():
+            given[place][...] = outs[0]
+            outs = [given[place]]
+        return outs
     storage: list[list[Any]] = [[None] for _ in node.outputs]
     op.perform(node, given, storage)
+    if isinstance(op, Alloc):
+        # PyTensor makes zeros of -0.0, but where it compiles.
+        storage[0][0][...] = given[0]
     return [cell[0] for cell in storage]
 
 
@@ -90,6 +101,11 @@ def _kernel(op: Any, node: Apply, given: list[Any]) -> list[np.ndarray]:
 
 def _elementwise(op: Elemwise, node: Apply, given: list[Any]) -> list[np.ndarray]:
     arrays = [np.asarray(one) for one in given]
+    dtype = np.dtype(node.outputs[0].type.dtype)
+    if isinstance(op.scalar_op, IntDiv) and dtype.kind == "f":
+        # As compilers divide; NumPy gives 9 for 1.0 // 0.1.
+        one, other = (array.astype(dtype) for array in arrays)
+        return [np.floor(one / other)]
     inputs = [
         TensorType(one.type.dtype, tuple(1 if n == 1 else None for n in array.shape))()
         for one, array in zip(node.inputs, arrays, strict=True)

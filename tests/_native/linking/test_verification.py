@@ -60,7 +60,7 @@ def test_both_raise_or_neither():
         function(V, -1)
     assert not isinstance(caught.value, NativeMismatchError)
     # As if the machine code had another message.
-    thunk = function.vm._thunk
+    thunk = function.vm.thunk
     function.vm._reference = lambda *_: (_ for _ in ()).throw(ValueError("another"))
     with pytest.raises(NativeMismatchError, match="raises nothing, and Numba ValueError: another"):
         function(V, 1)

@@ -224,6 +224,7 @@ def test_cumulative_in_a_rewritten_graph() -> None:
     check([x], [pt.cumsum(x, axis=0), pt.cumprod(x, axis=1)], [np.arange(6.0).reshape(2, 3)])
 
 
-def test_cumulative_booleans_are_refused() -> None:
-    x = pt.vector("x", dtype="bool")
-    assert "booleans" in (lower.refusal(CumOp(0)(x).owner) or "")
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint32"])
+def test_cumulative_sums_of_small_integers_are_refused(dtype: str) -> None:
+    x = pt.vector("x", dtype=dtype)
+    assert f"cumulative sums of {dtype}" in (lower.refusal(CumOp(0)(x).owner) or "")

@@ -7,7 +7,6 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from pytensor.compile.executor import Function
-from pytensor.configdefaults import config
 from pytensor.graph.basic import Apply
 from pytensor.graph.fg import FunctionGraph
 from pytensor.link.numba.linker import NumbaLinker
@@ -15,11 +14,10 @@ from pytensor.link.numba.linker import NumbaLinker
 from pytensor_fuse._native.explain.loops import buffer_names, buffers_of, loops_of
 from pytensor_fuse._native.explain.records import NativeRegion, NativeState, NotNative
 from pytensor_fuse._native.explain.report import NativeReport
-from pytensor_fuse._native.linking.destroyed import destroyed_inputs
-from pytensor_fuse._native.linking.graphs import refusals
+from pytensor_fuse._native.linking.graphs import late_refusal, lowered_graph, refusals
 from pytensor_fuse._native.linking.regions import parts_of
 from pytensor_fuse._native.linking.thunks import NativeThunk
-from pytensor_fuse._native.lowering.graph import lower_graph
+from pytensor_fuse._native.linking.verification import VerifiedThunk
 from pytensor_fuse._native.passes.placement import place_temporaries
 from pytensor_fuse._native.program.text import print_program
 from pytensor_fuse._native.runtime.compiling import emitted, optimized
@@ -83,7 +81,9 @@ def explain_native(compiled: Function | FunctionGraph) -> NativeReport:
     raise TypeError(not_a_graph("explain_native", compiled))
 
 
-def not_native(fgraph: FunctionGraph, order: Sequence[Apply[Any]]) -> tuple[NotNative, ...]:
+def not_native(
+    fgraph: FunctionGraph, order: Sequence[Apply[Any]], *, asks_late: bool = True
+) -> tuple[NotNative, ...]:
     """Return what keeps a graph from being machine code as a whole.
 
     Parameters
@@ -92,10 +92,15 @@ def not_native(fgraph: FunctionGraph, order: Sequence[Apply[Any]]) -> tuple[NotN
         The graph.
     order
         Its nodes in the order in which they run, by which they are named.
+    asks_late
+        Whether to ask rules as well that find out only while they write.
     """
     places = {node: place for place, node in enumerate(order)}
     found = []
-    for culprit, reason in refusals(fgraph, order):
+    refused = refusals(fgraph, order)
+    if not refused and asks_late and (late := late_refusal(fgraph, order)) is not None:
+        refused = [late]
+    for culprit, reason in refused:
         if isinstance(culprit, Apply):
             name = node_name(places[culprit], culprit)
         else:
@@ -116,7 +121,7 @@ def native_state(function: Function | None, refused: Sequence[NotNative]) -> Nat
     """
     if function is None:
         return NativeState.COULD_NOT if refused else NativeState.COULD
-    if isinstance(function.vm, NativeThunk):
+    if _native_thunk(function) is not None:
         return NativeState.WHOLE
     if not isinstance(function.maker.linker, NumbaLinker):
         return NativeState.OTHER
@@ -125,14 +130,21 @@ def native_state(function: Function | None, refused: Sequence[NotNative]) -> Nat
     return NativeState.NO_RULE if refused else NativeState.NUMBA
 
 
+def _native_thunk(function: Function) -> NativeThunk | None:
+    """Return what a function calls, if all of it is machine code."""
+    vm: Any = function.vm
+    if isinstance(vm, VerifiedThunk):
+        vm = vm.thunk
+    return vm if isinstance(vm, NativeThunk) else None
+
+
 def _of_function(function: Function) -> NativeReport:
     fgraph, order = function.maker.fgraph, run_order(function)[0]
-    refused = not_native(fgraph, order)
+    thunk, parts = _native_thunk(function), parts_of(fgraph)
+    refused = not_native(fgraph, order, asks_late=thunk is None)
     found: list[tuple[Compiled, Sequence[Variable[Any, Any]], Sequence[Variable[Any, Any]]]] = []
-    vm: Any = function.vm
-    parts = parts_of(fgraph)
-    if isinstance(vm, NativeThunk):
-        found = [(vm.compiled, fgraph.inputs, fgraph.outputs)]
+    if thunk is not None:
+        found = [(thunk.compiled, fgraph.inputs, fgraph.outputs)]
     elif parts is not None:
         found = [(one.compiled, one.inner_inputs, one.inner_outputs) for one in parts.regions]
     regions = tuple(
@@ -175,13 +187,7 @@ def _of_graph(fgraph: FunctionGraph) -> NativeReport:
 def _would_be(fgraph: FunctionGraph, order: tuple[Apply[Any], ...]) -> NativeRegion:
     """Write a graph as LLVM's text, and no further."""
     marks = [time.perf_counter()]
-    lowered = lower_graph(
-        fgraph.inputs,
-        fgraph.outputs,
-        order,
-        destroyed=destroyed_inputs(fgraph.inputs, order),
-        reassociates=bool(config.numba__fastmath),
-    )
+    lowered = lowered_graph(fgraph, order)
     marks.append(time.perf_counter())
     program = optimized(lowered.program)
     placement = place_temporaries(program)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from pytensor_fuse._cache.inner_constants import Contents
     from pytensor_fuse._cache.linked import Shared
     from pytensor_fuse._native.linking.thunks import NativeThunk
+    from pytensor_fuse._native.lowering.graph import Lowered
     from pytensor_fuse._native.runtime.compiling import Compiled
 
 # Importing them registers them.
@@ -70,6 +71,37 @@ def refusals(fgraph: FunctionGraph, nodes: Sequence[Apply[Any]]) -> list[Refusal
     return found
 
 
+def late_refusal(fgraph: FunctionGraph, nodes: Sequence[Apply[Any]]) -> Refusal | None:
+    """Return what keeps a graph from machine code although each node has a rule, or None.
+
+    Some rules find out only while they write that they cannot.
+    """
+    try:
+        lowered_graph(fgraph, nodes)
+    except NoRuleError as error:
+        return Refusal(error.node or fgraph.outputs[0], str(error))
+    except Exception:  # A fault, which whoever compiles the graph is warned of.
+        return None
+    return None
+
+
+def lowered_graph(fgraph: FunctionGraph, nodes: Sequence[Apply[Any]]) -> Lowered:
+    """Write the program of a graph, as it is compiled.
+
+    Raises
+    ------
+    NoRuleError
+        If a node cannot be lowered.
+    """
+    return lower_graph(
+        fgraph.inputs,
+        fgraph.outputs,
+        nodes,
+        destroyed=destroyed_inputs(fgraph.inputs, nodes),
+        reassociates=bool(config.numba__fastmath),
+    )
+
+
 def compile_graph(fgraph: FunctionGraph, nodes: Sequence[Apply[Any]]) -> Compiled:
     """Make machine code of a graph all of whose nodes have rules.
 
@@ -79,14 +111,7 @@ def compile_graph(fgraph: FunctionGraph, nodes: Sequence[Apply[Any]]) -> Compile
         If that fails all the same.
     """
     since = time.perf_counter()
-    fastmath = config.numba__fastmath
-    lowered = lower_graph(
-        fgraph.inputs,
-        fgraph.outputs,
-        nodes,
-        destroyed=destroyed_inputs(fgraph.inputs, nodes),
-        reassociates=bool(fastmath),
-    )
+    lowered = lowered_graph(fgraph, nodes)
     return compile_program(lowered.program, lowered.constants, since=since)
 
 
@@ -100,14 +125,17 @@ def strictly_linked(
     NativeLinkError
         If there are nodes without a rule.
     """
-    found = refusals(fgraph, nodes)
-    if found:
-        lines = "\n".join(f"  {one.culprit}: {one.reason}" for one in found)
-        raise NativeLinkError(
-            f"the linker native has no machine code for this graph:\n{lines}\n"
-            "Compile in mode NUMBA, which leaves these to Numba"
-        )
-    return _thunk(fgraph, compile_graph(fgraph, nodes), storage_map)
+    found = [f"{one.culprit}: {one.reason}" for one in refusals(fgraph, nodes)]
+    if not found:
+        try:
+            return _thunk(fgraph, compile_graph(fgraph, nodes), storage_map)
+        except NoRuleError as error:
+            found = [str(error) if error.node is None else f"{error.node}: {error}"]
+    lines = "\n".join(f"  {one}" for one in found)
+    raise NativeLinkError(
+        f"the linker native has no machine code for this graph:\n{lines}\n"
+        "Compile in mode NUMBA, which leaves these to Numba"
+    )
 
 
 def linked_if_possible(
@@ -131,8 +159,8 @@ def linked_if_possible(
             shared.entry.native = _Native(compiled, shared.contents, config.numba__fastmath)
             linked_otherwise(fgraph)
         return _thunk(fgraph, compiled, storage_map)
-    except NoRuleError as error:
-        _say(f"{error}")
+    except NoRuleError:  # `late_refusal` finds out again which rule could not write its node.
+        return None
     except Exception as error:  # A fault of ours must not stop a compilation.
         _say(f"{type(error).__name__}: {error}")
     return None
@@ -141,7 +169,7 @@ def linked_if_possible(
 def _say(reason: str) -> None:
     warnings.warn(
         f"pytensor_fuse leaves a graph to Numba that should have become machine code: {reason}. "
-        "Please report it; PYTENSOR_FUSE_NATIVE=off silences this",
+        "Please report it, unless the rule is your own; PYTENSOR_FUSE_NATIVE=off silences this",
         RuntimeWarning,
         stacklevel=3,
     )

@@ -277,8 +277,8 @@ class _Call:
 
     def _raise(self, class_: type[BaseException], text: str, details: Sequence[Any]) -> None:
         convention, message = self._context.call_conv, message_of(text, len(details))
-        if message is None:
-            convention.return_user_exc(self._builder, class_, (text,))
+        if isinstance(message, str):
+            convention.return_user_exc(self._builder, class_, (message,))
             return
         value = cgutils.pack_array(self._builder, details, ty=I64)
         convention.return_dynamic_user_exc(self._builder, class_, (value,), (message,))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any, Final
 
 from llvmlite import ir
@@ -10,7 +9,8 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import box, models, register_model
 
-_PLACE: Final = re.compile(r"\{(\d)\}")
+from pytensor_fuse._native.program.failures import filled
+
 _I64: Final = ir.IntType(64)
 
 
@@ -43,21 +43,24 @@ def _boxed(kind: Any, value: Any, c: Any) -> Any:
     """Return the message as Python's text."""
     numbers: list[Any] = []
 
-    def place(found: re.Match[str]) -> str:
-        number = int(found[1])
-        if number >= kind.n_details:
-            return found[0]
+    def place(number: int) -> str:
         numbers.append(c.builder.extract_value(value, number))
         return "%lld"
 
-    parts = _PLACE.sub(place, kind.text.replace("%", "%%"))
+    parts = filled(kind.text.replace("%", "%%"), kind.n_details, place)
     told = c.context.insert_const_string(c.builder.module, parts)
     form = ir.FunctionType(c.pyapi.pyobj, [told.type], var_arg=True)
     function = cgutils.get_or_insert_function(c.builder.module, form, "PyUnicode_FromFormat")
     return c.builder.call(function, [told, *numbers])
 
 
-def message_of(text: str, n_details: int) -> Any | None:
-    """Return Numba's type of a message; None if there are no numbers in it."""
-    has_numbers = any(int(number) < n_details for number in _PLACE.findall(text))
-    return _Message(text, n_details) if has_numbers else None
+def message_of(text: str, n_details: int) -> Any:
+    """Return Numba's type of a message, or the text itself if there are no numbers in it."""
+    numbers: list[int] = []
+
+    def place(number: int) -> str:
+        numbers.append(number)
+        return ""
+
+    told = filled(text, n_details, place)
+    return _Message(text, n_details) if numbers else told

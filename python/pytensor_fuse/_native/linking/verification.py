@@ -46,6 +46,8 @@ class VerifiedThunk:
 
     Attributes
     ----------
+    thunk
+        The thunk with machine code in it.
     inputs, outputs
         The storage of the inputs and outputs.
     lazy
@@ -61,7 +63,7 @@ class VerifiedThunk:
     def __init__(
         self, thunk: Any, reference: Any, fgraph: FunctionGraph, nodes: Sequence[Apply[Any]]
     ) -> None:
-        self._thunk = thunk
+        self.thunk = thunk
         self._reference = reference
         self._overwritten = frozenset(destroyed_inputs(fgraph.inputs, nodes))
         self._names = [str(one) for one in fgraph.outputs]
@@ -71,12 +73,12 @@ class VerifiedThunk:
     @property
     def jit_fn(self) -> Any:
         """What the thunk has: it is not verified."""
-        return self._thunk.jit_fn
+        return self.thunk.jit_fn
 
     @jit_fn.setter
     def jit_fn(self, value: Any) -> None:
         if value is not None:
-            self._thunk.jit_fn = value
+            self.thunk.jit_fn = value
 
     def __call__(self) -> Any:
         """Run both with what is in the storage of the inputs.
@@ -97,7 +99,7 @@ class VerifiedThunk:
         except Exception as error:
             failure = error
         try:
-            returned = self._thunk()
+            returned = self.thunk()
         except Exception as error:
             # PyTensor adds to the message where it comes from.
             if type(error) is type(failure) and str(error).startswith(str(failure)):

@@ -81,7 +81,7 @@ def either(context: Context, given: Tensor, then: Side, otherwise: Side) -> list
     Raises
     ------
     NoRuleError
-        If a length is found out by a side alone: it may stand behind all memory that is placed.
+        If a length is computed in one side alone: it is not known where memory is placed.
     """
     builder = context.builder
     condition = builder.cast(given.at(()), "bool")

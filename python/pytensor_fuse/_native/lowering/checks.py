@@ -8,6 +8,7 @@ from pytensor.raise_op import CheckAndRaise
 
 from pytensor_fuse._native.lowering.registry import lower
 from pytensor_fuse._native.lowering.scalars import dtype_refusal
+from pytensor_fuse._native.program.failures import literal
 
 if TYPE_CHECKING:
     from pytensor.graph.basic import Apply
@@ -27,5 +28,5 @@ def _check_and_raise(
     builder = context.builder
     given, *conditions = inputs
     for condition in conditions:
-        builder.check(builder.cast(condition.at(()), "bool"), op.exc_type, op.msg)
+        builder.check(builder.cast(condition.at(()), "bool"), op.exc_type, literal(op.msg))
     return [given]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from pytensor.tensor.extra_ops import CumOp
 
 from pytensor_fuse._native.lowering.registry import lower
@@ -19,9 +20,10 @@ if TYPE_CHECKING:
 
 
 def _refuses(op: CumOp, node: Apply[Any]) -> str | None:
-    if node.inputs[0].type.dtype == "bool":
-        # NumPy gives integers, which the type of the output forbids.
-        return "cumulative sums of booleans"
+    dtype = np.dtype(node.inputs[0].type.dtype)
+    if dtype.kind in "biu" and dtype.itemsize < 8:
+        # NumPy's are of 64 bits, whatever the type of the output says, and so are Numba's.
+        return f"cumulative sums of {dtype}"
     if op.axis is None:
         return "a cumulative sum without an axis"
     return dtype_refusal(node)

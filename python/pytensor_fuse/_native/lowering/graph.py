@@ -131,7 +131,12 @@ class _Graph:
     def lower(self, node: Apply[Any]) -> None:
         """Lower a node, whose inputs have been lowered."""
         given = [self.tensor(variable) for variable in node.inputs]
-        outs = lower(node.op, node, self.context, given)
+        try:
+            outs = lower(node.op, node, self.context, given)
+        except NoRuleError as error:
+            error.node = error.node or node
+            raise
+        _require_declared(node, outs)
         self._tensors.update(zip(node.outputs, outs, strict=True))
 
     def give_back(self, variable: Variable[Any, Any]) -> None:
@@ -167,6 +172,30 @@ class _Graph:
         about.kind, about.position = "output", position
         builder.program.results.append(Result("buffer", buffer))
         builder.allocate_before_use(buffer)
+
+
+def _require_declared(node: Apply[Any], outs: Sequence[Tensor]) -> None:
+    """Require what the types of a node's outputs say: the arrays that are made go by these.
+
+    Raises
+    ------
+    TypeError
+        If a rule returns something else.
+    """
+    declared = [
+        (DTYPES.get(getattr(out.type, "dtype", "")), getattr(out.type, "ndim", 0))
+        for out in node.outputs
+    ]
+    made = [(one.dtype, one.ndim) for one in outs]
+    is_right = len(made) == len(declared) and all(
+        mine == theirs or one is NOTHING
+        for mine, theirs, one in zip(made, declared, outs, strict=True)
+    )
+    if not is_right:
+        raise TypeError(
+            f"the rule for {type(node.op).__name__} returns tensors of (dtype, axes) {made} for "
+            f"outputs of {declared}"
+        )
 
 
 def lower_inner(
@@ -216,4 +245,16 @@ def _op_from_graph(
     op: OpFromGraph, node: Apply[Any], context: Context, inputs: list[Tensor]
 ) -> list[Tensor]:
     graph = op.fgraph
-    return lower_inner(context, graph.inputs, graph.outputs, graph.toposort(), inputs)
+    n_before = len(context.builder.program.buffers)
+    outs = lower_inner(context, graph.inputs, graph.outputs, graph.toposort(), inputs)
+    # The op says of no output that it is a view, so that its inputs may be overwritten while others
+    # still read the outputs.
+    own: list[Tensor] = []
+    known: set[int] = set()
+    for one in outs:
+        if one.buffer is None or one.buffer < n_before or one.buffer in known:
+            one = context.materialized(one.dtype, one.lengths, one.at)
+        if one.buffer is not None:
+            known.add(one.buffer)
+        own.append(one)
+    return own

@@ -29,7 +29,17 @@ _Rule = TypeVar("_Rule", bound="Rule")
 
 
 class NoRuleError(Exception):
-    """A node cannot be lowered; the message says why."""
+    """A node cannot be lowered; the message says why.
+
+    A rule raises it where that is known only while it writes; Numba then compiles the graph.
+
+    Attributes
+    ----------
+    node
+        The node, if it is known.
+    """
+
+    node: Apply[Any] | None = None
 
 
 class Lowering:

@@ -46,8 +46,6 @@ def operation(name: str, *, on_bools: str = "") -> ScalarRule:
 
 for _op, _name, _on_bools in (
     (ps.Sub, "sub", ""),
-    # Dividing by False gives False, as dividing integers by 0 gives 0.
-    (ps.IntDiv, "floordiv", "and"),
     (ps.Maximum, "maximum", ""),
     (ps.Minimum, "minimum", ""),
     (ps.Neg, "neg", ""),
@@ -116,6 +114,17 @@ def _true_div(op: Any, node: Apply[Any], b: Builder, args: list[Value]) -> Value
         # Integers are divided in double precision whatever the output is.
         dtype = "f64"
     return b.op("div", *[b.cast(arg, dtype) for arg in args])
+
+
+@scalar_rule.register(ps.IntDiv)
+def _int_div(op: Any, node: Apply[Any], b: Builder, args: list[Value]) -> Value:
+    dtype = out_dtype(node)
+    args = [b.cast(arg, dtype) for arg in args]
+    if dtype[0] == "f":
+        # As Numba and C divide: of 1.0 and 0.1 that is 10, and NumPy's is 9.
+        return b.op("floor", b.op("div", *args))
+    # Dividing by False gives False, as dividing integers by 0 gives 0.
+    return b.op("and" if dtype == "bool" else "floordiv", *args)
 
 
 @scalar_rule.register(ps.Mod)

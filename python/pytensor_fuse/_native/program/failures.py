@@ -6,26 +6,42 @@ import re
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from pytensor_fuse._native.program.model import Failure
 
 _PLACE: Final = re.compile(r"\{(\d)\}")
+_TOLD: Final = re.compile(r"\{\{(\d)\}\}|\{(\d)\}")
 
 
-def raised_by(failure: Failure, details: Sequence[int]) -> BaseException:
-    """Return the exception of a failure.
+def literal(text: str) -> str:
+    """Return a message for somebody's text, in which ``{0}`` stands for itself."""
+    return _PLACE.sub(r"{{\1}}", text)
+
+
+def filled(message: str, n_details: int, detail: Callable[[int], str]) -> str:
+    """Return the text of a message.
 
     Parameters
     ----------
-    failure
-        Its message has ``{0}``, ``{1}`` ... for details; other braces are themselves.
-    details
-        Those of the check.
+    message
+        It has ``{0}``, ``{1}`` ... for details, and ``{{0}}`` for ``{0}`` itself.
+    n_details
+        The number of details; what stands for others is left as it is.
+    detail
+        Gives the text of the detail of a number.
     """
 
-    def detail(place: re.Match[str]) -> str:
-        number = int(place[1])
-        return str(details[number]) if number < len(details) else place[0]
+    def told(place: re.Match[str]) -> str:
+        itself, number = place.groups()
+        if number is None:
+            return f"{{{itself}}}"
+        return detail(int(number)) if int(number) < n_details else place[0]
 
-    return failure.exception(_PLACE.sub(detail, failure.message))
+    return _TOLD.sub(told, message)
+
+
+def raised_by(failure: Failure, details: Sequence[int]) -> BaseException:
+    """Return the exception of a failure, with the details of the check in its message."""
+    text = filled(failure.message, len(details), lambda number: str(details[number]))
+    return failure.exception(text)

@@ -263,7 +263,8 @@ class Failure(NamedTuple):
     exception
         The class.
     message
-        The text; ``{0}``, ``{1}`` ... stand for the details of the check.
+        The text; ``{0}``, ``{1}`` ... stand for the details of the check, and ``{{0}}`` for
+        ``{0}`` itself.
     """
 
     exception: type[BaseException]
