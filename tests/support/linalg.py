@@ -3,7 +3,18 @@
 import numpy as np
 from pytensor.compile.mode import Mode
 
+from support.linalg_rules import IS_DEEP
+
 BACKENDS = ["NUMBA", "CVM", "py"]
+
+# Back-ends with whether an op may overwrite, and types: for each Numba compiles every layout anew.
+KINDS = [
+    (backend, overwrite, dtype)
+    for backend in BACKENDS
+    for overwrite in (False, True)
+    for dtype in ("float64", "float32")
+    if backend != "NUMBA" or IS_DEEP or overwrite == (dtype == "float32")
+]
 
 
 def as_it_is(backend):

@@ -12,7 +12,7 @@ from pytensor.tensor.linalg import lu_factor
 from pytensor.tensor.linalg.decomposition.lu import LUFactor
 
 from pytensor_fuse._linalg.ops.lu_inverse import WRONG_PIVOTS, LUInverse, lu_inverse
-from support.linalg import BACKENDS, LAYOUTS, as_it_is, general
+from support.linalg import BACKENDS, KINDS, LAYOUTS, as_it_is, general
 from support.linalg_rules import ORACLE
 
 TOLERANCE = {"float64": 1e-11, "float32": 1e-3}
@@ -28,9 +28,7 @@ def compiled(backend, dtype="float64", pivots_dtype="int32", overwrite=False):
     )
 
 
-@pytest.mark.parametrize("dtype", TOLERANCE)
-@pytest.mark.parametrize("overwrite", [False, True])
-@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize(("backend", "overwrite", "dtype"), KINDS)
 def test_values_for_each_layout(backend, overwrite, dtype):
     f = compiled(backend, dtype, overwrite=overwrite)
     for n in (1, 2, 31, 70, 130):

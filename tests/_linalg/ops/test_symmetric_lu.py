@@ -18,7 +18,7 @@ from pytensor_fuse._linalg.ops.symmetric_lu import (
     inverse_of_symmetric,
 )
 from support.extended import error, inverse_columns
-from support.linalg import BACKENDS, LAYOUTS, as_it_is, general
+from support.linalg import BACKENDS, KINDS, LAYOUTS, as_it_is, general
 from support.linalg_rules import ORACLE
 
 # From these on one triangle is computed.
@@ -89,9 +89,7 @@ def test_the_error_is_that_of_getri(n, condition):
     assert error(computed[:, columns], reference) <= 3 * max(by_hand, np.finfo(float).eps)
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
-@pytest.mark.parametrize("overwrite", [False, True])
-@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize(("backend", "overwrite", "dtype"), KINDS)
 def test_values_for_each_layout(backend, overwrite, dtype):
     f = compiled(backend, dtype, overwrite=overwrite)
     tolerance = {"float64": 1e-9, "float32": 1e-1}[dtype]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from unittest import mock
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from _native.passes.memory_programs import memory_programs
+from pytensor_fuse._native.emission import distances
 from pytensor_fuse._native.passes.fusion import fused
 from support.native_machine import (
     MACHINES,
@@ -64,4 +66,16 @@ def test_temporary_buffers(machine, case, at_end):
     function = compiled(program, MACHINES[machine], place=place)._replace(
         forbidden=tuple(forbidden)
     )
+    require_same(case, function, at_end=at_end)
+
+
+@pytest.mark.parametrize("machine", ["512", "128"])
+@thorough
+@given(
+    case=st.one_of(native_programs(longest=20), memory_programs(longest=12)), at_end=st.booleans()
+)
+def test_long_functions(machine, case, at_end):
+    """Let each function be a long one, whose values are far from where they are used."""
+    with mock.patch.object(distances, "_MANY", -1):
+        function = compiled(case.program, MACHINES[machine])
     require_same(case, function, at_end=at_end)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pytensor_fuse._native.emission.accesses import Movement, blocker
+from pytensor_fuse._native.emission.distances import Distances
 from pytensor_fuse._native.emission.layout import first_lengths
 from pytensor_fuse._native.emission.operations import emit_operation
 from pytensor_fuse._native.emission.packing import NOT_PACKED
@@ -104,7 +105,8 @@ class FunctionEmitter:
             and one.buffer not in placement.offsets
         }
         self._pointers: dict[BufferId, str] = {}
-        self._failures: list[tuple[str, Check]] = []
+        self._distances = Distances(program, writer, self.operands, self._pointers)
+        self._failures: list[tuple[str, Check, list[str]]] = []
         self._needs_no_memory = False
         self._flats: dict[tuple[BufferId | None, tuple[Value, ...]], str] = {}
         self._scope: list[list[tuple[BufferId | None, tuple[Value, ...]]]] = [[]]
@@ -122,17 +124,19 @@ class FunctionEmitter:
         for buffer, slot in self._slots.items():
             w.do(f"%own{buffer} = alloca ptr")
             w.do(f"store ptr null, ptr {slot}")
-        self._read_tables()
+        self._distances.declare()
+        if not self._distances.is_long:
+            self._read_tables()
         body, at = self.program.body, self._placement.at
-        self.block(body[:at])
+        self._outermost(body[:at])
         self._place_temporaries()
-        self.block(body[at:])
+        self._outermost(body[at:])
         self._return("0")
-        for label, check in self._failures:
+        for label, check, details in self._failures:
             w.begin(label)
-            for number, value in enumerate(check.details):
+            for number, detail in enumerate(details):
                 place = w.let(f"getelementptr i8, ptr %context, i64 {_DETAILS + 8 * number}")
-                w.do(f"store i64 {self.operands[value]}, ptr {place}")
+                w.do(f"store i64 {detail}, ptr {place}")
             self._return(str(check.failure + 1))
         if self._needs_no_memory:
             w.begin("no_memory")
@@ -165,8 +169,13 @@ class FunctionEmitter:
         if placement.total is None:
             # They have no elements, but there may be loops whose lengths do not say so.
             self._pointers.update(dict.fromkeys(placement.offsets, "null"))
+            for buffer in placement.offsets:
+                self._distances.keep_pointer(buffer)
             return
+        needed = [placement.fits, placement.total, *placement.offsets.values()]
+        self._distances.bring([one[1] for one in needed if isinstance(one, tuple)])
         if placement.fits is not None:
+            self._distances.bring([placement.fits])
             self._require(self.operands[placement.fits])
         arena = self._scratch(self._amount(placement.total))
         for buffer, offset in placement.offsets.items():
@@ -174,6 +183,7 @@ class FunctionEmitter:
             self._pointers[buffer] = (
                 arena if place == "0" else w.let(f"getelementptr i8, ptr {arena}, i64 {place}")
             )
+            self._distances.keep_pointer(buffer)
 
     def _amount(self, amount: int | tuple[str, Value]) -> str:
         return str(amount) if isinstance(amount, int) else self.operands[amount[1]]
@@ -199,26 +209,44 @@ class FunctionEmitter:
 
     # Blocks
 
+    def _outermost(self, statements: Sequence[Statement]) -> None:
+        """Write statements of the outermost block."""
+        distances = self._distances
+        if not distances.is_long:
+            self.block(statements)
+            return
+        self.open_scope()
+        for statement in statements:
+            if distances.before(statement):
+                self.close_scope()
+                self.open_scope()
+            self._statement(statement)
+            distances.after(statement)
+        self.close_scope()
+
     def block(self, statements: Sequence[Statement]) -> None:
         """Write the statements of a block."""
         self.open_scope()
         for statement in statements:
-            if isinstance(statement, Op):
-                self._op(statement)
-            elif isinstance(statement, Load):
-                self.operands[statement.out] = self.load(statement)
-            elif isinstance(statement, Store):
-                self._store(statement)
-            elif isinstance(statement, For):
-                self._loop(statement)
-            elif isinstance(statement, If):
-                self._branch(statement)
-            elif isinstance(statement, Check):
-                self._check(statement)
-            else:
-                self._allocate(statement)
-            self._split()
+            self._statement(statement)
         self.close_scope()
+
+    def _statement(self, statement: Statement) -> None:
+        if isinstance(statement, Op):
+            self._op(statement)
+        elif isinstance(statement, Load):
+            self.operands[statement.out] = self.load(statement)
+        elif isinstance(statement, Store):
+            self._store(statement)
+        elif isinstance(statement, For):
+            self._loop(statement)
+        elif isinstance(statement, If):
+            self._branch(statement)
+        elif isinstance(statement, Check):
+            self._check(statement)
+        else:
+            self._allocate(statement)
+        self._split()
 
     def open_scope(self) -> None:
         """Begin what only the lines until `close_scope` can use."""
@@ -359,7 +387,7 @@ class FunctionEmitter:
         w = self.w
         label, go_on = w.fresh_label("fails"), w.fresh_label("holds")
         w.do(f"br i1 {self.operands[check.condition]}, label %{go_on}, label %{label}")
-        self._failures.append((label, check))
+        self._failures.append((label, check, [self.operands[one] for one in check.details]))
         w.begin(go_on)
 
     def _branch(self, branch: If) -> None:
