@@ -16,9 +16,15 @@ from pytensor.graph.utils import InconsistencyError
 
 import pytensor_fuse
 from pytensor_fuse._errors import NativeLinkError
+from pytensor_fuse._native.linking.graphs import lowered_graph
+from pytensor_fuse._native.lowering.registry import lower
+from pytensor_fuse._native.runtime.compiling import optimized
+from pytensor_fuse._native.runtime.llvm import host_machine
 from support.native_evaluation import evaluate
 from support.native_graphs import Case, Program, build, programs
-from support.native_lowering import require_same
+from support.native_lowering import require_same, rewritten_graph
+from support.native_machine import compiled as machine_code_of
+from support.native_machine import run_in_child
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -143,3 +149,29 @@ def test_rewritten(program: Program, mutable: bool) -> None:
 @given(programs(most_steps=MOST_STEPS, is_smooth=True, may_fail=False), st.booleans())
 def test_rounded(program: Program, fastmath: bool) -> None:
     check_rounded(build(program), fastmath=fastmath)
+
+
+@settings(max_examples=max(settings().max_examples // 3, 5))
+@given(programs(most_steps=MOST_STEPS), st.booleans(), st.booleans())
+def test_memory(program: Program, mutable: bool, at_end: bool) -> None:
+    """Run the code with pages round each array that cannot be accessed."""
+    case = build(program)
+    destroyed = range(len(case.inputs)) if mutable else ()
+    try:
+        fgraph = rewritten_graph(case.inputs, case.outputs, destroyed=destroyed)
+    except InconsistencyError:
+        # PyTensor lets two nodes destroy an input.
+        return
+    order = fgraph.toposort()
+    if not order or any(lower.refusal(node) for node in order):
+        return
+    lowered = lowered_graph(fgraph, order)
+    function = machine_code_of(optimized(lowered.program), host_machine(), uses_library=True)
+    try:
+        run_in_child(function, case.copies(), lowered.constants, at_end=at_end)
+    except AssertionError as error:
+        # The graph may have checks of its own.
+        if "machine code ends" in str(error):
+            raise
+    except (ValueError, IndexError):
+        pass

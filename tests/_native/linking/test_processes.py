@@ -38,6 +38,19 @@ def test_another_process_finds_the_code(directory):
     assert origin(directory) == "disk"
 
 
+def test_objects_of_another_processor_are_left_alone(directory):
+    # A plain processor's code runs here, too; what counts is that ours is not taken for it.
+    other = """
+    from pytensor_fuse._native.runtime import llvm
+    triple, *_ = llvm.host()
+    llvm.host = lambda: (triple, "x86-64", "") if "x86_64" in triple else (triple, "generic", "")
+    """
+    for wanted in ("compiled", "disk"):
+        ran = run_python(other, PROGRAM, env=with_disk_cache(directory))
+        assert ran.stdout.split()[0] == wanted
+    assert origin(directory) == "disk"
+
+
 def test_without_the_cache_it_is_compiled(directory):
     assert origin(directory, PYTENSOR_FUSE_CACHE="off") == "compiled"
 
