@@ -59,15 +59,25 @@ def loop(name: str, element: str, lanes: int) -> str:
 
 
 class Compiled:
-    """A function of arrays, in the form of some number of lanes."""
+    """A function of arrays, in the form of some number of lanes; others may be asked for, too."""
 
-    def __init__(self, name: str, element: str, lanes: int, *, fma: bool, inline: bool) -> None:
+    def __init__(
+        self,
+        name: str,
+        element: str,
+        lanes: int,
+        *,
+        fma: bool,
+        inline: bool,
+        beside: tuple[int, ...] = (),
+    ) -> None:
         _initialize()
         self.lanes = lanes
         self.dtype = DTYPES[element]
         self.count = FUNCTIONS[name].arguments
         begin = time.perf_counter()
-        text = definitions([(name, element, lanes)], Target(fma=fma), inline=inline)
+        requests = [(name, element, one) for one in (lanes, *beside)]
+        text = definitions(requests, Target(fma=fma), inline=inline)
         self.text = text + loop(name, element, lanes)
         self.seconds_writing = time.perf_counter() - begin
         begin = time.perf_counter()

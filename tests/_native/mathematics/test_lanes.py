@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from _native.mathematics import samples
-from _native.mathematics.machine import compiled
+from _native.mathematics.machine import DTYPES, Compiled, compiled
 from pytensor_fuse._native.mathematics import FUNCTIONS, LANES
 
 SPECIAL = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 5e-324, -5e-324, 2.0**1023])
@@ -36,6 +36,18 @@ def test_all_forms_and_places_give_the_same_bits(name: str, fma: bool) -> None:
         for shift in range(0, lanes, max(1, lanes // 4)):
             moved = [np.roll(argument, shift) for argument in arguments]
             assert np.array_equal(np.roll(_bits(function(*moved)), -shift), expected)
+
+
+@pytest.mark.parametrize("element", ["f64", "f32"])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_single_numbers_beside_vectors_have_the_same_bits(name: str, element: str) -> None:
+    with np.errstate(all="ignore"):
+        arguments = [argument.astype(DTYPES[element]) for argument in _arguments(name)]
+    alone = compiled(name, element, lanes=1, inline=False)
+    beside = Compiled(name, element, 1, fma=True, inline=False, beside=(4, 8))
+    assert np.array_equal(_bits(beside(*arguments)), _bits(alone(*arguments)))
+    if name in ("gammaln", "digamma", "erf"):
+        assert f"call <8 x {'double' if element == 'f64' else 'float'}> @" in beside.text
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)

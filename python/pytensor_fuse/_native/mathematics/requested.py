@@ -66,6 +66,35 @@ def _define(request: Request, target: Target, inline: bool) -> tuple[str, Body]:
     return "\n".join(lines) + "\n", body
 
 
+# In lines. A longer function of single numbers calls the one of vectors, where that is there anyway:
+# LLVM takes 10 us a line, and a call with a vector some ns more.
+_LONGEST_OF_ITS_OWN = 60
+
+
+def _define_by_vector(request: Request, lanes: int) -> str:
+    """Return the text of a function of single numbers that calls the one for vectors."""
+    name, element, _ = request
+    kind, one = type_name(element, lanes), type_name(element, 1)
+    n_arguments = FUNCTIONS[name].arguments
+    parameters = ", ".join([f"{one} %x{k}" for k in range(n_arguments)])
+    lines = [f"define internal {one} @{symbol(*request)}({parameters}) nounwind {{"]
+    for k in range(n_arguments):
+        # In all lanes, so that none takes a rare path that the number does not.
+        lines += [
+            f"  %first{k} = insertelement {kind} poison, {one} %x{k}, i64 0",
+            f"  %all{k} = shufflevector {kind} %first{k}, {kind} poison, <{lanes} x i32> "
+            "zeroinitializer",
+        ]
+    given = ", ".join([f"{kind} %all{k}" for k in range(n_arguments)])
+    lines += [
+        f"  %found = call {kind} @{symbol(name, element, lanes)}({given})",
+        f"  %one = extractelement {kind} %found, i64 0",
+        f"  ret {one} %one",
+        "}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
 def definitions_and_declarations(
     requests: Iterable[Request], target: Target, *, inline: bool
 ) -> tuple[str, tuple[str, ...]]:
@@ -95,8 +124,14 @@ def definitions_and_declarations(
     texts: list[str] = []
     helpers: dict[str, str] = {}
     declarations: set[str] = set()
-    for _, element_index, lanes, name in sorted(wanted):
-        text, body = _define((name, ELEMENTS[element_index], lanes), target, inline)
+    widest = {(one[0], one[1]): one[2] for one in sorted(wanted)}
+    for position, element_index, lanes, name in sorted(wanted):
+        request = (name, ELEMENTS[element_index], lanes)
+        text, body = _define(request, target, inline)
+        widest_lanes = widest[position, element_index]
+        if lanes == 1 < widest_lanes and len(body.lines) > _LONGEST_OF_ITS_OWN and not inline:
+            texts.append(_define_by_vector(request, widest_lanes))
+            continue
         texts.append(text)
         helpers.update(body.helpers)
         declarations.update(body.declarations)
