@@ -66,7 +66,7 @@ def _define(request: Request, target: Target, inline: bool) -> tuple[str, Body]:
     return "\n".join(lines) + "\n", body
 
 
-# In lines. A longer function of single numbers calls the one of vectors, where that is there anyway:
+# In lines. A longer function of single numbers calls that of vectors, where it is there anyway:
 # LLVM takes 10 us a line, and a call with a vector some ns more.
 _LONGEST_OF_ITS_OWN = 60
 
