@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from pytensor.compile.builders import OpFromGraph
 from pytensor.graph.basic import Constant
-from pytensor.scalar.basic import Composite, IntDiv, ScalarOp
+from pytensor.scalar.basic import Composite, IntDiv, Reciprocal, ScalarOp
 from pytensor.tensor.basic import Alloc
 from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.type import TensorType
@@ -65,7 +65,7 @@ def _outputs(node: Apply, given: list[Any]) -> list[Any]:
     if isinstance(op, ScalarOp):
         outs = _kernel(op, node, given)
         return [out[()] for out in outs]
-    if isinstance(op, Elemwise) and isinstance(op.scalar_op, IntDiv):
+    if isinstance(op, Elemwise) and isinstance(op.scalar_op, IntDiv | Reciprocal):
         op._check_runtime_broadcast(node, given)
         outs = _elementwise(op, node, given)
         for place in op.inplace_pattern.values():
@@ -106,6 +106,11 @@ def _elementwise(op: Elemwise, node: Apply, given: list[Any]) -> list[np.ndarray
         # As compilers divide; NumPy gives 9 for 1.0 // 0.1.
         one, other = (array.astype(dtype) for array in arrays)
         return [np.floor(one / other)]
+    if isinstance(op.scalar_op, Reciprocal):
+        # NumPy's function of integers gives integers.
+        given_dtype = arrays[0].dtype
+        wide = given_dtype if given_dtype.kind == "f" else np.dtype("float64")
+        return [(1 / arrays[0].astype(wide)).astype(dtype)]
     inputs = [
         TensorType(one.type.dtype, tuple(1 if n == 1 else None for n in array.shape))()
         for one, array in zip(node.inputs, arrays, strict=True)
