@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import threading
 import time
 import warnings
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pytensor.configdefaults import config
 
 from pytensor_fuse._cache.linked import linked_in_parts, linked_otherwise, shared_by
 from pytensor_fuse._errors import NativeLinkError
+from pytensor_fuse._forks import hold_in_forks
 from pytensor_fuse._native.linking.destroyed import destroyed_inputs
 from pytensor_fuse._native.linking.regions import take_apart
 from pytensor_fuse._native.linking.thunks import native_thunk
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
     from pytensor.graph.basic import Apply, Variable
     from pytensor.graph.fg import FunctionGraph
 
+    from pytensor_fuse._cache.entry import Entry
     from pytensor_fuse._cache.inner_constants import Contents
     from pytensor_fuse._cache.linked import Shared
     from pytensor_fuse._native.linking.thunks import NativeThunk
@@ -55,6 +59,25 @@ class _Native(NamedTuple):
     compiled: Compiled
     contents: Contents
     fastmath: Any
+
+
+# So many entries of the rewrite cache have code; what was linked least recently goes first. They
+# hold the program and LLVM's text as well, a hundred kilobytes for a small graph.
+_MOST: Final = 256
+
+_lock: Final = threading.Lock()
+hold_in_forks(_lock)
+_with_code: Final[OrderedDict[int, Entry]] = OrderedDict()
+
+
+def _keep(entry: Entry, native: _Native) -> None:
+    """Let an entry of the rewrite cache have the code of its graph."""
+    entry.native = native
+    with _lock:
+        _with_code[id(entry)] = entry
+        while len(_with_code) > _MOST:
+            _, oldest = _with_code.popitem(last=False)
+            oldest.native = None
 
 
 def refusals(fgraph: FunctionGraph, nodes: Sequence[Apply[Any]]) -> list[Refusal]:
@@ -156,7 +179,7 @@ def linked_if_possible(
             return None
         compiled = compile_graph(fgraph, nodes)
         if shared is not None:
-            shared.entry.native = _Native(compiled, shared.contents, config.numba__fastmath)
+            _keep(shared.entry, _Native(compiled, shared.contents, config.numba__fastmath))
             linked_otherwise(fgraph)
         return _thunk(fgraph, compiled, storage_map)
     except NoRuleError:  # `late_refusal` finds out again which rule could not write its node.
