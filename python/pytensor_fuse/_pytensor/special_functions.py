@@ -70,5 +70,5 @@ def _path() -> Path | None:
 
 
 def direct_imports() -> Patch:
-    """Return the patch of what `Elemwise` imports functions by."""
+    """Return the patch of `import_func_from_string` where `Elemwise` calls it."""
     return DropIn(elemwise, "import_func_from_string", _import_function)

@@ -135,18 +135,22 @@ def test_steps_that_wrap(factor):
         np.testing.assert_array_equal(got, interpret(b.program, [])[0])
 
 
+def least_seconds(work, given):
+    """Return the processor's seconds of the quickest of three runs."""
+    best = float("inf")
+    for _ in range(3):
+        begin = time.process_time()
+        work(given)
+        best = min(best, time.process_time() - begin)
+    return best
+
+
 @pytest.mark.parametrize("is_summed", [False, True])
 def test_time_is_linear(is_summed):
     """Compare a hundred loops with a thousand, with much room for what else the machine does."""
 
     def seconds(n_loops):
-        program = chain(n_loops, is_summed=is_summed)
-        best = float("inf")
-        for _ in range(3):
-            begin = time.process_time()
-            text_of(program)
-            best = min(best, time.process_time() - begin)
-        return best
+        return least_seconds(text_of, chain(n_loops, is_summed=is_summed))
 
     assert seconds(1000) < 25 * seconds(100)
 
@@ -171,12 +175,6 @@ def test_time_of_llvm_is_linear():
     """Compare 40 loops that need values from far away with 160: with all in registers, 40 times."""
 
     def seconds(n_vectors):
-        text = text_of(joined(n_vectors))
-        best = float("inf")
-        for _ in range(3):
-            begin = time.process_time()
-            object_code(text)
-            best = min(best, time.process_time() - begin)
-        return best
+        return least_seconds(object_code, text_of(joined(n_vectors)))
 
     assert seconds(160) < 12 * seconds(40)

@@ -84,7 +84,7 @@ def test_elementwise_work_is_done_in_the_place_of_a_mutable_input(make):
     assert np.shares_memory(out, given)
     np.testing.assert_allclose(given, wanted)
     np.testing.assert_allclose(total, VECTOR.sum())
-    # What is not contiguous is written to as well.
+    # An array that is not contiguous gets the results as well.
     column = np.repeat(VECTOR, 2)[::2]
     out, _ = function(column, other)
     np.testing.assert_allclose(out, wanted)

@@ -58,9 +58,9 @@ class Distances:
         self._near: set[Value] = set()
         self._near_buffers: set[BufferId] = set()
         self._was_nested = False
+        self._first_lengths = first_lengths(program)
         if self.is_long:
             self._slots = {value: f"%far{value}" for value in self._far()}
-            self._first_lengths = first_lengths(program)
 
     def _far(self) -> list[Value]:
         """Return the values that a statement of the outermost block uses beyond a loop."""
@@ -75,7 +75,6 @@ class Distances:
                     found[value] = None
             stretch += is_nested
             homes.update(dict.fromkeys(defined_by(statement), stretch))
-        # Their addresses are computed where the temporary buffers are placed.
         return list(found)
 
     def declare(self) -> None:
@@ -122,6 +121,13 @@ class Distances:
         w.begin(never)
         w.do(f"br label %{go_on}")
         w.begin(go_on)
+
+    def bring_tables(self) -> None:
+        """Bring near all that the call is given: addresses of arrays, and their lengths."""
+        for buffer, about in enumerate(self._program.buffers):
+            if about.kind in ("input", "constant"):
+                self._bring_buffer(buffer)
+        self.bring([*self._program.lengths])
 
     def bring(self, values: Iterator[Value] | Sequence[Value]) -> None:
         """Bring values near."""

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from pytensor_fuse._native.emission.accesses import Movement, blocker
 from pytensor_fuse._native.emission.distances import Distances
-from pytensor_fuse._native.emission.layout import first_lengths
 from pytensor_fuse._native.emission.operations import emit_operation
 from pytensor_fuse._native.emission.packing import NOT_PACKED
 from pytensor_fuse._native.emission.types import MEMORY, REGISTER, literal
@@ -126,7 +125,7 @@ class FunctionEmitter:
             w.do(f"store ptr null, ptr {slot}")
         self._distances.declare()
         if not self._distances.is_long:
-            self._read_tables()
+            self._distances.bring_tables()
         body, at = self.program.body, self._placement.at
         self._outermost(body[:at])
         self._place_temporaries()
@@ -150,18 +149,6 @@ class FunctionEmitter:
             own = w.let(f"load ptr, ptr {slot}")
             w.do(f"call void @free(ptr {own})")
         w.do(f"ret i64 {code}")
-
-    def _read_tables(self) -> None:
-        program, w = self.program, self.w
-        for number, about in enumerate(program.buffers):
-            if about.kind in ("input", "constant"):
-                table = "%inputs" if about.kind == "input" else "%constants"
-                place = w.let(f"getelementptr ptr, ptr {table}, i64 {about.position}")
-                self._pointers[number] = w.let(f"load ptr, ptr {place}")
-        firsts = first_lengths(program)
-        for value, (buffer, axis) in program.lengths.items():
-            place = w.let(f"getelementptr i64, ptr %dims, i64 {firsts[buffer] + axis}")
-            self.operands[value] = w.let(f"load i64, ptr {place}")
 
     def _place_temporaries(self) -> None:
         """Get the scratch memory whose size is known before anything runs."""

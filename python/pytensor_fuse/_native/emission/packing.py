@@ -47,7 +47,7 @@ class Place(NamedTuple):
 
 
 class Packing(NamedTuple):
-    """Which constants of a program are packed.
+    """The packed constants of a program.
 
     Attributes
     ----------
