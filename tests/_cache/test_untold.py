@@ -314,7 +314,7 @@ def test_files_of_packages_that_somebody_works_on(
         (told / "direct_url.json").write_text(f'{{"dir_info": {{{editable}}}, "url": ""}}')
         return surroundings.version_of("pymc")
 
-    monkeypatch.setattr(surroundings, "distribution", lambda _: PathDistribution(told))
+    monkeypatch.setattr("importlib.metadata.distribution", lambda _: PathDistribution(told))
     spec = SimpleNamespace(submodule_search_locations=[str(source.parent)])
     monkeypatch.setattr(surroundings, "find_spec", lambda _: spec)
     assert version("") == "9"

@@ -11,7 +11,6 @@ import platform
 import sys
 from functools import cache
 from hashlib import blake2b
-from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -24,6 +23,7 @@ from pytensor_fuse._startup.features import on_now
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from importlib.metadata import Distribution
 
 _OURS: Final = "pytensor_fuse"
 
@@ -102,23 +102,22 @@ def versions() -> tuple[tuple[str, str], ...]:
         ("machine", f"{platform.machine()} {sys.byteorder}"),
         (_OURS, f"{_core.__version__} {_own_files()}"),
     ]
-    for name in ("pytensor", "pymc", "numpy", "scipy", "numba", "llvmlite"):
-        try:
-            told.append((name, version_of(name)))
-        except PackageNotFoundError:
-            told.append((name, "none"))
-    return tuple(told)
+    names = ("pytensor", "pymc", "numpy", "scipy", "numba", "llvmlite")
+    return (*told, *((name, version_of(name)) for name in names))
 
 
 def version_of(name: str) -> str:
     """Return the version of a package, and what tells its files if somebody works on them.
 
-    Raises
-    ------
-    PackageNotFoundError
-        If it is not installed.
+    It is ``"none"`` of a package that is not installed.
     """
-    found = distribution(name)
+    # It loads archives and much else, which an import that compiles nothing does not wait for.
+    from importlib.metadata import PackageNotFoundError, distribution
+
+    try:
+        found = distribution(name)
+    except PackageNotFoundError:
+        return "none"
     if name not in KNOWN_PACKAGES or "editable" not in (found.read_text("direct_url.json") or ""):
         return _version(found)
     # Installed from a folder of sources, whose version stays while they change.
