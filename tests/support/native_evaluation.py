@@ -72,12 +72,28 @@ def _outputs(node: Apply, given: list[Any]) -> list[Any]:
             given[place][...] = outs[0]
             outs = [given[place]]
         return outs
+    if type(op).__name__ == "AdvancedIncSubtensor" and len(given) == 3:
+        given = [given[0], _stretched(*given), given[2]]
     storage: list[list[Any]] = [[None] for _ in node.outputs]
     op.perform(node, given, storage)
     if isinstance(op, Alloc):
         # PyTensor makes zeros of -0.0, but where it compiles.
         storage[0][0][...] = given[0]
     return [cell[0] for cell in storage]
+
+
+def _stretched(x: Any, y: Any, index: Any) -> Any:
+    """Return increments as long as an index of two dimensions or more is large.
+
+    NumPy's ``add.at`` of a vector reads past the end of fewer (seen in 2.5.5).
+    """
+    index = np.asarray(index)
+    if np.ndim(x) != 1 or index.dtype == bool or np.ndim(y) >= index.ndim:
+        return y
+    try:
+        return np.broadcast_to(y, index.shape)
+    except ValueError:  # What does not fit is the op's to name.
+        return y
 
 
 def _kernel(op: Any, node: Apply, given: list[Any]) -> list[np.ndarray]:
