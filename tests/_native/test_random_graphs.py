@@ -129,8 +129,8 @@ def check_rounded(case: Case, *, fastmath: bool) -> None:
         ours = outcome(function, given)
         expected: Any = case.expected
         is_failure = isinstance(ours, Exception)
-        if is_failure or [x.shape for x in ours] != [np.shape(x) for x in expected]:
-            # Rewrites of PyTensor's are wrong for some arrays without elements.
+        if is_failure or case.has_empty:
+            # What PyTensor's rewrites made of it: any() of no elements may be true.
             fgraph = function.maker.fgraph
             expected = outcome(lambda *x: evaluate(fgraph, x), case.copies())
         if is_failure or isinstance(expected, Exception):
