@@ -134,7 +134,8 @@ def test_jax_compiles_what_is_left():
     inputs = given()
     values = [value_of(one) for one in inputs]
     for rule, case in CASES.items():
-        ours, stock = compile_both(inputs, case(inputs), "JAX")
+        # JAX takes the most of the test: what stock computes, PyTensor's Python does, too.
+        ours, stock = compile_both(inputs, case(inputs), "JAX", ORACLE)
         for mine, theirs in zip(ours(*values), stock(*values), strict=True):
             scale = 1 + np.abs(theirs).max()
             np.testing.assert_allclose(mine / scale, theirs / scale, atol=1e-7, err_msg=rule)

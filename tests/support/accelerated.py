@@ -22,6 +22,9 @@ class Names:
 
     def __init__(self) -> None:
         self._numbers: dict[int, tuple[int, Any]] = {}
+        # An event names many nodes, and what says what one is takes long: an op has a text that is
+        # made anew each time.
+        self._nodes: dict[int, tuple[str, Any]] = {}
 
     def _number(self, thing: Any) -> int:
         return self._numbers.setdefault(id(thing), (len(self._numbers), thing))[0]
@@ -29,7 +32,11 @@ class Names:
     def node(self, node: Any) -> str:
         if isinstance(node.op, Output):
             return f"output {node.op.idx}"
-        return f"{self._number(node)}: {type(node.op).__name__} {node.op}"
+        name, op = self._nodes.get(id(node), ("", None))
+        if op is not node.op:
+            name = f"{self._number(node)}: {type(node.op).__name__} {node.op}"
+            self._nodes[id(node)] = name, node.op
+        return name
 
     def variable(self, var: Variable) -> str:
         if var.owner is not None:

@@ -1,7 +1,8 @@
 """Processes in which PyTensor has not been imported yet, and all that it imports has.
 
 To start Python, and to import NumPy and SciPy, takes longer than what most tests do in a process of
-their own. Here each is forked from one that has done that and nothing else.
+their own. Here each is forked from one that has done that and nothing else. Of this package, which
+imports pytest, it has what changes PyTensor while that is imported.
 """
 
 import atexit
@@ -18,8 +19,15 @@ from support.processes import run_python
 
 # What PyTensor and a small compile import of others. No thread may run where a process forks.
 _PARENT = """
-import ast, dataclasses, json, os, sys, traceback, types
+import ast, dataclasses, gc, json, os, sys, traceback, types
 import numpy.random, numpy.ma, scipy.linalg, scipy.sparse, scipy.special
+
+sys.path.insert(0, sys.argv[1])
+import support.future
+
+# What is there already is not looked at where a child collects garbage, nor copied by that.
+gc.collect()
+gc.freeze()
 
 def run(code, path):
     for number in (1, 2):
@@ -49,7 +57,7 @@ for line in sys.stdin:
 @functools.cache
 def _parent():
     process = subprocess.Popen(
-        [sys.executable, "-c", _PARENT],
+        [sys.executable, "-c", _PARENT, str(Path(__file__).parents[1])],
         env={**os.environ, "PYTENSOR_FUSE": "", "OPENBLAS_NUM_THREADS": "1"},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

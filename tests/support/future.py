@@ -52,6 +52,8 @@ def changed(change: Change, module: str, source: str) -> str | ast.Module:
         # A private name of a class is written without the name of the class.
         mangled = re.fullmatch(r"_[^\W_]+(__\w*[^\W_])", change.name)
         name = change.name if mangled is None else mangled[1]
+        if name not in source:
+            return source
         # The classes that compare their instances by an attribute have it in a string.
         before = r"(?<!\w)" if change.place is None else r"(?<=[.\"'])"
         return re.sub(rf"{before}{re.escape(name)}(?!\w)", _renamed(name), source)
