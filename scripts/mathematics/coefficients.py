@@ -242,6 +242,29 @@ def inverse_error_function() -> list[Entry]:
     ]
 
 
+def gamma() -> list[Entry]:
+    def rest(a: mpf) -> mpf:
+        with mpmath.workdps(3 * DIGITS):
+            # The limits at the zeros of the denominator, nearly.
+            if min(abs(a - zero) for zero in (0, 1, 2)) < mpf("1e-40"):
+                a += mpf("1e-40")
+            zeros = a * (a - 1)
+            return (mpmath.gamma(1 + a) - 1 - zeros / 2) / (zeros * (a - 2))
+
+    def stirling(w: mpf) -> mpf:
+        x = 1 / mpmath.sqrt(w)
+        leading = (x - mpf("0.5")) * mpmath.log(x) - x + mpmath.log(2 * mpmath.pi) / 2
+        return (mpmath.loggamma(x) - leading) * x
+
+    above, below, error = quotient(rest, (mpf(0), mpf(2)), (8, 8))
+    tail, tail_error = minimax(stirling, (mpf("1e-5"), mpf("0.0625")), 8, mpmath.sqrt)
+    return [
+        ("GAMMA_ABOVE", above, error),
+        ("GAMMA_BELOW", below, error),
+        ("GAMMA_STIRLING", tail, tail_error),
+    ]
+
+
 FAMILIES: dict[str, Callable[[], list[Entry]]] = {
     "exponential": exponential,
     "logarithm": logarithm,
@@ -253,6 +276,7 @@ FAMILIES: dict[str, Callable[[], list[Entry]]] = {
     "arcs": arcs,
     "psi_derivative": psi_derivative,
     "inverse_error_function": inverse_error_function,
+    "gamma": gamma,
 }
 
 

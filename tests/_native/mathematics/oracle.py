@@ -89,6 +89,14 @@ def _trigamma(x: mpf) -> mpf:
     return (mpmath.pi / mpmath.sin(angle)) ** 2 - mpmath.polygamma(1, 1 - x)
 
 
+def _gamma(x: mpf) -> mpf:
+    if x > 0:
+        return mpmath.gamma(x)
+    nearest = mpmath.nint(x)
+    sine = (-1) ** (int(nearest) % 2) * mpmath.sin(mpmath.pi * (x - nearest))
+    return mpmath.pi / (sine * mpmath.gamma(1 - x))
+
+
 EXACT: dict[str, Callable[..., mpf]] = {
     "exp": mpmath.exp,
     "expm1": mpmath.expm1,
@@ -122,6 +130,7 @@ EXACT: dict[str, Callable[..., mpf]] = {
     "gammaln": _gammaln,
     "digamma": _digamma,
     "trigamma": _trigamma,
+    "gamma": _gamma,
 }
 
 # Beyond it, a double is infinite.

@@ -48,6 +48,7 @@ SEAMS: dict[str, Sequence[float]] = {
     "gammaln": (1, 2, 3, 4, 5, 2.0**100, 1.5, 2.5e305, 0.5, 1.4616321449683622),
     "digamma": (1, 3, 4, 5, 7, 8, 1.4616321449683622, 2.0**52),
     "trigamma": (1, 3, 5, 7, 8),
+    "gamma": (1, 2, 3, 4, 5, 2.0**-60, 2.0**-1024, 24, 100, 150, 171, 171.62437695630273),
 }
 
 # Below and above all arguments in the domain.
@@ -76,6 +77,7 @@ DOMAINS: dict[str, tuple[float, float]] = {
     "gammaln": (0, 2.6e305),
     "digamma": (0, math.inf),
     "trigamma": (0, math.inf),
+    "gamma": (0, 172),
 }
 
 

@@ -33,7 +33,7 @@ def test_the_largest_error_is_what_is_documented(name: str, fma: bool) -> None:
 
 
 @pytest.mark.parametrize("fma", [True, False])
-@pytest.mark.parametrize("name", ["gammaln", "digamma", "trigamma"])
+@pytest.mark.parametrize("name", ["gammaln", "digamma", "trigamma", "gamma"])
 def test_errors_below_zero(name: str, fma: bool) -> None:
     x = samples.negative_arguments(name, COUNT // 2)
     check(name, compiled(name, fma=fma)(x), x, absolute=FUNCTIONS[name].absolute)

@@ -65,6 +65,15 @@ SPECIALS: dict[str, list[tuple[float, float]]] = {
     "digamma": [(0.0, -INF), (-0.0, INF), (-1, NAN), (-2, NAN), (INF, INF), (-INF, NAN),
                 (TINY, -INF), (-TINY, INF), (-HUGE, NAN)],
     "trigamma": [(0.0, INF), (-0.0, INF), (-1, INF), (INF, 0.0), (-HUGE, INF)],
+    # SciPy has an infinity at the last number before, and zeros from -170.6 on.
+    "gamma": [(0.0, INF), (-0.0, -INF), (-1, NAN), (-2, NAN), (-171, NAN), (INF, INF), (-INF, NAN),
+              (TINY, INF), (-TINY, -INF), (HUGE, INF), (-HUGE, NAN), (172, INF),
+              (171.6243769563027, 1.7976931348622299e308), (171.62437695630274, INF),
+              (5.562684646268003e-309, INF), (5.56268464626801e-309, 1.7976931348623143e308),
+              (-5.562684646268003e-309, -INF), (-5.56268464626801e-309, -1.7976931348623143e308),
+              (-177.5, TINY), (-178.5, -0.0), (-183.5, 0.0), (-100000.5, -0.0),
+              (-(2.0**52) + 0.5, 0.0), (-(2.0**51) - 0.5, -0.0), (-(2.0**52), NAN),
+              (0.5, 1.772453850905516), (-171.5, 1.9316265431712e-310)],
 }  # fmt: skip
 
 POWERS = [
@@ -142,13 +151,23 @@ def test_powers_that_are_numbers_are_exact(fma: bool) -> None:
     )
 
 
-@pytest.mark.parametrize("name", ["exp", "log", "tanh", "sigmoid", "softplus", "erf", "digamma"])
+@pytest.mark.parametrize("fma", [True, False])
+def test_factorials_that_are_numbers_are_exact(fma: bool) -> None:
+    k = np.arange(1.0, 24.0)
+    expected = np.array([float(math.factorial(int(one) - 1)) for one in k])
+    assert np.array_equal(compiled("gamma", fma=fma)(k), expected)
+
+
+@pytest.mark.parametrize(
+    "name", ["exp", "log", "tanh", "sigmoid", "softplus", "erf", "digamma", "gamma"]
+)
 @pytest.mark.parametrize("fma", [True, False])
 def test_increasing_across_seams(name: str, fma: bool) -> None:
     seams = {
         "exp": np.arange(-40, 40) * math.log(2) + math.log(2) / 2,
         "log": np.sqrt(0.5) * 2.0 ** np.arange(-20, 20),
         "digamma": np.array([1.0, 3.0, 4.0, 5.0, 7.0, 8.0]),
+        "gamma": np.array([2.0, 3.0, 4.0, 100.0]),
         "erf": np.array([0.5, -0.5]),
         "softplus": np.array([math.log(math.sqrt(2) - 1), 0.0, 18.0]),
     }.get(name, np.arange(-20, 20) * math.log(2) / 2)

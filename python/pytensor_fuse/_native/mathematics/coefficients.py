@@ -330,3 +330,39 @@ ERFINV_FAR_BELOW = (
     float.fromhex("0x1.8f7c1fca385d3p-2"),
     float.fromhex("0x1.cb5394ef4b171p-8"),
 )
+# Error 2**-60.47.
+GAMMA_ABOVE = (
+    float.fromhex("-0x1.3c467e37db0c8p-5"),
+    float.fromhex("0x1.1f98b571d74d6p-3"),
+    float.fromhex("0x1.1a1bcd660ce71p-4"),
+    float.fromhex("-0x1.9661d70d4d59dp-7"),
+    float.fromhex("-0x1.256378fefcd3bp-9"),
+    float.fromhex("0x1.0d229d085d944p-10"),
+    float.fromhex("-0x1.d6ed15c6879b2p-14"),
+    float.fromhex("0x1.3660d171b09a3p-18"),
+    float.fromhex("-0x1.95c703e32f241p-29"),
+)
+# Error 2**-60.47.
+GAMMA_BELOW = (
+    float.fromhex("0x1.0000000000000p+0"),
+    float.fromhex("0x1.32439f3476032p+0"),
+    float.fromhex("-0x1.b2fd31a16eaf0p-9"),
+    float.fromhex("-0x1.820643e658bf3p-3"),
+    float.fromhex("0x1.6c5af479139c6p-6"),
+    float.fromhex("0x1.11e2c21f2fee2p-7"),
+    float.fromhex("-0x1.4151f01ff7b17p-9"),
+    float.fromhex("0x1.0114a21898547p-12"),
+    float.fromhex("-0x1.2e34df7fd8c7ap-17"),
+)
+# Error 2**-58.63.
+GAMMA_STIRLING = (
+    float.fromhex("0x1.5555555555549p-4"),
+    float.fromhex("-0x1.6c16c16bb5082p-9"),
+    float.fromhex("0x1.a019ffdf24a55p-11"),
+    float.fromhex("-0x1.38129517d55f6p-11"),
+    float.fromhex("0x1.b90db6452c7e7p-11"),
+    float.fromhex("-0x1.f0bf65faad27ap-10"),
+    float.fromhex("0x1.7a805b6a716c1p-8"),
+    float.fromhex("-0x1.2590a18464cc3p-6"),
+    float.fromhex("0x1.1b3e0acad42e6p-5"),
+)

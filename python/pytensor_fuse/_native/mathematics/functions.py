@@ -147,5 +147,13 @@ FUNCTIONS: Mapping[str, Function] = MappingProxyType(
         "erfinv": Function(1, error_functions.erfinv, 4, "abs(x) <= 1", _INVERSE, "Giles 2010"),
         "erfcinv": Function(1, error_functions.erfcinv, 4, "0 to 2", _INVERSE, "Giles 2010"),
         "trigamma": Function(1, gamma_functions.trigamma, 4, "all", _GAMMA, _ABRAMOWITZ),
+        "gamma": Function(
+            1,
+            gamma_functions.gamma,
+            2,
+            "all but -1, -2, ...",
+            "quotient of polynomials, exp of Stirling's series in two parts from 4 on, reflection",
+            _ABRAMOWITZ,
+        ),
     }
 )

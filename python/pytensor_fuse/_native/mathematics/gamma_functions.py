@@ -1,9 +1,10 @@
-"""The logarithm of the gamma function, and its derivatives.
+"""The gamma function, its logarithm, and the derivatives of that.
 
 Near the zeros and below 5, quotients of polynomials on an interval of length two, to which the
 recurrence leads; from 5 on, Stirling's series with fitted coefficients; below zero, the reflection
 formula (M. Abramowitz and I. A. Stegun, "Handbook of Mathematical Functions", 6.1, 6.3 and 6.4;
 W. J. Cody, A. J. Strecok and H. C. Thacher, "Chebyshev approximations for the psi function", 1973).
+The gamma function itself has its seam at 4, and is computed in two parts throughout.
 """
 
 from __future__ import annotations
@@ -12,12 +13,15 @@ import math
 
 from pytensor_fuse._native.mathematics import coefficients
 from pytensor_fuse._native.mathematics.arithmetic import (
+    fast_two_sum,
     horner,
     negative_fma,
     polynomial,
+    product_minus,
     two_product,
     two_sum,
 )
+from pytensor_fuse._native.mathematics.exponentials import parts, reduce, scale
 from pytensor_fuse._native.mathematics.logarithms import (
     SMALLEST_NORMAL,
     log_of_split,
@@ -25,9 +29,15 @@ from pytensor_fuse._native.mathematics.logarithms import (
     split,
     split_any,
 )
+from pytensor_fuse._native.mathematics.powers import accurate_log
 from pytensor_fuse._native.mathematics.rare import define_scalar, with_rare_lanes
-from pytensor_fuse._native.mathematics.text import Body, Value, fma, select
-from pytensor_fuse._native.mathematics.trigonometry import cosine_kernel, sine_kernel
+from pytensor_fuse._native.mathematics.text import ROUNDER, SIGN, Body, Value, at_most, fma, select
+from pytensor_fuse._native.mathematics.trigonometry import (
+    cosine_kernel,
+    cosine_parts,
+    sine_kernel,
+    sine_parts,
+)
 
 # Stirling's series from here on.
 _LARGE = 5.0
@@ -36,6 +46,13 @@ _STIRLING = 0.5 * math.log(2 * math.pi) - 0.5
 # Beyond it, the logarithm of the gamma function has no number.
 _GAMMALN_LARGEST = float.fromhex("0x1.754d9278b51a6p+1014")
 _INTEGERS = 2.0**52
+# Stirling's series from here on, in the gamma function itself.
+_GAMMA_LARGE = 4.0
+# From here on, the gamma function is infinite, and zero below minus this number.
+_GAMMA_LARGEST = 200.0
+# What `_STIRLING` and math.pi lack.
+_STIRLING_LOW = float.fromhex("0x1.4d252f2400510p-54")
+_PI_LOW = float.fromhex("0x1.1a62633145c07p-53")
 
 
 def _gammaln_parts(x: Value) -> tuple[Value, Value]:
@@ -215,3 +232,104 @@ def _reflected_trigamma(positive: Value, value: Value) -> Value:
     result = select(offset.equals(0.0), math.inf, result)
     result = select(positive >= _INTEGERS, math.inf, result)
     return select(positive < 2.0**-60, value, result)
+
+
+def gamma(x: Value) -> Value:
+    """Return the gamma function."""
+    positive = abs(x)
+    high, low, k = _gamma_parts(at_most(positive, _GAMMA_LARGEST))
+    result = scale(high + low, k.bits())
+    body = Body(1, x.body.target)
+    slow = define_scalar(
+        "fuse.gamma.negative",
+        body,
+        4,
+        _reflected_gamma(*(Value(body, f"%x{j}", "f64") for j in range(4))),
+    )
+    return with_rare_lanes(x.bits() >= 0, result, (positive, high, low, k), slow)
+
+
+def _gamma_parts(x: Value) -> tuple[Value, Value, Value]:
+    """Return the gamma function of a positive number: two parts, and an exponent of two.
+
+    The exponent is in the low bits of the last number.
+    """
+    large, below_one, step = x >= _GAMMA_LARGE, x < 1.0, x >= 3.0
+    previous = x - 1.0
+    a = select(step, x - 2.0, select(below_one, x, previous))
+    square = a * a
+    above = polynomial(a, square, coefficients.GAMMA_ABOVE)
+    below = polynomial(a, square, coefficients.GAMMA_BELOW)
+    # One division for both: 1 / x is `below * inverse`, or the inverse itself.
+    inverse = 1.0 / (x * select(large, 1.0, below))
+
+    # Below the seam, gamma(a + 1) is 1 + a * (a - 1) / 2, which is exact at 0, 1 and 2, and a rest
+    # of some hundredths: a * (a - 1) * (a - 2) * above / below.
+    before = a - 1.0
+    zeros, zeros_low = two_product(a, before)
+    zeros_low = fma(a, a - (before + 1.0), zeros_low)
+    rest = zeros * ((a - 2.0) * ((above * x) * inverse))
+    value, value_low = fast_two_sum(x.body.constant(1.0), 0.5 * zeros)
+    value_low = fma(zeros_low, 0.5, value_low) + rest
+    factor = select(step, previous, 1.0)
+    product, product_low = two_product(value, factor)
+    product_low = fma(value_low, factor, product_low)
+    reciprocal = below * inverse
+    ratio = value * reciprocal
+    ratio_low = (product_minus(ratio, x, value) + value_low) * reciprocal
+    # Next to zero, the reciprocal is all that counts, and may be infinite.
+    tiny = x < 2.0**-60
+    small = select(below_one, select(tiny, reciprocal, ratio), product)
+    small_low = select(below_one, select(tiny, 0.0, ratio_low), product_low)
+
+    # The logarithm is (x - 1 / 2) * (log(x) - 1) + `_STIRLING` + series; log(x) - 1 is
+    # exact. Fewer bits of log(x) than 66 would not do: it is multiplied by up to 171.
+    log_high, log_low = accurate_log(split(x))
+    factor = x - 0.5
+    main, main_low = two_product(factor, log_high - 1.0)
+    series = inverse * horner(inverse * inverse, coefficients.GAMMA_STIRLING)
+    high, low = fast_two_sum(main, x.body.constant(_STIRLING))
+    low = low + (fma(factor, log_low, main_low + _STIRLING_LOW) + series)
+    high, low = fast_two_sum(high, low)
+    reduced = reduce(high, low=True, extra=low)
+    high, low = parts(reduced)
+    exponent = select(large, reduced.k.number(), ROUNDER)
+    return select(large, high, small), select(large, low, small_low), exponent
+
+
+def _reflected_gamma(positive: Value, high: Value, low: Value, k: Value) -> Value:
+    """Return the value at minus the argument, given the parts of that at the argument itself.
+
+    It is `-pi / (x * sin(pi * x) * gamma(x))`.
+    """
+    body = positive.body
+    shifted = positive + _INTEGERS
+    signed = positive - (shifted - _INTEGERS)
+    offset = abs(signed)
+    outer = offset > 0.25
+    part = select(outer, 0.5 - offset, offset)
+    angle, angle_low = two_product(part, body.constant(math.pi))
+    angle_low = fma(part, _PI_LOW, angle_low)
+    square, square_low = two_product(angle, angle)
+    sine, sine_low = sine_parts(angle, angle_low, square)
+    cosine, cosine_low = cosine_parts(angle, angle_low, square)
+    sine, sine_low = fast_two_sum(
+        select(outer, cosine, sine),
+        select(outer, fma(square_low, -0.5, cosine_low), sine_low),
+    )
+    product, product_low = two_product(positive, sine)
+    product_low = fma(positive, sine_low, product_low)
+    high, low = fast_two_sum(high, low)
+    below, below_low = two_product(product, high)
+    below_low = fma(product, low, fma(product_low, high, below_low))
+    ratio = math.pi / below
+    rest = product_minus(ratio, below, body.constant(math.pi))
+    rest = negative_fma(ratio, below_low, rest + _PI_LOW)
+    size = scale(ratio + rest / below, 0 - k.bits())
+    # The sine has the sign of the offset, or the other one next to odd integers.
+    sign = (signed.bits() ^ (shifted.bits() << 63) ^ -1) & SIGN
+    result = (size.bits() | sign).number()
+    result = select(offset.equals(0.0), math.nan, result)
+    result = select(positive >= _INTEGERS, math.nan, result)
+    # Next to zero, this is all that counts; at minus zero it is minus infinity.
+    return select(positive < 2.0**-60, -1.0 / positive, result)

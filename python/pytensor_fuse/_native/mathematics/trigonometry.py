@@ -64,19 +64,30 @@ def reduce(x: Value) -> tuple[Value, Value, Value]:
     return r, low, bits
 
 
-def sine_kernel(r: Value, low: Value, z: Value) -> Value:
-    """Return the sine of a reduced argument with the square `z`."""
+def sine_parts(r: Value, low: Value, z: Value) -> tuple[Value, Value]:
+    """Return the sine of a reduced argument with the square `z`, in two parts."""
     cube = r * z
     tail = fma(z, -0.5, 1.0) * low
-    return r + fma(cube, horner(z, coefficients.SINE), tail)
+    return r, fma(cube, horner(z, coefficients.SINE), tail)
+
+
+def sine_kernel(r: Value, low: Value, z: Value) -> Value:
+    """Return the sine of a reduced argument with the square `z`."""
+    high, tail = sine_parts(r, low, z)
+    return high + tail
+
+
+def cosine_parts(r: Value, low: Value, z: Value) -> tuple[Value, Value]:
+    """Return the cosine of a reduced argument with the square `z`, in two parts."""
+    half = z * 0.5
+    high = 1.0 - half
+    rest = (1.0 - high) - half
+    return high, fma(z * z, horner(z, coefficients.COSINE), negative_fma(r, low, rest))
 
 
 def cosine_kernel(r: Value, low: Value, z: Value) -> Value:
     """Return the cosine of a reduced argument with the square `z`."""
-    half = z * 0.5
-    high = 1.0 - half
-    rest = (1.0 - high) - half
-    tail = fma(z * z, horner(z, coefficients.COSINE), negative_fma(r, low, rest))
+    high, tail = cosine_parts(r, low, z)
     return high + tail
 
 
