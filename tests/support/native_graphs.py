@@ -112,8 +112,6 @@ class Case:
         Those of the outputs.
     failure
         What computing them raises.
-    has_empty
-        Whether an array of the graph has no elements: some rewrites of PyTensor's are wrong there.
     """
 
     inputs: list[Any] = field(default_factory=list)
@@ -121,7 +119,6 @@ class Case:
     values: list[Any] = field(default_factory=list)
     expected: list[np.ndarray] = field(default_factory=list)
     failure: Exception | None = None
-    has_empty: bool = False
 
     def copies(self) -> list[Any]:
         """Return the values, to be overwritten."""
@@ -325,7 +322,6 @@ class _Writer:
                 if not np.abs(value.astype("float64")).max() < _LARGEST:
                     return False
         self.values = values
-        self.built.has_empty |= any(np.size(one) == 0 for one in values.values())
         self.pool.append(variable)
         return True
 
