@@ -54,7 +54,9 @@ def _outputs(node: Apply, given: list[Any]) -> list[Any]:
         return evaluate(branch.fgraph, given[1:])
     if type(op).__name__ == "IfElse":
         n = op.n_outs
-        return given[1 : n + 1] if given[0] else given[n + 1 :]
+        taken = given[1 : n + 1] if given[0] else given[n + 1 :]
+        # A later node may overwrite it.
+        return taken if op.as_view else [np.array(one) for one in taken]
     if isinstance(op, Elemwise) and isinstance(op.scalar_op, Composite):
         op._check_runtime_broadcast(node, given)
         outs = _kernel(op.scalar_op, node, given)
