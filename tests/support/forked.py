@@ -1,8 +1,8 @@
 """Processes in which PyTensor has not been imported yet, and all that it imports has.
 
 To start Python, and to import NumPy and SciPy, takes longer than what most tests do in a process of
-their own. Here each is forked from one that has done that and nothing else. Of this package, which
-imports pytest, it has what changes PyTensor while that is imported.
+their own. Here each is forked from one that has done that, and has imported
+`support.future`, which changes PyTensor while that is imported.
 """
 
 import atexit
@@ -25,7 +25,7 @@ import numpy.random, numpy.ma, scipy.linalg, scipy.sparse, scipy.special
 sys.path.insert(0, sys.argv[1])
 import support.future
 
-# What is there already is not looked at where a child collects garbage, nor copied by that.
+# A child's collector neither visits nor copies the objects that exist by now.
 gc.collect()
 gc.freeze()
 
