@@ -45,6 +45,22 @@ def evaluate(fgraph: FunctionGraph, given: Sequence[Any]) -> list[np.ndarray]:
     return [np.asarray(value_of(one, values)) for one in fgraph.outputs]
 
 
+def failures(fgraph: FunctionGraph, given: Sequence[Any]) -> set[type[Exception]]:
+    """Return the classes of what is raised by nodes whose inputs can be computed.
+
+    Which of them fails first is the back-end's choice.
+    """
+    values = dict(zip(fgraph.inputs, given, strict=True))
+    raised: set[type[Exception]] = set()
+    for node in fgraph.toposort():
+        if all(isinstance(one, Constant) or one in values for one in node.inputs):
+            try:
+                evaluate_nodes([node], values)
+            except Exception as error:
+                raised.add(type(error))
+    return raised
+
+
 def _outputs(node: Apply, given: list[Any]) -> list[Any]:
     op = node.op
     if isinstance(op, OpFromGraph):
