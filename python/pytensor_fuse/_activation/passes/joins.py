@@ -1,8 +1,8 @@
 """The passes over joins, which PyTensor does not have, as its databases hold them.
 
-`join_buffer_elimination` does the work; it is loaded when a graph is first rewritten, as it is most
-of the package. The others run before it and tell it, through one context, what it has to know of
-the graph. None takes the place of anything of PyTensor's.
+`join_buffer_elimination` does the work; it is loaded when a graph that has any is first rewritten,
+as it is most of the package. The others run before it and tell it, through one context, what it has
+to know of the graph. None takes the place of anything of PyTensor's.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from weakref import WeakKeyDictionary, WeakSet
 
 from pytensor.graph.destroyhandler import DestroyHandler
 from pytensor.graph.rewriting.basic import GraphRewriter
+from pytensor.tensor.basic import Join, MakeVector
+from pytensor.tensor.subtensor import IncSubtensor
 
 from pytensor_fuse._activation.withdrawal import load
 from pytensor_fuse._pytensor.databases import Entry, ListedRewriters
@@ -115,6 +117,11 @@ class JoinBufferElimination(JoinsKept):
     def apply(self, fgraph: FunctionGraph) -> None:
         """Eliminate the joins of ``fgraph`` that are worth it, if what that needs can be loaded."""
         noted, reuse = self.context.take_target(fgraph), self.context.take_reuse(fgraph)
+        if not _has_work(fgraph):
+            reports = load("joins", "pytensor_fuse._joins.reports")
+            if reports is not None:
+                reports.note_reports(fgraph, ())
+            return
         elimination = load("joins", "pytensor_fuse._joins.eliminate")
         if elimination is None:
             return
@@ -125,6 +132,15 @@ class JoinBufferElimination(JoinsKept):
         if needs_numba and load("joins", "pytensor_fuse._joins.ops.numba") is None:
             return
         elimination.eliminate_joins(fgraph, target, reuse=reuse, thresholds=self.context.thresholds)
+
+
+def _has_work(fgraph: FunctionGraph) -> bool:
+    """Whether a graph has ops that the pass eliminates, reports on, or has made before."""
+    return any(
+        isinstance(node.op, Join | IncSubtensor | MakeVector)
+        or type(node.op).__name__ == "WriteElemwise"
+        for node in fgraph.apply_nodes
+    )
 
 
 _NAME: Final = "join_buffer_elimination"

@@ -154,8 +154,9 @@ class LinalgRule(RuleKept):
         notes = load("linalg", "pytensor_fuse._linalg.notes")
         if notes is None:
             return None
-        classes = _class_names(fgraph)
-        has_work = not self.works_on.isdisjoint(classes)
+        graph = _contents(fgraph)
+        classes = graph.classes
+        has_work = graph.has_matrix and not self.works_on.isdisjoint(classes)
         may_run = not (has_work and self.makes_ops) or known_ops.may_be_made(fgraph)
         notes.note_pass(fgraph, self.name, may_run=may_run)
         if not (has_work and may_run) or (self.at is not None and self.at.isdisjoint(classes)):
@@ -207,32 +208,44 @@ class _Walk(ChoosyWalk):
         return super().process_node(fgraph, node, *args, **options)
 
 
-class _Classes(NamedTuple):
-    """The names of the classes of the ops of some nodes."""
+class _Contents(NamedTuple):
+    """What rules look for in a graph, and the nodes for which that holds.
+
+    Attributes
+    ----------
+    classes
+        The names of the classes of the ops.
+    has_matrix
+        Whether some variable has two axes or more. No rule has anything to do without one.
+    """
 
     nodes: set[Apply[Any]]
-    names: set[str]
+    classes: set[str]
+    has_matrix: bool
 
 
 # Dozens of passes ask one after another on the same graph. A compile has few graphs at a time.
-_classes: WeakKeyDictionary[FunctionGraph, _Classes] = WeakKeyDictionary()
+_known: WeakKeyDictionary[FunctionGraph, _Contents] = WeakKeyDictionary()
 _MANY_GRAPHS: Final = 4
 
 
-def _class_names(fgraph: FunctionGraph) -> set[str]:
-    """Return the names of the classes of the ops of a graph."""
+def _contents(fgraph: FunctionGraph) -> _Contents:
+    """Return what rules look for in a graph."""
     nodes = fgraph.apply_nodes
-    known = _classes.get(fgraph)
+    known = _known.get(fgraph)
     if known is not None and known.nodes == nodes:
-        return known.names
+        return known
     types = {type(node.op) for node in nodes}
     names = {type_.__name__ for type_ in types if type_ is not Blockwise}
     if Blockwise in types:
         names.update(_class_name(n.op) for n in nodes if type(n.op) is Blockwise)
-    if len(_classes) >= _MANY_GRAPHS:
-        _classes.clear()
-    _classes[fgraph] = _Classes(set(nodes), names)
-    return names
+    has_matrix = any(
+        getattr(one.type, "ndim", 0) > 1 for n in nodes for one in (*n.inputs, *n.outputs)
+    )
+    if len(_known) >= _MANY_GRAPHS:
+        _known.clear()
+    _known[fgraph] = found = _Contents(set(nodes), names, has_matrix)
+    return found
 
 
 def _class_name(op: Any) -> str:
