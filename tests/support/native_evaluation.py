@@ -70,9 +70,11 @@ def _outputs(node: Apply, given: list[Any]) -> list[Any]:
         return evaluate(branch.fgraph, given[1:])
     if type(op).__name__ == "IfElse":
         n = op.n_outs
-        taken = given[1 : n + 1] if given[0] else given[n + 1 :]
-        # A later node may overwrite it.
-        return taken if op.as_view else [np.array(one) for one in taken]
+        if given[0] and op.as_view:
+            return given[1 : n + 1]
+        # A later node may overwrite it. PyTensor's destroy handler is told of views of the first
+        # branch alone.
+        return [np.array(one) for one in (given[1 : n + 1] if given[0] else given[n + 1 :])]
     if isinstance(op, Elemwise) and isinstance(op.scalar_op, Composite):
         op._check_runtime_broadcast(node, given)
         outs = _kernel(op.scalar_op, node, given)
