@@ -8,6 +8,7 @@ one, are told by all that they hold.
 from __future__ import annotations
 
 from abc import ABCMeta
+from array import array
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from hashlib import blake2b
@@ -53,18 +54,26 @@ def registration_digest(items: list[Any]) -> tuple[bytes | None, str]:
     culprit : str
         What that is, and why.
     """
-    told: dict[int, str] = {}
-    texts = []
+    # Most items are registered several times, and some take pages to tell. Equal texts have the
+    # same number: which equal items are one object differs between processes.
+    number_of_item: dict[int, int] = {}
+    number_of_text: dict[str, int] = {}
+    order = array("I")
     for item in items:
-        text = told.get(id(item))
-        if text is None:
+        number = number_of_item.get(id(item))
+        if number is None:
             try:
                 text = _told(item, _DEPTH)
             except NotToldError as error:
                 return None, f"{item}: {error}"
-            text = told[id(item)] = f"{len(text)}:{text}"
-        texts.append(text)
-    return blake2b("".join(texts).encode(), digest_size=16).digest(), ""
+            number = number_of_text.setdefault(text, len(number_of_text))
+            number_of_item[id(item)] = number
+        order.append(number)
+    made = blake2b(
+        "".join([f"{len(text)}:{text}" for text in number_of_text]).encode(), digest_size=16
+    )
+    made.update(order.tobytes())
+    return made.digest(), ""
 
 
 def _told(item: Any, depth: int) -> str:
@@ -126,7 +135,8 @@ def _told_by_parts(item: Any, depth: int) -> str:
         if digest is None:
             raise NotToldError(f"{item} is known to this process alone")
         return digest.hex()
-    if isinstance(item, Sequence):
+    # Most items are rewriters, and to ask an abstract class takes long.
+    if Rewriter not in bases and isinstance(item, Sequence):
         return _told_sequence(item, depth)
     # A bound method's own module is that of its function.
     if hasattr(item, "__qualname__"):
