@@ -15,7 +15,13 @@ from pytensor.raise_op import Assert
 
 import pytensor_fuse
 from pytensor_fuse import NativeLinkError
+from pytensor_fuse._native.linking.graphs import lowered_graph
+from pytensor_fuse._native.runtime.compiling import optimized
+from pytensor_fuse._native.runtime.llvm import host_machine
 from pytensor_fuse.native import lower
+from support.native_lowering import rewritten_graph
+from support.native_machine import compiled as machine_code_of
+from support.native_machine import run_in_child
 
 
 def native(inputs, outputs):
@@ -203,3 +209,56 @@ def test_a_verified_function_is_explained(monkeypatch):
     found = pytensor_fuse.explain_native(function)
     assert found.state.name == "WHOLE"
     assert len(found.regions) == 1
+
+
+def _cumulative_of(x, length, at):
+    return pt.cumsum(pt.alloc(pt.cumsum(pt.exp(x))[at], length))[at]
+
+
+def _negative_lengths():
+    x, k, j = pt.vector("x"), pt.lscalar("k"), pt.lscalar("j")
+    y = pt.cumsum(pt.exp(x))
+    parts = pt.split(y, pt.stack([k, x.shape[0] - k]), n_splits=2)
+    return {
+        "alloc": ([x, k, j], _cumulative_of(x, k, j), -290),
+        "part longer than the array": ([x, k, j], pt.cumsum(parts[1])[0] + 0 * j, 310),
+        "rows": ([x, k, j], pt.cumsum(pt.zeros((k, 3)) + y[j], axis=0)[0, 0], -3),
+    }
+
+
+@pytest.mark.parametrize("name", _negative_lengths())
+@pytest.mark.parametrize("at_end", [False, True])
+def test_negative_lengths_take_no_memory_from_other_temporaries(name, at_end):
+    """The check comes after the loops that use the other ones."""
+    inputs, output, k = _negative_lengths()[name]
+    fgraph = rewritten_graph(inputs, [output])
+    lowered = lowered_graph(fgraph, fgraph.toposort())
+    function = machine_code_of(optimized(lowered.program), host_machine(), uses_library=True)
+    given = [np.zeros(300), np.array(k), np.array(0)]
+    with pytest.raises(ValueError, match="negative"):
+        run_in_child(function, given, lowered.constants, at_end=at_end)
+
+
+@pytest.mark.parametrize("length", [-5, -100, -(10**6)])
+def test_negative_lengths_that_are_computed_on_the_way(length):
+    x, i, j = pt.vector("x"), pt.lvector("i"), pt.lscalar("j")
+    function = native([x, i, j], pt.cumsum(pt.alloc(x[0], pt.cumsum(i)[j]))[j])
+    with pytest.raises(ValueError, match="negative dimensions not allowed"):
+        function(np.ones(2), np.array([length, 1]), 0)
+
+
+def test_joins_of_more_elements_than_there_are_numbers():
+    x, k, j = pt.vector("x"), pt.lscalar("k"), pt.lscalar("j")
+    joined = pt.join(0, pt.alloc(x[0], k), pt.alloc(x[1], j), x)
+    function = native([x, k, j], pt.cumsum(joined)[j])
+    assert function(np.arange(3.0), 2, 3) == 2
+    with pytest.raises(MemoryError):
+        function(np.zeros(3), 2**62, 2**62)
+
+
+def test_splits_whose_sizes_add_up_beyond_the_largest_number():
+    x, sizes = pt.vector("x"), pt.tensor("sizes", dtype="int64", shape=(4,))
+    function = native([x, sizes], [pt.exp(part) for part in pt.split(x, sizes, n_splits=4)])
+    assert [len(part) for part in function(np.zeros(6), [1, 0, 2, 3])] == [1, 0, 2, 3]
+    with pytest.raises(ValueError, match="Split sizes sum to"):
+        function(np.zeros(6), [2**62, 2**62, 2**62, 2**62 + 6])

@@ -352,8 +352,13 @@ class FunctionEmitter:
         # The same as a float, which does not wrap.
         rough = literal("f64", float(ITEM_SIZES[about.dtype]))
         for length in about.lengths:
-            size = w.let(f"mul i64 {size}, {self.operands[length]}")
-            number = w.let(f"sitofp i64 {self.operands[length]} to double")
+            operand = self.operands[length]
+            if length not in self.program.lengths and length not in self.program.constants:
+                # A check that comes later fails where it is negative.
+                w.declare("declare i64 @llvm.smax.i64(i64, i64)")
+                operand = w.let(f"call i64 @llvm.smax.i64(i64 {operand}, i64 0)")
+            size = w.let(f"mul i64 {size}, {operand}")
+            number = w.let(f"sitofp i64 {operand} to double")
             rough = w.let(f"fmul double {rough}, {number}")
         self._require(w.let(f"fcmp olt double {rough}, {literal('f64', MOST_BYTES)}"))
         w.declare("declare ptr @malloc(i64)")

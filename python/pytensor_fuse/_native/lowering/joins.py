@@ -34,6 +34,7 @@ _MISMATCH: Final = (
     else "np.concatenate(): input sizes over dimension {axis} do not match"
 )
 _WRONG_NUMBER: Final = "Length of splits is not equal to n_splits"
+_TOO_LONG: Final = "joined arrays have more elements than any memory"
 _NEGATIVE_SIZE: Final = "Split sizes cannot be negative"
 _WRONG_SUM: Final = "Split sizes sum to {0}; expected {1}"
 
@@ -83,14 +84,28 @@ def joined(
                 lengths[other] = context.require_equal(
                     length, lengths[other], ValueError, mismatch.replace("{axis}", str(other))
                 )
-    starts = [builder.index(0)]
-    for part in parts:
-        starts.append(builder.op("add", starts[-1], context.length(part.lengths[axis])))
+    starts, conditions = _places(context, [context.length(part.lengths[axis]) for part in parts])
+    for condition in conditions:
+        builder.check(condition, MemoryError, _TOO_LONG)
     lengths[axis] = starts.pop()
     buffer = context.temporary(dtype, lengths)
     for start, part in zip(starts, parts, strict=True):
         _store_part(context, buffer, part, axis, start)
     return stored(builder, buffer)
+
+
+def _places(context: Context, lengths: Sequence[Value]) -> tuple[list[Value], list[Value]]:
+    """Return where each part begins and the last one ends, and what holds if that is below 2^63."""
+    builder = context.builder
+    places = [builder.index(0)]
+    conditions = []
+    for length in lengths:
+        place = builder.op("add", places[-1], length)
+        if place != length:
+            # A sum that wraps is less than what has been added.
+            conditions.append(builder.op("ge", place, length))
+        places.append(place)
+    return places, conditions
 
 
 def _store_part(context: Context, buffer: BufferId, part: Tensor, axis: int, start: Value) -> None:
@@ -134,16 +149,16 @@ def _split(op: Split, node: Apply[Any], context: Context, inputs: list[Tensor]) 
     context.require_equal(sizes.lengths[0], builder.index(n_parts), ValueError, _WRONG_NUMBER)
     zero = builder.index(0)
     lengths = []
-    starts = [zero]
     for number in range(n_parts):
         length = builder.cast(sizes.at((builder.index(number),)), "i64")
         if not is_length(builder, length):
             builder.check(builder.op("ge", length, zero), ValueError, _NEGATIVE_SIZE)
         lengths.append(length)
-        starts.append(builder.op("add", starts[-1], length))
+    starts, conditions = _places(context, lengths)
     total, expected = starts.pop(), context.length(given.lengths[axis])
     # Not one length by another name: nothing is as long as the sum of parts.
-    builder.check(builder.op("eq", total, expected), ValueError, _WRONG_SUM, total, expected)
+    for condition in (*conditions, builder.op("eq", total, expected)):
+        builder.check(condition, ValueError, _WRONG_SUM, total, expected)
     return [
         part_along(context, given, axis, start, length)
         for start, length in zip(starts, lengths, strict=True)

@@ -9,6 +9,7 @@ lengths come later gets memory of its own when they are there.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytensor_fuse._core import place_buffers
@@ -150,6 +151,13 @@ def _with_given(
         program.constants[len(program.dtypes) - 1] = number
         return len(program.dtypes) - 1
 
+    # What has not been checked yet may be negative. Its check fails before anything is stored there;
+    # buffers to which something is stored by then need their memory.
+    @cache
+    def at_least_none(length: Value) -> Value:
+        is_checked = length in program.lengths or program.constants.get(length, -1) >= 0
+        return length if is_checked else op("maximum", length, constant(0))
+
     mask, most = constant(-_ALIGNMENT), constant(_ALIGNMENT - 1)
     start = -(-placement.n_bytes // _ALIGNMENT) * _ALIGNMENT
     end = constant(start)
@@ -158,7 +166,7 @@ def _with_given(
     rough_most = constant(float(_ALIGNMENT), "f64")
     for (item_size, lengths), buffers in given.items():
         size, rough_size = constant(item_size), constant(float(item_size), "f64")
-        for length in lengths:
+        for length in map(at_least_none, lengths):
             size = op("mul", size, length)
             rough = op("cast", length, dtype="f64")
             rough_size = op("mul", rough_size, rough, dtype="f64")
