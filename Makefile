@@ -23,6 +23,8 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # maturin refuses to choose between an active conda environment and ours.
 unexport CONDA_PREFIX
+# The programs that tests start would compile the whole package anew, each of them.
+unexport PYTHONDONTWRITEBYTECODE
 
 # `help` and `clean` need neither Python nor cargo.
 ifneq ($(filter-out help clean,$(MAKECMDGOALS)),)
