@@ -151,8 +151,8 @@ def _with_given(
         program.constants[len(program.dtypes) - 1] = number
         return len(program.dtypes) - 1
 
-    # What has not been checked yet may be negative. Its check fails before anything is stored there;
-    # buffers to which something is stored by then need their memory.
+    # A length that has not been checked yet may be negative. Its check fails before anything is
+    # stored there, but buffers to which something is stored by then need their memory.
     @cache
     def at_least_none(length: Value) -> Value:
         is_checked = length in program.lengths or program.constants.get(length, -1) >= 0
