@@ -17,6 +17,7 @@ from pytensor.graph.op import Op
 
 import pytensor_fuse
 from pytensor_fuse import NativeReport, audit, explain_native
+from pytensor_fuse._native.lowering.graph import lower_graph
 from pytensor_fuse._native.program.parse import parse_program
 from pytensor_fuse._native.program.text import print_program
 from pytensor_fuse.reports import NativeState
@@ -115,6 +116,19 @@ def test_nodes_without_a_rule() -> None:
     assert found.regions == ()
     assert found.text == found.llvm == ""
     assert "1: NoRule: no rule for NoRule" in str(found)
+
+
+def test_a_graph_is_written_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    written = []
+
+    def counted(*args: Any, **kwargs: Any) -> Any:
+        written.append(args)
+        return lower_graph(*args, **kwargs)
+
+    monkeypatch.setattr("pytensor_fuse._native.linking.graphs.lower_graph", counted)
+    x = pt.vector("x")
+    assert explain_native(FunctionGraph([x], [pt.exp(x)])).regions
+    assert len(written) == 1
 
 
 def test_variables_that_no_machine_code_takes() -> None:

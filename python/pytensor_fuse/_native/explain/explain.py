@@ -14,10 +14,16 @@ from pytensor.link.numba.linker import NumbaLinker
 from pytensor_fuse._native.explain.loops import buffer_names, buffers_of, loops_of
 from pytensor_fuse._native.explain.records import NativeRegion, NativeState, NotNative
 from pytensor_fuse._native.explain.report import NativeReport
-from pytensor_fuse._native.linking.graphs import late_refusal, lowered_graph, refusals
+from pytensor_fuse._native.linking.graphs import (
+    late_refusal,
+    late_refusals,
+    lowered_graph,
+    refusals,
+)
 from pytensor_fuse._native.linking.regions import parts_of
 from pytensor_fuse._native.linking.thunks import NativeThunk
 from pytensor_fuse._native.linking.verification import VerifiedThunk
+from pytensor_fuse._native.lowering.registry import NoRuleError
 from pytensor_fuse._native.passes.placement import place_temporaries
 from pytensor_fuse._native.program.text import print_program
 from pytensor_fuse._native.runtime.compiling import emitted, optimized
@@ -32,6 +38,7 @@ if TYPE_CHECKING:
     from pytensor.graph.basic import Variable
 
     from pytensor_fuse._native.emission.module import Module
+    from pytensor_fuse._native.linking.graphs import Refusal
     from pytensor_fuse._native.passes.placement import Placement
     from pytensor_fuse._native.program.model import Program
     from pytensor_fuse._native.runtime.compiling import Compiled
@@ -81,10 +88,8 @@ def explain_native(compiled: Function | FunctionGraph) -> NativeReport:
     raise TypeError(not_a_graph("explain_native", compiled))
 
 
-def not_native(
-    fgraph: FunctionGraph, order: Sequence[Apply[Any]], *, asks_late: bool = True
-) -> tuple[NotNative, ...]:
-    """Return what keeps a graph from being machine code as a whole.
+def not_native(fgraph: FunctionGraph, order: Sequence[Apply[Any]]) -> tuple[NotNative, ...]:
+    """Return what keeps a graph from being machine code as a whole, without writing it.
 
     Parameters
     ----------
@@ -92,14 +97,13 @@ def not_native(
         The graph.
     order
         Its nodes in the order in which they run, by which they are named.
-    asks_late
-        Whether to ask rules as well that find out only while they write.
     """
+    return _named(refusals(fgraph, order), order)
+
+
+def _named(refused: Sequence[Refusal], order: Sequence[Apply[Any]]) -> tuple[NotNative, ...]:
     places = {node: place for place, node in enumerate(order)}
     found = []
-    refused = refusals(fgraph, order)
-    if not refused and asks_late and (late := late_refusal(fgraph, order)) is not None:
-        refused = [late]
     for culprit, reason in refused:
         if isinstance(culprit, Apply):
             name = node_name(places[culprit], culprit)
@@ -141,7 +145,9 @@ def _native_thunk(function: Function) -> NativeThunk | None:
 def _of_function(function: Function) -> NativeReport:
     fgraph, order = function.maker.fgraph, run_order(function)[0]
     thunk, parts = _native_thunk(function), parts_of(fgraph)
-    refused = not_native(fgraph, order, asks_late=thunk is None)
+    refused = not_native(fgraph, order)
+    if not refused and thunk is None:
+        refused = _named(late_refusals(fgraph, order), order)
     found: list[tuple[Compiled, Sequence[Variable[Any, Any]], Sequence[Variable[Any, Any]]]] = []
     if thunk is not None:
         found = [(thunk.compiled, fgraph.inputs, fgraph.outputs)]
@@ -174,7 +180,12 @@ def _of_function(function: Function) -> NativeReport:
 def _of_graph(fgraph: FunctionGraph) -> NativeReport:
     order = tuple(fgraph.toposort())
     refused = not_native(fgraph, order)
-    regions = () if refused else (_would_be(fgraph, order),)
+    regions: tuple[NativeRegion, ...] = ()
+    if not refused:
+        try:
+            regions = (_would_be(fgraph, order),)
+        except NoRuleError as error:
+            refused = _named([late_refusal(error, fgraph)], order)
     return NativeReport(
         title=f"a graph of {count(len(order), 'node')}",
         linker=None,

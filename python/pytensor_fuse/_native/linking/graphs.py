@@ -94,18 +94,20 @@ def refusals(fgraph: FunctionGraph, nodes: Sequence[Apply[Any]]) -> list[Refusal
     return found
 
 
-def late_refusal(fgraph: FunctionGraph, nodes: Sequence[Apply[Any]]) -> Refusal | None:
-    """Return what keeps a graph from machine code although each node has a rule, or None.
-
-    Some rules find out only while they write that they cannot.
-    """
+def late_refusals(fgraph: FunctionGraph, nodes: Sequence[Apply[Any]]) -> list[Refusal]:
+    """Return what keeps a graph from machine code although each node has a rule."""
     try:
         lowered_graph(fgraph, nodes)
     except NoRuleError as error:
-        return Refusal(error.node or fgraph.outputs[0], str(error))
+        return [late_refusal(error, fgraph)]
     except Exception:  # A fault, which whoever compiles the graph is warned of.
-        return None
-    return None
+        return []
+    return []
+
+
+def late_refusal(error: NoRuleError, fgraph: FunctionGraph) -> Refusal:
+    """Return what a rule has found out only while it wrote."""
+    return Refusal(error.node or fgraph.outputs[0], str(error))
 
 
 def lowered_graph(fgraph: FunctionGraph, nodes: Sequence[Apply[Any]]) -> Lowered:
@@ -182,7 +184,7 @@ def linked_if_possible(
             _keep(shared.entry, _Native(compiled, shared.contents, config.numba__fastmath))
             linked_otherwise(fgraph)
         return _thunk(fgraph, compiled, storage_map)
-    except NoRuleError:  # `late_refusal` finds out again which rule could not write its node.
+    except NoRuleError:  # `late_refusals` finds out again which rule could not write its node.
         return None
     except Exception as error:  # A fault of ours must not stop a compilation.
         _say(f"{type(error).__name__}: {error}")

@@ -17,6 +17,6 @@ if TYPE_CHECKING:
 def audit_native(context: GraphContext) -> NativeSection:
     """Ask the rules for each node; O(nodes)."""
     assert isinstance(context.fgraph, FunctionGraph), "only inner graphs are frozen"
-    refused = not_native(context.fgraph, context.order, asks_late=False)
+    refused = not_native(context.fgraph, context.order)
     state = native_state(context.function, refused)
     return NativeSection(state, () if state is NativeState.OTHER else refused)
