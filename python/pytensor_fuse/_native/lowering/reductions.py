@@ -45,11 +45,6 @@ def combiner_of(scalar_op: Any, dtype: str) -> str:
     return name
 
 
-def identity_of(combiner: str, dtype: str) -> bool | int | float:
-    """Return what a reduction of nothing gives: a sum begins with 0.0, as PyTensor's does."""
-    return 0 if combiner == "add" else identity(combiner, dtype)
-
-
 def _accumulator(op: CAReduce, node: Apply[Any]) -> str | None:
     """Return the dtype of what a reduction adds up, or None if programs do not have it."""
     return DTYPES.get(getattr(op, "acc_dtype", None) or node.outputs[0].type.dtype)
@@ -76,7 +71,9 @@ def _careduce(
         reduced = _product_without_zeros(context, given, axes, accumulator)
     else:
         combiner = combiner_of(op.scalar_op, accumulator)
-        initial = builder.constant(accumulator, identity_of(combiner, accumulator))
+        # A sum begins with 0.0, as PyTensor's does: with -0.0, one of nothing would be -0.0.
+        first = 0 if combiner == "add" else identity(combiner, accumulator)
+        initial = builder.constant(accumulator, first)
         reduced = reduced_along(context, given, axes, combiner, accumulator, initial)
     if accumulator == dtype:
         return [reduced]

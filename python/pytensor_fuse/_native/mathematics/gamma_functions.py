@@ -10,6 +10,7 @@ The gamma function itself has its seam at 4, and is computed in two parts throug
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from pytensor_fuse._native.mathematics import coefficients
 from pytensor_fuse._native.mathematics.arithmetic import (
@@ -45,7 +46,10 @@ _LARGE = 5.0
 _STIRLING = 0.5 * math.log(2 * math.pi) - 0.5
 # Beyond it, the logarithm of the gamma function has no number.
 _GAMMALN_LARGEST = float.fromhex("0x1.754d9278b51a6p+1014")
+# From here on, there are only integers.
 _INTEGERS = 2.0**52
+# Below it, one term is all that counts.
+_TINY = 2.0**-60
 # Stirling's series from here on, in the gamma function itself.
 _GAMMA_LARGE = 4.0
 # From here on, the gamma function is infinite, and zero below minus this number.
@@ -92,14 +96,29 @@ def gammaln(x: Value) -> Value:
     positive = abs(x)
     high, low = _gammaln_parts(positive)
     result = select(positive > _GAMMALN_LARGEST, math.inf, high + low)
-    body = Body(1, x.body.target)
-    slow = define_scalar(
-        "fuse.gammaln.negative",
-        body,
-        3,
-        _reflected_gammaln(*(Value(body, f"%x{k}", "f64") for k in range(3))),
+    return _with_reflection(
+        "gammaln", x.not_below(SMALLEST_NORMAL), result, (positive, high, low), _reflected_gammaln
     )
-    return with_rare_lanes(x.not_below(SMALLEST_NORMAL), result, (positive, high, low), slow)
+
+
+def _with_reflection(
+    name: str,
+    usual: Value,
+    result: Value,
+    arguments: tuple[Value, ...],
+    reflection: Callable[..., Value],
+) -> Value:
+    """Return the result where the lane is usual, and elsewhere the reflection of the arguments."""
+    body = Body(1, result.body.target)
+    given = [Value(body, f"%x{k}", "f64") for k in range(len(arguments))]
+    slow = define_scalar(f"fuse.{name}.negative", body, len(arguments), reflection(*given))
+    return with_rare_lanes(usual, result, arguments, slow)
+
+
+def _with_poles(positive: Value, offset: Value, result: Value, pole: float) -> Value:
+    """Return the result, or, where minus the argument is an integer, what a pole has."""
+    result = select(offset.equals(0.0), pole, result)
+    return select(positive >= _INTEGERS, pole, result)
 
 
 def _offset(positive: Value) -> Value:
@@ -116,7 +135,7 @@ def _reflected_gammaln(positive: Value, high: Value, low: Value) -> Value:
     offset = abs(_offset(positive))
     product, product_low = two_product(positive, offset)
     # Next to zero, the sign of the argument does not count, and what is left is its logarithm.
-    tiny = positive < 2.0**-60
+    tiny = positive < _TINY
     product = select(tiny, positive, product)
     log_high, log_low = log_parts(split_any(product), select(tiny, 0.0, product_low / product))
     square = offset * offset
@@ -124,8 +143,7 @@ def _reflected_gammaln(positive: Value, high: Value, low: Value) -> Value:
     total, rest = two_sum(log_high, high)
     result = -(total + ((rest + sine) + (log_low + low)))
     result = select(tiny, -(log_high + log_low), result)
-    result = select(offset.equals(0.0), math.inf, result)
-    return select(positive >= _INTEGERS, math.inf, result)
+    return _with_poles(positive, offset, result, math.inf)
 
 
 def digamma(x: Value) -> Value:
@@ -134,14 +152,9 @@ def digamma(x: Value) -> Value:
     result = _digamma_of_positive(positive)
     result = select(positive.equals(math.inf), math.inf, result)
     result = select(positive.equals(0.0), -math.inf, result)
-    body = Body(1, x.body.target)
-    slow = define_scalar(
-        "fuse.digamma.negative",
-        body,
-        2,
-        _reflected_digamma(*(Value(body, f"%x{k}", "f64") for k in range(2))),
+    return _with_reflection(
+        "digamma", x.bits() >= 0, result, (positive, result), _reflected_digamma
     )
-    return with_rare_lanes(x.bits() >= 0, result, (positive, result), slow)
 
 
 def _digamma_of_positive(x: Value) -> Value:
@@ -180,24 +193,18 @@ def _reflected_digamma(positive: Value, value: Value) -> Value:
     rest = offset * horner(offset * offset, coefficients.COTANGENT)
     high, low = two_sum(1.0 / offset, value)
     result = high + (low + (1.0 / positive + rest))
-    result = select(offset.equals(0.0), math.nan, result)
-    result = select(positive >= _INTEGERS, math.nan, result)
+    result = _with_poles(positive, offset, result, math.nan)
     # Next to zero, the sign of the argument is all that counts.
-    return select(positive < 2.0**-60, -value, result)
+    return select(positive < _TINY, -value, result)
 
 
 def trigamma(x: Value) -> Value:
     """Return the second derivative of the logarithm of the gamma function."""
     positive = abs(x)
     result = _trigamma_of_positive(positive)
-    body = Body(1, x.body.target)
-    slow = define_scalar(
-        "fuse.trigamma.negative",
-        body,
-        2,
-        _reflected_trigamma(*(Value(body, f"%x{k}", "f64") for k in range(2))),
+    return _with_reflection(
+        "trigamma", x.not_below(0.0), result, (positive, result), _reflected_trigamma
     )
-    return with_rare_lanes(x.not_below(0.0), result, (positive, result), slow)
 
 
 def _trigamma_of_positive(x: Value) -> Value:
@@ -229,9 +236,8 @@ def _reflected_trigamma(positive: Value, value: Value) -> Value:
     root = math.pi / sine
     step = 1.0 / positive
     result = root * root + (step * step - value)
-    result = select(offset.equals(0.0), math.inf, result)
-    result = select(positive >= _INTEGERS, math.inf, result)
-    return select(positive < 2.0**-60, value, result)
+    result = _with_poles(positive, offset, result, math.inf)
+    return select(positive < _TINY, value, result)
 
 
 def gamma(x: Value) -> Value:
@@ -239,14 +245,9 @@ def gamma(x: Value) -> Value:
     positive = abs(x)
     high, low, k = _gamma_parts(at_most(positive, _GAMMA_LARGEST))
     result = scale(high + low, k.bits())
-    body = Body(1, x.body.target)
-    slow = define_scalar(
-        "fuse.gamma.negative",
-        body,
-        4,
-        _reflected_gamma(*(Value(body, f"%x{j}", "f64") for j in range(4))),
+    return _with_reflection(
+        "gamma", x.bits() >= 0, result, (positive, high, low, k), _reflected_gamma
     )
-    return with_rare_lanes(x.bits() >= 0, result, (positive, high, low, k), slow)
 
 
 def _gamma_parts(x: Value) -> tuple[Value, Value, Value]:
@@ -278,7 +279,7 @@ def _gamma_parts(x: Value) -> tuple[Value, Value, Value]:
     ratio = value * reciprocal
     ratio_low = (product_minus(ratio, x, value) + value_low) * reciprocal
     # Next to zero, the reciprocal is all that counts, and may be infinite.
-    tiny = x < 2.0**-60
+    tiny = x < _TINY
     small = select(below_one, select(tiny, reciprocal, ratio), product)
     small_low = select(below_one, select(tiny, 0.0, ratio_low), product_low)
 
@@ -329,7 +330,6 @@ def _reflected_gamma(positive: Value, high: Value, low: Value, k: Value) -> Valu
     # The sine has the sign of the offset, or the other one next to odd integers.
     sign = (signed.bits() ^ (shifted.bits() << 63) ^ -1) & SIGN
     result = (size.bits() | sign).number()
-    result = select(offset.equals(0.0), math.nan, result)
-    result = select(positive >= _INTEGERS, math.nan, result)
+    result = _with_poles(positive, offset, result, math.nan)
     # Next to zero, this is all that counts; at minus zero it is minus infinity.
-    return select(positive < 2.0**-60, -1.0 / positive, result)
+    return select(positive < _TINY, -1.0 / positive, result)
