@@ -114,11 +114,6 @@ class Browser:
         metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
         self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
 
-    def screenshot(self, path: Path) -> None:
-        """Write what is to be seen as a PNG file."""
-        self.settle()
-        assert self.driver.save_screenshot(str(path)), path
-
     def _spent(self) -> float:
         """Return the processor's seconds that the page's process has taken."""
         metrics = self.driver.execute_cdp_cmd("Performance.getMetrics", {})["metrics"]

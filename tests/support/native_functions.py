@@ -45,11 +45,6 @@ def native_function(*args, **kwargs):
     return made
 
 
-def lines_of(error):
-    """Return an exception as PyTensor raised it: its class, and its message up to the storages."""
-    return type(error), str(error).partition("\nDebugprint")[0]
-
-
 def kind(dtype, *shape):
     """Return a type of arrays."""
     return TensorType(dtype, shape)

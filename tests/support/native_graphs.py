@@ -245,11 +245,6 @@ class _Writer:
         """Return a variable with axes, or None."""
         return self.recent(number, lambda one: one.type.ndim > 0)
 
-    def like(self, variable: Variable, number: int) -> Any:
-        """Return a variable of the same dtype and shape: maybe that one."""
-        shape, dtype = self.shape(variable), variable.type.dtype
-        return self.recent(number, lambda x: x.type.dtype == dtype and self.shape(x) == shape)
-
     def fitting(self, variable: Variable, number: int) -> Any:
         """Return a variable that broadcasts with another; of a graph that may fail, any."""
         if self.program.may_fail and number % 16 == 7:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import builtins
-import dataclasses
 import enum
 import functools
 import inspect
@@ -127,8 +126,3 @@ def reached() -> dict[type, str]:
                 found[each] = by
                 pending.append((f"{name} -> {each.__name__}", each))
     return found
-
-
-def is_record(value: object) -> bool:
-    """Whether a class is data that the package makes, and users read."""
-    return dataclasses.is_dataclass(value)

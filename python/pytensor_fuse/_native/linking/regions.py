@@ -110,14 +110,11 @@ class Parts(NamedTuple):
         Its nodes in an order in which they can run, readers before those who overwrite.
     regions
         The regions.
-    n_native
-        How many nodes of the graph are in them.
     """
 
     fgraph: FunctionGraph
     order: list[Apply[Any]]
     regions: list[NativeRegion]
-    n_native: int
 
     def told(self) -> bytes:
         """Return what tells these parts from others of an equal graph."""
@@ -240,8 +237,7 @@ def _copied(fgraph: FunctionGraph, groups: list[tuple[list[Apply[Any]], bool]]) 
             copies.update(zip(node.outputs, new.outputs, strict=True))
     outputs = [copy(one) for one in fgraph.outputs]
     inputs = [copies[one] for one in fgraph.inputs]
-    n_native = sum(len(nodes) for nodes, is_region in groups if is_region)
-    return Parts(FunctionGraph(inputs, outputs, clone=False), order, regions, n_native)
+    return Parts(FunctionGraph(inputs, outputs, clone=False), order, regions)
 
 
 def _region(fgraph: FunctionGraph, nodes: list[Apply[Any]]) -> NativeRegion:

@@ -39,9 +39,7 @@ class Function:
     source
         Where the method comes from.
     absolute
-        An error that is allowed as well, where `near` says.
-    near
-        Where the error is bounded by `absolute`: at zeros of the function.
+        An error that is allowed as well, next to the function's zeros below 0.
     """
 
     arguments: int
@@ -51,7 +49,6 @@ class Function:
     method: str
     source: str
     absolute: float = 0.0
-    near: str = ""
 
 
 _CODY = "Cody and Waite 1980"
@@ -113,7 +110,6 @@ FUNCTIONS: Mapping[str, Function] = MappingProxyType(
             _GAMMA,
             _ABRAMOWITZ,
             absolute=2.0**-52,
-            near="its zeros below 0",
         ),
         "digamma": Function(
             1,
@@ -123,7 +119,6 @@ FUNCTIONS: Mapping[str, Function] = MappingProxyType(
             _GAMMA,
             _ABRAMOWITZ,
             absolute=2.0**-49,
-            near="its zeros below 0",
         ),
         "exp2": Function(1, exponentials.exp2, 1, "all", "as exp", _CODY),
         "log2": Function(1, other_logarithms.log2, 1, "x >= 0", "log in two parts", _FDLIBM),

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from pytensor_fuse._native.mathematics.target import Target
 
 SIGN = -(1 << 63)
-MAGNITUDE = (1 << 63) - 1
 # A double of this size has a last bit that is worth one; half of it more keeps negative numbers in
 # the same binade.
 ROUNDER = 1.5 * 2.0**52

@@ -77,9 +77,3 @@ def code_of(text: str, externals: Sequence[str], resolve: Callable[[str], int]) 
             while len(_loaded) > _MOST:
                 _loaded.popitem(last=False)
     return code, origin
-
-
-def forget_code() -> None:
-    """Forget the loaded code that no function needs."""
-    with _lock:
-        _loaded.clear()
