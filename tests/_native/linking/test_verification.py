@@ -98,6 +98,23 @@ def test_regions_are_verified_too():
         function(given)
 
 
+def test_double_outputs_of_single_precision():
+    """Numba divides small integers in single precision, and rounds its own functions otherwise."""
+    n, m = (pt.vector(name, dtype="int8") for name in "nm")
+    x, y, z = pt.vector("x", dtype="float32"), pt.vector("y"), pt.scalar("z")
+    single = [n / m, pt.exp(x).astype("float64") * y]
+    function = verified([n, m, x, y, z], [*single, pt.exp(z)])
+    numbers = np.arange(1, 6, dtype="int8")
+    given = numbers, numbers[::-1], V.astype("float32"), V, 0.5
+    found = function(*given)
+    np.testing.assert_allclose(found[0], numbers / numbers[::-1], rtol=1e-12)
+    # Other outputs are held to double precision.
+    stock = function.vm._reference
+    function.vm._reference = lambda *inputs: [one * (1 + 1e-6) for one in stock(*inputs)]
+    with pytest.raises(NativeMismatchError, match="output 2"):
+        function(*given)
+
+
 NAN, INFINITY = float("nan"), float("inf")
 
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from pytensor_fuse._native.linking.destroyed import destroyed_inputs
 from pytensor_fuse._native.linking.regions import parts_of, whole
+from pytensor_fuse._native.linking.single_precision import of_single_precision
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -67,6 +68,8 @@ class VerifiedThunk:
         self._reference = reference
         self._overwritten = frozenset(destroyed_inputs(fgraph.inputs, nodes))
         self._names = [str(one) for one in fgraph.outputs]
+        single = of_single_precision(nodes)
+        self._are_single = [one in single for one in fgraph.outputs]
         self.inputs = thunk.inputs
         self.outputs = thunk.outputs
 
@@ -111,7 +114,7 @@ class VerifiedThunk:
         if failure is not None:
             raise NativeMismatchError(f"machine code raises nothing, and Numba {_told(failure)}")
         for position, (cell, other) in enumerate(zip(self.outputs, expected, strict=True)):
-            found = difference(cell[0], other)
+            found = difference(cell[0], other, is_single=self._are_single[position])
             if found is not None:
                 name = self._names[position]
                 raise NativeMismatchError(f"output {position} ({name}) of machine code {found}")
@@ -151,13 +154,15 @@ def _told(error: Exception) -> str:
     return f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
 
 
-def difference(ours: Any, theirs: Any) -> str | None:
+def difference(ours: Any, theirs: Any, *, is_single: bool = False) -> str | None:
     """Return how an output of machine code differs from Numba's beyond rounding, or None.
 
     Parameters
     ----------
     ours, theirs
         The outputs. What is no array of numbers is not compared.
+    is_single
+        Whether floats have the errors of single precision, whatever their dtype.
     """
     if not isinstance(ours, np.ndarray | np.number | np.bool_ | bool | int | float):
         return None
@@ -181,7 +186,8 @@ def difference(ours: Any, theirs: Any) -> str | None:
         return None
     with np.errstate(all="ignore"):
         apart, size = np.abs(mine - yours), np.abs(yours)
-        relative, absolute = RELATIVE[str(these.dtype)], ABSOLUTE[str(these.dtype)]
+        precision = "float32" if is_single else str(these.dtype)
+        relative, absolute = RELATIVE[precision], ABSOLUTE[precision]
         is_far = ~(apart <= relative * size + absolute * size.max())
     if not is_far.any():
         return None
