@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from pytensor_fuse._native.passes.fusion import fused
 from pytensor_fuse._native.passes.placement import place_temporaries
 from pytensor_fuse._native.passes.rewrite import rewritten
-from pytensor_fuse._native.passes.walking import statements_in
 from pytensor_fuse._native.program.model import For
 from pytensor_fuse._native.program.parse import parse_program
 from pytensor_fuse._native.program.text import print_program
 from pytensor_fuse._native.program.verify import verify
+from pytensor_fuse._native.program.walking import statements_in
 from support.native_outcomes import assert_same_outcome, run
 from support.native_programs import native_programs
 

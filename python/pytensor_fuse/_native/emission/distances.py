@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Final
 
 from pytensor_fuse._native.emission.layout import first_lengths
 from pytensor_fuse._native.emission.types import REGISTER
-from pytensor_fuse._native.passes.walking import statements_in, used_by
-from pytensor_fuse._native.program.builder import accessed_by, defined_by
 from pytensor_fuse._native.program.model import Allocate, For, If, Load, Store
+from pytensor_fuse._native.program.walking import accessed_by, defined_by, statements_in, used_by
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

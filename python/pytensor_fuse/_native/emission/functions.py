@@ -11,7 +11,6 @@ from pytensor_fuse._native.emission.packing import NOT_PACKED
 from pytensor_fuse._native.emission.types import MEMORY, REGISTER, literal
 from pytensor_fuse._native.emission.vectors import VectorLoop
 from pytensor_fuse._native.passes.placement import MOST_BYTES
-from pytensor_fuse._native.passes.walking import statements_in
 from pytensor_fuse._native.program.model import (
     ITEM_SIZES,
     Allocate,
@@ -22,6 +21,7 @@ from pytensor_fuse._native.program.model import (
     Op,
     Store,
 )
+from pytensor_fuse._native.program.walking import statements_in
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -15,8 +15,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytensor_fuse._native.emission.accesses import Movement, blocker
-from pytensor_fuse._native.passes.walking import statements_in
 from pytensor_fuse._native.program.model import For, Load
+from pytensor_fuse._native.program.walking import statements_in
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

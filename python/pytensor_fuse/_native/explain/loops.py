@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from pytensor_fuse._native.emission.accesses import Movement, blocker
 from pytensor_fuse._native.explain.records import NativeBuffer, NativeLoop
 from pytensor_fuse._native.lowering.tensors import NAMES
-from pytensor_fuse._native.passes.walking import statements_in
 from pytensor_fuse._native.program.model import ITEM_SIZES, For, If, Load, Op, Store
+from pytensor_fuse._native.program.walking import statements_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytensor_fuse._native.passes.walking import statements_in, used_by
-from pytensor_fuse._native.program.builder import defined_by
 from pytensor_fuse._native.program.model import Allocate, Check, For, If, Load, Op, Store
+from pytensor_fuse._native.program.walking import defined_by, statements_in, used_by
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

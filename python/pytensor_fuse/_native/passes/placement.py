@@ -13,9 +13,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytensor_fuse._core import place_buffers
-from pytensor_fuse._native.passes.walking import statements_in
-from pytensor_fuse._native.program.builder import defined_by
 from pytensor_fuse._native.program.model import ITEM_SIZES, Allocate, Load, Op, Store
+from pytensor_fuse._native.program.walking import defined_by, statements_in
 
 if TYPE_CHECKING:
     from pytensor_fuse._native.program.model import BufferId, Program, Statement, Value

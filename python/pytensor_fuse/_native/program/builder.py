@@ -35,6 +35,7 @@ from pytensor_fuse._native.program.model import (
     Value,
 )
 from pytensor_fuse._native.program.operations import result_dtype
+from pytensor_fuse._native.program.walking import accessed_by
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -75,30 +76,6 @@ class Loop:
         self.carries: list[Carry] = []
         # The results of reductions, by all that they are made of.
         self.known: dict[tuple[str, Value, Value], Value] = {}
-
-
-def defined_by(statement: Statement) -> list[Value]:
-    """Return the values that a statement defines for those after it."""
-    if isinstance(statement, Op | Load):
-        return [statement.out]
-    if isinstance(statement, For):
-        reduced = [reduction.out for reduction in statement.reductions]
-        return [*reduced, *[carry.out for carry in statement.carries]]
-    if isinstance(statement, If):
-        return [choice.out for choice in statement.choices]
-    return []
-
-
-def accessed_by(statement: Statement) -> Iterator[BufferId]:
-    """Yield the buffers that a statement, or one inside of it, loads from or stores into."""
-    if isinstance(statement, Load | Store):
-        yield statement.buffer
-    elif isinstance(statement, For):
-        for inner in statement.body:
-            yield from accessed_by(inner)
-    elif isinstance(statement, If):
-        for inner in (*statement.then, *statement.otherwise):
-            yield from accessed_by(inner)
 
 
 class Builder:

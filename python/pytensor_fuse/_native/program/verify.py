@@ -22,6 +22,7 @@ from pytensor_fuse._native.program.model import (
     Store,
 )
 from pytensor_fuse._native.program.operations import OPERATIONS, result_dtype
+from pytensor_fuse._native.program.walking import statements_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -73,7 +74,7 @@ class _Verifier:
         program = self._program
         for value in (*program.constants, *program.lengths):
             self._define(value)
-        self._find_allocations(program.body)
+        self._find_allocations()
         self._block(program.body)
         for buffer, about in enumerate(program.buffers):
             if about.kind == "output" and buffer not in self._has_allocate:
@@ -84,17 +85,12 @@ class _Verifier:
             if not is_defined:
                 raise ProgramError(f"%{value} is defined nowhere (rule: dense ids)")
 
-    def _find_allocations(self, block: list[Statement]) -> None:
-        for statement in block:
+    def _find_allocations(self) -> None:
+        for statement in statements_in(self._program.body):
             if isinstance(statement, Allocate):
                 if statement.buffer in self._has_allocate:
                     raise ProgramError(f"@{statement.buffer} is allocated twice (rule: allocation)")
                 self._has_allocate.add(statement.buffer)
-            elif isinstance(statement, For):
-                self._find_allocations(statement.body)
-            elif isinstance(statement, If):
-                self._find_allocations(statement.then)
-                self._find_allocations(statement.otherwise)
 
     # Values
 

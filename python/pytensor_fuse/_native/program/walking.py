@@ -9,7 +9,7 @@ from pytensor_fuse._native.program.model import Allocate, Check, For, If, Load, 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pytensor_fuse._native.program.model import Statement, Value
+    from pytensor_fuse._native.program.model import BufferId, Statement, Value
 
 
 def statements_in(block: Sequence[Statement]) -> Iterator[Statement]:
@@ -47,3 +47,22 @@ def used_by(statement: Statement) -> tuple[Value, ...]:
         return (statement.condition, *statement.details)
     assert isinstance(statement, Allocate)
     return ()
+
+
+def defined_by(statement: Statement) -> list[Value]:
+    """Return the values that a statement defines for those after it."""
+    if isinstance(statement, Op | Load):
+        return [statement.out]
+    if isinstance(statement, For):
+        reduced = [reduction.out for reduction in statement.reductions]
+        return [*reduced, *[carry.out for carry in statement.carries]]
+    if isinstance(statement, If):
+        return [choice.out for choice in statement.choices]
+    return []
+
+
+def accessed_by(statement: Statement) -> Iterator[BufferId]:
+    """Yield the buffers that a statement, or one inside of it, loads from or stores into."""
+    for inner in statements_in([statement]):
+        if isinstance(inner, Load | Store):
+            yield inner.buffer
