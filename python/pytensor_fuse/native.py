@@ -38,7 +38,8 @@ from pytensor_fuse._native.lowering import rules
 from pytensor_fuse._native.lowering.context import Context
 from pytensor_fuse._native.lowering.registry import Lowering, NoRuleError, lower
 from pytensor_fuse._native.lowering.tensors import Tensor, scalar, stored, view
-from pytensor_fuse._native.program.builder import Builder, Loop
+from pytensor_fuse._native.program.blocks import Loop
+from pytensor_fuse._native.program.builder import Builder
 
 # What is imported by this is registered: rules of others come after those of this package.
 _RULES = rules

@@ -6,14 +6,12 @@ from typing import TYPE_CHECKING
 
 from pytensor_fuse._native.emission.accesses import Movement, blocker
 from pytensor_fuse._native.emission.distances import Distances
+from pytensor_fuse._native.emission.memory import Memory
 from pytensor_fuse._native.emission.operations import emit_operation
 from pytensor_fuse._native.emission.packing import NOT_PACKED
 from pytensor_fuse._native.emission.types import MEMORY, REGISTER, literal
 from pytensor_fuse._native.emission.vectors import VectorLoop
-from pytensor_fuse._native.passes.placement import MOST_BYTES
 from pytensor_fuse._native.program.model import (
-    ITEM_SIZES,
-    Allocate,
     Check,
     For,
     If,
@@ -21,7 +19,6 @@ from pytensor_fuse._native.program.model import (
     Op,
     Store,
 )
-from pytensor_fuse._native.program.walking import statements_in
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,8 +31,6 @@ if TYPE_CHECKING:
 
 # Where in the context the numbers of a failure lie, after two pointers.
 _DETAILS = 16
-# Buffers begin at cache lines.
-_ALIGNMENT = 64
 # LLVM's work on one block grows faster than the block.
 _LONGEST_BLOCK = 400
 
@@ -94,19 +89,11 @@ class FunctionEmitter:
             value: literal(program.dtypes[value], number)
             for value, number in program.constants.items()
         }
-        self._placement = placement
-        # Where the addresses of memory that is a buffer's own are kept until it is given back.
-        self._slots: dict[BufferId, str] = {
-            one.buffer: f"%own{one.buffer}"
-            for one in statements_in(program.body)
-            if isinstance(one, Allocate)
-            and program.buffers[one.buffer].kind == "temporary"
-            and one.buffer not in placement.offsets
-        }
+        self._at = placement.at
         self._pointers: dict[BufferId, str] = {}
         self._distances = Distances(program, writer, self.operands, self._pointers)
+        self._memory = Memory(program, placement, writer, self.operands, self._pointers)
         self._failures: list[tuple[str, Check, list[str]]] = []
-        self._needs_no_memory = False
         self._flats: dict[tuple[BufferId | None, tuple[Value, ...]], str] = {}
         self._scope: list[list[tuple[BufferId | None, tuple[Value, ...]]]] = [[]]
         self._n_straight = 0
@@ -120,15 +107,13 @@ class FunctionEmitter:
         most = max([1, *[len(one.lengths) for one in self.program.buffers if one.kind == "output"]])
         w.do(f"%lengths = alloca [{most} x i64]")
         w.do(f"%spilled = alloca [{self.machine.lanes} x i64], align 64")
-        for buffer, slot in self._slots.items():
-            w.do(f"%own{buffer} = alloca ptr")
-            w.do(f"store ptr null, ptr {slot}")
+        self._memory.declare()
         self._distances.declare()
         if not self._distances.is_long:
             self._distances.bring_tables()
-        body, at = self.program.body, self._placement.at
+        body, at = self.program.body, self._at
         self._outermost(body[:at])
-        self._place_temporaries()
+        self._memory.place_temporaries(self._distances)
         self._outermost(body[at:])
         self._return("0")
         for label, check, details in self._failures:
@@ -137,62 +122,15 @@ class FunctionEmitter:
                 place = w.let(f"getelementptr i8, ptr %context, i64 {_DETAILS + 8 * number}")
                 w.do(f"store i64 {detail}, ptr {place}")
             self._return(str(check.failure + 1))
-        if self._needs_no_memory:
+        if self._memory.may_be_missing:
             w.begin("no_memory")
             self._return("-1")
         return w.lines
 
     def _return(self, code: str) -> None:
         """Leave the function, and give back the memory that is its own."""
-        w = self.w
-        for slot in self._slots.values():
-            own = w.let(f"load ptr, ptr {slot}")
-            w.do(f"call void @free(ptr {own})")
-        w.do(f"ret i64 {code}")
-
-    def _place_temporaries(self) -> None:
-        """Get the scratch memory whose size is known before anything runs."""
-        w, placement = self.w, self._placement
-        if placement.total is None:
-            # They have no elements, but there may be loops whose lengths do not say so.
-            self._pointers.update(dict.fromkeys(placement.offsets, "null"))
-            for buffer in placement.offsets:
-                self._distances.keep_pointer(buffer)
-            return
-        needed = [placement.fits, placement.total, *placement.offsets.values()]
-        self._distances.bring([one[1] for one in needed if isinstance(one, tuple)])
-        if placement.fits is not None:
-            self._distances.bring([placement.fits])
-            self._require(self.operands[placement.fits])
-        arena = self._scratch(self._amount(placement.total))
-        for buffer, offset in placement.offsets.items():
-            place = self._amount(offset)
-            self._pointers[buffer] = (
-                arena if place == "0" else w.let(f"getelementptr i8, ptr {arena}, i64 {place}")
-            )
-            self._distances.keep_pointer(buffer)
-
-    def _amount(self, amount: int | tuple[str, Value]) -> str:
-        return str(amount) if isinstance(amount, int) else self.operands[amount[1]]
-
-    def _scratch(self, size: str) -> str:
-        w = self.w
-        place = w.let("getelementptr i8, ptr %context, i64 8")
-        function = w.let(f"load ptr, ptr {place}")
-        arena = w.let(f"call ptr {function}(ptr %context, i64 {size})")
-        self._require_pointer(arena)
-        return arena
-
-    def _require_pointer(self, pointer: str) -> None:
-        self._require(self.w.let(f"icmp ne ptr {pointer}, null"))
-
-    def _require(self, is_there: str) -> None:
-        """Return from the call if there is no memory."""
-        w = self.w
-        self._needs_no_memory = True
-        go_on = w.fresh_label("got")
-        w.do(f"br i1 {is_there}, label %{go_on}, label %no_memory")
-        w.begin(go_on)
+        self._memory.give_back()
+        self.w.do(f"ret i64 {code}")
 
     # Blocks
 
@@ -232,7 +170,7 @@ class FunctionEmitter:
         elif isinstance(statement, Check):
             self._check(statement)
         else:
-            self._allocate(statement)
+            self._memory.allocate(statement.buffer)
         self._split()
 
     def open_scope(self) -> None:
@@ -329,51 +267,6 @@ class FunctionEmitter:
             value = w.let(f"zext i1 {value} to i8")
         place = self.address(store.buffer, store.index)
         w.do(f"store {MEMORY[dtype]} {value}, ptr {place}")
-
-    def _allocate(self, statement: Allocate) -> None:
-        w, operands = self.w, self.operands
-        about = self.program.buffers[statement.buffer]
-        if about.kind == "temporary":
-            if statement.buffer not in self._placement.offsets:
-                self._allocate_own(statement.buffer)
-            return
-        for axis, length in enumerate(about.lengths):
-            place = w.let(f"getelementptr i64, ptr %lengths, i64 {axis}")
-            w.do(f"store i64 {operands[length]}, ptr {place}")
-        function = w.let("load ptr, ptr %context")
-        pointer = w.let(f"call ptr {function}(ptr %context, i64 {about.position}, ptr %lengths)")
-        self._require_pointer(pointer)
-        self._pointers[statement.buffer] = pointer
-
-    def _allocate_own(self, buffer: BufferId) -> None:
-        """Get memory for one buffer: scratch memory may be asked for only once."""
-        w, about = self.w, self.program.buffers[buffer]
-        size = str(ITEM_SIZES[about.dtype])
-        # The same as a float, which does not wrap.
-        rough = literal("f64", float(ITEM_SIZES[about.dtype]))
-        for length in about.lengths:
-            operand = self.operands[length]
-            if length not in self.program.lengths and length not in self.program.constants:
-                # A check that comes later fails where it is negative.
-                w.declare("declare i64 @llvm.smax.i64(i64, i64)")
-                operand = w.let(f"call i64 @llvm.smax.i64(i64 {operand}, i64 0)")
-            size = w.let(f"mul i64 {size}, {operand}")
-            number = w.let(f"sitofp i64 {operand} to double")
-            rough = w.let(f"fmul double {rough}, {number}")
-        self._require(w.let(f"fcmp olt double {rough}, {literal('f64', MOST_BYTES)}"))
-        w.declare("declare ptr @malloc(i64)")
-        w.declare("declare void @free(ptr)")
-        # It may have been here before, in a loop.
-        before = w.let(f"load ptr, ptr {self._slots[buffer]}")
-        w.do(f"call void @free(ptr {before})")
-        more = w.let(f"add i64 {size}, {_ALIGNMENT - 1}")
-        pointer = w.let(f"call ptr @malloc(i64 {more})")
-        w.do(f"store ptr {pointer}, ptr {self._slots[buffer]}")
-        self._require_pointer(pointer)
-        number = w.let(f"ptrtoint ptr {pointer} to i64")
-        last = w.let(f"add i64 {number}, {_ALIGNMENT - 1}")
-        aligned = w.let(f"and i64 {last}, {-_ALIGNMENT}")
-        self._pointers[buffer] = w.let(f"inttoptr i64 {aligned} to ptr")
 
     def _check(self, check: Check) -> None:
         w = self.w

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from ctypes import c_float
 from typing import TYPE_CHECKING, Any
 
+from pytensor_fuse._native.program.blocks import Block, Loop
 from pytensor_fuse._native.program.folding import fold
 from pytensor_fuse._native.program.model import (
     Allocate,
@@ -39,43 +40,6 @@ from pytensor_fuse._native.program.walking import accessed_by
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-
-
-class Block:
-    """A block that is being written, on the stack of open ones.
-
-    Attributes
-    ----------
-    statements
-        What is in it so far.
-    depth
-        Its place on the stack.
-    is_open
-        Whether more may come.
-    written
-        The buffers that it writes, those of closed blocks inside of it too.
-    """
-
-    __slots__ = ("depth", "is_open", "statements", "written")
-
-    def __init__(self, depth: int) -> None:
-        self.statements: list[Statement] = []
-        self.depth = depth
-        self.is_open = True
-        self.written: set[BufferId] = set()
-
-
-class Loop:
-    """A loop that is being written: its index, and what it reduces."""
-
-    __slots__ = ("carries", "index", "known", "reductions")
-
-    def __init__(self, index: Value) -> None:
-        self.index = index
-        self.reductions: list[Reduction] = []
-        self.carries: list[Carry] = []
-        # The results of reductions, by all that they are made of.
-        self.known: dict[tuple[str, Value, Value], Value] = {}
 
 
 class Builder:

@@ -1,0 +1,165 @@
+"""Where the buffers of a call lie: in scratch memory, in memory of their own, or in new arrays."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pytensor_fuse._native.emission.types import literal
+from pytensor_fuse._native.passes.placement import MOST_BYTES
+from pytensor_fuse._native.program.model import ITEM_SIZES, Allocate
+from pytensor_fuse._native.program.walking import statements_in
+
+if TYPE_CHECKING:
+    from pytensor_fuse._native.emission.distances import Distances
+    from pytensor_fuse._native.emission.writer import Writer
+    from pytensor_fuse._native.passes.placement import Placement
+    from pytensor_fuse._native.program.model import BufferId, Program, Value
+
+# Buffers begin at cache lines.
+_ALIGNMENT = 64
+
+
+class Memory:
+    """Gets memory for temporary buffers and outputs.
+
+    Parameters
+    ----------
+    program
+        The program.
+    placement
+        Where its temporary buffers lie.
+    writer
+        Writes the function.
+    operands, pointers
+        What stands for each value and for the address of each buffer; addresses are put there.
+
+    Attributes
+    ----------
+    may_be_missing
+        Whether there are jumps to where the call returns for want of memory.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        placement: Placement,
+        writer: Writer,
+        operands: dict[Value, str],
+        pointers: dict[BufferId, str],
+    ) -> None:
+        self._program = program
+        self._placement = placement
+        self._w = writer
+        self._operands = operands
+        self._pointers = pointers
+        self.may_be_missing = False
+        # Where the addresses of memory that is a buffer's own are kept until it is given back.
+        self._slots: dict[BufferId, str] = {
+            one.buffer: f"%own{one.buffer}"
+            for one in statements_in(program.body)
+            if isinstance(one, Allocate)
+            and program.buffers[one.buffer].kind == "temporary"
+            and one.buffer not in placement.offsets
+        }
+
+    def declare(self) -> None:
+        """Write the places of addresses, in the first block of the function."""
+        for slot in self._slots.values():
+            self._w.do(f"{slot} = alloca ptr")
+            self._w.do(f"store ptr null, ptr {slot}")
+
+    def give_back(self) -> None:
+        """Give back the memory that is the function's own."""
+        for slot in self._slots.values():
+            own = self._w.let(f"load ptr, ptr {slot}")
+            self._w.do(f"call void @free(ptr {own})")
+
+    def place_temporaries(self, distances: Distances) -> None:
+        """Get the scratch memory whose size is known before anything runs."""
+        w, placement = self._w, self._placement
+        if placement.total is None:
+            # They have no elements, but there may be loops whose lengths do not say so.
+            self._pointers.update(dict.fromkeys(placement.offsets, "null"))
+            for buffer in placement.offsets:
+                distances.keep_pointer(buffer)
+            return
+        needed = [placement.fits, placement.total, *placement.offsets.values()]
+        distances.bring([one[1] for one in needed if isinstance(one, tuple)])
+        if placement.fits is not None:
+            distances.bring([placement.fits])
+            self._require(self._operands[placement.fits])
+        arena = self._scratch(self._amount(placement.total))
+        for buffer, offset in placement.offsets.items():
+            place = self._amount(offset)
+            self._pointers[buffer] = (
+                arena if place == "0" else w.let(f"getelementptr i8, ptr {arena}, i64 {place}")
+            )
+            distances.keep_pointer(buffer)
+
+    def _amount(self, amount: int | tuple[str, Value]) -> str:
+        return str(amount) if isinstance(amount, int) else self._operands[amount[1]]
+
+    def _scratch(self, size: str) -> str:
+        w = self._w
+        place = w.let("getelementptr i8, ptr %context, i64 8")
+        function = w.let(f"load ptr, ptr {place}")
+        arena = w.let(f"call ptr {function}(ptr %context, i64 {size})")
+        self._require_pointer(arena)
+        return arena
+
+    def _require_pointer(self, pointer: str) -> None:
+        self._require(self._w.let(f"icmp ne ptr {pointer}, null"))
+
+    def _require(self, is_there: str) -> None:
+        """Return from the call if there is no memory."""
+        w = self._w
+        self.may_be_missing = True
+        go_on = w.fresh_label("got")
+        w.do(f"br i1 {is_there}, label %{go_on}, label %no_memory")
+        w.begin(go_on)
+
+    def allocate(self, buffer: BufferId) -> None:
+        """Let a buffer come to be."""
+        w, operands = self._w, self._operands
+        about = self._program.buffers[buffer]
+        if about.kind == "temporary":
+            if buffer not in self._placement.offsets:
+                self._allocate_own(buffer)
+            return
+        for axis, length in enumerate(about.lengths):
+            place = w.let(f"getelementptr i64, ptr %lengths, i64 {axis}")
+            w.do(f"store i64 {operands[length]}, ptr {place}")
+        function = w.let("load ptr, ptr %context")
+        pointer = w.let(f"call ptr {function}(ptr %context, i64 {about.position}, ptr %lengths)")
+        self._require_pointer(pointer)
+        self._pointers[buffer] = pointer
+
+    def _allocate_own(self, buffer: BufferId) -> None:
+        """Get memory for one buffer: scratch memory may be asked for only once."""
+        w, about = self._w, self._program.buffers[buffer]
+        size = str(ITEM_SIZES[about.dtype])
+        # The same as a float, which does not wrap.
+        rough = literal("f64", float(ITEM_SIZES[about.dtype]))
+        for length in about.lengths:
+            operand = self._operands[length]
+            if length not in self._program.lengths and length not in self._program.constants:
+                # A check that comes later fails where it is negative.
+                w.declare("declare i64 @llvm.smax.i64(i64, i64)")
+                operand = w.let(f"call i64 @llvm.smax.i64(i64 {operand}, i64 0)")
+            size = w.let(f"mul i64 {size}, {operand}")
+            number = w.let(f"sitofp i64 {operand} to double")
+            rough = w.let(f"fmul double {rough}, {number}")
+        self._require(w.let(f"fcmp olt double {rough}, {literal('f64', MOST_BYTES)}"))
+        w.declare("declare ptr @malloc(i64)")
+        w.declare("declare void @free(ptr)")
+        # It may have been here before, in a loop.
+        before = w.let(f"load ptr, ptr {self._slots[buffer]}")
+        w.do(f"call void @free(ptr {before})")
+        more = w.let(f"add i64 {size}, {_ALIGNMENT - 1}")
+        pointer = w.let(f"call ptr @malloc(i64 {more})")
+        w.do(f"store ptr {pointer}, ptr {self._slots[buffer]}")
+        self._require_pointer(pointer)
+        number = w.let(f"ptrtoint ptr {pointer} to i64")
+        last = w.let(f"add i64 {number}, {_ALIGNMENT - 1}")
+        aligned = w.let(f"and i64 {last}, {-_ALIGNMENT}")
+        self._pointers[buffer] = w.let(f"inttoptr i64 {aligned} to ptr")
