@@ -18,9 +18,9 @@ from pytensor_fuse._native.program.model import Allocate, Result
 from pytensor_fuse._native.program.operations import (
     FLOATS,
     OPERATIONS,
-    SIGNED,
     UNSIGNED,
 )
+from support.native_dtypes import COMBINERS_OF, DTYPES, OPERATIONS_OF, numbers_of, same_kind
 from support.native_outcomes import Case
 
 if TYPE_CHECKING:
@@ -28,42 +28,9 @@ if TYPE_CHECKING:
 
     from pytensor_fuse._native.program.model import BufferId, Value
 
-# Those most used first: examples shrink towards them.
-DTYPES = ("f64", "i64", "f32", "i32", "bool", "u8", "i8", "u64", "i16", "u32", "u16")
-_EVERYWHERE = "select cast lt eq minimum maximum le gt ge ne"
-_OPERATIONS = {
-    kind: f"{own} {_EVERYWHERE}".split()
-    for kind, own in {
-        "f": "add mul sub neg abs div sqrt floor ceil trunc rint floordiv mod",
-        "i": "add mul sub neg abs and or xor not shl shr floordiv mod",
-        "b": "and or xor not",
-    }.items()
-}
-_COMBINERS = {
-    "f": ("add", "maximum", "mul", "minimum"),
-    "i": ("add", "maximum", "mul", "minimum", "and", "or", "xor"),
-    "b": ("or", "and", "xor", "maximum", "minimum"),
-}
+
 # The axes of arrays, of two lengths.
 _AXES = ((), (0,), (1,), (0, 1), (1, 0), (0, 0))
-_FLOATS = (0.0, 1.0, -1.0, 2.0, 0.5, -0.0, -3.25, 1e10, -3e9, 1e-40, 1e30, np.inf, -np.inf, np.nan)
-
-
-def numbers_of(dtype: str) -> list[Any]:
-    """Return numbers of a dtype, simple ones first."""
-    if dtype in FLOATS:
-        more = () if dtype == "f32" else (1e-310, -1e300, 2.0**63)
-        return [*_FLOATS, *more]
-    if dtype == "bool":
-        return [False, True]
-    bits, sign = int(dtype[1:]), dtype in SIGNED
-    most = (1 << bits - sign) - 1
-    return [0, 1, 2, 3, 5, 7, most, most - 1, *((-1, -2, -most, -most - 1) if sign else ())]
-
-
-def same_kind(dtype: str) -> str:
-    """Return ``f``, ``i`` or ``b``."""
-    return "i" if dtype in UNSIGNED else dtype[0]
 
 
 class _Array(NamedTuple):
@@ -188,7 +155,7 @@ class _Writer:
         b = self.b
         first = self.one_of(values)
         dtype = b.dtype(first)
-        name = self.one_of(_OPERATIONS[same_kind(dtype)])
+        name = self.one_of(OPERATIONS_OF[same_kind(dtype)])
         if dtype in UNSIGNED and name == "neg":
             name = "sub"
         if name == "cast":
@@ -242,7 +209,7 @@ class _Writer:
             with self.b.loop(self.lengths[axis]) as loop:
                 inner = {**at, axis: loop.index}
                 for initial in initials:
-                    combiner = self.one_of(_COMBINERS[same_kind(dtype)])
+                    combiner = self.one_of(COMBINERS_OF[same_kind(dtype)])
                     term = self.extremal(self.expression(self.operands(inner), dtype))
                     outs.append(self.b.reduce(loop, combiner, initial, term))
             self.b.store(buffer, [at[one] for one in kept], self.expression(outs, dtype))
@@ -288,7 +255,7 @@ class _Writer:
             with self.b.loop(self.lengths[1]) as column:
                 first = self.b.load(rows, (self.b.index(0), self.b.index(0)))
                 term = self.expression([first, self.b.load(rows, (row.index, column.index))], dtype)
-                combiner = self.one_of(_COMBINERS[same_kind(dtype)])
+                combiner = self.one_of(COMBINERS_OF[same_kind(dtype)])
                 total = self.b.reduce(column, combiner, initial, self.extremal(term))
             self.b.store(totals, (row.index,), total)
         self.add(rows, (0, 1))
@@ -336,7 +303,7 @@ class _Writer:
 
     def scatter(self) -> None:
         axes, axis, dtype = self.one_of(_AXES[:5]), self.one_of((0, 1)), self.one_of(DTYPES)
-        combiner = self.one_of(_COMBINERS[same_kind(dtype)] + ("",))
+        combiner = self.one_of(COMBINERS_OF[same_kind(dtype)] + ("",))
         buffer = self.new(dtype, axes, is_once=False)
         with ExitStack() as stack:
             at = self.loops(axes, stack)
