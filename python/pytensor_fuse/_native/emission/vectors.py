@@ -8,22 +8,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytensor_fuse._native.emission.accesses import Movement, flat_step
+from pytensor_fuse._native.emission.lanes import Lanes
 from pytensor_fuse._native.emission.operations import emit_operation, splat
+from pytensor_fuse._native.emission.places import Places
 from pytensor_fuse._native.emission.types import MEMORY, REGISTER, literal, suffix, vector
 from pytensor_fuse._native.program.combiners import identity
 from pytensor_fuse._native.program.model import ITEM_SIZES, For, Load, Op, Store
 
 if TYPE_CHECKING:
+    from pytensor_fuse._native.emission.accesses import Movement
     from pytensor_fuse._native.emission.functions import FunctionEmitter
     from pytensor_fuse._native.program.model import BufferId, Reduction, Value
-
-
-def _multiples(step: int, lanes: int) -> str:
-    """Return by how much each lane is ahead of the first, as elements of a vector."""
-    half = 1 << 63
-    wrapped = [(step * lane + half) % (2 * half) - half for lane in range(lanes)]
-    return ", ".join([f"i64 {number}" for number in wrapped])
 
 
 class VectorLoop:
@@ -53,16 +48,8 @@ class VectorLoop:
             extent is None or extent % self._lanes != 0
         )
         self._extent = extent
-        self._vectors: dict[Value, str] = {}
-        self._invariant: dict[Value, str] = {}
-        self._before: list[str] = []
-        self._mask = ""
-        self._flats: dict[tuple[Value, ...], str] = {}
-        self._packs: dict[BufferId, str] = {}
-        self._lane_places: dict[tuple[Value, ...], list[str]] = {}
-        self._definitions = {
-            statement.out: statement for statement in loop.body if isinstance(statement, Op | Load)
-        }
+        self._values = Lanes(function, movement)
+        self._places = Places(function, loop, movement, self._values)
 
     def emit(self) -> None:
         """Write the loop, and what is left of it for single elements."""
@@ -83,8 +70,6 @@ class VectorLoop:
             for reduction, total in zip(loop.reductions, totals, strict=True):
                 f.operands[reduction.out] = total
             return
-        # The operands of the vector loop are not in scope here.
-        self._movement = Movement(f.program, loop)
         f.scalar_loop(loop, whole, totals)
 
     def _whole_vectors(self, extent: str) -> str:
@@ -122,9 +107,9 @@ class VectorLoop:
         f.open_scope()
         if self._is_masked:
             left = w.let(f"sub i64 {f.operands[loop.extent]}, {index}")
-            spread = self._spread("i64", left, w.lines)
+            spread = self._values.spread("i64", left, w.lines)
             numbers = ", ".join([f"i64 {lane}" for lane in range(lanes)])
-            self._mask = w.let(f"icmp sgt <{lanes} x i64> {spread}, <{numbers}>")
+            self._values.mask = w.let(f"icmp sgt <{lanes} x i64> {spread}, <{numbers}>")
         for statement in loop.body:
             if isinstance(statement, Op):
                 self._op(statement)
@@ -155,7 +140,7 @@ class VectorLoop:
                 f"  {state} = phi {kind} [ {first}, %{before_label} ], [ {then}, %{latch} ]"
             )
         w.lines = [
-            *self._before,
+            *self._values.before,
             f"  br label %{head}",
             f"{head}:",
             *phis,
@@ -167,37 +152,6 @@ class VectorLoop:
 
     # Values
 
-    def _spread(self, dtype: str, operand: str, lines: list[str]) -> str:
-        """Return a vector with one value in all lanes, written to some lines."""
-        lanes, w = self._lanes, self._w
-        kind, element = vector(REGISTER[dtype], lanes), REGISTER[dtype]
-        first, out = w.name(), w.name()
-        lines.append(f"  {first} = insertelement {kind} poison, {element} {operand}, i64 0")
-        picks = f"<{lanes} x i32> zeroinitializer"
-        lines.append(f"  {out} = shufflevector {kind} {first}, {kind} poison, {picks}")
-        return out
-
-    def vector(self, value: Value) -> str:
-        """Return the operand of a value's vector."""
-        found = self._vectors.get(value) or self._invariant.get(value)
-        if found is not None:
-            return found
-        f, lanes, steps = self._f, self._lanes, self._movement.steps
-        dtype = f.program.dtypes[value]
-        number = f.program.constants.get(value)
-        if number is not None:
-            found = self._invariant[value] = splat(dtype, number, lanes)
-        elif value not in steps:
-            found = self._invariant[value] = self._spread(dtype, f.operands[value], self._before)
-        else:
-            found = self._spread(dtype, f.operands[value], self._w.lines)
-            step = steps[value]
-            if step:
-                numbers = _multiples(step, lanes)
-                found = self._w.let(f"add <{lanes} x i64> {found}, <{numbers}>")
-            self._vectors[value] = found
-        return found
-
     def _op(self, op: Op) -> None:
         f = self._f
         dtypes, lanes = f.program.dtypes, self._lanes
@@ -206,16 +160,11 @@ class VectorLoop:
             operands = [f.operands[arg] for arg in op.args]
             f.operands[op.out] = emit_operation(self._w, op.name, dtype, given, operands, 1)
             return
-        vectors = [self.vector(arg) for arg in op.args]
-        self._vectors[op.out] = emit_operation(self._w, op.name, dtype, given, vectors, lanes)
+        vectors = [self._values.vector(arg) for arg in op.args]
+        out = emit_operation(self._w, op.name, dtype, given, vectors, lanes)
+        self._values.define(op.out, out)
 
     # Memory
-
-    def _step(self, buffer: BufferId, index: tuple[Value, ...]) -> int | None:
-        """Return by how much a flat index grows with each lane; None if not evenly."""
-        if any(at in self._movement.varying for at in index):
-            return None
-        return flat_step(self._f.program, buffer, index, self._movement.steps)
 
     def _load(self, load: Load) -> None:
         f, w, lanes = self._f, self._w, self._lanes
@@ -223,131 +172,36 @@ class VectorLoop:
             f.operands[load.out] = f.load(load)
             return
         dtype = f.program.buffers[load.buffer].dtype
-        if self._step(load.buffer, load.index) == 1:
+        if self._places.step(load.buffer, load.index) == 1:
             got = self._contiguous(load.buffer, load.index)
         else:
             got = self._gathered(load.buffer, load.index)
         if dtype == "bool":
             got = w.let(f"icmp ne <{lanes} x i8> {got}, zeroinitializer")
-        self._vectors[load.out] = got
+        self._values.define(load.out, got)
 
     def _contiguous(self, buffer: BufferId, index: tuple[Value, ...]) -> str:
         f, w, lanes = self._f, self._w, self._lanes
         dtype = f.program.buffers[buffer].dtype
         kind, align = vector(MEMORY[dtype], lanes), ITEM_SIZES[dtype]
         if buffer in f.packed:
-            return w.let(f"load {kind}, ptr {self._place_in_pack(buffer)}, align {align}")
+            return w.let(f"load {kind}, ptr {self._places.in_pack(buffer)}, align {align}")
         place = f.address(buffer, index)
         if not self._is_masked or f.is_padded(buffer):
             return w.let(f"load {kind}, ptr {place}, align {align}")
         name = f"llvm.masked.load.{suffix(MEMORY[dtype], lanes)}.p0"
         w.declare(f"declare {kind} @{name}(ptr, i32, <{lanes} x i1>, {kind})")
         return w.let(
-            f"call {kind} @{name}(ptr {place}, i32 {align}, <{lanes} x i1> {self._mask}, "
+            f"call {kind} @{name}(ptr {place}, i32 {align}, <{lanes} x i1> {self._values.mask}, "
             f"{kind} zeroinitializer)"
         )
-
-    def _place_in_pack(self, buffer: BufferId) -> str:
-        """Return the address of the vector of a packed constant that an iteration reads."""
-        f, w = self._f, self._w
-        first, number, n_members = f.packed[buffer]
-        kind = MEMORY[f.program.buffers[buffer].dtype]
-        vectors = self._packs.get(first)
-        if vectors is None:
-            row = w.let(f"mul i64 {f.operands[self._loop.index]}, {n_members}")
-            vectors = w.let(f"getelementptr {kind}, ptr {f.pointer(first)}, i64 {row}")
-            self._packs[first] = vectors
-        return w.let(f"getelementptr {kind}, ptr {vectors}, i64 {number * self._lanes}")
-
-    def _flat_vector(self, buffer: BufferId, index: tuple[Value, ...]) -> str:
-        """Return the places in a buffer of the elements of all lanes."""
-        f, w, lanes = self._f, self._w, self._lanes
-        lengths = f.program.buffers[buffer].lengths
-        key = index + lengths[1:]
-        found = self._flats.get(key)
-        if found is not None:
-            return found
-        kind = f"<{lanes} x i64>"
-        step = self._step(buffer, index)
-        if step is not None:
-            base = self._spread("i64", f.flat(buffer, index), w.lines)
-            numbers = _multiples(step, lanes)
-            found = w.let(f"add {kind} {base}, <{numbers}>")
-        else:
-            found = self.vector(index[0])
-            for at, length in zip(index[1:], lengths[1:], strict=True):
-                scaled = w.let(f"mul {kind} {found}, {self.vector(length)}")
-                found = w.let(f"add {kind} {scaled}, {self.vector(at)}")
-        self._flats[key] = found
-        return found
-
-    def _addresses(self, buffer: BufferId, index: tuple[Value, ...]) -> str:
-        kind = MEMORY[self._f.program.buffers[buffer].dtype]
-        flat = self._flat_vector(buffer, index)
-        return self._w.let(
-            f"getelementptr {kind}, ptr {self._f.pointer(buffer)}, <{self._lanes} x i64> {flat}"
-        )
-
-    def _mask_or_all(self) -> str:
-        return self._mask or splat("bool", True, self._lanes)
-
-    def _places(self, buffer: BufferId, index: tuple[Value, ...]) -> list[str]:
-        """Return the places in a buffer of the elements of each lane; 0 for lanes that are off."""
-        f, w, lanes = self._f, self._w, self._lanes
-        key = index + f.program.buffers[buffer].lengths[1:]
-        found = self._lane_places.get(key)
-        if found is not None:
-            return found
-        found = self._read_places(index)
-        if found is None:
-            flat = self._flat_vector(buffer, index)
-            if self._is_masked:
-                off = f"<{lanes} x i64> zeroinitializer"
-                flat = w.let(f"select <{lanes} x i1> {self._mask}, <{lanes} x i64> {flat}, {off}")
-            found = [
-                w.let(f"extractelement <{lanes} x i64> {flat}, i64 {lane}") for lane in range(lanes)
-            ]
-        self._lane_places[key] = found
-        return found
-
-    def _read_places(self, index: tuple[Value, ...]) -> list[str] | None:
-        """Read the place of each lane from the array that has them: no vector of them is needed."""
-        f, w = self._f, self._w
-        if len(index) != 1:
-            return None
-        casts: list[Op] = []
-        source = self._definitions.get(index[0])
-        while isinstance(source, Op) and source.name == "cast":
-            casts.append(source)
-            source = self._definitions.get(source.args[0])
-        if not isinstance(source, Load) or self._step(source.buffer, source.index) != 1:
-            return None
-        if source.buffer in f.packed:
-            return None
-        if self._is_masked and not f.is_padded(source.buffer):
-            return None
-        dtype = f.program.buffers[source.buffer].dtype
-        if dtype == "bool":
-            return None
-        first = f.address(source.buffer, source.index)
-        places = []
-        for lane in range(self._lanes):
-            at = w.let(f"getelementptr {MEMORY[dtype]}, ptr {first}, i64 {lane}") if lane else first
-            place = w.let(f"load {MEMORY[dtype]}, ptr {at}")
-            given = dtype
-            for cast in reversed(casts):
-                to = f.program.dtypes[cast.out]
-                place = emit_operation(w, "cast", to, given, [place], 1)
-                given = to
-            places.append(place)
-        return places
 
     def _gathered(self, buffer: BufferId, index: tuple[Value, ...]) -> str:
         """Load an element for each lane: one after the other is quicker than a gather."""
         f, w = self._f, self._w
         kind = MEMORY[f.program.buffers[buffer].dtype]
         pointer, out = f.pointer(buffer), "poison"
-        for lane, at in enumerate(self._places(buffer, index)):
+        for lane, at in enumerate(self._places.of_each(buffer, index)):
             place = w.let(f"getelementptr {kind}, ptr {pointer}, i64 {at}")
             one = w.let(f"load {kind}, ptr {place}")
             whole = vector(kind, self._lanes)
@@ -357,11 +211,11 @@ class VectorLoop:
     def _store(self, store: Store) -> None:
         f, w, lanes = self._f, self._w, self._lanes
         dtype = f.program.buffers[store.buffer].dtype
-        step = self._step(store.buffer, store.index)
+        step = self._places.step(store.buffer, store.index)
         if store.combiner and step is None:
             self._accumulate(store)
             return
-        value = self.vector(store.value)
+        value = self._values.vector(store.value)
         kind, align = vector(MEMORY[dtype], lanes), ITEM_SIZES[dtype]
         if store.combiner:
             old = (
@@ -375,12 +229,12 @@ class VectorLoop:
         if dtype == "bool":
             value = w.let(f"zext <{lanes} x i1> {value} to <{lanes} x i8>")
         if step != 1:
-            places = self._addresses(store.buffer, store.index)
+            places = self._places.addresses(store.buffer, store.index)
             name = f"llvm.masked.scatter.{suffix(MEMORY[dtype], lanes)}.v{lanes}p0"
             w.declare(f"declare void @{name}({kind}, <{lanes} x ptr>, i32, <{lanes} x i1>)")
             w.do(
                 f"call void @{name}({kind} {value}, <{lanes} x ptr> {places}, i32 {align}, "
-                f"<{lanes} x i1> {self._mask_or_all()})"
+                f"<{lanes} x i1> {self._values.mask_or_all()})"
             )
             return
         place = f.address(store.buffer, store.index)
@@ -391,25 +245,25 @@ class VectorLoop:
         w.declare(f"declare void @{name}({kind}, ptr, i32, <{lanes} x i1>)")
         w.do(
             f"call void @{name}({kind} {value}, ptr {place}, i32 {align}, "
-            f"<{lanes} x i1> {self._mask})"
+            f"<{lanes} x i1> {self._values.mask})"
         )
 
     def _accumulate(self, store: Store) -> None:
         """Combine elements at computed places, which may be the same, one lane after the other."""
         f, w, lanes = self._f, self._w, self._lanes
         dtype = f.program.buffers[store.buffer].dtype
-        value = self.vector(store.value)
+        value = self._values.vector(store.value)
         kind, element = vector(REGISTER[dtype], lanes), REGISTER[dtype]
         if self._is_masked:
             # Lanes that are off leave the first element as it is, to the bit.
             neutral = splat(dtype, identity(store.combiner, dtype), lanes)
-            bits = f"<{lanes} x i1> {self._mask}"
+            bits = f"<{lanes} x i1> {self._values.mask}"
             value = w.let(f"select {bits}, {kind} {value}, {kind} {neutral}")
         if dtype != "bool":
             # Reading lanes back from memory takes less than taking a vector apart.
             w.do(f"store {kind} {value}, ptr %spilled")
         pointer = f.pointer(store.buffer)
-        for lane, at in enumerate(self._places(store.buffer, store.index)):
+        for lane, at in enumerate(self._places.of_each(store.buffer, store.index)):
             if dtype == "bool":
                 one = w.let(f"extractelement {kind} {value}, i64 {lane}")
             else:
@@ -430,11 +284,13 @@ class VectorLoop:
         """Return the state of a reduction after one more vector of terms."""
         w, lanes = self._w, self._lanes
         dtype = self._f.program.dtypes[reduction.out]
-        term = self.vector(reduction.term)
+        term = self._values.vector(reduction.term)
         kind = vector(REGISTER[dtype], lanes)
         if self._is_masked:
             neutral = splat(dtype, identity(reduction.combiner, dtype), lanes)
-            term = w.let(f"select <{lanes} x i1> {self._mask}, {kind} {term}, {kind} {neutral}")
+            term = w.let(
+                f"select <{lanes} x i1> {self._values.mask}, {kind} {term}, {kind} {neutral}"
+            )
         if not self._is_ordered(reduction):
             return emit_operation(w, reduction.combiner, dtype, dtype, [state, term], lanes)
         for lane in range(lanes):

@@ -1,0 +1,147 @@
+"""Places in memory of what the lanes of a vector read and write."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pytensor_fuse._native.emission.accesses import flat_step
+from pytensor_fuse._native.emission.lanes import multiples
+from pytensor_fuse._native.emission.operations import emit_operation
+from pytensor_fuse._native.emission.types import MEMORY
+from pytensor_fuse._native.program.model import Load, Op
+
+if TYPE_CHECKING:
+    from pytensor_fuse._native.emission.accesses import Movement
+    from pytensor_fuse._native.emission.functions import FunctionEmitter
+    from pytensor_fuse._native.emission.lanes import Lanes
+    from pytensor_fuse._native.program.model import BufferId, For, Value
+
+
+class Places:
+    """The places of one loop.
+
+    Parameters
+    ----------
+    function
+        The function that it is in.
+    loop
+        The loop.
+    movement
+        What its values do from one iteration to the next.
+    lanes
+        Its values as vectors.
+    """
+
+    def __init__(
+        self, function: FunctionEmitter, loop: For, movement: Movement, lanes: Lanes
+    ) -> None:
+        self._f = function
+        self._w = function.w
+        self._index = loop.index
+        self._movement = movement
+        self._lanes = lanes
+        self._flats: dict[tuple[Value, ...], str] = {}
+        self._packs: dict[BufferId, str] = {}
+        self._lane_places: dict[tuple[Value, ...], list[str]] = {}
+        self._definitions = {
+            statement.out: statement for statement in loop.body if isinstance(statement, Op | Load)
+        }
+
+    def step(self, buffer: BufferId, index: tuple[Value, ...]) -> int | None:
+        """Return by how much a flat index grows with each lane; None if not evenly."""
+        if any(at in self._movement.varying for at in index):
+            return None
+        return flat_step(self._f.program, buffer, index, self._movement.steps)
+
+    def in_pack(self, buffer: BufferId) -> str:
+        """Return the address of the vector of a packed constant that an iteration reads."""
+        f, w = self._f, self._w
+        first, number, n_members = f.packed[buffer]
+        kind = MEMORY[f.program.buffers[buffer].dtype]
+        vectors = self._packs.get(first)
+        if vectors is None:
+            row = w.let(f"mul i64 {f.operands[self._index]}, {n_members}")
+            vectors = w.let(f"getelementptr {kind}, ptr {f.pointer(first)}, i64 {row}")
+            self._packs[first] = vectors
+        return w.let(f"getelementptr {kind}, ptr {vectors}, i64 {number * self._lanes.count}")
+
+    def _flat_vector(self, buffer: BufferId, index: tuple[Value, ...]) -> str:
+        """Return the places in a buffer of the elements of all lanes."""
+        f, w, lanes = self._f, self._w, self._lanes.count
+        lengths = f.program.buffers[buffer].lengths
+        key = index + lengths[1:]
+        found = self._flats.get(key)
+        if found is not None:
+            return found
+        kind = f"<{lanes} x i64>"
+        step = self.step(buffer, index)
+        if step is not None:
+            base = self._lanes.spread("i64", f.flat(buffer, index), w.lines)
+            numbers = multiples(step, lanes)
+            found = w.let(f"add {kind} {base}, <{numbers}>")
+        else:
+            found = self._lanes.vector(index[0])
+            for at, length in zip(index[1:], lengths[1:], strict=True):
+                scaled = w.let(f"mul {kind} {found}, {self._lanes.vector(length)}")
+                found = w.let(f"add {kind} {scaled}, {self._lanes.vector(at)}")
+        self._flats[key] = found
+        return found
+
+    def addresses(self, buffer: BufferId, index: tuple[Value, ...]) -> str:
+        """Return the addresses in a buffer of the elements of all lanes."""
+        kind, pointer = MEMORY[self._f.program.buffers[buffer].dtype], self._f.pointer(buffer)
+        places = f"<{self._lanes.count} x i64> {self._flat_vector(buffer, index)}"
+        return self._w.let(f"getelementptr {kind}, ptr {pointer}, {places}")
+
+    def of_each(self, buffer: BufferId, index: tuple[Value, ...]) -> list[str]:
+        """Return the places in a buffer of the elements of each lane; 0 for lanes that are off."""
+        f, w, lanes = self._f, self._w, self._lanes.count
+        key = index + f.program.buffers[buffer].lengths[1:]
+        found = self._lane_places.get(key)
+        if found is not None:
+            return found
+        found = self._read_places(index)
+        if found is None:
+            flat = self._flat_vector(buffer, index)
+            if self._lanes.mask:
+                off = f"<{lanes} x i64> zeroinitializer"
+                flat = w.let(
+                    f"select <{lanes} x i1> {self._lanes.mask}, <{lanes} x i64> {flat}, {off}"
+                )
+            found = [
+                w.let(f"extractelement <{lanes} x i64> {flat}, i64 {lane}") for lane in range(lanes)
+            ]
+        self._lane_places[key] = found
+        return found
+
+    def _read_places(self, index: tuple[Value, ...]) -> list[str] | None:
+        """Read the place of each lane from the array that has them: no vector of them is needed."""
+        f, w = self._f, self._w
+        if len(index) != 1:
+            return None
+        casts: list[Op] = []
+        source = self._definitions.get(index[0])
+        while isinstance(source, Op) and source.name == "cast":
+            casts.append(source)
+            source = self._definitions.get(source.args[0])
+        if not isinstance(source, Load) or self.step(source.buffer, source.index) != 1:
+            return None
+        if source.buffer in f.packed:
+            return None
+        if self._lanes.mask and not f.is_padded(source.buffer):
+            return None
+        dtype = f.program.buffers[source.buffer].dtype
+        if dtype == "bool":
+            return None
+        first = f.address(source.buffer, source.index)
+        places = []
+        for lane in range(self._lanes.count):
+            at = w.let(f"getelementptr {MEMORY[dtype]}, ptr {first}, i64 {lane}") if lane else first
+            place = w.let(f"load {MEMORY[dtype]}, ptr {at}")
+            given = dtype
+            for cast in reversed(casts):
+                to = f.program.dtypes[cast.out]
+                place = emit_operation(w, "cast", to, given, [place], 1)
+                given = to
+            places.append(place)
+        return places
