@@ -500,6 +500,10 @@ class _Writer:
         if x is None:
             return None
         axis = b % x.type.ndim
+        if self.program.may_fail and b % 8 == 5:
+            # The second part would be of a negative length, and what is made of it as well.
+            sizes = [self.number(self.shape(x)[axis] + c, b // 8), self.number(-c, b // 16)]
+            return pt.cumsum(pt.split(x, pt.as_tensor(sizes), 2, axis=axis)[1], axis=axis)
         first = c % (self.shape(x)[axis] + 1)
         rest = self.shape(x)[axis] - first
         wrong = self.program.may_fail and b % 8 == 3
@@ -542,6 +546,8 @@ class _Writer:
         y = self.array(b)
         if x is None or y is None:
             return None
+        if self.program.may_fail and b % 8 == 5:
+            return pt.cumsum(pt.alloc(x, self.number(-c, b // 8), *x.shape), axis=0)
         lengths = [self.number((3, 2, 0, 1)[c % 4], c), y.shape[0]]
         if (x.type.ndim and self.shape(x)[0] == self.shape(y)[0]) or c % 2:
             return pt.alloc(x, *lengths)
