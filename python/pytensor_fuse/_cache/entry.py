@@ -52,6 +52,8 @@ class Entry:
         The C code of its nodes, which functions can share; None before one was linked in C.
     kept_as
         The digest under which more of the graph may be on disk; None if it is in memory alone.
+    code_weight
+        What the machine code weighs besides, in nodes.
     """
 
     rewritten: Rewritten
@@ -64,6 +66,7 @@ class Entry:
     native: Any = None
     loaded: Any = None
     kept_as: bytes | None = None
+    code_weight: int = 0
 
     def __post_init__(self) -> None:
         made = self.rewritten
@@ -85,8 +88,13 @@ def weight(n_nodes: int, constants: Iterable[Constant[Any]], ops: Iterable[Op]) 
     return heavy + _weight_of_data(constants)
 
 
+def weight_of_bytes(n_bytes: int) -> int:
+    """Return as how many nodes so many bytes count."""
+    return n_bytes // _BYTES_OF_A_NODE
+
+
 def _weight_of_data(constants: Iterable[Constant[Any]]) -> int:
-    return sum(_n_bytes(one.data) for one in constants) // _BYTES_OF_A_NODE
+    return weight_of_bytes(sum(_n_bytes(one.data) for one in constants))
 
 
 def _n_bytes(data: Any) -> int:

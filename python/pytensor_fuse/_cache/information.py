@@ -11,6 +11,7 @@ from pytensor.graph.fg import FunctionGraph
 
 from pytensor_fuse._cache import disk
 from pytensor_fuse._cache.counts import counts
+from pytensor_fuse._cache.forgetting import forget_others
 from pytensor_fuse._cache.linked_only import forget_code
 from pytensor_fuse._cache.lookup import forget
 from pytensor_fuse._cache.memory import memory
@@ -156,6 +157,7 @@ def clear_cache(*, disk: bool = True) -> None:
     """
     forget()
     forget_code()
+    forget_others()
     counts.reset()
     if disk:
         _clear_disk()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from pytensor.graph.basic import Constant
 
 from pytensor_fuse._identity.contents import data_content
@@ -47,6 +48,10 @@ class Contents:
     def told(self) -> list[tuple[bytes | None, Any]]:
         """Return what was in the data, in the order of the constants, and how arrays lie."""
         return [(content, getattr(data, "strides", None)) for data, content in self._of_data]
+
+    def arrays(self) -> list[np.ndarray[Any, Any]]:
+        """Return the arrays among the data."""
+        return [data for data, _ in self._of_data if isinstance(data, np.ndarray)]
 
     def are_the_same(self) -> bool:
         """Whether the data are what they were, as far as that can be told."""

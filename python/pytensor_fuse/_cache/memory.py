@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Final
 from pytensor_fuse._forks import hold_in_forks
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from pytensor_fuse._cache.entry import Entry
     from pytensor_fuse._cache.request import Request
     from pytensor_fuse._core import Term
@@ -32,6 +34,8 @@ class Memory:
         # Requests that differ in their data alone, by what they share; the latest one last.
         self._alike: dict[Request, dict[Request, None]] = {}
         self._outlines: dict[Request, Request] = {}
+        # Under how many requests there is an entry.
+        self._times: Counter[Entry] = Counter()
         # How many entries there are of a graph.
         self._graphs: Counter[Term] = Counter()
         self._weight = 0
@@ -71,18 +75,41 @@ class Memory:
         with self._lock:
             self._drop(request)
             self._entries[request] = entry
+            self._times[entry] += 1
             self._graphs[request.graph.root] += 1
             if outline is not None:
                 self._outlines[request] = outline
                 self._alike.setdefault(outline, {})[request] = None
-            self._weight += entry.weight
-            while self._weight > self._heaviest:
-                self._drop(next(iter(self._entries)))
+            self._weight += entry.weight + entry.code_weight
+            self._lighten()
+
+    def has_room(self, entry: Entry, code_weight: int) -> bool:
+        """Whether an entry can be kept with machine code that weighs so much."""
+        times = max(1, self._times.get(entry, 0))
+        return (entry.weight + code_weight) * times <= self._heaviest
+
+    def put_code(self, entry: Entry, code: Any, code_weight: int) -> None:
+        """Let an entry have machine code, in the place of what it had; both go together.
+
+        Parameters
+        ----------
+        entry
+            The entry, which need not be in memory any more.
+        code
+            The machine code.
+        code_weight
+            What it weighs, in nodes.
+        """
+        with self._lock:
+            self._weight += (code_weight - entry.code_weight) * self._times.get(entry, 0)
+            entry.native, entry.code_weight = code, code_weight
+            self._lighten()
 
     def clear(self) -> None:
         """Forget all entries."""
         with self._lock:
             self._entries.clear()
+            self._times.clear()
             self._graphs.clear()
             self._alike.clear()
             self._outlines.clear()
@@ -101,10 +128,17 @@ class Memory:
         """What the entries weigh together, in nodes."""
         return self._weight
 
+    def _lighten(self) -> None:
+        while self._weight > self._heaviest:
+            self._drop(next(iter(self._entries)))
+
     def _drop(self, request: Request) -> None:
         entry = self._entries.pop(request, None)
         if entry is not None:
-            self._weight -= entry.weight
+            self._weight -= entry.weight + entry.code_weight
+            self._times[entry] -= 1
+            if not self._times[entry]:
+                del self._times[entry]
             root = request.graph.root
             self._graphs[root] -= 1
             if not self._graphs[root]:

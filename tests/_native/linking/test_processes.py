@@ -73,23 +73,3 @@ def test_changed_bytes_are_noticed(directory):
                 data[position] ^= 0xFF
             path.write_bytes(bytes(data))
     assert origin(directory) == "compiled"
-
-
-def test_few_entries_of_the_cache_have_code(tmp_path):
-    run_python(
-        """
-        import numpy as np, pytensor, pytensor.tensor as pt
-        import pytensor_fuse
-        from pytensor_fuse._native.linking import graphs
-        graphs._MOST = 2
-        x = pt.vector("x")
-        for _ in range(2):
-            for k in (2.5, 3.5, 4.5):
-                function = pytensor.function([x], pt.exp(x) * k, mode="NUMBA")
-                np.testing.assert_allclose(function(np.ones(2)), k * np.exp(1))
-        assert pytensor_fuse.cache_info().hits == 3
-        assert len(graphs._with_code) == 2
-        assert all(entry.native is not None for entry in graphs._with_code.values())
-        """,
-        env=with_disk_cache(tmp_path, PYTENSOR_FUSE_CACHE="memory"),
-    )

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import threading
 import time
 import warnings
-from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pytensor.configdefaults import config
 
+from pytensor_fuse._cache.entry import weight_of_bytes
 from pytensor_fuse._cache.linked import linked_in_parts, linked_otherwise, shared_by
+from pytensor_fuse._cache.memory import memory
 from pytensor_fuse._errors import NativeLinkError
-from pytensor_fuse._forks import hold_in_forks
 from pytensor_fuse._native.linking.destroyed import destroyed_inputs
 from pytensor_fuse._native.linking.regions import take_apart
 from pytensor_fuse._native.linking.thunks import native_thunk
@@ -61,23 +60,24 @@ class _Native(NamedTuple):
     fastmath: Any
 
 
-# So many entries of the rewrite cache have code; what was linked least recently goes first. They
-# hold the program and LLVM's text as well, a hundred kilobytes for a small graph.
-_MOST: Final = 256
-
-_lock: Final = threading.Lock()
-hold_in_forks(_lock)
-_with_code: Final[OrderedDict[int, Entry]] = OrderedDict()
+# In bytes: the program, LLVM's text and the loaded code of a small graph.
+_SMALL: Final = 100_000
 
 
 def _keep(entry: Entry, native: _Native) -> None:
-    """Let an entry of the rewrite cache have the code of its graph."""
-    entry.native = native
-    with _lock:
-        _with_code[id(entry)] = entry
-        while len(_with_code) > _MOST:
-            _, oldest = _with_code.popitem(last=False)
-            oldest.native = None
+    """Let an entry of the rewrite cache have the code of its graph, if there is room for both."""
+    weight = _weight(entry, native)
+    if memory.has_room(entry, weight):
+        memory.put_code(entry, native, weight)
+
+
+def _weight(entry: Entry, native: _Native) -> int:
+    """Return what the code of a graph keeps alive besides the graph, as the cache counts it."""
+    compiled = native.compiled
+    known = {id(one.data) for one in entry.rewritten.constants}
+    arrays = [*compiled.constants, *native.contents.arrays()]
+    n_bytes = sum(one.nbytes for one in arrays if id(one) not in known)
+    return weight_of_bytes(n_bytes + len(compiled.module.text) + _SMALL)
 
 
 def refusals(fgraph: FunctionGraph, nodes: Sequence[Apply[Any]]) -> list[Refusal]:

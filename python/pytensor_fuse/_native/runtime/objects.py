@@ -13,6 +13,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Final
 
 from pytensor_fuse._cache import disk
+from pytensor_fuse._cache.forgetting import forget_with_cache
 from pytensor_fuse._cache.setting import Level, level
 from pytensor_fuse._forks import hold_in_forks
 from pytensor_fuse._native.runtime.llvm import Code, object_code, versions
@@ -77,3 +78,12 @@ def code_of(text: str, externals: Sequence[str], resolve: Callable[[str], int]) 
             while len(_loaded) > _MOST:
                 _loaded.popitem(last=False)
     return code, origin
+
+
+def _forget() -> None:
+    """Forget the loaded code that no function needs."""
+    with _lock:
+        _loaded.clear()
+
+
+forget_with_cache(_forget)

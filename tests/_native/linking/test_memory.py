@@ -1,0 +1,111 @@
+"""What machine code holds is freed with those who can call it."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+
+import numpy as np
+import pytensor.tensor as pt
+import pytest
+
+import pytensor_fuse
+from pytensor_fuse._cache import setting
+from pytensor_fuse._cache.memory import Memory, memory
+from pytensor_fuse._cache.request import Request
+from pytensor_fuse._cache.setting import Level
+from pytensor_fuse._native.runtime import objects
+from support.native_functions import native_function
+
+# Of a megabyte.
+N = 1 << 17
+
+
+@pytest.fixture(autouse=True)
+def _empty(monkeypatch):
+    monkeypatch.setattr(setting, "_level", Level.MEMORY)
+    pytensor_fuse.clear_cache(disk=False)
+    yield
+    pytensor_fuse.clear_cache(disk=False)
+
+
+def data(seed):
+    return np.random.default_rng(seed).normal(size=N)
+
+
+def with_data(seed):
+    """Return a function of machine code that has a megabyte of data."""
+    x = pt.vector("x")
+    return native_function([x], pt.exp(x[0] * data(seed)).sum())
+
+
+def constant_of(function):
+    """Return a weak reference to the data, as machine code reads them."""
+    [found] = [one for one in function.vm.compiled.constants if one.nbytes >= 8 * N]
+    return weakref.ref(found)
+
+
+def test_code_lives_as_long_as_the_entry_of_its_graph():
+    function = with_data(1)
+    constant = constant_of(function)
+    again = with_data(1)
+    assert again.vm.compiled is function.vm.compiled
+    del function, again
+    gc.collect()
+    assert constant() is not None
+    pytensor_fuse.clear_cache(disk=False)
+    gc.collect()
+    assert constant() is None
+    assert not objects._loaded
+
+
+def test_functions_work_after_the_cache_was_cleared():
+    function = with_data(2)
+    wanted = function(np.ones(1))
+    pytensor_fuse.clear_cache(disk=False)
+    gc.collect()
+    assert function(np.ones(1)) == wanted
+    assert with_data(2)(np.ones(1)) == wanted
+
+
+def test_code_counts_in_what_the_cache_may_hold(monkeypatch):
+    monkeypatch.setattr(memory, "_heaviest", 10_000)
+    constants = []
+    for seed in range(6):
+        constants.append(constant_of(with_data(seed)))
+        gc.collect()
+        n_bytes = sum(one().nbytes for one in constants if one() is not None)
+        assert n_bytes // 1024 < memory.weight <= 10_000
+    assert constants[-1]() is not None
+    assert sum(one() is not None for one in constants) == 2
+
+
+def test_what_is_too_heavy_with_its_code_is_kept_without(monkeypatch):
+    with_data(3)
+    [(_, entry)] = memory.kept()
+    assert entry.native is not None
+    weight = memory.weight
+    assert weight == entry.weight + entry.code_weight
+    pytensor_fuse.clear_cache(disk=False)
+    monkeypatch.setattr(memory, "_heaviest", weight - 1)
+    with_data(3)
+    [(_, other)] = memory.kept()
+    assert other.native is None
+    assert memory.weight == other.weight == entry.weight
+
+
+def test_an_entry_of_two_requests_counts_twice():
+    with_data(4)
+    [(request, entry)] = memory.kept()
+    small, weight = Memory(4 * memory.weight), entry.weight + entry.code_weight
+    for number in range(2):
+        small.put(Request(request.graph, (("number", number),), request.registrations), entry)
+    assert small.weight == 2 * weight
+    small.put_code(entry, entry.native, entry.code_weight + 5)
+    assert small.weight == 2 * (weight + 5)
+    assert small.has_room(entry, entry.code_weight)
+    assert not small.has_room(entry, 2 * weight)
+    small.clear()
+    assert small.weight == 0
+    small.put_code(entry, None, 0)
+    assert small.weight == 0
