@@ -8,7 +8,6 @@ This and what it imports load Numba; it is imported when somebody first asks for
 
 from __future__ import annotations
 
-import ctypes
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,9 +15,11 @@ from numba.core.registry import CPUDispatcher
 from pytensor.scalar.basic import ScalarType
 
 from pytensor_fuse._core import NativeFunction
-from pytensor_fuse._native.linking.addresses import place_of
+from pytensor_fuse._native.linking.addresses import new_place
+from pytensor_fuse._native.linking.lifetimes import keep_with
 from pytensor_fuse._native.linking.numba_bodies import body_of
 from pytensor_fuse._native.linking.numba_interface import Given, Interface, Returned
+from pytensor_fuse._native.linking.numba_places import POINTER, code_and_constants
 from pytensor_fuse._native.linking.thunks import (
     failing,
     overwritten_inputs,
@@ -137,14 +138,14 @@ def dispatcher_of(compiled: Compiled, fgraph: FunctionGraph) -> NativeDispatcher
         It takes an argument for each input, and returns a tuple of the outputs, as what PyTensor's
         linker makes; none, if there are no outputs.
     """
-    program = compiled.program
+    program, place = compiled.program, new_place(compiled)
+    # Numba never forgets what writes a call: that must not hold the place.
+    table = place.table
 
     def locate(context: Any, builder: Any) -> tuple[Any, Any]:
-        table = place_of(compiled).constants
         # Numba does not put on disk what has such addresses in it.
-        entry = context.add_dynamic_addr(builder, compiled.code.address, info="machine code")
-        constants = context.add_dynamic_addr(builder, ctypes.addressof(table), info="its constants")
-        return entry, constants
+        found = context.add_dynamic_addr(builder, table, info="machine code")
+        return code_and_constants(context, builder, builder.bitcast(found, POINTER.as_pointer()))
 
     body = body_of(interface_of(compiled, fgraph.inputs, fgraph.outputs), locate)
     native = NativeFunction(
@@ -156,4 +157,6 @@ def dispatcher_of(compiled: Compiled, fgraph: FunctionGraph) -> NativeDispatcher
         failing(program),
         overwritten_inputs(program),
     )
-    return NativeDispatcher(body, native, [one.type.dtype for one in fgraph.inputs])
+    made = NativeDispatcher(body, native, [one.type.dtype for one in fgraph.inputs])
+    keep_with(made, [place])
+    return made

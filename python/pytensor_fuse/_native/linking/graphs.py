@@ -13,7 +13,8 @@ from pytensor_fuse._cache.linked import linked_in_parts, linked_otherwise, share
 from pytensor_fuse._cache.memory import memory
 from pytensor_fuse._errors import NativeLinkError
 from pytensor_fuse._native.linking.destroyed import destroyed_inputs
-from pytensor_fuse._native.linking.regions import take_apart
+from pytensor_fuse._native.linking.lifetimes import keep_with
+from pytensor_fuse._native.linking.regions import parts_of, take_apart
 from pytensor_fuse._native.linking.thunks import native_thunk
 from pytensor_fuse._native.lowering import rules
 from pytensor_fuse._native.lowering.graph import lower_graph, variable_refusal
@@ -66,18 +67,18 @@ _SMALL: Final = 100_000
 
 def _keep(entry: Entry, native: _Native) -> None:
     """Let an entry of the rewrite cache have the code of its graph, if there is room for both."""
-    weight = _weight(entry, native)
+    weight = _weight(entry, [native.compiled], native.contents)
     if memory.has_room(entry, weight):
         memory.put_code(entry, native, weight)
 
 
-def _weight(entry: Entry, native: _Native) -> int:
+def _weight(entry: Entry, codes: Sequence[Compiled], contents: Contents) -> int:
     """Return what the code of a graph keeps alive besides the graph, as the cache counts it."""
-    compiled = native.compiled
     known = {id(one.data) for one in entry.rewritten.constants}
-    arrays = [*compiled.constants, *native.contents.arrays()]
+    arrays = [*contents.arrays(), *(array for one in codes for array in one.constants)]
     n_bytes = sum(one.nbytes for one in arrays if id(one) not in known)
-    return weight_of_bytes(n_bytes + len(compiled.module.text) + _SMALL)
+    n_bytes += sum(len(one.module.text) + _SMALL for one in codes)
+    return weight_of_bytes(n_bytes)
 
 
 def refusals(fgraph: FunctionGraph, nodes: Sequence[Apply[Any]]) -> list[Refusal]:
@@ -178,6 +179,12 @@ def linked_if_possible(
             parts = take_apart(fgraph, nodes)
             if parts is not None:
                 linked_in_parts(fgraph, parts.told())
+                if shared is not None:
+                    # What Numba makes of the graph is kept whatever it weighs, and has the regions.
+                    codes = [one.compiled for one in parts.regions]
+                    memory.put_code(
+                        shared.entry, None, _weight(shared.entry, codes, shared.contents)
+                    )
             return None
         compiled = compile_graph(fgraph, nodes)
         if shared is not None:
@@ -189,6 +196,21 @@ def linked_if_possible(
     except Exception as error:  # A fault of ours must not stop a compilation.
         _say(f"{type(error).__name__}: {error}")
     return None
+
+
+def keep_parts(fgraph: FunctionGraph, dispatcher: Any) -> None:
+    """Let the regions of a graph live as long as what Numba made of it.
+
+    Parameters
+    ----------
+    fgraph
+        The graph.
+    dispatcher
+        What Numba made of it; equal graphs may share it.
+    """
+    parts = parts_of(fgraph)
+    if parts is not None:
+        keep_with(dispatcher, [one.place for one in parts.regions])
 
 
 def _say(reason: str) -> None:

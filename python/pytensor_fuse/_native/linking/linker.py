@@ -57,17 +57,20 @@ def native_thunks(load: Callable[[], Any]) -> ReplacedAttributes:
             if thunk is not None:
                 output_nodes = [one.owner for one in fgraph.outputs if one.owner is not None]
                 made = [thunk], output_nodes[:1], None
+
+            def by_numba() -> Any:
+                stock = _stock_create(
+                    self, compute_map, order, input_storage, output_storage, storage_map
+                )
+                if graphs is not None:
+                    graphs.keep_parts(fgraph, stock[2])
+                return stock
+
             if use() is Use.VERIFY:
                 from pytensor_fuse._native.linking.verification import verified
 
-                def by_numba() -> Any:
-                    return _stock_create(
-                        self, compute_map, order, input_storage, output_storage, storage_map
-                    )
-
                 return verified(fgraph, order, made, by_numba)
-            if made is not None:
-                return made
+            return by_numba() if made is None else made
         return _stock_create(self, compute_map, order, input_storage, output_storage, storage_map)
 
     return ReplacedAttributes([JITLinker], "create_jitable_thunk", create)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from llvmlite import ir
 from numba.core import cgutils
 from pytensor.graph.fg import AbstractFunctionGraph, FunctionGraph
 from pytensor.link.numba.dispatch.basic import (
@@ -15,16 +14,16 @@ from pytensor.link.numba.dispatch.basic import (
 
 from pytensor_fuse._native.linking.addresses import Address
 from pytensor_fuse._native.linking.dispatchers import interface_of
+from pytensor_fuse._native.linking.lifetimes import keep_with
 from pytensor_fuse._native.linking.numba_bodies import body_of
+from pytensor_fuse._native.linking.numba_places import POINTER, code_and_constants
 from pytensor_fuse._native.linking.regions import NativeRegion, parts_of
 
 if TYPE_CHECKING:
     from pytensor.graph.basic import Apply
 
 # Part of the keys of what Numba keeps on disk: it changes with what is written below.
-_VERSION = 1
-
-_POINTER = ir.IntType(8).as_pointer()
+_VERSION = 2
 
 _stock_graph: Any = numba_funcify_and_cache_key.dispatch(AbstractFunctionGraph)
 
@@ -42,19 +41,23 @@ def _graph(fgraph: FunctionGraph, node: Apply[Any] | None = None, **kwargs: Any)
 
 @register_funcify_and_cache_key(NativeRegion)  # type: ignore[untyped-decorator]
 def _region(op: NativeRegion, node: Apply[Any] | None = None, **kwargs: Any) -> Any:
+    # Numba never forgets what writes a call: that must not hold the op.
+    digest = op.digest
     interface = interface_of(
         op.compiled, op.inner_inputs, op.inner_outputs, is_single=len(op.inner_outputs) == 1
     )
 
     def locate(context: Any, builder: Any) -> tuple[Any, Any]:
-        return _located(context, builder, op.digest)
+        return _located(context, builder, digest)
 
-    return numba_njit(body_of(interface, locate)), f"{op.digest}_{_VERSION}"
+    made = numba_njit(body_of(interface, locate))
+    keep_with(made, [op.place])
+    return made, f"{digest}_{_VERSION}"
 
 
 def _located(context: Any, builder: Any, digest: str) -> tuple[Any, Any]:
     """Write what finds machine code by its digest: once in a process, with Python's lock."""
-    kind = _POINTER.as_pointer()
+    kind = POINTER.as_pointer()
     slot = cgutils.add_global_variable(builder.module, kind, f"native.place.{digest}")
     slot.linkage, slot.initializer, slot.align = "private", kind(None), 8
     found = builder.load_atomic(slot, "acquire", 8)
@@ -76,5 +79,4 @@ def _located(context: Any, builder: Any, digest: str) -> tuple[Any, Any]:
             text = "the machine code of a function that Numba keeps on disk is not in this process"
             context.call_conv.return_user_exc(builder, RuntimeError, (text,))
         builder.store_atomic(address, slot, "release", 8)
-    table = builder.load(place)
-    return tuple(builder.load(cgutils.gep_inbounds(builder, table, k)) for k in range(2))
+    return code_and_constants(context, builder, builder.load(place))

@@ -28,7 +28,7 @@ from pytensor.tensor.shape import Shape_i, SpecifyShape
 
 from pytensor_fuse._core import native_regions
 from pytensor_fuse._imports import after_import
-from pytensor_fuse._native.linking.addresses import keep_place
+from pytensor_fuse._native.linking.addresses import shared_place
 from pytensor_fuse._native.lowering.graph import lower_graph, variable_refusal
 from pytensor_fuse._native.lowering.registry import lower
 from pytensor_fuse._native.runtime.compiling import compile_program
@@ -58,6 +58,11 @@ class NativeRegion(Op):
         The code.
     inputs, outputs
         The variables of its graph.
+
+    Attributes
+    ----------
+    place
+        Where Numba's code finds it.
     """
 
     __props__ = ("digest",)
@@ -68,10 +73,12 @@ class NativeRegion(Op):
         inputs: Sequence[Variable[Any, Any]],
         outputs: Sequence[Variable[Any, Any]],
     ) -> None:
-        self.compiled = compiled
         self.inner_inputs = tuple(inputs)
         self.inner_outputs = tuple(outputs)
         self.digest = _digest(compiled, [*inputs, *outputs], len(inputs))
+        self.place = shared_place(self.digest, compiled)
+        # Of an equal region, if there is one.
+        self.compiled = self.place.compiled
 
     def make_node(self, *inputs: Variable[Any, Any]) -> Apply[Any]:
         """Return a node of the op."""
@@ -258,9 +265,7 @@ def _region(fgraph: FunctionGraph, nodes: list[Apply[Any]]) -> NativeRegion:
     ]
     lowered = lower_graph(list(inputs), outputs, nodes, reassociates=bool(config.numba__fastmath))
     compiled = compile_program(lowered.program, lowered.constants, since=since)
-    region = NativeRegion(compiled, list(inputs), outputs)
-    keep_place(region.digest, compiled)
-    return region
+    return NativeRegion(compiled, list(inputs), outputs)
 
 
 def _register() -> None:
