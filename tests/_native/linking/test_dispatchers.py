@@ -101,6 +101,37 @@ def test_what_cannot_be_an_argument_is_named():
         numba.njit(lambda x: call(x, 1.0))(X[0])
 
 
+@pytest.mark.parametrize(
+    ("dtype", "given", "is_taken"),
+    [
+        ("int64", np.array([2.7, 3.9]), False),
+        ("int64", np.array([2, 3], "int8"), True),
+        ("int8", np.array([2, 3], "int64"), True),
+        ("uint8", np.array([2, 3], "int8"), False),
+        ("float32", np.array([2, 3], "int64"), True),
+        ("float32", np.array([2.5, 3.5]), True),
+        ("float32", np.array([True, False]), True),
+        ("bool", np.array([2.5, 3.5]), False),
+        ("float64", np.array([2j, 3j]), False),
+    ],
+)
+@pytest.mark.parametrize("ndim", [1, 0])
+def test_jitted_functions_may_give_what_python_may(dtype, given, is_taken, ndim):
+    x = pt.tensor("x", dtype=dtype, shape=(None,) * ndim)
+    call = native_function([x], [x, pt.switch(x > 0, 1, 2)]).vm.jit_fn
+    jitted = numba.njit(lambda x: call(x))
+    given = given if ndim else given[0]
+    if is_taken:
+        for one in (call, jitted):
+            np.testing.assert_array_equal(one(given)[0], given.astype(dtype))
+        return
+    with pytest.raises(TypeError):
+        call(given)
+    message = f"argument 0 must be an array of dtype {dtype}, .* not {given.dtype}"
+    with pytest.raises(TypingError, match=message):
+        jitted(given)
+
+
 def test_arrays_outlive_the_call_and_are_freed(inside):
     a = np.asarray(2.0)
     inside(X, a)

@@ -17,6 +17,7 @@ from numba.core.imputils import impl_ret_new_ref
 from numba.core.typing.templates import signature
 from numba.extending import intrinsic
 from numba.np.arrayobj import populate_array
+from numba.np.numpy_support import as_dtype
 
 from pytensor_fuse._native.linking.numba_frame import I64, POINTER, Frame, constant_row
 from pytensor_fuse._native.linking.numba_interface import type_of
@@ -72,13 +73,13 @@ def _check(position: int, kind: Any, given: Given) -> None:
     is_number = isinstance(kind, types.Number | types.Boolean)
     ndim = 0 if is_number else kind.ndim if isinstance(kind, types.Array) else None
     dtype = kind if is_number else getattr(kind, "dtype", None)
-    can_be = isinstance(dtype, types.Number | types.Boolean)
-    can_be = can_be and not isinstance(dtype, types.Complex)
-    if ndim != len(given.shape) or not can_be:
-        raise TypingError(
-            f"argument {position} must be an array of dtype {given.dtype} and "
-            f"{len(given.shape)} dimensions, not {kind}"
-        )
+    wanted = f"argument {position} must be an array of dtype {given.dtype}"
+    if ndim != len(given.shape) or not isinstance(dtype, types.Number | types.Boolean):
+        raise TypingError(f"{wanted} and {len(given.shape)} dimensions, not {kind}")
+    # A caller from Python may give the same, by `NativeDispatcher`.
+    its = as_dtype(dtype)
+    if not np.can_cast(its, given.dtype, "same_kind"):
+        raise TypingError(f"{wanted}, or one of the same kind that can be cast to it, not {its}")
 
 
 class _Call:
