@@ -74,6 +74,32 @@ def test_both_raise_or_neither():
     assert thunk.compiled.program.failures == [Failure(AssertionError, "n is negative")]
 
 
+def test_an_index_out_of_bounds_is_an_error_where_numba_does_not_look():
+    x, i = pt.vector("x"), pt.lvector("i")
+    function = verified([x, i], pt.exp(x)[i] * 2)
+    np.testing.assert_allclose(function(V, [1, -5]), 2 * np.exp(V[[1, -5]]))
+    # What Numba reads there differs; here it is always something.
+    function.vm._reference = lambda *_: (V[:1],)
+    with pytest.raises(IndexError, match="index is out of bounds"):
+        function(V, [5])
+    with pytest.raises(NativeMismatchError, match="machine code has shape"):
+        function(V, [1, 2])
+
+    def fails(error):
+        def reference(*_):
+            raise error
+
+        return reference
+
+    # Not the other way round, and not where Numba sees another fault.
+    function.vm._reference = fails(IndexError("index is out of bounds"))
+    with pytest.raises(NativeMismatchError, match="raises nothing, and Numba IndexError"):
+        function(V, [1])
+    function.vm._reference = fails(ValueError("another"))
+    with pytest.raises(NativeMismatchError, match=r"IndexError: .*, and Numba ValueError"):
+        function(V, [5])
+
+
 def test_what_differs_is_named():
     x = pt.vector("x")
     function = verified([x], [x * 2, pt.exp(x)])
