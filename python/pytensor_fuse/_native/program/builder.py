@@ -64,6 +64,7 @@ class Builder:
         self._checked: dict[Value, Block] = {}
         # Contents of buffers that are written more than once hold until the next write.
         self._versions: dict[BufferId, int] = {}
+        self._is_guarding = False
         self.program.body = root.statements
 
     @property
@@ -224,11 +225,21 @@ class Builder:
         found = self._known.get(key)
         if found is not None and found[1].is_open:
             return found[0]
+        is_guarded = is_guarded or self._is_guarding
         home = self._home_of_load(buffer, index, is_guarded)
         out = self._new(self.program.buffers[buffer].dtype, home)
         home.statements.append(Load(out, buffer, index, is_guarded=is_guarded))
         self._known[key] = out, home
         return out
+
+    @contextmanager
+    def guarding(self) -> Iterator[None]:
+        """Let all loads meanwhile be in bounds only because a check before them has passed."""
+        outer, self._is_guarding = self._is_guarding, True
+        try:
+            yield
+        finally:
+            self._is_guarding = outer
 
     def _home_of_load(self, buffer: BufferId, index: tuple[Value, ...], is_guarded: bool) -> Block:
         """Return the outermost block in which a load is in bounds and reads the same."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from pytensor_fuse._native.lowering.tensors import Index, Tensor
     from pytensor_fuse._native.program.builder import Builder
-    from pytensor_fuse._native.program.model import BufferId, Value
+    from pytensor_fuse._native.program.model import Value
 
 # What Numba says. Where it does not look, an index out of bounds is an error here all the same.
 OUT_OF_BOUNDS: Final = "index is out of bounds"
@@ -107,18 +107,5 @@ def guarded(builder: Builder, tensor: Tensor, index: Index) -> Value:
 
     All that is loaded for it is loaded after the check: also what lies under a view.
     """
-    plain = builder.load
-
-    def load(buffer: BufferId, at: Index, *, is_guarded: bool = False) -> Value:
-        return plain(buffer, at, is_guarded=True)
-
-    own: dict[str, Any] = vars(builder)
-    outer = own.get("load")
-    own["load"] = load
-    try:
+    with builder.guarding():
         return tensor.at(index)
-    finally:
-        if outer is None:
-            del own["load"]
-        else:
-            own["load"] = outer
