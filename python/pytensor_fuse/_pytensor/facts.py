@@ -288,6 +288,7 @@ NATIVE: Final[tuple[Fact, ...]] = (
     Does("pytensor.compile.executor:Function.__init__", ("107e9114", "3c5f6604")),
     Has("pytensor.compile.mode", "predefined_linkers"),
     Has("pytensor.compile.mode", "predefined_modes"),
+    Has("pytensor.tensor.basic:Alloc", "_runtime_broadcast_error_msg"),
 )
 
 # `_pytensor.constant_reads` knows what these do with the data of constants.

@@ -7,7 +7,7 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 from pytensor.graph.basic import Constant
-from pytensor.tensor.basic import Join
+from pytensor.tensor.basic import Alloc, Join
 from pytensor.tensor.shape import Shape_i
 from pytensor.tensor.subtensor import AdvancedIncSubtensor, AdvancedSubtensor, IncSubtensor
 
@@ -51,6 +51,12 @@ def joins_all_dims(node: Apply[Any]) -> bool:
 def reshapes(op: object) -> bool:
     """Whether ``op`` joins or splits dimensions, as ops of 3.3 do, by a view where it can."""
     return type(op).__name__ in ("JoinDims", "SplitDims")
+
+
+def alloc_broadcast_message() -> str:
+    """Return what Alloc says of a value that would have to be broadcast, but is not marked so."""
+    message: str = Alloc._runtime_broadcast_error_msg
+    return message
 
 
 def takes_along_first(op: object) -> bool:

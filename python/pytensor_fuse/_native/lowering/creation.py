@@ -9,6 +9,7 @@ from pytensor.tensor.basic import Alloc, AllocEmpty, ARange, Eye, MakeVector
 from pytensor_fuse._native.lowering.registry import lower
 from pytensor_fuse._native.lowering.scalars import dtype_refusal
 from pytensor_fuse._native.lowering.tensors import DTYPES, Tensor, stored
+from pytensor_fuse._pytensor.ops import alloc_broadcast_message
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 _NEGATIVE: Final = "negative dimensions not allowed"
 # The texts of PyTensor's Numba implementations.
-_BROADCASTS: Final = Alloc._runtime_broadcast_error_msg  # noqa: SLF001 - what Alloc itself raises
+_BROADCASTS: Final = alloc_broadcast_message()
 _MISMATCH: Final = "could not broadcast input array into the shape requested by Alloc"
 _NO_STEP: Final = "Maximum allowed size exceeded"
 
