@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+import pytensor
 import pytensor.tensor as pt
 import pytest
 
+from pytensor_fuse import enabled
 from support.native_lowering import check, check_failure, failure_of_stock, raw_graph, run
 
 X, Y, M = pt.vector("x"), pt.vector("y"), pt.matrix("m")
@@ -18,6 +20,7 @@ OUT_OF_BOUNDS = "index is out of bounds"
 
 _VECTOR = np.arange(5.0)
 _MATRIX = np.arange(6.0).reshape(2, 3)
+_SHORT = np.array([True, False])
 
 
 class Wrong(NamedTuple):
@@ -78,6 +81,23 @@ def test_masks_must_be_as_long_as_what_they_select_from():
         run(raw_graph([M, MASKS], [M[MASKS]]), [_MATRIX, np.ones((2, 2), bool)])
     with pytest.raises(IndexError, match=message):
         run(raw_graph([M, MASK], [M[:, MASK]]), [_MATRIX, np.ones(2, bool)])
+
+
+@pytest.mark.parametrize(
+    ("inputs", "output", "values"),
+    [
+        ([X, MASK], X[MASK], [_VECTOR, _SHORT]),
+        ([X, MASK], pt.set_subtensor(X[MASK], 7.0), [_VECTOR, _SHORT]),
+        ([M, MASK], M[MASK], [_MATRIX, _SHORT[:1]]),
+        ([M, MASKS], M[MASKS], [_MATRIX, _SHORT[None]]),
+    ],
+)
+def test_a_mask_that_is_too_small_is_taken_as_stock_takes_it(inputs, output, values):
+    """NumPy raises. PyTensor makes the places of its ones of it, and forgets its lengths."""
+    with enabled(native=False):
+        stock = pytensor.function(inputs, output, mode="NUMBA")
+    native = pytensor.function(inputs, output, mode="NATIVE")
+    np.testing.assert_array_equal(native(*values), stock(*values))
 
 
 def test_what_selects_nothing_may_be_out_of_bounds():
