@@ -36,7 +36,7 @@ The guide on machine code says what a rule may do.
 
 from pytensor_fuse._native.lowering import rules
 from pytensor_fuse._native.lowering.context import Context
-from pytensor_fuse._native.lowering.registry import Lowering, NoRuleError, lower
+from pytensor_fuse._native.lowering.registry import Lowering, NoRuleError, RuleError, lower
 from pytensor_fuse._native.lowering.tensors import Tensor, scalar, stored, view
 from pytensor_fuse._native.program.blocks import Loop
 from pytensor_fuse._native.program.builder import Builder
@@ -50,6 +50,7 @@ __all__ = [
     "Loop",
     "Lowering",
     "NoRuleError",
+    "RuleError",
     "Tensor",
     "lower",
     "scalar",

@@ -15,6 +15,7 @@ from pytensor_fuse._native.explain.loops import buffer_names, buffers_of, loops_
 from pytensor_fuse._native.explain.records import NativeRegion, NativeState, NotNative
 from pytensor_fuse._native.explain.report import NativeReport
 from pytensor_fuse._native.linking.graphs import (
+    Refusal,
     late_refusal,
     late_refusals,
     lowered_graph,
@@ -23,7 +24,7 @@ from pytensor_fuse._native.linking.graphs import (
 from pytensor_fuse._native.linking.regions import parts_of
 from pytensor_fuse._native.linking.thunks import NativeThunk
 from pytensor_fuse._native.linking.verification import VerifiedThunk
-from pytensor_fuse._native.lowering.registry import NoRuleError
+from pytensor_fuse._native.lowering.registry import NoRuleError, RuleError
 from pytensor_fuse._native.passes.placement import place_temporaries
 from pytensor_fuse._native.program.text import print_program
 from pytensor_fuse._native.runtime.compiling import emitted, optimized
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
     from pytensor.graph.basic import Variable
 
     from pytensor_fuse._native.emission.module import Module
-    from pytensor_fuse._native.linking.graphs import Refusal
     from pytensor_fuse._native.passes.placement import Placement
     from pytensor_fuse._native.program.model import Program
     from pytensor_fuse._native.runtime.compiling import Compiled
@@ -98,7 +98,11 @@ def not_native(fgraph: FunctionGraph, order: Sequence[Apply[Any]]) -> tuple[NotN
     order
         Its nodes in the order in which they run, by which they are named.
     """
-    return _named(refusals(fgraph, order), order)
+    try:
+        refused = refusals(fgraph, order)
+    except RuleError as error:
+        refused = [late_refusal(error, fgraph)]
+    return _named(refused, order)
 
 
 def _named(refused: Sequence[Refusal], order: Sequence[Apply[Any]]) -> tuple[NotNative, ...]:
@@ -184,7 +188,7 @@ def _of_graph(fgraph: FunctionGraph) -> NativeReport:
     if not refused:
         try:
             regions = (_would_be(fgraph, order),)
-        except NoRuleError as error:
+        except (NoRuleError, RuleError) as error:
             refused = _named([late_refusal(error, fgraph)], order)
     return NativeReport(
         title=f"a graph of {count(len(order), 'node')}",

@@ -18,7 +18,7 @@ from pytensor_fuse._native.linking.regions import parts_of, take_apart
 from pytensor_fuse._native.linking.thunks import native_thunk
 from pytensor_fuse._native.lowering import rules
 from pytensor_fuse._native.lowering.graph import lower_graph, variable_refusal
-from pytensor_fuse._native.lowering.registry import NoRuleError, lower
+from pytensor_fuse._native.lowering.registry import NoRuleError, RuleError, lower
 from pytensor_fuse._native.runtime.compiling import compile_program
 
 if TYPE_CHECKING:
@@ -82,7 +82,13 @@ def _weight(entry: Entry, codes: Sequence[Compiled], contents: Contents) -> int:
 
 
 def refusals(fgraph: FunctionGraph, nodes: Sequence[Apply[Any]]) -> list[Refusal]:
-    """Return what keeps a graph from being machine code as a whole."""
+    """Return what keeps a graph from being machine code as a whole.
+
+    Raises
+    ------
+    RuleError
+        If what says that a rule refuses a node has a fault.
+    """
     found = [
         Refusal(variable, why)
         for variable in (*fgraph.inputs, *fgraph.outputs)
@@ -106,8 +112,8 @@ def late_refusals(fgraph: FunctionGraph, nodes: Sequence[Apply[Any]]) -> list[Re
     return []
 
 
-def late_refusal(error: NoRuleError, fgraph: FunctionGraph) -> Refusal:
-    """Return what a rule has found out only while it wrote."""
+def late_refusal(error: NoRuleError | RuleError, fgraph: FunctionGraph) -> Refusal:
+    """Return what a rule has found out only while it wrote, or its fault."""
     return Refusal(error.node or fgraph.outputs[0], str(error))
 
 
@@ -193,6 +199,8 @@ def linked_if_possible(
         return _thunk(fgraph, compiled, storage_map)
     except NoRuleError:  # `late_refusals` finds out again which rule could not write its node.
         return None
+    except RuleError as error:
+        _say(str(error))
     except Exception as error:  # A fault of ours must not stop a compilation.
         _say(f"{type(error).__name__}: {error}")
     return None

@@ -37,6 +37,8 @@ class Context:
         The buffers of inputs that may be overwritten.
     overwritten
         Those that have been.
+    others
+        The rules that are not this package's, and have written at the program.
     """
 
     def __init__(self, builder: Builder) -> None:
@@ -44,6 +46,7 @@ class Context:
         self.constants: list[np.ndarray[Any, Any]] = []
         self.overwritable: set[BufferId] = set()
         self.overwritten: set[BufferId] = set()
+        self.others: list[str] = []
         self._same: dict[Value, Value] = {}
 
     # Lengths

@@ -12,9 +12,14 @@ from pytensor.tensor.type import TensorType
 from pytensor.tensor.type_other import NoneTypeT
 
 from pytensor_fuse._native.lowering.context import Context
-from pytensor_fuse._native.lowering.registry import NoRuleError, lower
+from pytensor_fuse._native.lowering.others import (
+    fault,
+    lowered_by_others,
+    verify_with_others,
+)
+from pytensor_fuse._native.lowering.registry import NoRuleError, RuleError, lower
 from pytensor_fuse._native.lowering.tensors import DTYPES, NOTHING, Tensor, scalar, stored
-from pytensor_fuse._native.program.builder import Builder
+from pytensor_fuse._native.lowering.values import RuleBuilder
 from pytensor_fuse._native.program.model import Result
 
 if TYPE_CHECKING:
@@ -81,15 +86,21 @@ def lower_graph(
     ------
     NoRuleError
         If a node, an input or an output cannot be lowered.
+    RuleError
+        If a rule has a fault.
     """
-    graph = _Graph(Context(Builder(reassociates=reassociates)), {})
+    graph = _Graph(Context(RuleBuilder(reassociates=reassociates)), {})
     for position, variable in enumerate(inputs):
         graph.give(variable, position, may_destroy=position in destroyed)
     for node in nodes:
         graph.lower(node)
     for variable in outputs:
         graph.give_back(variable)
-    return Lowered(graph.context.builder.program, graph.context.constants)
+    context = graph.context
+    program = context.builder.program
+    if context.others:
+        verify_with_others(program, context.others)
+    return Lowered(program, context.constants)
 
 
 class _Graph:
@@ -132,11 +143,16 @@ class _Graph:
         """Lower a node, whose inputs have been lowered."""
         given = [self.tensor(variable) for variable in node.inputs]
         try:
-            outs = lower(node.op, node, self.context, given)
-        except NoRuleError as error:
+            if lower.is_own(node.op):
+                outs = lower(node.op, node, self.context, given)
+            else:
+                outs = lowered_by_others(node, self.context, given)
+            _require_declared(node, outs)
+        except (NoRuleError, RuleError) as error:
             error.node = error.node or node
             raise
-        _require_declared(node, outs)
+        except Exception as error:
+            raise fault(node, error) from error
         self._tensors.update(zip(node.outputs, outs, strict=True))
 
     def give_back(self, variable: Variable[Any, Any]) -> None:
@@ -192,10 +208,7 @@ def _require_declared(node: Apply[Any], outs: Sequence[Tensor]) -> None:
         for mine, theirs, one in zip(made, declared, outs, strict=True)
     )
     if not is_right:
-        raise TypeError(
-            f"the rule for {type(node.op).__name__} returns tensors of (dtype, axes) {made} for "
-            f"outputs of {declared}"
-        )
+        raise TypeError(f"it returns tensors of (dtype, axes) {made} for outputs of {declared}")
 
 
 def lower_inner(

@@ -12,7 +12,7 @@ returns a `Tensor` for each output.
 from __future__ import annotations
 
 from functools import singledispatch
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     Refusal = Callable[[Any, Apply[Any]], str | None]
 
 _Rule = TypeVar("_Rule", bound="Rule")
+
+_OWN: Final = __name__.partition(".")[0]
 
 
 class NoRuleError(Exception):
@@ -42,12 +44,29 @@ class NoRuleError(Exception):
     node: Apply[Any] | None = None
 
 
+class RuleError(Exception):
+    """A rule has a fault; the message names the rule, the op and the node.
+
+    What the rule raised, if it did, is its cause. Numba compiles the graph, with a warning, and
+    mode NATIVE raises it.
+
+    Attributes
+    ----------
+    node
+        The node, if it is known.
+    """
+
+    node: Apply[Any] | None = None
+
+
 class Lowering:
     """The rules by class of op, and which nodes they refuse."""
 
     def __init__(self) -> None:
         self._rules: Any = singledispatch(_no_rule)
         self._refusals: Any = singledispatch(_refuses_nothing)
+        # The rules that are not this package's, by what they are.
+        self._others: set[int] = set()
 
     def register(self, *ops: type, refuses: Refusal | None = None) -> Callable[[_Rule], _Rule]:
         """Return a decorator that registers a rule for classes of ops.
@@ -64,6 +83,8 @@ class Lowering:
             for op in ops:
                 self._rules.register(op)(rule)
                 self._refusals.register(op)(refuses or _refuses_nothing)
+            if _name(rule).partition(".")[0] != _OWN:
+                self._others.add(id(rule))
             return rule
 
         return registered
@@ -72,12 +93,40 @@ class Lowering:
         """Whether there is a rule for an op."""
         return self._rules.dispatch(type(op)) is not _no_rule
 
+    def is_own(self, op: Any) -> bool:
+        """Whether the rule for an op is one of this package."""
+        return not self._others or id(self._rules.dispatch(type(op))) not in self._others
+
+    def rule_name(self, op: Any) -> str:
+        """Return the name of the rule for an op, with its module."""
+        return _name(self._rules.dispatch(type(op)))
+
     def refusal(self, node: Apply[Any]) -> str | None:
-        """Return why a node cannot be lowered by the rule for its op, or None."""
-        if not self.has_rule(node.op):
-            return f"no rule for {type(node.op).__name__}"
-        why: str | None = self._refusals(node.op, node)
-        return why
+        """Return why a node cannot be lowered by the rule for its op, or None.
+
+        Raises
+        ------
+        RuleError
+            If what says it has a fault.
+        """
+        op = node.op
+        if not self.has_rule(op):
+            return f"no rule for {type(op).__name__}"
+        try:
+            why: object = self._refusals(op, node)
+            if why is None or isinstance(why, str):
+                return why
+            raise TypeError(f"it returns {why!r}, and neither a reason nor None")
+        except RuleError:
+            raise
+        except Exception as error:
+            name = _name(self._refusals.dispatch(type(op)))
+            fault = RuleError(
+                f"{name}, which says what the rule {self.rule_name(op)} for {type(op).__name__} "
+                f"refuses, of the node {node}, has a fault: {type(error).__name__}: {error}"
+            )
+            fault.node = node
+            raise fault from error
 
     def __call__(
         self, op: Any, node: Apply[Any], context: Context, inputs: list[Tensor]
@@ -85,6 +134,11 @@ class Lowering:
         """Lower a node."""
         outputs: Sequence[Tensor] = self._rules(op, node, context, inputs)
         return outputs
+
+
+def _name(rule: Any) -> str:
+    name = getattr(rule, "__qualname__", None) or repr(rule)
+    return f"{getattr(rule, '__module__', None) or '?'}.{name}"
 
 
 def _no_rule(op: Any, node: Apply[Any], context: Context, inputs: list[Tensor]) -> Sequence[Tensor]:

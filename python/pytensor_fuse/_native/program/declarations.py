@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import struct
 from typing import TYPE_CHECKING, Final
 
@@ -46,7 +47,7 @@ def verify_declarations(program: Program) -> None:
 
 
 def _is_value(program: Program, value: Value) -> bool:
-    return 0 <= value < len(program.dtypes)
+    return 0 <= operator.index(value) < len(program.dtypes)
 
 
 def _verify_constant(program: Program, value: Value) -> None:

@@ -32,6 +32,7 @@ The text has all that a program has, so it is the same for two programs only if 
 from __future__ import annotations
 
 import json
+import operator
 from typing import TYPE_CHECKING
 
 from pytensor_fuse._native.program.model import Check, For, If, Load, Op, Store
@@ -58,9 +59,9 @@ def print_program(program: Program) -> str:
     lines = ["program reassociates" if program.reassociates else "program"]
     lines.extend(
         f"{definitions[value]} = constant {print_number(program.constants[value])}"
-        for value in sorted(program.constants)
+        for value in sorted(program.constants, key=operator.index)
     )
-    for value in sorted(program.lengths):
+    for value in sorted(program.lengths, key=operator.index):
         buffer, axis = program.lengths[value]
         lines.append(f"{definitions[value]} = length @{buffer}, {axis}")
     for number, failure in enumerate(program.failures):

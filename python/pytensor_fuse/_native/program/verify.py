@@ -6,6 +6,7 @@ file of programs that break it in ``tests/_native/program/files``.
 
 from __future__ import annotations
 
+import operator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -95,7 +96,7 @@ class _Verifier:
     # Values
 
     def _define(self, value: Value) -> None:
-        if not 0 <= value < len(self._dtypes):
+        if not 0 <= operator.index(value) < len(self._dtypes):
             raise ProgramError(f"%{value} is beyond the last value (rule: dense ids)")
         if self._is_defined[value]:
             raise ProgramError(f"%{value} is defined twice (rule: single assignment)")
@@ -104,7 +105,7 @@ class _Verifier:
 
     def _use(self, value: Value) -> str:
         """Require that a value is visible here, and return its dtype."""
-        if not (0 <= value < len(self._dtypes) and self._is_visible[value]):
+        if not (0 <= operator.index(value) < len(self._dtypes) and self._is_visible[value]):
             raise ProgramError(
                 f"%{value} is used in {self._scopes[-1].name}, where it is not defined"
                 " (rule: dominance)"

@@ -1,0 +1,81 @@
+"""Values as rules have them: ids of what the program computes, and nothing to calculate with.
+
+Ids are numbers, so that tables of all values are lists. A rule that took one for the number that it
+names would compute something else, and nobody would notice: so arithmetic on them raises.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from pytensor_fuse._native.program.builder import Builder
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pytensor_fuse._native.program.blocks import Block
+
+# Python's operators, and what a rule writes in their place.
+_OPERATIONS: Final = {
+    "add": "add",
+    "sub": "sub",
+    "mul": "mul",
+    "truediv": "div",
+    "floordiv": "floordiv",
+    "mod": "mod",
+    "pow": "pow",
+    "and": "and",
+    "or": "or",
+    "xor": "xor",
+    "lshift": "shl",
+    "rshift": "shr",
+    "lt": "lt",
+    "le": "le",
+    "gt": "gt",
+    "ge": "ge",
+    "neg": "neg",
+    "abs": "abs",
+    "invert": "not",
+    "round": "rint",
+    "trunc": "trunc",
+    "floor": "floor",
+    "ceil": "ceil",
+}
+# Those of two arguments that Python also asks of the second one.
+_REFLECTED: Final = tuple(_OPERATIONS)[:12]
+
+
+class Value(int):
+    """The id of a value. Two are equal if they are one value; `Builder.number` gives literals."""
+
+    __slots__ = ()
+
+
+def _refused(what: str) -> Callable[..., Any]:
+    def refuse(*_: object) -> Any:
+        raise TypeError(f"a value of the program is not a number: use {what}")
+
+    return refuse
+
+
+for _name, _operation in _OPERATIONS.items():
+    _refuse = _refused(f'builder.op("{_operation}", ...)')
+    setattr(Value, f"__{_name}__", _refuse)
+    if _name in _REFLECTED:
+        setattr(Value, f"__r{_name}__", _refuse)
+for _name in ("int", "float", "bool"):
+    setattr(Value, f"__{_name}__", _refused("builder.number(value) where it may be a literal"))
+
+_MOST: Final = 1024
+# Ids are the same in all programs.
+_FIRST: Final = tuple([Value(number) for number in range(_MOST)])
+
+
+class RuleBuilder(Builder):
+    """What rules write with: a builder whose values nobody can calculate with by mistake."""
+
+    def _new(self, dtype: str, home: Block) -> Value:
+        number = len(self._dtypes)
+        self._dtypes.append(dtype)
+        self._homes.append(home)
+        return _FIRST[number] if number < _MOST else Value(number)
