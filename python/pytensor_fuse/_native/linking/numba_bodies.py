@@ -6,7 +6,7 @@ outputs become Numba's arrays as they are. Nothing needs the interpreter's lock.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 from llvmlite import ir
@@ -32,7 +32,10 @@ _ENTRY: Final = ir.FunctionType(I64, [POINTER.as_pointer(), I64.as_pointer(), PO
 
 
 def body_of(
-    interface: Interface, locate: Callable[[Any, Any], tuple[Any, Any]]
+    interface: Interface,
+    locate: Callable[[Any, Any], tuple[Any, Any]],
+    *,
+    casting: Literal["same_kind", "unsafe"] = "same_kind",
 ) -> Callable[..., Any]:
     """Return a Python function that Numba can compile, which calls machine code.
 
@@ -43,8 +46,10 @@ def body_of(
     locate
         Adds to a function what finds the machine code: it gets Numba's context and the builder,
         and returns pointers to the code and to the table of its constants.
+    casting
+        By which of NumPy's rules an argument of another dtype is cast.
     """
-    call = _intrinsic_of(interface, locate)
+    call = _intrinsic_of(interface, locate, casting)
     names = ", ".join(f"x{k}" for k in range(len(interface.inputs)))
     # Numba asks the globals of a function for its module.
     scope: dict[str, Any] = {"call": call, "__name__": __name__}
@@ -53,10 +58,14 @@ def body_of(
     return made
 
 
-def _intrinsic_of(interface: Interface, locate: Callable[[Any, Any], tuple[Any, Any]]) -> Any:
+def _intrinsic_of(
+    interface: Interface,
+    locate: Callable[[Any, Any], tuple[Any, Any]],
+    casting: Literal["same_kind", "unsafe"],
+) -> Any:
     def typed(typing_context: Any, *args: Any) -> Any:
         for position, (kind, given) in enumerate(zip(args, interface.inputs, strict=True)):
-            _check(position, kind, given)
+            _check(position, kind, given, casting)
 
         def generate(context: Any, builder: Any, called: Any, values: Any) -> Any:
             return _Call(context, builder, interface).emit(called, values, locate)
@@ -69,7 +78,7 @@ def _intrinsic_of(interface: Interface, locate: Callable[[Any, Any], tuple[Any, 
     return intrinsic(scope["call"])
 
 
-def _check(position: int, kind: Any, given: Given) -> None:
+def _check(position: int, kind: Any, given: Given, casting: Literal["same_kind", "unsafe"]) -> None:
     is_number = isinstance(kind, types.Number | types.Boolean)
     ndim = 0 if is_number else kind.ndim if isinstance(kind, types.Array) else None
     dtype = kind if is_number else getattr(kind, "dtype", None)
@@ -78,7 +87,7 @@ def _check(position: int, kind: Any, given: Given) -> None:
         raise TypingError(f"{wanted} and {len(given.shape)} dimensions, not {kind}")
     # A caller from Python may give the same, by `NativeDispatcher`.
     its = as_dtype(dtype)
-    if not np.can_cast(its, given.dtype, "same_kind"):
+    if isinstance(dtype, types.Complex) or not np.can_cast(its, given.dtype, casting):
         raise TypingError(f"{wanted}, or one of the same kind that can be cast to it, not {its}")
 
 

@@ -50,7 +50,8 @@ def _region(op: NativeRegion, node: Apply[Any] | None = None, **kwargs: Any) -> 
     def locate(context: Any, builder: Any) -> tuple[Any, Any]:
         return _located(context, builder, digest)
 
-    made = numba_njit(body_of(interface, locate))
+    # What Numba gives is what PyTensor says it is, though Numba may have a wider type for it.
+    made = numba_njit(body_of(interface, locate, casting="unsafe"))
     keep_with(made, [op.place])
     return made, f"{digest}_{_VERSION}"
 
