@@ -33,6 +33,7 @@ from pytensor_fuse._forks import hold_in_forks
 from pytensor_fuse._pytensor.ground import mismatches, release
 from pytensor_fuse._startup import waiting
 from pytensor_fuse._startup.features import ACCELERATORS, FEATURES, note_on
+from pytensor_fuse._startup.native_math import checked, native_math_now, note_native_math
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -45,10 +46,11 @@ if TYPE_CHECKING:
 
 
 class _Setting:
-    """The features, and the parts of features, that are wanted, for good or in a block."""
+    """What is wanted, for good or in a block: features and parts of features, and a word."""
 
-    def __init__(self, wanted: frozenset[str]) -> None:
+    def __init__(self, wanted: frozenset[str], native_math: str) -> None:
         self.wanted = wanted
+        self.native_math = native_math
 
 
 class _Feature:
@@ -126,7 +128,7 @@ class _Feature:
 # Guards what follows.
 _lock = threading.RLock()
 # The setting outside any `with enabled(...)`, then those of the open blocks. The last one decides.
-_settings = [_Setting(frozenset())]
+_settings = [_Setting(frozenset(), native_math_now())]
 # By feature, the parts that are switched: of most features one, which is all of it.
 _PARTS: Final = {
     name: tuple(ACCELERATORS) if name == "accelerators" else ("",) for name in FEATURES
@@ -152,6 +154,7 @@ def enable(
     native: bool = True,
     exact_constants: bool = True,
     accelerators: bool | Collection[str] = True,
+    native_math: str | None = None,
 ) -> None:
     """Let PyTensor work with this package, in every mode that does what it is about.
 
@@ -165,6 +168,10 @@ def enable(
         leaves joins to PyTensor.
     accelerators : bool or collection of str, optional
         True or False, or the names of those that are on afterwards; ``status()`` lists them.
+    native_math : str, optional
+        What machine code that is made from now on calls for mathematical functions: ``"vector"``,
+        functions of vectors of this package's own, or ``"libm"``, what Numba calls, for the same
+        bits. Without it, that stays as it is.
 
     Raises
     ------
@@ -174,7 +181,7 @@ def enable(
     TypeError
         If a feature is given something else than True or False; accelerators may be names.
     ValueError
-        If there is no accelerator of a name.
+        If there is no accelerator of a name, or `native_math` is no word that there is.
 
     Warns
     -----
@@ -192,9 +199,12 @@ def enable(
         exact_constants=exact_constants,
         accelerators=accelerators,
     )
+    word = None if native_math is None else checked(native_math)
     with _lock:
         _prepare(wanted)
         _settings[-1].wanted = wanted
+        if word is not None:
+            _settings[-1].native_math = word
         _switch()
 
 
@@ -286,6 +296,7 @@ def enabled(
     native: bool = True,
     exact_constants: bool = True,
     accelerators: bool | Collection[str] = True,
+    native_math: str | None = None,
 ) -> _GeneratorContextManager[None]:
     """Switch features on (or off, if ``flag`` is false) for a block or a function.
 
@@ -300,6 +311,8 @@ def enabled(
         As `enable` and `disable` take them.
     accelerators : bool or collection of str, optional
         Likewise.
+    native_math : str, optional
+        As `enable` takes it, whatever ``flag`` is.
 
     Returns
     -------
@@ -336,16 +349,17 @@ def enabled(
         exact_constants=exact_constants,
         accelerators=accelerators,
     )
-    return _switched(flag, given)
+    return _switched(flag, given, None if native_math is None else checked(native_math))
 
 
 @contextmanager
-def _switched(flag: bool, given: frozenset[str]) -> Iterator[None]:
+def _switched(flag: bool, given: frozenset[str], word: str | None) -> Iterator[None]:
     """Let features be on, or off, until the block ends."""
     with _lock:
         if flag:
             _prepare(given)
-        setting = _Setting(given if flag else _settings[-1].wanted - given)
+        before = _settings[-1]
+        setting = _Setting(given if flag else before.wanted - given, word or before.native_math)
         _settings.append(setting)
     try:
         with _lock:
@@ -416,10 +430,11 @@ def _units_of(feature: str) -> list[str]:
     return [unit_of(feature, part) for part in _PARTS[feature]]
 
 
-def settle(wanted: Iterable[str]) -> None:
+def settle(wanted: Iterable[str], native_math: str | None = None) -> None:
     """Have just these features on where no caller could handle an error: warn instead.
 
-    A feature of several parts stands for all of them.
+    A feature of several parts stands for all of them. Without a word for mathematical functions,
+    that stays as it is.
     """
     asked = frozenset(wanted)
     names = asked & frozenset(_features)
@@ -427,6 +442,8 @@ def settle(wanted: Iterable[str]) -> None:
     with _lock:
         _prepare(names, may_raise=False)
         _settings[-1].wanted = names
+        if native_math is not None:
+            _settings[-1].native_math = native_math
         _switch()
 
 
@@ -490,6 +507,7 @@ def _prepare(wanted: frozenset[str], *, may_raise: bool = True) -> None:
 def _switch() -> None:
     """Put the setting that decides into effect."""
     wanted = _settings[-1].wanted
+    note_native_math(_settings[-1].native_math)
     for name, feature in _features.items():
         could = feature.reason is None
         feature.switch(name in wanted)

@@ -25,6 +25,7 @@ _VARIABLES = (
     "PYTENSOR_FUSE_CACHE",
     "PYTENSOR_FUSE_EFFORT",
     "PYTENSOR_FUSE_NATIVE",
+    "PYTENSOR_FUSE_NATIVE_MATH",
     "PYTENSOR_FLAGS",
     "PYTENSORRC",
 )
@@ -36,6 +37,7 @@ def information() -> dict[str, Any]:
 
     from pytensor_fuse._activation.switch import status
     from pytensor_fuse._cache.information import cache_info
+    from pytensor_fuse._startup.native_math import native_math_now
 
     cache = cache_info()
     return {
@@ -48,6 +50,7 @@ def information() -> dict[str, Any]:
         "compiler": config.cxx,
         "environment": {name: os.environ[name] for name in _VARIABLES if name in os.environ},
         "features": {name: _plain(feature) for name, feature in status().items()},
+        "native_math": native_math_now(),
         "cache": {
             "level": cache.level,
             "path": None if cache.path is None else str(cache.path),
@@ -70,6 +73,8 @@ def text_of(found: dict[str, Any]) -> str:
     lines.append("features")
     for name, feature in found["features"].items():
         lines.append(f"  {name:<16} {_state(feature)}")
+        if name == "native" and feature["is_on"]:
+            lines[-1] += f", native_math={found['native_math']}"
         off = [part for part in feature["parts"] if not feature["parts"][part]["is_on"]]
         if feature["parts"]:
             lines[-1] += f", {len(feature['parts']) - len(off)} of {len(feature['parts'])}"

@@ -1,4 +1,4 @@
-"""Whether graphs become machine code: what ``PYTENSOR_FUSE_NATIVE`` says."""
+"""Whether graphs become machine code, as ``PYTENSOR_FUSE_NATIVE`` says, and what that calls."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from enum import Enum
 from typing import Final
 
 from pytensor_fuse._startup.features import OFF, ON, on_now
+from pytensor_fuse._startup.native_math import LIBM, native_math_now
 
 VARIABLE: Final = "PYTENSOR_FUSE_NATIVE"
 
@@ -46,3 +47,8 @@ _use: Final = _by_environment()
 def use() -> Use:
     """Return what becomes of graphs that are linked now."""
     return _use if "native" in on_now() else Use.OFF
+
+
+def calls_libm() -> bool:
+    """Whether graphs that are linked now call mathematical functions as Numba's back-end does."""
+    return native_math_now() == LIBM

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytensor_fuse._imports import after_import
 from pytensor_fuse._startup.features import wanted_by_environment
+from pytensor_fuse._startup.native_math import native_math_now, note_native_math
 from pytensor_fuse._startup.warning import warn
 
 if TYPE_CHECKING:
@@ -59,13 +60,13 @@ def _settle() -> None:
 class WorkerState:
     """Pickles as "do in this process as in mine": see the module's text."""
 
-    def __reduce__(self) -> tuple[Callable[[tuple[str, ...]], WorkerState], tuple[Any, ...]]:
+    def __reduce__(self) -> tuple[Callable[..., WorkerState], tuple[Any, ...]]:
         switch: Any = sys.modules.get(_SWITCH)
         on = _wanted if switch is None else switch.wanted_now()
-        return adopt, (tuple(sorted(on)),)
+        return adopt, (tuple(sorted(on)), native_math_now())
 
 
-def adopt(wanted: tuple[str, ...]) -> WorkerState:
+def adopt(wanted: tuple[str, ...], native_math: str) -> WorkerState:
     """Switch features on and off in a worker process, as they are in its parent.
 
     Returns
@@ -75,9 +76,10 @@ def adopt(wanted: tuple[str, ...]) -> WorkerState:
     """
     global _wanted
     _wanted = frozenset(wanted)
+    note_native_math(native_math)
     switch: Any = sys.modules.get(_SWITCH)
     if switch is not None:
-        switch.settle(_wanted)
+        switch.settle(_wanted, native_math)
     return WorkerState()
 
 

@@ -208,7 +208,9 @@ def test_mathematics(name, machine):
         for this, that in zip(got.outputs, wanted.outputs, strict=True):
             assert this.dtype == that.dtype
             eps = np.finfo(that.dtype).eps
-            np.testing.assert_allclose(this, that, rtol=64 * eps, atol=8 * eps)
+            # Of singles, SciPy has an inverse of its own, which is not exact to the last digits.
+            worse = 256 if name == "betaincinv" and that.dtype == np.float32 else 1
+            np.testing.assert_allclose(this, that, rtol=64 * worse * eps, atol=8 * worse * eps)
 
     for dtype in FLOATS:
         columns = mathematics(name, dtype)

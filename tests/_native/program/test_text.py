@@ -65,6 +65,15 @@ def test_all_there_is_comes_back():
     verify(program)
 
 
+@pytest.mark.parametrize("head", ["program", "program libm", "program reassociates libm"])
+def test_what_holds_for_all_of_a_program(head):
+    text = f"{head}\nbody\n"
+    program = parse_program(text)
+    assert print_program(program) == text
+    assert program.calls_libm is ("libm" in head)
+    assert program.with_body([]).calls_libm is program.calls_libm
+
+
 def test_parsed_program():
     program = parse_program(ALL)
     assert program.reassociates

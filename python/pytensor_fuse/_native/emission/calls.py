@@ -1,7 +1,8 @@
 """The mathematical functions that a module calls, and where they come from.
 
 A function of the library of vector functions is defined in the module. Any other is called lane by
-lane in a function of the module's own, from the C library or from SciPy.
+lane in a function of the module's own, from the C library or from SciPy: the function that Numba's
+back-end calls for the dtype, so that its bits are those of PyTensor's Numba mode.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from pytensor_fuse._native.emission.types import REGISTER, suffix, vector
 if TYPE_CHECKING:
     from pytensor_fuse._native.mathematics import Target
 
-# Operations by the name that the C library has for them, in double precision.
+# Operations by the name that the C library has for them, in double precision. In single precision,
+# an f follows.
 C_NAMES: Final = {
     "exp": "exp",
     "exp2": "exp2",
@@ -42,10 +44,14 @@ C_NAMES: Final = {
     "arctan2": "atan2",
     "hypot": "hypot",
 }
+# What SciPy has in single precision, too, and PyTensor then calls in that.
+SCIPY_SINGLE: Final = ("erfinv", "betainc", "betaincinv")
 # Neither the C library nor SciPy's functions for Cython have it.
 _NOWHERE_ELSE: Final = ("trigamma",)
-# How symbols of functions of SciPy begin; the name of the operation follows.
+# How symbols of functions of SciPy begin; the name of the operation follows, and then, if it is one
+# of single precision, what those of floats end with.
 SCIPY: Final = "scipy."
+OF_FLOATS: Final = ".float"
 # Operations that the module defines by others: LLVM's text, with {t} for the type, and {s} for what
 # it is called in suffixes. Each rounds as NumPy's does, which works in the dtype itself.
 _DEFINED: Final = {
@@ -136,10 +142,11 @@ class Calls:
         return symbol
 
     def _each(self, name: str, symbol: str, dtype: str, lanes: int, arity: int) -> str:
-        """Return a function that calls one of scalars for each lane, of doubles in most cases."""
-        is_own = name in _DEFINED
-        scalar = self._of_python(name, dtype) if is_own else self._scalar(name, arity)
-        called = REGISTER[dtype] if is_own else "double"
+        """Return a function that calls one of scalars for each lane."""
+        if name in _DEFINED:
+            scalar, called = self._of_python(name, dtype), REGISTER[dtype]
+        else:
+            scalar, called = self._scalar(name, dtype, arity)
         kind, element = vector(REGISTER[dtype], lanes), REGISTER[dtype]
         params = ", ".join([f"{kind} %x{k}" for k in range(arity)])
         lines = [f"define internal {kind} @{symbol}({params}) noinline {{"]
@@ -180,26 +187,43 @@ class Calls:
             self.declare(f"declare {kind} @llvm.copysign.{of}({kind}, {kind})")
         return symbol
 
-    def _scalar(self, name: str, arity: int) -> str:
-        """Return a function of doubles."""
-        if (self._uses_library and name in mathematics.FUNCTIONS) or name in _COMPOSED:
-            return self._composed(name)
-        symbol = C_NAMES.get(name, SCIPY + name)
-        kinds = ["double"] * arity
-        if symbol.startswith(SCIPY):
+    def _scalar(self, name: str, dtype: str, arity: int) -> tuple[str, str]:
+        """Return a function, and the type of its arguments and its result."""
+        if name in _COMPOSED:
+            return self._composed(name, dtype), REGISTER[dtype]
+        # Beside vector functions, which are those of doubles, rounded, so are the others.
+        is_single = dtype == "f32" and not self._uses_library
+        is_single = is_single and (name in C_NAMES or name in SCIPY_SINGLE)
+        kind = "float" if is_single else "double"
+        kinds = [kind] * arity
+        if name in C_NAMES:
+            symbol = _c_name(C_NAMES[name], kind)
+        else:
+            symbol = SCIPY + name + (OF_FLOATS if is_single else "")
             self.externals[symbol] = None
             # Cython adds an argument to some of them, which the others ignore.
             kinds.append("i32")
-        self.declare(f"declare double @{symbol}({', '.join(kinds)})")
-        return symbol
+        self.declare(f"declare {kind} @{symbol}({', '.join(kinds)})")
+        return symbol, kind
 
-    def _composed(self, name: str) -> str:
+    def _composed(self, name: str, dtype: str) -> str:
         """Return a function that is written with the C library's, as Numba's back-end has it."""
-        symbol = f"composed.{name}"
+        kind = REGISTER[dtype]
+        symbol = f"composed.{name}.{suffix(kind, 1)}"
         if symbol not in self._defined:
-            self._defined[symbol] = _COMPOSED[name].format(symbol=symbol)
-            for function in ("exp", "log", "log1p", "expm1"):
-                self.declare(f"declare double @{function}(double)")
+            names = {one: _c_name(one, kind) for one in ("exp", "log", "log1p", "expm1")}
+            text = _COMPOSED[name]
+            for call in names.values():
+                self.declare(f"declare {kind} @{call}({kind})")
+            is_single = kind == "float"
+            self._defined[symbol] = text.format(
+                symbol=symbol,
+                t=kind,
+                widen="fpext float" if is_single else "fadd double -0.0,",
+                to=" to double" if is_single else "",
+                narrow=_NARROW if is_single else "ret double %r",
+                **names,
+            )
         return symbol
 
     def texts(self) -> list[str]:
@@ -214,49 +238,59 @@ class Calls:
         return [*declared, library, *self._defined.values()]
 
 
+def _c_name(name: str, kind: str) -> str:
+    return f"{name}f" if kind == "float" else name
+
+
+_NARROW: Final = "%f = fptrunc double %r to float\n  ret float %f"
+# What PyTensor writes in Python for Numba. Numbers there are doubles, so singles that meet one are
+# widened, which adding -0.0 to a double stands for.
 _COMPOSED: Final = {
     "sigmoid": """\
-define internal double @{symbol}(double %x) noinline {{
-  %m = fneg double %x
-  %e = call double @exp(double %m)
-  %d = fadd double %e, 1.0
+define internal {t} @{symbol}({t} %x) noinline {{
+  %m = fneg {t} %x
+  %e = call {t} @{exp}({t} %m)
+  %w = {widen} %e{to}
+  %d = fadd double %w, 1.0
   %r = fdiv double 1.0, %d
-  ret double %r
+  {narrow}
 }}""",
     "softplus": """\
-define internal double @{symbol}(double %x) noinline {{
-  %low = fcmp olt double %x, -37.0
-  %e = call double @exp(double %x)
+define internal {t} @{symbol}({t} %x) noinline {{
+  %w = {widen} %x{to}
+  %low = fcmp olt double %w, -37.0
+  %e = call {t} @{exp}({t} %x)
   br i1 %low, label %is_low, label %other
 is_low:
-  ret double %e
+  ret {t} %e
 other:
-  %mid = fcmp olt double %x, 18.0
+  %mid = fcmp olt double %w, 18.0
   br i1 %mid, label %is_mid, label %high
 is_mid:
-  %l = call double @log1p(double %e)
-  ret double %l
+  %l = call {t} @{log1p}({t} %e)
+  ret {t} %l
 high:
-  %near = fcmp olt double %x, 0x4040A66666666666
-  %m = fneg double %x
-  %f = call double @exp(double %m)
-  %s = fadd double %x, %f
-  %r = select i1 %near, double %s, double %x
-  ret double %r
+  %near = fcmp olt double %w, 0x4040A66666666666
+  %m = fneg {t} %x
+  %f = call {t} @{exp}({t} %m)
+  %s = fadd {t} %x, %f
+  %r = select i1 %near, {t} %s, {t} %x
+  ret {t} %r
 }}""",
     "log1mexp": """\
-define internal double @{symbol}(double %x) noinline {{
-  %low = fcmp olt double %x, 0xBFE62E42FEFA39EF
+define internal {t} @{symbol}({t} %x) noinline {{
+  %w = {widen} %x{to}
+  %low = fcmp olt double %w, 0xBFE62E42FEFA39EF
   br i1 %low, label %is_low, label %other
 is_low:
-  %e = call double @exp(double %x)
-  %n = fneg double %e
-  %l = call double @log1p(double %n)
-  ret double %l
+  %e = call {t} @{exp}({t} %x)
+  %n = fneg {t} %e
+  %l = call {t} @{log1p}({t} %n)
+  ret {t} %l
 other:
-  %m = call double @expm1(double %x)
-  %k = fneg double %m
-  %g = call double @log(double %k)
-  ret double %g
+  %m = call {t} @{expm1}({t} %x)
+  %k = fneg {t} %m
+  %g = call {t} @{log}({t} %k)
+  ret {t} %g
 }}""",
 }

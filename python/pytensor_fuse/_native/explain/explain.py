@@ -252,6 +252,7 @@ def _region(
         has_late_sizes=any(one.n_bytes is None for one in temporary),
         seconds=dict(seconds),
         origin=origin,
+        native_math="libm" if program.calls_libm else "vector",
         text=print_program(program),
         llvm=module.text,
     )

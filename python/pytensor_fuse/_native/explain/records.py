@@ -141,6 +141,8 @@ class NativeRegion:
     origin
         Where the machine code came from: ``"compiled"``, ``"memory"`` or ``"disk"``; None where
         there is none.
+    native_math
+        Where mathematical functions come from, as `enable` takes it: ``"vector"`` or ``"libm"``.
     text
         The loops as text.
     llvm
@@ -154,6 +156,7 @@ class NativeRegion:
     has_late_sizes: bool
     seconds: Mapping[str, float]
     origin: str | None
+    native_math: str
     text: str
     llvm: str
 

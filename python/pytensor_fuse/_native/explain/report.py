@@ -204,4 +204,6 @@ def _summary(region: NativeRegion) -> Iterator[str]:
     if constants:
         total = sum(n for n in constants if n is not None)
         yield f"constants: {size(total)} in {count(len(constants), 'array')}"
+    if region.native_math == "libm":
+        yield "mathematical functions: those that Numba calls, one number at a time"
     yield count(len(region.loops), "loop")

@@ -20,6 +20,7 @@ from pytensor_fuse._native.lowering import rules
 from pytensor_fuse._native.lowering.graph import lower_graph, variable_refusal
 from pytensor_fuse._native.lowering.registry import NoRuleError, RuleError, lower
 from pytensor_fuse._native.runtime.compiling import compile_program
+from pytensor_fuse._native.setting import calls_libm
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -131,6 +132,7 @@ def lowered_graph(fgraph: FunctionGraph, nodes: Sequence[Apply[Any]]) -> Lowered
         nodes,
         destroyed=destroyed_inputs(fgraph.inputs, nodes),
         reassociates=bool(config.numba__fastmath),
+        calls_libm=calls_libm(),
     )
 
 
@@ -234,6 +236,8 @@ def _of_equal(shared: Shared) -> Compiled | None:
     """Return the code of an equal graph, unless somebody has written to its constants since."""
     known = shared.entry.native
     if not isinstance(known, _Native) or known.fastmath != config.numba__fastmath:
+        return None
+    if known.compiled.program.calls_libm != calls_libm():
         return None
     if not shared.contents.are_known() or known.contents.told() != shared.contents.told():
         return None

@@ -33,6 +33,7 @@ from pytensor_fuse._native.lowering.graph import lower_graph, variable_refusal
 from pytensor_fuse._native.lowering.registry import lower
 from pytensor_fuse._native.runtime.compiling import compile_program
 from pytensor_fuse._native.runtime.llvm import versions
+from pytensor_fuse._native.setting import calls_libm
 from pytensor_fuse._pytensor.fused_elemwise import indexes
 
 if TYPE_CHECKING:
@@ -263,7 +264,13 @@ def _region(fgraph: FunctionGraph, nodes: list[Apply[Any]]) -> NativeRegion:
         for one in node.outputs
         if one in returned or any(reader not in own for reader, _ in fgraph.clients[one])
     ]
-    lowered = lower_graph(list(inputs), outputs, nodes, reassociates=bool(config.numba__fastmath))
+    lowered = lower_graph(
+        list(inputs),
+        outputs,
+        nodes,
+        reassociates=bool(config.numba__fastmath),
+        calls_libm=calls_libm(),
+    )
     compiled = compile_program(lowered.program, lowered.constants, since=since)
     return NativeRegion(compiled, list(inputs), outputs)
 

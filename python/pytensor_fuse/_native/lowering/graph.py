@@ -63,6 +63,7 @@ def lower_graph(
     *,
     destroyed: Collection[int] = (),
     reassociates: bool = False,
+    calls_libm: bool = False,
 ) -> Lowered:
     """Write the program of a graph.
 
@@ -76,6 +77,8 @@ def lower_graph(
         The inputs that may be overwritten.
     reassociates
         Whether sums and products may be taken in any order.
+    calls_libm
+        Whether mathematical functions are those that Numba's back-end calls, to the last bit.
 
     Returns
     -------
@@ -89,7 +92,8 @@ def lower_graph(
     RuleError
         If a rule has a fault.
     """
-    graph = _Graph(Context(RuleBuilder(reassociates=reassociates)), {})
+    builder = RuleBuilder(reassociates=reassociates, calls_libm=calls_libm)
+    graph = _Graph(Context(builder), {})
     for position, variable in enumerate(inputs):
         graph.give(variable, position, may_destroy=position in destroyed)
     for node in nodes:

@@ -193,6 +193,8 @@ def _round_away(op: Any, node: Apply[Any], b: Builder, args: list[Value]) -> Val
 
 # Powers of so small an exponent are products, with one rounding more than necessary at most.
 _MULTIPLIED: Final = (2, 3)
+# Numba multiplies where exponents have no more bits than so many, the last one alone.
+_MULTIPLIED_BITS: Final = 17
 
 
 @scalar_refusal.register(ps.Pow)
@@ -212,9 +214,38 @@ def _pow(op: Any, node: Apply[Any], b: Builder, args: list[Value]) -> Value:
     dtype = out_dtype(node)
     base, exponent = args
     if dtype[0] == "f":
+        if b.program.calls_libm and b.dtype(base)[0] == "f" and b.dtype(exponent)[0] in "iu":
+            return _power_of_numba(b, base, exponent)
         return _float_pow(b, dtype, b.cast(base, dtype), b.cast(exponent, dtype))
     bits = 1 if b.dtype(exponent) == "bool" else int(b.dtype(exponent)[1:])
     return _integer_pow(b, dtype, b.cast(base, dtype), b.cast(exponent, dtype), bits)
+
+
+def _power_of_numba(b: Builder, base: Value, exponent: Value) -> Value:
+    """Return a float to the power of an integer, with the roundings that Numba's has.
+
+    It squares and multiplies in the dtype of the base, and calls the C library's function, of
+    doubles, for exponents beyond 2**16.
+    """
+    dtype, given = b.dtype(exponent), b.dtype(base)
+    wide = b.cast(exponent, "u64" if dtype == "u64" else "i64")
+    size = wide if dtype[0] == "u" else b.op("abs", wide)
+    kind = b.dtype(wide)
+    zero, one = b.constant(kind, 0), b.constant(kind, 1)
+    unit = b.constant(given, 1.0)
+    result, power = unit, base
+    for place in range(min(int(dtype[1:]), _MULTIPLIED_BITS)):
+        power = b.op("mul", power, power) if place else power
+        bit = b.op("and", b.op("shr", size, b.constant(kind, place)), one)
+        product = b.op("mul", result, power)
+        result = b.op("select", b.op("ne", bit, zero), product, result)
+    if dtype[0] == "i":
+        result = b.op("select", b.op("lt", wide, zero), b.op("div", unit, result), result)
+    if int(dtype[1:]) < _MULTIPLIED_BITS:
+        return result
+    far = b.cast(b.op("pow", b.cast(base, "f64"), b.cast(exponent, "f64")), given)
+    is_far = b.op("gt", size, b.constant(kind, 1 << (_MULTIPLIED_BITS - 1)))
+    return b.op("select", is_far, far, result)
 
 
 def _float_pow(b: Builder, dtype: str, base: Value, exponent: Value) -> Value:
@@ -225,7 +256,7 @@ def _float_pow(b: Builder, dtype: str, base: Value, exponent: Value) -> Value:
         return base
     if number == -1:
         return b.op("div", b.constant(dtype, 1), base)
-    if number in _MULTIPLIED:
+    if number in _MULTIPLIED and not (number == 3 and b.program.calls_libm):
         return _product(b, dtype, base, int(number))
     return b.op("pow", base, exponent)
 

@@ -75,6 +75,9 @@ _FUNCTIONS: Final = {
     "BetaIncInv": "betaincinv",
     "Hyp2F1": "hyp2f1",
 }
+# What Numba computes in double precision of integers, whatever their width; but not the logistic
+# function of those without a sign.
+_IN_DOUBLE: Final = ("erf", "erfc", "gammaln", "sigmoid")
 # Units of angles, in PyTensor 3.0.
 _FACTORS: Final = {"Deg2Rad": math.pi / 180, "Rad2Deg": 180 / math.pi}
 
@@ -82,11 +85,15 @@ _FACTORS: Final = {"Deg2Rad": math.pi / 180, "Rad2Deg": 180 / math.pi}
 def _function(name: str) -> ScalarRule:
     def rule(op: Any, node: Apply[Any], b: Builder, args: list[Value]) -> Value:
         dtype = out_dtype(node)
-        if dtype[0] != "f":
+        if dtype[0] != "f" or (b.program.calls_libm and _is_in_double(name, b.dtype(args[0]))):
             dtype = "f64"
         return b.op(name, *[b.cast(arg, dtype) for arg in args])
 
     return rule
+
+
+def _is_in_double(name: str, given: str) -> bool:
+    return name in _IN_DOUBLE and given[0] != "f" and (name != "sigmoid" or given[0] != "u")
 
 
 def _product(factor: float) -> ScalarRule:

@@ -49,10 +49,12 @@ class Builder:
     ----------
     reassociates
         Whether sums and products of floats may be taken in any order.
+    calls_libm
+        Whether mathematical functions are those that Numba's back-end calls, to the last bit.
     """
 
-    def __init__(self, *, reassociates: bool = False) -> None:
-        self.program = Program(reassociates=reassociates)
+    def __init__(self, *, reassociates: bool = False, calls_libm: bool = False) -> None:
+        self.program = Program(reassociates=reassociates, calls_libm=calls_libm)
         self._dtypes = self.program.dtypes
         self._constants: dict[tuple[str, object], Value] = {}
         self._lengths: dict[tuple[BufferId, int], Value] = {}

@@ -308,11 +308,14 @@ class Program:
         The outputs.
     reassociates
         Whether sums and products of floats may be taken in any order.
+    calls_libm
+        Whether mathematical functions are those that Numba's back-end calls, to the last bit.
     """
 
     __slots__ = (
         "body",
         "buffers",
+        "calls_libm",
         "constants",
         "dtypes",
         "failures",
@@ -321,7 +324,7 @@ class Program:
         "results",
     )
 
-    def __init__(self, *, reassociates: bool = False) -> None:
+    def __init__(self, *, reassociates: bool = False, calls_libm: bool = False) -> None:
         self.dtypes: list[str] = []
         self.constants: dict[Value, bool | int | float] = {}
         self.lengths: dict[Value, tuple[BufferId, int]] = {}
@@ -330,6 +333,7 @@ class Program:
         self.failures: list[Failure] = []
         self.results: list[Result] = []
         self.reassociates = reassociates
+        self.calls_libm = calls_libm
 
     def with_body(self, body: list[Statement]) -> Program:
         """Return a program of the same values and buffers with another outermost block."""

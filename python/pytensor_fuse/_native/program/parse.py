@@ -106,6 +106,7 @@ class _Parser:
         first = self._advance()
         first.expect("program")
         program.reassociates = first.takes("reassociates")
+        program.calls_libm = first.takes("libm")
         first.end()
         while True:
             if self._at == len(self._lines):

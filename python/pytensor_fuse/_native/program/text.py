@@ -18,12 +18,13 @@ The declarations come first, then the body; blocks are indented, and ``#`` begin
       store @1[] = %5
 
 Each value has its dtype where it is defined. ``program reassociates`` lets sums be taken in any
-order. A loop with carries names their inner and initial values, as ``for %2:i64 < %0 carrying
-%6:f64 = %1``, and after the body what follows: ``carry %7:f64 = %6 <- %8``, where ``%7`` is there
-after the loop. A branch is ``if %9``, ``else`` unless that side is empty, and ``choice %10:f64 =
-%11 | %12``. Other statements are ``store add @1[%2] = %3`` with a combiner, ``load guarded`` and
-``store guarded``, and ``check %9 else 0(%2)`` for failure 0 with its details. Floats are in
-hexadecimal, or ``inf``, ``-inf`` and ``nan``.
+order, and ``libm`` after that has mathematical functions be those that Numba calls. A loop with
+carries names their inner and initial values, as ``for %2:i64 < %0 carrying %6:f64 = %1``, and after
+the body what follows: ``carry %7:f64 = %6 <- %8``, where ``%7`` is there after the loop. A branch
+is ``if %9``, ``else`` unless that side is empty, and ``choice %10:f64 = %11 | %12``. Other
+statements are ``store add @1[%2] = %3`` with a combiner, ``load guarded`` and ``store guarded``,
+and ``check %9 else 0(%2)`` for failure 0 with its details. Floats are in hexadecimal, or ``inf``,
+``-inf`` and ``nan``.
 
 The text has all that a program has, so it is the same for two programs only if these are the same;
 `pytensor_fuse._native.program.parse` reads it.
@@ -56,7 +57,10 @@ def print_program(program: Program) -> str:
     """
     names = [f"%{value}" for value in range(len(program.dtypes))]
     definitions = [f"%{value}:{dtype}" for value, dtype in enumerate(program.dtypes)]
-    lines = ["program reassociates" if program.reassociates else "program"]
+    head = ["program"]
+    head += ["reassociates"] if program.reassociates else []
+    head += ["libm"] if program.calls_libm else []
+    lines = [" ".join(head)]
     lines.extend(
         f"{definitions[value]} = constant {print_number(program.constants[value])}"
         for value in sorted(program.constants, key=operator.index)

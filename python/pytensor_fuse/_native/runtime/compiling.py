@@ -60,9 +60,7 @@ def optimized(program: Program) -> Program:
     return fused(fused(rewritten(program, reciprocals=program.reassociates)))
 
 
-def emitted(
-    program: Program, placement: Placement, *, uses_library: bool = True
-) -> tuple[Module, Packing]:
+def emitted(program: Program, placement: Placement) -> tuple[Module, Packing]:
     """Return LLVM's text of a program for this machine, and which of its constants are packed."""
     machine = host_machine()
     packing = packed_constants(program, machine)
@@ -70,7 +68,7 @@ def emitted(
         program,
         placement,
         machine,
-        uses_library=uses_library,
+        uses_library=not program.calls_libm,
         has_padding=True,
         packing=packing,
     )
@@ -81,7 +79,6 @@ def compile_program(
     program: Program,
     constants: list[np.ndarray[Any, Any]],
     *,
-    uses_library: bool = True,
     since: float | None = None,
 ) -> Compiled:
     """Make machine code of a program.
@@ -92,8 +89,6 @@ def compile_program(
         The program as it was lowered.
     constants
         The arrays that it reads as constants.
-    uses_library
-        Whether mathematical functions come from the library of vector functions.
     since
         When lowering began, by `time.perf_counter`, for the record.
 
@@ -112,7 +107,7 @@ def compile_program(
     program = optimized(program)
     placement = place_temporaries(program)
     seconds["passes"] = mark()
-    module, packing = emitted(program, placement, uses_library=uses_library)
+    module, packing = emitted(program, placement)
     seconds["emit"] = mark()
     code, origin = code_of(module.text, module.externals, address_of)
     seconds["code"] = mark()
