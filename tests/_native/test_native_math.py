@@ -5,22 +5,33 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
+import pickle
 import re
+import time
+from concurrent.futures import ThreadPoolExecutor
+from itertools import product
 from typing import Any
 
 import numpy as np
 import pytensor
+import pytensor.scalar as ps
+import pytensor.scalar.math as psm
 import pytensor.tensor as pt
 import pytest
+from pytensor.tensor.elemwise import Elemwise
 from scipy.special import cython_special
 
 import pytensor_fuse
 from pytensor_fuse import explain_native
 from pytensor_fuse._native.emission.calls import C_NAMES, SCIPY_SINGLE
+from pytensor_fuse._native.lowering import rules
+from pytensor_fuse._native.lowering.scalars import scalar_rule
 from pytensor_fuse._native.program.operations import MATHEMATICS
-from pytensor_fuse._startup.native_math import native_math_now
+from pytensor_fuse._startup.features import native_math_now
 from support.processes import run_python, with_disk_cache
 
+# Importing them registers them.
+_RULES = rules
 NATIVE = {name: name == "native" for name in pytensor_fuse.status()}
 
 NAMES = (
@@ -30,6 +41,13 @@ NAMES = (
 FUNCTIONS: dict[str, Any] = {
     **{name: getattr(pt, name) for name in NAMES.split()},
     "gamma": pt.gamma,
+    "polygamma of order 0": lambda x: pt.polygamma(0, x),
+    "square by a float": lambda x: x**2.0,
+    "cube by a float": lambda x: x**3.0,
+    "inverse square": lambda x: x**-2.0,
+    "a tenth to a power": lambda x: pt.constant(10.0, dtype=x.dtype) ** x,
+    "softplus of small integers": lambda x: pt.softplus(pt.cast(x, "int8")),
+    "remainder of itself": lambda x: pt.cast(pt.cast(x, "int8"), x.dtype) % -1.0,
     "arctan2": lambda x: pt.arctan2(x, 0.5 - x),
     "pow": lambda x: x ** (x / 4),
     "pow of a literal": lambda x: x**2.5,
@@ -53,8 +71,9 @@ def values(dtype: str) -> np.ndarray[Any, Any]:
 
 def same_bits(one: np.ndarray[Any, Any], other: np.ndarray[Any, Any]) -> bool:
     assert one.dtype == other.dtype
-    of = {8: np.uint64, 4: np.uint32}[one.dtype.itemsize]
-    return bool(((one.view(of) == other.view(of)) | (np.isnan(one) & np.isnan(other))).all())
+    of = np.dtype(f"u{one.dtype.itemsize}")
+    is_same = one.view(of) == other.view(of)
+    return bool((is_same | ((one != one) & (other != other))).all())
 
 
 @pytest.fixture(autouse=True)
@@ -76,6 +95,89 @@ def test_bits_are_those_of_numba(name: str, dtype: str) -> None:
     given = values(dtype)
     assert given.size == 1000
     assert same_bits(ours(given), theirs(given))
+
+
+# What moves numbers about, takes graphs, or is of integers alone; and what has other bits all the
+# same, as the page on vector mathematics says, or takes an order: that of polygamma is below.
+NOT_OF_NUMBERS = "Cast Composite Conj Identity Real ScalarLoop Second Switch"
+OF_INTEGERS = "AND OR XOR Invert"
+OTHER = "PolyGamma TriGamma"
+
+
+def ops_of_floats() -> dict[str, Any]:
+    """Return all scalar ops that have a rule, by the names of their classes."""
+    left_out = {"object", *NOT_OF_NUMBERS.split(), *OF_INTEGERS.split(), *OTHER.split()}
+    known = [*vars(ps).values(), *vars(psm).values(), pt.math.mul_without_zeros]
+    found = {}
+    for kind in scalar_rule.registry:
+        if kind.__name__ not in left_out:
+            found[kind.__name__] = next((one for one in known if type(one) is kind), None)
+    return found
+
+
+OPS = ops_of_floats()
+
+
+def given_for(name: str, arity: int, dtype: str) -> list[np.ndarray[Any, Any]]:
+    """Return arguments of an op: random ones, and all special ones next to each other."""
+    rng = np.random.default_rng(815)
+    columns = []
+    for _ in range(arity):
+        parts = [rng.uniform(0, 1, 200), rng.uniform(-30, 30, 200), rng.uniform(-150, 800, 200)]
+        columns.append(rng.permutation(np.concatenate([*parts, np.exp(rng.uniform(-60, 60, 195))])))
+    special = [0.0, -0.0, 0.5, 1.0, -1.0, 2.5, -3.5, 4.0, 40.0, np.inf, -np.inf, np.nan]
+    grid = zip(*product(special, repeat=arity), strict=True)
+    columns = [np.concatenate([one, more]) for one, more in zip(columns, grid, strict=True)]
+    with np.errstate(invalid="ignore"):
+        if name.startswith("BetaInc"):
+            columns = [abs(columns[0]) % 30 + 0.5, abs(columns[1]) % 30 + 0.5, columns[2] % 1]
+        elif name.startswith("GammaInc"):
+            columns[0] = abs(columns[0])
+        elif name in ("Ive", "Jv", "Kve"):
+            columns[0] = np.nan_to_num(np.rint(columns[0]) % 4)
+        elif name == "Hyp2F1":
+            # Beyond, SciPy takes seconds.
+            columns = [np.nan_to_num(one % 3) + 0.5 for one in columns]
+            columns[3] = np.sin(columns[3]) * 0.9
+    return [one.astype(dtype) for one in columns]
+
+
+def test_all_ops_of_floats_are_known() -> None:
+    assert {name for name, op in OPS.items() if op is None} == set()
+    assert len(OPS) > 60
+
+
+@pytest.mark.filterwarnings("ignore:Numba will use object mode:UserWarning")
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("name", OPS)
+def test_bits_of_each_op(name: str) -> None:
+    op = OPS[name]
+    arity = 3 if name == "Clip" else op.nfunc_spec[1] if hasattr(op, "nfunc_spec") else op.nin
+    variables, outs, given = [], [], []
+    for dtype in ("float64", "float32"):
+        vectors = [pt.vector(dtype=dtype) for _ in range(arity)]
+        scalars = [pt.scalar(dtype=dtype) for _ in range(arity)]
+        one = Elemwise(op)
+        # As a loop, as a number, as a number that all elements of a loop have, and of what is
+        # computed in the same loop.
+        of_numbers = one(*scalars)
+        outs += [one(*vectors), of_numbers, vectors[0] * pt.cast(of_numbers, dtype)]
+        outs.append(one(*[vector * scalars[0] for vector in vectors]))
+        variables += vectors + scalars
+        given.append(given_for(name, arity, dtype))
+    with pytensor_fuse.enabled(False, **NATIVE):
+        theirs = pytensor.function(variables, outs, mode="NUMBA")
+    with pytensor_fuse.enabled(native_math="libm"):
+        ours = pytensor.function(variables, outs, mode="NUMBA")
+    assert explain_native(ours).is_native
+    for place in (0, 17, 400, -3, -14, -40):
+        called = [
+            argument
+            for columns in given
+            for argument in [*columns, *[np.asarray(column[place]) for column in columns]]
+        ]
+        for number, (this, that) in enumerate(zip(ours(*called), theirs(*called), strict=True)):
+            assert same_bits(this, that), (number, place)
 
 
 def test_singles_of_scipy_are_those_that_there_are() -> None:
@@ -117,6 +219,64 @@ def test_it_belongs_to_the_time_of_compiling(cache: bool) -> None:
             found.append(word_of(compiled()))
             assert word_of(inside) == "libm"
     assert found == ["vector", *["libm", "libm", "vector"] * 2]
+
+
+@pytest.mark.parametrize("cache", [True, False])
+def test_a_pickled_function_is_compiled_by_the_word_of_who_loads_it(cache: bool) -> None:
+    with pytensor_fuse.cached(cache):
+        with pytensor_fuse.enabled(native_math="libm"):
+            pickled = pickle.dumps(compiled())
+        assert word_of(pickle.loads(pickled)) == "vector"
+        with pytensor_fuse.enabled(native_math="libm"):
+            assert word_of(pickle.loads(pickled)) == "libm"
+
+
+def test_threads_that_compile_while_the_word_changes() -> None:
+    def compile_some(number: int) -> list[tuple[str, str]]:
+        found = []
+        for step in range(6):
+            x = pt.vector("x")
+            out = pt.exp(x) + pt.tanh(x) * (1 + number % 2 + step % 3)
+            function = pytensor.function([x], out, mode="NUMBA")
+            [region] = explain_native(function).regions
+            values = function(np.linspace(0.1, 7, 1000)).tobytes()
+            found.append((region.native_math, f"{number % 2} {step % 3} {values.hex()}"))
+            assert ("@exp(" in region.llvm) is (region.native_math == "libm")
+        return found
+
+    with ThreadPoolExecutor(4) as pool, pytensor_fuse.enabled():
+        waiting = [pool.submit(compile_some, number) for number in range(4)]
+        while not all(one.done() for one in waiting):
+            for word in ("libm", "vector"):
+                pytensor_fuse.enable(native_math=word)
+                # Long enough for the others to have the processor.
+                time.sleep(0.02)
+        found = {pair for one in waiting for pair in one.result()}
+    # What a graph gives depends on its word alone.
+    keys = [(word, text[:3]) for word, text in found]
+    assert len(keys) == len(set(keys))
+
+
+VERIFIED = """
+    import numpy as np, pytensor, pytensor.tensor as pt, pytensor_fuse
+    x, m = pt.vector("x"), pt.matrix("m")
+    part = pt.linalg.inv(pt.exp(pt.tanh(m) * 3) + pt.eye(3)) + pt.log1p(pt.exp(m)).sum(axis=0)
+    for out, given in ((pt.exp(x) + pt.gammaln(x), np.arange(9.0) + 1), (part, np.eye(3))):
+        f = pytensor.function([x if out is not part else m], out, mode="NUMBA")
+        f(given)
+        found = pytensor_fuse.explain_native(f)
+        print(type(f.vm).__name__, *{one.native_math for one in found.regions})
+"""
+
+
+def test_verified_functions() -> None:
+    env = {
+        **os.environ,
+        "PYTENSOR_FUSE_NATIVE": "verify",
+        "PYTENSOR_FUSE_NATIVE_MATH": "libm",
+        "PYTENSOR_FUSE_CACHE": "off",
+    }
+    assert run_python(VERIFIED, env=env).stdout.splitlines() == ["VerifiedThunk libm"] * 2
 
 
 def test_graphs_in_parts_have_it_too() -> None:

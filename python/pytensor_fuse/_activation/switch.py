@@ -32,8 +32,14 @@ from pytensor_fuse._errors import RegistrationError
 from pytensor_fuse._forks import hold_in_forks
 from pytensor_fuse._pytensor.ground import mismatches, release
 from pytensor_fuse._startup import waiting
-from pytensor_fuse._startup.features import ACCELERATORS, FEATURES, note_on
-from pytensor_fuse._startup.native_math import checked, native_math_now, note_native_math
+from pytensor_fuse._startup.features import (
+    ACCELERATORS,
+    FEATURES,
+    checked_math,
+    native_math_now,
+    note_native_math,
+    note_on,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -199,7 +205,7 @@ def enable(
         exact_constants=exact_constants,
         accelerators=accelerators,
     )
-    word = None if native_math is None else checked(native_math)
+    word = None if native_math is None else checked_math(native_math)
     with _lock:
         _prepare(wanted)
         _settings[-1].wanted = wanted
@@ -349,7 +355,7 @@ def enabled(
         exact_constants=exact_constants,
         accelerators=accelerators,
     )
-    return _switched(flag, given, None if native_math is None else checked(native_math))
+    return _switched(flag, given, None if native_math is None else checked_math(native_math))
 
 
 @contextmanager

@@ -37,7 +37,7 @@ def information() -> dict[str, Any]:
 
     from pytensor_fuse._activation.switch import status
     from pytensor_fuse._cache.information import cache_info
-    from pytensor_fuse._startup.native_math import native_math_now
+    from pytensor_fuse._startup.features import native_math_now
 
     cache = cache_info()
     return {

@@ -7,8 +7,7 @@ import warnings
 from enum import Enum
 from typing import Final
 
-from pytensor_fuse._startup.features import OFF, ON, on_now
-from pytensor_fuse._startup.native_math import LIBM, native_math_now
+from pytensor_fuse._startup.features import LIBM, OFF, ON, native_math_now, on_now
 
 VARIABLE: Final = "PYTENSOR_FUSE_NATIVE"
 

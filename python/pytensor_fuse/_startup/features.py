@@ -1,6 +1,10 @@
-"""The features that can be switched, by name, and what ``PYTENSOR_FUSE`` says of them.
+"""What can be switched, by name, and what the environment says of it when the package is imported.
 
-Nothing here imports PyTensor: the environment is read when the package is imported.
+That is features, and a word: which mathematical functions machine code calls. ``"vector"`` stands
+for our own functions of vectors, ``"libm"`` for those of the C library and of SciPy, lane by lane,
+as Numba calls them.
+
+Nothing here imports PyTensor: worker processes are told of it before they do.
 """
 
 from __future__ import annotations
@@ -10,6 +14,7 @@ import warnings
 from typing import Final
 
 VARIABLE: Final = "PYTENSOR_FUSE"
+MATH_VARIABLE: Final = "PYTENSOR_FUSE_NATIVE_MATH"
 
 # Each with what it does, in the order in which they are switched on.
 FEATURES: Final[dict[str, str]] = {
@@ -53,6 +58,11 @@ ACCELERATORS: Final[dict[str, str]] = {
     "special_functions": "constants are folded without importing scipy.special",
     "garbage": "full garbage collections are rare while a function is made",
 }
+
+# The words for mathematical functions.
+VECTOR: Final = "vector"
+LIBM: Final = "libm"
+MATH_WORDS: Final = (VECTOR, LIBM)
 
 # Those that are switched on now, in the order above; for those who only ask.
 _on_now: tuple[str, ...] = ()
@@ -105,3 +115,42 @@ def note_on(names: tuple[str, ...]) -> None:
 def on_now() -> tuple[str, ...]:
     """Return the features that are switched on."""
     return _on_now
+
+
+def _math_by_environment() -> str:
+    value = os.environ.get(MATH_VARIABLE, "").strip().lower()
+    if not value or value in MATH_WORDS:
+        return value or VECTOR
+    warnings.warn(
+        f"{MATH_VARIABLE}={value!r} is none of {', '.join(MATH_WORDS)}; it is taken for {VECTOR}",
+        RuntimeWarning,
+        stacklevel=2,
+    )
+    return VECTOR
+
+
+_math_now: str = _math_by_environment()
+
+
+def checked_math(word: object) -> str:
+    """Return a word that somebody gives, or say which there are.
+
+    Raises
+    ------
+    ValueError
+        If it is none of them.
+    """
+    if isinstance(word, str) and word in MATH_WORDS:
+        return word
+    raise ValueError(f"native_math must be one of {', '.join(MATH_WORDS)}, not {word!r}")
+
+
+def note_native_math(word: str) -> None:
+    """Note which functions graphs call that are compiled from now on."""
+    global _math_now
+    _math_now = word
+
+
+def native_math_now() -> str:
+    """Return which functions graphs call that are compiled now."""
+    return _math_now

@@ -20,8 +20,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from pytensor_fuse._imports import after_import
-from pytensor_fuse._startup.features import wanted_by_environment
-from pytensor_fuse._startup.native_math import native_math_now, note_native_math
+from pytensor_fuse._startup.features import (
+    native_math_now,
+    note_native_math,
+    wanted_by_environment,
+)
 from pytensor_fuse._startup.warning import warn
 
 if TYPE_CHECKING:

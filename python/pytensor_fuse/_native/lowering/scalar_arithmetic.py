@@ -132,7 +132,10 @@ def _mod(op: Any, node: Apply[Any], b: Builder, args: list[Value]) -> Value:
     dtype = out_dtype(node)
     if dtype == "bool":
         return b.constant("bool", False)
-    return b.op("mod", *[b.cast(arg, dtype) for arg in args])
+    rest = b.op("mod", *[b.cast(arg, dtype) for arg in args])
+    # NumPy gives a rest of zero the sign of the divisor, and Numba none.
+    is_numbas = b.program.calls_libm and dtype[0] == "f"
+    return b.op("add", rest, b.constant(dtype, 0.0)) if is_numbas else rest
 
 
 @scalar_rule.register(ps.Reciprocal)
@@ -153,8 +156,9 @@ def _sign(op: Any, node: Apply[Any], b: Builder, args: list[Value]) -> Value:
     if dtype == "bool":
         return x
     zero, one = b.constant(dtype, 0), b.constant(dtype, 1)
-    # The sign of -0.0 is 0.0.
-    sign = b.op("select", b.op("gt", x, zero), one, zero)
+    # The sign of -0.0 is 0.0, and in Numba -0.0.
+    zero_or_x = x if b.program.calls_libm and dtype[0] == "f" else zero
+    sign = b.op("select", b.op("gt", x, zero), one, zero_or_x)
     if dtype[0] == "u":
         return sign
     sign = b.op("select", b.op("lt", x, zero), b.constant(dtype, -1), sign)
