@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from pytensor.compile.builders import OpFromGraph
 from pytensor.graph.basic import Constant
-from pytensor.scalar.basic import Composite, IntDiv, Reciprocal, ScalarOp
+from pytensor.scalar.basic import Add, Composite, IntDiv, Mul, Reciprocal, ScalarOp
 from pytensor.tensor.basic import Alloc
 from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.type import TensorType
@@ -142,6 +142,9 @@ def _elementwise(op: Elemwise, node: Apply, given: list[Any]) -> list[np.ndarray
         # As compilers divide; NumPy gives 9 for 1.0 // 0.1.
         one, other = (array.astype(dtype) for array in arrays)
         return [np.floor(one / other)]
+    if isinstance(op.scalar_op, Add | Mul) and len(arrays) > 2:
+        # As compilers do; NumPy's first product of two has their dtype.
+        arrays = [array.astype(dtype) for array in arrays]
     if isinstance(op.scalar_op, Reciprocal):
         # NumPy's function of integers gives integers.
         given_dtype = arrays[0].dtype

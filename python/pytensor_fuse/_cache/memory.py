@@ -74,6 +74,8 @@ class Memory:
         """
         with self._lock:
             self._drop(request)
+            if entry.weight + entry.code_weight > self._heaviest:
+                return
             self._entries[request] = entry
             self._times[entry] += 1
             self._graphs[request.graph.root] += 1
@@ -101,6 +103,10 @@ class Memory:
             What it weighs, in nodes.
         """
         with self._lock:
+            if not self.has_room(entry, code_weight):
+                # Others would go before it, and none of them is as heavy.
+                for request in [one for one, kept in self._entries.items() if kept is entry]:
+                    self._drop(request)
             self._weight += (code_weight - entry.code_weight) * self._times.get(entry, 0)
             entry.native, entry.code_weight = code, code_weight
             self._lighten()

@@ -135,8 +135,8 @@ def _told_by_parts(item: Any, depth: int) -> str:
         if digest is None:
             raise NotToldError(f"{item} is known to this process alone")
         return digest.hex()
-    # Most items are rewriters, and to ask an abstract class takes long.
-    if Rewriter not in bases and isinstance(item, Sequence):
+    # Sequences of rewriters have notes on their last run beside their parts.
+    if isinstance(item, Sequence):
         return _told_sequence(item, depth)
     # A bound method's own module is that of its function.
     if hasattr(item, "__qualname__"):

@@ -6,6 +6,7 @@ import gc
 import weakref
 
 import numpy as np
+import pytensor
 import pytensor.tensor as pt
 import pytest
 
@@ -109,3 +110,25 @@ def test_an_entry_of_two_requests_counts_twice():
     assert small.weight == 0
     small.put_code(entry, None, 0)
     assert small.weight == 0
+
+
+def test_a_heavy_entry_drops_no_others():
+    x = pt.vector("x")
+    for k in range(3):
+        pytensor.function([x], x * (k + 2.0), mode="NUMBA")
+    entries = memory.kept()
+    request_of_heavy, heavy = entries[-1]
+    others = [entry for _, entry in entries if entry is not heavy]
+    bound = 2 * memory.weight
+    kept = Memory(bound)
+    for request, entry in entries:
+        kept.put(request, entry)
+    code, weight = heavy.native, heavy.code_weight
+    try:
+        kept.put_code(heavy, code, bound + 1)
+        assert [entry for _, entry in kept.kept()] == others
+        kept.put(request_of_heavy, heavy)
+        assert [entry for _, entry in kept.kept()] == others
+        assert kept.weight == sum(entry.weight + entry.code_weight for entry in others)
+    finally:
+        heavy.native, heavy.code_weight = code, weight

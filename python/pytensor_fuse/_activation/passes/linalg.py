@@ -137,7 +137,6 @@ class RuleKept(GraphRewriter):
         self.works_on = works_on
         self.at = at
         self.makes_ops = makes_ops
-        self._pass: GraphRewriter | None = None
 
     def apply(self, fgraph: FunctionGraph) -> Any:
         """Do nothing."""
@@ -161,18 +160,21 @@ class LinalgRule(RuleKept):
         notes.note_pass(fgraph, self.name, may_run=may_run)
         if not (has_work and may_run) or (self.at is not None and self.at.isdisjoint(classes)):
             return None
-        if self._pass is None:
+        key = self.module, self.rule
+        walk = _walks.get(key)
+        if walk is None:
             module = load("linalg", self.module)
             if module is None:
                 return None
             rule = notes.noting(self.name, getattr(module, self.rule))
-            self._pass = _Walk(node_rewriter(_TRACKED if self.at is None else None)(rule), self.at)
-            self._pass.name = self.name
+            walk = _Walk(node_rewriter(_TRACKED if self.at is None else None)(rule), self.at)
+            walk.name = self.name
+            _walks[key] = walk
         before = list(fgraph.apply_nodes)
         # What a rule makes gets the lines of what it replaces; its own are of no use, and to look
         # for them takes a quarter of the time.
         with config.change_flags(traceback__limit=0):
-            result = self._pass.apply(fgraph)
+            result = walk.apply(fgraph)
         if len(before) != len(fgraph.apply_nodes) or not fgraph.apply_nodes.issuperset(before):
             MergeOptimizer().apply(fgraph)
         return result
@@ -206,6 +208,10 @@ class _Walk(ChoosyWalk):
         if self.refused.has(node.op):
             return False
         return super().process_node(fgraph, node, *args, **options)
+
+
+# By module and rule. What is registered stays as it was: the cache tells it by all that it holds.
+_walks: Final[dict[tuple[str, str], GraphRewriter]] = {}
 
 
 class _Contents(NamedTuple):

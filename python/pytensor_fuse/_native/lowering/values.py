@@ -63,6 +63,8 @@ for _name, _operation in _OPERATIONS.items():
     setattr(Value, f"__{_name}__", _refuse)
     if _name in _REFLECTED:
         setattr(Value, f"__r{_name}__", _refuse)
+for _name in ("pos", "divmod", "rdivmod"):
+    setattr(Value, f"__{_name}__", _refused("the operations of builder.op"))
 for _name in ("int", "float", "bool"):
     setattr(Value, f"__{_name}__", _refused("builder.number(value) where it may be a literal"))
 
