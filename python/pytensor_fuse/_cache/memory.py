@@ -91,7 +91,7 @@ class Memory:
         return (entry.weight + code_weight) * times <= self._heaviest
 
     def put_code(self, entry: Entry, code: Any, code_weight: int) -> None:
-        """Let an entry have machine code, in the place of what it had; both go together.
+        """Replace the machine code of an entry, which leaves memory with the entry.
 
         Parameters
         ----------

@@ -13,26 +13,19 @@ import pytensor.tensor as pt
 import pytest
 
 import pytensor_fuse
-from pytensor_fuse._cache import setting
 from pytensor_fuse._cache.memory import memory
-from pytensor_fuse._cache.setting import Level
 from pytensor_fuse._native.linking import lifetimes
 from pytensor_fuse._native.linking.regions import parts_of
 from support.native_functions import native_function
 from support.processes import run_python, with_disk_cache
 
-# Of a megabyte.
+# A megabyte of doubles.
 N = 1 << 17
 DATA = np.random.default_rng(1).normal(size=N)
 X = np.array([0.5, -1.0, 2.0])
 
 
-@pytest.fixture(autouse=True)
-def _empty(monkeypatch):
-    monkeypatch.setattr(setting, "_level", Level.MEMORY)
-    pytensor_fuse.clear_cache(disk=False)
-    yield
-    pytensor_fuse.clear_cache(disk=False)
+pytestmark = pytest.mark.usefixtures("empty_memory")
 
 
 def forget():
@@ -177,6 +170,8 @@ PROGRAM = """
     import sys
     sys.path.insert(0, TESTS)
     from _native.linking.test_lifetimes import *
+    from pytensor_fuse._cache import setting
+    from pytensor_fuse._cache.setting import Level
     setting._level = Level(LEVEL)
     function, wanted, data = apart()
     np.testing.assert_allclose(function(X)[0], wanted)

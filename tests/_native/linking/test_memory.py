@@ -1,4 +1,4 @@
-"""What machine code holds is freed with those who can call it."""
+"""The data of machine code are freed with the last function that can call it."""
 
 from __future__ import annotations
 
@@ -11,23 +11,16 @@ import pytensor.tensor as pt
 import pytest
 
 import pytensor_fuse
-from pytensor_fuse._cache import setting
 from pytensor_fuse._cache.memory import Memory, memory
 from pytensor_fuse._cache.request import Request
-from pytensor_fuse._cache.setting import Level
 from pytensor_fuse._native.runtime import objects
 from support.native_functions import native_function
 
-# Of a megabyte.
+# A megabyte of doubles.
 N = 1 << 17
 
 
-@pytest.fixture(autouse=True)
-def _empty(monkeypatch):
-    monkeypatch.setattr(setting, "_level", Level.MEMORY)
-    pytensor_fuse.clear_cache(disk=False)
-    yield
-    pytensor_fuse.clear_cache(disk=False)
+pytestmark = pytest.mark.usefixtures("empty_memory")
 
 
 def data(seed):

@@ -1,4 +1,4 @@
-"""Rules of others that are wrong: what is said, of which rule and which node."""
+"""Faulty rules of others: the message names the rule and the node."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ FAULTS = {
     "no tuple": (lambda b, x, i: x.at(i[0]), "an index of 1 axes is a tuple of as many values"),
     "two axes": (lambda b, x, i: x.at((*i, *i)), "an index of 1 axes"),
     "literal": (lambda b, x, i: b.constant("f64", x.at(i)), "a literal is a number of Python's"),
-    # What there is not.
+    # Operations and dtypes that do not exist.
     "operation": (lambda b, x, i: b.op("multiply", x.at(i), x.at(i)), "'multiply'; near are .*mul"),
     "arity": (lambda b, x, i: b.op("mul", x.at(i)), "mul has 1 arguments, and takes 2"),
     "dtype": (lambda b, x, i: b.constant("float64", 1), "'float64' is no dtype.*near are.*f64"),

@@ -1,4 +1,4 @@
-"""Places in memory of what the lanes of a vector read and write."""
+"""Addresses from which the lanes of a vector load, and to which they store."""
 
 from __future__ import annotations
 

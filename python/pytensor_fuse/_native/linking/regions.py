@@ -78,7 +78,7 @@ class NativeRegion(Op):
         self.inner_outputs = tuple(outputs)
         self.digest = _digest(compiled, [*inputs, *outputs], len(inputs))
         self.place = shared_place(self.digest, compiled)
-        # Of an equal region, if there is one.
+        # An equal region may have a place already.
         self.compiled = self.place.compiled
 
     def make_node(self, *inputs: Variable[Any, Any]) -> Apply[Any]:

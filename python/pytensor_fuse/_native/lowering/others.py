@@ -1,7 +1,7 @@
 """Rules of others: what they are given and what they return is checked, and faults have their name.
 
-What a rule returns is computed when others ask for its elements. A fault that shows only then is
-that of the rule that it is in, all the same.
+A rule returns tensors whose elements are computed when other rules read them. A fault that shows
+only then is still reported under the rule that contains it.
 """
 
 from __future__ import annotations

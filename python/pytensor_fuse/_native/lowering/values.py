@@ -1,4 +1,4 @@
-"""Values as rules have them: ids of what the program computes, and nothing to calculate with.
+"""The values that rules handle: ids of the program's values, on which arithmetic raises.
 
 Ids are numbers, so that tables of all values are lists. A rule that took one for the number that it
 names would compute something else, and nobody would notice: so arithmetic on them raises.

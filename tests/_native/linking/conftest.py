@@ -1,0 +1,18 @@
+"""What tests of several modules here begin with."""
+
+from __future__ import annotations
+
+import pytest
+
+import pytensor_fuse
+from pytensor_fuse._cache import setting
+from pytensor_fuse._cache.setting import Level
+
+
+@pytest.fixture
+def empty_memory(monkeypatch):
+    """Let the cache be in memory alone, and empty before and after."""
+    monkeypatch.setattr(setting, "_level", Level.MEMORY)
+    pytensor_fuse.clear_cache(disk=False)
+    yield
+    pytensor_fuse.clear_cache(disk=False)
