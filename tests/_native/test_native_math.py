@@ -158,7 +158,7 @@ def test_bits_of_each_op(name: str) -> None:
         vectors = [pt.vector(dtype=dtype) for _ in range(arity)]
         scalars = [pt.scalar(dtype=dtype) for _ in range(arity)]
         one = Elemwise(op)
-        # As a loop, as a number, as a number that all elements of a loop have, and of what is
+        # In a loop, on a number, on a number that all elements of a loop have, and on what is
         # computed in the same loop.
         of_numbers = one(*scalars)
         outs += [one(*vectors), of_numbers, vectors[0] * pt.cast(of_numbers, dtype)]

@@ -208,7 +208,7 @@ def test_mathematics(name, machine):
         for this, that in zip(got.outputs, wanted.outputs, strict=True):
             assert this.dtype == that.dtype
             eps = np.finfo(that.dtype).eps
-            # Of singles, SciPy has an inverse of its own, which is not exact to the last digits.
+            # For singles, SciPy has an inverse of its own, which is not exact to the last digits.
             worse = 256 if name == "betaincinv" and that.dtype == np.float32 else 1
             np.testing.assert_allclose(this, that, rtol=64 * worse * eps, atol=8 * worse * eps)
 

@@ -58,6 +58,18 @@ def require_index(index: object, ndim: int) -> None:
         require_value(one, "an index")
 
 
+def require_dtype(dtype: object) -> None:
+    """Require the name of a dtype of programs.
+
+    Raises
+    ------
+    TypeError
+        If it is something else.
+    """
+    if dtype not in DTYPES:
+        raise TypeError(f"{dtype!r} is no dtype of programs{_near(dtype, DTYPES)}")
+
+
 class CheckingBuilder(RuleBuilder):
     """A builder that checks its arguments.
 
@@ -71,8 +83,7 @@ class CheckingBuilder(RuleBuilder):
         self.__dict__ = builder.__dict__
 
     def constant(self, dtype: str, number: bool | int | float) -> int:
-        if dtype not in DTYPES:
-            raise TypeError(f"{dtype!r} is no dtype of programs{_near(dtype, DTYPES)}")
+        require_dtype(dtype)
         if type(number) is Value:
             raise TypeError("a literal is a number of Python's, and this is a value of the program")
         return super().constant(dtype, number)
@@ -109,8 +120,7 @@ class CheckingBuilder(RuleBuilder):
 
     def cast(self, value: int, dtype: str) -> int:
         require_value(value, "what is cast")
-        if dtype not in DTYPES:
-            raise TypeError(f"{dtype!r} is no dtype of programs{_near(dtype, DTYPES)}")
+        require_dtype(dtype)
         return super().cast(value, dtype)
 
     def buffer(
@@ -122,8 +132,7 @@ class CheckingBuilder(RuleBuilder):
         *,
         is_once: bool = True,
     ) -> BufferId:
-        if dtype not in DTYPES:
-            raise TypeError(f"{dtype!r} is no dtype of programs{_near(dtype, DTYPES)}")
+        require_dtype(dtype)
         for length in lengths:
             require_value(length, "a length")
         return super().buffer(kind, position, dtype, lengths, is_once=is_once)
