@@ -381,17 +381,56 @@ def test_processes(tmp_path):
     assert (hits, n_early) == (3, 1)
 
 
-def test_nothing_that_decides_is_registered_late():
-    """Numba's rules register no rewriters but those of modules that a mode's parts load."""
-    run_python("""
+@pytest.mark.parametrize("needs_numba", [True, False])
+def test_nothing_that_decides_is_registered_late(needs_numba: bool) -> None:
+    """Neither rewriting nor Numba's rules register rewriters but those of modules loaded before."""
+    run_python(
+        """
+        import os
+        import sys
+
+        os.environ["PYTENSOR_FUSE_NATIVE"] = "on"
         from importlib import import_module
 
         import pytensor
+        from pytensor import tensor as pt
         from pytensor.compile.mode import get_mode
-        from pytensor_fuse._pytensor.surroundings import mode_parts, registered
-
-        mode_parts(get_mode("NUMBA"))
+        import pytensor_fuse
+        from pytensor_fuse._pytensor.surroundings import load_registering, registered
+        """,
+        f"needs_numba = {needs_numba}",
+        """
+        load_registering(get_mode("NUMBA"), needs_numba=needs_numba)
+        assert ("pytensor.sparse" in sys.modules) == needs_numba
         before = registered()
-        import_module("pytensor.link.numba.dispatch")
+        if needs_numba:
+            import_module("pytensor.link.numba.dispatch")
+        x = pt.vector("x")
+        y = pt.exp(x).sum()
+        pytensor.function([x], [y, pt.grad(y, x)], mode="NUMBA")
         assert registered() == before
+        assert ("pytensor.sparse" in sys.modules) == needs_numba
+        """,
+    )
+
+
+@pytest.mark.parametrize(
+    ("native", "expression"),
+    [("on", "pt.dot(x, x)"), ("off", "pt.exp(x)"), ("on", "pt.exp(x)")],
+    ids=["in parts", "off", "native"],
+)
+def test_second_compile_of_a_process_is_a_hit(native: str, expression: str) -> None:
+    """Linking loads nothing that changes what is registered, whoever links."""
+    run_python(f"""
+        import os
+
+        os.environ["PYTENSOR_FUSE_NATIVE"] = "{native}"
+        os.environ["PYTENSOR_FUSE_CACHE"] = "memory"
+        import pytensor, pytensor_fuse
+        from pytensor import tensor as pt
+
+        for expected in (0, 1, 2):
+            x = pt.matrix("x")
+            pytensor.function([x], {expression}, mode="NUMBA")
+            assert pytensor_fuse.cache_info().hits == expected
     """)

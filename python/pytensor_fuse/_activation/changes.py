@@ -381,6 +381,7 @@ CHANGES: Final[tuple[Change, ...]] = (
             ("shape_changes", "ShapeFeature.on_change_input"),
             ("compiler_errors", "the module pytensor.link.c.exceptions, before it is imported"),
             ("special_functions", "import_func_from_string where Elemwise calls it"),
+            ("sparse_checks", "_LazyScipyModule.__getattr__"),
             ("garbage", "GraphRewriter.rewrite, and the code of pytensor.function"),
         )
     ),

@@ -10,6 +10,7 @@ from pytensor.compile.sharedvalue import SharedVariable
 
 from pytensor_fuse._cache.foreign import expect_told, lies_as_usual
 from pytensor_fuse._cache.surroundings import features, registrations, versions
+from pytensor_fuse._cache.without_numba import needs_numba
 from pytensor_fuse._errors import FreezeError
 from pytensor_fuse._fusion import effort
 from pytensor_fuse._identity.names import import_name
@@ -19,6 +20,7 @@ from pytensor_fuse._pytensor.rewriting_failures import failures_are_told
 from pytensor_fuse._pytensor.surroundings import (
     TO_BE_FOUND_OUT,
     NotToldError,
+    load_registering,
     mode_parts,
     settings,
 )
@@ -174,6 +176,7 @@ def request_for(
     foreign = foreign_feature(fgraph)
     if foreign is not None:
         raise NotToldError(f"the graph comes with a {foreign}")
+    load_registering(mode, needs_numba=needs_numba(fgraph))
     parts: list[tuple[str, Any]] = [
         *((f"mode.{name}", value) for name, value in mode_parts(mode)),
         *((f"config.{name}", value) for name, value in settings()),

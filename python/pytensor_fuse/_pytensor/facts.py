@@ -8,7 +8,16 @@ from __future__ import annotations
 
 from typing import Final
 
-from pytensor_fuse._pytensor.ground import Does, Fact, Has, Keeps, Says, Takes, TakesIfThere
+from pytensor_fuse._pytensor.ground import (
+    Does,
+    DoesIfThere,
+    Fact,
+    Has,
+    Keeps,
+    Says,
+    Takes,
+    TakesIfThere,
+)
 
 _OPTDB: Final = "pytensor.compile.mode:optdb"
 _GRAPH: Final = "pytensor.graph.fg:FunctionGraph"
@@ -569,6 +578,7 @@ ACCELERATORS: Final[dict[str, tuple[Fact, ...]]] = {
         Does("pytensor.tensor.utils:import_func_from_string", ("c8aaf27e",)),
         Has("pytensor.tensor.elemwise", "import_func_from_string"),
     ),
+    "sparse_checks": (DoesIfThere("pytensor.utils:_LazyScipyModule.__getattr__", ("f1cc51dd",)),),
     "garbage": (
         Does(f"{_REWRITING}:GraphRewriter.rewrite", ("06d89793",)),
         Does("pytensor.compile.maker:function", ("841dbbf8",)),

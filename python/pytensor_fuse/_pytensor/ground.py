@@ -127,11 +127,7 @@ class TakesIfThere(Takes):
 
     def mismatch(self) -> str | None:
         """Say what the function takes; None if it is what is known, or there is none."""
-        try:
-            find(self.place)
-        except (ImportError, AttributeError):
-            return None
-        return super().mismatch()
+        return super().mismatch() if _is_there(self.place) else None
 
 
 class Does(_Equal):
@@ -153,6 +149,17 @@ class Does(_Equal):
         """Say that the function has been rewritten; None if it has not."""
         found = fingerprint(find(self.place))
         return None if found in self.known else f"{self.place} is another ({found})"
+
+
+class DoesIfThere(Does):
+    """A function does what it did in the versions that have it.
+
+    Who states it does without the function in the others.
+    """
+
+    def mismatch(self) -> str | None:
+        """Say that the function has been rewritten; None if it has not, or there is none."""
+        return super().mismatch() if _is_there(self.place) else None
 
 
 class Says(Does):
@@ -192,6 +199,14 @@ def find(place: str) -> object:
     """
     module, _, path = place.partition(":")
     return reduce(getattr, path.split(".") if path else (), import_module(module))
+
+
+def _is_there(place: str) -> bool:
+    try:
+        find(place)
+    except (ImportError, AttributeError):
+        return False
+    return True
 
 
 def mismatches(facts: Iterable[Fact]) -> list[str]:

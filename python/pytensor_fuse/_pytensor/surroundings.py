@@ -21,6 +21,7 @@ from pytensor.link.vm import VMLinker
 from pytensor.misc.ordered_set import OrderedSet
 
 from pytensor_fuse._pytensor.origin import is_pytensors
+from pytensor_fuse._pytensor.underlying_constants import search_imports_sparse
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -100,6 +101,25 @@ class NotToldError(Exception):
     """Something has no parts that tell it from others; the message says what."""
 
 
+def load_registering(mode: Mode, *, needs_numba: bool) -> None:
+    """Load what registers rewriters when a graph is compiled for the first time, whatever is in it.
+
+    Later graphs would not be rewritten by the same ones otherwise.
+
+    Parameters
+    ----------
+    mode
+        The mode.
+    needs_numba
+        Whether Numba's linker needs Numba for the graph.
+    """
+    translates = needs_numba and type(mode.linker) is NumbaLinker
+    if translates:
+        import_module("pytensor.typed_list")
+    if translates or search_imports_sparse():
+        import_module("pytensor.sparse")
+
+
 def mode_parts(mode: Mode) -> tuple[Any, ...]:
     """Return what tells a mode from one that compiles in another way.
 
@@ -109,11 +129,6 @@ def mode_parts(mode: Mode) -> tuple[Any, ...]:
         If it is of a class of its own, asks another database, or has a linker or rewriters that
         only its maker knows.
     """
-    # The first graph that is rewritten, or translated for Numba, loads these, whatever is in it,
-    # and that registers rewriters: later graphs would not be rewritten by the same ones.
-    import_module("pytensor.sparse")
-    if type(mode.linker) is NumbaLinker:
-        import_module("pytensor.typed_list")
     if type(mode) is not Mode:
         raise NotToldError(f"the mode is a {type(mode).__name__}")
     database: Any = getattr(mode, "optdb", None)

@@ -6,7 +6,7 @@ in what computes them.
 
 from __future__ import annotations
 
-from types import FunctionType
+from types import CodeType, FunctionType
 from typing import Any, Final
 
 import numpy as np
@@ -22,6 +22,8 @@ from pytensor.tensor.shape import Shape_i
 from pytensor.tensor.subtensor import Subtensor
 from pytensor.tensor.type import TensorType
 from pytensor.tensor.variable import TensorConstant, TensorVariable
+
+from pytensor_fuse._pytensor import sparse_data
 
 # What is found out of a class of ops: nothing is beneath them, what their first input is, something
 # that depends on more, or what an Elemwise says.
@@ -98,8 +100,19 @@ SEARCH: Any = basic._get_underlying_scalar_constant_value
 
 
 def stock_search() -> FunctionType:
-    """Return PyTensor's search, as a function that keeps its code where the other gets one."""
-    return FunctionType(SEARCH.__code__, SEARCH.__globals__, SEARCH.__name__, SEARCH.__defaults__)
+    """Return PyTensor's search, as a function that keeps its code where the other gets one.
+
+    It does not import `pytensor.sparse` to see that an op is none of that.
+    """
+    code: CodeType = SEARCH.__code__
+    names = tuple([sparse_data.__name__ if n == sparse_data.PACKAGE else n for n in code.co_names])
+    code = code.replace(co_names=names)
+    return FunctionType(code, SEARCH.__globals__, SEARCH.__name__, SEARCH.__defaults__)
+
+
+def search_imports_sparse() -> bool:
+    """Whether the search, as it is now, imports `pytensor.sparse`."""
+    return sparse_data.PACKAGE in SEARCH.__code__.co_names
 
 
 def value_of(

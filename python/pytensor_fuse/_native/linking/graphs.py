@@ -82,6 +82,11 @@ def _weight(entry: Entry, codes: Sequence[Compiled], contents: Contents) -> int:
     return weight_of_bytes(n_bytes)
 
 
+def has_all_rules(fgraph: FunctionGraph) -> bool:
+    """Whether there is a rule for each op of a graph; it may still refuse a node."""
+    return all(lower.has_rule(node.op) for node in fgraph.apply_nodes)
+
+
 def refusals(fgraph: FunctionGraph, nodes: Sequence[Apply[Any]]) -> list[Refusal]:
     """Return what keeps a graph from being machine code as a whole.
 

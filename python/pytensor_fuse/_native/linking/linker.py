@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING, Any
 from pytensor.link.basic import JITLinker
 from pytensor.link.numba.linker import NumbaLinker
 
+from pytensor_fuse._cache.without_numba import links_without_numba
 from pytensor_fuse._errors import NativeLinkError
 from pytensor_fuse._native.setting import Use, use
 from pytensor_fuse._pytensor.patches import ReplacedAttributes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from pytensor.graph.fg import FunctionGraph
 
 _stock_create: Any = JITLinker.create_jitable_thunk
 
@@ -73,4 +76,8 @@ def native_thunks(load: Callable[[], Any]) -> ReplacedAttributes:
             return by_numba() if made is None else made
         return _stock_create(self, compute_map, order, input_storage, output_storage, storage_map)
 
+    def is_native(fgraph: FunctionGraph) -> bool:
+        return use() is Use.ON and (graphs := load()) is not None and graphs.has_all_rules(fgraph)
+
+    links_without_numba(is_native)
     return ReplacedAttributes([JITLinker], "create_jitable_thunk", create)

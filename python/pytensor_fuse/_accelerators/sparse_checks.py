@@ -1,0 +1,15 @@
+"""Sparse data: what is not sparse is told from it without importing `scipy.sparse`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pytensor_fuse._pytensor.sparse_data import checks_without_import
+
+if TYPE_CHECKING:
+    from pytensor_fuse._pytensor.patches import Patch
+
+
+def patch() -> Patch:
+    """Return the patch."""
+    return checks_without_import()
