@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import pytensor
 import pytensor.tensor as pt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import pytensor_fuse
 from support.native_lowering import check, check_failure, text
 
 
@@ -68,6 +70,28 @@ def test_shapes_that_do_not_match(
 ) -> None:
     x, y = pt.matrices("xy")
     check_failure([x, y], [x + y], [np.ones(one), np.ones(other)], ValueError, message)
+
+
+def test_messages_do_not_count_the_numbers_of_kernels() -> None:
+    """PyTensor gives kernels what all elements share as numbers, apart from the arrays."""
+    x, y, z = pt.vectors("xyz")
+    m = pt.matrix("m")
+    values = [np.ones(2), np.ones(3), np.ones(4)]
+    given = [
+        ([x, y, z], x * z.sum() + y, values),
+        ([x, y, z], (pt.exp(x * z.sum()) + y).sum(), values),
+        ([m, y, z], pt.exp(z.sum() * m) * z.prod() + y, [np.ones((2, 2)), *values[1:]]),
+        ([m, y, z], pt.exp(z[0] * m) - pt.sin(y)[:, None], [np.ones((2, 2)), *values[1:]]),
+    ]
+    for inputs, out, arrays in given:
+        told = []
+        for native in (True, False):
+            with pytensor_fuse.enabled(native=native):
+                function = pytensor.function(inputs, out, mode="NUMBA")
+            with pytest.raises(ValueError, match="Vectorized input") as raised:
+                function(*arrays)
+            told.append(str(raised.value).partition("\n")[0])
+        assert told[0] == told[1]
 
 
 def test_a_length_is_checked_once() -> None:

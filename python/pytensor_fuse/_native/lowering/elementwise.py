@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pytensor.scalar.basic import ScalarOp
-from pytensor.tensor.elemwise import Elemwise
+from pytensor.tensor.basic import TensorFromScalar
+from pytensor.tensor.elemwise import DimShuffle, Elemwise
 
 from pytensor_fuse._native.lowering.registry import lower
 from pytensor_fuse._native.lowering.scalars import dtype_refusal, scalar_refusal, scalar_values
 from pytensor_fuse._native.lowering.tensors import DTYPES, Tensor, scalar, stored
 
 if TYPE_CHECKING:
-    from pytensor.graph.basic import Apply
+    from pytensor.graph.basic import Apply, Variable
 
     from pytensor_fuse._native.lowering.context import Context
     from pytensor_fuse._native.lowering.tensors import Index
@@ -38,7 +39,10 @@ def _elemwise(
 ) -> list[Tensor]:
     builder = context.builder
     broadcasts = [one.type.broadcastable for one in node.inputs]
-    lengths = broadcast_lengths(context, inputs, broadcasts)
+    arrays = [k for k, one in enumerate(node.inputs) if not _is_number(one)] or range(len(inputs))
+    lengths = broadcast_lengths(
+        context, [inputs[k] for k in arrays], [broadcasts[k] for k in arrays]
+    )
     zero = builder.index(0)
 
     def elements(index: Index) -> list[Value]:
@@ -64,6 +68,14 @@ def _elemwise(
 
     context.nest(lengths, body)
     return [stored(builder, buffer) for buffer in buffers]
+
+
+def _is_number(variable: Variable[Any, Any]) -> bool:
+    """Whether Numba has an input of a kernel as a number, which its messages do not count."""
+    node = variable.owner
+    if node is not None and isinstance(node.op, DimShuffle):
+        node = node.inputs[0].owner
+    return node is not None and isinstance(node.op, TensorFromScalar) and not node.inputs[0].owner
 
 
 def broadcast_lengths(
