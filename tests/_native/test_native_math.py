@@ -180,6 +180,26 @@ def test_bits_of_each_op(name: str) -> None:
             assert same_bits(this, that), (number, place)
 
 
+SMALL = ["bool", "int8", "uint8", "int16", "uint16"]
+
+
+@pytest.mark.parametrize("dtypes", list(product(SMALL, repeat=2)))
+def test_quotients_of_small_integers(dtypes: tuple[str, str]) -> None:
+    """Numba divides in single precision where all numbers of the dtypes are singles."""
+    given = [
+        np.array([one for one in (0, 1, 3, 7, -5, 100, 127) if one >= 0 or dtype[0] == "i"], dtype)
+        for dtype in dtypes
+    ]
+    x, y = [pt.vector(dtype=dtype) for dtype in dtypes]
+    out = pt.true_div(x[:, None], y)
+    with pytensor.config.change_flags(numba__fastmath=False):
+        with pytensor_fuse.enabled(False, **NATIVE):
+            theirs = pytensor.function([x, y], out, mode="NUMBA")(*given)
+        with pytensor_fuse.enabled(native_math="libm"):
+            ours = pytensor.function([x, y], out, mode="NUMBA")(*given)
+    assert same_bits(ours, theirs)
+
+
 def test_singles_of_scipy_are_those_that_there_are() -> None:
     found = set()
     for name in set(MATHEMATICS) - set(C_NAMES):

@@ -107,12 +107,17 @@ def _mul_without_zeros(op: Any, node: Apply[Any], b: Builder, args: list[Value])
     return b.op("select", b.op("eq", one, zero), other, nonzero)
 
 
+_SMALL: Final = ("bool", "i8", "u8", "i16", "u16")
+
+
 @scalar_rule.register(ps.TrueDiv)
 def _true_div(op: Any, node: Apply[Any], b: Builder, args: list[Value]) -> Value:
     dtype = out_dtype(node)
     if dtype[0] != "f" or all(b.dtype(arg)[0] != "f" for arg in args):
-        # Integers are divided in double precision whatever the output is.
-        dtype = "f64"
+        # Integers are divided in double precision whatever the output is; by Numba in single
+        # precision where that has all of them.
+        is_single = b.program.calls_libm and all(b.dtype(arg) in _SMALL for arg in args)
+        dtype = "f32" if is_single else "f64"
     return b.op("div", *[b.cast(arg, dtype) for arg in args])
 
 
