@@ -18,6 +18,7 @@ from numba.core.runtime import _nrt_python
 
 from pytensor_fuse._native.linking.numba_messages import message_of
 from support.native_functions import native_function
+from support.processes import run_python
 
 X = np.linspace(-1.0, 1.5, 6).reshape(2, 3)
 
@@ -282,11 +283,38 @@ def test_no_output_at_all():
     assert function.vm.jit_fn(np.zeros(2)) is None
 
 
-def test_machine_code_is_not_pickled_by_value():
+def test_copies_are_the_same_and_pickles_make_machine_code_anew():
     call = of_matrix().vm.jit_fn
-    for dump in (pickle.dumps, copy.deepcopy):
-        with pytest.raises(TypeError, match="pickle the PyTensor function"):
-            dump(call)
+    assert copy.copy(call) is copy.deepcopy(call) is call
+    read = pickle.loads(pickle.dumps(call))
+    assert_as_expected(read(X, np.array(2.0)), X, 2.0)
+    caller = numba.njit(lambda x, a: call(x, a)[1])
+    for given in (caller, pickle.loads(pickle.dumps(caller))):
+        np.testing.assert_allclose(given(X, np.array(2.0)), X.sum())
+
+
+def test_pickles_of_overwritten_arguments_and_of_long_chains():
+    x, n = pt.vector("x"), pt.lscalar("n")
+    out = pt.inc_subtensor(x[:n], x[0])
+    for _ in range(300):
+        out = pt.sin(out[::-1])
+    function = native_function([pytensor.In(x, mutable=True), n], [out])
+    read = pickle.loads(pickle.dumps(function.vm.jit_fn))
+    [expected] = function.vm.jit_fn(np.arange(4.0), np.array(2))
+    np.testing.assert_array_equal(read(np.arange(4.0), np.array(2))[0], expected)
+
+
+def test_pickles_are_read_in_other_processes(tmp_path):
+    (tmp_path / "call").write_bytes(pickle.dumps(of_matrix().vm.jit_fn))
+    run_python(f"""
+        import pickle
+        import numpy as np
+        import pytensor_fuse
+
+        with open({str(tmp_path / "call")!r}, "rb") as file:
+            call = pickle.load(file)
+        assert call(np.ones((2, 3)), np.array(2.0))[1] == 6
+    """)
 
 
 def test_callers_are_not_kept_on_disk(tmp_path, monkeypatch):

@@ -15,6 +15,7 @@ from pytensor_fuse._cache.memory import Memory, memory
 from pytensor_fuse._cache.request import Request
 from pytensor_fuse._native.runtime import objects
 from support.native_functions import native_function
+from support.processes import run_python
 
 # A megabyte of doubles.
 N = 1 << 17
@@ -125,3 +126,42 @@ def test_a_heavy_entry_drops_no_others():
         assert kept.weight == sum(entry.weight + entry.code_weight for entry in others)
     finally:
         heavy.native, heavy.code_weight = code, weight
+
+
+def test_a_rule_registered_again_is_asked():
+    """Code of an equal graph was made by the rule that there was."""
+    run_python("""
+        import os
+
+        os.environ["PYTENSOR_FUSE_NATIVE"] = "on"
+        os.environ["PYTENSOR_FUSE_CACHE"] = "memory"
+        import numpy as np
+        import pytensor, pytensor.tensor as pt, pytensor_fuse
+        from pytensor.tensor.sort import SortOp
+        from pytensor_fuse import explain_native
+        from pytensor_fuse.native import lower
+
+        def times(factor):
+            def rule(op, node, context, inputs):
+                builder, x = context.builder, inputs[0]
+                scale = builder.constant("f64", factor)
+                return [
+                    context.materialized(
+                        x.dtype, x.lengths, lambda index: builder.op("mul", scale, x.at(index))
+                    )
+                ]
+
+            return rule
+
+        def result():
+            x = pt.vector("x")
+            f = pytensor.function([x], pt.sort(x), mode="NUMBA")
+            return f(np.ones(2)).tolist(), explain_native(f).is_native
+
+        for factor in (2.0, 3.0):
+            lower.register(SortOp)(times(factor))
+            for _ in range(2):
+                assert result() == ([factor, factor], True)
+        lower.register(SortOp, refuses=lambda op, node: "no")(times(4.0))
+        assert result() == ([1, 1], False)
+    """)

@@ -28,7 +28,7 @@ from pytensor_fuse._native.linking.thunks import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from pytensor.graph.basic import Variable
     from pytensor.graph.fg import FunctionGraph
@@ -45,14 +45,25 @@ class NativeDispatcher(CPUDispatcher):
         What Numba compiles for others.
     native
         What Python calls.
+    dtypes
+        Those of the inputs.
+    made_by
+        The function that makes it anew, and its arguments: what is pickled.
     """
 
-    def __init__(self, body: Any, native: NativeFunction, dtypes: Sequence[str]) -> None:
+    def __init__(
+        self,
+        body: Any,
+        native: NativeFunction,
+        dtypes: Sequence[str],
+        made_by: tuple[Callable[..., NativeDispatcher], tuple[Any, ...]],
+    ) -> None:
         # Only Python would need the wrappers for Python; they take most of the time to compile.
         options = {"nopython": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
         super().__init__(body, targetoptions=options)
         self._native = native
         self._dtypes = tuple(np.dtype(one) for one in dtypes)
+        self._made_by = made_by
 
     def __call__(self, *args: Any) -> tuple[Any, ...] | None:
         """Return the outputs, None if there are none."""
@@ -78,7 +89,14 @@ class NativeDispatcher(CPUDispatcher):
         return tuple([array.astype(dtype, copy=False) for array, dtype in pairs])
 
     def __reduce__(self) -> Any:
-        raise TypeError("machine code cannot be pickled; pickle the PyTensor function instead")
+        return self._made_by
+
+    def __copy__(self) -> NativeDispatcher:
+        # As copies of Numba's dispatchers: nothing in them changes what they compute.
+        return self
+
+    def __deepcopy__(self, memo: Any) -> NativeDispatcher:
+        return self
 
 
 def interface_of(
@@ -122,7 +140,11 @@ def interface_of(
     return Interface(tuple(given), tuple(returned), tuple(program.failures), is_single, n_scratch)
 
 
-def dispatcher_of(compiled: Compiled, fgraph: FunctionGraph) -> NativeDispatcher:
+def dispatcher_of(
+    compiled: Compiled,
+    fgraph: FunctionGraph,
+    made_by: tuple[Callable[..., NativeDispatcher], tuple[Any, ...]],
+) -> NativeDispatcher:
     """Return a dispatcher of Numba that calls the code of a graph.
 
     Parameters
@@ -131,6 +153,8 @@ def dispatcher_of(compiled: Compiled, fgraph: FunctionGraph) -> NativeDispatcher
         The graph's code.
     fgraph
         The graph.
+    made_by
+        A function, and its arguments, that makes an equal dispatcher in another process.
 
     Returns
     -------
@@ -157,6 +181,6 @@ def dispatcher_of(compiled: Compiled, fgraph: FunctionGraph) -> NativeDispatcher
         failing(program),
         overwritten_inputs(program),
     )
-    made = NativeDispatcher(body, native, [one.type.dtype for one in fgraph.inputs])
+    made = NativeDispatcher(body, native, [one.type.dtype for one in fgraph.inputs], made_by)
     keep_with(made, [place])
     return made

@@ -7,6 +7,7 @@ import warnings
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pytensor.configdefaults import config
+from pytensor.graph.fg import FunctionGraph
 
 from pytensor_fuse._cache.entry import weight_of_bytes
 from pytensor_fuse._cache.linked import linked_in_parts, linked_otherwise, shared_by
@@ -26,11 +27,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pytensor.graph.basic import Apply, Variable
-    from pytensor.graph.fg import FunctionGraph
 
     from pytensor_fuse._cache.entry import Entry
     from pytensor_fuse._cache.inner_constants import Contents
     from pytensor_fuse._cache.linked import Shared
+    from pytensor_fuse._native.linking.dispatchers import NativeDispatcher
     from pytensor_fuse._native.linking.thunks import NativeThunk
     from pytensor_fuse._native.lowering.graph import Lowered
     from pytensor_fuse._native.runtime.compiling import Compiled
@@ -60,6 +61,8 @@ class _Native(NamedTuple):
     compiled: Compiled
     contents: Contents
     fastmath: Any
+    # How many rules there were: a later one may be another for an op.
+    n_registered: int
 
 
 # In bytes: the program, LLVM's text and the loaded code of a small graph.
@@ -167,7 +170,7 @@ def strictly_linked(
     found = [f"{one.culprit}: {one.reason}" for one in refusals(fgraph, nodes)]
     if not found:
         try:
-            return _thunk(fgraph, compile_graph(fgraph, nodes), storage_map)
+            return _thunk(fgraph, nodes, compile_graph(fgraph, nodes), storage_map)
         except NoRuleError as error:
             found = [str(error) if error.node is None else f"{error.node}: {error}"]
     lines = "\n".join(f"  {one}" for one in found)
@@ -184,7 +187,7 @@ def linked_if_possible(
     shared = shared_by(fgraph)
     if shared is not None and (known := _of_equal(shared)) is not None:
         linked_otherwise(fgraph)
-        return _thunk(fgraph, known, storage_map)
+        return _thunk(fgraph, nodes, known, storage_map)
     if not fgraph.outputs:
         return None
     try:
@@ -201,9 +204,10 @@ def linked_if_possible(
             return None
         compiled = compile_graph(fgraph, nodes)
         if shared is not None:
-            _keep(shared.entry, _Native(compiled, shared.contents, config.numba__fastmath))
+            native = _Native(compiled, shared.contents, config.numba__fastmath, lower.n_registered)
+            _keep(shared.entry, native)
             linked_otherwise(fgraph)
-        return _thunk(fgraph, compiled, storage_map)
+        return _thunk(fgraph, nodes, compiled, storage_map)
     except NoRuleError:  # `late_refusals` finds out again which rule could not write its node.
         return None
     except RuleError as error:
@@ -244,6 +248,8 @@ def _of_equal(shared: Shared) -> Compiled | None:
         return None
     if known.compiled.program.calls_libm != calls_libm():
         return None
+    if known.n_registered != lower.n_registered:
+        return None
     if not shared.contents.are_known() or known.contents.told() != shared.contents.told():
         return None
     if not known.contents.are_the_same():
@@ -251,10 +257,30 @@ def _of_equal(shared: Shared) -> Compiled | None:
     return known.compiled
 
 
-def _thunk(fgraph: FunctionGraph, compiled: Compiled, storage_map: Any) -> NativeThunk:
-    def make_jit_fn() -> Any:
-        from pytensor_fuse._native.linking.dispatchers import dispatcher_of
-
-        return dispatcher_of(compiled, fgraph)
+def _thunk(
+    fgraph: FunctionGraph, nodes: Sequence[Apply[Any]], compiled: Compiled, storage_map: Any
+) -> NativeThunk:
+    def make_jit_fn() -> NativeDispatcher:
+        return _dispatcher(fgraph, nodes, compiled)
 
     return native_thunk(compiled, fgraph, storage_map, make_jit_fn)
+
+
+def _dispatcher(
+    fgraph: FunctionGraph, nodes: Sequence[Apply[Any]], compiled: Compiled
+) -> NativeDispatcher:
+    from pytensor_fuse._native.linking.dispatchers import dispatcher_of
+
+    # The nodes first: each is pickled after what it reads, however long the chain is.
+    parts = list(nodes), list(fgraph.inputs), list(fgraph.outputs)
+    return dispatcher_of(compiled, fgraph, (_dispatcher_again, parts))
+
+
+def _dispatcher_again(
+    nodes: Sequence[Apply[Any]],
+    inputs: list[Variable[Any, Any]],
+    outputs: list[Variable[Any, Any]],
+) -> NativeDispatcher:
+    """Return the dispatcher of a graph that was pickled, with machine code for this process."""
+    fgraph = FunctionGraph(inputs, outputs, clone=False)
+    return _dispatcher(fgraph, nodes, compile_graph(fgraph, nodes))

@@ -60,13 +60,20 @@ class RuleError(Exception):
 
 
 class Lowering:
-    """The rules by class of op, and which nodes they refuse."""
+    """The rules by class of op, and which nodes they refuse.
+
+    Attributes
+    ----------
+    n_registered
+        How many rules have been registered, those that others have replaced as well.
+    """
 
     def __init__(self) -> None:
         self._rules: Any = singledispatch(_no_rule)
         self._refusals: Any = singledispatch(_refuses_nothing)
         # The rules that are not this package's, by what they are.
         self._others: set[int] = set()
+        self.n_registered = 0
 
     def register(self, *ops: type, refuses: Refusal | None = None) -> Callable[[_Rule], _Rule]:
         """Return a decorator that registers a rule for classes of ops.
@@ -80,6 +87,7 @@ class Lowering:
         """
 
         def registered(rule: _Rule) -> _Rule:
+            self.n_registered += 1
             for op in ops:
                 self._rules.register(op)(rule)
                 self._refusals.register(op)(refuses or _refuses_nothing)
