@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytensor
+import pytensor.scalar as ps
 import pytensor.tensor as pt
 import pytest
 from pytensor.compile.builders import OpFromGraph
@@ -260,3 +261,18 @@ def test_splits_whose_sizes_add_up_beyond_the_largest_number():
     assert [len(part) for part in function(np.zeros(6), [1, 0, 2, 3])] == [1, 0, 2, 3]
     with pytest.raises(ValueError, match="Split sizes sum to"):
         function(np.zeros(6), [2**62, 2**62, 2**62, 2**62 + 6])
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int8"])
+def test_outputs_that_are_no_arrays(dtype):
+    """PyTensor's functions return numbers of Python's for them."""
+    x = ps.ScalarType(dtype)("x")
+    found = []
+    for is_on in (True, False):
+        with pytensor_fuse.enabled(is_on):
+            function = pytensor.function([x], [ps.add(x, x), pt.exp(x)], mode="NUMBA")
+        found.append(function(np.dtype(dtype).type(1)))
+    assert found[0] == found[1]
+    assert [type(one) for one in found[0]] == [type(one) for one in found[1]]
+    with pytest.raises(NativeLinkError, match="is a number of Python's"):
+        pytensor.function([x], x, mode="NATIVE")

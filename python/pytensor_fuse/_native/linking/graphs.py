@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pytensor.configdefaults import config
 from pytensor.graph.fg import FunctionGraph
+from pytensor.scalar.basic import ScalarType
 
 from pytensor_fuse._cache.entry import weight_of_bytes
 from pytensor_fuse._cache.linked import linked_in_parts, linked_otherwise, shared_by
@@ -102,6 +103,11 @@ def refusals(fgraph: FunctionGraph, nodes: Sequence[Apply[Any]]) -> list[Refusal
         Refusal(variable, why)
         for variable in (*fgraph.inputs, *fgraph.outputs)
         if (why := variable_refusal(variable)) is not None
+    ]
+    found += [
+        Refusal(variable, "an output that is a number of Python's, and no array")
+        for variable in fgraph.outputs
+        if isinstance(variable.type, ScalarType)
     ]
     for node in nodes:
         why = lower.refusal(node)
