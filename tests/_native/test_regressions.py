@@ -13,6 +13,7 @@ from pytensor.compile.mode import Mode
 from pytensor.graph.basic import Apply
 from pytensor.graph.op import Op
 from pytensor.raise_op import Assert
+from pytensor.tensor.reshape import join_dims
 
 import pytensor_fuse
 from pytensor_fuse import NativeLinkError
@@ -276,3 +277,37 @@ def test_outputs_that_are_no_arrays(dtype):
     assert [type(one) for one in found[0]] == [type(one) for one in found[1]]
     with pytest.raises(NativeLinkError, match="is a number of Python's"):
         pytensor.function([x], x, mode="NATIVE")
+
+
+def _products_of_lengths(x, n, m):
+    lengths = [n, m, n, m]
+    many = pt.alloc(x[0], *lengths)
+    places = [
+        (pt.arange(length) * 1).reshape([-1 if axis == place else 1 for axis in range(4)])
+        for place, length in enumerate(lengths)
+    ]
+    base = pt.outer(pt.outer(x, x), pt.outer(x, x)).reshape((2, 2, 2, 2))
+    late = pt.cumsum(pt.stack(lengths))[0]
+    return {
+        "nonzero": (pt.nonzero(many)[1].sum(), MemoryError),
+        "nonzero, late": (pt.nonzero(pt.alloc(x[0], late, m, n, m))[0], MemoryError),
+        "join of axes": (pt.cumsum(join_dims(many)), MemoryError),
+        "reshape": (pt.cumsum(many.reshape((m, n, m, n, -1)), axis=0)[0, 0, 0, 0, 0], MemoryError),
+        "reshape of few": (x.reshape((n, m, n, m, -1)).sum(), ValueError),
+        "argmax": (pt.argmax(many), MemoryError),
+        "read": (base[tuple(places)].sum(), IndexError),
+        "write": (pt.inc_subtensor(base[tuple(places)], 1.0), IndexError),
+    }
+
+
+@pytest.mark.parametrize("name", _products_of_lengths(pt.vector(), pt.lscalar(), pt.lscalar()))
+def test_arrays_of_more_elements_than_there_are_numbers(name):
+    """2^16, four times with itself, is 0 in 64 bits."""
+    x, n, m = pt.vector("x"), pt.lscalar("n"), pt.lscalar("m")
+    output, exception = _products_of_lengths(x, n, m)[name]
+    function = native([x, n, m], output)
+    python = pytensor.function([x, n, m], output, mode=Mode("py", None), on_unused_input="ignore")
+    given = np.arange(1.0, 3.0), 1, 1 if name == "reshape of few" else 2
+    np.testing.assert_array_equal(function(*given), python(*given))
+    with pytest.raises(exception):
+        function(np.arange(1.0, 3.0), 2**16, 2**16)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 _SHORT: Final = 8
 # No nest has more copies of its body.
 _MOST_COPIES: Final = 16
+# No array has more elements.
+_MOST_ELEMENTS: Final = 2.0**62
+_TOO_MANY: Final = "an array would have more elements than any memory"
 
 
 class Context:
@@ -76,11 +80,52 @@ class Context:
         return one
 
     def size(self, lengths: Sequence[Value]) -> Value:
-        """Return the number of elements of an array."""
+        """Return the number of elements of an array, checked not to wrap.
+
+        Stores and loads that are in bounds only because of the check have to be guarded.
+        """
+        if not self._is_of_given(lengths):
+            self.builder.check(self.fits(lengths), MemoryError, _TOO_MANY)
+        return self.wrapping_size(lengths)
+
+    def _is_of_given(self, lengths: Sequence[Value]) -> bool:
+        """Whether there is an array in memory, before anything runs, that has these lengths."""
+        counts = Counter(lengths)
+        return any(
+            buffer.kind in ("input", "constant")
+            and len(buffer.lengths) == len(lengths)
+            and Counter(buffer.lengths) == counts
+            for buffer in self.builder.program.buffers
+        )
+
+    def wrapping_size(self, lengths: Sequence[Value]) -> Value:
+        """Return the number of elements of an array, which wraps as integers do."""
         size = self.builder.index(1)
         for length in lengths:
             size = self.builder.op("mul", size, length)
         return size
+
+    def fits(self, lengths: Sequence[Value]) -> Value:
+        """Return whether the number of elements of an array does not wrap.
+
+        Of one axis it cannot. Lengths may be negative.
+        """
+        builder = self.builder
+        if sum(builder.number(length) != 1 for length in lengths) < 2:
+            return builder.constant("bool", True)
+        size = builder.constant("f64", 1)
+        for length in lengths:
+            size = builder.op("mul", size, builder.cast(length, "f64"))
+        return builder.op("lt", builder.op("abs", size), builder.constant("f64", _MOST_ELEMENTS))
+
+    def is_empty(self, lengths: Sequence[Value]) -> Value:
+        """Return whether an array has no elements."""
+        builder = self.builder
+        is_empty = builder.constant("bool", False)
+        for length in lengths:
+            is_none = builder.op("eq", length, builder.index(0))
+            is_empty = builder.op("or", is_empty, is_none)
+        return is_empty
 
     # Loops
 

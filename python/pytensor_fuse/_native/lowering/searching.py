@@ -36,11 +36,11 @@ def _argmax(op: Argmax, node: Apply[Any], context: Context, inputs: list[Tensor]
     axes = tuple(range(given.ndim)) if op.axis is None else tuple(op.axis)
     kept = [axis for axis in range(given.ndim) if axis not in axes]
     lengths = [context.length(length) for length in given.lengths]
-    n_reduced = context.size([lengths[axis] for axis in axes])
-    is_none = builder.op("eq", n_reduced, builder.index(0))
-    n_kept = context.size([lengths[axis] for axis in kept])
-    is_needless = builder.op("eq", n_kept, builder.index(0))
+    is_none = context.is_empty([lengths[axis] for axis in axes])
+    is_needless = context.is_empty([lengths[axis] for axis in kept])
     builder.check(builder.op("or", builder.op("not", is_none), is_needless), ValueError, _EMPTY)
+    # Places are counted along all reduced axes.
+    context.size([lengths[axis] for axis in axes])
     initial = builder.constant(given.dtype, identity("maximum", given.dtype))
     largest = reduced_along(context, given, axes, "maximum", given.dtype, initial)
     beyond = builder.index(2**63 - 1)

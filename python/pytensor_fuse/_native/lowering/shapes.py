@@ -163,7 +163,8 @@ def _lengths_at_run_time(
     for condition in is_negative:
         n_negative = builder.op("add", n_negative, builder.op("select", condition, one, zero))
     builder.check(builder.op("le", n_negative, one), ValueError, _MANY_NEGATIVE)
-    known = context.size(
+    # What wraps is found when the sizes are compared.
+    known = context.wrapping_size(
         [
             builder.op("select", condition, one, length)
             for condition, length in zip(is_negative, wanted, strict=True)
@@ -183,17 +184,5 @@ def _check_size(context: Context, old: Sequence[Value], new: Sequence[Value]) ->
     builder = context.builder
     if product(context, old) == product(context, new):
         return
-    # A product of integers may be too much for its dtype, and the same as another by chance; of
-    # floats, it is then far away.
-    difference = builder.op("sub", _float_size(context, new), _float_size(context, old))
-    is_near = builder.op("lt", builder.op("abs", difference), builder.constant("f64", 2.0**62))
-    is_equal = builder.op("eq", context.size(new), context.size(old))
-    builder.check(builder.op("and", is_near, is_equal), ValueError, _OTHER_SIZE)
-
-
-def _float_size(context: Context, lengths: Sequence[Value]) -> Value:
-    builder = context.builder
-    size = builder.constant("f64", 1)
-    for length in lengths:
-        size = builder.op("mul", size, builder.cast(length, "f64"))
-    return size
+    is_equal = builder.op("eq", context.wrapping_size(new), context.size(old))
+    builder.check(builder.op("and", context.fits(new), is_equal), ValueError, _OTHER_SIZE)

@@ -50,6 +50,7 @@ def positions(context: Context, given: Tensor) -> list[Positions]:
     lengths = [context.length(length) for length in given.lengths]
     # Each index is stored, and stays if it is that of a nonzero element: no branch.
     size = context.size(lengths)
+    is_guarded = len(lengths) > 1
     buffers = [context.temporary("i64", (size,), is_once=False) for _ in lengths]
     one, zero = builder.index(1), builder.index(0)
 
@@ -57,7 +58,7 @@ def positions(context: Context, given: Tensor) -> list[Positions]:
         """Go over the axes that are left; return the number of nonzero elements so far."""
         if len(index) == len(lengths):
             for buffer, place in zip(buffers, index, strict=True):
-                builder.store(buffer, (so_far,), place)
+                builder.store(buffer, (so_far,), place, is_guarded=is_guarded)
             is_there = builder.cast(given.at(index), "bool")
             return builder.op("add", so_far, builder.op("select", is_there, one, zero))
         with builder.loop(lengths[len(index)]) as loop:

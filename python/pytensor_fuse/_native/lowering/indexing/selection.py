@@ -261,8 +261,7 @@ def _require_in_bounds(context: Context, columns: Sequence[Column], group: Seque
         condition = column.in_bounds
         if len(columns) > 1:
             # What is not selected may be out of bounds.
-            is_empty = builder.op("eq", context.size(group), builder.index(0))
-            condition = builder.op("or", condition, is_empty)
+            condition = builder.op("or", condition, context.is_empty(group))
         builder.check(condition, IndexError, OUT_OF_BOUNDS)
         is_needed = True
     return is_needed
