@@ -40,18 +40,42 @@ class _MessageModel(models.PrimitiveModel):
 
 @box(_Message)  # type: ignore[untyped-decorator]
 def _boxed(kind: Any, value: Any, c: Any) -> Any:
-    """Return the message as Python's text."""
+    """Return the message as Python's text; None if there is no memory for it."""
     numbers: list[Any] = []
 
     def place(number: int) -> str:
         numbers.append(c.builder.extract_value(value, number))
-        return "%lld"
+        return "%d"
 
+    # Python formats its own text: what C formats has to be ASCII, and ends at a zero.
     parts = filled(kind.text.replace("%", "%%"), kind.n_details, place)
-    told = c.context.insert_const_string(c.builder.module, parts)
-    form = ir.FunctionType(c.pyapi.pyobj, [told.type], var_arg=True)
-    function = cgutils.get_or_insert_function(c.builder.module, form, "PyUnicode_FromFormat")
-    return c.builder.call(function, [told, *numbers])
+    template = c.pyapi.unserialize(c.pyapi.serialize_object(parts))
+    form = c.context.insert_const_string(c.builder.module, f"({'L' * len(numbers)})")
+    args = _called(c, "Py_BuildValue", [form, *numbers], n_named=1)
+    # Numba puts what is returned into a tuple, whatever it is: it must not be a null pointer.
+    result = cgutils.alloca_once_value(c.builder, c.pyapi.borrow_none())
+    is_there = c.builder.and_(
+        cgutils.is_not_null(c.builder, template), cgutils.is_not_null(c.builder, args)
+    )
+    with c.builder.if_then(is_there, likely=True):
+        text = _called(c, "PyUnicode_Format", [template, args], n_named=2)
+        with c.builder.if_then(cgutils.is_not_null(c.builder, text), likely=True):
+            c.builder.store(text, result)
+    c.pyapi.decref(template)
+    c.pyapi.decref(args)
+    told = c.builder.load(result)
+    with c.builder.if_then(c.builder.icmp_unsigned("==", told, c.pyapi.borrow_none())):
+        c.pyapi.err_clear()
+        c.pyapi.incref(told)
+    return told
+
+
+def _called(c: Any, name: str, args: list[Any], *, n_named: int) -> Any:
+    """Write a call of a function of Python's, which may have more arguments than its named ones."""
+    named = [arg.type for arg in args[:n_named]]
+    form = ir.FunctionType(c.pyapi.pyobj, named, var_arg=len(args) > n_named)
+    function = cgutils.get_or_insert_function(c.builder.module, form, name)
+    return c.builder.call(function, args)
 
 
 def message_of(text: str, n_details: int) -> Any:

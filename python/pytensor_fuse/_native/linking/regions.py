@@ -92,7 +92,7 @@ class NativeRegion(Op):
 
 def _digest(compiled: Compiled, variables: Sequence[Variable[Any, Any]], n_inputs: int) -> str:
     """Return what tells all that a call of machine code does."""
-    made = blake2b(b"pytensor-fuse region 1 ", digest_size=20)
+    made = blake2b(b"pytensor-fuse region 2 ", digest_size=20)
     failures = [
         (one.exception.__module__, one.exception.__qualname__, one.message)
         for one in compiled.program.failures
