@@ -186,6 +186,19 @@ def test_what_refuses_may_have_a_fault(refuses, message):
     assert message in refused.why
 
 
+def test_values_of_another_program_are_refused():
+    kept = []
+
+    def rule(context, builder, x):
+        kept.append(_three(builder))
+        return [context.materialized(x.dtype, x.lengths, lambda i: kept[0])]
+
+    np.testing.assert_allclose(native(rule)(V), np.exp(3 * np.ones(4)))
+    for again in (rule, element_by_element(lambda b, x, i: b.op("mul", kept[0], x.at(i)))):
+        with pytest.raises(RuleError, match=r"own_rule .* is a value of another program"):
+            native(again)
+
+
 def test_a_rule_without_faults_may_use_all_that_there_is():
     def rule(context, builder, x):
         three, zero = _three(builder), builder.constant("f64", 0)

@@ -7,10 +7,16 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from copy import copy
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
 
-from pytensor_fuse._native.lowering.values import RuleBuilder, Value
-from pytensor_fuse._native.program.model import DTYPES
+from pytensor_fuse._native.lowering.requirements import (
+    near,
+    require_dtype,
+    require_element,
+    require_index,
+    require_value,
+)
+from pytensor_fuse._native.lowering.values import OwningBuilder, Value
 from pytensor_fuse._native.program.operations import OPERATIONS
 
 if TYPE_CHECKING:
@@ -18,59 +24,18 @@ if TYPE_CHECKING:
 
     from pytensor_fuse._native.lowering.context import Context
     from pytensor_fuse._native.program.blocks import Loop
-    from pytensor_fuse._native.program.builder import Builder
     from pytensor_fuse._native.program.model import BufferId, BufferKind, Statement
-
-_HOW: Final = "a literal is builder.constant(dtype, number), an index builder.index(number)"
 
 
 def checking(context: Context) -> Context:
     """Return a context that goes on with the same program, and checks what it is given."""
+    assert isinstance(context.builder, OwningBuilder)
     other = copy(context)
     other.builder = CheckingBuilder(context.builder)
     return other
 
 
-def require_value(one: object, what: str) -> Value:
-    """Require a value of the program, and return it.
-
-    Raises
-    ------
-    TypeError
-        If it is something else.
-    """
-    if type(one) is not Value:
-        raise TypeError(f"{what} is {one!r}, and no value of the program: {_HOW}")
-    return one
-
-
-def require_index(index: object, ndim: int) -> None:
-    """Require a tuple of a value for each axis.
-
-    Raises
-    ------
-    TypeError
-        If it is something else.
-    """
-    if not isinstance(index, tuple | list) or len(index) != ndim:
-        raise TypeError(f"an index of {ndim} axes is a tuple of as many values, not {index!r}")
-    for one in index:
-        require_value(one, "an index")
-
-
-def require_dtype(dtype: object) -> None:
-    """Require the name of a dtype of programs.
-
-    Raises
-    ------
-    TypeError
-        If it is something else.
-    """
-    if dtype not in DTYPES:
-        raise TypeError(f"{dtype!r} is no dtype of programs{_near(dtype, DTYPES)}")
-
-
-class CheckingBuilder(RuleBuilder):
+class CheckingBuilder(OwningBuilder):
     """A builder that checks its arguments.
 
     Parameters
@@ -79,7 +44,7 @@ class CheckingBuilder(RuleBuilder):
         Whose program it goes on with: all that one knows, both know.
     """
 
-    def __init__(self, builder: Builder) -> None:
+    def __init__(self, builder: OwningBuilder) -> None:
         self.__dict__ = builder.__dict__
 
     def constant(self, dtype: str, number: bool | int | float) -> int:
@@ -89,23 +54,23 @@ class CheckingBuilder(RuleBuilder):
         return super().constant(dtype, number)
 
     def number(self, value: int) -> bool | int | float | None:
-        require_value(value, "what may be a literal")
+        require_value(self, value, "what may be a literal")
         return super().number(value)
 
     def dtype(self, value: int) -> str:
-        require_value(value, "what has a dtype")
+        require_value(self, value, "what has a dtype")
         return super().dtype(value)
 
     def op(self, name: str, *args: int) -> int:
         operation = OPERATIONS.get(name)
         if operation is None:
-            raise ValueError(f"there is no operation {name!r}{_near(name, OPERATIONS)}")
+            raise ValueError(f"there is no operation {name!r}{near(name, OPERATIONS)}")
         if name == "cast":
             raise ValueError("builder.cast(value, dtype) writes casts")
         if len(args) != operation.arity:
             raise TypeError(f"{name} has {len(args)} arguments, and takes {operation.arity}")
         for arg in args:
-            require_value(arg, f"an argument of {name}")
+            require_value(self, arg, f"an argument of {name}")
         dtypes = [self._dtypes[arg] for arg in args]
         same = dtypes[name == "select" :]
         if any(one != same[0] or one not in operation.takes for one in same) or (
@@ -119,7 +84,7 @@ class CheckingBuilder(RuleBuilder):
         return super().op(name, *args)
 
     def cast(self, value: int, dtype: str) -> int:
-        require_value(value, "what is cast")
+        require_value(self, value, "what is cast")
         require_dtype(dtype)
         return super().cast(value, dtype)
 
@@ -134,11 +99,11 @@ class CheckingBuilder(RuleBuilder):
     ) -> BufferId:
         require_dtype(dtype)
         for length in lengths:
-            require_value(length, "a length")
+            require_value(self, length, "a length")
         return super().buffer(kind, position, dtype, lengths, is_once=is_once)
 
     def load(self, buffer: BufferId, index: Sequence[int], *, is_guarded: bool = False) -> int:
-        require_index(index, len(self.program.buffers[buffer].lengths))
+        require_index(self, index, len(self.program.buffers[buffer].lengths))
         return super().load(buffer, index, is_guarded=is_guarded)
 
     def store(
@@ -151,23 +116,23 @@ class CheckingBuilder(RuleBuilder):
         is_guarded: bool = False,
     ) -> None:
         about = self.program.buffers[buffer]
-        require_index(index, len(about.lengths))
+        require_index(self, index, len(about.lengths))
         require_element(self, value, about.dtype)
         super().store(buffer, index, value, combiner, is_guarded=is_guarded)
 
     @contextmanager
     def loop(self, extent: int) -> Iterator[Loop]:
-        require_value(extent, "a length")
+        require_value(self, extent, "a length")
         with super().loop(extent) as loop:
             yield loop
 
     def reduce(self, loop: Loop, combiner: str, initial: int, term: int) -> int:
-        require_value(initial, "what a reduction begins with")
+        require_value(self, initial, "what a reduction begins with")
         require_element(self, term, self._dtypes[initial], "a term of a reduction")
         return super().reduce(loop, combiner, initial, term)
 
     def carry(self, loop: Loop, inner: int, initial: int, following: int) -> int:
-        require_value(inner, "what is carried")
+        require_value(self, inner, "what is carried")
         for one in (initial, following):
             require_element(self, one, self._dtypes[inner], "what is carried")
         return super().carry(loop, inner, initial, following)
@@ -181,7 +146,7 @@ class CheckingBuilder(RuleBuilder):
     ) -> list[int]:
         require_element(self, condition, "bool", "a condition")
         for one, other in choices:
-            require_value(one, "a choice")
+            require_value(self, one, "a choice")
             require_element(self, other, self._dtypes[one], "a choice")
         return super().branch(condition, then, otherwise, choices)
 
@@ -192,23 +157,3 @@ class CheckingBuilder(RuleBuilder):
         for one in details:
             require_element(self, one, "i64", "a detail of a message")
         super().check(condition, exception, message, *details)
-
-
-def require_element(builder: Builder, value: object, dtype: str, what: str = "an element") -> None:
-    """Require a value of a dtype.
-
-    Raises
-    ------
-    TypeError
-        If it is something else.
-    """
-    found = builder.program.dtypes[require_value(value, what)]
-    if found != dtype:
-        raise TypeError(f"{what} is {found}, and has to be {dtype}; builder.cast converts")
-
-
-def _near(name: object, names: Any) -> str:
-    import difflib
-
-    near = difflib.get_close_matches(str(name), list(names), cutoff=0.5)
-    return f"; near are {', '.join(near)}" if near else f"; there are {', '.join(names)}"

@@ -19,7 +19,7 @@ from pytensor_fuse._native.lowering.others import (
 )
 from pytensor_fuse._native.lowering.registry import NoRuleError, RuleError, lower
 from pytensor_fuse._native.lowering.tensors import DTYPES, NOTHING, Tensor, scalar, stored
-from pytensor_fuse._native.lowering.values import RuleBuilder
+from pytensor_fuse._native.lowering.values import OwningBuilder, RuleBuilder
 from pytensor_fuse._native.program.model import Result
 
 if TYPE_CHECKING:
@@ -92,7 +92,9 @@ def lower_graph(
     RuleError
         If a rule has a fault.
     """
-    builder = RuleBuilder(reassociates=reassociates, calls_libm=calls_libm)
+    # Objects for each value take time, and only rules of others are checked by them.
+    kind = OwningBuilder if lower.has_others else RuleBuilder
+    builder = kind(reassociates=reassociates, calls_libm=calls_libm)
     graph = _Graph(Context(builder), {})
     for position, variable in enumerate(inputs):
         graph.give(variable, position, may_destroy=position in destroyed)

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pytensor_fuse._native.lowering.checking import checking, require_element, require_index
+from pytensor_fuse._native.lowering.checking import checking
 from pytensor_fuse._native.lowering.registry import NoRuleError, RuleError, lower
+from pytensor_fuse._native.lowering.requirements import require_element, require_index
 from pytensor_fuse._native.lowering.tensors import NOTHING, Tensor
+from pytensor_fuse._native.lowering.values import OwningBuilder
 from pytensor_fuse._native.program.errors import ProgramError
 
 if TYPE_CHECKING:
@@ -20,7 +22,6 @@ if TYPE_CHECKING:
 
     from pytensor_fuse._native.lowering.context import Context
     from pytensor_fuse._native.lowering.tensors import Index
-    from pytensor_fuse._native.program.builder import Builder
     from pytensor_fuse._native.program.model import Program, Value
 
 
@@ -39,24 +40,26 @@ def lowered_by_others(node: Apply[Any], context: Context, inputs: list[Tensor]) 
     """Lower a node by a rule that is not this package's."""
     context.others.append(_told(node))
     checked = checking(context)
-    outs = lower(node.op, node, checked, [_given(one) for one in inputs])
+    builder = checked.builder
+    assert isinstance(builder, OwningBuilder)
+    outs = lower(node.op, node, checked, [_given(builder, one) for one in inputs])
     if not isinstance(outs, list | tuple) or not all(isinstance(one, Tensor) for one in outs):
         raise TypeError(f"it returns {outs!r}, and no list of tensors")
-    return [_returned(node, checked.builder, one) for one in outs]
+    return [_returned(node, builder, one) for one in outs]
 
 
-def _given(tensor: Tensor) -> Tensor:
+def _given(builder: OwningBuilder, tensor: Tensor) -> Tensor:
     if tensor is NOTHING:
         return tensor
 
     def at(index: Index) -> Value:
-        require_index(index, tensor.ndim)
+        require_index(builder, index, tensor.ndim)
         return tensor.at(index)
 
     return Tensor(tensor.dtype, tensor.lengths, at, tensor.buffer, tensor.data)
 
 
-def _returned(node: Apply[Any], builder: Builder, tensor: Tensor) -> Tensor:
+def _returned(node: Apply[Any], builder: OwningBuilder, tensor: Tensor) -> Tensor:
     if tensor is NOTHING:
         return tensor
     for length in tensor.lengths:

@@ -101,6 +101,11 @@ class Lowering:
         """Whether there is a rule for an op."""
         return self._rules.dispatch(type(op)) is not _no_rule
 
+    @property
+    def has_others(self) -> bool:
+        """Whether there are rules that are not this package's."""
+        return bool(self._others)
+
     def is_own(self, op: Any) -> bool:
         """Whether the rule for an op is one of this package."""
         return not self._others or id(self._rules.dispatch(type(op))) not in self._others

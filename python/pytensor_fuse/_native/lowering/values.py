@@ -81,3 +81,31 @@ class RuleBuilder(Builder):
         self._dtypes.append(dtype)
         self._homes.append(home)
         return _FIRST[number] if number < _MOST else Value(number)
+
+
+class OwningBuilder(RuleBuilder):
+    """A builder whose values are objects of its own: it knows those of other programs.
+
+    Parameters
+    ----------
+    reassociates
+        Whether sums and products of floats may be taken in any order.
+    calls_libm
+        Whether mathematical functions are those that Numba's back-end calls, to the last bit.
+    """
+
+    def __init__(self, *, reassociates: bool = False, calls_libm: bool = False) -> None:
+        super().__init__(reassociates=reassociates, calls_libm=calls_libm)
+        self._values: list[Value] = []
+
+    def _new(self, dtype: str, home: Block) -> Value:
+        value = Value(len(self._dtypes))
+        self._dtypes.append(dtype)
+        self._homes.append(home)
+        self._values.append(value)
+        return value
+
+    def owns(self, value: Value) -> bool:
+        """Whether a value is one of the program."""
+        number = int.__index__(value)
+        return number < len(self._values) and self._values[number] is value

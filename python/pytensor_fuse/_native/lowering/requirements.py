@@ -1,0 +1,79 @@
+"""What rules of others are required to give: each function says at once what is wrong with it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from pytensor_fuse._native.lowering.values import Value
+from pytensor_fuse._native.program.model import DTYPES
+
+if TYPE_CHECKING:
+    from pytensor_fuse._native.lowering.values import OwningBuilder
+
+_HOW: Final = "a literal is builder.constant(dtype, number), an index builder.index(number)"
+
+
+def require_value(builder: OwningBuilder, one: object, what: str) -> Value:
+    """Require a value of the builder's program, and return it.
+
+    Raises
+    ------
+    TypeError
+        If it is something else.
+    ValueError
+        If it is a value of another program.
+    """
+    if type(one) is not Value:
+        raise TypeError(f"{what} is {one!r}, and no value of the program: {_HOW}")
+    if not builder.owns(one):
+        raise ValueError(f"{what} is a value of another program: a rule cannot keep values")
+    return one
+
+
+def require_index(builder: OwningBuilder, index: object, ndim: int) -> None:
+    """Require a tuple of a value for each axis.
+
+    Raises
+    ------
+    TypeError
+        If it is something else.
+    """
+    if not isinstance(index, tuple | list) or len(index) != ndim:
+        raise TypeError(f"an index of {ndim} axes is a tuple of as many values, not {index!r}")
+    for one in index:
+        require_value(builder, one, "an index")
+
+
+def require_element(
+    builder: OwningBuilder, value: object, dtype: str, what: str = "an element"
+) -> None:
+    """Require a value of a dtype.
+
+    Raises
+    ------
+    TypeError
+        If it is something else.
+    """
+    found = builder.program.dtypes[require_value(builder, value, what)]
+    if found != dtype:
+        raise TypeError(f"{what} is {found}, and has to be {dtype}; builder.cast converts")
+
+
+def require_dtype(dtype: object) -> None:
+    """Require the name of a dtype of programs.
+
+    Raises
+    ------
+    TypeError
+        If it is something else.
+    """
+    if dtype not in DTYPES:
+        raise TypeError(f"{dtype!r} is no dtype of programs{near(dtype, DTYPES)}")
+
+
+def near(name: object, names: Any) -> str:
+    """Return which names are near one that does not exist, as the end of a message."""
+    import difflib
+
+    found = difflib.get_close_matches(str(name), list(names), cutoff=0.5)
+    return f"; near are {', '.join(found)}" if found else f"; there are {', '.join(names)}"
