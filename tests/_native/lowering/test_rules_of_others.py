@@ -199,6 +199,55 @@ def test_values_of_another_program_are_refused():
             native(again)
 
 
+@pytest.mark.parametrize(
+    ("dtype", "number", "message"),
+    [
+        ("i64", 1.5, "a literal of i64 is an integer, not 1.5"),
+        ("i64", 2.0, "an integer, not 2.0"),
+        ("i64", "2", "an integer, not '2'"),
+        ("i64", np.float32(1), "an integer"),
+        ("i64", 2**63, "a literal of i64 is from -9223372036854775808 to 9223372036854775807"),
+        ("i8", -129, "from -128 to 127, and -129 is not"),
+        ("u8", -1, "from 0 to 255"),
+        ("u64", np.int64(-1), "from 0 to 18446744073709551615"),
+        ("bool", 2, "a literal of bool is True or False, not 2"),
+        ("bool", 1, "True or False, not 1"),
+        ("f64", "1", "a literal of f64 is a real number, not '1'"),
+        ("f32", 1j, "a real number, not 1j"),
+        ("f64", None, "a real number, not None"),
+        ("f64", np.ones(1), "a real number"),
+    ],
+)
+def test_literals_that_a_dtype_does_not_have_are_refused(dtype, number, message):
+    rule = element_by_element(lambda b, x, i: b.cast(b.constant(dtype, number), "f64"))
+    with pytest.raises(RuleError, match=f"own_rule for Own, .* TypeError: .*{message}"):
+        native(rule)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "number"),
+    [
+        ("i64", -(2**63)),
+        ("u64", 2**64 - 1),
+        ("i8", np.int64(-128)),
+        ("u8", np.uint8(255)),
+        ("bool", np.True_),
+        ("bool", False),
+        ("f64", 3),
+        ("f64", np.float32(0.1)),
+        ("f32", np.int16(5)),
+        ("f64", True),
+        ("f64", -np.inf),
+    ],
+)
+def test_literals_may_be_numbers_of_numpy(dtype, number):
+    rule = element_by_element(
+        lambda b, x, i: b.op("add", x.at(i), b.cast(b.constant(dtype, number), "f64"))
+    )
+    function = pytensor.function([X], Own(rule)(X), mode="NATIVE")
+    np.testing.assert_array_equal(function(V), V + float(number))
+
+
 def test_a_rule_without_faults_may_use_all_that_there_is():
     def rule(context, builder, x):
         three, zero = _three(builder), builder.constant("f64", 0)

@@ -14,9 +14,10 @@ from pytensor_fuse._native.lowering.requirements import (
     require_dtype,
     require_element,
     require_index,
+    require_literal,
     require_value,
 )
-from pytensor_fuse._native.lowering.values import OwningBuilder, Value
+from pytensor_fuse._native.lowering.values import OwningBuilder
 from pytensor_fuse._native.program.operations import OPERATIONS
 
 if TYPE_CHECKING:
@@ -49,9 +50,7 @@ class CheckingBuilder(OwningBuilder):
 
     def constant(self, dtype: str, number: bool | int | float) -> int:
         require_dtype(dtype)
-        if type(number) is Value:
-            raise TypeError("a literal is a number of Python's, and this is a value of the program")
-        return super().constant(dtype, number)
+        return super().constant(dtype, require_literal(dtype, number))
 
     def number(self, value: int) -> bool | int | float | None:
         require_value(self, value, "what may be a literal")

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
 
 from pytensor_fuse._native.lowering.values import Value
 from pytensor_fuse._native.program.model import DTYPES
+from pytensor_fuse._native.program.operations import FLOATS
 
 if TYPE_CHECKING:
     from pytensor_fuse._native.lowering.values import OwningBuilder
@@ -69,6 +73,34 @@ def require_dtype(dtype: object) -> None:
     """
     if dtype not in DTYPES:
         raise TypeError(f"{dtype!r} is no dtype of programs{near(dtype, DTYPES)}")
+
+
+def require_literal(dtype: str, number: object) -> bool | int | float:
+    """Require a number that a dtype has, and return it as Python's.
+
+    Raises
+    ------
+    TypeError
+        If it is something else.
+    """
+    if type(number) is Value:
+        raise TypeError("a literal is a number of Python's, and this is a value of the program")
+    if dtype == "bool":
+        if not isinstance(number, bool | np.bool_):
+            raise TypeError(f"a literal of bool is True or False, not {number!r}")
+        return bool(number)
+    if dtype in FLOATS:
+        if not isinstance(number, Real):
+            raise TypeError(f"a literal of {dtype} is a real number, not {number!r}")
+        return float(number)
+    if not isinstance(number, int | np.integer):
+        raise TypeError(f"a literal of {dtype} is an integer, not {number!r}")
+    limits = np.iinfo(f"{dtype[0]}{int(dtype[1:]) // 8}")
+    if not limits.min <= number <= limits.max:
+        raise TypeError(
+            f"a literal of {dtype} is from {limits.min} to {limits.max}, and {number!r} is not"
+        )
+    return int(number)
 
 
 def near(name: object, names: Any) -> str:
