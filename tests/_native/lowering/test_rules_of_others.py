@@ -248,6 +248,38 @@ def test_literals_may_be_numbers_of_numpy(dtype, number):
     np.testing.assert_array_equal(function(V), V + float(number))
 
 
+class NeedsTwoError(Exception):
+    """An exception that is not made from one text."""
+
+    def __init__(self, one: object, other: object) -> None:
+        super().__init__(one, other)
+
+
+@pytest.mark.parametrize(
+    ("exception", "text", "n_details", "message"),
+    [
+        ("abc", "x", 0, "a check raises a class of exceptions, and 'abc' is none"),
+        (int, "x", 0, "a class of exceptions, and <class 'int'> is none"),
+        (ValueError("x"), "x", 0, r"a class of exceptions, and ValueError\('x'\) is none"),
+        (ValueError, None, 0, "the message of a check is a text, not None"),
+        (ValueError, b"x", 1, "a text, not b'x'"),
+        (UnicodeDecodeError, "x {0}", 1, "UnicodeDecodeError cannot be made from a text"),
+        (NeedsTwoError, "x", 0, "NeedsTwoError cannot be made from a text: .*other"),
+        (ValueError, "{0} of {1}", 1, r"has \{1\}, and the check has 1 details"),
+        (ValueError, "{0}", 0, r"has \{0\}, and the check has 0 details"),
+    ],
+)
+def test_what_a_check_cannot_raise_is_refused(exception, text, n_details, message):
+    def rule(context, builder, x):
+        [n] = x.lengths
+        is_long = builder.op("gt", n, builder.index(5))
+        builder.check(is_long, exception, text, *[n] * n_details)
+        return [context.materialized(x.dtype, x.lengths, x.at)]
+
+    with pytest.raises(RuleError, match=f"own_rule for Own, .* has a fault: .*{message}"):
+        native(rule)
+
+
 def test_a_rule_without_faults_may_use_all_that_there_is():
     def rule(context, builder, x):
         three, zero = _three(builder), builder.constant("f64", 0)

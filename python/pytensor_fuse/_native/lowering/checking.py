@@ -13,6 +13,7 @@ from pytensor_fuse._native.lowering.requirements import (
     near,
     require_dtype,
     require_element,
+    require_failure,
     require_index,
     require_literal,
     require_value,
@@ -155,4 +156,5 @@ class CheckingBuilder(OwningBuilder):
         require_element(self, condition, "bool", "a condition")
         for one in details:
             require_element(self, one, "i64", "a detail of a message")
+        require_failure(exception, message, len(details))
         super().check(condition, exception, message, *details)

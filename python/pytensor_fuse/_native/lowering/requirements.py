@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from pytensor_fuse._native.lowering.values import Value
-from pytensor_fuse._native.program.model import DTYPES
+from pytensor_fuse._native.program.failures import raised_by, unfilled
+from pytensor_fuse._native.program.model import DTYPES, Failure
 from pytensor_fuse._native.program.operations import FLOATS
 
 if TYPE_CHECKING:
@@ -101,6 +102,35 @@ def require_literal(dtype: str, number: object) -> bool | int | float:
             f"a literal of {dtype} is from {limits.min} to {limits.max}, and {number!r} is not"
         )
     return int(number)
+
+
+def require_failure(exception: object, message: object, n_details: int) -> None:
+    """Require what a check can raise: a class of exceptions, made from a text with its details.
+
+    Raises
+    ------
+    TypeError
+        If it is something else.
+    ValueError
+        If the text has places for details that there are not.
+    """
+    if not isinstance(exception, type) or not issubclass(exception, BaseException):
+        raise TypeError(f"a check raises a class of exceptions, and {exception!r} is none")
+    if not isinstance(message, str):
+        raise TypeError(f"the message of a check is a text, not {message!r}")
+    places = unfilled(message, n_details)
+    if places:
+        raise ValueError(
+            f"the message {message!r} has {', '.join(places)}, and the check has {n_details} "
+            "details: {0} is the first, and {{0}} stands for itself"
+        )
+    failure, details = Failure(exception, message), (0,) * n_details
+    try:
+        made: object = raised_by(failure, details)
+    except Exception as error:
+        raise TypeError(f"{exception.__name__} cannot be made from a text: {error}") from error
+    if not isinstance(made, BaseException):
+        raise TypeError(f"{exception.__name__} of a text is no exception, but {made!r}")
 
 
 def near(name: object, names: Any) -> str:

@@ -41,6 +41,15 @@ def filled(message: str, n_details: int, detail: Callable[[int], str]) -> str:
     return _TOLD.sub(told, message)
 
 
+def unfilled(message: str, n_details: int) -> list[str]:
+    """Return the places of a message for which there is no detail."""
+    return [
+        place[0]
+        for place in _TOLD.finditer(message)
+        if place[2] is not None and int(place[2]) >= n_details
+    ]
+
+
 def raised_by(failure: Failure, details: Sequence[int]) -> BaseException:
     """Return the exception of a failure, with the details of the check in its message."""
     text = filled(failure.message, len(details), lambda number: str(details[number]))
