@@ -280,6 +280,31 @@ def test_what_a_check_cannot_raise_is_refused(exception, text, n_details, messag
         native(rule)
 
 
+@pytest.mark.parametrize(
+    ("is_inside", "message"),
+    [(False, "after the loop has ended"), (True, "inside of another block of the loop")],
+)
+@pytest.mark.parametrize("method", ["reduce", "carry"])
+def test_loops_are_told_what_they_do_while_they_are_the_innermost_block(method, is_inside, message):
+    def rule(context, builder, x):
+        zero = builder.constant("f64", 0)
+
+        def tell(loop, before, element):
+            if method == "reduce":
+                return builder.reduce(loop, "add", zero, element)
+            return builder.carry(loop, before, zero, builder.op("add", before, element))
+
+        with builder.loop(x.lengths[0]) as loop:
+            before, element = builder.carried("f64"), x.at((loop.index,))
+            if is_inside:
+                with builder.block():
+                    tell(loop, before, element)
+        return [context.materialized("f64", x.lengths, lambda i: tell(loop, before, element))]
+
+    with pytest.raises(RuleError, match=f"own_rule .* builder.{method} {message}"):
+        native(rule)
+
+
 def test_a_rule_without_faults_may_use_all_that_there_is():
     def rule(context, builder, x):
         three, zero = _three(builder), builder.constant("f64", 0)

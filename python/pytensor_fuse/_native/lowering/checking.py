@@ -15,6 +15,7 @@ from pytensor_fuse._native.lowering.requirements import (
     require_element,
     require_failure,
     require_index,
+    require_innermost,
     require_literal,
     require_value,
 )
@@ -127,11 +128,13 @@ class CheckingBuilder(OwningBuilder):
             yield loop
 
     def reduce(self, loop: Loop, combiner: str, initial: int, term: int) -> int:
+        require_innermost(self, loop, "builder.reduce")
         require_value(self, initial, "what a reduction begins with")
         require_element(self, term, self._dtypes[initial], "a term of a reduction")
         return super().reduce(loop, combiner, initial, term)
 
     def carry(self, loop: Loop, inner: int, initial: int, following: int) -> int:
+        require_innermost(self, loop, "builder.carry")
         require_value(self, inner, "what is carried")
         for one in (initial, following):
             require_element(self, one, self._dtypes[inner], "what is carried")

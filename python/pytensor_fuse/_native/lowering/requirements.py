@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from pytensor_fuse._native.lowering.values import Value
+from pytensor_fuse._native.program.blocks import Loop
 from pytensor_fuse._native.program.failures import raised_by, unfilled
 from pytensor_fuse._native.program.model import DTYPES, Failure
 from pytensor_fuse._native.program.operations import FLOATS
@@ -131,6 +132,25 @@ def require_failure(exception: object, message: object, n_details: int) -> None:
         raise TypeError(f"{exception.__name__} cannot be made from a text: {error}") from error
     if not isinstance(made, BaseException):
         raise TypeError(f"{exception.__name__} of a text is no exception, but {made!r}")
+
+
+def require_innermost(builder: OwningBuilder, loop: object, what: str) -> None:
+    """Require the innermost open loop, with no block open inside of it.
+
+    Raises
+    ------
+    TypeError
+        If it is no loop.
+    ValueError
+        If it is another one.
+    """
+    if not isinstance(loop, Loop):
+        raise TypeError(f"{what} has {loop!r} in the place of what builder.loop gives")
+    require_value(builder, loop.index, "the index of a loop")
+    if not builder.is_visible(loop.index):
+        raise ValueError(f"{what} after the loop has ended: it belongs inside of the with block")
+    if builder.depth(loop.index) != builder.n_open_blocks - 1:
+        raise ValueError(f"{what} inside of another block of the loop: it belongs outside of that")
 
 
 def near(name: object, names: Any) -> str:
