@@ -68,6 +68,7 @@ def over_columns(columns, write):
             b.store(out, (loop.index,), value)
     for one in b.program.results:
         b.allocate_before_use(one.number)
+    b.place_allocations()
     return b.program
 
 

@@ -330,6 +330,35 @@ def test_outputs_have_lengths_of_the_outermost_block(b, vector):
             b.allocate_before_use(buffer)
 
 
+def test_allocations_come_before_the_first_use(b, vector):
+    n = b.length(vector, 0)
+    outs = [b.buffer("output", k, "f64", (n,)) for k in range(4)]
+    b.check(b.op("lt", n, b.index(9)), ValueError, "")
+    b.allocate_before_use(outs[3])
+    with b.loop(n) as loop:
+        b.store(outs[1], (loop.index,), b.load(vector, (loop.index,)))
+        b.store(outs[0], (loop.index,), b.load(vector, (loop.index,)))
+    for out in (outs[0], outs[1], outs[2]):
+        b.allocate_before_use(out)
+    with b.loop(n) as loop:
+        b.store(outs[2], (loop.index,), b.load(vector, (loop.index,)))
+        b.store(outs[3], (loop.index,), b.load(vector, (loop.index,)))
+    b.place_allocations()
+    b.place_allocations()
+    found = [(type(one).__name__, getattr(one, "buffer", None)) for one in b.program.body]
+    assert found == [
+        ("Op", None),
+        ("Check", None),
+        # No later than where it was asked for, and in the order of asking.
+        ("Allocate", outs[3]),
+        ("Allocate", outs[0]),
+        ("Allocate", outs[1]),
+        ("For", None),
+        ("Allocate", outs[2]),
+        ("For", None),
+    ]
+
+
 def test_blocks_are_counted(b, vector):
     assert b.n_open_blocks == 1
     with b.loop(b.length(vector, 0)), b.block():

@@ -102,6 +102,7 @@ def lower_graph(
         graph.lower(node)
     for variable in outputs:
         graph.give_back(variable)
+    builder.place_allocations()
     context = graph.context
     program = context.builder.program
     if context.others:

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from ctypes import c_float
 from typing import TYPE_CHECKING, Any
 
+from pytensor_fuse._native.program.allocations import add_allocations
 from pytensor_fuse._native.program.blocks import Block, Loop
 from pytensor_fuse._native.program.folding import fold
 from pytensor_fuse._native.program.model import (
@@ -36,7 +37,6 @@ from pytensor_fuse._native.program.model import (
     Value,
 )
 from pytensor_fuse._native.program.operations import result_dtype
-from pytensor_fuse._native.program.walking import accessed_by
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -67,6 +67,8 @@ class Builder:
         # Contents of buffers that are written more than once hold until the next write.
         self._versions: dict[BufferId, int] = {}
         self._is_guarding = False
+        # Buffers that come to be before their first use, and before which statement at the latest.
+        self._unplaced: dict[BufferId, int] = {}
         self.program.body = root.statements
 
     @property
@@ -192,7 +194,8 @@ class Builder:
     def allocate_before_use(self, buffer: BufferId) -> None:
         """Let a buffer come to be before what accesses it first, and after the checks before that.
 
-        Lengths that are computed may be negative, or too large, until a check has passed.
+        It comes to be no later than here. Lengths that are computed may be negative, or too large,
+        until a check has passed. `place_allocations` writes the statement.
 
         Raises
         ------
@@ -200,16 +203,12 @@ class Builder:
             If a length is known in an inner block only.
         """
         self._require_outermost(buffer)
-        statements = self._blocks[0].statements
-        place = next(
-            (
-                number
-                for number, statement in enumerate(statements)
-                if any(buffer == accessed for accessed in accessed_by(statement))
-            ),
-            len(statements),
-        )
-        statements.insert(place, Allocate(buffer))
+        self._unplaced[buffer] = len(self._blocks[0].statements)
+
+    def place_allocations(self) -> None:
+        """Write the statements that `allocate_before_use` has promised, in one walk for all."""
+        add_allocations(self._blocks[0].statements, self._unplaced)
+        self._unplaced = {}
 
     def _require_outermost(self, buffer: BufferId) -> None:
         if any(self._homes[length].depth for length in self.program.buffers[buffer].lengths):

@@ -1,0 +1,45 @@
+"""Where buffers come to be that are written before it is known that they are returned."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pytensor_fuse._native.program.model import Allocate
+from pytensor_fuse._native.program.walking import accessed_by
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pytensor_fuse._native.program.model import BufferId, Statement
+
+
+def add_allocations(statements: list[Statement], latest: Mapping[BufferId, int]) -> None:
+    """Let each buffer come to be before the statement that accesses it first, in one walk for all.
+
+    Parameters
+    ----------
+    statements
+        The outermost block, which is changed.
+    latest
+        The buffers, and before which statement each comes to be if none before accesses it.
+    """
+    places = dict(latest)
+    unmet = set(places)
+    for number, statement in enumerate(statements):
+        if not unmet:
+            break
+        for buffer in accessed_by(statement):
+            if buffer in unmet:
+                unmet.remove(buffer)
+                places[buffer] = min(number, places[buffer])
+    before: dict[int, list[Statement]] = {}
+    for buffer, place in places.items():
+        before.setdefault(place, []).append(Allocate(buffer))
+    if not before:
+        return
+    old = list(statements)
+    statements.clear()
+    for number, statement in enumerate(old):
+        statements += before.get(number, ())
+        statements.append(statement)
+    statements += before.get(len(old), ())

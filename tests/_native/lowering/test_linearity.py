@@ -1,0 +1,78 @@
+"""The steps from a graph to a placed program are linear in the graph."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import pytensor.tensor as pt
+import pytest
+from pytensor.graph.traversal import io_toposort
+from pytensor.raise_op import Assert
+
+import pytensor_fuse._native.lowering.rules  # noqa: F401  registers them
+from pytensor_fuse._native.lowering.graph import lower_graph
+from pytensor_fuse._native.passes.placement import place_temporaries
+from pytensor_fuse._native.runtime.compiling import optimized
+
+if TYPE_CHECKING:
+    from pytensor.graph.basic import Variable
+
+X = pt.vector("x")
+Graph = tuple[list, list]
+
+
+def arrays(n: int) -> Graph:
+    return [X], [pt.exp(X * (k + 1.5)) for k in range(n)]
+
+
+def arrays_of_own_lengths(n: int) -> Graph:
+    inputs = [pt.vector() for _ in range(n)]
+    return inputs, [pt.exp(one) for one in inputs]
+
+
+def sums(n: int) -> Graph:
+    return [X], [pt.exp(X * (k + 1.5)).sum() for k in range(n)]
+
+
+def chain(n: int) -> Graph:
+    outs = [X]
+    for _ in range(n):
+        outs.append(pt.cumsum(outs[-1]) * 1.01)
+    return [X], outs[1:]
+
+
+def asserts(n: int) -> Graph:
+    out = X
+    for k in range(n):
+        out = Assert(f"message {k}")(out, pt.gt(X.sum(), k))
+    return [X], [out]
+
+
+def steps(inputs: list[Variable], outputs: list[Variable]) -> int:
+    """Return how many functions were called or resumed on the way from a graph to a program."""
+    nodes = list(io_toposort(inputs, outputs))
+    n_calls = 0
+
+    def count(frame: object, event: str, what: object) -> None:
+        nonlocal n_calls
+        n_calls += event in ("call", "c_call")
+
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        place_temporaries(optimized(lower_graph(inputs, outputs, nodes).program))
+    finally:
+        sys.setprofile(before)
+    return n_calls
+
+
+@pytest.mark.parametrize(
+    "graph",
+    [arrays, arrays_of_own_lengths, sums, chain, asserts],
+    ids=lambda graph: graph.__name__,
+)
+def test_steps_are_linear(graph):
+    """Compare graphs of which one is four times as large: 4 ** 1.1 is 4.6."""
+    steps(*graph(10))
+    assert steps(*graph(400)) < 4.6 * steps(*graph(100))
