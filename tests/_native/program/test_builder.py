@@ -359,6 +359,24 @@ def test_allocations_come_before_the_first_use(b, vector):
     ]
 
 
+def test_a_failure_is_not_compared_with_all_others(b, vector):
+    n_compared = 0
+
+    class Message(str):
+        __slots__ = ()
+        __hash__ = str.__hash__
+
+        def __eq__(self, other):
+            nonlocal n_compared
+            n_compared += 1
+            return str(self) == str(other)
+
+    for number in range(100):
+        b.check(b.op("lt", b.length(vector, 0), b.index(number)), ValueError, Message(f"{number}"))
+    assert len(b.program.failures) == 100
+    assert n_compared < 100
+
+
 def test_blocks_are_counted(b, vector):
     assert b.n_open_blocks == 1
     with b.loop(b.length(vector, 0)), b.block():

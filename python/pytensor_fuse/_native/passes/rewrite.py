@@ -62,8 +62,11 @@ class _Rewriter:
         self._reciprocals = reciprocals
         self._merged = merged
         self._live = Live(program)
-        self._builder = Builder(reassociates=program.reassociates, calls_libm=program.calls_libm)
-        self._builder.program.failures = list(program.failures)
+        self._builder = Builder(
+            reassociates=program.reassociates,
+            calls_libm=program.calls_libm,
+            failures=program.failures,
+        )
         self._values: dict[Value, Value] = {}
         self._buffers: dict[BufferId, BufferId] = {}
 

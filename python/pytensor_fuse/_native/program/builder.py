@@ -39,7 +39,7 @@ from pytensor_fuse._native.program.model import (
 from pytensor_fuse._native.program.operations import result_dtype
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
 
 class Builder:
@@ -51,10 +51,23 @@ class Builder:
         Whether sums and products of floats may be taken in any order.
     calls_libm
         Whether mathematical functions are those that Numba's back-end calls, to the last bit.
+    failures
+        Failures that the program has from the start.
     """
 
-    def __init__(self, *, reassociates: bool = False, calls_libm: bool = False) -> None:
+    def __init__(
+        self,
+        *,
+        reassociates: bool = False,
+        calls_libm: bool = False,
+        failures: Iterable[Failure] = (),
+    ) -> None:
         self.program = Program(reassociates=reassociates, calls_libm=calls_libm)
+        self.program.failures += failures
+        # The number of each; of equal ones, the first.
+        self._failures: dict[Failure, int] = {}
+        for number, failure in enumerate(self.program.failures):
+            self._failures.setdefault(failure, number)
         self._dtypes = self.program.dtypes
         self._constants: dict[tuple[str, object], Value] = {}
         self._lengths: dict[tuple[BufferId, int], Value] = {}
@@ -374,7 +387,7 @@ class Builder:
         self._checked[condition] = self._blocks[-1]
         failure = Failure(exception, message)
         failures = self.program.failures
-        number = failures.index(failure) if failure in failures else len(failures)
+        number = self._failures.setdefault(failure, len(failures))
         if number == len(failures):
             failures.append(failure)
         self._blocks[-1].statements.append(Check(condition, number, details))
