@@ -49,6 +49,19 @@ def asserts(n: int) -> Graph:
     return [X], [out]
 
 
+def computed_lengths(n: int) -> Graph:
+    """Return sums of arrays that are kept in memory, of lengths that come on the way."""
+    vectors = [pt.cumsum(pt.arange(pt.cast(pt.sum(X * k), "int64"))) for k in range(n)]
+    return [X], [pt.sum(one * one.sum()) for one in vectors]
+
+
+def kept_together(n: int) -> Graph:
+    """Return what needs many arrays of one length at once."""
+    vectors = [pt.cumsum(X * (k + 1.5)) for k in range(n)]
+    total = pt.add(*[one.sum() for one in vectors])
+    return [X], [pt.sum(one * total) for one in vectors]
+
+
 def steps(inputs: list[Variable], outputs: list[Variable]) -> int:
     """Return how many functions were called or resumed on the way from a graph to a program."""
     nodes = list(io_toposort(inputs, outputs))
@@ -69,7 +82,7 @@ def steps(inputs: list[Variable], outputs: list[Variable]) -> int:
 
 @pytest.mark.parametrize(
     "graph",
-    [arrays, arrays_of_own_lengths, sums, chain, asserts],
+    [arrays, arrays_of_own_lengths, sums, chain, asserts, computed_lengths, kept_together],
     ids=lambda graph: graph.__name__,
 )
 def test_steps_are_linear(graph):

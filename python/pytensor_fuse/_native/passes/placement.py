@@ -10,6 +10,7 @@ lengths come later gets memory of its own when they are there.
 from __future__ import annotations
 
 from functools import cache
+from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytensor_fuse._core import place_buffers
@@ -73,6 +74,7 @@ def place_temporaries(program: Program) -> Placement:
     for statement in program.body[:at]:
         early.update(defined_by(statement))
     known: list[BufferId] = []
+    late: list[BufferId] = []
     given: dict[tuple[int, tuple[Value, ...]], list[BufferId]] = {}
     for buffer in spans:
         about = program.buffers[buffer]
@@ -81,7 +83,8 @@ def place_temporaries(program: Program) -> Placement:
         elif all(length in early for length in about.lengths):
             given.setdefault((ITEM_SIZES[about.dtype], about.lengths), []).append(buffer)
         else:
-            _allocate_where_known(program, buffer, early, at)
+            late.append(buffer)
+    _allocate_where_known(program, late, at)
     sizes = [_known_size(program, buffer) for buffer in known]
     offsets, n_bytes = place_buffers(
         sizes,
@@ -116,18 +119,29 @@ def _spans(program: Program) -> dict[BufferId, tuple[int, int]]:
     return spans
 
 
-def _allocate_where_known(program: Program, buffer: BufferId, early: set[Value], at: int) -> None:
-    """Let a buffer come to be when its lengths are known, which is not before a statement."""
-    body: list[Statement] = program.body
-    if any(isinstance(one, Allocate) and one.buffer == buffer for one in statements_in(body)):
+def _allocate_where_known(program: Program, late: list[BufferId], at: int) -> None:
+    """Let buffers come to be when their lengths are known, which is not before a statement."""
+    body = program.body
+    if not late:
         return
-    missing = set(program.buffers[buffer].lengths) - early
-    for number in range(at, len(body)):
-        missing.difference_update(defined_by(body[number]))
-        if not missing:
-            body.insert(number + 1, Allocate(buffer))
-            return
-    raise AssertionError("a buffer has lengths that are known in an inner block only")
+    allocated = {one.buffer for one in statements_in(body) if isinstance(one, Allocate)}
+    homes = dict.fromkeys([*program.constants, *program.lengths], at)
+    for number, statement in enumerate(body):
+        homes.update(dict.fromkeys(defined_by(statement), max(number, at)))
+    behind: dict[int, list[Statement]] = {}
+    for buffer in late:
+        lengths = program.buffers[buffer].lengths
+        if buffer in allocated:
+            continue
+        if not all(length in homes for length in lengths):
+            raise AssertionError("a buffer has lengths that are known in an inner block only")
+        place = max(homes[length] for length in lengths)
+        behind.setdefault(place, []).append(Allocate(buffer))
+    old = list(body)
+    body.clear()
+    for number, statement in enumerate(old):
+        body.append(statement)
+        body += reversed(behind.get(number, ()))
 
 
 def _with_given(
@@ -171,17 +185,19 @@ def _with_given(
             rough_size = op("mul", rough_size, rough, dtype="f64")
         size = op("and", op("add", size, most), mask)
         rough_size = op("add", rough_size, rough_most, dtype="f64")
-        free: list[tuple[int, Value]] = []
+        # The values of places are in the order in which the places are made.
+        free: list[Value] = []
+        taken: list[tuple[int, Value]] = []
         for buffer in sorted(buffers, key=lambda one: spans[one]):
             first, last = spans[buffer]
-            at = next((k for k, (until, _) in enumerate(free) if until < first), None)
-            if at is None:
+            while taken and taken[0][0] < first:
+                heappush(free, heappop(taken)[1])
+            if free:
+                place = heappop(free)
+            else:
                 place, end = end, op("add", end, size)
                 rough_end = op("add", rough_end, rough_size, dtype="f64")
-                free.append((last, place))
-            else:
-                place = free[at][1]
-                free[at] = last, place
+            heappush(taken, (last, place))
             placement.offsets[buffer] = ("value", place)
     fits = op("lt", rough_end, constant(MOST_BYTES, "f64"), dtype="bool")
     program.body[placement.at : placement.at] = added
