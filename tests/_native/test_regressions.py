@@ -286,7 +286,8 @@ def _products_of_lengths(x, n, m):
         (pt.arange(length) * 1).reshape([-1 if axis == place else 1 for axis in range(4)])
         for place, length in enumerate(lengths)
     ]
-    base = pt.outer(pt.outer(x, x), pt.outer(x, x)).reshape((2, 2, 2, 2))
+    squares = x[:, None] * x
+    base = squares[:, :, None, None] * squares
     late = pt.cumsum(pt.stack(lengths))[0]
     return {
         "nonzero": (pt.nonzero(many)[1].sum(), MemoryError),
