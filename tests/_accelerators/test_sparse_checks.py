@@ -60,7 +60,14 @@ START = """
         assert not is_loaded()
         assert "numba" not in sys.modules
         """,
-        # What is made of sparse data is seen to be.
+        # Only Numba's linker asks whether a graph can do without Numba, which loads LLVM.
+        """
+        x = pt.vector("x")
+        pytensor.function([x], pt.exp(x).sum(), mode=pytensor.compile.mode.Mode("py", "fast_run"))
+        assert "llvmlite" not in sys.modules and "pytensor_fuse._native.lowering" not in sys.modules
+        assert not is_loaded()
+        """,
+        # Sparse data give sparse variables.
         """
         import scipy.sparse
         import pytensor.sparse as ps
@@ -69,7 +76,7 @@ START = """
         assert np.array_equal(f(), np.diag([4.0, 6.0]))
         """,
     ],
-    ids=["checks", "other attributes", "off", "gradient", "sparse"],
+    ids=["checks", "other attributes", "off", "gradient", "other linkers", "sparse"],
 )
 def test_imports(program):
     run_python(START, program)

@@ -400,7 +400,7 @@ def test_nothing_that_decides_is_registered_late(needs_numba: bool) -> None:
         """,
         f"needs_numba = {needs_numba}",
         """
-        load_registering(get_mode("NUMBA"), needs_numba=needs_numba)
+        load_registering(get_mode("NUMBA"), lambda: needs_numba)
         assert ("pytensor.sparse" in sys.modules) == needs_numba
         before = registered()
         if needs_numba:

@@ -176,7 +176,7 @@ def request_for(
     foreign = foreign_feature(fgraph)
     if foreign is not None:
         raise NotToldError(f"the graph comes with a {foreign}")
-    load_registering(mode, needs_numba=needs_numba(fgraph))
+    load_registering(mode, lambda: needs_numba(fgraph))
     parts: list[tuple[str, Any]] = [
         *((f"mode.{name}", value) for name, value in mode_parts(mode)),
         *((f"config.{name}", value) for name, value in settings()),

@@ -1,7 +1,7 @@
-"""Which graphs are linked without Numba, as far as that shows before they are rewritten.
+"""Graphs that are linked without Numba, as far as that shows before they are rewritten.
 
 Numba's rules register rewriters when they are loaded: a cache that asked what is registered before
-would find something else at the next compile. What makes functions without Numba says here which.
+would find something else at the next compile. A linker that does without Numba says here for which.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ from pytensor_fuse._pytensor.origin import is_pytensors
 from pytensor_fuse._pytensor.underlying_constants import search_imports_sparse
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 # Linkers whose functions are known to depend on what is told of them here, and on nothing else.
 _LINKERS: Final = (PerformLinker, CLinker, OpWiseCLinker, VMLinker, NumbaLinker)
@@ -101,7 +101,7 @@ class NotToldError(Exception):
     """Something has no parts that tell it from others; the message says what."""
 
 
-def load_registering(mode: Mode, *, needs_numba: bool) -> None:
+def load_registering(mode: Mode, needs_numba: Callable[[], bool]) -> None:
     """Load what registers rewriters when a graph is compiled for the first time, whatever is in it.
 
     Later graphs would not be rewritten by the same ones otherwise.
@@ -111,9 +111,10 @@ def load_registering(mode: Mode, *, needs_numba: bool) -> None:
     mode
         The mode.
     needs_numba
-        Whether Numba's linker needs Numba for the graph.
+        Asked of Numba's linker alone, for it may take a while: whether that needs Numba for the
+        graph.
     """
-    translates = needs_numba and type(mode.linker) is NumbaLinker
+    translates = type(mode.linker) is NumbaLinker and needs_numba()
     if translates:
         import_module("pytensor.typed_list")
     if translates or search_imports_sparse():

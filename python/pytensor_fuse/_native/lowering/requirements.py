@@ -1,4 +1,4 @@
-"""What rules of others are required to give: each function says at once what is wrong with it."""
+"""Requirements of what rules of others give: each function says at once what is wrong with it."""
 
 from __future__ import annotations
 

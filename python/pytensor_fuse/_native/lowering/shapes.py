@@ -163,7 +163,7 @@ def _lengths_at_run_time(
     for condition in is_negative:
         n_negative = builder.op("add", n_negative, builder.op("select", condition, one, zero))
     builder.check(builder.op("le", n_negative, one), ValueError, _MANY_NEGATIVE)
-    # What wraps is found when the sizes are compared.
+    # The comparison of the sizes finds a product that wraps.
     known = context.wrapping_size(
         [
             builder.op("select", condition, one, length)

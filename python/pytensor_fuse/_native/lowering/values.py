@@ -84,18 +84,10 @@ class RuleBuilder(Builder):
 
 
 class OwningBuilder(RuleBuilder):
-    """A builder whose values are objects of its own: it knows those of other programs.
+    """A builder whose values are objects of its own: it knows those of other programs."""
 
-    Parameters
-    ----------
-    reassociates
-        Whether sums and products of floats may be taken in any order.
-    calls_libm
-        Whether mathematical functions are those that Numba's back-end calls, to the last bit.
-    """
-
-    def __init__(self, *, reassociates: bool = False, calls_libm: bool = False) -> None:
-        super().__init__(reassociates=reassociates, calls_libm=calls_libm)
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
         self._values: list[Value] = []
 
     def _new(self, dtype: str, home: Block) -> Value:
