@@ -31,6 +31,7 @@
 //! generation", Rice University TR93-208 (1993), for the problem and the bound of one label.
 
 use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 
 use rustc_hash::FxHashMap;
 
@@ -64,8 +65,7 @@ const DEPTH_STEPS: usize = 1 << 26;
 ///
 /// # Complexity
 /// O(n + m) for each label with several items, over what stands between the first and the last of
-/// them, and O(g l) for `g` groups of `l` labels. When a label has been chosen, labels that this has
-/// made other items ready of are looked at again: O(g m) at worst.
+/// them, and O((n + m) log n) to choose labels.
 ///
 /// # Examples
 /// ```
@@ -299,165 +299,156 @@ struct List<'a> {
     n_groups: u32,
     /// Predecessors of each item that have not run.
     waiting: Vec<u32>,
-    /// A group that each item cannot join.
-    not_in: Vec<u32>,
-    /// For each label the items that have not run and wait for none.
-    ready: Vec<Vec<u32>>,
     /// For each label how many items are left of each depth, none of the largest having been left.
     left: Vec<Vec<u32>>,
-    /// What would run now of each label with ready items, as last worked out.
-    takes: Vec<Option<Take>>,
-    scratch: Scratch,
+    /// For each label the items that would run now.
+    next: Vec<Vec<u32>>,
+    /// For each label how many of these are of the largest depth.
+    n_deepest: Vec<u32>,
+    is_next: Vec<bool>,
+    /// How many predecessors of each item, of its label, would run now.
+    n_next_before: Vec<u32>,
+    /// Whether one of these keeps it from the group.
+    is_kept: Vec<bool>,
+    /// Labels of which other items would run than when they were ranked.
+    changed: Vec<u32>,
+    is_changed: Vec<bool>,
 }
 
-/// How much of what is left of a label would run now.
-#[derive(Debug, Clone, Copy)]
-struct Take {
-    n_items: u32,
-    /// Items of the largest depth.
-    n_deepest: u32,
-}
-
-/// What working out a [`Take`] leaves behind for the next.
-#[derive(Default)]
-struct Scratch {
-    stack: Vec<u32>,
-    /// By how many predecessors an item waits less, and whether one of these keeps it from the
-    /// group.
-    less: FxHashMap<u32, (u32, bool)>,
-}
+/// Whether nothing is left of a label then, whether nothing of the largest depth, the number of
+/// items, the largest depth, and the label. What is best to run next has the highest rank.
+type Rank = (bool, bool, usize, usize, Reverse<u32>);
 
 impl<'a> List<'a> {
     fn new(items: &'a Items) -> Result<Self> {
         let depths = items.depths()?;
-        let n_items = items.len() as u32;
-        let waiting: Vec<u32> =
-            (0..n_items).map(|item| items.predecessors.of(item).len() as u32).collect();
-        let mut ready = vec![Vec::new(); items.n_labels];
+        let n_items = items.len();
         let mut left = vec![Vec::new(); items.n_labels];
-        for item in 0..n_items {
-            let label = items.labels[item as usize] as usize;
-            if waiting[item as usize] == 0 {
-                ready[label].push(item);
-            }
-            let depth = depths[item as usize] as usize;
-            let left: &mut Vec<u32> = &mut left[label];
+        for (&label, &depth) in items.labels.iter().zip(&depths) {
+            let (left, depth) = (&mut left[label as usize], depth as usize);
             left.resize(left.len().max(depth + 1), 0);
             left[depth] += 1;
         }
         Ok(Self {
-            groups: vec![0; items.len()],
+            groups: vec![0; n_items],
             n_groups: 0,
-            not_in: vec![u32::MAX; items.len()],
-            takes: vec![None; items.n_labels],
-            scratch: Scratch::default(),
+            waiting: (0..n_items as u32).map(|at| items.predecessors.of(at).len() as u32).collect(),
+            next: vec![Vec::new(); items.n_labels],
+            n_deepest: vec![0; items.n_labels],
+            is_next: vec![false; n_items],
+            n_next_before: vec![0; n_items],
+            is_kept: vec![false; n_items],
+            changed: Vec::new(),
+            is_changed: vec![false; items.n_labels],
             items,
             depths,
-            waiting,
-            ready,
             left,
         })
     }
 
     fn run(mut self) -> Result<Vec<u32>> {
-        // Labels with ready items, whose places do not matter.
-        let mut open: Vec<u32> = (0..self.items.n_labels as u32)
-            .filter(|&label| !self.ready[label as usize].is_empty())
-            .collect();
-        while !open.is_empty() {
-            interrupt::check(open.len())?;
-            let mut best = None;
-            for (place, &label) in open.iter().enumerate() {
-                let rank = self.rank(label)?;
-                if best.is_none_or(|(highest, _)| rank > highest) {
-                    best = Some((rank, place));
-                }
+        // The rank of each label with items that would run, and ranks that labels had before.
+        let mut ranks = BinaryHeap::new();
+        let mut stack = Vec::new();
+        for item in 0..self.items.len() as u32 {
+            self.reach(item, &mut stack)?;
+        }
+        loop {
+            while let Some(label) = self.changed.pop() {
+                self.is_changed[label as usize] = false;
+                ranks.extend(self.rank(label));
             }
-            let Some((_, place)) = best else { break };
-            let label = open.swap_remove(place);
-            self.take(label, &mut open)?;
+            let Some(rank) = ranks.pop() else { break };
+            let Reverse(label) = rank.4;
+            if self.rank(label) == Some(rank) {
+                self.take(label, &mut stack)?;
+            }
         }
         Ok(self.groups)
     }
 
-    /// What is best to run next has the highest rank: what leaves nothing of its label, what leaves
-    /// nothing of the largest depth, what is most.
-    fn rank(&mut self, label: u32) -> Result<impl Ord + Copy + use<>> {
-        let take = match self.takes[label as usize] {
-            Some(take) => take,
-            None => {
-                let take = self.look(label)?;
-                self.takes[label as usize] = Some(take);
-                take
-            }
-        };
+    /// The rank of a label, if any of its items would run.
+    fn rank(&self, label: u32) -> Option<Rank> {
+        let next = &self.next[label as usize];
+        if next.is_empty() {
+            return None;
+        }
         let left = &self.left[label as usize];
         let depth = left.len() - 1;
-        let n_missing = left[depth] - take.n_deepest;
+        let n_missing = left[depth] - self.n_deepest[label as usize];
         let (costs_nothing, is_last) = (n_missing == 0, depth == 1 && n_missing == 0);
-        Ok((is_last, costs_nothing, take.n_items, depth, Reverse(label)))
+        Some((is_last, costs_nothing, next.len(), depth, Reverse(label)))
     }
 
-    /// Works out what would run of a label.
-    fn look(&mut self, label: u32) -> Result<Take> {
+    /// Whether an item could run now that is not among those that would: what it waits for, if
+    /// anything, would run in its group.
+    fn can_join(&self, item: u32) -> bool {
+        let item = item as usize;
+        !self.is_next[item] && !self.is_kept[item] && self.n_next_before[item] == self.waiting[item]
+    }
+
+    /// Adds an item to those that would run, if it can, and what can then.
+    fn reach(&mut self, item: u32, stack: &mut Vec<u32>) -> Result<()> {
+        if !self.can_join(item) {
+            return Ok(());
+        }
+        let label = self.items.labels[item as usize];
+        if !self.is_changed[label as usize] {
+            self.is_changed[label as usize] = true;
+            self.changed.push(label);
+        }
         let depth = self.left[label as usize].len() as u32 - 1;
-        let Scratch { stack, less } = &mut self.scratch;
-        less.clear();
-        stack.clone_from(&self.ready[label as usize]);
-        let mut take = Take { n_items: 0, n_deepest: 0 };
+        self.is_next[item as usize] = true;
+        stack.push(item);
         while let Some(item) = stack.pop() {
-            take.n_items += 1;
-            take.n_deepest += u32::from(self.depths[item as usize] == depth);
+            self.next[label as usize].push(item);
+            self.n_deepest[label as usize] += u32::from(self.depths[item as usize] == depth);
             let after = self.items.successors.of(item);
-            interrupt::check(1 + 4 * after.len())?;
+            interrupt::check(1 + after.len())?;
             for &(to, fuses) in
                 after.iter().filter(|&&(to, _)| self.items.labels[to as usize] == label)
             {
-                let (n_less, is_kept) = less.entry(to).or_default();
-                *n_less += 1;
-                *is_kept |= !fuses;
-                if *n_less == self.waiting[to as usize] && !*is_kept {
+                self.n_next_before[to as usize] += 1;
+                self.is_kept[to as usize] |= !fuses;
+                if self.can_join(to) {
+                    self.is_next[to as usize] = true;
                     stack.push(to);
                 }
             }
         }
-        Ok(take)
+        Ok(())
     }
 
-    /// Runs all items of a label that can; puts labels into `open` that have ready items then.
-    fn take(&mut self, label: u32, open: &mut Vec<u32>) -> Result<()> {
-        let group = self.n_groups;
+    /// Runs all items of a label that can.
+    fn take(&mut self, label: u32, stack: &mut Vec<u32>) -> Result<()> {
+        let run = std::mem::take(&mut self.next[label as usize]);
+        self.n_deepest[label as usize] = 0;
+        let left = &mut self.left[label as usize];
+        for &item in &run {
+            self.groups[item as usize] = self.n_groups;
+            left[self.depths[item as usize] as usize] -= 1;
+        }
+        while left.last() == Some(&0) {
+            left.pop();
+        }
         self.n_groups += 1;
-        self.takes[label as usize] = None;
-        let mut stack = std::mem::take(&mut self.ready[label as usize]);
-        while let Some(item) = stack.pop() {
-            self.groups[item as usize] = group;
-            self.left[label as usize][self.depths[item as usize] as usize] -= 1;
+        // All have run before any other is looked at: what would run next does not depend on their
+        // order.
+        for &item in &run {
             let after = self.items.successors.of(item);
-            interrupt::check(1 + after.len())?;
-            for &(to, fuses) in after {
-                let of_to = self.items.labels[to as usize];
-                self.takes[of_to as usize] = None;
-                if !fuses {
-                    self.not_in[to as usize] = group;
-                }
+            interrupt::check(1 + 2 * after.len())?;
+            for &(to, _) in after {
                 self.waiting[to as usize] -= 1;
-                if self.waiting[to as usize] > 0 {
-                    continue;
-                }
-                if of_to == label && self.not_in[to as usize] != group {
-                    stack.push(to);
-                } else {
-                    self.ready[of_to as usize].push(to);
-                    if self.ready[of_to as usize].len() == 1 {
-                        open.push(of_to);
-                    }
+                if self.items.labels[to as usize] == label {
+                    self.n_next_before[to as usize] = 0;
+                    self.is_kept[to as usize] = false;
                 }
             }
         }
-        let left = &mut self.left[label as usize];
-        while left.last() == Some(&0) {
-            left.pop();
+        for &item in &run {
+            for &(to, _) in self.items.successors.of(item) {
+                self.reach(to, stack)?;
+            }
         }
         Ok(())
     }

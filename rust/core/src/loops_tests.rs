@@ -1,6 +1,8 @@
 #![allow(clippy::unwrap_used)]
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
+use std::rc::Rc;
 
 use super::*;
 use proptest::collection::vec;
@@ -148,6 +150,26 @@ proptest! {
         let groups = schedule(&labels, &edges).unwrap();
         prop_assert!(n_groups(&groups) <= fewest(&labels, &edges) + 1);
     }
+}
+
+#[test]
+fn steps_are_linear_with_many_results_of_one_loop() {
+    // An item before and after each of one label, as what makes an array and what stores a number.
+    let n_loops = 10_000;
+    let labels: Vec<u32> = (0..n_loops).flat_map(|_| [ALONE, 0, ALONE]).collect();
+    let edges: Vec<Edge> = (0..n_loops)
+        .flat_map(|at| [(3 * at, 3 * at + 2, false), (3 * at + 1, 3 * at + 2, false)])
+        .collect();
+    let n_asked = Rc::new(Cell::new(0));
+    let count = Rc::clone(&n_asked);
+    let may_go_on = Rc::new(move || {
+        count.set(count.get() + 1);
+        true
+    });
+    let groups = interrupt::interruptible(may_go_on, || schedule(&labels, &edges)).unwrap();
+    assert!((0..n_loops as usize).all(|at| groups[3 * at + 1] == groups[1]));
+    let n_steps = n_asked.get() * (1 << 16) / labels.len();
+    assert!(n_steps < 50, "{n_steps} steps for each item");
 }
 
 /// How far from the fewest groups schedules are, and what does the best: for reading, with
