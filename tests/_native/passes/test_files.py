@@ -1,7 +1,7 @@
 """What passes make of programs: each file has programs, and after each one what becomes of it.
 
-A line ``# fused`` or ``# rewritten`` before a program names the pass; ``# becomes`` comes before
-the text of the result. ``PYTENSOR_FUSE_UPDATE=1`` writes the results anew.
+A line ``# fused``, or another one of `PASSES`, before a program names the pass; ``# becomes`` comes
+before the text of the result. ``PYTENSOR_FUSE_UPDATE=1`` writes the results anew.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import pytest
 
 from pytensor_fuse._native.passes.fusion import fused
 from pytensor_fuse._native.passes.placement import place_temporaries
+from pytensor_fuse._native.passes.privatization import privatized
 from pytensor_fuse._native.passes.rewrite import rewritten
 from pytensor_fuse._native.program.model import Program
 from pytensor_fuse._native.program.parse import parse_program
@@ -35,7 +36,13 @@ def twice(program: Program) -> Program:
     return fused(fused(program))
 
 
-PASSES = {"# fused": fused, "# fused twice": twice, "# rewritten": rewritten, "# placed": placed}
+PASSES = {
+    "# fused": fused,
+    "# fused twice": twice,
+    "# rewritten": rewritten,
+    "# privatized": privatized,
+    "# placed": placed,
+}
 
 
 def parts(file: Path) -> list[list[str]]:

@@ -106,7 +106,6 @@ class FunctionEmitter:
         w.lines.append("entry:")
         most = max([1, *[len(one.lengths) for one in self.program.buffers if one.kind == "output"]])
         w.do(f"%lengths = alloca [{most} x i64]")
-        w.do(f"%spilled = alloca [{self.machine.lanes} x i64], align 64")
         self._memory.declare()
         self._distances.declare()
         if not self._distances.is_long:

@@ -43,6 +43,8 @@ class Places:
         self._flats: dict[tuple[Value, ...], str] = {}
         self._packs: dict[BufferId, str] = {}
         self._lane_places: dict[tuple[Value, ...], list[str]] = {}
+        # Indices of which no two lanes of a pair are the same.
+        self._apart: set[tuple[Value, ...]] = set()
         self._definitions = {
             statement.out: statement for statement in loop.body if isinstance(statement, Op | Load)
         }
@@ -94,25 +96,83 @@ class Places:
         return self._w.let(f"getelementptr {kind}, ptr {pointer}, {places}")
 
     def of_each(self, buffer: BufferId, index: tuple[Value, ...]) -> list[str]:
-        """Return the places in a buffer of the elements of each lane; 0 for lanes that are off."""
-        f, w, lanes = self._f, self._w, self._lanes.count
-        key = index + f.program.buffers[buffer].lengths[1:]
+        """Return the places in a buffer of the elements of each lane.
+
+        Lanes that are off are at some place in bounds.
+        """
+        key = index + self._f.program.buffers[buffer].lengths[1:]
         found = self._lane_places.get(key)
-        if found is not None:
-            return found
-        found = self._read_places(index)
         if found is None:
-            flat = self._flat_vector(buffer, index)
-            if self._lanes.mask:
-                off = f"<{lanes} x i64> zeroinitializer"
-                flat = w.let(
-                    f"select <{lanes} x i1> {self._lanes.mask}, <{lanes} x i64> {flat}, {off}"
-                )
-            found = [
-                w.let(f"extractelement <{lanes} x i64> {flat}, i64 {lane}") for lane in range(lanes)
-            ]
-        self._lane_places[key] = found
+            found = self._in_copies(buffer, index)
+            if found is None:
+                found = self._read_places(index)
+            if found is None:
+                found = self._taken_apart(self._flat_vector(buffer, index))
+            self._lane_places[key] = found
         return found
+
+    def _taken_apart(self, flat: str) -> list[str]:
+        """Take a vector of places apart."""
+        w, lanes = self._w, self._lanes.count
+        if self._lanes.mask:
+            off = f"<{lanes} x i64> zeroinitializer"
+            flat = w.let(f"select <{lanes} x i1> {self._lanes.mask}, <{lanes} x i64> {flat}, {off}")
+        return [
+            w.let(f"extractelement <{lanes} x i64> {flat}, i64 {lane}") for lane in range(lanes)
+        ]
+
+    def are_apart(self, buffer: BufferId, index: tuple[Value, ...]) -> bool:
+        """Whether two lanes next to each other, off or on, are at different places of `of_each`."""
+        return index + self._f.program.buffers[buffer].lengths[1:] in self._apart
+
+    def _in_copies(self, buffer: BufferId, index: tuple[Value, ...]) -> list[str] | None:
+        """Return the place of each lane if the first index is the loop's, modulo a power of two.
+
+        A vector begins at a multiple of the number of lanes, a power of two too. So the bits of the
+        loop's index are those of the first lane's and those of the lane's number, apart from each
+        other, and where a lane's copy begins is known before the loop, but for the first lane's.
+        """
+        f, w, lanes = self._f, self._w, self._lanes.count
+        copy = self._definitions.get(index[0])
+        if len(index) != 2 or not isinstance(copy, Op):
+            return None
+        mask = copy.args[-1]
+        if copy.name != "and" or copy.args[0] != self._index or mask in self._definitions:
+            return None
+        constants, lengths = f.program.constants, f.program.buffers[buffer].lengths
+        places, length = self._lane_places.get(index[1:]), lengths[1]
+        if places is None:
+            places = self._read_places(index[1:])
+            if places is None:
+                places = self._taken_apart(self._lanes.vector(index[1]))
+            self._lane_places[index[1:]] = places
+        most, size = constants.get(mask), constants.get(length)
+        if most is not None and int(most) % 2:
+            self._apart.add((*index, length))
+        if most is None or most >= lanes:
+            first = w.let(f"and i64 {f.operands[self._index]}, {f.operands[mask]}")
+            start = w.let(f"mul i64 {first}, {f.operands[length]}")
+            places = [w.let(f"add i64 {place}, {start}") for place in places]
+        if most is not None and size is not None:
+            # Literals become a part of addresses.
+            starts = [str((lane & int(most)) * int(size)) for lane in range(lanes)]
+        else:
+            starts = self._starts(f.operands[mask], f.operands[length])
+        return [
+            w.let(f"add i64 {place}, {start}") for place, start in zip(places, starts, strict=True)
+        ]
+
+    def _starts(self, mask: str, length: str) -> list[str]:
+        """Let what is before the loop compute where each lane's copy begins after the first's."""
+        starts = []
+        for lane in range(self._lanes.count):
+            copy, start = self._w.name(), self._w.name()
+            self._lanes.before += [
+                f"  {copy} = and i64 {lane}, {mask}",
+                f"  {start} = mul i64 {copy}, {length}",
+            ]
+            starts.append(start)
+        return starts
 
     def _read_places(self, index: tuple[Value, ...]) -> list[str] | None:
         """Read the place of each lane from the array that has them: no vector of them is needed."""

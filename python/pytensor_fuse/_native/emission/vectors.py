@@ -249,7 +249,7 @@ class VectorLoop:
         )
 
     def _accumulate(self, store: Store) -> None:
-        """Combine elements at computed places, which may be the same, one lane after the other."""
+        """Combine elements at computed places: where they may be the same, one after the other."""
         f, w, lanes = self._f, self._w, self._lanes
         dtype = f.program.buffers[store.buffer].dtype
         value = self._values.vector(store.value)
@@ -259,17 +259,16 @@ class VectorLoop:
             neutral = splat(dtype, identity(store.combiner, dtype), lanes)
             bits = f"<{lanes} x i1> {self._values.mask}"
             value = w.let(f"select {bits}, {kind} {value}, {kind} {neutral}")
-        if dtype != "bool":
-            # Reading lanes back from memory takes less than taking a vector apart.
-            w.do(f"store {kind} {value}, ptr %spilled")
-        pointer = f.pointer(store.buffer)
-        for lane, at in enumerate(self._places.of_each(store.buffer, store.index)):
-            if dtype == "bool":
-                one = w.let(f"extractelement {kind} {value}, i64 {lane}")
-            else:
-                spilled = w.let(f"getelementptr {element}, ptr %spilled, i64 {lane}")
-                one = w.let(f"load {element}, ptr {spilled}")
-            place = w.let(f"getelementptr {MEMORY[dtype]}, ptr {pointer}, i64 {at}")
+        places = [
+            w.let(f"getelementptr {MEMORY[dtype]}, ptr {f.pointer(store.buffer)}, i64 {at}")
+            for at in self._places.of_each(store.buffer, store.index)
+        ]
+        if dtype != "bool" and self._places.are_apart(store.buffer, store.index):
+            self._accumulate_pairs(store, value, places)
+            return
+        for lane, place in enumerate(places):
+            # Reading lanes back from memory, where they have just been stored, takes longer.
+            one = w.let(f"extractelement {kind} {value}, i64 {lane}")
             old = w.let(f"load {MEMORY[dtype]}, ptr {place}")
             if dtype == "bool":
                 old = w.let(f"icmp ne i8 {old}, 0")
@@ -277,6 +276,23 @@ class VectorLoop:
             if dtype == "bool":
                 new = w.let(f"zext {element} {new} to i8")
             w.do(f"store {MEMORY[dtype]} {new}, ptr {place}")
+
+    def _accumulate_pairs(self, store: Store, value: str, places: list[str]) -> None:
+        """Combine elements that lie apart, two in one instruction."""
+        w, dtype = self._w, self._f.program.buffers[store.buffer].dtype
+        kind, element = vector(REGISTER[dtype], self._lanes), REGISTER[dtype]
+        pair = vector(element, 2)
+        for first in range(0, self._lanes, 2):
+            old = "poison"
+            for lane in range(2):
+                one = w.let(f"load {element}, ptr {places[first + lane]}")
+                old = w.let(f"insertelement {pair} {old}, {element} {one}, i64 {lane}")
+            picks = f"<2 x i32> <i32 {first}, i32 {first + 1}>"
+            terms = w.let(f"shufflevector {kind} {value}, {kind} poison, {picks}")
+            new = emit_operation(w, store.combiner, dtype, dtype, [old, terms], 2)
+            for lane in range(2):
+                one = w.let(f"extractelement {pair} {new}, i64 {lane}")
+                w.do(f"store {element} {one}, ptr {places[first + lane]}")
 
     # Reductions
 

@@ -21,6 +21,7 @@ from pytensor_fuse._native.program.model import (
     Result,
     Store,
 )
+from pytensor_fuse._native.program.walking import defined_by, used_by
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -69,6 +70,8 @@ class _Rewriter:
         )
         self._values: dict[Value, Value] = {}
         self._buffers: dict[BufferId, BufferId] = {}
+        # What operations of the outermost block compare for equality.
+        self._compared: dict[Value, tuple[Value, ...]] = {}
 
     def run(self) -> Program:
         old, builder = self._old, self._builder
@@ -79,11 +82,11 @@ class _Rewriter:
                 )
         for number, new in self._buffers.items():
             # Lengths of buffers that are made on the way are known when they are.
-            if all(
+            if old.buffers[number].kind != "temporary" and all(
                 one in old.constants or one in old.lengths for one in old.buffers[number].lengths
             ):
                 self._set_lengths(number, new)
-        self._block(old.body)
+        self._block(_early_first(old))
         for result in old.results:
             if result.kind == "buffer":
                 result = Result("buffer", self._buffers[result.number])
@@ -122,6 +125,8 @@ class _Rewriter:
                 else:
                     out = builder.operation(statement.name, dtypes[statement.out], tuple(args))
                 values[statement.out] = out
+                if statement.name == "eq":
+                    self._compared[statement.out] = statement.args
             elif isinstance(statement, Load):
                 values[statement.out] = builder.load(
                     self._buffer(statement.buffer),
@@ -148,8 +153,23 @@ class _Rewriter:
                     failure.message,
                     *[value(one) for one in statement.details],
                 )
+                if builder.n_open_blocks == 1:
+                    self._take_for_one(self._compared.get(statement.condition, ()))
             elif isinstance(statement, Allocate):
                 builder.allocate(self._buffer(statement.buffer))
+
+    def _take_for_one(self, equal: Sequence[Value]) -> None:
+        """Let one of two lengths that a check has found equal stand for both from here on.
+
+        Loops over both are then loops over the same range.
+        """
+        old = self._old
+        lengths = [one for one in equal if one in old.lengths]
+        known = [one for one in equal if one in old.constants]
+        if len(lengths) + len(known) == 2 and lengths:
+            stands_for_both = self._value((known or lengths)[0])
+            for length in lengths:
+                self._values[length] = stands_for_both
 
     def _has_reciprocal(self, dividend: Value, divisor: Value) -> bool:
         """Whether a division is to be a product with what a loop computes once, before it."""
@@ -209,3 +229,17 @@ class _Rewriter:
             value(branch.condition), then, otherwise, list(zip(ones, others, strict=True))
         )
         self._values.update(zip([choice.out for choice in choices], outs, strict=True))
+
+
+def _early_first(program: Program) -> list[Statement]:
+    """Return the outermost block, what only lengths decide before all else."""
+    early: list[Statement] = []
+    late: list[Statement] = []
+    given = {*program.constants, *program.lengths}
+    for statement in program.body:
+        if isinstance(statement, Op | Check) and given.issuperset(used_by(statement)):
+            early.append(statement)
+            given.update(defined_by(statement))
+        else:
+            late.append(statement)
+    return early + late

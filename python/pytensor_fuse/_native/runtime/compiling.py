@@ -9,6 +9,7 @@ from pytensor_fuse._native.emission.module import Module, emit_module
 from pytensor_fuse._native.emission.packing import packed_constants
 from pytensor_fuse._native.passes.fusion import fused
 from pytensor_fuse._native.passes.placement import place_temporaries
+from pytensor_fuse._native.passes.privatization import privatized
 from pytensor_fuse._native.passes.rewrite import rewritten
 from pytensor_fuse._native.runtime.constants import laid_out
 from pytensor_fuse._native.runtime.externals import address_of
@@ -55,9 +56,12 @@ class Compiled(NamedTuple):
 
 
 def optimized(program: Program) -> Program:
-    """Return an equal program with loops fused and what nothing needs left out."""
+    """Return a program that does the same, sooner.
+
+    Sums of floats are taken in another order only if the program says that this may be.
+    """
     # Loops fused bring stores to the loads that they feed, and what that frees may fuse again.
-    return fused(fused(rewritten(program, reciprocals=program.reassociates)))
+    return privatized(fused(fused(rewritten(program, reciprocals=program.reassociates))))
 
 
 def emitted(program: Program, placement: Placement) -> tuple[Module, Packing]:
