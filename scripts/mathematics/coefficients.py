@@ -50,14 +50,40 @@ def logarithm() -> list[Entry]:
         s = mpmath.sqrt(z)
         return (mpmath.log((1 + s) / (1 - s)) / s - 2) / z
 
-    def rest_of_two_terms(z: mpf) -> mpf:
-        if z < mpf("1e-8"):
-            return taylor(lambda k: mpf(2) / (2 * k + 5), z)
-        return (rest(z) - mpf(2) / 3) / z
-
     found, error = minimax(rest, (mpf(0), end), 6, lambda z: z)
-    more, more_error = minimax(rest_of_two_terms, (mpf(0), end), 7, lambda z: z**2)
-    return [("LOG", found, error), ("POWER", more, more_error)]
+    return [("LOG", found, error)]
+
+
+# Mantissas are cut in so many intervals, one of which has 1 in its middle.
+POWER_INTERVALS = 128
+
+
+def power() -> list[Entry]:
+    """Logarithms of the middles of intervals, and a series for what is left of a mantissa."""
+    step = mpf(2) ** -7
+    inverses, highs, lows = [], [], []
+    for interval in range(POWER_INTERVALS):
+        # Below 1, the bits of a double count in halves of those above.
+        distance = interval - 74
+        middle = 1 + distance * step if distance >= 0 else 1 + distance * step / 2
+        inverse = mpf(float(1 / middle))
+        logarithm = -mpmath.log(inverse)
+        inverses.append(inverse)
+        highs.append(mpf(float(logarithm)))
+        lows.append(logarithm - highs[-1])
+
+    def rest(r: mpf) -> mpf:
+        if abs(r) < mpf("1e-6"):
+            return taylor(lambda k: mpf((-1) ** k) / (k + 3), r)
+        return (mpmath.log1p(r) - r + r**2 / 2) / r**3
+
+    series, error = minimax(rest, (-step / 2 * MARGIN, step / 2 * MARGIN), 6, lambda r: r**2)
+    return [
+        ("POWER_INVERSES", inverses, mpf(2) ** -107),
+        ("POWER_LOGS", highs, mpf(2) ** -107),
+        ("POWER_LOGS_LOW", lows, mpf(2) ** -107),
+        ("POWER", series, error),
+    ]
 
 
 def sine() -> list[Entry]:
@@ -268,6 +294,7 @@ def gamma() -> list[Entry]:
 FAMILIES: dict[str, Callable[[], list[Entry]]] = {
     "exponential": exponential,
     "logarithm": logarithm,
+    "power": power,
     "sine": sine,
     "log_sine": log_sine,
     "gamma_logarithm": gamma_logarithm,

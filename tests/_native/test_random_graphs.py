@@ -222,7 +222,9 @@ def test_memory(program: Program, mutable: bool, at_end: bool) -> None:
     if not order or any(lower.refusal(node) for node in order):
         return
     lowered = lowered_graph(fgraph, order)
-    function = machine_code_of(optimized(lowered.program), host_machine(), uses_library=True)
+    function = machine_code_of(
+        optimized(lowered.program, lowered.constants), host_machine(), uses_library=True
+    )
     try:
         run_in_child(function, case.copies(), lowered.constants, at_end=at_end)
     except AssertionError as error:

@@ -233,7 +233,9 @@ def test_negative_lengths_take_no_memory_from_other_temporaries(name, at_end):
     inputs, output, k = _negative_lengths()[name]
     fgraph = rewritten_graph(inputs, [output])
     lowered = lowered_graph(fgraph, fgraph.toposort())
-    function = machine_code_of(optimized(lowered.program), host_machine(), uses_library=True)
+    function = machine_code_of(
+        optimized(lowered.program, lowered.constants), host_machine(), uses_library=True
+    )
     given = [np.zeros(300), np.array(k), np.array(0)]
     with pytest.raises(ValueError, match="negative"):
         run_in_child(function, given, lowered.constants, at_end=at_end)

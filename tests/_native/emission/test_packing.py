@@ -104,7 +104,7 @@ def test_a_pack():
     pack, *others = laid_out(columns, packing)
     assert pack.shape == (2, 8, 4)
     for number, column in enumerate(columns):
-        np.testing.assert_array_equal(pack[:, number].ravel(), [*column, 0, 0, 0])
+        np.testing.assert_array_equal(pack[:, number].ravel(), [*column, *[column[-1]] * 3])
     assert [other.size for other in others] == [0] * 7
 
 

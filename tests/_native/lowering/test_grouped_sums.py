@@ -58,5 +58,28 @@ def test_lengths_that_must_be_equal_make_one_loop():
     density = -(((rows - effects[groups]) ** 2).sum())
     function = native_function([effects, rows, groups], [density, pytensor.grad(density, effects)])
     loops = pytensor_fuse.explain_native(function).loops
-    # Filling the gradient, the check of indices, the rows; copies are filled and added up.
-    assert len([loop for loop in loops if loop.why_scalar is None]) == 5
+    # Filling the gradient, the check of indices, and the rows, with copies, which are filled and
+    # added up, or without.
+    assert len([loop for loop in loops if loop.why_scalar is None]) == 6
+
+
+def test_a_length_that_a_check_of_data_finds_equal_is_not_taken_before_it():
+    """The rows to write are known only after a loop, and so is that they have other lengths."""
+    x, y = pt.matrix("x"), pt.matrix("y", shape=(None, 700))
+    first = pt.gt(x.sum(axis=1), 1e9).sum()
+    outputs = [pt.set_subtensor(x[first:], y), pt.exp(x)]
+    function = native_function([x, y], outputs)
+    for n_rows in (30, 3000):
+        with pytest.raises(ValueError, match="shape"):
+            function(np.zeros((n_rows, 3)), np.ones((1, 700)))
+
+
+def test_large_arrays_have_no_copies_of_few_rows():
+    """Filling copies of a large array takes longer than adding to a few of its elements."""
+    x, rows = pt.vector("x"), pt.vector("rows")
+    groups = pt.lvector("groups")
+    function = native_function([x, groups, rows], x[groups].inc(rows))
+    region = pytensor_fuse.explain_native(function).regions[0]
+    assert "if %" in region.text
+    values = np.zeros(10**6), np.arange(10), np.ones(10)
+    np.testing.assert_array_equal(function(*values), np.r_[np.ones(10), np.zeros(10**6 - 10)])

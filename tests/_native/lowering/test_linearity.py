@@ -74,7 +74,8 @@ def steps(inputs: list[Variable], outputs: list[Variable]) -> int:
     before = sys.getprofile()
     sys.setprofile(count)
     try:
-        place_temporaries(optimized(lower_graph(inputs, outputs, nodes).program))
+        lowered = lower_graph(inputs, outputs, nodes)
+        place_temporaries(optimized(lowered.program, lowered.constants))
     finally:
         sys.setprofile(before)
     return n_calls

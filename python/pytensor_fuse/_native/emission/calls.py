@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from pytensor_fuse._native import mathematics
 from pytensor_fuse._native.emission.types import REGISTER, suffix, vector
+from pytensor_fuse._native.program.operations import POSITIVE
 
 if TYPE_CHECKING:
     from pytensor_fuse._native.mathematics import Target
@@ -123,7 +124,7 @@ class Calls:
         self._uses_library = uses_library
         self._declared: dict[str, None] = {}
         self._defined: dict[str, str] = {}
-        self._requests: dict[tuple[str, str, int], None] = {}
+        self._requests: list[tuple[str, str, int]] = []
         self.externals: dict[str, None] = {}
 
     def declare(self, text: str) -> None:
@@ -131,9 +132,15 @@ class Calls:
         self._declared[text] = None
 
     def symbol(self, name: str, dtype: str, lanes: int, arity: int) -> str:
-        """Return the function that computes an operation on vectors of so many lanes."""
-        if name in mathematics.FUNCTIONS and (self._uses_library or name in _NOWHERE_ELSE):
-            self._requests[name, dtype, lanes] = None
+        """Return the function that computes an operation on vectors of so many lanes.
+
+        Each call asks for it.
+        """
+        if not self._uses_library:
+            name = name.removesuffix(POSITIVE)
+        is_ours = name in mathematics.FUNCTIONS and (self._uses_library or name in _NOWHERE_ELSE)
+        if is_ours or name in mathematics.FORMS:
+            self._requests.append((name, dtype, lanes))
             return mathematics.symbol(name, dtype, lanes)
         symbol = f"each.{name}.{suffix(REGISTER[dtype], lanes)}"
         if symbol not in self._defined:
@@ -231,9 +238,7 @@ class Calls:
         declared = dict(self._declared)
         library = ""
         if self._requests:
-            library, lines = mathematics.definitions_and_declarations(
-                list(self._requests), self._target, inline=False
-            )
+            library, lines = mathematics.definitions_and_declarations(self._requests, self._target)
             declared.update(dict.fromkeys(lines))
         return [*declared, library, *self._defined.values()]
 

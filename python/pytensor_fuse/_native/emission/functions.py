@@ -299,9 +299,10 @@ class FunctionEmitter:
         extent = None if number is None else int(number)
         movement = Movement(self.program, loop)
         why = blocker(self.program, loop, movement)
-        if why is None and self.machine.lanes > 1:
-            self.notes.append(LoopNote(extent, self.machine.lanes, None))
-            VectorLoop(self, loop, movement, extent).emit()
+        lanes = self.machine.lanes_for(extent)
+        if why is None and lanes > 1:
+            self.notes.append(LoopNote(extent, lanes, None))
+            VectorLoop(self, loop, movement, extent, lanes).emit()
             return
         if why != "there is a loop inside":
             self.notes.append(LoopNote(extent, 1, why))

@@ -29,6 +29,8 @@ class Lanes:
         The function that it is in.
     movement
         What its values do from one iteration to the next.
+    count
+        How many lanes a vector has.
 
     Attributes
     ----------
@@ -40,11 +42,11 @@ class Lanes:
         Lines before the loop.
     """
 
-    def __init__(self, function: FunctionEmitter, movement: Movement) -> None:
+    def __init__(self, function: FunctionEmitter, movement: Movement, count: int) -> None:
         self._f = function
         self._w = function.w
         self._movement = movement
-        self.count = function.machine.lanes
+        self.count = count
         self.mask = ""
         self.before: list[str] = []
         self._vectors: dict[Value, str] = {}

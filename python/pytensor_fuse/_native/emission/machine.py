@@ -26,3 +26,12 @@ class Machine(NamedTuple):
     def lanes(self) -> int:
         """The number of doubles in a vector."""
         return self.vector_bits // 64
+
+    def lanes_for(self, extent: int | None) -> int:
+        """Return how many lanes the vectors of a loop have, 1 for no vectors.
+
+        Of a short loop that is known before, no more than it takes to have one vector of all.
+        """
+        if extent is None or extent >= self.lanes:
+            return self.lanes
+        return 1 << max(extent - 1, 0).bit_length()

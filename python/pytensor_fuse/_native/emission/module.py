@@ -59,7 +59,8 @@ def emit_module(
     uses_library
         Whether mathematical functions come from the library of vector functions.
     has_padding
-        Whether zeros follow the last element of each constant, as many bytes as a vector has.
+        Whether elements that may be read follow the last one of each constant, as many bytes as a
+        vector has.
     packing
         Which constants are packed.
 

@@ -5,7 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from pytensor_fuse._native.emission.types import BITS, REGISTER, literal, suffix, vector
-from pytensor_fuse._native.program.operations import MATHEMATICS
+from pytensor_fuse._native.program.operations import (
+    MATHEMATICS,
+    POSITIVE,
+    POWER_BY_LOG,
+    POWER_LOG,
+    POWER_LOG_LOW,
+)
 
 if TYPE_CHECKING:
     from pytensor_fuse._native.emission.writer import Writer
@@ -104,7 +110,10 @@ def emit_operation(
         if is_float:
             return w.call_of(name, given, args, lanes)
         return _integer_division(w, name, given, args, lanes)
-    if name in MATHEMATICS:
+    if name in (POWER_LOG, POWER_LOG_LOW):
+        high, low = w.pair_of(POWER_LOG, given, args, lanes)
+        return high if name == POWER_LOG else low
+    if name in MATHEMATICS or name.endswith(POSITIVE) or name == POWER_BY_LOG:
         return w.call_of(name, given, args, lanes)
     raise AssertionError(f"no instructions for {name}")
 

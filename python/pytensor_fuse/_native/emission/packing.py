@@ -4,7 +4,7 @@ A loop over the rows of forty columns, each an array, reads forty streams. No pr
 many: on large arrays, the loop runs at a third of the speed of memory, and on small ones it reloads
 the address of each array for each vector. In a pack, the vectors that an iteration reads follow
 each other. A pack of ``a``, ``b`` and ``c`` for two lanes is ``a0 a1 b0 b1 c0 c1 a2 a3 b2 ...``,
-with zeros to the end of the last vectors.
+with the last elements once more to the end of the last vectors.
 
 Aligning the arrays, shifting each by another number of cache lines, huge pages and prefetches were
 tried before, and gain nothing.
@@ -83,7 +83,9 @@ def packed_constants(program: Program, machine: Machine) -> Packing:
         if not isinstance(loop, For):
             continue
         extent = program.constants.get(loop.extent)
-        if extent is None or (not machine.has_masks and int(extent) % lanes):
+        if extent is None or int(extent) < lanes:
+            continue
+        if not machine.has_masks and int(extent) % lanes:
             continue
         for members in _members(program, loop, readers):
             if blocker(program, loop, Movement(program, loop)) is not None:

@@ -133,45 +133,54 @@ class Places:
         other, and where a lane's copy begins is known before the loop, but for the first lane's.
         """
         f, w, lanes = self._f, self._w, self._lanes.count
-        copy = self._definitions.get(index[0])
-        if len(index) != 2 or not isinstance(copy, Op):
+        if len(index) != 2:
             return None
-        mask = copy.args[-1]
-        if copy.name != "and" or copy.args[0] != self._index or mask in self._definitions:
+        most = self._mask(index[0], f.program.buffers[buffer].lengths[0])
+        if most is None:
             return None
-        constants, lengths = f.program.constants, f.program.buffers[buffer].lengths
-        places, length = self._lane_places.get(index[1:]), lengths[1]
+        # As for a buffer of one axis: it does not count in which one the place is.
+        places = self._lane_places.get(index[1:])
         if places is None:
             places = self._read_places(index[1:])
             if places is None:
                 places = self._taken_apart(self._lanes.vector(index[1]))
             self._lane_places[index[1:]] = places
-        most, size = constants.get(mask), constants.get(length)
-        if most is not None and int(most) % 2:
+        length = f.program.buffers[buffer].lengths[1]
+        if most % 2:
             self._apart.add((*index, length))
-        if most is None or most >= lanes:
-            first = w.let(f"and i64 {f.operands[self._index]}, {f.operands[mask]}")
+        if most >= lanes:
+            first = w.let(f"and i64 {f.operands[self._index]}, {most}")
             start = w.let(f"mul i64 {first}, {f.operands[length]}")
             places = [w.let(f"add i64 {place}, {start}") for place in places]
-        if most is not None and size is not None:
-            # Literals become a part of addresses.
-            starts = [str((lane & int(most)) * int(size)) for lane in range(lanes)]
-        else:
-            starts = self._starts(f.operands[mask], f.operands[length])
+        starts = self._starts(most, length)
         return [
             w.let(f"add i64 {place}, {start}") for place, start in zip(places, starts, strict=True)
         ]
 
-    def _starts(self, mask: str, length: str) -> list[str]:
-        """Let what is before the loop compute where each lane's copy begins after the first's."""
+    def _mask(self, index: Value, length: Value) -> int | None:
+        """Return the mask of an index that is the loop's, masked, and in bounds for all lanes."""
+        constants = self._f.program.constants
+        copy = self._definitions.get(index)
+        if not isinstance(copy, Op) or copy.name != "and" or copy.args[0] != self._index:
+            return None
+        mask, limit = constants.get(copy.args[1]), constants.get(length)
+        if mask is None or limit is None or not 0 <= mask < limit:
+            return None
+        return int(mask)
+
+    def _starts(self, mask: int, length: Value) -> list[str]:
+        """Return where each lane's copy begins after the first one's."""
+        copies = [lane & mask for lane in range(self._lanes.count)]
+        size = self._f.program.constants.get(length)
+        if size is not None:
+            # Literals become a part of addresses.
+            return [str(copy * int(size)) for copy in copies]
         starts = []
-        for lane in range(self._lanes.count):
-            copy, start = self._w.name(), self._w.name()
-            self._lanes.before += [
-                f"  {copy} = and i64 {lane}, {mask}",
-                f"  {start} = mul i64 {copy}, {length}",
-            ]
-            starts.append(start)
+        for copy in copies:
+            starts.append(self._w.name())
+            self._lanes.before.append(
+                f"  {starts[-1]} = mul i64 {copy}, {self._f.operands[length]}"
+            )
         return starts
 
     def _read_places(self, index: tuple[Value, ...]) -> list[str] | None:

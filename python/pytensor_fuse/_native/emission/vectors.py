@@ -34,21 +34,28 @@ class VectorLoop:
         What its values do from one iteration to the next.
     extent
         Its extent, if that is known.
+    lanes
+        How many lanes its vectors have.
     """
 
     def __init__(
-        self, function: FunctionEmitter, loop: For, movement: Movement, extent: int | None
+        self,
+        function: FunctionEmitter,
+        loop: For,
+        movement: Movement,
+        extent: int | None,
+        lanes: int,
     ) -> None:
         self._f = function
         self._w = function.w
         self._loop = loop
         self._movement = movement
-        self._lanes = function.machine.lanes
+        self._lanes = lanes
         self._is_masked = function.machine.has_masks and (
             extent is None or extent % self._lanes != 0
         )
         self._extent = extent
-        self._values = Lanes(function, movement)
+        self._values = Lanes(function, movement, lanes)
         self._places = Places(function, loop, movement, self._values)
 
     def emit(self) -> None:
@@ -191,9 +198,12 @@ class VectorLoop:
             return w.let(f"load {kind}, ptr {place}, align {align}")
         name = f"llvm.masked.load.{suffix(MEMORY[dtype], lanes)}.p0"
         w.declare(f"declare {kind} @{name}(ptr, i32, <{lanes} x i1>, {kind})")
+        # Lanes that are off compute, too. Zero is a rare argument of logarithms, which take longer
+        # for it; and an index may be 0.
+        off = splat(dtype, 1.0, lanes) if dtype[0] == "f" else "zeroinitializer"
         return w.let(
             f"call {kind} @{name}(ptr {place}, i32 {align}, <{lanes} x i1> {self._values.mask}, "
-            f"{kind} zeroinitializer)"
+            f"{kind} {off})"
         )
 
     def _gathered(self, buffer: BufferId, index: tuple[Value, ...]) -> str:

@@ -27,6 +27,8 @@ class Writer:
         self._calls = calls
         self._n_names = 0
         self._n_labels = 0
+        # The last function of two results that was called, and these.
+        self._pair: tuple[object, tuple[str, str]] = (None, ("", ""))
 
     def let(self, text: str) -> str:
         """Write an instruction with a result, and return the result's name."""
@@ -71,3 +73,18 @@ class Writer:
         symbol = self._calls.symbol(name, dtype, lanes, len(args))
         given = ", ".join([f"{kind} {arg}" for arg in args])
         return self.let(f"call {kind} @{symbol}({given})")
+
+    def pair_of(self, name: str, dtype: str, args: list[str], lanes: int) -> tuple[str, str]:
+        """Call a mathematical function that has two results.
+
+        Asked for the same ones again right after that, it is not called again.
+        """
+        key = name, *args, lanes, self.label
+        if self._pair[0] != key:
+            kind = vector(REGISTER[dtype], lanes)
+            symbol = self._calls.symbol(name, dtype, lanes, len(args))
+            given = ", ".join([f"{kind} {arg}" for arg in args])
+            both = self.let(f"call {{{kind}, {kind}}} @{symbol}({given})")
+            found = [self.let(f"extractvalue {{{kind}, {kind}}} {both}, {k}") for k in range(2)]
+            self._pair = key, (found[0], found[1])
+        return self._pair[1]

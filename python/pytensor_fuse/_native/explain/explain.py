@@ -204,7 +204,7 @@ def _would_be(fgraph: FunctionGraph, order: tuple[Apply[Any], ...]) -> NativeReg
     marks = [time.perf_counter()]
     lowered = lowered_graph(fgraph, order)
     marks.append(time.perf_counter())
-    program = optimized(lowered.program)
+    program = optimized(lowered.program, lowered.constants)
     placement = place_temporaries(program)
     marks.append(time.perf_counter())
     module, _ = emitted(program, placement)

@@ -5,7 +5,7 @@ has the same bits in each of them. What is computed for which argument does not 
 paths that all lanes take together.
 """
 
-from pytensor_fuse._native.mathematics.functions import FUNCTIONS, Function
+from pytensor_fuse._native.mathematics.functions import FORMS, FUNCTIONS, Form, Function
 from pytensor_fuse._native.mathematics.requested import (
     ELEMENTS,
     LANES,
@@ -17,8 +17,10 @@ from pytensor_fuse._native.mathematics.target import Target
 
 __all__ = [
     "ELEMENTS",
+    "FORMS",
     "FUNCTIONS",
     "LANES",
+    "Form",
     "Function",
     "Target",
     "definitions",

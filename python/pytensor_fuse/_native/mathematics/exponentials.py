@@ -137,6 +137,12 @@ def rounded(reduced: Reduced) -> Value:
     return scale(high + low, reduced.k)
 
 
+def rounded_normal(reduced: Reduced) -> Value:
+    """Return the exponential of a reduced argument whose exponential has full precision."""
+    high, low = parts(reduced)
+    return ((high + low).bits() + (reduced.k << 52)).number()
+
+
 def negative_exp(x: Value) -> Value:
     """Return the exponential of a number that is not positive."""
     return rounded(reduce(at_least(x, SMALLEST), low=False))

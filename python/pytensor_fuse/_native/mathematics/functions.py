@@ -152,3 +152,36 @@ FUNCTIONS: Mapping[str, Function] = MappingProxyType(
         ),
     }
 )
+
+
+@dataclass(frozen=True)
+class Form:
+    """A function that computes one of `FUNCTIONS`, or a part of it, to the same bits.
+
+    Attributes
+    ----------
+    arguments
+        How many it takes.
+    write
+        Writes its instructions: takes its arguments, returns its results.
+    results
+        How many it has.
+    """
+
+    arguments: int
+    write: Callable[..., Value | tuple[Value, ...]]
+    results: int = 1
+
+
+FORMS: Mapping[str, Form] = MappingProxyType(
+    {
+        # For arguments that are not negative.
+        "gammaln_of_positive": Form(1, gamma_functions.gammaln_of_positive),
+        "gamma_of_positive": Form(1, gamma_functions.gamma_of_positive),
+        "digamma_of_positive": Form(1, gamma_functions.digamma_of_positive),
+        "trigamma_of_positive": Form(1, gamma_functions.trigamma_of_positive),
+        # Several powers of one base: its logarithm in two parts, and the powers.
+        "pow_log": Form(1, powers.log_for_power, results=2),
+        "pow_by_log": Form(4, powers.power_by_log),
+    }
+)

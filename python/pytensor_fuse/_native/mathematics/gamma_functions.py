@@ -30,7 +30,7 @@ from pytensor_fuse._native.mathematics.logarithms import (
     split,
     split_any,
 )
-from pytensor_fuse._native.mathematics.powers import accurate_log
+from pytensor_fuse._native.mathematics.powers import accurate_log, split_for_power
 from pytensor_fuse._native.mathematics.rare import define_scalar, with_rare_lanes
 from pytensor_fuse._native.mathematics.text import ROUNDER, SIGN, Body, Value, at_most, fma, select
 from pytensor_fuse._native.mathematics.trigonometry import (
@@ -59,7 +59,7 @@ _STIRLING_LOW = float.fromhex("0x1.4d252f2400510p-54")
 _PI_LOW = float.fromhex("0x1.1a62633145c07p-53")
 
 
-def _gammaln_parts(x: Value) -> tuple[Value, Value]:
+def _gammaln_parts(x: Value, *, is_normal: bool = True) -> tuple[Value, Value]:
     """Return the logarithm of the gamma function of a positive number, in two parts."""
     body = x.body
     large, below_one = x >= _LARGE, x < 1.0
@@ -68,7 +68,7 @@ def _gammaln_parts(x: Value) -> tuple[Value, Value]:
     before = x - 2.0
     product = select(two_steps, previous * before, previous)
     argument = select(below_one, x, select(one_step, select(large, x, product), 1.0))
-    log_high, log_low = log_parts(split(argument))
+    log_high, log_low = log_parts(split(argument) if is_normal else split_any(argument))
     factor = select(large, x - 0.5, select(below_one, -1.0, 1.0))
     # Exact: it has no bits below those of the logarithm.
     log_high = log_high - select(large, 1.0, 0.0)
@@ -99,6 +99,13 @@ def gammaln(x: Value) -> Value:
     return _with_reflection(
         "gammaln", x.not_below(SMALLEST_NORMAL), result, (positive, high, low), _reflected_gammaln
     )
+
+
+def gammaln_of_positive(x: Value) -> Value:
+    """Return the same for numbers that are not negative."""
+    high, low = _gammaln_parts(x, is_normal=False)
+    result = select(x > _GAMMALN_LARGEST, math.inf, high + low)
+    return select(x.equals(0.0), math.inf, result)
 
 
 def _with_reflection(
@@ -149,15 +156,20 @@ def _reflected_gammaln(positive: Value, high: Value, low: Value) -> Value:
 def digamma(x: Value) -> Value:
     """Return the derivative of the logarithm of the gamma function."""
     positive = abs(x)
-    result = _digamma_of_positive(positive)
-    result = select(positive.equals(math.inf), math.inf, result)
-    result = select(positive.equals(0.0), -math.inf, result)
+    result = digamma_of_positive(positive)
     return _with_reflection(
         "digamma", x.bits() >= 0, result, (positive, result), _reflected_digamma
     )
 
 
-def _digamma_of_positive(x: Value) -> Value:
+def digamma_of_positive(x: Value) -> Value:
+    """Return the same for numbers that are not negative."""
+    result = _finite_digamma(x)
+    result = select(x.equals(math.inf), math.inf, result)
+    return select(x.equals(0.0), -math.inf, result)
+
+
+def _finite_digamma(x: Value) -> Value:
     large, below_one = x >= _LARGE, x < 1.0
     two_steps, one_step = x >= 4.0, x >= 3.0
     previous, before = x - 1.0, x - 2.0
@@ -201,13 +213,14 @@ def _reflected_digamma(positive: Value, value: Value) -> Value:
 def trigamma(x: Value) -> Value:
     """Return the second derivative of the logarithm of the gamma function."""
     positive = abs(x)
-    result = _trigamma_of_positive(positive)
+    result = trigamma_of_positive(positive)
     return _with_reflection(
         "trigamma", x.not_below(0.0), result, (positive, result), _reflected_trigamma
     )
 
 
-def _trigamma_of_positive(x: Value) -> Value:
+def trigamma_of_positive(x: Value) -> Value:
+    """Return the same for numbers that are not negative."""
     large, below_one = x >= _LARGE, x < 1.0
     a = select(below_one, x, x - 1.0)
     square = a * a
@@ -250,6 +263,12 @@ def gamma(x: Value) -> Value:
     )
 
 
+def gamma_of_positive(x: Value) -> Value:
+    """Return the same for numbers that are not negative."""
+    high, low, k = _gamma_parts(at_most(x, _GAMMA_LARGEST))
+    return scale(high + low, k.bits())
+
+
 def _gamma_parts(x: Value) -> tuple[Value, Value, Value]:
     """Return the gamma function of a positive number: two parts, and an exponent of two.
 
@@ -285,7 +304,7 @@ def _gamma_parts(x: Value) -> tuple[Value, Value, Value]:
 
     # The logarithm is (x - 1 / 2) * (log(x) - 1) + `_STIRLING` + series; log(x) - 1 is
     # exact. Fewer bits of log(x) than 66 would not do: it is multiplied by up to 171.
-    log_high, log_low = accurate_log(split(x))
+    log_high, log_low = accurate_log(split_for_power(x))
     factor = x - 0.5
     main, main_low = two_product(factor, log_high - 1.0)
     series = inverse * horner(inverse * inverse, coefficients.GAMMA_STIRLING)

@@ -71,18 +71,24 @@ class Split:
     exponent: Value
 
 
-def split(x: Value, bias: Value | float = _BIAS) -> Split:
-    """Split a normal positive number."""
-    moved = x.bits() + (bits_of(1.0) - _SQRT_HALF)
+def is_normal_positive(x: Value) -> Value:
+    """Return where a number is a positive one of full precision."""
+    smallest = bits_of(SMALLEST_NORMAL)
+    return (x.bits() - smallest).unsigned_below(_INFINITY - smallest)
+
+
+def split(x: Value, bias: Value | float = _BIAS, start: int = _SQRT_HALF) -> Split:
+    """Split a normal positive number; its mantissa begins with the bits of `start`."""
+    moved = x.bits() + (bits_of(1.0) - start)
     exponent = moved >> 52
-    m = ((moved & _MANTISSA) + _SQRT_HALF).number()
+    m = ((moved & _MANTISSA) + start).number()
     return Split((exponent | _SHOWS_INTEGERS).number() - bias, m, exponent)
 
 
-def split_any(x: Value) -> Split:
+def split_any(x: Value, start: int = _SQRT_HALF) -> Split:
     """Split a positive number."""
     tiny = x < SMALLEST_NORMAL
-    return split(select(tiny, x * 2.0**_LIFT, x), select(tiny, _BIAS + _LIFT, _BIAS))
+    return split(select(tiny, x * 2.0**_LIFT, x), select(tiny, _BIAS + _LIFT, _BIAS), start)
 
 
 def log_of_split(k: Value, f: Value, f_low: Value | None = None) -> Value:
@@ -135,10 +141,9 @@ def finish(x: Value, result: Value) -> Value:
 def log(x: Value) -> Value:
     """Return the natural logarithm."""
     parts = split(x)
-    smallest = bits_of(SMALLEST_NORMAL)
-    usual = (x.bits() - smallest).unsigned_below(_INFINITY - smallest)
+    usual = is_normal_positive(x)
     result = log_of_split(parts.k, parts.m - 1.0)
-    return with_general_form("log", usual, result, x, _general_log)
+    return with_general_form("log", usual, result, (x,), _general_log)
 
 
 def _general_log(x: Value) -> Value:
@@ -152,7 +157,7 @@ def log1p(x: Value) -> Value:
     f, f_low = fast_two_sum(parts.m - 1.0, rest * _inverse_power(parts))
     result = copy_sign(log_of_split(parts.k, f, f_low), x)
     usual = (total.bits() - 1).unsigned_below(bits_of(2.0**1000))
-    return with_general_form("log1p", usual, result, x, general_log1p)
+    return with_general_form("log1p", usual, result, (x,), general_log1p)
 
 
 def general_log1p(x: Value) -> Value:

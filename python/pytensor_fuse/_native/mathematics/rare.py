@@ -68,23 +68,29 @@ def with_rare_lanes(
 
 
 def with_general_form(
-    name: str, usual: Value, result: Value, x: Value, general: Callable[[Value], Value]
+    name: str,
+    usual: Value,
+    result: Value,
+    arguments: tuple[Value, ...],
+    general: Callable[..., Value],
 ) -> Value:
     """Return the result if all lanes are usual, and else the general form of all lanes."""
     body = result.body
     called = f"fuse.{name}.general.{suffix('f64', body.lanes)}"
     inner = Body(body.lanes, body.target)
-    outcome = general(Value(inner, "%x", "f64"))
+    outcome = general(*[Value(inner, f"%x{k}", "f64") for k in range(len(arguments))])
     one = body.type("f64")
+    parameters = ", ".join(f"{one} %x{k}" for k in range(len(arguments)))
     lines = [
-        f"define internal {one} @{called}({one} %x) cold noinline nounwind {{",
+        f"define internal {one} @{called}({parameters}) cold noinline nounwind {{",
         *inner.lines,
         f"  ret {one} {outcome.name}",
         "}",
     ]
+    body.helpers.update(inner.helpers)
     body.helpers[called] = "\n".join(lines) + "\n"
     body.declarations.update(inner.declarations)
-    return _branch(usual, result, called, [("f64", x.name)])
+    return _branch(usual, result, called, [("f64", x.name) for x in arguments])
 
 
 def _branch(usual: Value, result: Value, called: str, given: list[tuple[str, str]]) -> Value:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 
-from pytensor_fuse._native.mathematics.functions import FUNCTIONS
+from pytensor_fuse._native.mathematics.functions import FORMS, FUNCTIONS, Form, Function
 from pytensor_fuse._native.mathematics.target import Target
 from pytensor_fuse._native.mathematics.text import Body, Value, suffix, type_name
 
@@ -12,6 +13,11 @@ Request = tuple[str, str, int]
 
 LANES = (1, 2, 4, 8, 16)
 ELEMENTS = ("f64", "f32")
+_NAMES = (*FUNCTIONS, *FORMS)
+
+
+def _form(name: str) -> Function | Form:
+    return FUNCTIONS[name] if name in FUNCTIONS else FORMS[name]
 
 
 def symbol(name: str, element: str, lanes: int) -> str:
@@ -20,7 +26,7 @@ def symbol(name: str, element: str, lanes: int) -> str:
     Parameters
     ----------
     name
-        The function, a key of `FUNCTIONS`.
+        The function, a key of `FUNCTIONS` or `FORMS`.
     element
         `f64` or `f32`.
     lanes
@@ -31,8 +37,8 @@ def symbol(name: str, element: str, lanes: int) -> str:
     str
         The name, without the `@` of LLVM.
     """
-    if name not in FUNCTIONS:
-        raise ValueError(f"no function {name!r}: one of {', '.join(FUNCTIONS)}")
+    if name not in _NAMES:
+        raise ValueError(f"no function {name!r}: one of {', '.join(_NAMES)}")
     if element not in ELEMENTS:
         raise ValueError(f"no element {element!r}: one of {', '.join(ELEMENTS)}")
     if lanes not in LANES:
@@ -40,11 +46,16 @@ def symbol(name: str, element: str, lanes: int) -> str:
     return f"fuse.{name}.{suffix(element, lanes)}"
 
 
-def _define(request: Request, target: Target, inline: bool) -> tuple[str, Body]:
+# What follows the parameters of a function.
+_ATTRIBUTES = ") nounwind {"
+_COPIED = ") alwaysinline nounwind {"
+
+
+def _define(request: Request, target: Target) -> tuple[str, Body]:
     name, element, lanes = request
-    function = FUNCTIONS[name]
+    form = _form(name)
     body = Body(lanes, target)
-    given = [Value(body, f"%x{k}", element) for k in range(function.arguments)]
+    given = [Value(body, f"%x{k}", element) for k in range(form.arguments)]
     one = type_name(element, lanes)
     parameters = ", ".join(f"{one} {value.name}" for value in given)
     if element == "f32":
@@ -53,14 +64,26 @@ def _define(request: Request, target: Target, inline: bool) -> tuple[str, Body]:
         given = [
             body.append("f64", f"fpext {one} {value.name} to {body.type('f64')}") for value in given
         ]
-    result = function.write(*given)
+    found = form.write(*given)
+    results = list(found) if isinstance(found, tuple) else [found]
     if element == "f32":
-        result = body.append("f32", f"fptrunc {body.type('f64')} {result.name} to {one}")
-    attributes = "alwaysinline nounwind" if inline else "nounwind"
+        results = [
+            body.append("f32", f"fptrunc {body.type('f64')} {result.name} to {one}")
+            for result in results
+        ]
+    kind, out = one, results[0].name
+    if len(results) > 1:
+        kind, out = f"{{{', '.join([one] * len(results))}}}", "poison"
+        for place, result in enumerate(results):
+            together = body.new_name()
+            body.lines.append(
+                f"  {together} = insertvalue {kind} {out}, {one} {result.name}, {place}"
+            )
+            out = together
     lines = [
-        f"define internal {one} @{symbol(*request)}({parameters}) {attributes} {{",
+        f"define internal {kind} @{symbol(*request)}({parameters}{_ATTRIBUTES}",
         *body.lines,
-        f"  ret {one} {result.name}",
+        f"  ret {kind} {out}",
         "}",
     ]
     return "\n".join(lines) + "\n", body
@@ -75,7 +98,7 @@ def _define_by_vector(request: Request, lanes: int) -> str:
     """Return the text of a function of single numbers that calls the one for vectors."""
     name, element, _ = request
     kind, one = type_name(element, lanes), type_name(element, 1)
-    n_arguments = FUNCTIONS[name].arguments
+    n_arguments = _form(name).arguments
     parameters = ", ".join([f"{one} %x{k}" for k in range(n_arguments)])
     lines = [f"define internal {one} @{symbol(*request)}({parameters}) nounwind {{"]
     for k in range(n_arguments):
@@ -95,19 +118,29 @@ def _define_by_vector(request: Request, lanes: int) -> str:
     return "\n".join(lines) + "\n"
 
 
+# In lines. Calls cost vectors that are spilled around them, and copies cost time of LLVM.
+_LONGEST_COPIES = 200
+
+
+def _is_copied(request: Request, n_calls: int, n_lines: int) -> bool:
+    """Whether a function of vectors is copied into its callers."""
+    return request[2] > 1 and (n_calls == 1 or n_calls * n_lines <= _LONGEST_COPIES)
+
+
 def definitions_and_declarations(
-    requests: Iterable[Request], target: Target, *, inline: bool
+    requests: Iterable[Request], target: Target, *, inline: bool | None = None
 ) -> tuple[str, tuple[str, ...]]:
     """Return the text that defines functions, and the declarations that it needs.
 
     Parameters
     ----------
     requests
-        Name, element and lanes of each; repeated ones count once, and their order does not matter.
+        Name, element and lanes of each, once for each call; their order does not matter.
     target
         The processor.
     inline
-        Whether they are to be copied into their callers (`alwaysinline`).
+        Whether they are to be copied into their callers (`alwaysinline`); None to copy those of
+        which that makes the caller little longer.
 
     Returns
     -------
@@ -116,9 +149,10 @@ def definitions_and_declarations(
     declarations : tuple of str
         Lines that declare intrinsics, sorted.
     """
-    positions = {name: position for position, name in enumerate(FUNCTIONS)}
+    n_calls = Counter(requests)
+    positions = {name: position for position, name in enumerate(_NAMES)}
     wanted = set()
-    for name, element, lanes in requests:
+    for name, element, lanes in n_calls:
         symbol(name, element, lanes)
         wanted.add((positions[name], ELEMENTS.index(element), lanes, name))
     texts: list[str] = []
@@ -127,18 +161,22 @@ def definitions_and_declarations(
     widest = {(one[0], one[1]): one[2] for one in sorted(wanted)}
     for position, element_index, lanes, name in sorted(wanted):
         request = (name, ELEMENTS[element_index], lanes)
-        text, body = _define(request, target, inline)
+        text, body = _define(request, target)
         widest_lanes = widest[position, element_index]
-        if lanes == 1 < widest_lanes and len(body.lines) > _LONGEST_OF_ITS_OWN and not inline:
+        is_long = len(body.lines) > _LONGEST_OF_ITS_OWN and not isinstance(_form(name), Form)
+        if lanes == 1 < widest_lanes and is_long and not inline:
             texts.append(_define_by_vector(request, widest_lanes))
             continue
-        texts.append(text)
+        is_copied = inline
+        if is_copied is None:
+            is_copied = _is_copied(request, n_calls[request], len(body.lines))
+        texts.append(text.replace(_ATTRIBUTES, _COPIED) if is_copied else text)
         helpers.update(body.helpers)
         declarations.update(body.declarations)
     return "\n".join([*helpers.values(), *texts]), tuple(sorted(declarations))
 
 
-def definitions(requests: Iterable[Request], target: Target, *, inline: bool) -> str:
+def definitions(requests: Iterable[Request], target: Target, *, inline: bool | None = None) -> str:
     """Return the text that defines functions, with the declarations that it needs.
 
     Parameters and order are those of `definitions_and_declarations`.

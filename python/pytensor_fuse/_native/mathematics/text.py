@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pytensor_fuse._native.mathematics.target import Target
 
 SIGN = -(1 << 63)
@@ -277,3 +279,42 @@ def round_to_integer(x: Value) -> tuple[Value, Value]:
     """
     shifted = x + ROUNDER
     return shifted - ROUNDER, shifted.bits()
+
+
+def look_up(index: Value, name: str, numbers: Sequence[float]) -> Value:
+    """Return the numbers of a table at some places, which must be in it.
+
+    Parameters
+    ----------
+    index
+        The places, as integers.
+    name
+        The table's name, the same for the same numbers.
+    numbers
+        The table.
+    """
+    body = index.body
+    symbol = f"fuse.table.{name}"
+    listed = ", ".join([f"double {hexadecimal(number)}" for number in numbers])
+    kind = f"[{len(numbers)} x double]"
+    body.helpers[symbol] = f"@{symbol} = internal unnamed_addr constant {kind} [{listed}]\n"
+
+    def one(place: str) -> str:
+        address, number = body.new_name(), body.new_name()
+        body.lines.append(f"  {address} = getelementptr {kind}, ptr @{symbol}, i64 0, i64 {place}")
+        body.lines.append(f"  {number} = load double, ptr {address}")
+        return number
+
+    if body.lanes == 1:
+        return Value(body, one(index.name), "f64")
+    # Loads of single numbers take less than a gather.
+    found, double, integers = "poison", body.type("f64"), body.type("i64")
+    for lane in range(body.lanes):
+        place, together = body.new_name(), body.new_name()
+        body.lines.append(f"  {place} = extractelement {integers} {index.name}, i64 {lane}")
+        number = one(place)
+        body.lines.append(
+            f"  {together} = insertelement {double} {found}, double {number}, i64 {lane}"
+        )
+        found = together
+    return Value(body, found, "f64")

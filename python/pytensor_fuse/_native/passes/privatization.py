@@ -7,16 +7,17 @@ and Padua, "Automatic array privatization", 1993). Row ``i`` always adds to copy
 number, and the copies are added up in order, so the result is the same on every machine; but it is
 another order of the sum, which only integers and `numba__fastmath` allow.
 
-Filling and adding up the copies must be worth it. That depends on lengths, which may come with the
-call: then the number of copies, 1 or all, is computed there.
+Filling and adding up the copies must be worth it. If lengths come with the call, the loop is there
+twice, and a branch takes one of them; but not in other loops, each iteration of which would fill
+copies of what may be a large array.
 
 ::
 
-    for i < n                         for c < copies, j < groups
+    for i < n                         for c < 8, j < groups
       store add x[group[i]] = v         store y[c, j] = -0.0
                                       for i < n
-                             ->         store add y[i and copies - 1, group[i]] = v
-                                      for c < copies, j < groups
+                             ->         store add y[i and 7, group[i]] = v
+                                      for c < 8, j < groups
                                         store add x[j] = y[c, j]
 """
 
@@ -27,6 +28,8 @@ from typing import TYPE_CHECKING, Final
 from pytensor_fuse._native.program.combiners import identity
 from pytensor_fuse._native.program.model import (
     Buffer,
+    Check,
+    Choice,
     For,
     If,
     Load,
@@ -47,6 +50,8 @@ _COPIES: Final = 8
 _LEAST_SHARE: Final = 16
 # Shorter loops take microseconds whatever is done.
 _LEAST_EXTENT: Final = 2048
+# Copies of more elements leave the processor's caches, and rows of one group are seldom near.
+_MOST_ELEMENTS: Final = 4096
 
 
 def privatized(program: Program) -> Program:
@@ -75,8 +80,7 @@ class _Privatization:
     program
         The old program with the values and buffers of the new one.
     at_start
-        What computes the numbers of copies. They come first so that the copies are placed with
-        other temporary buffers.
+        What decides whether copies pay.
     n_loops
         How many loops add to copies.
     """
@@ -89,91 +93,175 @@ class _Privatization:
         self.at_start: list[Statement] = []
         self.n_loops = 0
         self._literals: dict[tuple[str, int | float], Value] = {}
+        self._pays: dict[tuple[Value, ...], Value] = {}
 
-    def block(self, statements: Sequence[Statement]) -> list[Statement]:
+    def block(
+        self, statements: Sequence[Statement], *, is_in_loop: bool = False
+    ) -> list[Statement]:
         """Return the statements of a block as they become."""
         after: list[Statement] = []
         for statement in statements:
             if isinstance(statement, If):
-                then, otherwise = self.block(statement.then), self.block(statement.otherwise)
+                then, otherwise = (
+                    self.block(side, is_in_loop=is_in_loop)
+                    for side in (statement.then, statement.otherwise)
+                )
                 after.append(If(statement.condition, then, otherwise, statement.choices))
             elif isinstance(statement, For):
-                after += self._loop(statement)
+                after += self._loop(statement, is_in_loop=is_in_loop)
             else:
                 after.append(statement)
         return after
 
-    def _loop(self, loop: For) -> list[Statement]:
+    def _loop(self, loop: For, *, is_in_loop: bool) -> list[Statement]:
         if any(isinstance(one, For | If) for one in loop.body):
-            body = self.block(loop.body)
+            body = self.block(loop.body, is_in_loop=True)
             return [For(loop.index, loop.extent, body, loop.reductions, loop.carries)]
+        known: list[Store] = []
+        unknown: list[Store] = []
+        for store in _lone_additions(self.program, loop):
+            is_worth_it = self._known_to_pay(loop.extent, store.buffer)
+            if is_worth_it:
+                known.append(store)
+            elif is_worth_it is None and not is_in_loop:
+                unknown.append(store)
+        if not unknown:
+            return self._with_copies(loop, known) if known else [loop]
+        pays, *more = dict.fromkeys(self._pay(loop.extent, store.buffer) for store in unknown)
+        for one in more:
+            pays = self._early("and", pays, one, dtype="bool")
+        with_copies, without = self._renamed(loop), self._with_own_results(loop)
+        stores = [with_copies.body[loop.body.index(store)] for store in (*known, *unknown)]
+        then = self._with_copies(
+            with_copies, [store for store in stores if isinstance(store, Store)], pays
+        )
+        outs = zip(_results(loop), _results(with_copies), _results(without), strict=True)
+        return [If(pays, then, [without], [Choice(*three) for three in outs])]
+
+    def _with_copies(
+        self, loop: For, stores: Sequence[Store], pays: Value | None = None
+    ) -> list[Statement]:
+        """Return a loop that adds to copies, between what fills them and what adds them up.
+
+        Parameters
+        ----------
+        loop, stores
+            The loop, and its additions.
+        pays
+            The condition of the branch that the loop is in; elsewhere, copies take no memory.
+        """
+        self.n_loops += 1
         before: list[Statement] = []
         behind: list[Statement] = []
         body = list(loop.body)
-        for store in _lone_additions(self.program, loop):
-            if self._may_pay(loop.extent, store.buffer):
-                copies, mask = self._copies(loop.extent, store.buffer)
-                place = self._value("i64")
-                own = Store(
-                    copies,
-                    (place, *store.index),
-                    store.value,
-                    store.combiner,
-                    is_guarded=store.is_guarded,
-                )
-                at = body.index(store)
-                body[at : at + 1] = [Op(place, "and", (loop.index, mask)), own]
-                before.append(self._filled(copies, store.combiner))
-                behind.append(self._added_up(copies, store))
-                self.n_loops += 1
+        for store in stores:
+            about = self.program.buffers[store.buffer]
+            first, *rest = about.lengths
+            if pays is not None:
+                first = self._early("select", pays, first, self._literal(0))
+            lengths = (self._literal(_COPIES), first, *rest)
+            copies = len(self.program.buffers)
+            self.program.buffers.append(Buffer("temporary", 0, about.dtype, lengths, is_once=False))
+            place = self._value("i64")
+            own = Store(
+                copies,
+                (place, *store.index),
+                store.value,
+                store.combiner,
+                is_guarded=store.is_guarded,
+            )
+            at = body.index(store)
+            mask = self._literal(_COPIES - 1)
+            body[at : at + 1] = [Op(place, "and", (loop.index, mask)), own]
+            before.append(self._filled(copies, store.combiner))
+            behind.append(self._added_up(copies, store))
         return [
             *before,
             For(loop.index, loop.extent, body, loop.reductions, loop.carries),
             *behind,
         ]
 
-    def _may_pay(self, extent: Value, buffer: BufferId) -> bool:
-        """Whether copies are worth it, for all that is known before the call."""
+    def _known_to_pay(self, extent: Value, buffer: BufferId) -> bool | None:
+        """Whether copies are worth it; None if that is known when the function is called."""
         program = self.program
         lengths = program.buffers[buffer].lengths
-        if any(
-            one not in program.constants and one not in program.lengths
-            for one in (extent, *lengths)
-        ):
+        needed = (extent, *lengths)
+        if any(one not in program.constants and one not in program.lengths for one in needed):
             return False
         n = program.constants.get(extent)
-        if n is None:
-            return True
         least = 1
         for length in lengths:
             least *= int(program.constants.get(length, 1))
-        return int(n) >= max(_LEAST_EXTENT, _LEAST_SHARE * least)
+        if least > _MOST_ELEMENTS:
+            return False
+        if n is not None and int(n) < max(_LEAST_EXTENT, _LEAST_SHARE * least):
+            return False
+        return True if all(one in program.constants for one in needed) else None
 
-    def _copies(self, extent: Value, buffer: BufferId) -> tuple[BufferId, Value]:
-        """Add the buffer of the copies.
+    def _pay(self, extent: Value, buffer: BufferId) -> Value:
+        """Return whether copies are worth it, as a value of the program."""
+        lengths = self.program.buffers[buffer].lengths
+        key = (extent, *lengths)
+        if key not in self._pays:
+            size = self._literal(1)
+            for length in lengths:
+                size = self._early("mul", size, length)
+            least = self._early("mul", self._literal(_LEAST_SHARE), size)
+            least = self._early("maximum", least, self._literal(_LEAST_EXTENT))
+            self._pays[key] = self._early(
+                "and",
+                self._early("le", size, self._literal(_MOST_ELEMENTS), dtype="bool"),
+                self._early("le", least, extent, dtype="bool"),
+                dtype="bool",
+            )
+        return self._pays[key]
 
-        Returns
-        -------
-        BufferId
-            The buffer.
-        Value
-            The number of copies less one.
-        """
-        program, about = self.program, self.program.buffers[buffer]
-        most = self._literal(_COPIES - 1)
-        if all(one in program.constants for one in (extent, *about.lengths)):
-            number, mask = self._literal(_COPIES), most
-        else:
-            least = self._literal(_LEAST_SHARE)
-            for length in about.lengths:
-                least = self._early("mul", least, length)
-            pays = self._early("le", least, extent, dtype="bool")
-            mask = self._early("select", pays, most, self._literal(0))
-            number = self._early("add", mask, self._literal(1))
-        program.buffers.append(
-            Buffer("temporary", 0, about.dtype, (number, *about.lengths), is_once=False)
-        )
-        return len(program.buffers) - 1, mask
+    def _renamed(self, loop: For) -> For:
+        """Return a loop that does the same with values of its own."""
+        names: dict[Value, Value] = {}
+
+        def new(value: Value) -> Value:
+            names[value] = self._value(self.program.dtypes[value])
+            return names[value]
+
+        def of(value: Value) -> Value:
+            return names.get(value, value)
+
+        index = new(loop.index)
+        inner = [new(carry.inner) for carry in loop.carries]
+        body: list[Statement] = []
+        for one in loop.body:
+            if isinstance(one, Op):
+                args = tuple([of(arg) for arg in one.args])
+                body.append(Op(new(one.out), one.name, args))
+            elif isinstance(one, Load):
+                at = tuple([of(value) for value in one.index])
+                body.append(Load(new(one.out), one.buffer, at, is_guarded=one.is_guarded))
+            elif isinstance(one, Store):
+                at = tuple([of(value) for value in one.index])
+                value = of(one.value)
+                body.append(Store(one.buffer, at, value, one.combiner, is_guarded=one.is_guarded))
+            elif isinstance(one, Check):
+                details = tuple([of(value) for value in one.details])
+                body.append(Check(of(one.condition), one.failure, details))
+            else:
+                body.append(one)
+        reductions = [
+            reduction._replace(out=new(reduction.out), term=of(reduction.term))
+            for reduction in loop.reductions
+        ]
+        carries = [
+            carry._replace(out=new(carry.out), inner=own, following=of(carry.following))
+            for carry, own in zip(loop.carries, inner, strict=True)
+        ]
+        return For(index, loop.extent, body, reductions, carries)
+
+    def _with_own_results(self, loop: For) -> For:
+        """Return a loop that does the same with results of its own."""
+        dtypes = self.program.dtypes
+        reductions = [one._replace(out=self._value(dtypes[one.out])) for one in loop.reductions]
+        carries = [one._replace(out=self._value(dtypes[one.out])) for one in loop.carries]
+        return For(loop.index, loop.extent, loop.body, reductions, carries)
 
     def _filled(self, copies: BufferId, combiner: str) -> Statement:
         """Return the loops that let all copies begin with what changes no sum."""
@@ -220,6 +308,10 @@ class _Privatization:
         out = self._value(dtype)
         self.at_start.append(Op(out, name, args))
         return out
+
+
+def _results(loop: For) -> list[Value]:
+    return [one.out for one in loop.reductions] + [one.out for one in loop.carries]
 
 
 def _lone_additions(program: Program, loop: For) -> list[Store]:

@@ -70,8 +70,9 @@ class _Rewriter:
         )
         self._values: dict[Value, Value] = {}
         self._buffers: dict[BufferId, BufferId] = {}
-        # What operations of the outermost block compare for equality.
+        # What operations that come first compare for equality.
         self._compared: dict[Value, tuple[Value, ...]] = {}
+        self._is_early = False
 
     def run(self) -> Program:
         old, builder = self._old, self._builder
@@ -86,7 +87,12 @@ class _Rewriter:
                 one in old.constants or one in old.lengths for one in old.buffers[number].lengths
             ):
                 self._set_lengths(number, new)
-        self._block(_early_first(old))
+        early, late = _early_first(old)
+        self._is_early = True
+        self._block(early)
+        self._is_early = False
+        self._compared.clear()
+        self._block(late)
         for result in old.results:
             if result.kind == "buffer":
                 result = Result("buffer", self._buffers[result.number])
@@ -125,7 +131,7 @@ class _Rewriter:
                 else:
                     out = builder.operation(statement.name, dtypes[statement.out], tuple(args))
                 values[statement.out] = out
-                if statement.name == "eq":
+                if statement.name == "eq" and self._is_early:
                     self._compared[statement.out] = statement.args
             elif isinstance(statement, Load):
                 values[statement.out] = builder.load(
@@ -153,15 +159,16 @@ class _Rewriter:
                     failure.message,
                     *[value(one) for one in statement.details],
                 )
-                if builder.n_open_blocks == 1:
-                    self._take_for_one(self._compared.get(statement.condition, ()))
+                self._take_for_one(self._compared.get(statement.condition, ()))
             elif isinstance(statement, Allocate):
                 builder.allocate(self._buffer(statement.buffer))
 
     def _take_for_one(self, equal: Sequence[Value]) -> None:
         """Let one of two lengths that a check has found equal stand for both from here on.
 
-        Loops over both are then loops over the same range.
+        Loops over both are then loops over the same range, and what they access is in bounds only
+        after the check. So it must be one that only lengths decide: `Dependences` lets all loops
+        run after those, but only guarded accesses after others.
         """
         old = self._old
         lengths = [one for one in equal if one in old.lengths]
@@ -231,8 +238,8 @@ class _Rewriter:
         self._values.update(zip([choice.out for choice in choices], outs, strict=True))
 
 
-def _early_first(program: Program) -> list[Statement]:
-    """Return the outermost block, what only lengths decide before all else."""
+def _early_first(program: Program) -> tuple[list[Statement], list[Statement]]:
+    """Return what only lengths decide in the outermost block, and the rest of that."""
     early: list[Statement] = []
     late: list[Statement] = []
     given = {*program.constants, *program.lengths}
@@ -242,4 +249,4 @@ def _early_first(program: Program) -> list[Statement]:
             given.update(defined_by(statement))
         else:
             late.append(statement)
-    return early + late
+    return early, late

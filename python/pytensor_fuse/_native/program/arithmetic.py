@@ -13,7 +13,14 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
-from pytensor_fuse._native.program.operations import FLOATS, MATHEMATICS
+from pytensor_fuse._native.program.operations import (
+    FLOATS,
+    OF_POSITIVE,
+    POSITIVE,
+    POWER_BY_LOG,
+    POWER_LOG,
+    POWER_LOG_LOW,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,7 +68,7 @@ def evaluate(name: str, dtype: str, args: list[Scalar]) -> Scalar:
             return args[1] if args[0] else args[2]
         if name in _COMPARISONS:
             return cast("Scalar", np.bool_(_COMPARISONS[name](args[0].item(), args[1].item())))
-        if name in MATHEMATICS:
+        if name in _MATHEMATICS:
             return cast("Scalar", of(_MATHEMATICS[name](*[np.float64(arg) for arg in args])))
         if dtype in FLOATS:
             return cast("Scalar", of(_FLOATS[name](*args)))
@@ -196,3 +203,11 @@ _MATHEMATICS: Final[dict[str, Callable[..., Any]]] = {
     "sigmoid": special.expit,
     "trigamma": lambda x: special.polygamma(1, x),
 }
+_MATHEMATICS.update({name + POSITIVE: _MATHEMATICS[name] for name in OF_POSITIVE})
+_MATHEMATICS.update(
+    {
+        POWER_LOG: np.log,
+        POWER_LOG_LOW: np.zeros_like,
+        POWER_BY_LOG: lambda x, y, *_: _power(x, y),
+    }
+)

@@ -15,6 +15,10 @@ do: what is NaN or beyond a signed dtype gives its least number. ``i64`` and ``i
 instruction; ``i16``, ``i8``, ``u16`` and ``u8`` are the low bits of the ``i32``, ``u32`` those of
 the ``i64``, and ``u64`` those of the ``i64`` below 2**63; from there on it is the ``i64`` of the
 number less 2**63, with the highest bit flipped.
+
+``gammaln_of_positive`` and the like are what ``gammaln`` is for arguments whose sign bit is clear,
+and for NaN; for others they give any number. ``pow_by_log(x, y, a, b)`` is ``pow(x, y)`` if ``a``
+is ``pow_log(x)`` and ``b`` is ``pow_log_low(x)``; what these two are is left open.
 """
 
 from __future__ import annotations
@@ -94,12 +98,27 @@ MATHEMATICS: Final = {
     "hyp2f1": Operation(4, FLOATS),
 }
 
+# Forms for arguments that are not negative: the functions, and what follows their names.
+OF_POSITIVE: Final = ("gammaln", "gamma", "digamma", "trigamma")
+POSITIVE: Final = "_of_positive"
+# Several powers of one base: the two parts of its logarithm, and the powers.
+POWER_LOG: Final = "pow_log"
+POWER_LOG_LOW: Final = "pow_log_low"
+POWER_BY_LOG: Final = "pow_by_log"
+FORMS: Final = {
+    **{name + POSITIVE: Operation(1, FLOATS) for name in OF_POSITIVE},
+    POWER_LOG: Operation(1, ("f64",)),
+    POWER_LOG_LOW: Operation(1, ("f64",)),
+    POWER_BY_LOG: Operation(4, ("f64",)),
+}
+
 OPERATIONS: Final[dict[str, Operation]] = {
     **_ARITHMETIC,
     **_COMPARISONS,
     **_SELECTION,
     **_ROUNDING,
     **MATHEMATICS,
+    **FORMS,
 }
 
 

@@ -9,14 +9,18 @@ from pytensor_fuse._native.emission.module import Module, emit_module
 from pytensor_fuse._native.emission.packing import packed_constants
 from pytensor_fuse._native.passes.fusion import fused
 from pytensor_fuse._native.passes.placement import place_temporaries
+from pytensor_fuse._native.passes.powers import with_shared_logs
 from pytensor_fuse._native.passes.privatization import privatized
 from pytensor_fuse._native.passes.rewrite import rewritten
-from pytensor_fuse._native.runtime.constants import laid_out
+from pytensor_fuse._native.passes.signs import by_signs
+from pytensor_fuse._native.runtime.constants import laid_out, positive_constants
 from pytensor_fuse._native.runtime.externals import address_of
 from pytensor_fuse._native.runtime.llvm import host_machine
 from pytensor_fuse._native.runtime.objects import code_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy as np
 
     from pytensor_fuse._native.emission.packing import Packing
@@ -55,13 +59,30 @@ class Compiled(NamedTuple):
     seconds: dict[str, float]
 
 
-def optimized(program: Program) -> Program:
+def optimized(program: Program, constants: Sequence[np.ndarray[Any, Any]]) -> Program:
     """Return a program that does the same, sooner.
 
     Sums of floats are taken in another order only if the program says that this may be.
+
+    Parameters
+    ----------
+    program
+        The program as it was lowered.
+    constants
+        The arrays that it reads as constants.
     """
+    program = fused(rewritten(program, reciprocals=program.reassociates))
+    positive = positive_constants(constants)
+    program = by_signs(
+        program,
+        [
+            number
+            for number, about in enumerate(program.buffers)
+            if about.kind == "constant" and about.position in positive
+        ],
+    )
     # Loops fused bring stores to the loads that they feed, and what that frees may fuse again.
-    return privatized(fused(fused(rewritten(program, reciprocals=program.reassociates))))
+    return privatized(fused(with_shared_logs(program)))
 
 
 def emitted(program: Program, placement: Placement) -> tuple[Module, Packing]:
@@ -108,7 +129,7 @@ def compile_program(
         return marks[-1] - marks[-2]
 
     seconds = {} if since is None else {"lower": marks[0] - since}
-    program = optimized(program)
+    program = optimized(program, constants)
     placement = place_temporaries(program)
     seconds["passes"] = mark()
     module, packing = emitted(program, placement)

@@ -18,7 +18,7 @@ _WIDEST_VECTOR: Final = 64
 def laid_out(
     constants: Sequence[np.ndarray[Any, Any]], packing: Packing
 ) -> list[np.ndarray[Any, Any]]:
-    """Return copies of the constants of a program: packed, or followed by zeros.
+    """Return copies of the constants of a program: packed, or followed by their last element.
 
     A pack stands in the place of its first member; in those of the others, nothing does.
     """
@@ -33,10 +33,23 @@ def laid_out(
     ]
 
 
+def positive_constants(constants: Sequence[np.ndarray[Any, Any]]) -> set[int]:
+    """Return the positions of the constants without a negative element, and without -0.0."""
+    return {
+        position
+        for position, one in enumerate(constants)
+        if not (np.signbit(one).any() if one.dtype.kind == "f" else (one < 0).any())
+    }
+
+
 def _padded(data: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Return a copy of an array that zeros follow, so that whole vectors can be read from it."""
+    """Return a copy of an array from which whole vectors can be read.
+
+    Its last element follows it as often as it takes: what is computed of it takes no longer than
+    what is computed of the array, and as an index it is in bounds.
+    """
     n_elements = _WIDEST_VECTOR // data.itemsize
-    whole = np.zeros(data.size + n_elements, data.dtype)
+    whole = np.full(data.size + n_elements, data.flat[-1] if data.size else 0, data.dtype)
     out = whole[: data.size].reshape(data.shape)
     out[...] = data
     return out
@@ -46,10 +59,11 @@ def _pack(arrays: Sequence[np.ndarray[Any, Any]], lanes: int) -> np.ndarray[Any,
     """Return vectors of arrays of one length and dtype, those of the same elements together."""
     size = arrays[0].size
     n_whole, left = divmod(size, lanes)
-    pack = np.zeros((n_whole + (left > 0), len(arrays), lanes), arrays[0].dtype)
+    pack = np.empty((n_whole + (left > 0), len(arrays), lanes), arrays[0].dtype)
     for number, array in enumerate(arrays):
         flat = array.reshape(-1)
         pack[:n_whole, number] = flat[: n_whole * lanes].reshape(n_whole, lanes)
         if left:
+            pack[n_whole, number] = flat[-1]
             pack[n_whole, number, :left] = flat[n_whole * lanes :]
     return pack

@@ -1,0 +1,143 @@
+"""Arguments that cannot be negative, for which functions have shorter forms.
+
+A scale is an exponential, a count is a constant, and their sum is not negative: its ``gammaln``
+needs no formula for the other half of the numbers, which LLVM takes a fifth of its time for in a
+model of counts. Whether an exponential is more than 0 is known of its argument alone.
+
+A value is not negative if its sign bit is clear or it is NaN. That is weaker than a bound, and
+holds whatever is rounded or overflows. It is known of what is loaded from memory only if that is a
+constant.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Final
+
+from pytensor_fuse._native.program.model import For, If, Load, Op, Program, Statement
+from pytensor_fuse._native.program.operations import OF_POSITIVE, POSITIVE
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from pytensor_fuse._native.program.model import BufferId, Value
+
+_ALWAYS: Final = ("exp", "exp2", "sigmoid", "softplus", "abs", "cosh", "erfc", "erfcx")
+# Of arguments all of which are not negative. Differences are left out, and extrema, as either of
+# two zeros may be the larger one.
+_NAMES: Final = (
+    "add mul div sqrt log1p expm1 tanh sinh arctan arcsinh erf floor ceil trunc rint pow hypot"
+)
+_KEEP: Final = frozenset(_NAMES.split())
+_UNSIGNED: Final = ("u64", "u32", "u16", "u8", "bool")
+# The least number whose exponential is not rounded to 0: more than the logarithm of 2**-1075.
+_LEAST_EXPONENT: Final = float.fromhex("-0x1.74910d52d3051p+9")
+
+
+def by_signs(program: Program, constants: Collection[BufferId]) -> Program:
+    """Return a program in which functions have the shorter forms that their arguments allow.
+
+    Parameters
+    ----------
+    program
+        The program, which stays as it is.
+    constants
+        The constant buffers without a negative element, and without -0.0.
+
+    Returns
+    -------
+    Program
+        The program itself if it calls the functions that Numba's back-end calls.
+    """
+    if program.calls_libm:
+        return program
+    pass_ = _Signs(program, constants)
+    body = pass_.block(program.body)
+    return pass_.program.with_body(body)
+
+
+class _Signs:
+    """One program on its way, which has more values."""
+
+    def __init__(self, program: Program, constants: Collection[BufferId]) -> None:
+        self.program = program.with_body(program.body)
+        self.program.dtypes = list(program.dtypes)
+        self.program.constants = dict(program.constants)
+        self._constants = constants
+        self._exponents: dict[Value, Value] = {}
+        self._least: Value | None = None
+        # Values that are not negative.
+        self._positive: set[Value] = {
+            value for value, number in program.constants.items() if math.copysign(1.0, number) > 0
+        }
+
+    def block(self, statements: Sequence[Statement]) -> list[Statement]:
+        """Return the statements of a block as they become."""
+        after: list[Statement] = []
+        for statement in statements:
+            if isinstance(statement, Op):
+                after.append(self._op(statement))
+                continue
+            if isinstance(statement, Load) and statement.buffer in self._constants:
+                self._positive.add(statement.out)
+            elif isinstance(statement, If):
+                then, otherwise = self.block(statement.then), self.block(statement.otherwise)
+                statement = If(statement.condition, then, otherwise, statement.choices)
+                self._choices(statement)
+            elif isinstance(statement, For):
+                body = self.block(statement.body)
+                statement = For(
+                    statement.index, statement.extent, body, statement.reductions, statement.carries
+                )
+                self._sums(statement)
+            after.append(statement)
+        return after
+
+    def _choices(self, branch: If) -> None:
+        for choice in branch.choices:
+            if {choice.then, choice.otherwise} <= self._positive:
+                self._positive.add(choice.out)
+
+    def _sums(self, loop: For) -> None:
+        for one in loop.reductions:
+            if one.combiner in ("add", "mul") and {one.initial, one.term} <= self._positive:
+                self._positive.add(one.out)
+
+    def _op(self, op: Op) -> Op:
+        if self.program.dtypes[op.out][0] != "f":
+            return self._comparison(op)
+        args = op.args
+        is_positive = all(arg in self._positive for arg in args)
+        if (
+            op.name in _ALWAYS
+            or (op.name == "mul" and args[0] == args[1])
+            or (op.name in _KEEP and is_positive)
+            or (op.name == "select" and {*args[1:]} <= self._positive)
+            or (op.name == "cast" and (is_positive or self._is_unsigned(args[0])))
+        ):
+            self._positive.add(op.out)
+        if op.name == "exp" and self.program.dtypes[op.out] == "f64":
+            self._exponents[op.out] = args[0]
+        if op.name in OF_POSITIVE and is_positive:
+            return Op(op.out, op.name + POSITIVE, args)
+        return op
+
+    def _is_unsigned(self, value: Value) -> bool:
+        return self.program.dtypes[value] in _UNSIGNED
+
+    def _comparison(self, op: Op) -> Op:
+        """Let an exponential that is compared with 0 not be needed for that."""
+        if op.name not in ("gt", "lt"):
+            return op
+        value, zero = op.args if op.name == "gt" else reversed(op.args)
+        exponent = self._exponents.get(value)
+        if exponent is None or self.program.constants.get(zero) != 0.0:
+            return op
+        return Op(op.out, "ge", (exponent, self._least_exponent()))
+
+    def _least_exponent(self) -> Value:
+        if self._least is None:
+            self._least = len(self.program.dtypes)
+            self.program.dtypes.append("f64")
+            self.program.constants[self._least] = _LEAST_EXPONENT
+        return self._least
