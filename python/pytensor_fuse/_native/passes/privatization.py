@@ -203,8 +203,8 @@ class _Privatization:
         lengths = self.program.buffers[buffer].lengths
         key = (extent, *lengths)
         if key not in self._pays:
-            size = self._literal(1)
-            for length in lengths:
+            size, *more = lengths
+            for length in more:
                 size = self._early("mul", size, length)
             least = self._early("mul", self._literal(_LEAST_SHARE), size)
             least = self._early("maximum", least, self._literal(_LEAST_EXTENT))
