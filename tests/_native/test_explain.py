@@ -17,9 +17,12 @@ from pytensor.graph.op import Op
 
 import pytensor_fuse
 from pytensor_fuse import NativeReport, audit, explain_native
+from pytensor_fuse._native.emission.functions import LoopNote
+from pytensor_fuse._native.explain.assembly import register_bits
 from pytensor_fuse._native.lowering.graph import lower_graph
 from pytensor_fuse._native.program.parse import parse_program
 from pytensor_fuse._native.program.text import print_program
+from pytensor_fuse._native.runtime.llvm import host_machine
 from pytensor_fuse.reports import NativeState
 
 
@@ -262,3 +265,44 @@ def test_the_mode_native_lists_what_has_no_rule() -> None:
     x = pt.vector("x")
     with pytest.raises(pytensor_fuse.NativeLinkError, match="no rule for NoRule"):
         pytensor.function([x], NoRule()(x), mode="NATIVE")
+
+
+def test_widths_are_read_from_the_assembly():
+    x, groups = pt.vector("x"), pt.lvector("groups")
+    outputs = [pt.log(x).sum(), pt.cumsum(pt.exp(x)), x[groups], pt.zeros(3)[groups].inc(x)]
+    loops = explain_native(FunctionGraph([x, groups], outputs)).loops
+    host = host_machine()
+    told = {
+        (loop.lanes > 1, loop.register_bits) for loop in loops if loop.register_bits is not None
+    }
+    assert (True, host.vector_bits) in told
+    assert (False, 0) in told
+    # A loop that is said to have vectors has them.
+    assert (True, 0) not in told
+
+
+def test_widths_of_an_assembly():
+    lines = """\
+.LBB0_1:                                # %vectors3
+                                        # =>This Inner Loop Header: Depth=1
+\tcmpq\t%rax, %rcx
+# %bb.2:                                # %lanes4
+                                        #   in Loop: Header=BB0_1 Depth=1
+\tvmulpd\t%ymm0, %ymm1, %ymm1
+.LBB0_3:                                # %body5
+                                        # =>This Inner Loop Header: Depth=1
+\tvxorpd\t%xmm0, %xmm0, %xmm0
+\tvaddsd\t%xmm0, %xmm1, %xmm1
+.LBB0_4:                                # %lanes6
+                                        # =>This Inner Loop Header: Depth=1
+\tvaddps\t%xmm0, %xmm1, %xmm1
+.LBB0_5:                                # %rest7
+\tvmulpd\t%zmm0, %zmm1, %zmm1
+\tmovq\t%rax, %rcx
+"""
+    notes = []
+    for blocks in (("vectors3", "lanes4"), ("head2", "body5"), ("lanes6",), ("gone",)):
+        notes.append(LoopNote(None, 1, None))
+        notes[-1].blocks = blocks
+    assert register_bits(lines, notes) == [256, 0, 128, None]
+    assert register_bits("\tfmul v0.2d, v1.2d, v2.2d", notes) == [None] * 4

@@ -46,14 +46,17 @@ class LoopNote:
         The lanes of its vectors; 1 if it runs element by element.
     why_scalar
         What kept it from vectors.
+    blocks
+        What the blocks of its head and its body are called in LLVM's text.
     """
 
-    __slots__ = ("extent", "lanes", "why_scalar")
+    __slots__ = ("blocks", "extent", "lanes", "why_scalar")
 
     def __init__(self, extent: int | None, lanes: int, why_scalar: str | None) -> None:
         self.extent = extent
         self.lanes = lanes
         self.why_scalar = why_scalar
+        self.blocks: tuple[str, ...] = ()
 
 
 class FunctionEmitter:
@@ -301,14 +304,20 @@ class FunctionEmitter:
         why = blocker(self.program, loop, movement)
         lanes = self.machine.lanes_for(extent)
         if why is None and lanes > 1:
-            self.notes.append(LoopNote(extent, lanes, None))
-            VectorLoop(self, loop, movement, extent, lanes).emit()
+            note = LoopNote(extent, lanes, None)
+            self.notes.append(note)
+            VectorLoop(self, loop, movement, extent, note).emit()
             return
-        if why != "there is a loop inside":
-            self.notes.append(LoopNote(extent, 1, why))
-        self.scalar_loop(loop)
+        if why == "there is a loop inside":
+            self.scalar_loop(loop)
+            return
+        note = LoopNote(extent, 1, why)
+        self.notes.append(note)
+        note.blocks = self.scalar_loop(loop)
 
-    def scalar_loop(self, loop: For, start: str = "0", initials: Sequence[str] = ()) -> None:
+    def scalar_loop(
+        self, loop: For, start: str = "0", initials: Sequence[str] = ()
+    ) -> tuple[str, str]:
         """Write a loop that runs element by element.
 
         Parameters
@@ -319,6 +328,11 @@ class FunctionEmitter:
             The operand of its first index.
         initials
             What its reductions start from; as the loop says if none are given.
+
+        Returns
+        -------
+        tuple of str
+            What its head and its body are called.
         """
         w, operands, dtypes = self.w, self.operands, self.program.dtypes
         before, head, body, end = w.label, *[w.fresh_label(h) for h in ("head", "body", "end")]
@@ -361,3 +375,4 @@ class FunctionEmitter:
             )
             operands[out] = state
         w.begin(end)
+        return head, body

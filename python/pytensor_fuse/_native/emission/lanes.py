@@ -52,6 +52,11 @@ class Lanes:
         self._vectors: dict[Value, str] = {}
         self._invariant: dict[Value, str] = {}
 
+    def begin(self) -> None:
+        """Forget the values of one vector; those that no vector changes stay."""
+        self._vectors.clear()
+        self.mask = ""
+
     def define(self, value: Value, operand: str) -> None:
         """Let an operand be a value's vector."""
         self._vectors[value] = operand

@@ -6,7 +6,7 @@ off; on others a loop over single elements does the rest. Both give each element
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from pytensor_fuse._native.emission.lanes import Lanes
 from pytensor_fuse._native.emission.operations import emit_operation, splat
@@ -17,8 +17,17 @@ from pytensor_fuse._native.program.model import ITEM_SIZES, For, Load, Op, Store
 
 if TYPE_CHECKING:
     from pytensor_fuse._native.emission.accesses import Movement
-    from pytensor_fuse._native.emission.functions import FunctionEmitter
+    from pytensor_fuse._native.emission.functions import FunctionEmitter, LoopNote
     from pytensor_fuse._native.program.model import BufferId, Reduction, Value
+
+
+# So many sums of each kind has a loop that waits for them: a power of two.
+_COPIES: Final = 4
+# What such a loop does, in statements, and what takes no longer than an addition.
+_SHORTEST: Final = 8
+_QUICK: Final = ("add", "sub", "mul", "neg", "abs", "maximum", "minimum", "and", "or", "not")
+# A sum of so many elements is one after the other. A multiple of what an iteration takes.
+_BLOCK: Final = 4096
 
 
 class VectorLoop:
@@ -34,8 +43,8 @@ class VectorLoop:
         What its values do from one iteration to the next.
     extent
         Its extent, if that is known.
-    lanes
-        How many lanes its vectors have.
+    note
+        What is said of it: how many lanes its vectors have.
     """
 
     def __init__(
@@ -44,13 +53,14 @@ class VectorLoop:
         loop: For,
         movement: Movement,
         extent: int | None,
-        lanes: int,
+        note: LoopNote,
     ) -> None:
         self._f = function
         self._w = function.w
         self._loop = loop
         self._movement = movement
-        self._lanes = lanes
+        self._note = note
+        self._lanes = lanes = note.lanes
         self._is_masked = function.machine.has_masks and (
             extent is None or extent % self._lanes != 0
         )
@@ -60,15 +70,12 @@ class VectorLoop:
 
     def emit(self) -> None:
         """Write the loop, and what is left of it for single elements."""
-        f, w, loop, lanes = self._f, self._w, self._loop, self._lanes
+        f, loop, lanes = self._f, self._loop, self._lanes
         extent = f.operands[loop.extent]
         whole = extent
         if not f.machine.has_masks and (self._extent is None or self._extent % lanes):
-            whole = self._whole_vectors(extent)
-        rest_of_lines, w.lines = w.lines, []
+            whole = self._rounded_down(extent, lanes)
         states = self._run(whole)
-        loop_lines, w.lines = w.lines, rest_of_lines
-        w.lines += loop_lines
         totals = [
             self._total(reduction, state)
             for reduction, state in zip(loop.reductions, states, strict=True)
@@ -78,14 +85,6 @@ class VectorLoop:
                 f.operands[reduction.out] = total
             return
         f.scalar_loop(loop, whole, totals)
-
-    def _whole_vectors(self, extent: str) -> str:
-        """Return how many iterations fill vectors; none if the extent is below 0."""
-        if self._extent is not None:
-            return str(max(self._extent, 0) // self._lanes * self._lanes)
-        whole = self._w.let(f"and i64 {extent}, {-self._lanes}")
-        is_there = self._w.let(f"icmp sgt i64 {extent}, 0")
-        return self._w.let(f"select i1 {is_there}, i64 {whole}, i64 0")
 
     def _is_ordered(self, reduction: Reduction) -> bool:
         """Whether the terms must be combined one after the other."""
@@ -97,22 +96,192 @@ class VectorLoop:
         )
 
     def _run(self, extent: str) -> list[str]:
-        f, w, loop, lanes = self._f, self._w, self._loop, self._lanes
-        dtypes = f.program.dtypes
-        before_label = w.label
-        head, body, end = (w.fresh_label(hint) for hint in ("vectors", "lanes", "rest"))
+        """Write the vectors; return the state of each reduction after the last one."""
+        states = [self._start(reduction) for reduction in self._loop.reductions]
+        first = "0"
+        if self._is_short():
+            batches = self._rounded_down(extent, _COPIES * self._lanes)
+            copies = self._in_blocks("0", batches, states * _COPIES, _COPIES)
+            states = self._joined(copies)
+            first = batches
+            return self._vectors(first, extent, states, 1)
+        return self._in_blocks(first, extent, states, 1)
+
+    def _is_short(self) -> bool:
+        """Whether the loop waits for its sums, so that several of each take less time."""
+        loop = self._loop
+        if self._extent is not None and self._extent < 2 * _COPIES * self._lanes:
+            return False
+        if not loop.reductions or any(self._is_ordered(one) for one in loop.reductions):
+            return False
+        return len(loop.body) <= _SHORTEST and all(
+            one.name in _QUICK
+            if isinstance(one, Op)
+            else isinstance(one, Load) and self._places.step(one.buffer, one.index) in (0, 1)
+            for one in loop.body
+        )
+
+    def _rounded_down(self, extent: str, step: int) -> str:
+        """Return the largest multiple of a power of two that is not above an extent, or 0."""
+        if self._extent is not None:
+            return str(max(self._extent, 0) // step * step)
+        whole = self._w.let(f"and i64 {extent}, {-step}")
+        is_there = self._w.let(f"icmp sgt i64 {extent}, 0")
+        return self._w.let(f"select i1 {is_there}, i64 {whole}, i64 0")
+
+    def _start(self, reduction: Reduction) -> str:
+        """Return what the state of a reduction is before the first vector."""
+        f = self._f
+        if self._is_ordered(reduction):
+            return f.operands[reduction.initial]
+        dtype = f.program.dtypes[reduction.out]
+        return splat(dtype, identity(reduction.combiner, dtype), self._lanes)
+
+    def _kind(self, reduction: Reduction) -> str:
+        """Return the type of the state of a reduction."""
+        element = REGISTER[self._f.program.dtypes[reduction.out]]
+        return element if self._is_ordered(reduction) else vector(element, self._lanes)
+
+    def _joined(self, states: list[str]) -> list[str]:
+        """Return one state for each reduction, of several: those next to each other first."""
+        loop, dtypes, n = self._loop, self._f.program.dtypes, len(self._loop.reductions)
+        while len(states) > n:
+            pairs = []
+            for first in range(0, len(states), 2 * n):
+                for k, reduction in enumerate(loop.reductions):
+                    dtype = dtypes[reduction.out]
+                    two = [states[first + k], states[first + n + k]]
+                    pairs.append(
+                        emit_operation(self._w, reduction.combiner, dtype, dtype, two, self._lanes)
+                    )
+            states = pairs
+        return states
+
+    def _in_blocks(self, first: str, end: str, states: list[str], copies: int) -> list[str]:
+        """Write vectors whose sums are added up block by block, where they are long.
+
+        A sum of many numbers, one after the other, has an error that grows with their number. Here
+        it grows with that of a block, and with that of the blocks.
+        """
+        loop, w = self._loop, self._w
+        dtypes = self._f.program.dtypes
+        has_sums = any(
+            one.combiner == "add" and dtypes[one.out][0] == "f" and not self._is_ordered(one)
+            for one in loop.reductions
+        )
+        if (
+            not has_sums
+            or any(self._is_ordered(one) for one in loop.reductions)
+            or (self._extent is not None and self._extent <= 2 * _BLOCK)
+        ):
+            return self._vectors(first, end, states, copies)
+        kinds = [self._kind(reduction) for reduction in loop.reductions] * copies
+        before = w.label
+        head, body, done = (w.fresh_label(hint) for hint in ("blocks", "block", "summed"))
         index, following = w.name(), w.name()
-        states = [w.name() for _ in loop.reductions]
-        f.operands[loop.index] = index
-        goes_on = w.name()
-        head_lines = [
-            f"  {goes_on} = icmp slt i64 {index}, {extent}",
-            f"  br i1 {goes_on}, label %{body}, label %{end}",
-            f"{body}:",
+        totals = [w.name() for _ in states]
+        w.do(f"br label %{head}")
+        w.begin(head)
+        at = len(w.lines)
+        w.lines.extend([""] * (1 + len(states)))
+        goes_on = w.let(f"icmp slt i64 {index}, {end}")
+        w.do(f"br i1 {goes_on}, label %{body}, label %{done}")
+        w.begin(body)
+        w.do(f"{following} = add nuw nsw i64 {index}, {_BLOCK}")
+        is_whole = w.let(f"icmp slt i64 {following}, {end}")
+        block_end = w.let(f"select i1 {is_whole}, i64 {following}, i64 {end}")
+        of_block = self._vectors(index, block_end, states, copies)
+        sums = [
+            emit_operation(
+                w,
+                reduction.combiner,
+                dtypes[reduction.out],
+                dtypes[reduction.out],
+                two,
+                self._lanes,
+            )
+            for reduction, two in zip(
+                loop.reductions * copies,
+                ([one, other] for one, other in zip(totals, of_block, strict=True)),
+                strict=True,
+            )
         ]
+        latch = w.label
+        w.do(f"br label %{head}")
+        w.lines[at] = f"  {index} = phi i64 [ {first}, %{before} ], [ {following}, %{latch} ]"
+        for k, (total, kind, start, then) in enumerate(
+            zip(totals, kinds, states, sums, strict=True)
+        ):
+            w.lines[at + 1 + k] = (
+                f"  {total} = phi {kind} [ {start}, %{before} ], [ {then}, %{latch} ]"
+            )
+        w.begin(done)
+        return totals
+
+    def _vectors(self, first: str, end: str, starts: list[str], copies: int) -> list[str]:
+        """Write a loop over vectors.
+
+        Parameters
+        ----------
+        first, end
+            The operands of its first index, and of that after the last.
+        starts
+            What the states of the reductions are before it: of all for the first copy of the body,
+            then of all for the next.
+        copies
+            How many vectors an iteration takes, each of which has sums of its own.
+
+        Returns
+        -------
+        list of str
+            The states after it.
+        """
+        f, w, loop, lanes = self._f, self._w, self._loop, self._lanes
+        before_label = w.label
+        head, body, done = (w.fresh_label(hint) for hint in ("vectors", "lanes", "rest"))
+        self._note.blocks += (head, body)
+        index, following = w.name(), w.name()
+        states = [w.name() for _ in starts]
+        goes_on = w.name()
+        lines_before, w.lines = w.lines, []
         w.label = body
+        n = len(loop.reductions)
+        nexts: list[str] = []
+        self._values = Lanes(f, self._movement, lanes)
+        for copy in range(copies):
+            at = index if copy == 0 else w.let(f"add nuw nsw i64 {index}, {copy * lanes}")
+            nexts += self._body(at, states[copy * n : (copy + 1) * n], is_whole=copies > 1)
+        w.do(f"{following} = add nuw nsw i64 {index}, {copies * lanes}")
+        w.do(f"br label %{head}")
+        latch = w.label
+        body_lines, w.lines = w.lines, lines_before
+        phis = [f"  {index} = phi i64 [ {first}, %{before_label} ], [ {following}, %{latch} ]"]
+        kinds = [self._kind(reduction) for reduction in loop.reductions] * copies
+        for state, kind, start, then in zip(states, kinds, starts, nexts, strict=True):
+            phis.append(
+                f"  {state} = phi {kind} [ {start}, %{before_label} ], [ {then}, %{latch} ]"
+            )
+        w.lines += [
+            *self._values.before,
+            f"  br label %{head}",
+            f"{head}:",
+            *phis,
+            f"  {goes_on} = icmp slt i64 {index}, {end}",
+            f"  br i1 {goes_on}, label %{body}, label %{done}",
+            f"{body}:",
+            *body_lines,
+        ]
+        w.begin(done)
+        return states
+
+    def _body(self, index: str, states: list[str], *, is_whole: bool) -> list[str]:
+        """Write what is done for one vector; return the states of the reductions after it."""
+        f, w, loop, lanes = self._f, self._w, self._loop, self._lanes
+        f.operands[loop.index] = index
+        self._values.begin()
+        self._places = Places(f, loop, self._movement, self._values)
         f.open_scope()
-        if self._is_masked:
+        if self._is_masked and not is_whole:
             left = w.let(f"sub i64 {f.operands[loop.extent]}, {index}")
             spread = self._values.spread("i64", left, w.lines)
             numbers = ", ".join([f"i64 {lane}" for lane in range(lanes)])
@@ -129,33 +298,7 @@ class VectorLoop:
             for reduction, state in zip(loop.reductions, states, strict=True)
         ]
         f.close_scope()
-        w.do(f"{following} = add nuw nsw i64 {index}, {lanes}")
-        w.do(f"br label %{head}")
-        latch = w.label
-        body_lines, w.lines = w.lines, []
-        firsts = []
-        for reduction in loop.reductions:
-            dtype = dtypes[reduction.out]
-            if self._is_ordered(reduction):
-                firsts.append((REGISTER[dtype], f.operands[reduction.initial]))
-            else:
-                start = splat(dtype, identity(reduction.combiner, dtype), lanes)
-                firsts.append((vector(REGISTER[dtype], lanes), start))
-        phis = [f"  {index} = phi i64 [ 0, %{before_label} ], [ {following}, %{latch} ]"]
-        for state, (kind, first), then in zip(states, firsts, nexts, strict=True):
-            phis.append(
-                f"  {state} = phi {kind} [ {first}, %{before_label} ], [ {then}, %{latch} ]"
-            )
-        w.lines = [
-            *self._values.before,
-            f"  br label %{head}",
-            f"{head}:",
-            *phis,
-            *head_lines,
-            *body_lines,
-        ]
-        w.begin(end)
-        return states
+        return nexts
 
     # Values
 
@@ -194,7 +337,7 @@ class VectorLoop:
         if buffer in f.packed:
             return w.let(f"load {kind}, ptr {self._places.in_pack(buffer)}, align {align}")
         place = f.address(buffer, index)
-        if not self._is_masked or f.is_padded(buffer):
+        if not self._values.mask or f.is_padded(buffer):
             return w.let(f"load {kind}, ptr {place}, align {align}")
         name = f"llvm.masked.load.{suffix(MEMORY[dtype], lanes)}.p0"
         w.declare(f"declare {kind} @{name}(ptr, i32, <{lanes} x i1>, {kind})")
@@ -248,7 +391,7 @@ class VectorLoop:
             )
             return
         place = f.address(store.buffer, store.index)
-        if not self._is_masked:
+        if not self._values.mask:
             w.do(f"store {kind} {value}, ptr {place}, align {align}")
             return
         name = f"llvm.masked.store.{suffix(MEMORY[dtype], lanes)}.p0"
@@ -264,7 +407,7 @@ class VectorLoop:
         dtype = f.program.buffers[store.buffer].dtype
         value = self._values.vector(store.value)
         kind, element = vector(REGISTER[dtype], lanes), REGISTER[dtype]
-        if self._is_masked:
+        if self._values.mask:
             # Lanes that are off leave the first element as it is, to the bit.
             neutral = splat(dtype, identity(store.combiner, dtype), lanes)
             bits = f"<{lanes} x i1> {self._values.mask}"
@@ -312,7 +455,7 @@ class VectorLoop:
         dtype = self._f.program.dtypes[reduction.out]
         term = self._values.vector(reduction.term)
         kind = vector(REGISTER[dtype], lanes)
-        if self._is_masked:
+        if self._values.mask:
             neutral = splat(dtype, identity(reduction.combiner, dtype), lanes)
             term = w.let(
                 f"select <{lanes} x i1> {self._values.mask}, {kind} {term}, {kind} {neutral}"

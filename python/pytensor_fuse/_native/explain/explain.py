@@ -11,6 +11,7 @@ from pytensor.graph.basic import Apply
 from pytensor.graph.fg import FunctionGraph
 from pytensor.link.numba.linker import NumbaLinker
 
+from pytensor_fuse._native.explain.assembly import register_bits
 from pytensor_fuse._native.explain.loops import buffer_names, buffers_of, loops_of
 from pytensor_fuse._native.explain.records import NativeRegion, NativeState, NotNative
 from pytensor_fuse._native.explain.report import NativeReport
@@ -28,6 +29,7 @@ from pytensor_fuse._native.lowering.registry import NoRuleError, RuleError
 from pytensor_fuse._native.passes.placement import place_temporaries
 from pytensor_fuse._native.program.text import print_program
 from pytensor_fuse._native.runtime.compiling import emitted, optimized
+from pytensor_fuse._native.runtime.llvm import assembly
 from pytensor_fuse._pytensor.run_order import run_order
 from pytensor_fuse._reports.asked import not_a_graph
 from pytensor_fuse._reports.names import node_name
@@ -244,9 +246,10 @@ def _region(
     names = buffer_names(program, _called(inputs), _called(outputs))
     buffers = buffers_of(program, placement, names)
     temporary = [one for one in buffers if one.kind == "temporary"]
+    bits = register_bits(assembly(module.text), module.loops)
     return NativeRegion(
         nodes=tuple(node_name(place, node) for place, node in numbered),
-        loops=loops_of(program, module.loops, names),
+        loops=loops_of(program, module.loops, bits, names),
         buffers=buffers,
         scratch_bytes=placement.n_bytes,
         has_late_sizes=any(one.n_bytes is None for one in temporary),

@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
 
 def loops_of(
-    program: Program, notes: Sequence[LoopNote], names: Sequence[str]
+    program: Program,
+    notes: Sequence[LoopNote],
+    bits: Sequence[int | None],
+    names: Sequence[str],
 ) -> tuple[NativeLoop, ...]:
     """Return the loops of a program, each before those inside of it.
 
@@ -30,15 +33,18 @@ def loops_of(
     notes
         What the emitter says of its loops, in the same order; of loops that are there for the loops
         inside of them alone, it says nothing.
+    bits
+        How wide the registers are that each of them computes in.
     names
         What each buffer is called.
     """
-    told = iter(notes)
+    told = iter(zip(notes, bits, strict=True))
     found: list[NativeLoop] = []
     for depth, loop in _with_depth(program.body, 0):
         why = blocker(program, loop, Movement(program, loop))
         has_loop = any(isinstance(one, For) for one in loop.body)
-        note = None if has_loop and why == "there is a loop inside" else next(told, None)
+        is_told = not (has_loop and why == "there is a loop inside")
+        note, width = next(told, (None, None)) if is_told else (None, None)
         reads, writes, n_operations = _accesses(loop, names)
         found.append(
             NativeLoop(
@@ -46,6 +52,7 @@ def loops_of(
                 extent=_number(program, loop.extent),
                 lanes=1 if note is None else note.lanes,
                 why_scalar=why if note is None else note.why_scalar,
+                register_bits=width,
                 n_operations=n_operations,
                 n_reductions=len(loop.reductions),
                 reads=reads,

@@ -57,6 +57,9 @@ class NativeLoop:
         How many elements it takes at once, in vectors; 1 if it runs element by element.
     why_scalar
         What keeps it from vectors; None if nothing does.
+    register_bits
+        How wide the registers are that it computes in, read from LLVM's assembly: 512, 256, 128,
+        or 0 if there is one element in each; None if that is not known.
     n_operations
         How many operations each iteration has, without those of loops inside.
     n_reductions
@@ -69,6 +72,7 @@ class NativeLoop:
     extent: int | None
     lanes: int
     why_scalar: str | None
+    register_bits: int | None
     n_operations: int
     n_reductions: int
     reads: tuple[str, ...]
@@ -77,7 +81,9 @@ class NativeLoop:
     def __str__(self) -> str:
         extent = "?" if self.extent is None else f"{self.extent:,}"
         how = "element by element" if self.lanes == 1 else f"vectors of {self.lanes}"
-        text = f"{'  ' * self.depth}for {extent:<9} {how:<19} {self.n_operations:>4} operations"
+        if self.lanes > 1 and self.register_bits is not None:
+            how += f", {self.register_bits} bits" if self.register_bits else ", none in LLVM's code"
+        text = f"{'  ' * self.depth}for {extent:<9} {how:<23} {self.n_operations:>4} operations"
         text += f", {len(self.reads)} read, {len(self.writes)} written"
         if self.n_reductions:
             text += f", {self.n_reductions} reduced"

@@ -37,6 +37,8 @@ class Context:
         Writes the program.
     constants
         The arrays of its constant buffers.
+    streams
+        Matrices of which each row is a constant buffer, and these buffers.
     overwritable
         The buffers of inputs that may be overwritten.
     overwritten
@@ -48,6 +50,7 @@ class Context:
     def __init__(self, builder: Builder) -> None:
         self.builder = builder
         self.constants: list[np.ndarray[Any, Any]] = []
+        self.streams: list[tuple[np.ndarray[Any, Any], list[BufferId]]] = []
         self.overwritable: set[BufferId] = set()
         self.overwritten: set[BufferId] = set()
         self.others: list[str] = []

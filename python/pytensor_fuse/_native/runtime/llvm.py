@@ -85,6 +85,29 @@ def versions() -> tuple[str, ...]:
     return (llvmlite.__version__, ".".join(map(str, llvm.llvm_version_info)), *host())
 
 
+def _module(text: str) -> Any:
+    module = llvm.parse_assembly(text)
+    module.verify()
+    if "alwaysinline" in text:
+        _copy_into_callers(module)
+    return module
+
+
+def assembly(text: str) -> str:
+    """Return the assembly of a module, with LLVM's comments.
+
+    Raises
+    ------
+    RuntimeError
+        If LLVM does not take the text.
+    """
+    with _lock:
+        machine = _new_target_machine()
+        machine.set_asm_verbosity(True)
+        found: str = machine.emit_assembly(_module(text))
+        return found
+
+
 def object_code(text: str) -> bytes:
     """Return the object code of a module.
 
@@ -94,11 +117,7 @@ def object_code(text: str) -> bytes:
         If LLVM does not take the text.
     """
     with _lock:
-        module = llvm.parse_assembly(text)
-        module.verify()
-        if "alwaysinline" in text:
-            _copy_into_callers(module)
-        code: bytes = _target_machine().emit_object(module)
+        code: bytes = _target_machine().emit_object(_module(text))
         return code
 
 
