@@ -118,7 +118,7 @@ def negative_arguments(name: str, count: int) -> np.ndarray:
 def power_arguments(count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     """Return bases and exponents, whose powers are numbers of all sizes."""
     generator = np.random.default_rng(seed)
-    n = count // 5
+    n = count // 6
     bases = [
         generator.uniform(0, 3, n),
         np.exp2(generator.uniform(-1074, 1024, n)),
@@ -126,6 +126,10 @@ def power_arguments(count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
         -np.floor(generator.uniform(1, 60, n)),
         generator.uniform(0, 40, n),
     ]
+    # The seams of the table of logarithms, and their neighbours.
+    start = np.array(1.0).view(np.int64) - (149 << 44)
+    seams = start + (generator.integers(0, 129, n) << 45) + generator.integers(-2, 3, n)
+    bases.append(seams.view(np.float64))
     logs = [np.log2(np.abs(base)) for base in bases]
     exponents = [
         generator.uniform(-20, 20, n),
@@ -133,5 +137,6 @@ def power_arguments(count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
         generator.uniform(-1080, 1080, n) / np.where(logs[2] == 0, 1, logs[2]),
         np.floor(generator.uniform(-40, 40, n)),
         generator.choice([0.5, 1.5, 2, 3, -0.5, -1, -2], n),
+        generator.uniform(-1020, 1020, n) / np.where(logs[5] == 0, 1, logs[5]),
     ]
     return np.concatenate(bases), np.concatenate(exponents)

@@ -94,7 +94,12 @@ FUNCTIONS: Mapping[str, Function] = MappingProxyType(
         ),
         "sqrt": Function(1, text.square_root, 0.5, "x >= 0", "the processor's", "IEEE 754"),
         "pow": Function(
-            2, powers.power, 2, "x >= 0, or an integer y", "exp(y log(x)) in two parts", _CODY
+            2,
+            powers.power,
+            2,
+            "x >= 0, or an integer y",
+            "exp(y log(x)) in two parts, the logarithm by a table",
+            "Cody and Waite 1980; Tang 1990",
         ),
         "sin": Function(1, trigonometry.sin, 1, "finite", _CIRCULAR, _PAYNE),
         "cos": Function(1, trigonometry.cos, 1, "finite", _CIRCULAR, _PAYNE),

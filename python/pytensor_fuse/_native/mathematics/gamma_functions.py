@@ -34,9 +34,7 @@ from pytensor_fuse._native.mathematics.powers import accurate_log, split_for_pow
 from pytensor_fuse._native.mathematics.rare import define_scalar, with_rare_lanes
 from pytensor_fuse._native.mathematics.text import ROUNDER, SIGN, Body, Value, at_most, fma, select
 from pytensor_fuse._native.mathematics.trigonometry import (
-    cosine_kernel,
     cosine_parts,
-    sine_kernel,
     sine_parts,
 )
 
@@ -203,8 +201,16 @@ def _reflected_digamma(positive: Value, value: Value) -> Value:
     """
     offset = _offset(positive)
     rest = offset * horner(offset * offset, coefficients.COTANGENT)
-    high, low = two_sum(1.0 / offset, value)
-    result = high + (low + (1.0 / positive + rest))
+    # Between two poles the large terms cancel, so that their rounding errors count.
+    inverse, step = 1.0 / offset, 1.0 / positive
+    inverse_low = product_minus(inverse, offset, positive.body.constant(1.0)) * inverse
+    log_high, log_low = log_parts(split(positive))
+    w = step * step
+    series = negative_fma(w, horner(w, coefficients.DIGAMMA_STIRLING), step * -0.5)
+    large = positive >= _LARGE
+    high, low = two_sum(inverse, select(large, log_high, value))
+    low = low + select(large, log_low + series, 0.0)
+    result = high + (low + (inverse_low + (step + rest)))
     result = _with_poles(positive, offset, result, math.nan)
     # Next to zero, the sign of the argument is all that counts.
     return select(positive < _TINY, -value, result)
@@ -243,12 +249,20 @@ def _reflected_trigamma(positive: Value, value: Value) -> Value:
     offset = abs(_offset(positive))
     outer = offset > 0.25
     body = positive.body
-    angle, low = two_product(select(outer, 0.5 - offset, offset), body.constant(math.pi))
+    pi = body.constant(math.pi)
+    part = select(outer, 0.5 - offset, offset)
+    angle, angle_low = two_product(part, pi)
+    angle_low = fma(part, _PI_LOW, angle_low)
     square = angle * angle
-    sine = select(outer, cosine_kernel(angle, low, square), sine_kernel(angle, low, square))
+    sine, sine_low = sine_parts(angle, angle_low, square)
+    cosine, cosine_low = cosine_parts(angle, angle_low, square)
+    sine, sine_low = fast_two_sum(select(outer, cosine, sine), select(outer, cosine_low, sine_low))
+    # The square of a rounded quotient would be off by twice its error.
     root = math.pi / sine
+    rest = negative_fma(root, sine_low, product_minus(root, sine, pi) + _PI_LOW) / sine
+    high, low = two_product(root, root)
     step = 1.0 / positive
-    result = root * root + (step * step - value)
+    result = high + (fma(root + root, rest, low) + (step * step - value))
     result = _with_poles(positive, offset, result, math.inf)
     return select(positive < _TINY, value, result)
 

@@ -26,9 +26,10 @@ from pytensor_fuse._native.mathematics.logarithms import (
     split,
     split_any,
 )
-from pytensor_fuse._native.mathematics.rare import with_general_form
+from pytensor_fuse._native.mathematics.rare import define_scalar, with_rare_lanes
 from pytensor_fuse._native.mathematics.text import (
     SIGN,
+    Body,
     Value,
     at_least,
     at_most,
@@ -103,7 +104,10 @@ def power_by_log(x: Value, y: Value, high: Value, low: Value) -> Value:
     product, low = _scaled((high, low), y)
     result = exponentials.rounded_normal(_reduced(product, low))
     usual = is_normal_positive(x) & (abs(product) < _USUAL)
-    return with_general_form("pow", usual, result, (x, y), _general_power)
+    inner = Body(1, x.body.target)
+    general = _general_power(Value(inner, "%x0", "f64"), Value(inner, "%x1", "f64"))
+    slow = define_scalar("fuse.pow.general", inner, 2, general, tuple(inner.helpers.items()))
+    return with_rare_lanes(usual, result, (x, y), slow)
 
 
 def _general_power(x: Value, y: Value) -> Value:
