@@ -9,6 +9,7 @@ import pytest
 
 from _native.mathematics import oracle, samples
 from _native.mathematics.machine import compiled
+from _native.mathematics.worst_cases import HARD, POWERS
 from pytensor_fuse._native.mathematics import FUNCTIONS
 
 COUNT = 20_000 if os.environ.get("HYPOTHESIS_PROFILE") == "deep" else 240
@@ -42,6 +43,19 @@ def test_errors_below_zero(name: str, fma: bool) -> None:
 @pytest.mark.parametrize("fma", [True, False])
 def test_errors_of_powers(fma: bool) -> None:
     x, y = samples.power_arguments(4 * COUNT)
+    check("pow", compiled("pow", fma=fma)(x, y), x, y)
+
+
+@pytest.mark.parametrize("fma", [True, False])
+@pytest.mark.parametrize("name", HARD)
+def test_results_that_are_hard_to_round(name: str, fma: bool) -> None:
+    x = np.array(HARD[name])
+    check(name, compiled(name, fma=fma)(x), x)
+
+
+@pytest.mark.parametrize("fma", [True, False])
+def test_powers_that_are_hard_to_round(fma: bool) -> None:
+    x, y = map(np.array, POWERS)
     check("pow", compiled("pow", fma=fma)(x, y), x, y)
 
 
