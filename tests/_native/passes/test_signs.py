@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 
 import numpy as np
+import pytensor.tensor as pt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import special
 
+import pytensor_fuse
 from pytensor_fuse._native.passes.fusion import fused
 from pytensor_fuse._native.passes.powers import with_shared_logs
 from pytensor_fuse._native.passes.rewrite import rewritten
@@ -19,6 +22,7 @@ from pytensor_fuse._native.program.text import print_program
 from pytensor_fuse._native.program.verify import verify
 from pytensor_fuse._native.program.walking import statements_in
 from pytensor_fuse._native.runtime.constants import positive_constants
+from support.native_functions import native_function
 from support.native_machine import MACHINES, compiled, run_in_child
 from support.native_outcomes import Case, assert_same_outcome, run
 from support.native_programs import native_programs
@@ -163,3 +167,16 @@ def test_sums_of_what_is_not_negative_are_not():
     after = by_signs(b.program, [])
     assert names(after) == ["abs", "gammaln_of_positive"]
     assert any(isinstance(one, For) for one in after.body)
+
+
+@pytest.mark.parametrize("size", [5, 5000])
+def test_data_of_other_signs_are_not_taken_for_positive_ones(size):
+    """Graphs that differ in large constants alone share what was rewritten."""
+    scale = pt.scalar("scale")
+    rng = np.random.default_rng(size)
+    for low in (0.5, -7.5):
+        data = rng.uniform(low, low + 7, size=size)
+        function = native_function([scale], pt.gammaln(pt.exp(scale) + data))
+        text = pytensor_fuse.explain_native(function).text
+        assert ("gammaln_of_positive" in text) == (low > 0)
+        np.testing.assert_allclose(function(0.1), special.gammaln(np.exp(0.1) + data), rtol=1e-11)
