@@ -33,8 +33,7 @@ def with_shared_logs(program: Program) -> Program:
     """
     if program.calls_libm:
         return program
-    after = program.with_body(program.body)
-    after.dtypes = list(program.dtypes)
+    after = program.extended()
     after.body = _block(after, program.body)
     return after
 

@@ -86,10 +86,7 @@ class _Privatization:
     """
 
     def __init__(self, program: Program) -> None:
-        self.program = program.with_body(program.body)
-        self.program.dtypes = list(program.dtypes)
-        self.program.constants = dict(program.constants)
-        self.program.buffers = list(program.buffers)
+        self.program = program.extended()
         self.at_start: list[Statement] = []
         self.n_loops = 0
         self._literals: dict[tuple[str, int | float], Value] = {}

@@ -60,9 +60,7 @@ class _Signs:
     """One program on its way, which has more values."""
 
     def __init__(self, program: Program, constants: Collection[BufferId]) -> None:
-        self.program = program.with_body(program.body)
-        self.program.dtypes = list(program.dtypes)
-        self.program.constants = dict(program.constants)
+        self.program = program.extended()
         self._constants = constants
         self._exponents: dict[Value, Value] = {}
         self._least: Value | None = None

@@ -342,3 +342,11 @@ class Program:
             setattr(other, name, getattr(self, name))
         other.body = body
         return other
+
+    def extended(self) -> Program:
+        """Return an equal program to which values, literals and buffers may be added."""
+        other = self.with_body(self.body)
+        other.dtypes = list(self.dtypes)
+        other.constants = dict(self.constants)
+        other.buffers = list(self.buffers)
+        return other
