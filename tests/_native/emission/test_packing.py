@@ -69,7 +69,7 @@ def test_columns(machine, dtypes, n_rows, elsewhere, at_end):
     columns = columns_of(dtypes, n_rows)
     expected = interpret(program, [], columns)
     function = compiled(program, MACHINES[machine], packs=True)
-    constants = laid_out(columns, function.packing)
+    constants = laid_out(columns, function.packing, range(len(columns)))
     (found,) = run_in_child(function, [], constants, at_end=at_end)
     np.testing.assert_array_equal(found, expected[0])
 
@@ -101,7 +101,7 @@ def test_a_pack():
     program = rewritten(fused(sums_of_columns(["f32"] * 8, 5)))
     packing = packed_constants(program, MACHINES["256"])
     columns = [np.arange(5, dtype="float32") + 10 * k for k in range(8)]
-    pack, *others = laid_out(columns, packing)
+    pack, *others = laid_out(columns, packing, range(len(columns)))
     assert pack.shape == (2, 8, 4)
     for number, column in enumerate(columns):
         np.testing.assert_array_equal(pack[:, number].ravel(), [*column, *[column[-1]] * 3])

@@ -9,6 +9,8 @@ import pytest
 
 import pytensor_fuse
 from pytensor_fuse._native.linking.thunks import NativeThunk
+from pytensor_fuse._native.lowering.graph import lower_graph
+from pytensor_fuse._native.runtime.compiling import compile_program
 from support.native_functions import kind, native_function, stock_function
 
 RNG = np.random.default_rng(5)
@@ -74,3 +76,24 @@ def test_the_order_of_sums_is_left_to_blas_without_fastmath():
         function = pytensor.function([beta], pt.exp(pt.dot(matrix(50, 8), beta)), mode="NUMBA")
         assert not isinstance(function.vm, NativeThunk)
         assert "which BLAS has" in str(pytensor_fuse.explain_native(function))
+
+
+def test_sums_of_negative_zeros_are_zeros():
+    data = np.zeros((3, 2))
+    data[0, 0] = 1
+    beta = pt.tensor("beta", dtype="float64", shape=(2,))
+    [found] = native_function([beta], [1 / pt.dot(data, beta)])(np.array([-1.0, -2.0]))
+    assert found.tolist() == [-1, np.inf, np.inf]
+
+
+def test_data_are_kept_once():
+    data = matrix(1000, 8)
+    beta = pt.tensor("beta", dtype="float64", shape=(8,))
+    density = -((pt.dot(data, beta) ** 2).sum())
+    inputs, outputs = [beta], [density, pytensor.grad(density, beta)]
+    fgraph = pytensor.graph.fg.FunctionGraph(inputs, outputs, clone=True)
+    pytensor.compile.mode.NUMBA.optimizer.rewrite(fgraph)
+    lowered = lower_graph(fgraph.inputs, fgraph.outputs, fgraph.toposort(), reassociates=True)
+    made = compile_program(lowered.program, lowered.constants)
+    assert sum(one.nbytes for one in lowered.constants) >= 3 * data.nbytes
+    assert sum(one.nbytes for one in made.constants) < 1.1 * data.nbytes

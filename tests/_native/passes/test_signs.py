@@ -32,7 +32,7 @@ IS_DEEP = os.environ.get("HYPOTHESIS_PROFILE") == "deep"
 
 
 def positive_buffers(case):
-    known = positive_constants(case.constants)
+    known = positive_constants(case.constants, range(len(case.constants)))
     return [
         number
         for number, about in enumerate(case.program.buffers)
@@ -180,3 +180,12 @@ def test_data_of_other_signs_are_not_taken_for_positive_ones(size):
         text = pytensor_fuse.explain_native(function).text
         assert ("gammaln_of_positive" in text) == (low > 0)
         np.testing.assert_allclose(function(0.1), special.gammaln(np.exp(0.1) + data), rtol=1e-11)
+
+
+def test_integers_that_wrap_may_be_negative():
+    places = pt.lvector("places")
+    small = pt.constant(np.array([100, 120], "int8"))[places].sum(dtype="int8", acc_dtype="int8")
+    large = pt.constant(np.array([2**62, 5]))[places].prod()
+    outputs = [pt.gammaln(one.astype("float64") + 0.5) for one in (small, large)]
+    found = native_function([places], outputs)(np.array([0, 0]))
+    np.testing.assert_allclose(found, special.gammaln([-56 + 0.5, 0.5]), rtol=1e-12)

@@ -38,7 +38,7 @@ class Context:
     constants
         The arrays of its constant buffers.
     streams
-        Matrices of which each row is a constant buffer, and these buffers.
+        The bits of matrices of which each row is a constant buffer, and these buffers.
     overwritable
         The buffers of inputs that may be overwritten.
     overwritten

@@ -90,7 +90,8 @@ def _dot(_: Dot, node: Apply[Any], context: Context, inputs: list[Tensor]) -> li
             for number, column in enumerate(columns):
                 element = builder.load(column, (row.index,))
                 term = builder.op("mul", element, vector(builder.index(number)))
-                total = builder.op("add", total, term) if number else term
+                # From 0.0 on, as BLAS: a sum of -0.0 alone is 0.0.
+                total = builder.op("add", total, term)
             builder.store(out, (row.index,), total)
     else:
         rows = _streams(context, product.matrix, dtype)
@@ -116,12 +117,13 @@ def _dot(_: Dot, node: Apply[Any], context: Context, inputs: list[Tensor]) -> li
 def _streams(context: Context, rows: np.ndarray[Any, Any], dtype: str) -> list[BufferId]:
     """Return a constant buffer for each row, the same ones for the same rows."""
     rows = np.ascontiguousarray(rows)
+    bits = rows.view(f"u{rows.dtype.itemsize}")
     for known, buffers in context.streams:
-        if known.dtype == rows.dtype and np.array_equal(known, rows, equal_nan=True):
+        if np.array_equal(known, bits) and known.dtype == bits.dtype:
             return buffers
     buffers = []
     for row in rows:
         buffers.append(context.builder.given("constant", len(context.constants), dtype, row.shape))
         context.constants.append(row)
-    context.streams.append((rows, buffers))
+    context.streams.append((bits, buffers))
     return buffers

@@ -98,7 +98,10 @@ class _Signs:
 
     def _sums(self, loop: For) -> None:
         for one in loop.reductions:
-            if one.combiner in ("add", "mul") and {one.initial, one.term} <= self._positive:
+            # Integers wrap.
+            if self.program.dtypes[one.out][0] != "f" or one.combiner not in ("add", "mul"):
+                continue
+            if {one.initial, one.term} <= self._positive:
                 self._positive.add(one.out)
 
     def _op(self, op: Op) -> Op:

@@ -13,7 +13,7 @@ from pytensor_fuse._native.passes.powers import with_shared_logs
 from pytensor_fuse._native.passes.privatization import privatized
 from pytensor_fuse._native.passes.rewrite import rewritten
 from pytensor_fuse._native.passes.signs import by_signs
-from pytensor_fuse._native.runtime.constants import laid_out, positive_constants
+from pytensor_fuse._native.runtime.constants import laid_out, positive_constants, read_constants
 from pytensor_fuse._native.runtime.externals import address_of
 from pytensor_fuse._native.runtime.llvm import host_machine
 from pytensor_fuse._native.runtime.objects import code_of
@@ -72,7 +72,7 @@ def optimized(program: Program, constants: Sequence[np.ndarray[Any, Any]]) -> Pr
         The arrays that it reads as constants.
     """
     program = fused(rewritten(program, reciprocals=program.reassociates))
-    positive = positive_constants(constants)
+    positive = positive_constants(constants, read_constants(program))
     program = by_signs(
         program,
         [
@@ -136,4 +136,5 @@ def compile_program(
     seconds["emit"] = mark()
     code, origin = code_of(module.text, module.externals, address_of)
     seconds["code"] = mark()
-    return Compiled(program, placement, laid_out(constants, packing), module, code, origin, seconds)
+    arrays = laid_out(constants, packing, read_constants(program))
+    return Compiled(program, placement, arrays, module, code, origin, seconds)

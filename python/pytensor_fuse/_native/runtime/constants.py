@@ -7,18 +7,21 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from pytensor_fuse._native.emission.packing import Packing
+    from pytensor_fuse._native.program.model import Program
 
 # In bytes. Vectors of small elements are shorter, as all vectors of a loop have as many lanes.
 _WIDEST_VECTOR: Final = 64
 
 
 def laid_out(
-    constants: Sequence[np.ndarray[Any, Any]], packing: Packing
+    constants: Sequence[np.ndarray[Any, Any]], packing: Packing, read: Collection[int]
 ) -> list[np.ndarray[Any, Any]]:
     """Return copies of the constants of a program: packed, or followed by their last element.
+
+    Nothing stands in the places of those that are not read.
 
     A pack stands in the place of its first member; in those of the others, nothing does.
     """
@@ -28,16 +31,26 @@ def laid_out(
         found.update(dict.fromkeys(positions, pack[:0]))
         found[positions[0]] = pack
     return [
-        found[position] if position in found else _padded(one)
+        found[position]
+        if position in found
+        else _padded(one if position in read else one.reshape(-1)[:0])
         for position, one in enumerate(constants)
     ]
 
 
-def positive_constants(constants: Sequence[np.ndarray[Any, Any]]) -> set[int]:
-    """Return the positions of the constants without a negative element, and without -0.0."""
+def read_constants(program: Program) -> set[int]:
+    """Return the positions of the constants that a program has buffers for."""
+    return {about.position for about in program.buffers if about.kind == "constant"}
+
+
+def positive_constants(
+    constants: Sequence[np.ndarray[Any, Any]], read: Collection[int]
+) -> set[int]:
+    """Return which of the constants that are read have no negative element, and no -0.0."""
     return {
         position
-        for position, one in enumerate(constants)
+        for position in read
+        for one in [constants[position]]
         if not (np.signbit(one).any() if one.dtype.kind == "f" else (one < 0).any())
     }
 
