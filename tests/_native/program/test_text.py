@@ -185,3 +185,10 @@ def test_errors_name_the_line(text, message):
     with pytest.raises(ParseError) as caught:
         parse_program(text)
     assert str(caught.value).startswith(message)
+
+
+def test_the_sign_of_nan_comes_back():
+    text = "program\n%0:f64 = constant nan\n%1:f64 = constant -nan\nbody\n"
+    program = parse_program(text)
+    assert print_program(program) == text
+    assert [math.copysign(1, program.constants[value]) for value in (0, 1)] == [1, -1]

@@ -100,6 +100,7 @@ class FunctionEmitter:
         self._flats: dict[tuple[BufferId | None, tuple[Value, ...]], str] = {}
         self._scope: list[list[tuple[BufferId | None, tuple[Value, ...]]]] = [[]]
         self._n_straight = 0
+        self._slots: list[str] = []
 
     # The function
 
@@ -127,7 +128,14 @@ class FunctionEmitter:
         if self._memory.may_be_missing:
             w.begin("no_memory")
             self._return("-1")
-        return w.lines
+        # Behind the label of the first block, where memory of the stack has to be asked for.
+        return [w.lines[0], *self._slots, *w.lines[1:]]
+
+    def slot(self, kind: str) -> str:
+        """Return the address of memory for one value of a type, on the stack."""
+        name = self.w.name()
+        self._slots.append(f"  {name} = alloca {kind}, align 64")
+        return name
 
     def _return(self, code: str) -> None:
         """Leave the function, and give back the memory that is its own."""

@@ -175,15 +175,18 @@ class VectorLoop:
             or (self._extent is not None and self._extent <= 2 * _BLOCK)
         ):
             return self._vectors(first, end, states, copies)
-        kinds = [self._kind(reduction) for reduction in loop.reductions] * copies
+        # In memory: registers are for the sums of a block.
+        reductions = loop.reductions * copies
+        totals = [self._f.slot(self._kind(reduction)) for reduction in reductions]
+        for total, reduction, start in zip(totals, reductions, states, strict=True):
+            w.do(f"store {self._kind(reduction)} {start}, ptr {total}")
         before = w.label
         head, body, done = (w.fresh_label(hint) for hint in ("blocks", "block", "summed"))
-        index, following = w.name(), w.name()
-        totals = [w.name() for _ in states]
         w.do(f"br label %{head}")
         w.begin(head)
         at = len(w.lines)
-        w.lines.extend([""] * (1 + len(states)))
+        index, following = w.name(), w.name()
+        w.lines.append("")
         goes_on = w.let(f"icmp slt i64 {index}, {end}")
         w.do(f"br i1 {goes_on}, label %{body}, label %{done}")
         w.begin(body)
@@ -191,32 +194,19 @@ class VectorLoop:
         is_whole = w.let(f"icmp slt i64 {following}, {end}")
         block_end = w.let(f"select i1 {is_whole}, i64 {following}, i64 {end}")
         of_block = self._vectors(index, block_end, states, copies)
-        sums = [
-            emit_operation(
-                w,
-                reduction.combiner,
-                dtypes[reduction.out],
-                dtypes[reduction.out],
-                two,
-                self._lanes,
-            )
-            for reduction, two in zip(
-                loop.reductions * copies,
-                ([one, other] for one, other in zip(totals, of_block, strict=True)),
-                strict=True,
-            )
-        ]
+        for total, reduction, state in zip(totals, reductions, of_block, strict=True):
+            kind, dtype = self._kind(reduction), dtypes[reduction.out]
+            old = w.let(f"load {kind}, ptr {total}")
+            new = emit_operation(w, reduction.combiner, dtype, dtype, [old, state], self._lanes)
+            w.do(f"store {kind} {new}, ptr {total}")
         latch = w.label
         w.do(f"br label %{head}")
         w.lines[at] = f"  {index} = phi i64 [ {first}, %{before} ], [ {following}, %{latch} ]"
-        for k, (total, kind, start, then) in enumerate(
-            zip(totals, kinds, states, sums, strict=True)
-        ):
-            w.lines[at + 1 + k] = (
-                f"  {total} = phi {kind} [ {start}, %{before} ], [ {then}, %{latch} ]"
-            )
         w.begin(done)
-        return totals
+        return [
+            w.let(f"load {self._kind(reduction)}, ptr {total}")
+            for total, reduction in zip(totals, reductions, strict=True)
+        ]
 
     def _vectors(self, first: str, end: str, starts: list[str], copies: int) -> list[str]:
         """Write a loop over vectors.

@@ -24,7 +24,7 @@ the body what follows: ``carry %7:f64 = %6 <- %8``, where ``%7`` is there after 
 is ``if %9``, ``else`` unless that side is empty, and ``choice %10:f64 = %11 | %12``. Other
 statements are ``store add @1[%2] = %3`` with a combiner, ``load guarded`` and ``store guarded``,
 and ``check %9 else 0(%2)`` for failure 0 with its details. Floats are in hexadecimal, or ``inf``,
-``-inf`` and ``nan``.
+``-inf``, ``nan`` and ``-nan``.
 
 The text has all that a program has, so it is the same for two programs only if these are the same;
 `pytensor_fuse._native.program.parse` reads it.
@@ -33,6 +33,7 @@ The text has all that a program has, so it is the same for two programs only if 
 from __future__ import annotations
 
 import json
+import math
 import operator
 from typing import TYPE_CHECKING
 
@@ -86,7 +87,11 @@ def print_number(number: bool | int | float) -> str:
     """Return the text of a literal."""
     if isinstance(number, bool):
         return "true" if number else "false"
-    return number.hex() if isinstance(number, float) else str(number)
+    if isinstance(number, float):
+        # The sign of NaN is a part of its bits, which `hex` leaves out.
+        sign = "-" if math.isnan(number) and math.copysign(1.0, number) < 0 else ""
+        return sign + number.hex()
+    return str(number)
 
 
 def _dotted_name(exception: type[BaseException]) -> str:
