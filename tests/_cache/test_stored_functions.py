@@ -416,8 +416,14 @@ def test_nothing_that_decides_is_registered_late(needs_numba: bool) -> None:
 
 @pytest.mark.parametrize(
     ("native", "expression"),
-    [("on", "pt.dot(x, x)"), ("off", "pt.exp(x)"), ("on", "pt.exp(x)")],
-    ids=["in parts", "off", "native"],
+    [
+        ("on", "pt.dot(x, x)"),
+        ("off", "pt.exp(x)"),
+        ("on", "pt.exp(x)"),
+        ("on", "pt.dot(DATA, x[:3, 0]).sum()"),
+        ("on", "pt.dot(pt.constant(DATA).T, x[:9, 0]).sum()"),
+    ],
+    ids=["in parts", "off", "native", "data", "transposed data"],
 )
 def test_second_compile_of_a_process_is_a_hit(native: str, expression: str) -> None:
     """Linking loads nothing that changes what is registered, whoever links."""
@@ -426,11 +432,13 @@ def test_second_compile_of_a_process_is_a_hit(native: str, expression: str) -> N
 
         os.environ["PYTENSOR_FUSE_NATIVE"] = "{native}"
         os.environ["PYTENSOR_FUSE_CACHE"] = "memory"
+        import numpy as np
         import pytensor, pytensor_fuse
         from pytensor import tensor as pt
 
+        DATA = np.arange(27.0).reshape(9, 3)
         for expected in (0, 1, 2):
-            x = pt.matrix("x")
+            x = pt.tensor("x", dtype="float64", shape=(9, 9))
             pytensor.function([x], {expression}, mode="NUMBA")
             assert pytensor_fuse.cache_info().hits == expected
     """)

@@ -21,7 +21,7 @@ from pytensor_fuse._native.lowering.registry import lower
 from pytensor_fuse._native.lowering.tensors import DTYPES, Tensor, stored
 
 if TYPE_CHECKING:
-    from pytensor.graph.basic import Apply
+    from pytensor.graph.basic import Apply, Variable
 
     from pytensor_fuse._native.lowering.context import Context
     from pytensor_fuse._native.lowering.tensors import Index
@@ -60,6 +60,31 @@ def _product(node: Apply[Any]) -> _Product | None:
     if n_along != found.matrix.shape[1] or min(found.matrix.shape) > _MOST:
         return None
     return found
+
+
+def may_be_of_data(node: Apply[Any]) -> bool:
+    """Whether a product may have a rule once rewriting has folded what constants give."""
+    left, right = node.inputs
+    if not config.numba__fastmath:
+        return False
+    for matrix, is_vector in ((left, right.type.shape[1] == 1), (right, left.type.shape[0] == 1)):
+        if is_vector and any(n is not None and n <= _MOST for n in matrix.type.shape):
+            return _is_of_constants(matrix)
+    return False
+
+
+def _is_of_constants(variable: Variable[Any, Any]) -> bool:
+    pending, seen = [variable], {variable}
+    while pending:
+        one = pending.pop()
+        if one.owner is None:
+            if not isinstance(one, Constant):
+                return False
+            continue
+        new = [given for given in one.owner.inputs if given not in seen]
+        seen.update(new)
+        pending += new
+    return True
 
 
 def _refuses(_: Dot, node: Apply[Any]) -> str | None:
