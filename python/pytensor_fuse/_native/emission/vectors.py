@@ -26,7 +26,7 @@ _COPIES: Final = 4
 # What such a loop does, in statements, and what takes no longer than an addition.
 _SHORTEST: Final = 8
 _QUICK: Final = ("add", "sub", "mul", "neg", "abs", "maximum", "minimum", "and", "or", "not")
-# A sum of so many elements is one after the other. A multiple of what an iteration takes.
+# A block has so many elements: a multiple of what an iteration takes.
 _BLOCK: Final = 4096
 
 
@@ -98,14 +98,11 @@ class VectorLoop:
     def _run(self, extent: str) -> list[str]:
         """Write the vectors; return the state of each reduction after the last one."""
         states = [self._start(reduction) for reduction in self._loop.reductions]
-        first = "0"
-        if self._is_short():
-            batches = self._rounded_down(extent, _COPIES * self._lanes)
-            copies = self._in_blocks("0", batches, states * _COPIES, _COPIES)
-            states = self._joined(copies)
-            first = batches
-            return self._vectors(first, extent, states, 1)
-        return self._in_blocks(first, extent, states, 1)
+        if not self._is_short():
+            return self._in_blocks(extent, states, 1)
+        batches = self._rounded_down(extent, _COPIES * self._lanes)
+        copies = self._in_blocks(batches, states * _COPIES, _COPIES)
+        return self._vectors(batches, extent, self._joined(copies), 1)
 
     def _is_short(self) -> bool:
         """Whether the loop waits for its sums, so that several of each take less time."""
@@ -157,7 +154,7 @@ class VectorLoop:
             states = pairs
         return states
 
-    def _in_blocks(self, first: str, end: str, states: list[str], copies: int) -> list[str]:
+    def _in_blocks(self, end: str, states: list[str], copies: int) -> list[str]:
         """Write vectors whose sums are added up block by block, where they are long.
 
         A sum of many numbers, one after the other, has an error that grows with their number. Here
@@ -166,15 +163,14 @@ class VectorLoop:
         loop, w = self._loop, self._w
         dtypes = self._f.program.dtypes
         has_sums = any(
-            one.combiner == "add" and dtypes[one.out][0] == "f" and not self._is_ordered(one)
-            for one in loop.reductions
+            one.combiner == "add" and dtypes[one.out][0] == "f" for one in loop.reductions
         )
         if (
             not has_sums
             or any(self._is_ordered(one) for one in loop.reductions)
             or (self._extent is not None and self._extent <= 2 * _BLOCK)
         ):
-            return self._vectors(first, end, states, copies)
+            return self._vectors("0", end, states, copies)
         # In memory: registers are for the sums of a block.
         reductions = loop.reductions * copies
         totals = [self._f.slot(self._kind(reduction)) for reduction in reductions]
@@ -201,7 +197,7 @@ class VectorLoop:
             w.do(f"store {kind} {new}, ptr {total}")
         latch = w.label
         w.do(f"br label %{head}")
-        w.lines[at] = f"  {index} = phi i64 [ {first}, %{before} ], [ {following}, %{latch} ]"
+        w.lines[at] = f"  {index} = phi i64 [ 0, %{before} ], [ {following}, %{latch} ]"
         w.begin(done)
         return [
             w.let(f"load {self._kind(reduction)}, ptr {total}")

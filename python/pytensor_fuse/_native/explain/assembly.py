@@ -1,7 +1,7 @@
 """The width of the registers that loops compute in, read from LLVM's assembly.
 
-What the emitter has written is one thing, and what LLVM makes of it another: vectors that are too
-wide for a processor are cut, and an operation that it lacks is done element by element. LLVM's
+LLVM may change the vectors that the emitter has written: those that are too wide for a processor
+are cut, and an operation that it lacks is done element by element. LLVM's
 assembly says for each block what it is called in the text and which loop it is in.
 """
 

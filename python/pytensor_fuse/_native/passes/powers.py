@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from pytensor_fuse._native.program.model import For, If, Op, Program, Statement
 from pytensor_fuse._native.program.operations import POWER_BY_LOG, POWER_LOG, POWER_LOG_LOW
+from pytensor_fuse._native.program.walking import with_blocks
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,14 +48,8 @@ def _block(program: Program, statements: Sequence[Statement]) -> list[Statement]
             if statement.name == "pow" and n_powers[statement.args[0]] > 1:
                 after += _by_log(program, statement)
                 continue
-        elif isinstance(statement, If):
-            then, otherwise = _block(program, statement.then), _block(program, statement.otherwise)
-            statement = If(statement.condition, then, otherwise, statement.choices)
-        elif isinstance(statement, For):
-            body = _block(program, statement.body)
-            statement = For(
-                statement.index, statement.extent, body, statement.reductions, statement.carries
-            )
+        elif isinstance(statement, For | If):
+            statement = with_blocks(statement, lambda block: _block(program, block))
         after.append(statement)
     return after
 

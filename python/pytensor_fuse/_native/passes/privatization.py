@@ -23,6 +23,7 @@ copies of what may be a large array.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from pytensor_fuse._native.program.combiners import identity
@@ -38,6 +39,7 @@ from pytensor_fuse._native.program.model import (
     Statement,
     Store,
 )
+from pytensor_fuse._native.program.walking import with_blocks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -99,11 +101,8 @@ class _Privatization:
         after: list[Statement] = []
         for statement in statements:
             if isinstance(statement, If):
-                then, otherwise = (
-                    self.block(side, is_in_loop=is_in_loop)
-                    for side in (statement.then, statement.otherwise)
-                )
-                after.append(If(statement.condition, then, otherwise, statement.choices))
+                inside = partial(self.block, is_in_loop=is_in_loop)
+                after.append(with_blocks(statement, inside))
             elif isinstance(statement, For):
                 after += self._loop(statement, is_in_loop=is_in_loop)
             else:
@@ -112,8 +111,7 @@ class _Privatization:
 
     def _loop(self, loop: For, *, is_in_loop: bool) -> list[Statement]:
         if any(isinstance(one, For | If) for one in loop.body):
-            body = self.block(loop.body, is_in_loop=True)
-            return [For(loop.index, loop.extent, body, loop.reductions, loop.carries)]
+            return [with_blocks(loop, partial(self.block, is_in_loop=True))]
         known: list[Store] = []
         unknown: list[Store] = []
         for store in _lone_additions(self.program, loop):

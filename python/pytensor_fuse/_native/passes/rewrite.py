@@ -70,9 +70,8 @@ class _Rewriter:
         )
         self._values: dict[Value, Value] = {}
         self._buffers: dict[BufferId, BufferId] = {}
-        # What operations that come first compare for equality.
+        # What operations compare for equality, while only what lengths decide is written.
         self._compared: dict[Value, tuple[Value, ...]] = {}
-        self._is_early = False
 
     def run(self) -> Program:
         old, builder = self._old, self._builder
@@ -88,10 +87,11 @@ class _Rewriter:
             ):
                 self._set_lengths(number, new)
         early, late = _early_first(old)
-        self._is_early = True
+        self._compared = {
+            one.out: one.args for one in early if isinstance(one, Op) and one.name == "eq"
+        }
         self._block(early)
-        self._is_early = False
-        self._compared.clear()
+        self._compared = {}
         self._block(late)
         for result in old.results:
             if result.kind == "buffer":
@@ -131,8 +131,6 @@ class _Rewriter:
                 else:
                     out = builder.operation(statement.name, dtypes[statement.out], tuple(args))
                 values[statement.out] = out
-                if statement.name == "eq" and self._is_early:
-                    self._compared[statement.out] = statement.args
             elif isinstance(statement, Load):
                 values[statement.out] = builder.load(
                     self._buffer(statement.buffer),

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from pytensor_fuse._native.program.model import For, If, Load, Op, Program, Statement
 from pytensor_fuse._native.program.operations import OF_POSITIVE, POSITIVE
+from pytensor_fuse._native.program.walking import with_blocks
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from pytensor_fuse._native.program.model import BufferId, Value
 
 _ALWAYS: Final = ("exp", "exp2", "sigmoid", "softplus", "abs", "cosh", "erfc", "erfcx")
-# Of arguments all of which are not negative. Differences are left out, and extrema, as either of
+# Results are not negative if no argument is. Differences are left out, and extrema, as either of
 # two zeros may be the larger one.
 _NAMES: Final = (
     "add mul div sqrt log1p expm1 tanh sinh arctan arcsinh erf floor ceil trunc rint pow hypot"
@@ -78,16 +79,12 @@ class _Signs:
                 continue
             if isinstance(statement, Load) and statement.buffer in self._constants:
                 self._positive.add(statement.out)
-            elif isinstance(statement, If):
-                then, otherwise = self.block(statement.then), self.block(statement.otherwise)
-                statement = If(statement.condition, then, otherwise, statement.choices)
-                self._choices(statement)
-            elif isinstance(statement, For):
-                body = self.block(statement.body)
-                statement = For(
-                    statement.index, statement.extent, body, statement.reductions, statement.carries
-                )
-                self._sums(statement)
+            elif isinstance(statement, For | If):
+                statement = with_blocks(statement, self.block)
+                if isinstance(statement, For):
+                    self._sums(statement)
+                else:
+                    self._choices(statement)
             after.append(statement)
         return after
 

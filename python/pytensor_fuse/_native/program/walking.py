@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pytensor_fuse._native.program.model import Allocate, Check, For, If, Load, Op, Store
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from pytensor_fuse._native.program.model import BufferId, Statement, Value
 
@@ -21,6 +21,17 @@ def statements_in(block: Sequence[Statement]) -> Iterator[Statement]:
         elif isinstance(statement, If):
             yield from statements_in(statement.then)
             yield from statements_in(statement.otherwise)
+
+
+def with_blocks(
+    statement: For | If, becomes: Callable[[Sequence[Statement]], list[Statement]]
+) -> For | If:
+    """Return a loop or a branch with other blocks; a function makes each of the old one."""
+    if isinstance(statement, If):
+        then, otherwise = becomes(statement.then), becomes(statement.otherwise)
+        return If(statement.condition, then, otherwise, statement.choices)
+    body = becomes(statement.body)
+    return For(statement.index, statement.extent, body, statement.reductions, statement.carries)
 
 
 def used_by(statement: Statement) -> tuple[Value, ...]:
