@@ -71,3 +71,12 @@ def horner(x: Value, coefficients: Sequence[float]) -> Value:
 def polynomial(x: Value, square: Value, coefficients: Sequence[float]) -> Value:
     """Return the polynomial with these coefficients in two chains: even and odd powers."""
     return fma(x, horner(square, coefficients[1::2]), horner(square, coefficients[::2]))
+
+
+def long_polynomial(x: Value, coefficients: Sequence[float]) -> Value:
+    """Return the polynomial with these coefficients in four chains, which do not wait long."""
+    square = x * x
+    fourth = square * square
+    low = fma(x, horner(fourth, coefficients[1::4]), horner(fourth, coefficients[::4]))
+    high = fma(x, horner(fourth, coefficients[3::4]), horner(fourth, coefficients[2::4]))
+    return fma(square, high, low)

@@ -15,6 +15,7 @@ from pytensor_fuse._native.mathematics import coefficients, exponentials
 from pytensor_fuse._native.mathematics.arithmetic import (
     fast_two_sum,
     horner,
+    long_polynomial,
     polynomial,
     product_minus,
     two_product,
@@ -57,7 +58,7 @@ def _erfcx_of_large(size: Value) -> _Scaled:
     below, below_low = two_sum(size, body.constant(_SHIFT))
     u = 1.0 / below
     first, *rest = coefficients.ERFCX
-    product, product_low = two_product(u, horner(u, rest))
+    product, product_low = two_product(u, long_polynomial(u, rest))
     value, low = two_sum(body.constant(first), product)
     # What rounding did to u. The polynomial has about the logarithmic derivative 6 * u.
     error = product_minus(below, u, body.constant(1.0)) - below_low * u
