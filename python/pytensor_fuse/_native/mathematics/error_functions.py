@@ -26,6 +26,7 @@ from pytensor_fuse._native.mathematics.text import (
     Value,
     at_least,
     at_most,
+    choose,
     copy_sign,
     fma,
     select,
@@ -83,17 +84,27 @@ def erf(x: Value) -> Value:
     """Return the error function."""
     size = at_most(abs(x), 7.0)
     square, low = two_product(size, size)
-    far = 1.0 - _erfc_of_large(size, square, low)
-    return copy_sign(select(size < _SMALL, _erf_of_small(size, square), far), x)
+    (found,) = choose(
+        size < _SMALL,
+        lambda: (_erf_of_small(size, square),),
+        lambda: (1.0 - _erfc_of_large(size, square, low),),
+    )
+    return copy_sign(found, x)
 
 
 def erfc(x: Value) -> Value:
     """Return one less the error function."""
     size = at_most(abs(x), 28.0)
     square, low = two_product(size, size)
-    far = _erfc_of_large(size, square, low)
-    far = select(x < 0.0, 2.0 - far, far)
-    return select(size < _SMALL, 1.0 - _erf_of_small(copy_sign(size, x), square), far)
+
+    def of_large() -> tuple[Value]:
+        far = _erfc_of_large(size, square, low)
+        return (select(x < 0.0, 2.0 - far, far),)
+
+    (found,) = choose(
+        size < _SMALL, lambda: (1.0 - _erf_of_small(copy_sign(size, x), square),), of_large
+    )
+    return found
 
 
 def erfcx(x: Value) -> Value:

@@ -32,7 +32,16 @@ from pytensor_fuse._native.mathematics.logarithms import (
 )
 from pytensor_fuse._native.mathematics.powers import accurate_log, split_for_power
 from pytensor_fuse._native.mathematics.rare import define_scalar, with_rare_lanes
-from pytensor_fuse._native.mathematics.text import ROUNDER, SIGN, Body, Value, at_most, fma, select
+from pytensor_fuse._native.mathematics.text import (
+    ROUNDER,
+    SIGN,
+    Body,
+    Value,
+    at_most,
+    choose,
+    fma,
+    select,
+)
 from pytensor_fuse._native.mathematics.trigonometry import (
     cosine_parts,
     sine_parts,
@@ -66,24 +75,36 @@ def _gammaln_parts(x: Value, *, is_normal: bool = True) -> tuple[Value, Value]:
     before = x - 2.0
     product = select(two_steps, previous * before, previous)
     argument = select(below_one, x, select(one_step, select(large, x, product), 1.0))
-    log_high, log_low = log_parts(split(argument) if is_normal else split_any(argument))
+    log_high, log_low = choose(
+        argument.equals(1.0),
+        lambda: (body.constant(0.0), body.constant(0.0)),
+        lambda: log_parts(split(argument) if is_normal else split_any(argument)),
+    )
     factor = select(large, x - 0.5, select(below_one, -1.0, 1.0))
     # Exact: it has no bits below those of the logarithm.
     log_high = log_high - select(large, 1.0, 0.0)
     # Near the zeros: a * (a - 1) * (7 / 16 + above / below), where half of the product is exact.
     a = select(two_steps, x - 3.0, select(one_step, before, select(below_one, x, previous)))
     square = a * a
-    above = polynomial(a, square, coefficients.GAMMALN_ABOVE)
-    below = polynomial(a, square, coefficients.GAMMALN_BELOW)
-    ratio = select(large, 1.0, above) / select(large, x, below)
+    above, below = choose(
+        large,
+        lambda: (body.constant(1.0), x),
+        lambda: (
+            polynomial(a, square, coefficients.GAMMALN_ABOVE),
+            polynomial(a, square, coefficients.GAMMALN_BELOW),
+        ),
+    )
+    ratio = above / below
     zeros, zeros_low = two_product(a, a - 1.0)
-    near = fma(zeros, ratio, fma(zeros_low, 7 / 16, zeros * (-1 / 16)))
-    inverse_square = ratio * ratio
-    series = ratio * horner(inverse_square, coefficients.GAMMALN_STIRLING)
+    (rest,) = choose(
+        large,
+        lambda: (ratio * horner(ratio * ratio, coefficients.GAMMALN_STIRLING),),
+        lambda: (fma(zeros, ratio, fma(zeros_low, 7 / 16, zeros * (-1 / 16))),),
+    )
     main, main_low = two_product(factor, log_high)
     main_low = fma(factor, log_low, main_low)
     high, low = two_sum(main, select(large, _STIRLING, 0.5 * zeros))
-    low = low + (main_low + select(large, series, near))
+    low = low + (main_low + rest)
     # Products of the largest numbers have no low part.
     huge = x > 2.0**100
     return select(huge, main, high), select(huge, body.constant(0.0), low)
@@ -178,19 +199,28 @@ def _finite_digamma(x: Value) -> Value:
     step_above = select(
         two_steps, previous + before, select(one_step, 1.0, select(below_one, -1.0, 0.0))
     )
-    square = v * v
-    above = polynomial(v, square, coefficients.DIGAMMA_ABOVE)
-    below = polynomial(v, square, coefficients.DIGAMMA_BELOW)
     # (y - root) * (1 + above / below), with y = v + 1
     root, root_low = coefficients.DIGAMMA_ROOT
     distance = v - root
-    numerator = select(large, 1.0, fma(step_above, below, step_below * (distance * above)))
-    ratio = numerator / select(large, x, step_below * below)
-    w = ratio * ratio
-    # The rest of log(x) is -1 / (2 * x) - w * series.
-    rest = negative_fma(w, horner(w, coefficients.DIGAMMA_STIRLING), ratio * -0.5)
-    parts = split(x)
-    return select(large, log_of_split(parts.k, parts.m - 1.0) + rest, distance + (ratio - root_low))
+
+    def near_root() -> tuple[Value, Value]:
+        square = v * v
+        above = polynomial(v, square, coefficients.DIGAMMA_ABOVE)
+        below = polynomial(v, square, coefficients.DIGAMMA_BELOW)
+        return fma(step_above, below, step_below * (distance * above)), step_below * below
+
+    numerator, denominator = choose(large, lambda: (x.body.constant(1.0), x), near_root)
+    ratio = numerator / denominator
+
+    def far() -> tuple[Value]:
+        w = ratio * ratio
+        # The rest of log(x) is -1 / (2 * x) - w * series.
+        rest = negative_fma(w, horner(w, coefficients.DIGAMMA_STIRLING), ratio * -0.5)
+        parts = split(x)
+        return (log_of_split(parts.k, parts.m - 1.0) + rest,)
+
+    (found,) = choose(large, far, lambda: (distance + (ratio - root_low),))
+    return found
 
 
 def _reflected_digamma(positive: Value, value: Value) -> Value:
@@ -316,19 +346,23 @@ def _gamma_parts(x: Value) -> tuple[Value, Value, Value]:
     small = select(below_one, select(tiny, reciprocal, ratio), product)
     small_low = select(below_one, select(tiny, 0.0, ratio_low), product_low)
 
-    # The logarithm is (x - 1 / 2) * (log(x) - 1) + `_STIRLING` + series; log(x) - 1 is
-    # exact. Fewer bits of log(x) than 66 would not do: it is multiplied by up to 171.
-    log_high, log_low = accurate_log(split_for_power(x))
-    factor = x - 0.5
-    main, main_low = two_product(factor, log_high - 1.0)
-    series = inverse * horner(inverse * inverse, coefficients.GAMMA_STIRLING)
-    high, low = fast_two_sum(main, x.body.constant(_STIRLING))
-    low = low + (fma(factor, log_low, main_low + _STIRLING_LOW) + series)
-    high, low = fast_two_sum(high, low)
-    reduced = reduce(high, low=True, extra=low)
-    high, low = parts(reduced)
-    exponent = select(large, reduced.k.number(), ROUNDER)
-    return select(large, high, small), select(large, low, small_low), exponent
+    def of_large() -> tuple[Value, Value, Value]:
+        # The logarithm is (x - 1 / 2) * (log(x) - 1) + `_STIRLING` + series; log(x) - 1 is
+        # exact. Fewer bits of log(x) than 66 would not do: it is multiplied by up to 171.
+        log_high, log_low = accurate_log(split_for_power(x))
+        factor = x - 0.5
+        main, main_low = two_product(factor, log_high - 1.0)
+        series = inverse * horner(inverse * inverse, coefficients.GAMMA_STIRLING)
+        high, low = fast_two_sum(main, x.body.constant(_STIRLING))
+        low = low + (fma(factor, log_low, main_low + _STIRLING_LOW) + series)
+        high, low = fast_two_sum(high, low)
+        reduced = reduce(high, low=True, extra=low)
+        return *parts(reduced), reduced.k.number()
+
+    high, low, exponent = choose(
+        large, of_large, lambda: (small, small_low, x.body.constant(ROUNDER))
+    )
+    return high, low, exponent
 
 
 def _reflected_gamma(positive: Value, high: Value, low: Value, k: Value) -> Value:

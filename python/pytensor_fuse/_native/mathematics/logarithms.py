@@ -33,6 +33,7 @@ from pytensor_fuse._native.mathematics.text import (
     at_least,
     at_most,
     bits_of,
+    choose,
     copy_sign,
     fma,
     select,
@@ -203,17 +204,21 @@ def log1mexp(x: Value) -> Value:
     """
     # Above zero, anything will do: it has no logarithm.
     reduced = reduce(at_most(at_least(x, SMALLEST), 1.0), low=True)
-    factor = power_of_two(reduced.k)
-    high, low = fast_two_sum(1.0 - factor, -(factor * reduced.r))
-    high, low = fast_two_sum(high, negative_fma(factor, reduced.tail, low))
-    e = rounded(reduced)
-    parts = split_any(high)
     far = x < -1.5
-    result = log_of_split(
-        select(far, 0.0, parts.k),
-        select(far, -e, parts.m - 1.0),
-        select(far, 0.0, low * _inverse_power(parts)),
-    )
+
+    def of_far() -> tuple[Value, Value, Value, Value]:
+        zero = x.body.constant(0.0)
+        return zero, -rounded(reduced), zero, x.body.constant(1.0)
+
+    def of_near() -> tuple[Value, Value, Value, Value]:
+        factor = power_of_two(reduced.k)
+        high, low = fast_two_sum(1.0 - factor, -(factor * reduced.r))
+        high, low = fast_two_sum(high, negative_fma(factor, reduced.tail, low))
+        parts = split_any(high)
+        return parts.k, parts.m - 1.0, low * _inverse_power(parts), high
+
+    k, f, f_low, high = choose(far, of_far, of_near)
+    result = log_of_split(k, f, f_low)
     return copy_sign(select(far, result, finish(high, result)), x.body.constant(-1.0))
 
 

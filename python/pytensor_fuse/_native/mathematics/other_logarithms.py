@@ -5,7 +5,15 @@ from __future__ import annotations
 import math
 
 from pytensor_fuse._native.mathematics.arithmetic import fast_two_sum, two_product
-from pytensor_fuse._native.mathematics.logarithms import finish, log_parts, split_any
+from pytensor_fuse._native.mathematics.logarithms import (
+    Split,
+    finish,
+    is_normal_positive,
+    log_parts,
+    split,
+    split_any,
+)
+from pytensor_fuse._native.mathematics.rare import with_general_form
 from pytensor_fuse._native.mathematics.text import Value, fma
 
 # The logarithms of e and of two, each in two parts; the first part of the last one has 42 bits.
@@ -21,15 +29,33 @@ def _scaled(high: Value, low: Value, factor: tuple[float, float]) -> tuple[Value
 
 def log2(x: Value) -> Value:
     """Return the logarithm to the base two."""
-    parts = split_any(x)
+    return with_general_form(
+        "log2",
+        is_normal_positive(x),
+        _log2(split(x)),
+        (x,),
+        lambda y: finish(y, _log2(split_any(y))),
+    )
+
+
+def _log2(parts: Split) -> Value:
     high, low = _scaled(*log_parts(parts, of_mantissa=True), _LOG2_E)
     total, rest = fast_two_sum(parts.k, high)
-    return finish(x, total + (rest + low))
+    return total + (rest + low)
 
 
 def log10(x: Value) -> Value:
     """Return the logarithm to the base ten."""
-    parts = split_any(x)
+    return with_general_form(
+        "log10",
+        is_normal_positive(x),
+        _log10(split(x)),
+        (x,),
+        lambda y: finish(y, _log10(split_any(y))),
+    )
+
+
+def _log10(parts: Split) -> Value:
     high, low = _scaled(*log_parts(parts, of_mantissa=True), _LOG10_E)
     total, rest = fast_two_sum(parts.k * _LOG10_2[0], high)
-    return finish(x, total + (rest + fma(parts.k, _LOG10_2[1], low)))
+    return total + (rest + fma(parts.k, _LOG10_2[1], low))

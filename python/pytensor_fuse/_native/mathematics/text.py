@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from pytensor_fuse._native.mathematics.target import Target
 
@@ -236,6 +236,36 @@ def select(condition: Value, yes: Operand, no: Operand) -> Value:
     test = f"{body.type('i1')} {condition.name}"
     one = body.type(kind)
     return body.append(kind, f"select {test}, {one} {first.name}, {one} {second.name}")
+
+
+def choose(
+    condition: Value,
+    yes: Callable[[], tuple[Value, ...]],
+    no: Callable[[], tuple[Value, ...]],
+) -> tuple[Value, ...]:
+    """Return what `yes` writes where the condition holds, and what `no` writes elsewhere.
+
+    Vectors have both, of which each lane takes one. A single number takes one way only: the bits
+    are the same, and the other way takes no time.
+    """
+    body = condition.body
+    if body.lanes > 1:
+        pairs = zip(yes(), no(), strict=True)
+        return tuple([select(condition, one, other) for one, other in pairs])
+    labels = [body.new_name()[1:] for _ in range(5)]
+    body.lines.append(f"  br i1 {condition.name}, label %{labels[0]}, label %{labels[2]}")
+    sides = []
+    for write, begin, end in ((yes, *labels[:2]), (no, *labels[2:4])):
+        body.lines.append(f"{begin}:")
+        sides.append(write())
+        # Writing may have begun other blocks.
+        body.lines += [f"  br label %{end}", f"{end}:", f"  br label %{labels[4]}"]
+    body.lines.append(f"{labels[4]}:")
+    found = []
+    for one, other in zip(*sides, strict=True):
+        ways = f"[{one.name}, %{labels[1]}], [{other.name}, %{labels[3]}]"
+        found.append(body.append(one.kind, f"phi {body.type(one.kind)} {ways}"))
+    return tuple(found)
 
 
 def fma(a: Value, b: Operand, c: Operand) -> Value:
