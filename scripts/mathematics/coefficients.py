@@ -41,6 +41,20 @@ def exponential() -> list[Entry]:
     return [("EXP", found, error), ("EXP_LONG", longer, longer_error)]
 
 
+def power_of_two() -> list[Entry]:
+    first = mpf(float(mpmath.log(2)))
+
+    def rest(p: mpf) -> mpf:
+        if abs(p) < mpf("1e-6"):
+            x = p * mpmath.log(2)
+            return mpmath.log(2) * taylor(lambda k: 1 / mpmath.factorial(k + 1), x) - first
+        return mpmath.expm1(p * mpmath.log(2)) / p - first
+
+    half = MARGIN / 2
+    found, error = minimax(rest, (-half, half), 10, abs)
+    return [("EXP2", found, error)]
+
+
 def logarithm() -> list[Entry]:
     end = ((mpmath.sqrt(2) - 1) / (mpmath.sqrt(2) + 1)) ** 2 * MARGIN
 
@@ -59,17 +73,26 @@ POWER_INTERVALS = 128
 
 
 def power() -> list[Entry]:
-    """Logarithms of the middles of intervals, and a series for what is left of a mantissa."""
-    step = mpf(2) ** -7
+    """Logarithms near the middles of intervals, and a series for what is left of a mantissa.
+
+    The inverses have so few bits that products with mantissas are exact when one is taken from
+    them. The first parts of the logarithms are multiples of 2**-42, as those of `LOG2_HIGH` are.
+    """
     inverses, highs, lows = [], [], []
+    end = mpf(0)
     for interval in range(POWER_INTERVALS):
         # Below 1, the bits of a double count in halves of those above.
         distance = interval - 74
-        middle = 1 + distance * step if distance >= 0 else 1 + distance * step / 2
-        inverse = mpf(float(1 / middle))
+        low, middle, high = (
+            1 + place * mpf(2) ** (-8 if place < 0 else -7)
+            for place in (distance - mpf("0.5"), mpf(distance), distance + mpf("0.5"))
+        )
+        unit = mpf(2) ** (-7 if distance < 0 else -8)
+        inverse = mpmath.nint(1 / middle / unit) * unit
+        end = max(end, abs(low * inverse - 1), abs(high * inverse - 1))
         logarithm = -mpmath.log(inverse)
         inverses.append(inverse)
-        highs.append(mpf(float(logarithm)))
+        highs.append(mpmath.nint(logarithm * 2**42) / 2**42)
         lows.append(logarithm - highs[-1])
 
     def rest(r: mpf) -> mpf:
@@ -77,11 +100,11 @@ def power() -> list[Entry]:
             return taylor(lambda k: mpf((-1) ** k) / (k + 3), r)
         return (mpmath.log1p(r) - r + r**2 / 2) / r**3
 
-    series, error = minimax(rest, (-step / 2 * MARGIN, step / 2 * MARGIN), 6, lambda r: r**2)
+    series, error = minimax(rest, (-end * MARGIN, end * MARGIN), 5, lambda r: r**2)
     return [
-        ("POWER_INVERSES", inverses, mpf(2) ** -107),
-        ("POWER_LOGS", highs, mpf(2) ** -107),
-        ("POWER_LOGS_LOW", lows, mpf(2) ** -107),
+        ("POWER_INVERSES", inverses, mpf(2) ** -97),
+        ("POWER_LOGS", highs, mpf(2) ** -97),
+        ("POWER_LOGS_LOW", lows, mpf(2) ** -97),
         ("POWER", series, error),
     ]
 
@@ -239,12 +262,16 @@ def psi_derivative() -> list[Entry]:
     ]
 
 
+# The polynomial of the inverse error function has this added.
+ERFINV_MIDDLE = mpf("0.875")
+
+
 def inverse_error_function() -> list[Entry]:
-    # First approximations, to be made accurate by a step of Halley's method.
     def central(w: mpf) -> mpf:
         x = mpmath.sqrt(-mpmath.expm1(-w))
-        return mpmath.erfinv(x) / x
+        return mpmath.erfinv(x) / x - ERFINV_MIDDLE
 
+    # First approximations, to be made accurate by a step of Halley's method.
     def tail(s: mpf) -> mpf:
         # With w = s**2 = -log(q * (2 - q)).
         product = mpmath.exp(-s * s)
@@ -256,7 +283,7 @@ def inverse_error_function() -> list[Entry]:
             y -= mpmath.log(value / q) / slope
         return y
 
-    near, error = minimax(central, (mpf("1e-9"), mpf(5)), 8, lambda w: 1 / central(w))
+    near, error = minimax(central, (mpf("1e-12"), mpf(5) * MARGIN), 21)
     above, below, far_error = quotient(tail, (mpf("2.2"), mpf(6)), (5, 4))
     above_far, below_far, farther_error = quotient(tail, (mpf(6), mpf("27.4")), (5, 4))
     return [
@@ -293,6 +320,7 @@ def gamma() -> list[Entry]:
 
 FAMILIES: dict[str, Callable[[], list[Entry]]] = {
     "exponential": exponential,
+    "power_of_two": power_of_two,
     "logarithm": logarithm,
     "power": power,
     "sine": sine,

@@ -9,14 +9,24 @@ from __future__ import annotations
 import math
 
 from pytensor_fuse._native.mathematics import coefficients
-from pytensor_fuse._native.mathematics.arithmetic import polynomial, product_minus
-from pytensor_fuse._native.mathematics.logarithms import general_log1p
-from pytensor_fuse._native.mathematics.text import Value, copy_sign, fma, select, square_root
+from pytensor_fuse._native.mathematics.arithmetic import fast_two_sum, polynomial, product_minus
+from pytensor_fuse._native.mathematics.logarithms import general_log, log_of_sum, usual_log1p
+from pytensor_fuse._native.mathematics.rare import with_general_form
+from pytensor_fuse._native.mathematics.text import (
+    Value,
+    bits_of,
+    copy_sign,
+    fma,
+    select,
+    square_root,
+)
 
 _HALF_PI = math.pi / 2
 _HALF_PI_LOW = float.fromhex("0x1.1a62633145c07p-54")
 # The tangents of an eighth of pi and of three.
 _TAN_LOW, _TAN_HIGH = math.sqrt(2) - 1, math.sqrt(2) + 1
+# Next to its square, one does not count.
+_HUGE = 2.0**60
 
 
 def arctan(x: Value) -> Value:
@@ -83,22 +93,31 @@ def _lost(x: Value) -> Value:
 def arcsinh(x: Value) -> Value:
     """Return the inverse hyperbolic sine: `log1p(a + a**2 / (1 + sqrt(1 + a**2)))`."""
     size = abs(x)
-    huge = size > 2.0**60
-    bounded = select(huge, 1.0, size)
-    square = bounded * bounded
-    near = bounded + square / (1.0 + square_root(1.0 + square))
-    return copy_sign(_log1p_or_log_of_double(near, size, huge), x)
+    square = size * size
+    near = size + square / (1.0 + square_root(1.0 + square))
+    result = copy_sign(usual_log1p(near), x)
+    return with_general_form("arcsinh", size < _HUGE, result, (x,), _arcsinh_of_huge)
+
+
+def _arcsinh_of_huge(x: Value) -> Value:
+    size = abs(x)
+    square = size * size
+    near = usual_log1p(size + square / (1.0 + square_root(1.0 + square)))
+    return copy_sign(select(size < _HUGE, near, general_log(size) + math.log(2)), x)
 
 
 def arccosh(x: Value) -> Value:
-    """Return the inverse hyperbolic cosine: `log1p(t + sqrt(2 * t + t**2))` with `t = x - 1`."""
-    huge = x > 2.0**60
-    t = select(huge, 1.0, x - 1.0)
-    near = t + square_root(fma(t, t, t + t))
-    return _log1p_or_log_of_double(near, x, huge)
+    """Return the inverse hyperbolic cosine: `log(x + sqrt(x**2 - 1))`."""
+    usual = ((x - 1.0).bits() - 1).unsigned_below(bits_of(_HUGE))
+    return with_general_form("arccosh", usual, _usual_arccosh(x), (x,), _general_arccosh)
 
 
-def _log1p_or_log_of_double(near: Value, size: Value, huge: Value) -> Value:
-    """Return `log1p(near)`, or the logarithm of twice a huge number."""
-    result = general_log1p(select(huge, size, near))
-    return result + select(huge, math.log(2), 0.0)
+def _usual_arccosh(x: Value) -> Value:
+    t = x - 1.0
+    return log_of_sum(*fast_two_sum(x, square_root(fma(t, t, t + t))))
+
+
+def _general_arccosh(x: Value) -> Value:
+    result = select(x <= _HUGE, _usual_arccosh(x), general_log(x) + math.log(2))
+    result = select(x.not_below(1.0), result, math.nan)
+    return select(x.equals(1.0), 0.0, result)

@@ -73,9 +73,10 @@ def polynomial(x: Value, square: Value, coefficients: Sequence[float]) -> Value:
     return fma(x, horner(square, coefficients[1::2]), horner(square, coefficients[::2]))
 
 
-def long_polynomial(x: Value, coefficients: Sequence[float]) -> Value:
+def long_polynomial(x: Value, coefficients: Sequence[float], square: Value | None = None) -> Value:
     """Return the polynomial with these coefficients in four chains, which do not wait long."""
-    square = x * x
+    if square is None:
+        square = x * x
     fourth = square * square
     low = fma(x, horner(fourth, coefficients[1::4]), horner(fourth, coefficients[::4]))
     high = fma(x, horner(fourth, coefficients[3::4]), horner(fourth, coefficients[2::4]))

@@ -8,21 +8,22 @@ Below 1/2, a polynomial for the error function. From there on, `erfcx(x) = exp(x
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from pytensor_fuse._native.mathematics import coefficients, exponentials
 from pytensor_fuse._native.mathematics.arithmetic import (
     fast_two_sum,
-    horner,
     long_polynomial,
     polynomial,
     product_minus,
     two_product,
     two_sum,
 )
-from pytensor_fuse._native.mathematics.logarithms import log_of_split, split_any
+from pytensor_fuse._native.mathematics.logarithms import log_of_split, split, split_any
+from pytensor_fuse._native.mathematics.rare import define_scalar, with_rare_lanes
 from pytensor_fuse._native.mathematics.text import (
+    Body,
     Value,
     at_least,
     at_most,
@@ -35,6 +36,10 @@ from pytensor_fuse._native.mathematics.text import (
 
 _SHIFT = 3.0
 _SMALL = 0.5
+# The smallest `1 - x**2`, whose logarithm is -5, for which a polynomial gives the inverse.
+_CENTRAL = math.exp(-5.0)
+# What that polynomial lacks.
+_ERFINV_MIDDLE = 0.875
 # Two to it keeps all values of the complementary error function normal.
 _LIFT = 200
 
@@ -133,39 +138,60 @@ def _horner_of_either(
     return total
 
 
-def _inverse(size: Value, rest: Value) -> Value:
-    """Return where the error function is `size`, which is one less `rest`.
+def _central_inverse(x: Value, low: Value | None, product: Value) -> Value:
+    """Return where the error function is `x + low`, for `product = 1 - x**2` from `_CENTRAL` on.
 
-    A first approximation in `w = -log(rest * (1 + size))`, and one step of Halley's method
-    (M. B. Giles, "Approximating the erfinv function", 2010). Where the error function is near one,
-    the step is made for its complement, times a power of two that keeps it normal.
+    A polynomial in the logarithm (M. B. Giles, "Approximating the erfinv function", 2010).
     """
-    product = rest * (1.0 + size)
-    parts = split_any(product)
+    parts = split(product)
     w = -log_of_split(parts.k, parts.m - 1.0)
-    s = square_root(w)
-    central = size * horner(w, coefficients.ERFINV)
+    rest = x * long_polynomial(w, coefficients.ERFINV)
+    if low is not None:
+        rest = fma(low, _ERFINV_MIDDLE, rest)
+    return fma(x, _ERFINV_MIDDLE, rest)
+
+
+def _far_inverse(rest: Value) -> Value:
+    """Return where the complementary error function is `rest`, a number that is near zero.
+
+    A first approximation in `w = -log(rest * (2 - rest))`, and one step of Halley's method for the
+    function times a power of two that keeps it normal.
+    """
+    parts = split_any(rest * (2.0 - rest))
+    s = square_root(-log_of_split(parts.k, parts.m - 1.0))
     far = s > 6.0
     above = _horner_of_either(far, s, coefficients.ERFINV_FAR_ABOVE, coefficients.ERFINV_ABOVE)
     below = _horner_of_either(far, s, coefficients.ERFINV_FAR_BELOW, coefficients.ERFINV_BELOW)
-    tail = above / below
-    y = select(w < 5.0, central, tail)
+    y = above / below
     square, low = two_product(y, y)
-    small = y < _SMALL
-    complement = _erfc_of_large(y, square, low, _LIFT)
-    error = select(small, _erf_of_small(y, square) - size, rest * 2.0**_LIFT - complement)
+    error = rest * 2.0**_LIFT - _erfc_of_large(y, square, low, _LIFT)
     reduced = exponentials.reduce(-square, low=False)
     high, more = exponentials.parts(reduced)
-    lifted = exponentials.scale(high + more, reduced.k + _LIFT)
-    slope = select(small, lifted * 2.0**-_LIFT, lifted) * (2 / math.sqrt(math.pi))
+    slope = exponentials.scale(high + more, reduced.k + _LIFT) * (2 / math.sqrt(math.pi))
     step = error / slope
     return y - step / fma(y, step, 1.0)
 
 
+def _with_far_lanes(
+    name: str, central: Value, result: Value, x: Value, far: Callable[[Value], Value]
+) -> Value:
+    """Return the result where a lane is central, and what `far` writes elsewhere."""
+    body = Body(1, x.body.target)
+    written = far(Value(body, "%x0", "f64"))
+    slow = define_scalar(f"fuse.{name}.far", body, 1, written, tuple(body.helpers.items()))
+    return with_rare_lanes(central, result, (x,), slow)
+
+
 def erfinv(x: Value) -> Value:
     """Return the inverse of the error function."""
+    product = product_minus(x, x, x.body.constant(1.0))
+    result = _central_inverse(x, None, product)
+    return _with_far_lanes("erfinv", product >= _CENTRAL, result, x, _far_erfinv)
+
+
+def _far_erfinv(x: Value) -> Value:
     size = abs(x)
-    result = _inverse(size, 1.0 - size)
+    result = _far_inverse(1.0 - size)
     result = select(size < 1.0, result, math.nan)
     result = select(size.equals(1.0), math.inf, result)
     return copy_sign(result, x)
@@ -173,9 +199,16 @@ def erfinv(x: Value) -> Value:
 
 def erfcinv(x: Value) -> Value:
     """Return the inverse of one less the error function."""
+    size, low = fast_two_sum(x.body.constant(1.0), -x)
+    product = x * (2.0 - x)
+    result = _central_inverse(size, low, product)
+    return _with_far_lanes("erfcinv", product >= _CENTRAL, result, x, _far_erfcinv)
+
+
+def _far_erfcinv(x: Value) -> Value:
     upper = x > 1.0
     rest = select(upper, 2.0 - x, x)
-    result = _inverse(1.0 - rest, rest)
+    result = _far_inverse(rest)
     result = select(rest > 0.0, result, math.nan)
     result = select(rest.equals(0.0), math.inf, result)
     return select(upper, -result, result)

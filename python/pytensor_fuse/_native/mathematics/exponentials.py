@@ -14,12 +14,13 @@ from pytensor_fuse._native.mathematics import coefficients
 from pytensor_fuse._native.mathematics.arithmetic import (
     fast_two_sum,
     horner,
+    long_polynomial,
     negative_fma,
     polynomial,
     product_minus,
-    two_product,
     two_sum,
 )
+from pytensor_fuse._native.mathematics.rare import with_general_form
 from pytensor_fuse._native.mathematics.text import (
     ROUNDER,
     Value,
@@ -35,9 +36,6 @@ from pytensor_fuse._native.mathematics.text import (
 # The logarithm of two: 42 bits, so that an integer of 11 bits times them is exact; and the rest.
 LOG2_HIGH = float.fromhex("0x1.62e42fefa3800p-1")
 LOG2_LOW = float.fromhex("0x1.ef35793c76730p-45")
-
-# What math.log(2) lacks.
-LOG2_REST = float.fromhex("0x1.abc9e3b39803fp-56")
 
 # Beyond them, the exponential is infinite or rounds to zero.
 LARGEST, SMALLEST = 710.0, -746.0
@@ -82,11 +80,8 @@ def reduce(x: Value, *, low: bool, extra: Value | None = None) -> Reduced:
         square = r * r
         tail = square * polynomial(r, square, (0.5, *coefficients.EXP))
         return Reduced(shifted.bits(), r, tail)
-    product = count * LOG2_LOW
-    r = high - product
-    error = (high - r) - product
-    if extra is not None:
-        r, error = fast_two_sum(r, error + extra)
+    # Where the second number is not the smaller one, the rounding error is less than 2**-87.
+    r, error = fast_two_sum(high, negative_fma(count, LOG2_LOW, 0.0 if extra is None else extra))
     return of_reduced(shifted.bits(), r, error)
 
 
@@ -94,7 +89,7 @@ def of_reduced(k: Value, r: Value, low: Value) -> Reduced:
     """Return an argument that is reduced already: `k * log(2) + r + low`."""
     square = r * r
     second = fma(square, 0.5, fma(low, r, low))
-    tail = fma(r * square, polynomial(r, square, coefficients.EXP_LONG), second)
+    tail = fma(r * square, long_polynomial(r, coefficients.EXP_LONG, square), second)
     return Reduced(k, r, tail)
 
 
@@ -195,12 +190,22 @@ def sigmoid(x: Value) -> Value:
 
 
 def exp2(x: Value) -> Value:
-    """Return two to the power of the argument."""
-    clamped = at_most(at_least(x, -1080.0), 1030.0)
-    count, bits = round_to_integer(clamped)
-    part = clamped - count
-    r, low = two_product(part, x.body.constant(math.log(2)))
-    return rounded(of_reduced(bits, r, fma(part, LOG2_REST, low)))
+    """Return two to the power of the argument: `1 + p * log(2) + p * EXP2(p)`, `p` its fraction."""
+    power, k = _power_of_fraction(x)
+    result = (power.bits() + (k << 52)).number()
+    return with_general_form("exp2", abs(x) < 1000.0, result, (x,), _general_exp2)
+
+
+def _general_exp2(x: Value) -> Value:
+    return scale(*_power_of_fraction(at_most(at_least(x, -1080.0), 1030.0)))
+
+
+def _power_of_fraction(x: Value) -> tuple[Value, Value]:
+    """Return two to the power of `x - k`, and the nearest integer `k`."""
+    count, k = round_to_integer(x)
+    p = x - count
+    high, low = fast_two_sum(x.body.constant(1.0), p * math.log(2))
+    return high + fma(p, long_polynomial(p, coefficients.EXP2), low), k
 
 
 def _half_exp(size: Value) -> Value:

@@ -40,6 +40,7 @@ from pytensor_fuse._native.mathematics.text import (
     at_most,
     choose,
     fma,
+    in_cases,
     select,
 )
 from pytensor_fuse._native.mathematics.trigonometry import (
@@ -68,46 +69,49 @@ _PI_LOW = float.fromhex("0x1.1a62633145c07p-53")
 
 def _gammaln_parts(x: Value, *, is_normal: bool = True) -> tuple[Value, Value]:
     """Return the logarithm of the gamma function of a positive number, in two parts."""
+
+    def parts_of(large: Value) -> tuple[Value, Value]:
+        return _gammaln_in_case(x, large, is_normal)
+
+    high, low = in_cases(x >= _LARGE, parts_of)
+    return high, low
+
+
+def _gammaln_in_case(x: Value, large: Value, is_normal: bool) -> tuple[Value, Value]:
     body = x.body
-    large, below_one = x >= _LARGE, x < 1.0
-    two_steps, one_step = x >= 4.0, x >= 3.0
+    below_one, two_steps, one_step = x < 1.0, x >= 4.0, x >= 3.0
     previous = x - 1.0
     before = x - 2.0
     product = select(two_steps, previous * before, previous)
-    argument = select(below_one, x, select(one_step, select(large, x, product), 1.0))
-    log_high, log_low = choose(
-        argument.equals(1.0),
-        lambda: (body.constant(0.0), body.constant(0.0)),
-        lambda: log_parts(split(argument) if is_normal else split_any(argument)),
-    )
+    argument = select(large, x, select(below_one, x, select(one_step, product, 1.0)))
+
+    def log() -> tuple[Value, Value]:
+        return log_parts(split(argument) if is_normal else split_any(argument))
+
+    def near_log() -> tuple[Value, Value]:
+        zero = body.constant(0.0)
+        return choose(argument.equals(1.0), lambda: (zero, zero), log)
+
+    log_high, log_low = choose(large, log, near_log) if body.lanes == 1 else log()
     factor = select(large, x - 0.5, select(below_one, -1.0, 1.0))
     # Exact: it has no bits below those of the logarithm.
     log_high = log_high - select(large, 1.0, 0.0)
     # Near the zeros: a * (a - 1) * (7 / 16 + above / below), where half of the product is exact.
     a = select(two_steps, x - 3.0, select(one_step, before, select(below_one, x, previous)))
     square = a * a
-    above, below = choose(
-        large,
-        lambda: (body.constant(1.0), x),
-        lambda: (
-            polynomial(a, square, coefficients.GAMMALN_ABOVE),
-            polynomial(a, square, coefficients.GAMMALN_BELOW),
-        ),
-    )
-    ratio = above / below
+    above = polynomial(a, square, coefficients.GAMMALN_ABOVE)
+    below = polynomial(a, square, coefficients.GAMMALN_BELOW)
+    ratio = select(large, 1.0, above) / select(large, x, below)
     zeros, zeros_low = two_product(a, a - 1.0)
-    (rest,) = choose(
-        large,
-        lambda: (ratio * horner(ratio * ratio, coefficients.GAMMALN_STIRLING),),
-        lambda: (fma(zeros, ratio, fma(zeros_low, 7 / 16, zeros * (-1 / 16))),),
-    )
+    near = fma(zeros, ratio, fma(zeros_low, 7 / 16, zeros * (-1 / 16)))
+    series = ratio * horner(ratio * ratio, coefficients.GAMMALN_STIRLING)
     main, main_low = two_product(factor, log_high)
     main_low = fma(factor, log_low, main_low)
     high, low = two_sum(main, select(large, _STIRLING, 0.5 * zeros))
-    low = low + (main_low + rest)
-    # Products of the largest numbers have no low part.
-    huge = x > 2.0**100
-    return select(huge, main, high), select(huge, body.constant(0.0), low)
+    low = low + (main_low + select(large, series, near))
+    # Products of the largest numbers have no exact low part.
+    huge = large & (x > 2.0**100)
+    return select(huge, main, high), select(huge, factor * log_low, low)
 
 
 def gammaln(x: Value) -> Value:
@@ -319,32 +323,40 @@ def _gamma_parts(x: Value) -> tuple[Value, Value, Value]:
     The exponent is in the low bits of the last number.
     """
     large, below_one, step = x >= _GAMMA_LARGE, x < 1.0, x >= 3.0
+    body = x.body
+    one = body.constant(1.0)
     previous = x - 1.0
     a = select(step, x - 2.0, select(below_one, x, previous))
-    square = a * a
-    above = polynomial(a, square, coefficients.GAMMA_ABOVE)
-    below = polynomial(a, square, coefficients.GAMMA_BELOW)
-    # One division for both: 1 / x is `below * inverse`, or the inverse itself.
-    inverse = 1.0 / (x * select(large, 1.0, below))
 
-    # Below the seam, gamma(a + 1) is 1 + a * (a - 1) / 2, which is exact at 0, 1 and 2, and a rest
-    # of some hundredths: a * (a - 1) * (a - 2) * above / below.
-    before = a - 1.0
-    zeros, zeros_low = two_product(a, before)
-    zeros_low = fma(a, a - (before + 1.0), zeros_low)
-    rest = zeros * ((a - 2.0) * ((above * x) * inverse))
-    value, value_low = fast_two_sum(x.body.constant(1.0), 0.5 * zeros)
-    value_low = fma(zeros_low, 0.5, value_low) + rest
-    factor = select(step, previous, 1.0)
-    product, product_low = two_product(value, factor)
-    product_low = fma(value_low, factor, product_low)
-    reciprocal = below * inverse
-    ratio = value * reciprocal
-    ratio_low = (product_minus(ratio, x, value) + value_low) * reciprocal
-    # Next to zero, the reciprocal is all that counts, and may be infinite.
-    tiny = x < _TINY
-    small = select(below_one, select(tiny, reciprocal, ratio), product)
-    small_low = select(below_one, select(tiny, 0.0, ratio_low), product_low)
+    def quotient() -> tuple[Value, Value]:
+        square = a * a
+        above = polynomial(a, square, coefficients.GAMMA_ABOVE)
+        return above, polynomial(a, square, coefficients.GAMMA_BELOW)
+
+    above, below = choose(large, lambda: (one, one), quotient)
+    # One division for both: 1 / x is `below * inverse`, or the inverse itself.
+    inverse = 1.0 / (x * below)
+
+    def of_small() -> tuple[Value, Value, Value]:
+        # gamma(a + 1) is 1 + a * (a - 1) / 2, which is exact at 0, 1 and 2, and a rest of some
+        # hundredths: a * (a - 1) * (a - 2) * above / below.
+        before = a - 1.0
+        zeros, zeros_low = two_product(a, before)
+        zeros_low = fma(a, a - (before + 1.0), zeros_low)
+        rest = zeros * ((a - 2.0) * ((above * x) * inverse))
+        value, value_low = fast_two_sum(one, 0.5 * zeros)
+        value_low = fma(zeros_low, 0.5, value_low) + rest
+        factor = select(step, previous, 1.0)
+        product, product_low = two_product(value, factor)
+        product_low = fma(value_low, factor, product_low)
+        reciprocal = below * inverse
+        ratio = value * reciprocal
+        ratio_low = (product_minus(ratio, x, value) + value_low) * reciprocal
+        # Next to zero, the reciprocal is all that counts, and may be infinite.
+        tiny = x < _TINY
+        high = select(below_one, select(tiny, reciprocal, ratio), product)
+        low = select(below_one, select(tiny, 0.0, ratio_low), product_low)
+        return high, low, body.constant(ROUNDER)
 
     def of_large() -> tuple[Value, Value, Value]:
         # The logarithm is (x - 1 / 2) * (log(x) - 1) + `_STIRLING` + series; log(x) - 1 is
@@ -353,15 +365,13 @@ def _gamma_parts(x: Value) -> tuple[Value, Value, Value]:
         factor = x - 0.5
         main, main_low = two_product(factor, log_high - 1.0)
         series = inverse * horner(inverse * inverse, coefficients.GAMMA_STIRLING)
-        high, low = fast_two_sum(main, x.body.constant(_STIRLING))
+        high, low = fast_two_sum(main, body.constant(_STIRLING))
         low = low + (fma(factor, log_low, main_low + _STIRLING_LOW) + series)
         high, low = fast_two_sum(high, low)
         reduced = reduce(high, low=True, extra=low)
         return *parts(reduced), reduced.k.number()
 
-    high, low, exponent = choose(
-        large, of_large, lambda: (small, small_low, x.body.constant(ROUNDER))
-    )
+    high, low, exponent = choose(large, of_large, of_small)
     return high, low, exponent
 
 

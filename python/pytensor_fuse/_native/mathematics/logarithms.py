@@ -22,6 +22,7 @@ from pytensor_fuse._native.mathematics.exponentials import (
     LOG2_HIGH,
     LOG2_LOW,
     SMALLEST,
+    Reduced,
     negative_exp,
     power_of_two,
     reduce,
@@ -104,15 +105,19 @@ def log_of_split(k: Value, f: Value, f_low: Value | None = None) -> Value:
     return fma(k, LOG2_HIGH, f - (half_square - fma(s, rest, low)))
 
 
-def log_parts(
-    parts: Split, low: Value | None = None, *, of_mantissa: bool = False
-) -> tuple[Value, Value]:
+def log_less_argument(f: Value) -> Value:
+    """Return `log(1 + f) - f`."""
+    half_square = f * (0.5 * f)
+    s = f / (2.0 + f)
+    z = s * s
+    return fma(s, fma(z, polynomial(z, z * z, coefficients.LOG), half_square), -half_square)
+
+
+def log_parts(parts: Split, low: Value | None = None) -> tuple[Value, Value]:
     """Return the logarithm of a split number, plus a small `low`, in two parts.
 
-    With `of_mantissa`, that of its `m` alone.
-
-    The second part is less than a unit of the last place of the first; the error is less than
-    2**-58 of the larger of `k * log(2)` and `m - 1`.
+    The second part is less than a tenth of the first; the error is less than 2**-57 of the larger
+    of `k * log(2)` and `m - 1`.
     """
     k, f = parts.k, parts.m - 1.0
     half = 0.5 * f
@@ -120,16 +125,12 @@ def log_parts(
     s = f / (2.0 + f)
     z = s * s
     rest = s * fma(z, polynomial(z, z * z, coefficients.LOG), half_square)
-    rest = rest - half_square_low
-    if of_mantissa:
-        high, second = fast_two_sum(f, -half_square)
-        return fast_two_sum(high, second + rest)
-    high, first = fast_two_sum(k * LOG2_HIGH, f)
-    high, second = fast_two_sum(high, -half_square)
-    rest = fma(k, LOG2_LOW, rest)
+    rest = fma(k, LOG2_LOW, rest - half_square_low)
     if low is not None:
         rest = rest + low
-    return fast_two_sum(high, (first + second) + rest)
+    high, first = fast_two_sum(k * LOG2_HIGH, f)
+    high, second = fast_two_sum(high, -half_square)
+    return high, (first + second) + rest
 
 
 def finish(x: Value, result: Value) -> Value:
@@ -144,21 +145,33 @@ def log(x: Value) -> Value:
     parts = split(x)
     usual = is_normal_positive(x)
     result = log_of_split(parts.k, parts.m - 1.0)
-    return with_general_form("log", usual, result, (x,), _general_log)
+    return with_general_form("log", usual, result, (x,), general_log)
 
 
-def _general_log(x: Value) -> Value:
+def general_log(x: Value) -> Value:
+    """Return the same without a rare path."""
     parts = split_any(x)
     return finish(x, log_of_split(parts.k, parts.m - 1.0))
 
 
 def log1p(x: Value) -> Value:
     """Return the logarithm of one more than the argument."""
-    total, rest, parts = _one_more(x)
-    f, f_low = fast_two_sum(parts.m - 1.0, rest * _inverse_power(parts))
-    result = copy_sign(log_of_split(parts.k, f, f_low), x)
-    usual = (total.bits() - 1).unsigned_below(bits_of(2.0**1000))
+    result = copy_sign(usual_log1p(x), x)
+    usual = ((1.0 + x).bits() - 1).unsigned_below(bits_of(2.0**1000))
     return with_general_form("log1p", usual, result, (x,), general_log1p)
+
+
+def usual_log1p(x: Value) -> Value:
+    """Return the same for numbers above -1 and up to `2**1000`; of no sign at zero."""
+    total, rest, _ = _one_more(x)
+    return log_of_sum(total, rest)
+
+
+def log_of_sum(total: Value, rest: Value) -> Value:
+    """Return the logarithm of a sum that is rounded, and its rounding error."""
+    parts = split(total)
+    f, f_low = fast_two_sum(parts.m - 1.0, rest * _inverse_power(parts))
+    return log_of_split(parts.k, f, f_low)
 
 
 def general_log1p(x: Value) -> Value:
@@ -202,24 +215,42 @@ def log1mexp(x: Value) -> Value:
     From -1.5 on it is the logarithm of `1 - exp(x)` in two parts; below, where the exponential is
     small, `log(1 + f)` with minus the exponential for `f`.
     """
-    # Above zero, anything will do: it has no logarithm.
-    reduced = reduce(at_most(at_least(x, SMALLEST), 1.0), low=True)
-    far = x < -1.5
+    usual = x < -(2.0**-1000)
+    return with_general_form("log1mexp", usual, _log1mexp(x), (x,), _general_log1mexp)
 
-    def of_far() -> tuple[Value, Value, Value, Value]:
+
+def _log1mexp(x: Value) -> Value:
+    reduced = reduce(at_least(x, SMALLEST), low=True)
+
+    def far() -> tuple[Value]:
         zero = x.body.constant(0.0)
-        return zero, -rounded(reduced), zero, x.body.constant(1.0)
+        return (log_of_split(zero, -rounded(reduced), zero),)
 
-    def of_near() -> tuple[Value, Value, Value, Value]:
-        factor = power_of_two(reduced.k)
-        high, low = fast_two_sum(1.0 - factor, -(factor * reduced.r))
-        high, low = fast_two_sum(high, negative_fma(factor, reduced.tail, low))
-        parts = split_any(high)
-        return parts.k, parts.m - 1.0, low * _inverse_power(parts), high
+    def near() -> tuple[Value]:
+        high, low = _one_less_exp(reduced)
+        parts = split(high)
+        return (log_of_split(parts.k, parts.m - 1.0, low * _inverse_power(parts)),)
 
-    k, f, f_low, high = choose(far, of_far, of_near)
-    result = log_of_split(k, f, f_low)
-    return copy_sign(select(far, result, finish(high, result)), x.body.constant(-1.0))
+    (result,) = choose(x < -1.5, far, near)
+    return copy_sign(result, x.body.constant(-1.0))
+
+
+def _one_less_exp(reduced: Reduced) -> tuple[Value, Value]:
+    """Return one less an exponential in two parts."""
+    factor = power_of_two(reduced.k)
+    high, low = fast_two_sum(1.0 - factor, -(factor * reduced.r))
+    return fast_two_sum(high, negative_fma(factor, reduced.tail, low))
+
+
+def _general_log1mexp(x: Value) -> Value:
+    # Above zero, anything will do: it has no logarithm.
+    bounded = at_most(at_least(x, SMALLEST), 1.0)
+    high, low = _one_less_exp(reduce(bounded, low=True))
+    parts = split_any(high)
+    result = log_of_split(parts.k, parts.m - 1.0, low * _inverse_power(parts))
+    # What is not rare has the bits that it has among others.
+    result = select(x < -(2.0**-1000), _log1mexp(x), finish(high, result))
+    return copy_sign(result, x.body.constant(-1.0))
 
 
 def arctanh(x: Value) -> Value:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from pytensor_fuse._native.mathematics.arithmetic import fast_two_sum, two_product
 from pytensor_fuse._native.mathematics.logarithms import (
     Split,
     finish,
     is_normal_positive,
-    log_parts,
+    log_less_argument,
     split,
     split_any,
 )
@@ -22,40 +23,40 @@ _LOG10_E = float.fromhex("0x1.bcb7b1526e50ep-2"), float.fromhex("0x1.95355baaafa
 _LOG10_2 = float.fromhex("0x1.34413509f7800p-2"), float.fromhex("0x1.fef311f12b358p-46")
 
 
-def _scaled(high: Value, low: Value, factor: tuple[float, float]) -> tuple[Value, Value]:
-    product, error = two_product(high, high.body.constant(factor[0]))
-    return product, error + fma(low, factor[0], high * factor[1])
-
-
 def log2(x: Value) -> Value:
     """Return the logarithm to the base two."""
-    return with_general_form(
-        "log2",
-        is_normal_positive(x),
-        _log2(split(x)),
-        (x,),
-        lambda y: finish(y, _log2(split_any(y))),
-    )
-
-
-def _log2(parts: Split) -> Value:
-    high, low = _scaled(*log_parts(parts, of_mantissa=True), _LOG2_E)
-    total, rest = fast_two_sum(parts.k, high)
-    return total + (rest + low)
+    return _with_any("log2", _log2, x)
 
 
 def log10(x: Value) -> Value:
     """Return the logarithm to the base ten."""
+    return _with_any("log10", _log10, x)
+
+
+def _with_any(name: str, of_split: Callable[[Split], Value], x: Value) -> Value:
+    """Return a logarithm, also of what is no normal positive number."""
     return with_general_form(
-        "log10",
+        name,
         is_normal_positive(x),
-        _log10(split(x)),
+        of_split(split(x)),
         (x,),
-        lambda y: finish(y, _log10(split_any(y))),
+        lambda y: finish(y, of_split(split_any(y))),
     )
 
 
+def _log2(parts: Split) -> Value:
+    high, low = _scaled_log(parts.m - 1.0, _LOG2_E)
+    total, rest = fast_two_sum(parts.k, high)
+    return total + (rest + low)
+
+
 def _log10(parts: Split) -> Value:
-    high, low = _scaled(*log_parts(parts, of_mantissa=True), _LOG10_E)
+    high, low = _scaled_log(parts.m - 1.0, _LOG10_E)
     total, rest = fast_two_sum(parts.k * _LOG10_2[0], high)
     return total + (rest + fma(parts.k, _LOG10_2[1], low))
+
+
+def _scaled_log(f: Value, factor: tuple[float, float]) -> tuple[Value, Value]:
+    """Return `log(1 + f)` times a factor in two parts: that of `f` itself, and the rest."""
+    high, low = two_product(f, f.body.constant(factor[0]))
+    return high, fma(log_less_argument(f), factor[0], fma(f, factor[1], low))

@@ -124,7 +124,7 @@ _LONGEST_COPIES = 200
 
 def _is_copied(request: Request, n_calls: int, n_lines: int) -> bool:
     """Whether a function of vectors is copied into its callers."""
-    return request[2] > 1 and (n_calls == 1 or n_calls * n_lines <= _LONGEST_COPIES)
+    return n_calls == 1 or n_calls * n_lines <= _LONGEST_COPIES
 
 
 def definitions_and_declarations(
