@@ -125,22 +125,25 @@ class Calls:
         self._declared: dict[str, None] = {}
         self._defined: dict[str, str] = {}
         self._requests: list[tuple[str, str, int]] = []
+        self._in_loops: set[tuple[str, str, int]] = set()
         self.externals: dict[str, None] = {}
 
     def declare(self, text: str) -> None:
         """Declare a function once."""
         self._declared[text] = None
 
-    def symbol(self, name: str, dtype: str, lanes: int, arity: int) -> str:
+    def symbol(self, name: str, dtype: str, lanes: int, arity: int, *, in_loop: bool) -> str:
         """Return the function that computes an operation on vectors of so many lanes.
 
-        Each call asks for it.
+        Each call asks for it, and says whether it is in a loop.
         """
         if not self._uses_library:
             name = name.removesuffix(POSITIVE)
         is_ours = name in mathematics.FUNCTIONS and (self._uses_library or name in _NOWHERE_ELSE)
         if is_ours or name in mathematics.FORMS:
             self._requests.append((name, dtype, lanes))
+            if in_loop:
+                self._in_loops.add((name, dtype, lanes))
             return mathematics.symbol(name, dtype, lanes)
         symbol = f"each.{name}.{suffix(REGISTER[dtype], lanes)}"
         if symbol not in self._defined:
@@ -238,7 +241,9 @@ class Calls:
         declared = dict(self._declared)
         library = ""
         if self._requests:
-            library, lines = mathematics.definitions_and_declarations(self._requests, self._target)
+            library, lines = mathematics.definitions_and_declarations(
+                self._requests, self._target, in_loops=self._in_loops
+            )
             declared.update(dict.fromkeys(lines))
         return [*declared, library, *self._defined.values()]
 

@@ -357,6 +357,7 @@ class FunctionEmitter:
         goes_on = w.let(f"icmp slt i64 {index}, {operands[loop.extent]}")
         w.do(f"br i1 {goes_on}, label %{body}, label %{end}")
         w.begin(body)
+        was_in_loop, w.in_loop = w.in_loop, True
         self.block(loop.body)
         nexts = []
         for reduction, state in zip(loop.reductions, states, strict=False):
@@ -367,6 +368,7 @@ class FunctionEmitter:
                 )
             )
         nexts += [operands[carry.following] for carry in loop.carries]
+        w.in_loop = was_in_loop
         w.do(f"{following} = add nuw nsw i64 {index}, 1")
         latch = w.label
         w.do(f"br label %{head}")

@@ -19,11 +19,14 @@ class Writer:
         Those of the part that is being written.
     label
         The LLVM block that the next line goes to.
+    in_loop
+        Whether what is being written runs more than once.
     """
 
     def __init__(self, calls: Calls) -> None:
         self.lines: list[str] = []
         self.label = "entry"
+        self.in_loop = False
         self._calls = calls
         self._n_names = 0
         self._n_labels = 0
@@ -70,7 +73,7 @@ class Writer:
     def call_of(self, name: str, dtype: str, args: list[str], lanes: int) -> str:
         """Call a mathematical function."""
         kind = vector(REGISTER[dtype], lanes)
-        symbol = self._calls.symbol(name, dtype, lanes, len(args))
+        symbol = self._calls.symbol(name, dtype, lanes, len(args), in_loop=self.in_loop)
         given = ", ".join([f"{kind} {arg}" for arg in args])
         return self.let(f"call {kind} @{symbol}({given})")
 
@@ -82,7 +85,7 @@ class Writer:
         key = name, *args, lanes, self.label
         if self._pair[0] != key:
             kind = vector(REGISTER[dtype], lanes)
-            symbol = self._calls.symbol(name, dtype, lanes, len(args))
+            symbol = self._calls.symbol(name, dtype, lanes, len(args), in_loop=self.in_loop)
             given = ", ".join([f"{kind} {arg}" for arg in args])
             both = self.let(f"call {{{kind}, {kind}}} @{symbol}({given})")
             found = [self.let(f"extractvalue {{{kind}, {kind}}} {both}, {k}") for k in range(2)]

@@ -108,7 +108,7 @@ def _arcsinh_of_huge(x: Value) -> Value:
 
 def arccosh(x: Value) -> Value:
     """Return the inverse hyperbolic cosine: `log(x + sqrt(x**2 - 1))`."""
-    usual = ((x - 1.0).bits() - 1).unsigned_below(bits_of(_HUGE))
+    usual = (x - 1.0).bits().unsigned_below(bits_of(_HUGE))
     return with_general_form("arccosh", usual, _usual_arccosh(x), (x,), _general_arccosh)
 
 
@@ -119,5 +119,4 @@ def _usual_arccosh(x: Value) -> Value:
 
 def _general_arccosh(x: Value) -> Value:
     result = select(x <= _HUGE, _usual_arccosh(x), general_log(x) + math.log(2))
-    result = select(x.not_below(1.0), result, math.nan)
-    return select(x.equals(1.0), 0.0, result)
+    return select(x < 1.0, math.nan, result)

@@ -75,12 +75,13 @@ def _erfc_of_large(size: Value, square: Value, low: Value, lift: int = 0) -> Val
     """Return one less the error function of a number from 1/2 on, times two to the `lift`."""
     found = _erfcx_of_large(size)
     argument = at_least(-square, exponentials.SMALLEST)
-    reduced = exponentials.reduce(argument, low=True, extra=found.error - low)
+    reduced = exponentials.reduce(argument, low=True, extra=-low)
     e, e_low = fast_two_sum(*exponentials.parts(reduced))
     scaled, scaled_low = two_product(found.value, found.u)
     scaled_low = fma(found.low, found.u, scaled_low)
     product, product_low = two_product(e, scaled)
-    product_low = product_low + fma(e, scaled_low, e_low * scaled)
+    # Last comes what waits longest.
+    product_low = fma(e, fma(scaled, found.error, scaled_low), fma(e_low, scaled, product_low))
     k = reduced.k + lift if lift else reduced.k
     return exponentials.scale(product + product_low, k)
 
@@ -185,16 +186,15 @@ def _with_far_lanes(
 def erfinv(x: Value) -> Value:
     """Return the inverse of the error function."""
     product = product_minus(x, x, x.body.constant(1.0))
-    result = _central_inverse(x, None, product)
-    return _with_far_lanes("erfinv", product >= _CENTRAL, result, x, _far_erfinv)
+    # Ones are not rare: the lanes that are off hold them.
+    is_one = product.equals(0.0)
+    result = select(is_one, x * math.inf, _central_inverse(x, None, product))
+    return _with_far_lanes("erfinv", (product >= _CENTRAL) | is_one, result, x, _far_erfinv)
 
 
 def _far_erfinv(x: Value) -> Value:
     size = abs(x)
-    result = _far_inverse(1.0 - size)
-    result = select(size < 1.0, result, math.nan)
-    result = select(size.equals(1.0), math.inf, result)
-    return copy_sign(result, x)
+    return copy_sign(select(size < 1.0, _far_inverse(1.0 - size), math.nan), x)
 
 
 def erfcinv(x: Value) -> Value:

@@ -60,7 +60,7 @@ _CIRCULAR = "reduction by pi / 2 in parts, two polynomials"
 _ERROR = "polynomial below 1/2, exp(-x**2) u G(u) with u = 1 / (x + 3) beyond"
 _ARCTAN = "subtraction of 0, pi / 4 or pi / 2, polynomial of degree 23"
 _ARCSIN = "polynomial of degree 25; above 1/2, of sqrt((1 - x) / 2)"
-_INVERSE = "approximation in log(1 - x**2), one step of Halley's method"
+_INVERSE = "polynomial of degree 21 in log(1 - x**2); below -5, one step of Halley's method"
 _GAMMA = "recurrence to a quotient of polynomials, Stirling's series from 5 on, reflection"
 
 FUNCTIONS: Mapping[str, Function] = MappingProxyType(
@@ -125,9 +125,15 @@ FUNCTIONS: Mapping[str, Function] = MappingProxyType(
             _ABRAMOWITZ,
             absolute=2.0**-49,
         ),
-        "exp2": Function(1, exponentials.exp2, 1, "all", "as exp", _CODY),
-        "log2": Function(1, other_logarithms.log2, 1, "x >= 0", "log in two parts", _FDLIBM),
-        "log10": Function(1, other_logarithms.log10, 1, "x >= 0", "log in two parts", _FDLIBM),
+        "exp2": Function(
+            1, exponentials.exp2, 1, "all", "reduction by 1, polynomial of degree 11", _CODY
+        ),
+        "log2": Function(
+            1, other_logarithms.log2, 1, "x >= 0", "as log, the leading term in two parts", _FDLIBM
+        ),
+        "log10": Function(
+            1, other_logarithms.log10, 1, "x >= 0", "as log, the leading term in two parts", _FDLIBM
+        ),
         "sinh": Function(
             1, exponentials.sinh, 2, "all", "polynomial below 1, exponentials beyond", _CODY
         ),
@@ -142,7 +148,12 @@ FUNCTIONS: Mapping[str, Function] = MappingProxyType(
             1, arcs.arcsinh, 2, "all", "log1p(x + x**2 / (1 + sqrt(1 + x**2)))", "fdlibm"
         ),
         "arccosh": Function(
-            1, arcs.arccosh, 2, "x >= 1", "log1p(t + sqrt(2t + t**2)), t = x - 1", "fdlibm"
+            1,
+            arcs.arccosh,
+            2,
+            "x >= 1",
+            "log(x + sqrt(x**2 - 1)) with the rounding error of the sum",
+            "fdlibm",
         ),
         "erfinv": Function(1, error_functions.erfinv, 4, "abs(x) <= 1", _INVERSE, "Giles 2010"),
         "erfcinv": Function(1, error_functions.erfcinv, 4, "0 to 2", _INVERSE, "Giles 2010"),

@@ -32,7 +32,6 @@ from pytensor_fuse._native.mathematics.rare import with_general_form
 from pytensor_fuse._native.mathematics.text import (
     Value,
     at_least,
-    at_most,
     bits_of,
     choose,
     copy_sign,
@@ -52,6 +51,7 @@ _INFINITY = bits_of(math.inf)
 _BIAS = 2.0**52 + 1023
 # Brings the smallest numbers among the normal ones.
 _LIFT = 54
+_LEAST_OF_LOG1MEXP = 2.0**-1000
 
 
 @dataclass(frozen=True)
@@ -215,7 +215,8 @@ def log1mexp(x: Value) -> Value:
     From -1.5 on it is the logarithm of `1 - exp(x)` in two parts; below, where the exponential is
     small, `log(1 + f)` with minus the exponential for `f`.
     """
-    usual = x < -(2.0**-1000)
+    # Ones have no logarithm, but are not rare: the lanes that are off hold them.
+    usual = abs(x) > _LEAST_OF_LOG1MEXP
     return with_general_form("log1mexp", usual, _log1mexp(x), (x,), _general_log1mexp)
 
 
@@ -232,6 +233,7 @@ def _log1mexp(x: Value) -> Value:
         return (log_of_split(parts.k, parts.m - 1.0, low * _inverse_power(parts)),)
 
     (result,) = choose(x < -1.5, far, near)
+    result = select(x > 0.0, math.nan, result)
     return copy_sign(result, x.body.constant(-1.0))
 
 
@@ -243,13 +245,9 @@ def _one_less_exp(reduced: Reduced) -> tuple[Value, Value]:
 
 
 def _general_log1mexp(x: Value) -> Value:
-    # Above zero, anything will do: it has no logarithm.
-    bounded = at_most(at_least(x, SMALLEST), 1.0)
-    high, low = _one_less_exp(reduce(bounded, low=True))
-    parts = split_any(high)
-    result = log_of_split(parts.k, parts.m - 1.0, low * _inverse_power(parts))
-    # What is not rare has the bits that it has among others.
-    result = select(x < -(2.0**-1000), _log1mexp(x), finish(high, result))
+    # One less the exponential of a tiny number is minus that. What is not rare has the bits that it
+    # has among others.
+    result = select(abs(x) > _LEAST_OF_LOG1MEXP, _log1mexp(x), general_log(-x))
     return copy_sign(result, x.body.constant(-1.0))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from pytensor_fuse._native.mathematics.functions import FORMS, FUNCTIONS, Form, Function
 from pytensor_fuse._native.mathematics.target import Target
@@ -118,17 +118,22 @@ def _define_by_vector(request: Request, lanes: int) -> str:
     return "\n".join(lines) + "\n"
 
 
-# In lines. Calls cost vectors that are spilled around them, and copies cost time of LLVM.
+# In lines. Calls cost a quarter of a short function's time, and vectors that are spilled around
+# them; copies cost time of LLVM.
 _LONGEST_COPIES = 200
 
 
-def _is_copied(request: Request, n_calls: int, n_lines: int) -> bool:
-    """Whether a function of vectors is copied into its callers."""
+def _is_copied(n_calls: int, n_lines: int) -> bool:
+    """Whether a function that loops call is copied into its callers."""
     return n_calls == 1 or n_calls * n_lines <= _LONGEST_COPIES
 
 
 def definitions_and_declarations(
-    requests: Iterable[Request], target: Target, *, inline: bool | None = None
+    requests: Iterable[Request],
+    target: Target,
+    *,
+    inline: bool | None = None,
+    in_loops: Collection[Request] = (),
 ) -> tuple[str, tuple[str, ...]]:
     """Return the text that defines functions, and the declarations that it needs.
 
@@ -139,8 +144,10 @@ def definitions_and_declarations(
     target
         The processor.
     inline
-        Whether they are to be copied into their callers (`alwaysinline`); None to copy those of
-        which that makes the caller little longer.
+        Whether they are to be copied into their callers (`alwaysinline`); None to copy those that
+        loops call and that make the caller little longer.
+    in_loops
+        Requests of single numbers that loops make. Vectors are always in loops.
 
     Returns
     -------
@@ -164,12 +171,13 @@ def definitions_and_declarations(
         text, body = _define(request, target)
         widest_lanes = widest[position, element_index]
         is_long = len(body.lines) > _LONGEST_OF_ITS_OWN and not isinstance(_form(name), Form)
-        if lanes == 1 < widest_lanes and is_long and not inline:
+        in_loop = lanes > 1 or request in in_loops
+        if lanes < widest_lanes and is_long and not in_loop and not inline:
             texts.append(_define_by_vector(request, widest_lanes))
             continue
         is_copied = inline
         if is_copied is None:
-            is_copied = _is_copied(request, n_calls[request], len(body.lines))
+            is_copied = in_loop and _is_copied(n_calls[request], len(body.lines))
         texts.append(text.replace(_ATTRIBUTES, _COPIED) if is_copied else text)
         helpers.update(body.helpers)
         declarations.update(body.declarations)
