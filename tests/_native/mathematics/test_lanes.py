@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
-from _native.mathematics import samples
+from _native.mathematics import machine, samples
 from _native.mathematics.machine import DTYPES, Compiled, compiled
-from pytensor_fuse._native.mathematics import FUNCTIONS, LANES
+from pytensor_fuse._native.mathematics import FUNCTIONS, LANES, definitions
 
 SPECIAL = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 5e-324, -5e-324, 2.0**1023])
 
@@ -64,3 +66,29 @@ def test_called_and_copied_functions_give_the_same_bits(name: str) -> None:
     arguments = _arguments(name)
     copied = compiled(name, inline=True)(*arguments)
     assert np.array_equal(_bits(compiled(name, inline=False)(*arguments)), _bits(copied))
+
+
+@pytest.mark.parametrize("lanes", [1, 8])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_ones_are_never_rare(name: str, lanes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    # The lanes beyond the end of an array hold them.
+    mark = 12345.0
+
+    def without_rare_paths(*args: object, **kwargs: object) -> str:
+        text = definitions(*args, **kwargs)  # type: ignore[arg-type]
+        one = f"double {mark}"
+        vector = f"<8 x double> <{', '.join([one] * 8)}>"
+        rare = r"(define internal (double|<8 x double>) @\S+\(.*\) cold noinline.*\{\n)[^}]*\n\}"
+        return re.sub(
+            rare,
+            lambda found: f"{found[1]}  ret {one if found[2] == 'double' else vector}\n}}",
+            text,
+        )
+
+    monkeypatch.setattr(machine, "definitions", without_rare_paths)
+    function = Compiled(name, "f64", lanes, fma=True, inline=True)
+    ones = [np.ones(lanes)] * FUNCTIONS[name].arguments
+    assert not (function(*ones) == mark).any()
+    if name in ("sin", "log", "erfinv", "gamma", "pow"):
+        rare = [np.full(lanes, -1e300)] * FUNCTIONS[name].arguments
+        assert (function(*rare) == mark).all()
