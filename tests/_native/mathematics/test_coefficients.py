@@ -1,12 +1,17 @@
-"""The script gives the coefficients that the package has."""
+"""The script gives the coefficients that the package has, and tables keep their promises."""
 
 from __future__ import annotations
 
 import os
 import sys
+from fractions import Fraction
 from pathlib import Path
 
+import numpy as np
 import pytest
+
+from pytensor_fuse._native.mathematics import coefficients
+from pytensor_fuse._native.mathematics.exponentials import LOG2_HIGH
 
 SCRIPTS = Path(__file__).resolve().parents[3] / "scripts" / "mathematics"
 DEEP = os.environ.get("HYPOTHESIS_PROFILE") == "deep"
@@ -18,9 +23,9 @@ def script(monkeypatch: pytest.MonkeyPatch) -> object:
     monkeypatch.syspath_prepend(str(SCRIPTS))
     for name in ("coefficients", "approximation"):
         monkeypatch.delitem(sys.modules, name, raising=False)
-    import coefficients
+    import coefficients as script
 
-    return coefficients
+    return script
 
 
 def test_fast_families_are_reproduced(script: object) -> None:
@@ -32,3 +37,21 @@ def test_fast_families_are_reproduced(script: object) -> None:
 @pytest.mark.skipif(not DEEP, reason="takes seconds")
 def test_the_module_is_reproduced(script: object) -> None:
     assert script.MODULE.read_text() == script.text()
+
+
+def test_reductions_of_powers_are_exact() -> None:
+    # Mantissas of all intervals: their ends, and some within.
+    start = np.array(1.0).view(np.int64) - (149 << 44)
+    generator = np.random.default_rng(0)
+    offsets = np.concatenate([[0, 1, (1 << 45) - 1], generator.integers(0, 1 << 45, 20)])
+    table = zip(coefficients.POWER_INVERSES, coefficients.POWER_LOGS, strict=True)
+    for interval, (inverse, logarithm) in enumerate(table):
+        for m in (start + (interval << 45) + offsets).view(np.float64):
+            r = Fraction(m) * Fraction(inverse) - 1
+            assert Fraction(float(r)) == r
+            # The first sum of two parts is exact, too: zero, or not the smaller one.
+            assert logarithm == 0 or abs(logarithm) >= abs(r)
+        for k in (-1074, -1, 1, 1023):
+            high = k * Fraction(LOG2_HIGH) + Fraction(logarithm)
+            assert Fraction(float(high)) == high
+            assert abs(high) > 0.01
