@@ -76,9 +76,10 @@ def power() -> list[Entry]:
     """Logarithms near the middles of intervals, and a series for what is left of a mantissa.
 
     The inverses have so few bits that products with mantissas are exact when one is taken from
-    them. The first parts of the logarithms are multiples of 2**-42, as those of `LOG2_HIGH` are.
+    them. The first parts of the logarithms are multiples of 2**-42, so that sums with multiples of
+    short logarithms of two are exact.
     """
-    inverses, highs, lows = [], [], []
+    inverses = []
     end = mpf(0)
     for interval in range(POWER_INTERVALS):
         # Below 1, the bits of a double count in halves of those above.
@@ -90,10 +91,7 @@ def power() -> list[Entry]:
         unit = mpf(2) ** (-7 if distance < 0 else -8)
         inverse = mpmath.nint(1 / middle / unit) * unit
         end = max(end, abs(low * inverse - 1), abs(high * inverse - 1))
-        logarithm = -mpmath.log(inverse)
         inverses.append(inverse)
-        highs.append(mpmath.nint(logarithm * 2**42) / 2**42)
-        lows.append(logarithm - highs[-1])
 
     def rest(r: mpf) -> mpf:
         if abs(r) < mpf("1e-6"):
@@ -101,12 +99,14 @@ def power() -> list[Entry]:
         return (mpmath.log1p(r) - r + r**2 / 2) / r**3
 
     series, error = minimax(rest, (-end * MARGIN, end * MARGIN), 5, lambda r: r**2)
-    return [
-        ("POWER_INVERSES", inverses, mpf(2) ** -97),
-        ("POWER_LOGS", highs, mpf(2) ** -97),
-        ("POWER_LOGS_LOW", lows, mpf(2) ** -97),
-        ("POWER", series, error),
-    ]
+    entries = [("POWER_INVERSES", inverses, mpf(2) ** -97)]
+    for name, base in (("", mpmath.e), ("2", mpf(2)), ("10", mpf(10))):
+        logs = [-mpmath.log(inverse) / mpmath.log(base) for inverse in inverses]
+        highs = [mpmath.nint(one * 2**42) / 2**42 for one in logs]
+        lows = [one - high for one, high in zip(logs, highs, strict=True)]
+        entries.append((f"POWER_LOGS{name}", highs, mpf(2) ** -97))
+        entries.append((f"POWER_LOGS{name}_LOW", lows, mpf(2) ** -97))
+    return [*entries, ("POWER", series, error)]
 
 
 def sine() -> list[Entry]:

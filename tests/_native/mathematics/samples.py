@@ -18,6 +18,9 @@ _ANGLES = (
 # Where the logarithm of one less its square is -5.
 _SEAM_OF_ERFINV = math.sqrt(-math.expm1(-5.0))
 
+# The ends of the table of logarithms, and those of the interval round 1.
+_ENDS_OF_INTERVALS = (0.708984375, 1.41796875, 0.998046875, 1.00390625)
+
 # Where the method of a function changes, or where its result does what is not usual.
 SEAMS: dict[str, Sequence[float]] = {
     "exp": (709.782712893384, -708.3964185322641, -745.1332191019411, -37, 0.34657359027997264),
@@ -25,8 +28,8 @@ SEAMS: dict[str, Sequence[float]] = {
     "exp2": (1024, -1022, -1074, -1075, 0.5, -0.5, 1000, -1000),
     "log": (1, math.sqrt(2), math.sqrt(0.5), 2.0**-1022, 2),
     "log1p": (math.sqrt(2) - 1, math.sqrt(0.5) - 1, -0.5, 1, 2.0**53),
-    "log2": (1, math.sqrt(2), math.sqrt(0.5), 2.0**-1022, 2, 8),
-    "log10": (1, math.sqrt(2), math.sqrt(0.5), 2.0**-1022, 10, 1000),
+    "log2": (1, *_ENDS_OF_INTERVALS, 2.0**-1022, 2, 8),
+    "log10": (1, *_ENDS_OF_INTERVALS, 2.0**-1022, 10, 1000),
     "tanh": (20, 19.06, 0.17328679513998632, 0.55),
     "sigmoid": (37, -37, -709.8, -745.2, 36.04, 0.34657359027997264),
     "softplus": (18, -37, 33.3, -708.4, -745.2, math.log(math.sqrt(2) - 1)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 from fractions import Fraction
@@ -12,6 +13,7 @@ import pytest
 
 from pytensor_fuse._native.mathematics import coefficients
 from pytensor_fuse._native.mathematics.exponentials import LOG2_HIGH
+from pytensor_fuse._native.mathematics.other_logarithms import LOG10_2
 
 SCRIPTS = Path(__file__).resolve().parents[3] / "scripts" / "mathematics"
 DEEP = os.environ.get("HYPOTHESIS_PROFILE") == "deep"
@@ -44,14 +46,21 @@ def test_reductions_of_powers_are_exact() -> None:
     start = np.array(1.0).view(np.int64) - (149 << 44)
     generator = np.random.default_rng(0)
     offsets = np.concatenate([[0, 1, (1 << 45) - 1], generator.integers(0, 1 << 45, 20)])
-    table = zip(coefficients.POWER_INVERSES, coefficients.POWER_LOGS, strict=True)
-    for interval, (inverse, logarithm) in enumerate(table):
+    bases = (
+        (coefficients.POWER_LOGS, LOG2_HIGH, 1),
+        (coefficients.POWER_LOGS2, 1, math.log2(math.e)),
+        (coefficients.POWER_LOGS10, LOG10_2[0], math.log10(math.e)),
+    )
+    for interval, inverse in enumerate(coefficients.POWER_INVERSES):
+        largest = Fraction(0)
         for m in (start + (interval << 45) + offsets).view(np.float64):
             r = Fraction(m) * Fraction(inverse) - 1
             assert Fraction(float(r)) == r
+            largest = max(largest, abs(r))
+        for logs, of_two, of_e in bases:
             # The first sum of two parts is exact, too: zero, or not the smaller one.
-            assert logarithm == 0 or abs(logarithm) >= abs(r)
-        for k in (-1074, -1, 1, 1023):
-            high = k * Fraction(LOG2_HIGH) + Fraction(logarithm)
-            assert Fraction(float(high)) == high
-            assert abs(high) > 0.01
+            assert logs[interval] == 0 or abs(logs[interval]) >= largest * Fraction(of_e)
+            for k in (-1074, -1, 1, 1023):
+                high = k * Fraction(of_two) + Fraction(logs[interval])
+                assert Fraction(float(high)) == high
+                assert abs(high) > 0.01

@@ -20,6 +20,7 @@ from pytensor_fuse._native.mathematics.arithmetic import (
     two_product,
     two_sum,
 )
+from pytensor_fuse._native.mathematics.cases import choose
 from pytensor_fuse._native.mathematics.logarithms import log_of_split, split, split_any
 from pytensor_fuse._native.mathematics.rare import define_scalar, with_rare_lanes
 from pytensor_fuse._native.mathematics.text import (
@@ -27,7 +28,6 @@ from pytensor_fuse._native.mathematics.text import (
     Value,
     at_least,
     at_most,
-    choose,
     copy_sign,
     fma,
     select,

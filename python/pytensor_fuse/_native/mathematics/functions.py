@@ -53,6 +53,7 @@ class Function:
 
 _CODY = "Cody and Waite 1980"
 _FDLIBM = "fdlibm; Tang 1990"
+_TANG = "Tang 1990"
 _PAYNE = "Cody and Waite 1980; Payne and Hanek 1983"
 _SHEPHERD = "Shepherd and Laframboise 1981"
 _ABRAMOWITZ = "Abramowitz and Stegun 6.1, 6.3"
@@ -129,10 +130,10 @@ FUNCTIONS: Mapping[str, Function] = MappingProxyType(
             1, exponentials.exp2, 1, "all", "reduction by 1, polynomial of degree 11", _CODY
         ),
         "log2": Function(
-            1, other_logarithms.log2, 1, "x >= 0", "as log, the leading term in two parts", _FDLIBM
+            1, other_logarithms.log2, 1, "x >= 0", "by a table of 128 intervals", _TANG
         ),
         "log10": Function(
-            1, other_logarithms.log10, 1, "x >= 0", "as log, the leading term in two parts", _FDLIBM
+            1, other_logarithms.log10, 1, "x >= 0", "by a table of 128 intervals", _TANG
         ),
         "sinh": Function(
             1, exponentials.sinh, 2, "all", "polynomial below 1, exponentials beyond", _CODY

@@ -22,6 +22,7 @@ from pytensor_fuse._native.mathematics.arithmetic import (
     two_product,
     two_sum,
 )
+from pytensor_fuse._native.mathematics.cases import choose, in_cases, unless
 from pytensor_fuse._native.mathematics.exponentials import parts, reduce, scale
 from pytensor_fuse._native.mathematics.logarithms import (
     SMALLEST_NORMAL,
@@ -32,17 +33,7 @@ from pytensor_fuse._native.mathematics.logarithms import (
 )
 from pytensor_fuse._native.mathematics.powers import accurate_log, split_for_power
 from pytensor_fuse._native.mathematics.rare import define_scalar, with_rare_lanes
-from pytensor_fuse._native.mathematics.text import (
-    ROUNDER,
-    SIGN,
-    Body,
-    Value,
-    at_most,
-    choose,
-    fma,
-    in_cases,
-    select,
-)
+from pytensor_fuse._native.mathematics.text import ROUNDER, SIGN, Body, Value, at_most, fma, select
 from pytensor_fuse._native.mathematics.trigonometry import (
     cosine_parts,
     sine_parts,
@@ -78,7 +69,6 @@ def _gammaln_parts(x: Value, *, is_normal: bool = True) -> tuple[Value, Value]:
 
 
 def _gammaln_in_case(x: Value, large: Value, is_normal: bool) -> tuple[Value, Value]:
-    body = x.body
     below_one, two_steps, one_step = x < 1.0, x >= 4.0, x >= 3.0
     previous = x - 1.0
     before = x - 2.0
@@ -88,11 +78,7 @@ def _gammaln_in_case(x: Value, large: Value, is_normal: bool) -> tuple[Value, Va
     def log() -> tuple[Value, Value]:
         return log_parts(split(argument) if is_normal else split_any(argument))
 
-    def near_log() -> tuple[Value, Value]:
-        zero = body.constant(0.0)
-        return choose(argument.equals(1.0), lambda: (zero, zero), log)
-
-    log_high, log_low = choose(large, log, near_log) if body.lanes == 1 else log()
+    log_high, log_low = unless(argument.equals(1.0), (0.0, 0.0), log)
     factor = select(large, x - 0.5, select(below_one, -1.0, 1.0))
     # Exact: it has no bits below those of the logarithm.
     log_high = log_high - select(large, 1.0, 0.0)

@@ -18,6 +18,7 @@ from pytensor_fuse._native.mathematics.arithmetic import (
     polynomial,
     two_product,
 )
+from pytensor_fuse._native.mathematics.cases import choose
 from pytensor_fuse._native.mathematics.exponentials import (
     LOG2_HIGH,
     LOG2_LOW,
@@ -29,15 +30,7 @@ from pytensor_fuse._native.mathematics.exponentials import (
     rounded,
 )
 from pytensor_fuse._native.mathematics.rare import with_general_form
-from pytensor_fuse._native.mathematics.text import (
-    Value,
-    at_least,
-    bits_of,
-    choose,
-    copy_sign,
-    fma,
-    select,
-)
+from pytensor_fuse._native.mathematics.text import Value, at_least, bits_of, copy_sign, fma, select
 
 _MANTISSA = (1 << 52) - 1
 _SQRT_HALF = bits_of(math.sqrt(0.5))
@@ -103,14 +96,6 @@ def log_of_split(k: Value, f: Value, f_low: Value | None = None) -> Value:
     if f_low is not None:
         low = low + f_low
     return fma(k, LOG2_HIGH, f - (half_square - fma(s, rest, low)))
-
-
-def log_less_argument(f: Value) -> Value:
-    """Return `log(1 + f) - f`."""
-    half_square = f * (0.5 * f)
-    s = f / (2.0 + f)
-    z = s * s
-    return fma(s, fma(z, polynomial(z, z * z, coefficients.LOG), half_square), -half_square)
 
 
 def log_parts(parts: Split, low: Value | None = None) -> tuple[Value, Value]:

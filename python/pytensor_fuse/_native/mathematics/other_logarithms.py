@@ -1,26 +1,24 @@
-"""Logarithms to the bases two and ten."""
+"""Logarithms to the bases two and ten, by the table of logarithms that powers have.
+
+By a division, as the natural one, they would need two parts of what the table makes small.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from pytensor_fuse._native.mathematics.arithmetic import fast_two_sum, two_product
-from pytensor_fuse._native.mathematics.logarithms import (
-    Split,
-    finish,
-    is_normal_positive,
-    log_less_argument,
-    split,
-    split_any,
-)
+from pytensor_fuse._native.mathematics import coefficients
+from pytensor_fuse._native.mathematics.arithmetic import fast_two_sum, polynomial, two_product
+from pytensor_fuse._native.mathematics.logarithms import Split, finish, is_normal_positive
+from pytensor_fuse._native.mathematics.powers import interval_of, split_for_power
 from pytensor_fuse._native.mathematics.rare import with_general_form
-from pytensor_fuse._native.mathematics.text import Value, fma
+from pytensor_fuse._native.mathematics.text import Value, fma, look_up
 
 # The logarithms of e and of two, each in two parts; the first part of the last one has 42 bits.
 _LOG2_E = math.log2(math.e), float.fromhex("0x1.777d0ffda0d24p-56")
 _LOG10_E = float.fromhex("0x1.bcb7b1526e50ep-2"), float.fromhex("0x1.95355baaafad3p-57")
-_LOG10_2 = float.fromhex("0x1.34413509f7800p-2"), float.fromhex("0x1.fef311f12b358p-46")
+LOG10_2 = float.fromhex("0x1.34413509f7800p-2"), float.fromhex("0x1.fef311f12b358p-46")
 
 
 def log2(x: Value) -> Value:
@@ -38,25 +36,39 @@ def _with_any(name: str, of_split: Callable[[Split], Value], x: Value) -> Value:
     return with_general_form(
         name,
         is_normal_positive(x),
-        of_split(split(x)),
+        of_split(split_for_power(x)),
         (x,),
-        lambda y: finish(y, of_split(split_any(y))),
+        lambda y: finish(y, of_split(split_for_power(y, is_normal=False))),
     )
 
 
 def _log2(parts: Split) -> Value:
-    high, low = _scaled_log(parts.m - 1.0, _LOG2_E)
-    total, rest = fast_two_sum(parts.k, high)
-    return total + (rest + low)
+    tables = coefficients.POWER_LOGS2, coefficients.POWER_LOGS2_LOW
+    return _by_table(parts, (1.0, 0.0), _LOG2_E, "2", tables)
 
 
 def _log10(parts: Split) -> Value:
-    high, low = _scaled_log(parts.m - 1.0, _LOG10_E)
-    total, rest = fast_two_sum(parts.k * _LOG10_2[0], high)
-    return total + (rest + fma(parts.k, _LOG10_2[1], low))
+    tables = coefficients.POWER_LOGS10, coefficients.POWER_LOGS10_LOW
+    return _by_table(parts, LOG10_2, _LOG10_E, "10", tables)
 
 
-def _scaled_log(f: Value, factor: tuple[float, float]) -> tuple[Value, Value]:
-    """Return `log(1 + f)` times a factor in two parts: that of `f` itself, and the rest."""
-    high, low = two_product(f, f.body.constant(factor[0]))
-    return high, fma(log_less_argument(f), factor[0], fma(f, factor[1], low))
+def _by_table(
+    parts: Split,
+    of_two: tuple[float, float],
+    of_e: tuple[float, float],
+    base: str,
+    tables: tuple[Sequence[float], Sequence[float]],
+) -> Value:
+    """Return the logarithm to a base to which two and e have these logarithms."""
+    k = parts.k
+    interval, r = interval_of(parts)
+    middle = look_up(interval, f"power_logs{base}", tables[0])
+    middle_low = look_up(interval, f"power_logs{base}_low", tables[1])
+    square = r * r
+    # log(1 + r) - r, which is 2**-8 of r at most.
+    rest = square * fma(r, polynomial(r, square, coefficients.POWER), -0.5)
+    scaled, scaled_low = two_product(r, r.body.constant(of_e[0]))
+    # The sum of the two is exact.
+    total, first = fast_two_sum(fma(k, of_two[0], middle), scaled)
+    low = fma(rest, of_e[0], fma(r, of_e[1], scaled_low))
+    return total + (low + (fma(k, of_two[1], middle_low) + first))

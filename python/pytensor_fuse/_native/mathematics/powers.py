@@ -52,20 +52,28 @@ def split_for_power(x: Value, *, is_normal: bool = True) -> Split:
     return split(x, start=_START) if is_normal else split_any(x, _START)
 
 
+def interval_of(parts: Split) -> tuple[Value, Value]:
+    """Return the interval that a mantissa is in, and the mantissa times its inverse, less one.
+
+    The inverse has so few bits that this is exact.
+    """
+    interval = (parts.m.bits() - _START) >> _INTERVAL
+    inverse = look_up(interval, "power_inverses", coefficients.POWER_INVERSES)
+    return interval, -product_minus(parts.m, inverse, inverse.body.constant(1.0))
+
+
 def accurate_log(parts: Split) -> tuple[Value, Value]:
     """Return the logarithm of what `split_for_power` returns in two parts.
 
     Its error is 2**-66 of it. The second part is at most 2**-20 of the first.
     """
-    interval = (parts.m.bits() - _START) >> _INTERVAL
-    inverse = look_up(interval, "power_inverses", coefficients.POWER_INVERSES)
+    interval, r = interval_of(parts)
     middle = look_up(interval, "power_logs", coefficients.POWER_LOGS)
     middle_low = look_up(interval, "power_logs_low", coefficients.POWER_LOGS_LOW)
-    # The inverse has so few bits that this is exact, and so is the first sum.
-    r = -product_minus(parts.m, inverse, inverse.body.constant(1.0))
     square = r * r
     half_square, half_square_low = two_product(r, 0.5 * r)
     series = (r * square) * polynomial(r, square, coefficients.POWER)
+    # The sum of the two is exact.
     total, first = fast_two_sum(fma(parts.k, LOG2_HIGH, middle), r)
     total, second = fast_two_sum(total, -half_square)
     rest = fma(parts.k, LOG2_LOW, middle_low) + first

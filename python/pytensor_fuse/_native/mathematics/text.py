@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from pytensor_fuse._native.mathematics.target import Target
 
 SIGN = -(1 << 63)
-_TRUE, _FALSE = "true", "false"
+TRUE, FALSE = "true", "false"
 # A double of this size has a last bit that is worth one; half of it more keeps negative numbers in
 # the same binade.
 ROUNDER = 1.5 * 2.0**52
@@ -166,13 +166,11 @@ class Value:
         return self.body.call("fabs", self)
 
     def __and__(self, other: Operand) -> Value:
-        if self.name in (_TRUE, _FALSE) and isinstance(other, Value):
-            return other if self.name == _TRUE else self
+        if self.name in (TRUE, FALSE) and isinstance(other, Value):
+            return other if self.name == TRUE else self
         return self._binary("", "and", other)
 
     def __or__(self, other: Operand) -> Value:
-        if self.name in (_TRUE, _FALSE) and isinstance(other, Value):
-            return self if self.name == _TRUE else other
         return self._binary("", "or", other)
 
     def __xor__(self, other: Operand) -> Value:
@@ -238,57 +236,11 @@ def select(condition: Value, yes: Operand, no: Operand) -> Value:
     kind = yes.kind if isinstance(yes, Value) else no.kind if isinstance(no, Value) else "f64"
     first = yes if isinstance(yes, Value) else body.constant(yes, kind)
     second = no if isinstance(no, Value) else body.constant(no, kind)
-    if condition.name in (_TRUE, _FALSE):
-        return first if condition.name == _TRUE else second
+    if condition.name in (TRUE, FALSE):
+        return first if condition.name == TRUE else second
     test = f"{body.type('i1')} {condition.name}"
     one = body.type(kind)
     return body.append(kind, f"select {test}, {one} {first.name}, {one} {second.name}")
-
-
-def choose(
-    condition: Value,
-    yes: Callable[[], tuple[Value, ...]],
-    no: Callable[[], tuple[Value, ...]],
-) -> tuple[Value, ...]:
-    """Return what `yes` writes where the condition holds, and what `no` writes elsewhere.
-
-    Vectors have both, of which each lane takes one. A single number takes one way only: the bits
-    are the same, and the other way takes no time.
-    """
-    body = condition.body
-    if body.lanes > 1:
-        pairs = zip(yes(), no(), strict=True)
-        return tuple([select(condition, one, other) for one, other in pairs])
-    labels = [body.new_name()[1:] for _ in range(5)]
-    body.lines.append(f"  br i1 {condition.name}, label %{labels[0]}, label %{labels[2]}")
-    sides = []
-    for write, begin, end in ((yes, *labels[:2]), (no, *labels[2:4])):
-        body.lines.append(f"{begin}:")
-        sides.append(write())
-        # Writing may have begun other blocks.
-        body.lines += [f"  br label %{end}", f"{end}:", f"  br label %{labels[4]}"]
-    body.lines.append(f"{labels[4]}:")
-    found = []
-    for one, other in zip(*sides, strict=True):
-        ways = f"[{one.name}, %{labels[1]}], [{other.name}, %{labels[3]}]"
-        found.append(body.append(one.kind, f"phi {body.type(one.kind)} {ways}"))
-    return tuple(found)
-
-
-def in_cases(condition: Value, write: Callable[[Value], tuple[Value, ...]]) -> tuple[Value, ...]:
-    """Return what is written for a condition, of which a single number takes one way only.
-
-    Vectors have it written once. For single numbers it is written for each outcome, and `select`
-    takes one side.
-    """
-    body = condition.body
-    if body.lanes > 1:
-        return write(condition)
-    return choose(
-        condition,
-        lambda: write(Value(body, _TRUE, "i1")),
-        lambda: write(Value(body, _FALSE, "i1")),
-    )
 
 
 def fma(a: Value, b: Operand, c: Operand) -> Value:
