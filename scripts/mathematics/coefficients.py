@@ -37,7 +37,9 @@ def exponential() -> list[Entry]:
         return (mpmath.exp(r) - 1 - r - r**2 / 2) / r**3
 
     found, error = minimax(rest, (-half, half), 8, lambda r: abs(r) ** 3)
-    longer, longer_error = minimax(rest, (-half, half), 9, lambda r: abs(r) ** 3)
+    # Arguments in two parts are reduced by the first one.
+    wide = half + mpf("0.01")
+    longer, longer_error = minimax(rest, (-wide, wide), 9, lambda r: abs(r) ** 3)
     return [("EXP", found, error), ("EXP_LONG", longer, longer_error)]
 
 
@@ -75,9 +77,9 @@ POWER_INTERVALS = 128
 def power() -> list[Entry]:
     """Logarithms near the middles of intervals, and a series for what is left of a mantissa.
 
-    The inverses have so few bits that products with mantissas are exact when one is taken from
-    them. The first parts of the logarithms are multiples of 2**-42, so that sums with multiples of
-    short logarithms of two are exact.
+    The inverses have so few bits that `mantissa * inverse - 1` is exact. Next to 1 they are 1, so
+    that no logarithm is cancelled there. The first parts of the logarithms are multiples of 2**-42,
+    so that sums with multiples of short logarithms of two are exact.
     """
     inverses = []
     end = mpf(0)
@@ -89,7 +91,7 @@ def power() -> list[Entry]:
             for place in (distance - mpf("0.5"), mpf(distance), distance + mpf("0.5"))
         )
         unit = mpf(2) ** (-7 if distance < 0 else -8)
-        inverse = mpmath.nint(1 / middle / unit) * unit
+        inverse = mpf(1) if distance == -1 else mpmath.nint(1 / middle / unit) * unit
         end = max(end, abs(low * inverse - 1), abs(high * inverse - 1))
         inverses.append(inverse)
 
@@ -99,7 +101,7 @@ def power() -> list[Entry]:
         return (mpmath.log1p(r) - r + r**2 / 2) / r**3
 
     series, error = minimax(rest, (-end * MARGIN, end * MARGIN), 5, lambda r: r**2)
-    entries = [("POWER_INVERSES", inverses, mpf(2) ** -97)]
+    entries = [("POWER_INVERSES", inverses, mpf(0))]
     for name, base in (("", mpmath.e), ("2", mpf(2)), ("10", mpf(10))):
         logs = [-mpmath.log(inverse) / mpmath.log(base) for inverse in inverses]
         highs = [mpmath.nint(one * 2**42) / 2**42 for one in logs]
@@ -215,8 +217,9 @@ def error_function() -> list[Entry]:
             return (1 + ERFCX_SHIFT * u) / mpmath.sqrt(mpmath.pi)
         return scaled_erfc(1 / u - ERFCX_SHIFT) / u
 
-    found, error = minimax(small, (mpf("1e-12"), mpf("0.25") * MARGIN), 8)
-    end = 1 / (mpf("0.4999") + ERFCX_SHIFT)
+    seam = mpf("0.5625")
+    found, error = minimax(small, (mpf("1e-12"), seam**2 * MARGIN), 9)
+    end = 1 / (seam / MARGIN + ERFCX_SHIFT)
     far, far_error = minimax(scaled, (mpf(0), end), 22, lambda u: 1 / scaled(u))
     return [("ERF", found, error), ("ERFCX", far, far_error)]
 
@@ -263,7 +266,7 @@ def psi_derivative() -> list[Entry]:
 
 
 # The polynomial of the inverse error function has this added.
-ERFINV_MIDDLE = mpf("0.875")
+ERFINV_MIDDLE = mpf("1.125")
 
 
 def inverse_error_function() -> list[Entry]:
@@ -283,7 +286,10 @@ def inverse_error_function() -> list[Entry]:
             y -= mpmath.log(value / q) / slope
         return y
 
-    near, error = minimax(central, (mpf("1e-12"), mpf(5) * MARGIN), 21)
+    # Powers of numbers of both signs do not cancel as those of larger ones do.
+    half = mpf("2.5")
+    end = half * MARGIN
+    near, error = minimax(lambda v: central(max(v + half, mpf("1e-12"))), (-half, end), 21)
     above, below, far_error = quotient(tail, (mpf("2.2"), mpf(6)), (5, 4))
     above_far, below_far, farther_error = quotient(tail, (mpf(6), mpf("27.4")), (5, 4))
     return [
@@ -341,7 +347,8 @@ def lines(family: str) -> list[str]:
         entries = FAMILIES[family]()
     result = []
     for name, coefficients, error in entries:
-        result.append(f"# Error 2**{mpmath.nstr(mpmath.log(error, 2), 4)}.")
+        size = f"2**{mpmath.nstr(mpmath.log(error, 2), 4)}" if error else "0"
+        result.append(f"# Error {size}.")
         result.append(f"{name} = (")
         result.extend(f'    float.fromhex("{float(c).hex()}"),' for c in coefficients)
         result.append(")")

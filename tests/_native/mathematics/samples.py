@@ -54,18 +54,35 @@ SEAMS: dict[str, Sequence[float]] = {
     "arctanh": (0.5, 1, math.sqrt(2) - 1),
     "arcsinh": (1, 2.0**60),
     "arccosh": (1, 1.5, 2.0**60),
-    "erf": (0.5, 5.9, 1),
-    "erfc": (0.5, 26.5, 27.226, 5.9, -5.9, 1),
-    "erfcx": (0.5, -26.6, 10, 2.0**100),
+    "erf": (0.5625, 5.9, 1),
+    "erfc": (0.5625, 26.5, 27.226, 5.9, -5.9, 1),
+    "erfcx": (0.5625, -26.6, 10, 2.0**100),
     "erfinv": (0.5205, _SEAM_OF_ERFINV, 0.5, 1 - 2.0**-53),
     "erfcinv": (
         *(0.4795, 1 - _SEAM_OF_ERFINV, 1 + _SEAM_OF_ERFINV, 1, 1.5),
         *(2 - 2.0**-52, 2.3e-16),
     ),
-    "gammaln": (1, 2, 3, 4, 5, 2.0**100, 1.5, 2.5e305, 0.5, 1.4616321449683622),
+    "gammaln": (1, 2, 3, 4, 5, 2.0**100, 1.5, 2.5599e305, 0.5, 1.4616321449683622),
     "digamma": (1, 3, 4, 5, 7, 8, 1.4616321449683622, 2.0**52),
     "trigamma": (1, 3, 5, 7, 8),
     "gamma": (1, 2, 3, 4, 5, 2.0**-60, 2.0**-1024, 24, 100, 150, 171, 171.62437695630273),
+}
+
+# Where errors are largest.
+DENSE: dict[str, tuple[float, float]] = {
+    "log2": (1.3, 1.5),
+    "log10": (1.3, 1.5),
+    "erf": (0.45, 1.0),
+    "erfc": (0.45, 1.0),
+    "erfcx": (0.45, 1.0),
+    "erfinv": (0.98, 0.9967),
+    "erfcinv": (0.003, 0.02),
+    "gammaln": (2.4, 3.2),
+    "arccosh": (1.0, 1.2),
+    "arcsinh": (0.2, 0.3),
+    "exp2": (-0.6, 0.6),
+    "expm1": (-0.6, 0.6),
+    "log1mexp": (-3.0, -0.5),
 }
 
 # Below and above all arguments in the domain.
@@ -111,8 +128,9 @@ def arguments(name: str, count: int, seed: int = 0) -> np.ndarray:
     sizes = np.exp2(np.concatenate([exponents, usual]))
     signs = generator.choice([-1.0, 1.0], len(sizes))
     uniform = generator.uniform(max(low, -8.0), min(high, 8.0), count // 2)
+    dense = generator.uniform(*DENSE[name], count // 4) if name in DENSE else []
     with np.errstate(over="ignore"):
-        found = np.concatenate([*near, sizes * signs, uniform])
+        found = np.concatenate([*near, sizes * signs, uniform, dense])
     inside = (found > low) & (found < high) & np.isfinite(found) & (found != 0)
     return found[inside]
 

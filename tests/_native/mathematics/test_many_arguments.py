@@ -6,8 +6,10 @@ mpmath decides. The functions that the C library does not have are in `test_accu
 
 from __future__ import annotations
 
+import ctypes
 import os
 
+import llvmlite.binding as llvm
 import numpy as np
 import pytest
 
@@ -36,11 +38,57 @@ _OF_NUMPY = (
     "exp exp2 expm1 log log2 log10 log1p tanh sinh cosh sin cos tan arctan arcsin arccos arctanh "
     "arcsinh arccosh sqrt"
 )
+
+
+def _of_c(name):
+    """Return a function of the C library in extended precision that NumPy does not have.
+
+    LLVM calls it, as ctypes rounds what is given and returned to doubles.
+    """
+
+    def of(x):
+        address = ctypes.cast(getattr(ctypes.CDLL(None), name), ctypes.c_void_p).value
+        llvm.add_symbol(name, address)
+        text = f"""
+            declare x86_fp80 @{name}(x86_fp80)
+            define void @run(ptr %in, ptr %out, i64 %n) {{
+            entry:
+              br label %loop
+            loop:
+              %i = phi i64 [0, %entry], [%next, %loop]
+              %p = getelementptr x86_fp80, ptr %in, i64 %i
+              %x = load x86_fp80, ptr %p
+              %y = call x86_fp80 @{name}(x86_fp80 %x)
+              %q = getelementptr x86_fp80, ptr %out, i64 %i
+              store x86_fp80 %y, ptr %q
+              %next = add i64 %i, 1
+              %more = icmp slt i64 %next, %n
+              br i1 %more, label %loop, label %done
+            done:
+              ret void
+            }}"""
+        machine = llvm.Target.from_default_triple().create_target_machine(jit=True)
+        engine = llvm.create_mcjit_compiler(llvm.parse_assembly(text), machine)
+        engine.finalize_object()
+        run = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)(
+            engine.get_function_address("run")
+        )
+        out = np.empty_like(x)
+        run(x.ctypes.data, out.ctypes.data, x.size)
+        return out
+
+    return of
+
+
 EXTENDED = {
     **{name: getattr(np, name) for name in _OF_NUMPY.split()},
     "sigmoid": _sigmoid,
     "softplus": _softplus,
     "log1mexp": _log1mexp,
+    "erf": _of_c("erfl"),
+    "erfc": _of_c("erfcl"),
+    "gammaln": _of_c("lgammal"),
+    "gamma": _of_c("tgammal"),
 }
 
 needs_extended = pytest.mark.skipif(

@@ -60,7 +60,8 @@ SPECIALS: dict[str, list[tuple[float, float]]] = {
     "erfcinv": [(1, 0.0), (0.0, INF), (2, -INF), (-1, NAN), (3, NAN), (INF, NAN), (-INF, NAN)],
     "gammaln": [(1, 0.0), (2, 0.0), (0.0, INF), (-0.0, INF), (-1, INF), (-2, INF), (INF, INF),
                 (-INF, INF), (TINY, 744.4400719213812), (-TINY, 744.4400719213812), (HUGE, INF),
-                (3, math.log(2)), (-HUGE, INF)],
+                (3, math.log(2)), (-HUGE, INF),
+                (float.fromhex("0x1.754d9278b51a6p+1014"), 1.7976931348623153e308)],
     # The sign at minus zero is SciPy's.
     "digamma": [(0.0, -INF), (-0.0, INF), (-1, NAN), (-2, NAN), (INF, INF), (-INF, NAN),
                 (TINY, -INF), (-TINY, INF), (-HUGE, NAN)],
@@ -136,6 +137,28 @@ def test_special_powers(fma: bool) -> None:
     ]
     numbers = ~np.isnan(expected)
     assert np.array_equal(np.signbit(result[numbers]), np.signbit(expected[numbers]))
+
+
+@pytest.mark.parametrize("fma", [True, False])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_no_bits_of_what_is_no_number_make_one(name: str, fma: bool) -> None:
+    # Among them those of R's NA, and of numbers that count in the lowest bits.
+    payloads = [0x7A2, 1, 2, 0x3FF, 0x7FF, 0xFFF, 0x8000000000000, 0x8000000000002, 2**52 - 1]
+    bits = np.array([(0x7FF << 52) + one for one in payloads], dtype=np.uint64)
+    x = np.concatenate([bits, bits | np.uint64(1 << 63)]).view(np.float64)
+    for lanes in (1, 8):
+        function = compiled(name, lanes=lanes, fma=fma)
+        if name == "pow":
+            assert np.isnan(function(x, np.full_like(x, 1.5))).all()
+            assert np.isnan(function(np.full_like(x, 1.5), x)).all()
+        else:
+            assert np.isnan(function(x)).all()
+
+
+@pytest.mark.parametrize("fma", [True, False])
+def test_one_to_any_power_is_one(fma: bool) -> None:
+    y = np.ldexp([1.0, -1.0, 1.99], [[1023], [1000], [997], [996], [990], [-1000]]).ravel()
+    assert np.array_equal(compiled("pow", fma=fma)(np.ones_like(y), y), np.ones_like(y))
 
 
 @pytest.mark.parametrize("fma", [True, False])

@@ -93,17 +93,19 @@ def _lost(x: Value) -> Value:
 def arcsinh(x: Value) -> Value:
     """Return the inverse hyperbolic sine: `log1p(a + a**2 / (1 + sqrt(1 + a**2)))`."""
     size = abs(x)
+    result = copy_sign(_usual_arcsinh(size), x)
+    return with_general_form("arcsinh", size < _HUGE, result, (x,), _general_arcsinh)
+
+
+def _usual_arcsinh(size: Value) -> Value:
     square = size * size
-    near = size + square / (1.0 + square_root(1.0 + square))
-    result = copy_sign(usual_log1p(near), x)
-    return with_general_form("arcsinh", size < _HUGE, result, (x,), _arcsinh_of_huge)
+    return usual_log1p(size + square / (1.0 + square_root(1.0 + square)))
 
 
-def _arcsinh_of_huge(x: Value) -> Value:
+def _general_arcsinh(x: Value) -> Value:
     size = abs(x)
-    square = size * size
-    near = usual_log1p(size + square / (1.0 + square_root(1.0 + square)))
-    return copy_sign(select(size < _HUGE, near, general_log(size) + math.log(2)), x)
+    far = general_log(size) + math.log(2)
+    return copy_sign(select(size < _HUGE, _usual_arcsinh(size), far), x)
 
 
 def arccosh(x: Value) -> Value:
@@ -114,6 +116,7 @@ def arccosh(x: Value) -> Value:
 
 def _usual_arccosh(x: Value) -> Value:
     t = x - 1.0
+    # The root is the smaller one, or has the same last place.
     return log_of_sum(*fast_two_sum(x, square_root(fma(t, t, t + t))))
 
 

@@ -74,7 +74,7 @@ def polynomial(x: Value, square: Value, coefficients: Sequence[float]) -> Value:
 
 
 def long_polynomial(x: Value, coefficients: Sequence[float], square: Value | None = None) -> Value:
-    """Return the polynomial with these coefficients in four chains, which do not wait long."""
+    """Return the polynomial with these coefficients in four chains, which run side by side."""
     if square is None:
         square = x * x
     fourth = square * square

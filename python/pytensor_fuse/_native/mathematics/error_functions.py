@@ -1,6 +1,6 @@
 """The error function and its relatives.
 
-Below 1/2, a polynomial for the error function. From there on, `erfcx(x) = exp(x**2) * erfc(x)` is
+Below 9/16, a polynomial for the error function. From there on, `erfcx(x) = exp(x**2) * erfc(x)` is
 `u * ERFCX(u)`, a polynomial in `u = 1 / (x + 3)` (after M. M. Shepherd and J. G. Laframboise,
 "Chebyshev approximation of (1 + 2x) exp(x**2) erfc x in 0 <= x < infinity", 1981).
 """
@@ -15,13 +15,19 @@ from pytensor_fuse._native.mathematics import coefficients, exponentials
 from pytensor_fuse._native.mathematics.arithmetic import (
     fast_two_sum,
     long_polynomial,
+    negative_fma,
     polynomial,
     product_minus,
     two_product,
     two_sum,
 )
 from pytensor_fuse._native.mathematics.cases import choose
-from pytensor_fuse._native.mathematics.logarithms import log_of_split, split, split_any
+from pytensor_fuse._native.mathematics.logarithms import (
+    log_and_error,
+    log_of_split,
+    split,
+    split_any,
+)
 from pytensor_fuse._native.mathematics.rare import define_scalar, with_rare_lanes
 from pytensor_fuse._native.mathematics.text import (
     Body,
@@ -35,17 +41,24 @@ from pytensor_fuse._native.mathematics.text import (
 )
 
 _SHIFT = 3.0
-_SMALL = 0.5
-# The smallest `1 - x**2`, whose logarithm is -5, for which a polynomial gives the inverse.
+_SMALL = 0.5625
+# A polynomial gives the inverse where `1 - x**2` is not below this, so that its logarithm is at
+# least -5.
 _CENTRAL = math.exp(-5.0)
-# What that polynomial lacks.
-_ERFINV_MIDDLE = 0.875
+# Added to that polynomial, and its derivative with respect to the logarithm.
+_ERFINV_MIDDLE = 1.125
+_ERFINV_SLOPE = 0.22
 # Two to it keeps all values of the complementary error function normal.
 _LIFT = 200
 
 
 def _erf_of_small(x: Value, square: Value) -> Value:
     return fma(x, polynomial(square, square * square, coefficients.ERF), x)
+
+
+def _erfc_of_small(x: Value, square: Value) -> Value:
+    high, low = fast_two_sum(x.body.constant(1.0), -x)
+    return high + negative_fma(x, polynomial(square, square * square, coefficients.ERF), low)
 
 
 @dataclass(frozen=True)
@@ -59,20 +72,24 @@ class _Scaled:
 
 
 def _erfcx_of_large(size: Value) -> _Scaled:
-    """Return the scaled complementary error function of a number from 1/2 on."""
+    """Return the scaled complementary error function of a number from 9/16 on."""
     body = size.body
     below, below_low = two_sum(size, body.constant(_SHIFT))
     u = 1.0 / below
-    first, *rest = coefficients.ERFCX
-    product, product_low = two_product(u, long_polynomial(u, rest))
-    value, low = two_sum(body.constant(first), product)
-    # What rounding did to u. The polynomial has about the logarithmic derivative 6 * u.
+    first, second, third, *rest = coefficients.ERFCX
+    product, low = two_product(u, body.constant(second))
+    higher, higher_low = two_product(u, u * fma(u, long_polynomial(u, rest), third))
+    # At 1/2 the three terms are 0.56, 0.48 and 1.1; farther out the last one is the smallest.
+    value, more = fast_two_sum(body.constant(first), product)
+    value, most = fast_two_sum(value, higher)
+    # What rounding did to u. The polynomial has about the logarithmic derivative 6.5 * u.
     error = product_minus(below, u, body.constant(1.0)) - below_low * u
-    return _Scaled(value, low + product_low, u, fma(error * u, 6.0, error))
+    low = ((low + more) + higher_low) + most
+    return _Scaled(value, low, u, fma(error * u, 6.5, error))
 
 
 def _erfc_of_large(size: Value, square: Value, low: Value, lift: int = 0) -> Value:
-    """Return one less the error function of a number from 1/2 on, times two to the `lift`."""
+    """Return one less the error function of a number from 9/16 on, times two to the `lift`."""
     found = _erfcx_of_large(size)
     argument = at_least(-square, exponentials.SMALLEST)
     reduced = exponentials.reduce(argument, low=True, extra=-low)
@@ -108,7 +125,7 @@ def erfc(x: Value) -> Value:
         return (select(x < 0.0, 2.0 - far, far),)
 
     (found,) = choose(
-        size < _SMALL, lambda: (1.0 - _erf_of_small(copy_sign(size, x), square),), of_large
+        size < _SMALL, lambda: (_erfc_of_small(copy_sign(size, x), square),), of_large
     )
     return found
 
@@ -121,7 +138,7 @@ def erfcx(x: Value) -> Value:
     square, low = two_product(bounded, bounded)
     argument = at_most(square, exponentials.LARGEST)
     e = exponentials.rounded(exponentials.reduce(argument, low=True, extra=low))
-    near = e * (1.0 - _erf_of_small(copy_sign(bounded, x), square))
+    near = e * _erfc_of_small(copy_sign(bounded, x), square)
     found = _erfcx_of_large(size)
     far = found.value * found.u
     far = far + fma(far, select(size < 2.0**100, found.error, 0.0), found.low * found.u)
@@ -144,12 +161,13 @@ def _central_inverse(x: Value, low: Value | None, product: Value) -> Value:
 
     A polynomial in the logarithm (M. B. Giles, "Approximating the erfinv function", 2010).
     """
-    parts = split(product)
-    w = -log_of_split(parts.k, parts.m - 1.0)
-    rest = x * long_polynomial(w, coefficients.ERFINV)
+    log, log_low = log_and_error(split(product))
+    ratio = long_polynomial(-2.5 - log, coefficients.ERFINV)
+    rest = x * negative_fma(log_low, _ERFINV_SLOPE, ratio)
     if low is not None:
         rest = fma(low, _ERFINV_MIDDLE, rest)
-    return fma(x, _ERFINV_MIDDLE, rest)
+    # The product with what it has beyond one is exact, and small.
+    return x + fma(x, _ERFINV_MIDDLE - 1.0, rest)
 
 
 def _far_inverse(rest: Value) -> Value:
@@ -188,7 +206,7 @@ def erfinv(x: Value) -> Value:
     product = product_minus(x, x, x.body.constant(1.0))
     # Ones are not rare: the lanes that are off hold them.
     is_one = product.equals(0.0)
-    result = select(is_one, x * math.inf, _central_inverse(x, None, product))
+    result = copy_sign(select(is_one, math.inf, _central_inverse(x, None, product)), x)
     return _with_far_lanes("erfinv", (product >= _CENTRAL) | is_one, result, x, _far_erfinv)
 
 
@@ -199,6 +217,7 @@ def _far_erfinv(x: Value) -> Value:
 
 def erfcinv(x: Value) -> Value:
     """Return the inverse of one less the error function."""
+    # Exact for an argument above one, too, of which the difference is.
     size, low = fast_two_sum(x.body.constant(1.0), -x)
     product = x * (2.0 - x)
     result = _central_inverse(size, low, product)

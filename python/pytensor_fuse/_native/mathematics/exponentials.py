@@ -70,7 +70,7 @@ def reduce(x: Value, *, low: bool, extra: Value | None = None) -> Reduced:
     low
         Whether the rounding error of `r` counts.
     extra
-        What to add to the argument: a small number, such as its rounding error.
+        What to add to the argument: its rounding error, or a number below 0.01.
     """
     shifted = fma(x, 1 / math.log(2), ROUNDER)
     count = shifted - ROUNDER
@@ -80,17 +80,12 @@ def reduce(x: Value, *, low: bool, extra: Value | None = None) -> Reduced:
         square = r * r
         tail = square * polynomial(r, square, (0.5, *coefficients.EXP))
         return Reduced(shifted.bits(), r, tail)
-    # Where the second number is not the smaller one, the rounding error is less than 2**-87.
+    # Exact, even if the second number is larger: the first is a multiple of its last place.
     r, error = fast_two_sum(high, negative_fma(count, LOG2_LOW, 0.0 if extra is None else extra))
-    return of_reduced(shifted.bits(), r, error)
-
-
-def of_reduced(k: Value, r: Value, low: Value) -> Reduced:
-    """Return an argument that is reduced already: `k * log(2) + r + low`."""
     square = r * r
-    second = fma(square, 0.5, fma(low, r, low))
+    second = fma(square, 0.5, fma(error, r, error))
     tail = fma(r * square, long_polynomial(r, coefficients.EXP_LONG, square), second)
-    return Reduced(k, r, tail)
+    return Reduced(shifted.bits(), r, tail)
 
 
 def power_of_two(k: Value) -> Value:
@@ -106,8 +101,8 @@ def inverse_power_of_two(k: Value) -> Value:
 def scale(x: Value, k: Value) -> Value:
     """Return `x` times two to an integer of low bits, rounded once, for `x` of moderate size."""
     half = k >> 1
-    first = (x.bits() + (half << 52)).number()
-    return first * power_of_two(k - half)
+    # By multiplications, so that what is no number stays so: its bits are in `k`, too.
+    return (x * power_of_two(half)) * power_of_two(k - half)
 
 
 def clamp(x: Value) -> Value:

@@ -95,9 +95,10 @@ def _gammaln_in_case(x: Value, large: Value, is_normal: bool) -> tuple[Value, Va
     main_low = fma(factor, log_low, main_low)
     high, low = two_sum(main, select(large, _STIRLING, 0.5 * zeros))
     low = low + (main_low + select(large, series, near))
-    # Products of the largest numbers have no exact low part.
+    # Of the largest numbers, this is all that counts, and its first part may be infinite.
     huge = large & (x > 2.0**100)
-    return select(huge, main, high), select(huge, factor * log_low, low)
+    main = factor * (log_high + log_low)
+    return select(huge, main, high), select(huge, 0.0, low)
 
 
 def gammaln(x: Value) -> Value:

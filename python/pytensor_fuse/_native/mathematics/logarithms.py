@@ -88,20 +88,30 @@ def split_any(x: Value, start: int = _SQRT_HALF) -> Split:
 
 def log_of_split(k: Value, f: Value, f_low: Value | None = None) -> Value:
     """Return `k * log(2) + log(1 + f + f_low)`."""
+    low = k * LOG2_LOW
+    if f_low is not None:
+        low = low + f_low
+    return fma(k, LOG2_HIGH, _log_of_mantissa(f, low))
+
+
+def log_and_error(parts: Split) -> tuple[Value, Value]:
+    """Return the logarithm of a split number, and what rounding its last sum took from it."""
+    return fast_two_sum(parts.k * LOG2_HIGH, _log_of_mantissa(parts.m - 1.0, parts.k * LOG2_LOW))
+
+
+def _log_of_mantissa(f: Value, low: Value) -> Value:
+    """Return `log(1 + f) + low`."""
     half_square = f * (0.5 * f)
     s = f / (2.0 + f)
     z = s * s
     rest = fma(z, polynomial(z, z * z, coefficients.LOG), half_square)
-    low = k * LOG2_LOW
-    if f_low is not None:
-        low = low + f_low
-    return fma(k, LOG2_HIGH, f - (half_square - fma(s, rest, low)))
+    return f - (half_square - fma(s, rest, low))
 
 
 def log_parts(parts: Split, low: Value | None = None) -> tuple[Value, Value]:
     """Return the logarithm of a split number, plus a small `low`, in two parts.
 
-    The second part is less than a tenth of the first; the error is less than 2**-57 of the larger
+    The second part is less than a tenth of the first; the error is less than 2**-55 of the larger
     of `k * log(2)` and `m - 1`.
     """
     k, f = parts.k, parts.m - 1.0
@@ -148,8 +158,9 @@ def log1p(x: Value) -> Value:
 
 def usual_log1p(x: Value) -> Value:
     """Return the same for numbers above -1 and up to `2**1000`; of no sign at zero."""
-    total, rest, _ = _one_more(x)
-    return log_of_sum(total, rest)
+    total = 1.0 + x
+    # Exact up to 2**53, and small enough from there on.
+    return log_of_sum(total, x - (total - 1.0))
 
 
 def log_of_sum(total: Value, rest: Value) -> Value:
@@ -161,18 +172,12 @@ def log_of_sum(total: Value, rest: Value) -> Value:
 
 def general_log1p(x: Value) -> Value:
     """Return the same without a rare path."""
-    total, rest, parts = _one_more(x)
+    total = 1.0 + x
+    rest, parts = x - (total - 1.0), split(total)
     # For the largest numbers, 2**-k is no normal number, but 16 / 2**k is.
     low = (rest * _inverse_power(parts, 4)) * 0.0625
     f, f_low = fast_two_sum(parts.m - 1.0, low)
     return copy_sign(finish(total, log_of_split(parts.k, f, f_low)), x)
-
-
-def _one_more(x: Value) -> tuple[Value, Value, Split]:
-    """Return one more than the argument, its rounding error, and its parts."""
-    total = 1.0 + x
-    # Exact up to 2**53, and small enough from there on.
-    return total, x - (total - 1.0), split(total)
 
 
 def _inverse_power(parts: Split, more: int = 0) -> Value:

@@ -1,6 +1,7 @@
 """Logarithms to the bases two and ten, by the table of logarithms that powers have.
 
-By a division, as the natural one, they would need two parts of what the table makes small.
+The table leaves so little of a mantissa that its square needs no second part; by a division, as the
+natural logarithm has it, an error below one unit of the last place would need several.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ def _by_table(
     # log(1 + r) - r, which is 2**-8 of r at most.
     rest = square * fma(r, polynomial(r, square, coefficients.POWER), -0.5)
     scaled, scaled_low = two_product(r, r.body.constant(of_e[0]))
-    # The sum of the two is exact.
+    # The first number of the sum is exact.
     total, first = fast_two_sum(fma(k, of_two[0], middle), scaled)
     low = fma(rest, of_e[0], fma(r, of_e[1], scaled_low))
     return total + (low + (fma(k, of_two[1], middle_low) + first))

@@ -2,10 +2,10 @@
 
 Source: W. J. Cody and W. Waite, "Software Manual for the Elementary Functions", 1980, chapter 7.
 The logarithm has 66 bits, so that the result is rounded almost rightly, and rightly where it is
-exact. A table has the logarithms of the middles of 128 intervals, and a short series the rest
-(P. T. P. Tang, "Table-driven implementation of the logarithm function", 1990). Without a table, by
-one division and a longer series, a power takes twice as long in vectors, and three times as a
-single number.
+exact. A table has the logarithms of numbers near the middles of 128 intervals, and a short series
+the rest (P. T. P. Tang, "Table-driven implementation of the logarithm function", 1990). Without a
+table, by one division and a longer series, a power takes twice as long in vectors, and three times
+as a single number.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def interval_of(parts: Split) -> tuple[Value, Value]:
 def accurate_log(parts: Split) -> tuple[Value, Value]:
     """Return the logarithm of what `split_for_power` returns in two parts.
 
-    Its error is 2**-66 of it. The second part is at most 2**-20 of the first.
+    Its error is 2**-66 of it. The second part is at most 2**-16 of the first.
     """
     interval, r = interval_of(parts)
     middle = look_up(interval, "power_logs", coefficients.POWER_LOGS)
@@ -73,7 +73,7 @@ def accurate_log(parts: Split) -> tuple[Value, Value]:
     square = r * r
     half_square, half_square_low = two_product(r, 0.5 * r)
     series = (r * square) * polynomial(r, square, coefficients.POWER)
-    # The sum of the two is exact.
+    # The first number of the sum is exact.
     total, first = fast_two_sum(fma(parts.k, LOG2_HIGH, middle), r)
     total, second = fast_two_sum(total, -half_square)
     rest = fma(parts.k, LOG2_LOW, middle_low) + first
@@ -110,6 +110,9 @@ def power_by_log(x: Value, y: Value, high: Value, low: Value) -> Value:
     product, low = _scaled((high, low), y)
     result = exponentials.rounded_normal(_reduced(product, low))
     usual = is_normal_positive(x) & (abs(product) < _USUAL)
+    if not x.body.target.fma:
+        # Larger ones have no exact product.
+        usual = usual & (abs(y) < 2.0**990)
     inner = Body(1, x.body.target)
     general = _general_power(Value(inner, "%x0", "f64"), Value(inner, "%x1", "f64"))
     slow = define_scalar("fuse.pow.general", inner, 2, general, tuple(inner.helpers.items()))
