@@ -217,7 +217,7 @@ def error_function() -> list[Entry]:
             return (1 + ERFCX_SHIFT * u) / mpmath.sqrt(mpmath.pi)
         return scaled_erfc(1 / u - ERFCX_SHIFT) / u
 
-    seam = mpf("0.5625")
+    seam = mpf("0.58")
     found, error = minimax(small, (mpf("1e-12"), seam**2 * MARGIN), 9)
     end = 1 / (seam / MARGIN + ERFCX_SHIFT)
     far, far_error = minimax(scaled, (mpf(0), end), 22, lambda u: 1 / scaled(u))

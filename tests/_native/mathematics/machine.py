@@ -17,7 +17,8 @@ DTYPES = {"f64": np.float64, "f32": np.float32}
 
 
 @functools.cache
-def _initialize() -> None:
+def initialize() -> None:
+    """Make LLVM ready."""
     # Newer versions of LLVM's bindings do it themselves, and say so by an exception.
     with contextlib.suppress(RuntimeError):
         llvm.initialize()
@@ -71,7 +72,7 @@ class Compiled:
         inline: bool,
         beside: tuple[int, ...] = (),
     ) -> None:
-        _initialize()
+        initialize()
         self.lanes = lanes
         self.dtype = DTYPES[element]
         self.count = FUNCTIONS[name].arguments

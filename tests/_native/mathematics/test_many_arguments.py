@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from _native.mathematics import oracle, samples
-from _native.mathematics.machine import compiled
+from _native.mathematics.machine import compiled, initialize
 from pytensor_fuse._native.mathematics import FUNCTIONS
 
 COUNT = 1_000_000 if os.environ.get("HYPOTHESIS_PROFILE") == "deep" else 20_000
@@ -47,6 +47,7 @@ def _of_c(name):
     """
 
     def of(x):
+        initialize()
         address = ctypes.cast(getattr(ctypes.CDLL(None), name), ctypes.c_void_p).value
         llvm.add_symbol(name, address)
         text = f"""
@@ -92,7 +93,7 @@ EXTENDED = {
 }
 
 needs_extended = pytest.mark.skipif(
-    np.finfo(np.longdouble).nmant < 63, reason="the processor has no extended precision"
+    np.finfo(np.longdouble).nmant != 63, reason="the processor has no extended precision"
 )
 
 

@@ -1,6 +1,6 @@
 """The error function and its relatives.
 
-Below 9/16, a polynomial for the error function. From there on, `erfcx(x) = exp(x**2) * erfc(x)` is
+Below 0.58, a polynomial for the error function. From there on, `erfcx(x) = exp(x**2) * erfc(x)` is
 `u * ERFCX(u)`, a polynomial in `u = 1 / (x + 3)` (after M. M. Shepherd and J. G. Laframboise,
 "Chebyshev approximation of (1 + 2x) exp(x**2) erfc x in 0 <= x < infinity", 1981).
 """
@@ -41,11 +41,11 @@ from pytensor_fuse._native.mathematics.text import (
 )
 
 _SHIFT = 3.0
-_SMALL = 0.5625
+_SMALL = 0.58
 # A polynomial gives the inverse where `1 - x**2` is not below this, so that its logarithm is at
 # least -5.
 _CENTRAL = math.exp(-5.0)
-# Added to that polynomial, and its derivative with respect to the logarithm.
+# Added to that polynomial, and about minus its derivative with respect to the logarithm.
 _ERFINV_MIDDLE = 1.125
 _ERFINV_SLOPE = 0.22
 # Two to it keeps all values of the complementary error function normal.
@@ -72,14 +72,15 @@ class _Scaled:
 
 
 def _erfcx_of_large(size: Value) -> _Scaled:
-    """Return the scaled complementary error function of a number from 9/16 on."""
+    """Return the scaled complementary error function of a number from 0.58 on."""
     body = size.body
     below, below_low = two_sum(size, body.constant(_SHIFT))
     u = 1.0 / below
     first, second, third, *rest = coefficients.ERFCX
     product, low = two_product(u, body.constant(second))
     higher, higher_low = two_product(u, u * fma(u, long_polynomial(u, rest), third))
-    # At 1/2 the three terms are 0.56, 0.48 and 1.1; farther out the last one is the smallest.
+    # The first number of each sum is not the smaller one, or, next to the seam, has the same last
+    # place.
     value, more = fast_two_sum(body.constant(first), product)
     value, most = fast_two_sum(value, higher)
     # What rounding did to u. The polynomial has about the logarithmic derivative 6.5 * u.
@@ -89,7 +90,7 @@ def _erfcx_of_large(size: Value) -> _Scaled:
 
 
 def _erfc_of_large(size: Value, square: Value, low: Value, lift: int = 0) -> Value:
-    """Return one less the error function of a number from 9/16 on, times two to the `lift`."""
+    """Return one less the error function of a number from 0.58 on, times two to the `lift`."""
     found = _erfcx_of_large(size)
     argument = at_least(-square, exponentials.SMALLEST)
     reduced = exponentials.reduce(argument, low=True, extra=-low)
@@ -217,7 +218,7 @@ def _far_erfinv(x: Value) -> Value:
 
 def erfcinv(x: Value) -> Value:
     """Return the inverse of one less the error function."""
-    # Exact for an argument above one, too, of which the difference is.
+    # Also exact for an argument above one, as the difference is.
     size, low = fast_two_sum(x.body.constant(1.0), -x)
     product = x * (2.0 - x)
     result = _central_inverse(size, low, product)

@@ -99,7 +99,7 @@ def inverse_power_of_two(k: Value) -> Value:
 
 
 def scale(x: Value, k: Value) -> Value:
-    """Return `x` times two to an integer of low bits, rounded once, for `x` of moderate size."""
+    """Return `x` times two to an integer of low bits, rounded once; `x` is of moderate size."""
     half = k >> 1
     # By multiplications, so that what is no number stays so: its bits are in `k`, too.
     return (x * power_of_two(half)) * power_of_two(k - half)

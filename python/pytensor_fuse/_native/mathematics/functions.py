@@ -58,7 +58,7 @@ _PAYNE = "Cody and Waite 1980; Payne and Hanek 1983"
 _SHEPHERD = "Shepherd and Laframboise 1981"
 _ABRAMOWITZ = "Abramowitz and Stegun 6.1, 6.3"
 _CIRCULAR = "reduction by pi / 2 in parts, two polynomials"
-_ERROR = "polynomial below 9/16, exp(-x**2) u G(u) with u = 1 / (x + 3) beyond"
+_ERROR = "polynomial below 0.58, exp(-x**2) u G(u) with u = 1 / (x + 3) beyond"
 _ARCTAN = "subtraction of 0, pi / 4 or pi / 2, polynomial of degree 23"
 _ARCSIN = "polynomial of degree 25; above 1/2, of sqrt((1 - x) / 2)"
 _INVERSE = "polynomial of degree 21 in log(1 - x**2); below -5, one step of Halley's method"
@@ -104,7 +104,7 @@ FUNCTIONS: Mapping[str, Function] = MappingProxyType(
         ),
         "sin": Function(1, trigonometry.sin, 1, "finite", _CIRCULAR, _PAYNE),
         "cos": Function(1, trigonometry.cos, 1, "finite", _CIRCULAR, _PAYNE),
-        "tan": Function(1, trigonometry.tan, 2, "finite", "sine over cosine", _PAYNE),
+        "tan": Function(1, trigonometry.tan, 2, "finite", "sine over cosine, in two parts", _PAYNE),
         "erf": Function(1, error_functions.erf, 2, "all", _ERROR, _SHEPHERD),
         "erfc": Function(1, error_functions.erfc, 2, "all", _ERROR, _SHEPHERD),
         "erfcx": Function(1, error_functions.erfcx, 4, "all", _ERROR, _SHEPHERD),

@@ -44,7 +44,7 @@ _LARGE = 5.0
 # What is left of it: log(2 * pi) / 2 - 1 / 2.
 _STIRLING = 0.5 * math.log(2 * math.pi) - 0.5
 # Beyond it, the logarithm of the gamma function has no number.
-_GAMMALN_LARGEST = float.fromhex("0x1.754d9278b51a6p+1014")
+_GAMMALN_LARGEST = float.fromhex("0x1.754d9278b51a7p+1014")
 # From here on, there are only integers.
 _INTEGERS = 2.0**52
 # Below it, one term is all that counts.
@@ -82,23 +82,25 @@ def _gammaln_in_case(x: Value, large: Value, is_normal: bool) -> tuple[Value, Va
     factor = select(large, x - 0.5, select(below_one, -1.0, 1.0))
     # Exact: it has no bits below those of the logarithm.
     log_high = log_high - select(large, 1.0, 0.0)
-    # Near the zeros: a * (a - 1) * (7 / 16 + above / below), where half of the product is exact.
+    # Near the zeros: a * (a - 1) * (7 / 16 + above / below).
     a = select(two_steps, x - 3.0, select(one_step, before, select(below_one, x, previous)))
     square = a * a
     above = polynomial(a, square, coefficients.GAMMALN_ABOVE)
     below = polynomial(a, square, coefficients.GAMMALN_BELOW)
     ratio = select(large, 1.0, above) / select(large, x, below)
     zeros, zeros_low = two_product(a, a - 1.0)
-    near = fma(zeros, ratio, fma(zeros_low, 7 / 16, zeros * (-1 / 16)))
+    middle, middle_low = two_product(zeros, x.body.constant(7 / 16))
+    near = fma(zeros, ratio, fma(zeros_low, 7 / 16, middle_low))
     series = ratio * horner(ratio * ratio, coefficients.GAMMALN_STIRLING)
     main, main_low = two_product(factor, log_high)
     main_low = fma(factor, log_low, main_low)
-    high, low = two_sum(main, select(large, _STIRLING, 0.5 * zeros))
+    high, low = two_sum(main, select(large, _STIRLING, middle))
     low = low + (main_low + select(large, series, near))
-    # Of the largest numbers, this is all that counts, and its first part may be infinite.
+    # The product is all that counts for the largest numbers, and that with the first part of the
+    # logarithm may be infinite.
     huge = large & (x > 2.0**100)
-    main = factor * (log_high + log_low)
-    return select(huge, main, high), select(huge, 0.0, low)
+    whole = factor * (log_high + log_low)
+    return select(huge, whole, high), select(huge, 0.0, low)
 
 
 def gammaln(x: Value) -> Value:

@@ -16,6 +16,7 @@ from pytensor_fuse._native.mathematics.arithmetic import (
     fast_two_sum,
     negative_fma,
     polynomial,
+    product_minus,
     two_product,
 )
 from pytensor_fuse._native.mathematics.cases import choose
@@ -170,10 +171,12 @@ def log_of_sum(total: Value, rest: Value) -> Value:
     return log_of_split(parts.k, f, f_low)
 
 
-def general_log1p(x: Value) -> Value:
-    """Return the same without a rare path."""
+def general_log1p(x: Value, x_low: Value | None = None) -> Value:
+    """Return the same without a rare path; the argument may have two parts."""
     total = 1.0 + x
     rest, parts = x - (total - 1.0), split(total)
+    if x_low is not None:
+        rest = rest + x_low
     # For the largest numbers, 2**-k is no normal number, but 16 / 2**k is.
     low = (rest * _inverse_power(parts, 4)) * 0.0625
     f, f_low = fast_two_sum(parts.m - 1.0, low)
@@ -244,6 +247,10 @@ def _general_log1mexp(x: Value) -> Value:
 def arctanh(x: Value) -> Value:
     """Return the inverse hyperbolic tangent: half of `log1p(2 * abs(x) / (1 - abs(x)))`."""
     size = abs(x)
-    ratio = (size + size) / (1.0 - size)
+    twice = size + size
+    below, below_low = fast_two_sum(x.body.constant(1.0), -size)
+    inverse = 1.0 / below
+    ratio = twice * inverse
+    low = negative_fma(ratio, below_low, product_minus(ratio, below, twice)) * inverse
     # An infinite ratio gives an infinity, one below -1 no number.
-    return copy_sign(0.5 * general_log1p(ratio), x)
+    return copy_sign(0.5 * general_log1p(ratio, low), x)

@@ -1,7 +1,7 @@
 """Logarithms to the bases two and ten, by the table of logarithms that powers have.
 
-The table leaves so little of a mantissa that its square needs no second part; by a division, as the
-natural logarithm has it, an error below one unit of the last place would need several.
+The table leaves so little of a mantissa that its square needs no second part. By a division, as the
+natural logarithm has it, errors came to more than one unit of the last place.
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ from pytensor_fuse._native.mathematics.arithmetic import (
     fast_two_sum,
     horner,
     negative_fma,
+    product_minus,
     two_product,
     two_sum,
 )
@@ -115,9 +116,15 @@ def cosine_of(r: Value, low: Value, bits: Value) -> Value:
 def tangent_of(r: Value, low: Value, bits: Value) -> Value:
     """Return the tangent of a reduced argument, with its quadrant in the low bits."""
     z = r * r
-    sine, cosine = sine_kernel(r, low, z), cosine_kernel(r, low, z)
+    sine, sine_low = fast_two_sum(*sine_parts(r, low, z))
+    cosine, cosine_low = fast_two_sum(*cosine_parts(r, low, z))
     odd = _is_odd(bits)
-    return select(odd, -cosine, sine) / select(odd, sine, cosine)
+    above, above_low = select(odd, -cosine, sine), select(odd, -cosine_low, sine_low)
+    below, below_low = select(odd, sine, cosine), select(odd, sine_low, cosine_low)
+    inverse = 1.0 / below
+    ratio = above * inverse
+    rest = product_minus(ratio, below, above) + negative_fma(ratio, below_low, above_low)
+    return fma(rest, inverse, ratio)
 
 
 def _circular(
