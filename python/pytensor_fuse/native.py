@@ -1,4 +1,6 @@
-"""Rules that make machine code of ops: for those who have ops of their own.
+"""Machine code for others: rules for ops of your own, and functions for callers in C.
+
+`compile_c` returns a compiled function as a function of C.
 
 A rule takes the op, its apply node, a `Context` to write with and a `Tensor` for each input, and
 returns a `Tensor` for each output. `lower` registers it for a class of ops, as PyTensor's back-ends
@@ -34,6 +36,9 @@ array(6.)
 The guide on machine code says what a rule may do.
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from pytensor_fuse._native.lowering import rules
 from pytensor_fuse._native.lowering.context import Context
 from pytensor_fuse._native.lowering.registry import Lowering, NoRuleError, RuleError, lower
@@ -41,19 +46,44 @@ from pytensor_fuse._native.lowering.tensors import Tensor, scalar, stored, view
 from pytensor_fuse._native.program.blocks import Loop
 from pytensor_fuse._native.program.builder import Builder
 
+if TYPE_CHECKING:
+    from pytensor_fuse._native.c_entry.entry import CEntry, compile_c
+    from pytensor_fuse._native.c_entry.function import CArray
+
 # What is imported by this is registered: rules of others come after those of this package.
 _RULES = rules
 
 __all__ = [
     "Builder",
+    "CArray",
+    "CEntry",
     "Context",
     "Loop",
     "Lowering",
     "NoRuleError",
     "RuleError",
     "Tensor",
+    "compile_c",
     "lower",
     "scalar",
     "stored",
     "view",
 ]
+
+# They import LLVM, which who writes rules need not wait for.
+_HOMES = {
+    "CArray": "_native.c_entry.function",
+    **dict.fromkeys(("CEntry", "compile_c"), "_native.c_entry.entry"),
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value: object = getattr(import_module(f"pytensor_fuse.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -23,8 +23,7 @@ from pytensor_fuse._native.linking.graphs import (
     refusals,
 )
 from pytensor_fuse._native.linking.regions import parts_of
-from pytensor_fuse._native.linking.thunks import NativeThunk
-from pytensor_fuse._native.linking.verification import VerifiedThunk
+from pytensor_fuse._native.linking.whole import native_thunk_of
 from pytensor_fuse._native.lowering.registry import NoRuleError, RuleError
 from pytensor_fuse._native.passes.placement import place_temporaries
 from pytensor_fuse._native.program.text import print_program
@@ -131,7 +130,7 @@ def native_state(function: Function | None, refused: Sequence[NotNative]) -> Nat
     """
     if function is None:
         return NativeState.COULD_NOT if refused else NativeState.COULD
-    if _native_thunk(function) is not None:
+    if native_thunk_of(function) is not None:
         return NativeState.WHOLE
     if not isinstance(function.maker.linker, NumbaLinker):
         return NativeState.OTHER
@@ -140,17 +139,9 @@ def native_state(function: Function | None, refused: Sequence[NotNative]) -> Nat
     return NativeState.NO_RULE if refused else NativeState.NUMBA
 
 
-def _native_thunk(function: Function) -> NativeThunk | None:
-    """Return what a function calls, if all of it is machine code."""
-    vm: Any = function.vm
-    if isinstance(vm, VerifiedThunk):
-        vm = vm.thunk
-    return vm if isinstance(vm, NativeThunk) else None
-
-
 def _of_function(function: Function) -> NativeReport:
     fgraph, order = function.maker.fgraph, run_order(function)[0]
-    thunk, parts = _native_thunk(function), parts_of(fgraph)
+    thunk, parts = native_thunk_of(function), parts_of(fgraph)
     refused = not_native(fgraph, order)
     if not refused and thunk is None:
         refused = _named(late_refusals(fgraph, order), order)

@@ -139,7 +139,9 @@ class Code:
         That of the function.
     """
 
-    def __init__(self, code: bytes, externals: Iterable[tuple[str, int]] = ()) -> None:
+    def __init__(
+        self, code: bytes, externals: Iterable[tuple[str, int]] = (), function: str = ENTRY
+    ) -> None:
         """Load object code.
 
         Parameters
@@ -148,6 +150,8 @@ class Code:
             The object code.
         externals
             Symbols that it needs, and their addresses.
+        function
+            The name of the function.
         """
         with _lock:
             for symbol, address in externals:
@@ -157,4 +161,10 @@ class Code:
             )
             self._engine.add_object_file(llvm.object_file.ObjectFileRef.from_data(code))
             self._engine.finalize_object()
-            self.address: int = self._engine.get_function_address(ENTRY)
+            self.address: int = self._engine.get_function_address(function)
+
+    def address_of_data(self, name: str) -> int:
+        """Return the address of a global variable."""
+        with _lock:
+            address: int = self._engine.get_global_value_address(name)
+            return address

@@ -53,10 +53,7 @@ def code_of(text: str, externals: Sequence[str], resolve: Callable[[str], int]) 
     RuntimeError
         If LLVM does not take the text.
     """
-    made = blake2b(b"pytensor-fuse object 1 ", digest_size=32)
-    made.update(repr(versions()).encode())
-    made.update(text.encode())
-    key = made.digest()
+    key = _key(text)
     kept = level()
     if kept is not Level.OFF:
         with _lock:
@@ -64,20 +61,51 @@ def code_of(text: str, externals: Sequence[str], resolve: Callable[[str], int]) 
             if found is not None:
                 _loaded.move_to_end(key)
                 return found, "memory"
-    on_disk = kept is Level.DISK
-    data = disk.tried("reading", lambda: disk.default_disk().get(key)) if on_disk else None
-    origin = "disk"
-    if not isinstance(data, bytes):
-        data, origin = object_code(text), "compiled"
+    data, origin = _object_of(text, key)
     code = Code(data, [(symbol, resolve(symbol)) for symbol in externals])
-    if on_disk and origin == "compiled":
-        disk.tried("writing", lambda: disk.default_disk().put(key, data))
     if kept is not Level.OFF:
         with _lock:
             _loaded[key] = code
             while len(_loaded) > _MOST:
                 _loaded.popitem(last=False)
     return code, origin
+
+
+def own_code_of(text: str, function: str) -> Code:
+    """Return the code of a module that has a state, loaded for nobody else.
+
+    Parameters
+    ----------
+    text
+        The module. It needs nothing but the C library from outside.
+    function
+        The name of its function.
+
+    Raises
+    ------
+    RuntimeError
+        If LLVM does not take the text.
+    """
+    return Code(_object_of(text, _key(text))[0], function=function)
+
+
+def _key(text: str) -> bytes:
+    made = blake2b(b"pytensor-fuse object 1 ", digest_size=32)
+    made.update(repr(versions()).encode())
+    made.update(text.encode())
+    return made.digest()
+
+
+def _object_of(text: str, key: bytes) -> tuple[bytes, str]:
+    """Return object code, and whether it was ``compiled`` or comes from ``disk``."""
+    on_disk = level() is Level.DISK
+    data = disk.tried("reading", lambda: disk.default_disk().get(key)) if on_disk else None
+    if isinstance(data, bytes):
+        return data, "disk"
+    made = object_code(text)
+    if on_disk:
+        disk.tried("writing", lambda: disk.default_disk().put(key, made))
+    return made, "compiled"
 
 
 def _forget() -> None:

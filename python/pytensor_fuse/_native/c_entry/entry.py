@@ -1,0 +1,274 @@
+"""Compiled functions as functions of C in this process."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from pytensor_fuse._native.c_entry.function import CArray, native_graph
+from pytensor_fuse._native.emission.c_function import emit_c_module
+from pytensor_fuse._native.emission.c_support import (
+    DOES_NOT_FIT,
+    N_DETAILS,
+    NO_MEMORY,
+    WRONG_LENGTH,
+)
+from pytensor_fuse._native.linking.thunks import failing
+from pytensor_fuse._native.runtime.c_functions import CCode
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pytensor.compile.executor import Function
+
+    from pytensor_fuse._native.c_entry.function import NativeGraph, SharedVariables
+
+_SYMBOL: Final = "call"
+_POINTERS: Final = ctypes.POINTER(ctypes.c_void_p)
+_NUMBERS: Final = ctypes.POINTER(ctypes.c_int64)
+_PROTOTYPE: Final = ctypes.CFUNCTYPE(
+    ctypes.c_int64, _POINTERS, _NUMBERS, _POINTERS, _NUMBERS, _NUMBERS, _NUMBERS
+)
+
+
+class CEntry:
+    """A compiled function as a function of C; it must live as long as it is called.
+
+    Its signature, which stays as it is in later versions:
+
+    .. code-block:: c
+
+        int64_t call(const void *const *inputs, const int64_t *lengths, void *const *outputs,
+                     const int64_t *capacities, int64_t *output_lengths, int64_t *details);
+
+    ``inputs`` has the address of each input's elements, a C-contiguous array that is aligned;
+    ``lengths`` the lengths of all axes of all inputs, one input after the other. ``outputs`` has
+    the address of memory for each output, aligned and apart from all other arrays, and
+    ``capacities`` how many elements have room there. The lengths of all axes of all outputs are
+    written to ``output_lengths``, unless that is null. Inputs are not written to.
+
+    It returns 0 if all went well, and otherwise a code. Outputs may have been written to by then.
+    Eight numbers that tell of it are written to ``details``, unless that is null:
+
+    - ``-1``: there is no memory for what lies between inputs and outputs.
+    - ``-2``: an output does not fit; which one, and how many elements it has. Its lengths have been
+      written.
+    - ``-3``: a length is negative, or is not what it is known to be; which input, which axis, the
+      length that is known or -1, and the length.
+    - a positive number: what the compiled function would raise; `error` makes the exception.
+
+    Any number of threads may call it at once, with or without Python's lock.
+
+    Attributes
+    ----------
+    address
+        That of the function of C. What calls it must keep this object.
+    ctypes
+        The function for `ctypes`, which calls it without Python's lock, and keeps what it needs.
+    inputs
+        What the caller gives, in order.
+    outputs
+        What the caller gets, in order.
+    """
+
+    address: int
+    ctypes: Any
+    inputs: tuple[CArray, ...]
+    outputs: tuple[CArray, ...]
+
+    def __init__(self, graph: NativeGraph) -> None:
+        text = emit_c_module(graph.interface, _SYMBOL)
+        code = CCode(text, _SYMBOL, graph.compiled, graph.bound)
+        self.address = code.address
+        self.ctypes = _PROTOTYPE(code.address)
+        self.ctypes.code = code
+        self.inputs = graph.inputs
+        self.outputs = graph.outputs
+        self._is_single = graph.is_single
+        self._fail = failing(graph.compiled.program)
+        self._n_failures = len(graph.compiled.program.failures)
+
+    def __repr__(self) -> str:
+        inputs, outputs = (", ".join(map(str, arrays)) for arrays in (self.inputs, self.outputs))
+        return f"<CEntry ({inputs}) -> ({outputs})>"
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a CEntry has addresses of its process: pickle the function it is made of")
+
+    def __call__(self, *arrays: Any) -> Any:
+        """Call the function of C, with memory for its outputs.
+
+        Parameters
+        ----------
+        *arrays : array_like
+            One for each input, of its dtype and number of axes. What is not contiguous is copied.
+
+        Returns
+        -------
+        numpy.ndarray or list of numpy.ndarray
+            What the compiled function returns.
+
+        Raises
+        ------
+        TypeError
+            If there are more or fewer arrays than inputs, or one has another dtype or number of
+            axes.
+        Exception
+            As `error` makes them.
+        """
+        if len(arrays) != len(self.inputs):
+            raise TypeError(f"{len(arrays)} arrays for a function of {len(self.inputs)} inputs")
+        given = [self._given(position, one) for position, one in enumerate(arrays)]
+        inputs = _addresses(given)
+        lengths = _numbers([length for one in given for length in one.shape])
+        largest = max([one.size for one in given], default=1)
+        memory = [self._memory(one, largest) for one in self.outputs]
+        output_lengths = _numbers([0] * sum(len(one.shape) for one in self.outputs))
+        details = _numbers([0] * N_DETAILS)
+        while True:
+            code = self.ctypes(
+                inputs,
+                lengths,
+                _addresses(memory),
+                _numbers([one.size for one in memory]),
+                output_lengths,
+                details,
+            )
+            if code != DOES_NOT_FIT:
+                break
+            output, size = details[:2]
+            memory[output] = np.empty(size, self.outputs[output].dtype)
+        if code != 0:
+            raise self.error(code, details)
+        found, first = [], 0
+        for about, one in zip(self.outputs, memory, strict=True):
+            shape = tuple(output_lengths[first : first + len(about.shape)])
+            first += len(shape)
+            size = math.prod(shape)
+            # What has room to spare would keep all of it.
+            found.append((one if size == one.size else one[:size].copy()).reshape(shape))
+        return found[0] if self._is_single else found
+
+    def error(self, code: int, details: Sequence[int] = ()) -> BaseException:
+        """Return the exception that a code stands for.
+
+        Parameters
+        ----------
+        code : int
+            What the function of C has returned, but 0.
+        details : sequence of int
+            The numbers that it has written.
+
+        Returns
+        -------
+        BaseException
+            The exception, which is not raised.
+
+        Raises
+        ------
+        ValueError
+            If there is no such code.
+        """
+        told = [*details, *[0] * N_DETAILS][:N_DETAILS]
+        if code == NO_MEMORY:
+            return MemoryError("there is no memory for intermediate results")
+        if code == DOES_NOT_FIT:
+            return ValueError(
+                f"output {told[0]} has {told[1]} elements, for which there is no room"
+            )
+        if code == WRONG_LENGTH:
+            wanted = "not be negative" if told[2] < 0 else f"have length {told[2]}, not {told[3]}"
+            return ValueError(f"input {told[0]}: axis {told[1]} must {wanted}")
+        if not 0 < code <= self._n_failures:
+            raise ValueError(f"{code} is no code of this function's")
+        return self._fail(code, tuple(told))
+
+    def _given(self, position: int, value: Any) -> np.ndarray[Any, Any]:
+        about, array = self.inputs[position], np.asarray(value)
+        if array.dtype != about.dtype or array.ndim != len(about.shape):
+            raise TypeError(
+                f"input {position}: expected {about.dtype} with {len(about.shape)} axes, found "
+                f"{array.dtype} with {array.ndim}"
+            )
+        return np.require(array, requirements=["C", "A"])
+
+    @staticmethod
+    def _memory(about: CArray, largest: int) -> np.ndarray[Any, Any]:
+        """Return memory for an output, which may be too little if its lengths are not known."""
+        known = [one for one in about.shape if one is not None]
+        size = math.prod(known) if len(known) == len(about.shape) else largest
+        return np.empty(size, about.dtype)
+
+
+def _addresses(arrays: Sequence[np.ndarray[Any, Any]]) -> Any:
+    return (ctypes.c_void_p * max(len(arrays), 1))(*[one.ctypes.data for one in arrays])
+
+
+def _numbers(numbers: Sequence[int]) -> Any:
+    return (ctypes.c_int64 * max(len(numbers), 1))(*numbers)
+
+
+def compile_c(compiled: Function, *, shared: SharedVariables = "values") -> CEntry:
+    """Return a compiled function as a function of C, for callers who have no Python.
+
+    Parameters
+    ----------
+    compiled : Function
+        A compiled function that is machine code as a whole (`explain_native` says whether it is),
+        or PyMC's function of a point that holds one. It must have no updates.
+    shared : {"values", "inputs"}
+        What becomes of shared variables: ``values`` copies the values that they have now, which
+        each call reads; ``inputs`` leaves them to the caller, behind the other inputs and in the
+        order in which `CEntry.inputs` names them.
+
+    Returns
+    -------
+    CEntry
+        The function's address, a function for `ctypes`, and what it takes and gives.
+
+    Raises
+    ------
+    TypeError
+        If it is no compiled function.
+    ValueError
+        If the function updates shared variables, or ``shared`` is another word.
+    NativeLinkError
+        If the function is not machine code as a whole; the message lists what is not.
+
+    Examples
+    --------
+    >>> import ctypes
+    >>> import numpy as np
+    >>> import pytensor
+    >>> import pytensor.tensor as pt
+    >>> from pytensor_fuse.native import compile_c
+    >>> x = pt.vector("x")
+    >>> f = pytensor.function([x], [x.sum(), x * 2], mode="NATIVE")
+    >>> entry = compile_c(f)
+    >>> entry
+    <CEntry (x: float64[?]) -> (float64[], float64[?])>
+
+    As C calls it, here through `ctypes`:
+
+    >>> x, total, twice = np.array([1.0, 2.0, 4.0]), np.empty(()), np.empty(3)
+    >>> entry.ctypes(
+    ...     (ctypes.c_void_p * 1)(x.ctypes.data),
+    ...     (ctypes.c_int64 * 1)(3),
+    ...     (ctypes.c_void_p * 2)(total.ctypes.data, twice.ctypes.data),
+    ...     (ctypes.c_int64 * 2)(1, 3),
+    ...     None,
+    ...     None,
+    ... )
+    0
+    >>> total, twice
+    (array(7.), array([2., 4., 8.]))
+
+    The same, with memory for the outputs:
+
+    >>> entry(x)
+    [array(7.), array([2., 4., 8.])]
+    """
+    return CEntry(native_graph("compile_c", compiled, shared))

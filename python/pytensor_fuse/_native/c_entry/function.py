@@ -1,0 +1,197 @@
+"""What is known of a compiled function before C calls it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+from pytensor.compile.executor import Function
+
+from pytensor_fuse._errors import NativeLinkError
+from pytensor_fuse._native.emission.c_function import CInput, CInterface, COutput
+from pytensor_fuse._native.linking.graphs import late_refusals, refusals
+from pytensor_fuse._native.linking.thunks import overwritten_inputs
+from pytensor_fuse._native.linking.whole import native_thunk_of
+from pytensor_fuse._native.lowering.registry import RuleError
+from pytensor_fuse._pytensor.run_order import run_order
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pytensor.graph.basic import Variable
+
+    from pytensor_fuse._native.program.model import Program
+    from pytensor_fuse._native.runtime.compiling import Compiled
+
+SharedVariables = Literal["values", "inputs"]
+
+
+class CArray(NamedTuple):
+    """An input or an output of a function of C.
+
+    Attributes
+    ----------
+    name
+        What the graph calls it; None if it has no name.
+    dtype
+        The dtype of its elements, as NumPy names it.
+    shape
+        The length of each axis; None if it is known only when the function is called.
+    """
+
+    name: str | None
+    dtype: str
+    shape: tuple[int | None, ...]
+
+    def __str__(self) -> str:
+        lengths = ", ".join(["?" if one is None else str(one) for one in self.shape])
+        name = "" if self.name is None else f"{self.name}: "
+        return f"{name}{self.dtype}[{lengths}]"
+
+
+class NativeGraph(NamedTuple):
+    """A compiled function's machine code, and what it takes and gives.
+
+    Attributes
+    ----------
+    compiled
+        The machine code.
+    interface
+        All inputs and outputs, as the function of C is written for them.
+    inputs
+        What the caller gives.
+    outputs
+        What the caller gets.
+    bound
+        The values of shared variables that are the last inputs of the machine code.
+    is_single
+        Whether the compiled function returns its output itself, and not a list.
+    """
+
+    compiled: Compiled
+    interface: CInterface
+    inputs: tuple[CArray, ...]
+    outputs: tuple[CArray, ...]
+    bound: tuple[np.ndarray[Any, Any], ...]
+    is_single: bool
+
+
+def native_graph(who: str, compiled: object, shared: SharedVariables) -> NativeGraph:
+    """Return the machine code of a compiled function, and what it takes and gives.
+
+    Parameters
+    ----------
+    who
+        The public function that was called.
+    compiled
+        What it was given.
+    shared
+        ``values`` to bind the shared variables to copies of their values, ``inputs`` to leave them
+        to the caller, behind the other inputs.
+
+    Raises
+    ------
+    TypeError
+        If it is no compiled function.
+    ValueError
+        If the function updates shared variables, or ``shared`` is none of the two.
+    NativeLinkError
+        If it is not machine code as a whole.
+    """
+    if shared not in ("values", "inputs"):
+        raise ValueError(f"shared must be 'values' or 'inputs', not {shared!r}")
+    function = _function(who, compiled)
+    thunk = native_thunk_of(function)
+    if thunk is None:
+        raise NativeLinkError(_why_not_native(who, function))
+    specs: Sequence[Any] = function.maker.expanded_inputs
+    updated = [str(one.variable) for one in specs if one.update is not None]
+    if updated:
+        raise ValueError(
+            f"{who} takes a function without updates, and this one updates {', '.join(updated)}: "
+            "return the new values as outputs, and give the old ones as inputs"
+        )
+    containers: Sequence[Any] = function.input_storage
+    n_given = sum(not one.implicit for one in specs)
+    if shared == "values":
+        if any(one.implicit for one in specs[:n_given]):
+            raise AssertionError("shared variables come behind the other inputs")
+    else:
+        n_given = len(specs)
+    fgraph = function.maker.fgraph
+    inputs = tuple(map(_array, fgraph.inputs))
+    bound = tuple(
+        np.array(container.storage[0], about.dtype, order="C")
+        for container, about in zip(containers[n_given:], inputs[n_given:], strict=True)
+    )
+    outputs = tuple(map(_array, fgraph.outputs))
+    interface = _interface(thunk.compiled.program, inputs, outputs, bound)
+    return NativeGraph(
+        thunk.compiled, interface, inputs[:n_given], outputs, bound, bool(function.unpack_single)
+    )
+
+
+def _function(who: str, compiled: object) -> Function:
+    asked = getattr(compiled, "f", None)
+    if isinstance(asked, Function) and not isinstance(compiled, Function):
+        compiled = asked
+    if not isinstance(compiled, Function):
+        raise TypeError(
+            f"{who} takes a compiled function, what pytensor.function returns, not an object of "
+            f"type {type(compiled).__name__}"
+        )
+    return compiled
+
+
+def _why_not_native(who: str, function: Function) -> str:
+    fgraph, order = function.maker.fgraph, run_order(function)[0]
+    try:
+        found = refusals(fgraph, order) or late_refusals(fgraph, order)
+        lines = [f"  {one.culprit}: {one.reason}" for one in found]
+    except RuleError as error:
+        lines = [f"  {error}"]
+    if not lines:
+        linker = type(function.maker.linker).__name__
+        return (
+            f"{who} takes a function that is machine code as a whole, and this one was compiled by "
+            f"{linker}: compile it in mode NATIVE"
+        )
+    told = "\n".join(lines)
+    return (
+        f"{who} takes a function that is machine code as a whole; what is left to others:\n{told}"
+    )
+
+
+def _array(variable: Variable[Any, Any]) -> CArray:
+    kind: Any = variable.type
+    return CArray(variable.name, str(kind.dtype), tuple(getattr(kind, "shape", ())))
+
+
+def _interface(
+    program: Program,
+    inputs: Sequence[CArray],
+    outputs: Sequence[CArray],
+    bound: Sequence[np.ndarray[Any, Any]],
+) -> CInterface:
+    overwritten = overwritten_inputs(program)
+    n_given = len(inputs) - len(bound)
+    given = [
+        CInput(
+            np.dtype(about.dtype).itemsize,
+            tuple([-1 if one is None else one for one in about.shape])
+            if position < n_given
+            else bound[position - n_given].shape,
+            position in overwritten,
+        )
+        for position, about in enumerate(inputs)
+    ]
+    returned = [
+        COutput(
+            np.dtype(about.dtype).itemsize,
+            len(about.shape),
+            result.kind,
+            0 if result.kind == "buffer" else result.number,
+        )
+        for about, result in zip(outputs, program.results, strict=True)
+    ]
+    return CInterface(tuple(given), tuple(returned), len(bound))

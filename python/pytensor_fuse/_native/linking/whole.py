@@ -1,0 +1,19 @@
+"""Functions that are machine code as a whole."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pytensor_fuse._native.linking.thunks import NativeThunk
+from pytensor_fuse._native.linking.verification import VerifiedThunk
+
+if TYPE_CHECKING:
+    from pytensor.compile.executor import Function
+
+
+def native_thunk_of(function: Function) -> NativeThunk | None:
+    """Return what a function calls, if all of it is machine code."""
+    vm: Any = function.vm
+    if isinstance(vm, VerifiedThunk):
+        vm = vm.thunk
+    return vm if isinstance(vm, NativeThunk) else None

@@ -1,0 +1,60 @@
+"""Functions of C round machine code, loaded into this process."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import TYPE_CHECKING, Any
+
+from pytensor_fuse._native.emission.c_function import N_ADDRESSES, TABLE
+from pytensor_fuse._native.runtime.objects import own_code_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+
+    from pytensor_fuse._native.runtime.compiling import Compiled
+
+
+class CCode:
+    """A function of C that calls machine code; it must live as long as it is called.
+
+    It keeps the machine code, its constants and the inputs that are bound. Nothing changes after it
+    was made, so threads may call it at once, with or without the interpreter's lock.
+
+    Parameters
+    ----------
+    text
+        A module by `emission.c_function`, whose table is unbound.
+    function
+        The name of the function in it.
+    compiled
+        The machine code.
+    bound
+        The arrays that are bound to the last inputs, C-contiguous and aligned.
+
+    Attributes
+    ----------
+    address
+        That of the function.
+    """
+
+    def __init__(
+        self,
+        text: str,
+        function: str,
+        compiled: Compiled,
+        bound: Sequence[np.ndarray[Any, Any]] = (),
+    ) -> None:
+        self._kept = compiled.code, tuple(compiled.constants), tuple(bound)
+        self._tables = [_addresses(compiled.constants), _addresses(bound)]
+        self._code = own_code_of(text, function)
+        place = self._code.address_of_data(TABLE)
+        table = (ctypes.c_void_p * N_ADDRESSES).from_address(place)
+        table[1], table[2] = (ctypes.addressof(one) for one in self._tables)
+        table[0] = compiled.code.address
+        self.address = self._code.address
+
+
+def _addresses(arrays: Sequence[np.ndarray[Any, Any]]) -> ctypes.Array[ctypes.c_void_p]:
+    return (ctypes.c_void_p * max(len(arrays), 1))(*[one.ctypes.data for one in arrays])
