@@ -195,6 +195,18 @@ def test_huge_lengths_do_not_wrap() -> None:
     assert details[1] == (1 << 63) - 1
 
 
+@pytest.mark.parametrize("n", [-2, 0])
+def test_lengths_that_types_state_may_be_negative(n: int) -> None:
+    x = pt.vector("x")
+    function = native_function([x], pt.alloc(x.shape[0], n, 1))
+    found, expected = (result_of(one, [np.ones(3)]) for one in (compile_c(function), function))
+    if n < 0:
+        assert (type(found), str(found)) == (ValueError, "negative dimensions not allowed")
+        assert str(expected).startswith(str(found))
+    else:
+        require_same(found, expected)
+
+
 def test_scratch_memory_that_is_not_there_is_a_memory_error() -> None:
     x, n = pt.vector("x"), pt.lscalar("n")
     table = pt.exp(x)[:, None] * pt.arange(n)[None, :]
@@ -230,7 +242,7 @@ def test_failures_have_the_exceptions_of_the_function() -> None:
             entry(*one)
         assert str(raised.value) == str(error)
         assert call(entry, one, wants=False)[0] == code
-    for code in (0, -4, 100):
+    for code in (0, -5, 100):
         with pytest.raises(ValueError, match="is no code"):
             entry.error(code)
 

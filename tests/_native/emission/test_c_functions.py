@@ -7,10 +7,15 @@ import ctypes
 import numpy as np
 import pytensor
 import pytensor.tensor as pt
+import pytest
 
 from pytensor_fuse._native.c_entry.function import native_graph
-from pytensor_fuse._native.emission.c_function import emit_c_module
+from pytensor_fuse._native.emission.c_function import CInput, CInterface, COutput, emit_c_module
+from pytensor_fuse._native.emission.c_support import DOES_NOT_FIT, NEGATIVE_LENGTH
+from pytensor_fuse._native.program.builder import Builder
+from pytensor_fuse._native.program.model import Result
 from pytensor_fuse._native.runtime.c_functions import CCode
+from pytensor_fuse._native.runtime.compiling import compile_program
 from support.native_functions import native_function
 
 # As samplers call a density.
@@ -54,3 +59,42 @@ def test_a_callback_may_have_another_signature() -> None:
     for found, expected in zip((value, gradient), function(at), strict=True):
         np.testing.assert_array_equal(found, expected)
     assert call(3) > 0
+
+
+@pytest.mark.parametrize(
+    ("lengths", "code", "details"),
+    [
+        ((2, 3), 0, (-9, -9, -9)),
+        ((0, -1), NEGATIVE_LENGTH, (0, 1, -1)),
+        ((-2, -3), NEGATIVE_LENGTH, (0, 0, -2)),
+        ((0, 1 << 62), 0, (-9, -9, -9)),
+        ((7, 1), DOES_NOT_FIT, (0, 7, 0)),
+        ((1 << 32, 1 << 32), DOES_NOT_FIT, (0, (1 << 63) - 1, 0)),
+    ],
+)
+def test_lengths_of_outputs_come_from_the_machine_code(
+    lengths: tuple[int, int], code: int, details: tuple[int, ...]
+) -> None:
+    """Rules of others may not look at lengths that come from data."""
+    b = Builder()
+    given = b.given("input", 0, "i64", (2,))
+    numbers = tuple(b.load(given, (b.index(k),)) for k in range(2))
+    made = b.buffer("output", 0, "i64", numbers, is_once=True)
+    b.program.results.append(Result("buffer", made))
+    b.allocate(made)
+    interface = CInterface((CInput(8, (2,)),), (COutput(8, 2),))
+    loaded = CCode(emit_c_module(interface), "call", compile_program(b.program, []))
+    call = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * 6)(loaded.address)
+    values, memory = np.array(lengths), np.empty(6, "i8")
+    found, told = np.full(2, -9), np.full(8, -9)
+    returned = call(
+        (ctypes.c_void_p * 1)(values.ctypes.data),
+        (ctypes.c_int64 * 1)(2),
+        (ctypes.c_void_p * 1)(memory.ctypes.data),
+        (ctypes.c_int64 * 1)(6),
+        found.ctypes.data,
+        told.ctypes.data,
+    )
+    assert returned == code
+    assert tuple(told[:3]) == details
+    assert tuple(found) == lengths

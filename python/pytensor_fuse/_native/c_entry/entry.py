@@ -13,6 +13,7 @@ from pytensor_fuse._native.emission.c_function import emit_c_module
 from pytensor_fuse._native.emission.c_support import (
     DOES_NOT_FIT,
     N_DETAILS,
+    NEGATIVE_LENGTH,
     NO_MEMORY,
     WRONG_LENGTH,
 )
@@ -58,6 +59,7 @@ class CEntry:
       written.
     - ``-3``: a length is negative, or is not what it is known to be; which input, which axis, the
       length that is known or -1, and the length.
+    - ``-4``: an output would have a negative length; which output, which axis and the length.
     - a positive number: what the compiled function would raise; `error` makes the exception.
 
     Any number of threads may call it at once, with or without Python's lock.
@@ -182,6 +184,9 @@ class CEntry:
         if code == WRONG_LENGTH:
             wanted = "not be negative" if told[2] < 0 else f"have length {told[2]}, not {told[3]}"
             return ValueError(f"input {told[0]}: axis {told[1]} must {wanted}")
+        if code == NEGATIVE_LENGTH:
+            # As NumPy says it where PyTensor's function makes its output.
+            return ValueError("negative dimensions are not allowed")
         if not 0 < code <= self._n_failures:
             raise ValueError(f"{code} is no code of this function's")
         return self._fail(code, tuple(told))
@@ -198,7 +203,8 @@ class CEntry:
     @staticmethod
     def _memory(about: CArray, largest: int) -> np.ndarray[Any, Any]:
         """Return memory for an output, which may be too little if its lengths are not known."""
-        known = [one for one in about.shape if one is not None]
+        # PyTensor states a length of -1 where it knows that the call will fail.
+        known = [max(one, 0) for one in about.shape if one is not None]
         size = math.prod(known) if len(known) == len(about.shape) else largest
         return np.empty(size, about.dtype)
 

@@ -11,6 +11,7 @@ from typing import Final
 NO_MEMORY: Final = -1
 DOES_NOT_FIT: Final = -2
 WRONG_LENGTH: Final = -3
+NEGATIVE_LENGTH: Final = -4
 # How many numbers tell of a failure.
 N_DETAILS: Final = 8
 _MOST: Final = (1 << 63) - 1
@@ -45,6 +46,24 @@ body:
   br label %head
 end:
   ret i64 %n
+}}
+
+; The first axis whose length is negative, or how many axes there are.
+define internal i64 @fuse.negative(ptr %lengths, i64 %ndim) nounwind {{
+entry:
+  br label %head
+head:
+  %axis = phi i64 [0, %entry], [%next, %body]
+  %more = icmp ult i64 %axis, %ndim
+  br i1 %more, label %body, label %end
+body:
+  %place = getelementptr i64, ptr %lengths, i64 %axis
+  %length = load i64, ptr %place
+  %is_negative = icmp slt i64 %length, 0
+  %next = add i64 %axis, 1
+  br i1 %is_negative, label %end, label %head
+end:
+  ret i64 %axis
 }}
 
 define internal ptr @fuse.scratch(ptr %frame, i64 %bytes) nounwind {{
@@ -98,6 +117,22 @@ entry:
   %kept = getelementptr i64, ptr %all_kept, i64 %first
   %bytes = mul i64 %ndim, 8
   call void @llvm.memcpy.p0.p0.i64(ptr %kept, ptr %lengths, i64 %bytes, i1 false)
+  %refusal = getelementptr %fuse.frame, ptr %frame, i32 0, i32 7
+  %detail0 = getelementptr %fuse.frame, ptr %frame, i32 0, i32 2, i32 0
+  %detail1 = getelementptr %fuse.frame, ptr %frame, i32 0, i32 2, i32 1
+  %axis = call i64 @fuse.negative(ptr %lengths, i64 %ndim)
+  %is_negative = icmp ult i64 %axis, %ndim
+  br i1 %is_negative, label %negative, label %count
+negative:
+  store i64 %output, ptr %detail0
+  store i64 %axis, ptr %detail1
+  %length_place = getelementptr i64, ptr %lengths, i64 %axis
+  %length = load i64, ptr %length_place
+  %detail2 = getelementptr %fuse.frame, ptr %frame, i32 0, i32 2, i32 2
+  store i64 %length, ptr %detail2
+  store i64 {NEGATIVE_LENGTH}, ptr %refusal
+  ret ptr null
+count:
   %n = call i64 @fuse.product(i64 1, ptr %lengths, i64 %ndim)
   %capacities_place = getelementptr %fuse.frame, ptr %frame, i32 0, i32 5
   %capacities = load ptr, ptr %capacities_place
@@ -120,11 +155,8 @@ some:
 good:
   ret ptr %memory
 bad:
-  %detail0 = getelementptr %fuse.frame, ptr %frame, i32 0, i32 2, i32 0
   store i64 %output, ptr %detail0
-  %detail1 = getelementptr %fuse.frame, ptr %frame, i32 0, i32 2, i32 1
   store i64 %n, ptr %detail1
-  %refusal = getelementptr %fuse.frame, ptr %frame, i32 0, i32 7
   store i64 {DOES_NOT_FIT}, ptr %refusal
   ret ptr null
 }}
