@@ -1,6 +1,7 @@
 """Machine code for others: rules for ops of your own, and functions for callers in C.
 
-`compile_c` returns a compiled function as a function of C.
+`compile_c` returns a compiled function as a function of C, and `export_c` writes it as a library
+that needs no Python.
 
 A rule takes the op, its apply node, a `Context` to write with and a `Tensor` for each input, and
 returns a `Tensor` for each output. `lower` registers it for a class of ops, as PyTensor's back-ends
@@ -48,6 +49,7 @@ from pytensor_fuse._native.program.builder import Builder
 
 if TYPE_CHECKING:
     from pytensor_fuse._native.c_entry.entry import CEntry, compile_c
+    from pytensor_fuse._native.c_entry.export import CExport, export_c
     from pytensor_fuse._native.c_entry.function import CArray
 
 # What is imported by this is registered: rules of others come after those of this package.
@@ -57,6 +59,7 @@ __all__ = [
     "Builder",
     "CArray",
     "CEntry",
+    "CExport",
     "Context",
     "Loop",
     "Lowering",
@@ -64,6 +67,7 @@ __all__ = [
     "RuleError",
     "Tensor",
     "compile_c",
+    "export_c",
     "lower",
     "scalar",
     "stored",
@@ -74,6 +78,7 @@ __all__ = [
 _HOMES = {
     "CArray": "_native.c_entry.function",
     **dict.fromkeys(("CEntry", "compile_c"), "_native.c_entry.entry"),
+    **dict.fromkeys(("CExport", "export_c"), "_native.c_entry.export"),
 }
 
 

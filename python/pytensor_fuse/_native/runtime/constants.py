@@ -38,6 +38,13 @@ def laid_out(
     ]
 
 
+def bytes_of(laid_out: np.ndarray[Any, Any]) -> bytes:
+    """Return the bytes of an array as `laid_out` has it in memory, with those that follow it."""
+    data = laid_out.tobytes()
+    last = data[-laid_out.itemsize :] or bytes(laid_out.itemsize)
+    return data + last * (_WIDEST_VECTOR // laid_out.itemsize)
+
+
 def read_constants(program: Program) -> set[int]:
     """Return the positions of the constants that a program has buffers for."""
     return {about.position for about in program.buffers if about.kind == "constant"}

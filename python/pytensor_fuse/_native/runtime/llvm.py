@@ -45,15 +45,15 @@ def host() -> tuple[str, str, str]:
     )
 
 
-def _new_target_machine() -> Any:
+def _new_target_machine(*, is_loaded_here: bool = True) -> Any:
     triple, processor, features = host()
     return llvm.Target.from_triple(triple).create_target_machine(
         cpu=processor,
         features=features,
         opt=_LEVEL,
-        reloc="default",
-        codemodel="jitdefault",
-        jit=True,
+        reloc="default" if is_loaded_here else "pic",
+        codemodel="jitdefault" if is_loaded_here else "default",
+        jit=is_loaded_here,
     )
 
 
@@ -118,6 +118,19 @@ def object_code(text: str) -> bytes:
     """
     with _lock:
         code: bytes = _target_machine().emit_object(_module(text))
+        return code
+
+
+def library_object(text: str) -> bytes:
+    """Return the object code of a module, to be linked into a shared library for this machine.
+
+    Raises
+    ------
+    RuntimeError
+        If LLVM does not take the text.
+    """
+    with _lock:
+        code: bytes = _new_target_machine(is_loaded_here=False).emit_object(_module(text))
         return code
 
 

@@ -1,0 +1,177 @@
+"""Compiled functions as libraries for those who run them without Python."""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from pytensor_fuse._core import __version__
+from pytensor_fuse._errors import NativeLinkError
+from pytensor_fuse._native.c_entry import sources
+from pytensor_fuse._native.c_entry.function import native_graph
+from pytensor_fuse._native.emission.c_library import library_modules, unserved_externals
+from pytensor_fuse._native.runtime.c_compiler import (
+    c_compiler,
+    in_c_library,
+    library_name,
+    link_library,
+    program_directory,
+)
+from pytensor_fuse._native.runtime.constants import bytes_of
+from pytensor_fuse._native.runtime.llvm import host, library_object
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pytensor.compile.executor import Function
+
+    from pytensor_fuse._native.c_entry.function import NativeGraph, SharedVariables
+
+
+class CExport(NamedTuple):
+    """The files of an exported function.
+
+    Attributes
+    ----------
+    library
+        The shared library.
+    header
+        The header, which says what the function takes and gives.
+    example
+        A program in C that calls it.
+    makefile
+        What builds the example by ``make``.
+    """
+
+    library: Path
+    header: Path
+    example: Path
+    makefile: Path
+
+
+def export_c(
+    compiled: Function,
+    folder: str | os.PathLike[str],
+    *,
+    name: str = "model",
+    shared: SharedVariables = "values",
+    compiler: str | None = None,
+    libraries: Sequence[str] = (),
+) -> CExport:
+    """Write a compiled function as a shared library, with a header and an example in C.
+
+    The library has the machine code and all data that it reads, and needs no Python. It is for the
+    processor and the system that it is written on: another processor may not have its instructions.
+    The function has the signature of `CEntry`.
+
+    Parameters
+    ----------
+    compiled : Function
+        A compiled function, as `compile_c` takes it.
+    folder : str or os.PathLike
+        Where the files go; it is made if it is not there, and files of these names are replaced.
+    name : str
+        The function's name in C, by which the files are called as well.
+    shared : {"values", "inputs"}
+        What becomes of shared variables, as `compile_c` says.
+    compiler : str, optional
+        The command of the C compiler, which links the library. By default it is that of the
+        environment's ``CC``, or ``cc``.
+    libraries : sequence of str
+        What the linker is told besides, for linear algebra: ``["-llapack", "-lblas"]``, say.
+
+    Returns
+    -------
+    CExport
+        The files.
+
+    Raises
+    ------
+    TypeError
+        If it is no compiled function.
+    ValueError
+        If the function updates shared variables, ``shared`` is another word, or ``name`` is no
+        identifier of C or one that the C library has.
+    NativeLinkError
+        If the function is not machine code as a whole, or calls functions of SciPy, which are
+        nowhere without Python; the message lists them.
+    FileNotFoundError
+        If there is no C compiler.
+    RuntimeError
+        If the C compiler fails; the message has what it says.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import pytensor
+    >>> import pytensor.tensor as pt
+    >>> from pytensor_fuse.native import export_c
+    >>> x = pt.vector("x")
+    >>> f = pytensor.function([x], pt.exp(x).sum(), mode="NATIVE")
+    >>> files = export_c(f, tempfile.mkdtemp(), name="total")  # doctest: +SKIP
+    >>> files.header.name, files.example.name  # doctest: +SKIP
+    ('total.h', 'example.c')
+    """
+    if not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII):
+        raise ValueError(f"name must be an identifier of C, not {name!r}")
+    if name in sources.TAKEN or in_c_library(name):
+        raise ValueError(f"name must be one that is not taken in C, not {name!r}")
+    graph = native_graph("export_c", compiled, shared)
+    unserved = unserved_externals(graph.compiled.module.externals)
+    if unserved:
+        told = ", ".join([one.removeprefix("scipy.") for one in unserved])
+        raise NativeLinkError(
+            f"export_c takes a function that needs no Python, and this one calls SciPy for: {told}"
+        )
+    command = c_compiler(compiler)
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    files = CExport(
+        folder / library_name(name), folder / f"{name}.h", folder / "example.c", folder / "Makefile"
+    )
+    about = _description(name, graph)
+    with tempfile.TemporaryDirectory(dir=folder, prefix="pytensor-fuse-") as scratch:
+        work = Path(scratch)
+        parts = _parts(name, graph, work)
+        (work / files.header.name).write_text(sources.header(about), encoding="utf-8")
+        parts.append(work / f"{name}_messages.c")
+        parts[-1].write_text(sources.messages(about), encoding="utf-8")
+        link_library(command, parts, work / files.library.name, libraries)
+        # What fails leaves the folder as it was, and programs that run keep the library they have.
+        for one in (files.header, files.library):
+            (work / one.name).replace(one)
+    files.example.write_text(sources.example(about), encoding="utf-8")
+    files.makefile.write_text(sources.makefile(name, program_directory()), encoding="utf-8")
+    return files
+
+
+def _description(name: str, graph: NativeGraph) -> sources.CDescription:
+    triple, processor, _ = host()
+    return sources.CDescription(
+        name,
+        graph.inputs,
+        graph.outputs,
+        tuple(graph.compiled.program.failures),
+        f"{triple} and the processor {processor}",
+        __version__,
+    )
+
+
+def _parts(name: str, graph: NativeGraph, folder: Path) -> list[Path]:
+    """Write the object code of a library's parts."""
+    modules = library_modules(
+        name,
+        graph.interface,
+        graph.compiled.module,
+        [bytes_of(one) for one in graph.compiled.constants],
+        [bytes_of(one) for one in graph.bound],
+    )
+    written = []
+    for part, text in modules._asdict().items():
+        path = folder / f"{name}_{part}.o"
+        path.write_bytes(library_object(text))
+        written.append(path)
+    return written
