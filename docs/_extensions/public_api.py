@@ -77,7 +77,7 @@ GROUPS: dict[str, tuple[str, list[str]]] = {
 # Public modules below the package, with the titles of their pages; those that there are.
 MODULES = {
     "pytensor_fuse.graph": "Graphs of integers",
-    "pytensor_fuse.native": "Rules for machine code",
+    "pytensor_fuse.native": "Machine code for others",
     "pytensor_fuse.reports": "Parts of reports",
 }
 # What a page of names cannot show.

@@ -98,6 +98,8 @@ def export_c(
     NativeLinkError
         If the function is not machine code as a whole, or calls functions of SciPy, which are
         nowhere without Python; the message lists them.
+    NotImplementedError
+        On Windows.
     FileNotFoundError
         If there is no C compiler.
     RuntimeError

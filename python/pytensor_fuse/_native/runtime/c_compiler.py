@@ -27,7 +27,7 @@ def program_directory() -> str:
 
 def in_c_library(name: str) -> bool:
     """Whether the C library, or another one that this process shares with all, has a name."""
-    return hasattr(ctypes.CDLL(None), name)
+    return sys.platform != "win32" and hasattr(ctypes.CDLL(None), name)
 
 
 def c_compiler(asked: str | None) -> list[str]:
@@ -40,9 +40,13 @@ def c_compiler(asked: str | None) -> list[str]:
 
     Raises
     ------
+    NotImplementedError
+        On Windows, whose compilers link in other ways.
     FileNotFoundError
         If there is no such program.
     """
+    if sys.platform == "win32":
+        raise NotImplementedError("libraries are linked on Linux and macOS, and not on Windows")
     command = shlex.split(asked or os.environ.get("CC") or "cc")
     if not command or shutil.which(command[0]) is None:
         raise FileNotFoundError(
