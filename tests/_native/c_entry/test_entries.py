@@ -8,6 +8,7 @@ import pickle
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
+from weakref import ref
 
 import numpy as np
 import pytensor
@@ -340,6 +341,25 @@ def test_a_function_may_have_no_inputs_or_no_outputs() -> None:
     x = pt.vector("x")
     nothing = pytensor.function([x], [], mode="NATIVE", on_unused_input="ignore")
     assert compile_c(nothing)(np.ones(2)) == []
+
+
+def test_numbers_of_python_are_arrays_without_axes() -> None:
+    a, x = pytensor.scalar.float64("a"), pt.vector("x")
+    function = native_function([a, x], pt.as_tensor(a) * x)
+    entry = compile_c(function)
+    assert str(entry.inputs[0]) == "a: float64[]"
+    require_same(entry(2.5, np.ones(2)), np.full(2, 2.5))
+
+
+def test_nothing_is_left_of_what_nobody_can_call() -> None:
+    x = pt.vector("x", shape=(5,))
+    entry = compile_c(native_function([x], x * np.arange(5.0) + pytensor.shared(np.ones(5))))
+    code = ref(entry.ctypes.code)
+    ours = entry.ctypes
+    del entry
+    assert code() is not None
+    del ours
+    assert code() is None
 
 
 def test_functions_that_cannot_be_called_from_c_are_refused() -> None:

@@ -228,7 +228,7 @@ def compile_c(compiled: Function, *, shared: SharedVariables = "values") -> CEnt
     shared : {"values", "inputs"}
         What becomes of shared variables: ``values`` copies the values that they have now, which
         each call reads; ``inputs`` leaves them to the caller, behind the other inputs and in the
-        order in which `CEntry.inputs` names them.
+        order in which ``inputs`` of the result has them.
 
     Returns
     -------
