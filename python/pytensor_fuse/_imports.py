@@ -12,12 +12,20 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 
-def after_import(name: str, callback: Callable[[], object]) -> None:
-    """Call ``callback`` now if the module is imported already, else as soon as it has been."""
+def after_import(name: str, callback: Callable[[], object]) -> Callable[[], object]:
+    """Call ``callback`` now if the module is imported already, else as soon as it has been.
+
+    Returns
+    -------
+    callable
+        What ends the wait, if it has not ended.
+    """
+    hook = _ImportHook(name, callback)
     if name in sys.modules:
         callback()
     else:
-        sys.meta_path.insert(0, _ImportHook(name, callback))
+        sys.meta_path.insert(0, hook)
+    return hook.remove
 
 
 # Neither class is derived from one of `importlib.abc`: nothing asks for it, and loading that module
@@ -50,10 +58,16 @@ class _ImportHook:
                 return spec
         return None
 
+    def remove(self) -> bool:
+        """Do not wait any more; return whether this did."""
+        is_waiting = self in sys.meta_path
+        if is_waiting:
+            sys.meta_path.remove(self)
+        return is_waiting
+
     def _imported(self) -> None:
         # Not removed before: an import that fails may be tried again.
-        if self in sys.meta_path:
-            sys.meta_path.remove(self)
+        if self.remove():
             self._callback()
 
 

@@ -1,6 +1,7 @@
 """Features are switched alone, by calls, blocks and the environment; `status` tells."""
 
 import re
+import sys
 
 import numpy as np
 import pytensor
@@ -55,11 +56,21 @@ def what_is_replaced():
         found.add("other_data")
     if "native" in predefined_linkers and "_native" in Function.__call__.__code__.co_filename:
         found.add("native")
+    if is_nutpie_replaced():
+        found.add("nutpie")
     if FunctionGraph.import_node.__globals__["__name__"].startswith("pytensor_fuse"):
         found.add("accelerators")
     if pt.constant(0.0).signature() != pt.constant(-0.0).signature():
         found.add("exact_constants")
     return found
+
+
+def is_nutpie_replaced():
+    """Whether nutpie does not do all itself, or will not once it is imported."""
+    nutpie = sys.modules.get("nutpie.compile_pymc")
+    if nutpie is None:
+        return any("pytensor_fuse" in type(finder).__module__ for finder in sys.meta_path)
+    return "pytensor_fuse" in nutpie._compile_pymc_model_numba.__code__.co_filename
 
 
 @pytest.mark.parametrize("name", sorted(FEATURES))
@@ -217,6 +228,7 @@ if __name__ == "__main__":
         cache=False,
         other_data=False,
         native=False,
+        nutpie=False,
         exact_constants=False,
         accelerators=["order", "tags"]
     )

@@ -200,6 +200,16 @@ def _native_mode() -> Patch:
     return native_mode()
 
 
+def _nutpie_callbacks() -> Patch:
+    from pytensor_fuse._activation.withdrawal import load, withdraw
+    from pytensor_fuse._pytensor.nutpie_models import callbacks_once_imported
+
+    return callbacks_once_imported(
+        lambda: load("nutpie", "pytensor_fuse._native.linking.nutpie_callbacks"),
+        lambda reason: withdraw("nutpie", reason),
+    )
+
+
 # In the order in which they are applied.
 CHANGES: Final[tuple[Change, ...]] = (
     Change(
@@ -339,6 +349,12 @@ CHANGES: Final[tuple[Change, ...]] = (
         "nothing: the linker native and the mode NATIVE come to PyTensor's",
         (),
         _native_mode,
+    ),
+    Change(
+        "nutpie",
+        "_compile_pymc_model_numba of nutpie.compile_pymc, once that is imported",
+        facts.NUTPIE,
+        _nutpie_callbacks,
     ),
     *(
         Change(

@@ -158,6 +158,7 @@ def enable(
     cache: bool = True,
     other_data: bool = True,
     native: bool = True,
+    nutpie: bool = True,
     exact_constants: bool = True,
     accelerators: bool | Collection[str] = True,
     native_math: str | None = None,
@@ -169,7 +170,7 @@ def enable(
 
     Parameters
     ----------
-    fusion, merging, joins, linalg, cache, other_data, native, exact_constants : bool, optional
+    fusion, merging, joins, linalg, cache, other_data, native, nutpie, exact_constants : bool, optional
         The features that are on afterwards. Those that are not go off: ``enable(joins=False)``
         leaves joins to PyTensor.
     accelerators : bool or collection of str, optional
@@ -202,6 +203,7 @@ def enable(
         cache=cache,
         other_data=other_data,
         native=native,
+        nutpie=nutpie,
         exact_constants=exact_constants,
         accelerators=accelerators,
     )
@@ -223,6 +225,7 @@ def disable(
     cache: bool = True,
     other_data: bool = True,
     native: bool = True,
+    nutpie: bool = True,
     exact_constants: bool = True,
     accelerators: bool | Collection[str] = True,
 ) -> None:
@@ -233,7 +236,7 @@ def disable(
 
     Parameters
     ----------
-    fusion, merging, joins, linalg, cache, other_data, native, exact_constants : bool, optional
+    fusion, merging, joins, linalg, cache, other_data, native, nutpie, exact_constants : bool, optional
         The features that go off. The others stay as they are.
     accelerators : bool or collection of str, optional
         True or False, or the names of those that go off.
@@ -253,6 +256,7 @@ def disable(
         cache=cache,
         other_data=other_data,
         native=native,
+        nutpie=nutpie,
         exact_constants=exact_constants,
         accelerators=accelerators,
     )
@@ -268,7 +272,7 @@ def is_enabled(feature: str = "fusion") -> bool:
     ----------
     feature : str, optional
         ``"fusion"``, ``"merging"``, ``"joins"``, ``"linalg"``, ``"cache"``,
-        ``"other_data"``, ``"native"``, ``"exact_constants"``,
+        ``"other_data"``, ``"native"``, ``"nutpie"``, ``"exact_constants"``,
         ``"accelerators"`` (whether any is on), or one of these, as
         ``"accelerators:instance_checks"``.
 
@@ -300,6 +304,7 @@ def enabled(
     cache: bool = True,
     other_data: bool = True,
     native: bool = True,
+    nutpie: bool = True,
     exact_constants: bool = True,
     accelerators: bool | Collection[str] = True,
     native_math: str | None = None,
@@ -313,7 +318,7 @@ def enabled(
     ----------
     flag : bool, optional
         Whether to do as `enable` does, or as `disable`.
-    fusion, merging, joins, linalg, cache, other_data, native, exact_constants : bool, optional
+    fusion, merging, joins, linalg, cache, other_data, native, nutpie, exact_constants : bool, optional
         As `enable` and `disable` take them.
     accelerators : bool or collection of str, optional
         Likewise.
@@ -352,6 +357,7 @@ def enabled(
         cache=cache,
         other_data=other_data,
         native=native,
+        nutpie=nutpie,
         exact_constants=exact_constants,
         accelerators=accelerators,
     )

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from pytensor_fuse._startup.warning import warn
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from types import ModuleType
+
+# Features that change another package than PyTensor.
+_OTHERS: Final = {"nutpie": "nutpie"}
 
 _said: set[tuple[str, str]] = set()
 _listeners: list[Callable[[str, str], object]] = []
@@ -34,11 +37,15 @@ def load(feature: str, module: str) -> ModuleType | None:
     try:
         return import_module(module)
     except Exception as error:  # Whatever a future PyTensor makes of what we import.
-        reason = f"{module} cannot be loaded: {type(error).__name__}: {error}"
-        for listener in _listeners:
-            listener(feature, reason)
-        say([feature], reason)
+        withdraw(feature, f"{module} cannot be loaded: {type(error).__name__}: {error}")
         return None
+
+
+def withdraw(feature: str, reason: str) -> None:
+    """Switch a feature off for good, with one warning."""
+    for listener in _listeners:
+        listener(feature, reason)
+    say([feature], reason)
 
 
 def say(features: Iterable[str], reason: str) -> None:
@@ -47,10 +54,11 @@ def say(features: Iterable[str], reason: str) -> None:
     if not new:
         return
     _said.update((feature, reason) for feature in new)
+    package = _OTHERS.get(new[0], "PyTensor")
     warn(
-        f"pytensor_fuse leaves {' and '.join(new)} to PyTensor{_version()}, which is not as it "
-        f"knows it: {reason}. Everything else works; pytensor_fuse.status() shows what is on, and "
-        "a newer pytensor_fuse may know this PyTensor"
+        f"pytensor_fuse leaves {' and '.join(new)} to {package}{_version(package)}, which is not "
+        f"as it knows it: {reason}. Everything else works; pytensor_fuse.status() shows what is "
+        f"on, and a newer pytensor_fuse may know this {package}"
     )
 
 
@@ -61,6 +69,6 @@ def say_replaced(reason: str) -> None:
         warn(reason)
 
 
-def _version() -> str:
-    version = getattr(import_module("pytensor"), "__version__", None)
+def _version(package: str) -> str:
+    version = getattr(import_module(package.lower()), "__version__", None)
     return "" if version is None else f" {version}"

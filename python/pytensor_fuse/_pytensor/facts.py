@@ -300,6 +300,11 @@ NATIVE: Final[tuple[Fact, ...]] = (
     Has("pytensor.tensor.basic:Alloc", "_runtime_broadcast_error_msg"),
 )
 
+# `_pytensor.nutpie_models` takes the shared variables for the inputs of a graph after the first.
+NUTPIE: Final[tuple[Fact, ...]] = (
+    Does("pytensor.compile.executor:Function.get_shared", ("62c5fa8b",)),
+)
+
 # `_pytensor.constant_reads` knows what these do with the data of constants.
 DATA: Final[tuple[Fact, ...]] = (
     Does("pytensor.tensor.rewriting.basic:unconditional_constant_folding.fn", ("dc7a47c2",)),

@@ -13,6 +13,8 @@ import zlib
 from functools import cache, reduce
 from importlib import import_module
 from importlib.util import find_spec
+from inspect import getsource
+from textwrap import dedent
 from types import CodeType
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -180,6 +182,25 @@ class Says(Does):
         # Without comments, and the same for every version of Python.
         text = ast.unparse(ast.parse(loader.get_source(self.place)))
         found = f"{zlib.crc32(text.encode()):08x}"
+        return None if found in self.known else f"{self.place} is another ({found})"
+
+
+class Written(Does):
+    """A function is written as it was, numbers and texts included; comments may be others.
+
+    Attributes
+    ----------
+    place
+        The function.
+    known
+        The fingerprints of its text.
+    """
+
+    def mismatch(self) -> str | None:
+        """Say that the function has been rewritten; None if it has not."""
+        function = plain_function(find(self.place))
+        tree = ast.parse(dedent(getsource(function)))
+        found = f"{zlib.crc32(ast.unparse(tree).encode()):08x}"
         return None if found in self.known else f"{self.place} is another ({found})"
 
 

@@ -7,10 +7,16 @@ stands in `pytensor_fuse._activation.changes`.
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any, Protocol
+
+from pytensor_fuse._imports import after_import
+from pytensor_fuse._pytensor.ground import mismatches
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
+
+    from pytensor_fuse._pytensor.ground import Fact
 
 
 class Patch(Protocol):
@@ -126,3 +132,81 @@ class ReplacedAttributes:
     def holds(self) -> bool:
         """Whether the other value is there."""
         return all(vars(owner).get(self._name) is self._value for owner in self._owners)
+
+
+class PatchOnceImported:
+    """A patch of a module that the program may import later, or never.
+
+    What the patch stands on is asked once the module is there.
+
+    Parameters
+    ----------
+    module
+        The module.
+    ground
+        What must be as it is known.
+    make
+        Makes the patch.
+    on_failure
+        Is told why the patch could not be applied when the module was imported.
+    """
+
+    def __init__(
+        self,
+        module: str,
+        ground: Iterable[Fact],
+        make: Callable[[], Patch],
+        on_failure: Callable[[str], object],
+    ) -> None:
+        self._module = module
+        self._ground = tuple(ground)
+        self._make = make
+        self._on_failure = on_failure
+        self._patch: Patch | None = None
+        self._end_wait: Callable[[], object] | None = None
+
+    def prepare(self) -> None:
+        """Look whether the module is as it is known, if it has been imported.
+
+        Raises
+        ------
+        ValueError
+            If it is not.
+        """
+        if self._module not in sys.modules:
+            return
+        if self._patch is None:
+            found = mismatches(self._ground)
+            if found:
+                raise ValueError("; ".join(found))
+            self._patch = self._make()
+        self._patch.prepare()
+
+    def apply(self) -> None:
+        """Apply the patch, now or once the module has been imported."""
+        if self._patch is not None:
+            self._patch.apply()
+        elif self._end_wait is None:
+            self._end_wait = after_import(self._module, self._apply_late)
+
+    def undo(self) -> None:
+        """Undo the patch, or do not wait for the module any more."""
+        if self._end_wait is not None:
+            self._end_wait()
+            self._end_wait = None
+        if self._patch is not None:
+            self._patch.undo()
+
+    def holds(self) -> bool:
+        """Whether the patch is applied, or will be."""
+        return self._end_wait is not None if self._patch is None else self._patch.holds()
+
+    def _apply_late(self) -> None:
+        self._end_wait = None
+        # Importing the module must not fail because of this package.
+        try:
+            self.prepare()
+            assert self._patch is not None, "the module has been imported"
+            self._patch.apply()
+        except Exception as error:
+            self._on_failure(f"{type(error).__name__}: {error}")
