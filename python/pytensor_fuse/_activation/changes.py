@@ -205,7 +205,7 @@ def _nutpie_callbacks() -> Patch:
     from pytensor_fuse._pytensor.nutpie_models import callbacks_once_imported
 
     return callbacks_once_imported(
-        lambda: load("nutpie", "pytensor_fuse._native.linking.nutpie_callbacks"),
+        lambda: load("nutpie", "pytensor_fuse._native.c_entry.nutpie"),
         lambda reason: withdraw("nutpie", reason),
     )
 

@@ -50,6 +50,7 @@ GROUND: Final[tuple[Fact, ...]] = (
     Takes(f"{MODULE}:_prepare_dims_and_coords", ("model, shape_info, reparameterized_names",)),
 )
 
+
 class DataPlace(NamedTuple):
     """Where a function of C finds the data of a shared variable in the record.
 
@@ -139,13 +140,15 @@ def compiled_model(
         logp = callbacks.logp(logp_fn, n_dim, places_of(logp_fn))
         expand = callbacks.expand(expand_fn, n_dim, n_expanded, places_of(expand_fn))
     if logp is None:
-        jitted, keys = logp_fn.vm.jit_fn, keys_of(logp_fn)
-        raw = nutpie._make_c_logp_func(n_dim, jitted, user_data, keys, shared_data)
-        logp = _by_numba(*raw, options)
+        function, signature = nutpie._make_c_logp_func(
+            n_dim, logp_fn.vm.jit_fn, user_data, keys_of(logp_fn), shared_data
+        )
+        logp = _by_numba(function, signature, options)
     if expand is None:
-        jitted, keys = expand_fn.vm.jit_fn, keys_of(expand_fn)
-        raw = nutpie._make_c_expand_func(n_dim, n_expanded, jitted, user_data, keys, shared_data)
-        expand = _by_numba(*raw, options)
+        function, signature = nutpie._make_c_expand_func(
+            n_dim, n_expanded, expand_fn.vm.jit_fn, user_data, keys_of(expand_fn), shared_data
+        )
+        expand = _by_numba(function, signature, options)
     dims, coords = nutpie._prepare_dims_and_coords(model, shape_info, names)
     return nutpie.CompiledPyMCModel(
         _n_dim=n_dim,

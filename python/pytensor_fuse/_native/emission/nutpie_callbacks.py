@@ -89,7 +89,9 @@ def expand_text(n_dim: int, n_expanded: int, places: Sequence[DataPlace]) -> str
     lines.require(f"icmp eq i64 %n_expanded, {n_expanded}", _WRONG_SIZE)
     lines.call(n_dim, places, [("%values", n_expanded)], ndims=[1], failed=_NOT_EXPANDED)
     lines.do("ret i64 0")
-    head = f"define i64 @{EXPAND}(i64 %n_dim, i64 %n_expanded, ptr %point, ptr %values, ptr %record)"
+    head = (
+        f"define i64 @{EXPAND}(i64 %n_dim, i64 %n_expanded, ptr %point, ptr %values, ptr %record)"
+    )
     return lines.function(head)
 
 
@@ -158,8 +160,8 @@ class _Lines:
         # An output of fewer elements than there should be is no error of the machine code.
         vectors = [size for (_, size), ndim in zip(outputs, ndims, strict=True) if ndim]
         for axis, size in enumerate(vectors):
-            place = self._let(f"getelementptr i64, ptr %found, i64 {axis}")
-            length = self._let(f"load i64, ptr {place}")
+            address = self._let(f"getelementptr i64, ptr %found, i64 {axis}")
+            length = self._let(f"load i64, ptr {address}")
             self.require(f"icmp eq i64 {length}, {size}", failed)
         self.do("br label %computed", "computed:")
 

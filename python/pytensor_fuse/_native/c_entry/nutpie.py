@@ -9,9 +9,8 @@ import ctypes
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn
 
-import numpy as np
-
-from pytensor_fuse._native.emission.c_function import CInput, CInterface, COutput, emit_c_module
+from pytensor_fuse._native.c_entry.function import native_graph
+from pytensor_fuse._native.emission.c_function import emit_c_module
 from pytensor_fuse._native.emission.nutpie_callbacks import (
     CALLED,
     EXPAND,
@@ -19,12 +18,13 @@ from pytensor_fuse._native.emission.nutpie_callbacks import (
     expand_text,
     logp_text,
 )
-from pytensor_fuse._native.linking.thunks import NativeThunk, overwritten_inputs
+from pytensor_fuse._native.linking.whole import native_thunk_of
 from pytensor_fuse._native.runtime.c_functions import CCode
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from pytensor_fuse._native.c_entry.function import NativeGraph
     from pytensor_fuse._pytensor.nutpie_models import DataPlace
 
 _POINTER = ctypes.POINTER(ctypes.c_double)
@@ -38,21 +38,21 @@ class NutpieCallback:
 
     Parameters
     ----------
-    text
-        The module that it is in.
+    graph
+        The machine code that it calls.
     name
         Its name.
+    text
+        Its text.
     arguments
         The types of its arguments.
-    thunk
-        The thunk of the function whose machine code it calls.
     """
 
-    def __init__(self, text: str, name: str, arguments: Sequence[Any], thunk: NativeThunk) -> None:
+    def __init__(self, graph: NativeGraph, name: str, text: str, arguments: Sequence[Any]) -> None:
         self.__name__ = self.__qualname__ = name
-        self._text = text
+        self._text = emit_c_module(graph.interface, CALLED, functions=[text])
         self._arguments = tuple(arguments)
-        self._code = CCode(text, name, thunk.compiled)
+        self._code = CCode(self._text, name, graph.compiled)
 
     @property
     def address(self) -> int:
@@ -67,10 +67,12 @@ class NutpieCallback:
     @cached_property
     def ctypes(self) -> Any:
         """The function as `ctypes` calls it."""
-        return ctypes.CFUNCTYPE(ctypes.c_int64, *self._arguments)(self.address)
+        made: Any = ctypes.CFUNCTYPE(ctypes.c_int64, *self._arguments)(self.address)
+        made.code = self._code
+        return made
 
     def inspect_llvm(self) -> str:
-        """Return LLVM's text of the function; that of the machine code is in `explain_native`."""
+        """Return LLVM's text of the function; `explain_native` has that of the machine code."""
         return self._text
 
     def __repr__(self) -> str:
@@ -97,10 +99,11 @@ def logp(function: Any, n_dim: int, places: Sequence[DataPlace]) -> NutpieCallba
     NutpieCallback or None
         None if the function is not machine code as a whole.
     """
-    if not _is_native(function, n_dim, places, output_ndims=(0, 1)):
+    graph = _graph(function, n_dim, places, output_ndims=(0, 1))
+    if graph is None:
         return None
     arguments = [ctypes.c_uint64, _POINTER, _POINTER, _POINTER, ctypes.c_void_p]
-    return _callback(function.vm, LOGP, logp_text(n_dim, places), arguments)
+    return NutpieCallback(graph, LOGP, logp_text(n_dim, places), arguments)
 
 
 def expand(
@@ -122,42 +125,27 @@ def expand(
     NutpieCallback or None
         None if the function is not machine code as a whole.
     """
-    if not _is_native(function, n_dim, places, output_ndims=(1,)):
+    graph = _graph(function, n_dim, places, output_ndims=(1,))
+    if graph is None:
         return None
     arguments = [ctypes.c_uint64, ctypes.c_uint64, _POINTER, _POINTER, ctypes.c_void_p]
-    return _callback(function.vm, EXPAND, expand_text(n_dim, n_expanded, places), arguments)
+    return NutpieCallback(graph, EXPAND, expand_text(n_dim, n_expanded, places), arguments)
 
 
-def _is_native(
+def _graph(
     function: Any, n_dim: int, places: Sequence[DataPlace], output_ndims: Sequence[int]
-) -> bool:
-    """Whether a function is machine code that takes a point and data, and gives doubles."""
-    thunk = function.vm
-    if type(thunk) is not NativeThunk or overwritten_inputs(thunk.compiled.program):
-        return False
-    point, *data = (one.type for one in thunk.fgraph.inputs)
-    results = [one.type for one in thunk.fgraph.outputs]
-    return (
+) -> NativeGraph | None:
+    """Return the machine code of a function, if it takes a point and data, and gives doubles."""
+    has_updates = any(one.update is not None for one in function.maker.expanded_inputs)
+    if has_updates or native_thunk_of(function) is None:
+        return None
+    graph = native_graph("nutpie.compile_pymc_model", function, "inputs")
+    point, *data = graph.inputs
+    is_as_expected = (
         (point.dtype, point.shape) == ("float64", (n_dim,))
-        and [(one.dtype, one.ndim) for one in data]
+        and [(one.dtype, len(one.shape)) for one in data]
         == [(str(one.data.dtype), one.data.ndim) for one in places]
-        and [(one.dtype, one.ndim) for one in results]
+        and [(one.dtype, len(one.shape)) for one in graph.outputs]
         == [("float64", ndim) for ndim in output_ndims]
     )
-
-
-def _callback(thunk: NativeThunk, name: str, text: str, arguments: list[Any]) -> NutpieCallback:
-    fgraph, results = thunk.fgraph, thunk.compiled.program.results
-    inputs = [
-        CInput(
-            np.dtype(one.type.dtype).itemsize,
-            tuple([-1 if length is None else length for length in one.type.shape]),
-        )
-        for one in fgraph.inputs
-    ]
-    outputs = [
-        COutput(8, one.type.ndim, result.kind, result.number)
-        for one, result in zip(fgraph.outputs, results, strict=True)
-    ]
-    module = emit_c_module(CInterface(tuple(inputs), tuple(outputs)), CALLED, functions=[text])
-    return NutpieCallback(module, name, arguments, thunk)
+    return graph if is_as_expected else None
