@@ -30,7 +30,7 @@ from pytensor_fuse._activation import withdrawal
 from pytensor_fuse._activation.changes import CHANGES, unit_of
 from pytensor_fuse._errors import RegistrationError
 from pytensor_fuse._forks import hold_in_forks
-from pytensor_fuse._pytensor.ground import mismatches, release
+from pytensor_fuse._pytensor.ground import mismatches, reason_of, release
 from pytensor_fuse._startup import waiting
 from pytensor_fuse._startup.features import (
     ACCELERATORS,
@@ -128,7 +128,7 @@ class _Feature:
         return self.is_on and all(patch.holds() for patch in self._patches or ())
 
     def _fail(self, error: Exception) -> None:
-        self.reason = f"{type(error).__name__}: {error}"
+        self.reason = reason_of(error)
 
 
 # Guards what follows.
@@ -170,9 +170,11 @@ def enable(
 
     Parameters
     ----------
-    fusion, merging, joins, linalg, cache, other_data, native, nutpie, exact_constants : bool, optional
+    fusion, merging, joins, linalg, cache, other_data : bool, optional
         The features that are on afterwards. Those that are not go off: ``enable(joins=False)``
         leaves joins to PyTensor.
+    native, nutpie, exact_constants : bool, optional
+        Likewise.
     accelerators : bool or collection of str, optional
         True or False, or the names of those that are on afterwards; ``status()`` lists them.
     native_math : str, optional
@@ -236,8 +238,10 @@ def disable(
 
     Parameters
     ----------
-    fusion, merging, joins, linalg, cache, other_data, native, nutpie, exact_constants : bool, optional
+    fusion, merging, joins, linalg, cache, other_data : bool, optional
         The features that go off. The others stay as they are.
+    native, nutpie, exact_constants : bool, optional
+        Likewise.
     accelerators : bool or collection of str, optional
         True or False, or the names of those that go off.
 
@@ -318,8 +322,10 @@ def enabled(
     ----------
     flag : bool, optional
         Whether to do as `enable` does, or as `disable`.
-    fusion, merging, joins, linalg, cache, other_data, native, nutpie, exact_constants : bool, optional
+    fusion, merging, joins, linalg, cache, other_data : bool, optional
         As `enable` and `disable` take them.
+    native, nutpie, exact_constants : bool, optional
+        Likewise.
     accelerators : bool or collection of str, optional
         Likewise.
     native_math : str, optional

@@ -37,6 +37,17 @@ class Fact(Protocol):
         """Say what is not as it is known; None if all is."""
 
 
+class OtherGroundError(Exception):
+    """What a patch stands on is not as it is known; the message says what is so instead."""
+
+
+def reason_of(error: Exception) -> str:
+    """Return why a patch that raises an exception cannot be applied."""
+    if isinstance(error, OtherGroundError):
+        return str(error)
+    return f"{type(error).__name__}: {error}"
+
+
 class _Equal:
     """Equal if the class and all attributes are.
 
@@ -236,6 +247,8 @@ def mismatches(facts: Iterable[Fact]) -> list[str]:
     for fact in facts:
         try:
             mismatch = fact.mismatch()
+        except AttributeError:  # Its text depends on whether the module is still being imported.
+            mismatch = f"{fact.place} is not there"
         except Exception as error:  # Whatever is in that place now may fail in whatever way.
             mismatch = f"{fact.place} cannot be asked: {type(error).__name__}: {error}"
         if mismatch is not None:

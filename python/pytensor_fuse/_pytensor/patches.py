@@ -11,7 +11,7 @@ import sys
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pytensor_fuse._imports import after_import
-from pytensor_fuse._pytensor.ground import mismatches
+from pytensor_fuse._pytensor.ground import OtherGroundError, mismatches, reason_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -170,7 +170,7 @@ class PatchOnceImported:
 
         Raises
         ------
-        ValueError
+        OtherGroundError
             If it is not.
         """
         if self._module not in sys.modules:
@@ -178,7 +178,7 @@ class PatchOnceImported:
         if self._patch is None:
             found = mismatches(self._ground)
             if found:
-                raise ValueError("; ".join(found))
+                raise OtherGroundError("; ".join(found))
             self._patch = self._make()
         self._patch.prepare()
 
@@ -209,4 +209,4 @@ class PatchOnceImported:
             assert self._patch is not None, "the module has been imported"
             self._patch.apply()
         except Exception as error:
-            self._on_failure(f"{type(error).__name__}: {error}")
+            self._on_failure(reason_of(error))
