@@ -194,6 +194,15 @@ def script(name: str, side: str) -> dict[str, Any]:
 
 def nutpie(name: str, side: str) -> dict[str, Any]:
     """``nutpie.compile_pymc_model``, after the imports; then a few draws, which must work."""
+    return _nutpie(name, 50, 100, side)
+
+
+def draws(name: str, n_draws: str, side: str) -> dict[str, Any]:
+    """The same with draws that are worth it, after 300 of warm-up; one chain."""
+    return _nutpie(name, int(n_draws), 300, side)
+
+
+def _nutpie(name: str, n_draws: int, tune: int, side: str) -> dict[str, Any]:
     import nutpie
 
     _start(side)
@@ -201,11 +210,11 @@ def nutpie(name: str, side: str) -> dict[str, Any]:
 
     model = MODELS[name].pymc()
     watch = Stopwatch()
-    compiled = nutpie.compile_pymc_model(model)
+    compiled = nutpie.compile_pymc_model(model, backend="jax" if side == "jax" else "numba")
     times = watch.lap("compile")
-    trace = nutpie.sample(compiled, draws=50, tune=100, chains=1, seed=1, progress_bar=False)
+    trace = nutpie.sample(compiled, draws=n_draws, tune=tune, chains=1, seed=1, progress_bar=False)
     times |= watch.lap("draw")
-    return {**times, **_check_draws(trace, 50), **_end(side)}
+    return {**times, **_check_draws(trace, n_draws), **_end(side)}
 
 
 def sample(name: str, sampler: str, chains: str, side: str) -> dict[str, Any]:
@@ -296,6 +305,7 @@ COMMANDS = {
     "wait": wait,
     "script": script,
     "nutpie": nutpie,
+    "draws": draws,
     "sample": sample,
     "loops": loops,
     "memory": memory,

@@ -15,6 +15,7 @@ script     from `import pymc` to the first value
 edited     radon with another prior or likelihood, in directories where radon has been compiled
 again      radon itself in such directories
 nutpie     nutpie.compile_pymc_model
+draws      the same and 1,000 draws by nutpie, after 300 of warm-up
 sample     pm.sample(300, tune=300) by PyMC's own sampler
 """
 
@@ -40,7 +41,9 @@ FIRST_CALL_JAX = 4.0
 FUNCTION_AND_CALL = dict(zip(FIVE, (10, 10, 13, 25, 10), strict=True))
 SCRIPT = {"radon": 3.5, "mixture": 8.0}
 EDITED = {"prior": 4.0, "likelihood": 7.0}
-NUTPIE = {"radon": 2.0}
+NUTPIE = {"radon": 6.0, "mixture": 12.0, "scalars": 6.0}
+NUTPIE_JAX = 1.2
+N_DRAWS = 1000
 SAMPLE = {"radon": 3.0, "mixture": 4.0}
 
 # As of the compiled functions everywhere; what JAX sums, it sums in another order.
@@ -116,6 +119,17 @@ def nutpie(model: NativeModel, sides: Sequence[str], rounds: int) -> tuple[Resul
     return results, [Figure("nutpie.compile_pymc_model", model.name, "s", times, asked)]
 
 
+def draws(model: NativeModel, sides: Sequence[str], rounds: int) -> tuple[Results, list[Figure]]:
+    """``nutpie.compile_pymc_model`` and draws, in nutpie's JAX back-end as well."""
+    results = in_turns(
+        sides, lambda side: cold("draws", model.name, str(N_DRAWS), side=side), rounds
+    )
+    times = samples(results, "compile", "draw")
+    what = f"nutpie.compile_pymc_model and {N_DRAWS:,} draws"
+    asked = NUTPIE_JAX if model.name in NUTPIE else None
+    return results, [Figure(what, model.name, "s", times, asked_of_jax=asked)]
+
+
 def sample(
     model: NativeModel, sides: Sequence[str], rounds: int, sampler: str = "pymc", chains: int = 1
 ) -> tuple[Results, list[Figure]]:
@@ -189,6 +203,7 @@ def by_the_clock(figures: list[Figure], results: Results) -> list[Figure]:
             "function and first call": ["function", "call"],
             "import pymc to first value": ["script"],
             "nutpie.compile_pymc_model": ["compile"],
+            f"nutpie.compile_pymc_model and {N_DRAWS:,} draws": ["compile", "draw"],
             "first pm.sample(300, tune=300)": ["sample"],
         }.get(figure.what)
         if keys:
@@ -200,7 +215,7 @@ def by_the_clock(figures: list[Figure], results: Results) -> list[Figure]:
 def main() -> None:
     parser = arguments(__doc__, rounds=3)
     parser.add_argument(
-        "--steps", default="first,script,edited,again,nutpie,sample", help="or imported"
+        "--steps", default="first,script,edited,again,nutpie,draws,sample", help="or imported"
     )
     parser.add_argument("--sampler", default="pymc", help="of pm.sample; pymc or nutpie")
     parser.add_argument("--chains", type=int, default=1, help="of pm.sample")
@@ -214,16 +229,23 @@ def main() -> None:
         "edited": edits,
         "again": again,
         "nutpie": nutpie,
+        "draws": draws,
         "sample": lambda *given: sample(*given, options.sampler, options.chains),
     }
     # Unless a model is named, the steps are for those that the issue asks of.
-    asked = {"script": SCRIPT, "nutpie": NUTPIE, "sample": SAMPLE, "again": ["radon"]}
+    asked = {
+        "script": SCRIPT,
+        "nutpie": NUTPIE,
+        "draws": NUTPIE,
+        "sample": SAMPLE,
+        "again": ["radon"],
+    }
     figures: list[Figure] = []
     raw: list[dict[str, Any]] = []
     for step in options.steps.split(","):
         if step not in measured:
             raise SystemExit(f"no step is called {step!r}; there are {', '.join(measured)}")
-        if step == "nutpie" and not find_spec("nutpie"):
+        if step in ("nutpie", "draws") and not find_spec("nutpie"):
             say("nutpie is not installed: its step is left out (pip install nutpie)")
             continue
         for model in chosen(options.only):

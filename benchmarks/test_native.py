@@ -63,6 +63,13 @@ def test_nutpie(pair: Pair, name: str) -> None:
     report(pair, figures)
 
 
+@pytest.mark.parametrize("name", native_cold.NUTPIE)
+def test_nutpie_draws(pair: Pair, name: str) -> None:
+    pytest.importorskip("nutpie")
+    ((_, figures),) = pair.alone(lambda: native_cold.draws(MODELS[name], SIDES, 3), rounds=1)
+    report(pair, figures)
+
+
 @pytest.mark.parametrize("name", native_cold.SAMPLE)
 def test_first_sample(pair: Pair, name: str) -> None:
     ((_, figures),) = pair.alone(lambda: native_cold.sample(MODELS[name], SIDES, 3), rounds=1)

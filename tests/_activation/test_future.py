@@ -126,7 +126,7 @@ def test_a_part_stays_off_if_any_of_its_facts_does_not_hold(change, monkeypatch)
         for fact in change.ground:
             part = switch._Feature(change.unit)
             with monkeypatch.context() as patch:
-                if isinstance(fact, Does):
+                if isinstance(fact, Does | Takes):
                     patch.setattr(fact, "known", ("another",))
                 else:
                     patch.setattr(fact, "name", "no such name")

@@ -153,4 +153,4 @@ def test_callbacks_that_cannot_be_loaded_leave_all_to_nutpie():
         """
     )
     assert done.stdout == "logp_numba expand_numba nutpie\n"
-    assert done.stderr.count("pytensor_fuse leaves nutpie to nutpie") == 1
+    assert done.stderr.count("pytensor_fuse leaves nutpie to PyTensor") == 1

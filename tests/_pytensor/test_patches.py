@@ -169,5 +169,5 @@ def test_a_patch_that_cannot_be_applied_when_its_module_is_imported(source, fail
     later = PatchOnceImported(NAME, [], make, failures.append)
     later.apply()
     assert method() == "stock"
-    assert failures == ["LookupError: a patch of a test"]
+    assert failures == [f"{NAME} cannot be changed: LookupError: a patch of a test"]
     assert not later.holds()

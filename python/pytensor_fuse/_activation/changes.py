@@ -396,6 +396,7 @@ CHANGES: Final[tuple[Change, ...]] = (
             ("whole_kernels", "the function of local_useless_composite_outputs"),
             ("shape_changes", "ShapeFeature.on_change_input"),
             ("compiler_errors", "the module pytensor.link.c.exceptions, before it is imported"),
+            ("virtual_machines", "VMLinker.make_vm"),
             ("special_functions", "import_func_from_string where Elemwise calls it"),
             ("sparse_checks", "_LazyScipyModule.__getattr__"),
             ("garbage", "GraphRewriter.rewrite, and the code of pytensor.function"),

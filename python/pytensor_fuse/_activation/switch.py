@@ -30,7 +30,7 @@ from pytensor_fuse._activation import withdrawal
 from pytensor_fuse._activation.changes import CHANGES, unit_of
 from pytensor_fuse._errors import RegistrationError
 from pytensor_fuse._forks import hold_in_forks
-from pytensor_fuse._pytensor.ground import mismatches, reason_of, release
+from pytensor_fuse._pytensor.ground import OtherGroundError, mismatches, release
 from pytensor_fuse._startup import waiting
 from pytensor_fuse._startup.features import (
     ACCELERATORS,
@@ -128,7 +128,8 @@ class _Feature:
         return self.is_on and all(patch.holds() for patch in self._patches or ())
 
     def _fail(self, error: Exception) -> None:
-        self.reason = reason_of(error)
+        is_told = isinstance(error, OtherGroundError)
+        self.reason = str(error) if is_told else f"{type(error).__name__}: {error}"
 
 
 # Guards what follows.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
@@ -11,8 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from types import ModuleType
 
-# Features that change another package than PyTensor.
-_OTHERS: Final = {"nutpie": "nutpie"}
+# Packages besides PyTensor in which something is changed. A reason begins with the place.
+_OTHERS: Final = ("nutpie",)
 
 _said: set[tuple[str, str]] = set()
 _listeners: list[Callable[[str, str], object]] = []
@@ -54,9 +55,9 @@ def say(features: Iterable[str], reason: str) -> None:
     if not new:
         return
     _said.update((feature, reason) for feature in new)
-    package = _OTHERS.get(new[0], "PyTensor")
+    package, version = _changed(reason)
     warn(
-        f"pytensor_fuse leaves {' and '.join(new)} to {package}{_version(package)}, which is not "
+        f"pytensor_fuse leaves {' and '.join(new)} to {package}{version}, which is not "
         f"as it knows it: {reason}. Everything else works; pytensor_fuse.status() shows what is "
         f"on, and a newer pytensor_fuse may know this {package}"
     )
@@ -69,6 +70,8 @@ def say_replaced(reason: str) -> None:
         warn(reason)
 
 
-def _version(package: str) -> str:
-    version = getattr(import_module(package.lower()), "__version__", None)
-    return "" if version is None else f" {version}"
+def _changed(reason: str) -> tuple[str, str]:
+    """Return the package that is not as it is known, by its name, and a blank and its version."""
+    package = next((one for one in _OTHERS if reason.startswith(f"{one}.")), "PyTensor")
+    version = getattr(sys.modules.get(package.lower()), "__version__", None)
+    return package, "" if version is None else f" {version}"

@@ -579,6 +579,16 @@ ACCELERATORS: Final[dict[str, tuple[Fact, ...]]] = {
         Does("pytensor.tensor.rewriting.shape:ShapeFeature.on_change_input", ("510408ac",)),
     ),
     "compiler_errors": (Says("pytensor.link.c.exceptions", ("a8fe0646",)),),
+    "virtual_machines": (
+        Does("pytensor.link.vm:VMLinker.make_vm", ("7702ce87",)),
+        Takes(
+            "pytensor.link.vm:VMLinker.make_vm",
+            (
+                "self, nodes, thunks, input_storage, output_storage, storage_map, "
+                "post_thunk_clear, computed, compute_map, updated_vars",
+            ),
+        ),
+    ),
     "special_functions": (
         Does("pytensor.tensor.utils:import_func_from_string", ("c8aaf27e",)),
         Has("pytensor.tensor.elemwise", "import_func_from_string"),

@@ -41,13 +41,6 @@ class OtherGroundError(Exception):
     """What a patch stands on is not as it is known; the message says what is so instead."""
 
 
-def reason_of(error: Exception) -> str:
-    """Return why a patch that raises an exception cannot be applied."""
-    if isinstance(error, OtherGroundError):
-        return str(error)
-    return f"{type(error).__name__}: {error}"
-
-
 class _Equal:
     """Equal if the class and all attributes are.
 

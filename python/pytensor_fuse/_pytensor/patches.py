@@ -8,13 +8,14 @@ stands in `pytensor_fuse._activation.changes`.
 from __future__ import annotations
 
 import sys
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pytensor_fuse._imports import after_import
-from pytensor_fuse._pytensor.ground import OtherGroundError, mismatches, reason_of
+from pytensor_fuse._pytensor.ground import OtherGroundError, mismatches
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from pytensor_fuse._pytensor.ground import Fact
 
@@ -179,13 +180,16 @@ class PatchOnceImported:
             found = mismatches(self._ground)
             if found:
                 raise OtherGroundError("; ".join(found))
-            self._patch = self._make()
-        self._patch.prepare()
+        with self._told():
+            if self._patch is None:
+                self._patch = self._make()
+            self._patch.prepare()
 
     def apply(self) -> None:
         """Apply the patch, now or once the module has been imported."""
         if self._patch is not None:
-            self._patch.apply()
+            with self._told():
+                self._patch.apply()
         elif self._end_wait is None:
             self._end_wait = after_import(self._module, self._apply_late)
 
@@ -201,12 +205,20 @@ class PatchOnceImported:
         """Whether the patch is applied, or will be."""
         return self._end_wait is not None if self._patch is None else self._patch.holds()
 
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """Say of an exception which module it is about."""
+        try:
+            yield
+        except Exception as error:
+            what = f"{type(error).__name__}: {error}"
+            raise OtherGroundError(f"{self._module} cannot be changed: {what}") from error
+
     def _apply_late(self) -> None:
         self._end_wait = None
         # Importing the module must not fail because of this package.
         try:
             self.prepare()
-            assert self._patch is not None, "the module has been imported"
-            self._patch.apply()
-        except Exception as error:
-            self._on_failure(reason_of(error))
+            self.apply()
+        except OtherGroundError as error:
+            self._on_failure(str(error))

@@ -56,6 +56,7 @@ ACCELERATORS: Final[dict[str, str]] = {
     "whole_kernels": "kernels all of which is read are not searched for what is not",
     "shape_changes": "who asks for a shape is found without a call for each reader",
     "compiler_errors": "linking does not import what only compiling in C needs",
+    "virtual_machines": "functions that run without C do not have its machine compiled",
     "special_functions": "constants are folded without importing scipy.special",
     "sparse_checks": "data that is not sparse is told from sparse without importing scipy.sparse",
     "garbage": "full garbage collections are rare while a function is made",
