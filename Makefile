@@ -158,11 +158,11 @@ $(VENV)/.built: $(VENV)/.tools $(RUST_SOURCES)
 	@touch $@
 
 # PyMC has no release for Python 3.11 that takes PyTensor 3; nothing but its own examples and tests
-# needs it. The installed PyTensor is named so that pip does not exchange it for another.
+# needs it, and those of nutpie, which comes along. The installed PyTensor is named so that pip does not exchange it for another.
 .PHONY: pymc
 pymc: $(VENV)/.built
 	@test -e $(VENV)/.pymc || ! $(PY) -c 'import sys; sys.exit(sys.version_info < (3, 12))' || { \
-	    echo "==> Step 3 of 3: PyMC (a minute)"; \
+	    echo "==> Step 3 of 3: PyMC and nutpie (a minute)"; \
 	    if $(PY) -m pip install $(PIP_SHOWS) --group pymc \
 	        "$$($(PY) -m pip freeze | grep -iE '^pytensor( @ |==)')"; \
 	    then touch $(VENV)/.pymc; \

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _FORMAT = 1
 
 # What results depend on, as it is called where it is installed.
-_PACKAGES = ("pytensor", "numpy", "scipy", "numba", "llvmlite", "pymc", "jax")
+_PACKAGES = ("pytensor", "numpy", "scipy", "numba", "llvmlite", "pymc", "nutpie", "jax")
 
 # What sets this package up, and PyTensor.
 _VARIABLES = (

@@ -338,6 +338,8 @@ def test_nutpie_takes_the_functions_of_a_model():
     with pm.Model() as model:
         mu = pm.Normal("mu", 0, 1)
         pm.Normal("y", mu, pm.HalfNormal("sigma", 1), observed=np.linspace(0, 2, 20))
-    compiled = nutpie.compile_pymc_model(model)
+    # Otherwise it does without them.
+    with pytensor_fuse.enabled(nutpie=False):
+        compiled = nutpie.compile_pymc_model(model)
     trace = nutpie.sample(compiled, draws=100, tune=200, chains=1, seed=1, progress_bar=False)
     assert 0.2 < float(trace.posterior["mu"].mean()) < 1.6
