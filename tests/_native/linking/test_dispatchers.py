@@ -16,6 +16,7 @@ from numba.core.dispatcher import Dispatcher
 from numba.core.errors import TypingError
 from numba.core.runtime import _nrt_python
 
+import pytensor_fuse
 from pytensor_fuse._native.linking.numba_messages import message_of
 from support.native_functions import native_function
 from support.processes import run_python
