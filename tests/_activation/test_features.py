@@ -17,6 +17,7 @@ import pytensor_fuse
 from pytensor_fuse._activation import switch as switch_module
 from pytensor_fuse._activation import withdrawal
 from pytensor_fuse._activation.changes import CHANGES
+from pytensor_fuse._pytensor.nutpie_models import MODULE
 from pytensor_fuse._pytensor.patches import ReplacedAttributes, SwitchedClass
 from pytensor_fuse._startup.features import FEATURES
 from support.processes import run_python
@@ -67,9 +68,9 @@ def what_is_replaced():
 
 def is_nutpie_replaced():
     """Whether nutpie does not do all itself, or will not once it is imported."""
-    nutpie = sys.modules.get("nutpie.compile_pymc")
+    nutpie = sys.modules.get(MODULE)
     if nutpie is None:
-        return any("pytensor_fuse" in type(finder).__module__ for finder in sys.meta_path)
+        return any(getattr(finder, "_name", "") == MODULE for finder in sys.meta_path)
     return "pytensor_fuse" in nutpie._compile_pymc_model_numba.__code__.co_filename
 
 
