@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, cast
 
 from pytensor.compile import mode as mode_module
@@ -28,6 +29,14 @@ WRAPPERS: tuple[type, ...] = tuple(
     getattr(mode_module, name)
     for name in ("_ActiveModeGraphRewriter",)
     if hasattr(mode_module, name)
+)
+
+
+# What a product of matrices that do not fit says, by Numba in 3.0 and by PyTensor itself in 3.3.
+PRODUCT_MISMATCH: str = (
+    "gemm: operands have mismatched contraction dimensions"
+    if find_spec("pytensor.link.numba.dispatch.linalg._BLAS")
+    else "incompatible array sizes for np.dot(a, b) (matrix * matrix)"
 )
 
 

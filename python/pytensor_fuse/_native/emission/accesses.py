@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytensor_fuse._native.program.model import Allocate, Check, For, If, Load, Op, Store
+from pytensor_fuse._native.program.model import Allocate, Call, Check, For, If, Load, Op, Store
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -76,6 +76,8 @@ def blocker(program: Program, loop: For, movement: Movement) -> str | None:
             return "there is a loop inside"
         if isinstance(statement, If):
             return "there is a branch inside"
+        if isinstance(statement, Call):
+            return "there is a call of a routine inside"
         if isinstance(statement, Check | Allocate):
             return "there is a check inside"
         if isinstance(statement, Load | Store):

@@ -14,6 +14,8 @@ from pytensor_fuse._native.emission.types import REGISTER, suffix, vector
 from pytensor_fuse._native.program.operations import POSITIVE
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pytensor_fuse._native.mathematics import Target
 
 # Operations by the name that the C library has for them, in double precision. In single precision,
@@ -116,7 +118,8 @@ class Calls:
     Attributes
     ----------
     externals
-        The functions of SciPy that are called, by symbol; the linker must be told of them.
+        The functions of SciPy, BLAS and LAPACK that are called, by symbol; the linker must be told
+        of them.
     """
 
     def __init__(self, target: Target, *, uses_library: bool) -> None:
@@ -132,6 +135,17 @@ class Calls:
         """Declare a function once."""
         self._declared[text] = None
 
+    def declare_external(self, symbol: str, text: str) -> None:
+        """Declare a function that the linker must be told of."""
+        self.externals[symbol] = None
+        self.declare(text)
+
+    def define(self, symbol: str, text: Callable[[], str]) -> None:
+        """Define a function once."""
+        if symbol not in self._defined:
+            self._defined[symbol] = ""
+            self._defined[symbol] = text()
+
     def symbol(self, name: str, dtype: str, lanes: int, arity: int, *, in_loop: bool) -> str:
         """Return the function that computes an operation on vectors of so many lanes.
 
@@ -146,9 +160,7 @@ class Calls:
                 self._in_loops.add((name, dtype, lanes))
             return mathematics.symbol(name, dtype, lanes)
         symbol = f"each.{name}.{suffix(REGISTER[dtype], lanes)}"
-        if symbol not in self._defined:
-            self._defined[symbol] = ""
-            self._defined[symbol] = self._each(name, symbol, dtype, lanes, arity)
+        self.define(symbol, lambda: self._each(name, symbol, dtype, lanes, arity))
         return symbol
 
     def _each(self, name: str, symbol: str, dtype: str, lanes: int, arity: int) -> str:
@@ -210,9 +222,9 @@ class Calls:
             symbol = _c_name(C_NAMES[name], kind)
         else:
             symbol = SCIPY + name + (OF_FLOATS if is_single else "")
-            self.externals[symbol] = None
             # Cython adds an argument to some of them, which the others ignore.
             kinds.append("i32")
+            self.externals[symbol] = None
         self.declare(f"declare {kind} @{symbol}({', '.join(kinds)})")
         return symbol, kind
 

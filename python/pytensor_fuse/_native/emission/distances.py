@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from pytensor_fuse._native.emission.layout import first_lengths
 from pytensor_fuse._native.emission.types import REGISTER
-from pytensor_fuse._native.program.model import Allocate, For, If, Load, Store
+from pytensor_fuse._native.program.model import Allocate, Call, For, If, Load, Store
 from pytensor_fuse._native.program.walking import accessed_by, defined_by, statements_in, used_by
 
 if TYPE_CHECKING:
@@ -182,3 +182,7 @@ def used_within(program: Program, statement: Statement) -> Iterator[Value]:
         yield from used_by(inner)
         if isinstance(inner, Load | Store | Allocate):
             yield from program.buffers[inner.buffer].lengths
+        elif isinstance(inner, Call):
+            for operand in inner.operands:
+                if operand.prefix:
+                    yield from program.buffers[operand.buffer].lengths

@@ -9,9 +9,11 @@ from pytensor_fuse._native.emission.distances import Distances
 from pytensor_fuse._native.emission.memory import Memory
 from pytensor_fuse._native.emission.operations import emit_operation
 from pytensor_fuse._native.emission.packing import NOT_PACKED
+from pytensor_fuse._native.emission.routines import emit_call
 from pytensor_fuse._native.emission.types import MEMORY, REGISTER, literal
 from pytensor_fuse._native.emission.vectors import VectorLoop
 from pytensor_fuse._native.program.model import (
+    Call,
     Check,
     For,
     If,
@@ -19,6 +21,7 @@ from pytensor_fuse._native.program.model import (
     Op,
     Store,
 )
+from pytensor_fuse._native.program.routines import ROUTINES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,7 +30,13 @@ if TYPE_CHECKING:
     from pytensor_fuse._native.emission.packing import Packing
     from pytensor_fuse._native.emission.writer import Writer
     from pytensor_fuse._native.passes.placement import Placement
-    from pytensor_fuse._native.program.model import BufferId, Program, Statement, Value
+    from pytensor_fuse._native.program.model import (
+        BufferId,
+        Operand,
+        Program,
+        Statement,
+        Value,
+    )
 
 # Where in the context the numbers of a failure lie, after two pointers.
 _DETAILS = 16
@@ -179,6 +188,8 @@ class FunctionEmitter:
             self._branch(statement)
         elif isinstance(statement, Check):
             self._check(statement)
+        elif isinstance(statement, Call):
+            self._call(statement)
         else:
             self._memory.allocate(statement.buffer)
         self._split()
@@ -250,6 +261,31 @@ class FunctionEmitter:
             return pointer
         kind = MEMORY[self.program.buffers[buffer].dtype]
         return self.w.let(f"getelementptr {kind}, ptr {pointer}, i64 {flat}")
+
+    def _operand(self, operand: Operand) -> str:
+        """Return the operand of the address of what a routine is called with."""
+        buffer, prefix = operand
+        pointer = self._pointers[buffer]
+        if not prefix:
+            return pointer
+        about = self.program.buffers[buffer]
+        flat = self._flattened(prefix, about.lengths[: len(prefix)])
+        for length in about.lengths[len(prefix) :]:
+            flat = self.w.let(f"mul i64 {flat}, {self.operands[length]}")
+        return self.w.let(f"getelementptr {MEMORY[about.dtype]}, ptr {pointer}, i64 {flat}")
+
+    def _call(self, call: Call) -> None:
+        routine = ROUTINES[call.name]
+        real = self.program.buffers[routine.real_operand(call).buffer].dtype
+        report = emit_call(
+            self.w,
+            routine,
+            real,
+            [self._operand(one) for one in call.operands],
+            [self.operands[size] for size in call.sizes],
+        )
+        if call.out is not None:
+            self.operands[call.out] = report
 
     def is_padded(self, buffer: BufferId) -> bool:
         """Whether a vector may be read that reaches beyond the end of a buffer."""

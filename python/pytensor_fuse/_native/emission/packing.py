@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytensor_fuse._native.emission.accesses import Movement, blocker
-from pytensor_fuse._native.program.model import For, Load
+from pytensor_fuse._native.program.model import Call, For, Load
 from pytensor_fuse._native.program.walking import statements_in
 
 if TYPE_CHECKING:
@@ -101,6 +101,11 @@ def _readers(program: Program) -> dict[BufferId, list[Load]]:
     for statement in statements_in(program.body):
         if isinstance(statement, Load) and program.buffers[statement.buffer].kind == "constant":
             found.setdefault(statement.buffer, []).append(statement)
+    for statement in statements_in(program.body):
+        if isinstance(statement, Call):
+            # Routines read constants as they are.
+            for operand in statement.operands:
+                found.pop(operand.buffer, None)
     return found
 
 

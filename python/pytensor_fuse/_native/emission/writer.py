@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from pytensor_fuse._native.emission.types import REGISTER, vector
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pytensor_fuse._native.emission.calls import Calls
 
 
@@ -69,6 +71,14 @@ class Writer:
     def declare(self, text: str) -> None:
         """Declare a function that is not in the module."""
         self._calls.declare(text)
+
+    def declare_external(self, symbol: str, text: str) -> None:
+        """Declare a function that the linker must be told of."""
+        self._calls.declare_external(symbol, text)
+
+    def define(self, symbol: str, text: Callable[[], str]) -> None:
+        """Define a function of the module once."""
+        self._calls.define(symbol, text)
 
     def call_of(self, name: str, dtype: str, args: list[str], lanes: int) -> str:
         """Call a mathematical function."""

@@ -8,7 +8,7 @@ from pytensor_fuse._native.emission.accesses import Movement, blocker
 from pytensor_fuse._native.explain.records import NativeBuffer, NativeLoop
 from pytensor_fuse._native.lowering.tensors import NAMES
 from pytensor_fuse._native.program.model import ITEM_SIZES, For, If, Load, Op, Store
-from pytensor_fuse._native.program.walking import statements_in
+from pytensor_fuse._native.program.walking import accessed_by
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -134,7 +134,7 @@ def buffers_of(
     names
         What each is called.
     """
-    used = {one.buffer for one in statements_in(program.body) if isinstance(one, Load | Store)}
+    used = {buffer for one in program.body for buffer in accessed_by(one)}
     found = []
     for number, about in enumerate(program.buffers):
         if number not in used and about.kind in ("temporary", "constant"):

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from pytensor.configdefaults import config
 from pytensor.graph.fg import FunctionGraph
 from pytensor.scalar.basic import ScalarType
-from pytensor.tensor.math import Dot
 
 from pytensor_fuse._cache.entry import weight_of_bytes
 from pytensor_fuse._cache.linked import linked_in_parts, linked_otherwise, shared_by
@@ -21,7 +20,6 @@ from pytensor_fuse._native.linking.regions import parts_of, take_apart
 from pytensor_fuse._native.linking.thunks import native_thunk
 from pytensor_fuse._native.lowering import rules
 from pytensor_fuse._native.lowering.graph import lower_graph, variable_refusal
-from pytensor_fuse._native.lowering.products import may_be_of_data
 from pytensor_fuse._native.lowering.registry import NoRuleError, RuleError, lower
 from pytensor_fuse._native.runtime.compiling import compile_program
 from pytensor_fuse._native.setting import calls_libm
@@ -89,14 +87,8 @@ def _weight(entry: Entry, codes: Sequence[Compiled], contents: Contents) -> int:
 
 
 def has_all_rules(fgraph: FunctionGraph) -> bool:
-    """Whether there is a rule for each op of a graph; it may still refuse a node.
-
-    The rule for products refuses most of them, which shows before the graph is rewritten.
-    """
-    return all(
-        lower.has_rule(node.op) and (not isinstance(node.op, Dot) or may_be_of_data(node))
-        for node in fgraph.apply_nodes
-    )
+    """Whether there is a rule for each op of a graph; it may still refuse a node."""
+    return all(lower.has_rule(node.op) for node in fgraph.apply_nodes)
 
 
 def refusals(fgraph: FunctionGraph, nodes: Sequence[Apply[Any]]) -> list[Refusal]:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from pytensor_fuse._native.lowering.registry import NoRuleError
-from pytensor_fuse._native.lowering.tensors import DTYPES, Tensor, stored
+from pytensor_fuse._native.lowering.tensors import DTYPES, Layout, Tensor, stored
+from pytensor_fuse._native.program.model import Operand
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -45,6 +46,8 @@ class Context:
         Those that have been.
     others
         The rules that are not this package's, and have written at the program.
+    batch
+        While a loop over matrices is written, the length and the index of each of its axes.
     """
 
     def __init__(self, builder: Builder) -> None:
@@ -54,6 +57,7 @@ class Context:
         self.overwritable: set[BufferId] = set()
         self.overwritten: set[BufferId] = set()
         self.others: list[str] = []
+        self.batch: list[tuple[Value, Value]] = []
         self._same: dict[Value, Value] = {}
 
     # Lengths
@@ -187,9 +191,49 @@ class Context:
     # Arrays
 
     def temporary(self, dtype: str, lengths: Sequence[Value], *, is_once: bool = True) -> BufferId:
-        """Add a temporary buffer."""
+        """Add a temporary buffer; while a loop over matrices is written, one for each of them."""
         lengths = [self.length(length) for length in lengths]
-        return self.builder.buffer("temporary", 0, dtype, lengths, is_once=is_once)
+        buffer = self.builder.buffer("temporary", 0, dtype, lengths, is_once=is_once)
+        if self.batch:
+            self.builder.allocate(buffer)
+        return buffer
+
+    def array(self, dtype: str, lengths: Sequence[Value], *, is_once: bool = True) -> Operand:
+        """Return a new array for a result; while a loop over matrices is written, a part of one.
+
+        Parameters
+        ----------
+        dtype, lengths
+            Those of the array.
+        is_once
+            Whether each element is written at most once, and not read before that.
+        """
+        lengths = [self.length(length) for length in lengths]
+        if not self.batch or any(self.builder.depth(one) for one in lengths):
+            return Operand(self.temporary(dtype, lengths, is_once=is_once))
+        outer = [length for length, _ in self.batch]
+        buffer = self.builder.buffer("temporary", 0, dtype, [*outer, *lengths], is_once=is_once)
+        return Operand(buffer, tuple([index for _, index in self.batch]))
+
+    def held(self, array: Operand) -> Tensor:
+        """Return what an array in memory holds."""
+        builder, (buffer, prefix) = self.builder, array
+        if not prefix:
+            return stored(builder, buffer)
+        about = builder.program.buffers[buffer]
+        lengths = about.lengths[len(prefix) :]
+        return Tensor(
+            about.dtype,
+            lengths,
+            lambda index: builder.load(buffer, prefix + tuple(index)),
+            layout=Layout(buffer, prefix, tuple(range(len(lengths)))),
+        )
+
+    def fill(self, array: Operand, at: Callable[[Index], Value]) -> None:
+        """Write all elements of an array in memory."""
+        builder, (buffer, prefix) = self.builder, array
+        lengths = builder.program.buffers[buffer].lengths[len(prefix) :]
+        self.nest(lengths, lambda index: builder.store(buffer, prefix + tuple(index), at(index)))
 
     def materialized(
         self, dtype: str, lengths: Sequence[Value], at: Callable[[Index], Value]

@@ -1,11 +1,14 @@
-"""Products of a constant matrix with a few columns, or a few rows, and a vector.
+"""Products of matrices: by BLAS, or by loops of our own where these are sooner.
 
 A regression multiplies a matrix of data by its coefficients, and the gradient by the rows of the
 log-density multiplies the same matrix, transposed. Its few columns become constants of their own,
 which the loop over the rows reads side by side: both products are a part of the loop that does all
-other work on the rows, and read the matrix once. BLAS reads it twice.
+other work on the rows, and read the matrix once. BLAS reads it twice. BLAS takes sums in an order
+of its own, and so does this, where `numba__fastmath` allows it.
 
-BLAS takes sums in an order of its own, and so does this. All other products are left to it.
+Products with few terms in all are written out, and products with one term in each sum are
+elementwise. Products of integers are loops, as BLAS has none. All others are calls of BLAS, which
+transposes a matrix as it reads it.
 """
 
 from __future__ import annotations
@@ -17,11 +20,23 @@ from pytensor.configdefaults import config
 from pytensor.graph.basic import Constant
 from pytensor.tensor.math import Dot
 
+from pytensor_fuse._native.lowering.matrices import (
+    fill_with,
+    in_memory,
+    of_dtype,
+    real_refusal,
+    sizes_of,
+    transposed,
+)
 from pytensor_fuse._native.lowering.registry import lower
 from pytensor_fuse._native.lowering.tensors import DTYPES, Tensor, stored
+from pytensor_fuse._native.program.operations import FLOATS
+from pytensor_fuse._pytensor.versions import PRODUCT_MISMATCH as MISMATCH
 
 if TYPE_CHECKING:
-    from pytensor.graph.basic import Apply, Variable
+    from collections.abc import Sequence
+
+    from pytensor.graph.basic import Apply
 
     from pytensor_fuse._native.lowering.context import Context
     from pytensor_fuse._native.lowering.tensors import Index
@@ -29,10 +44,11 @@ if TYPE_CHECKING:
 
 # Each is a stream of memory, or a register for a sum.
 _MOST: Final = 16
-_WHY: Final = f"a product other than of a vector and a constant of at most {_MOST} rows or columns"
+# Products of so many terms in all are written out.
+_MOST_TERMS: Final = 64
 
 
-class _Product(NamedTuple):
+class _DataProduct(NamedTuple):
     """A matrix times a vector.
 
     Attributes
@@ -47,13 +63,17 @@ class _Product(NamedTuple):
     vector: int
 
 
-def _product(node: Apply[Any]) -> _Product | None:
-    """Return what a node multiplies, or None if this module has no rule for it."""
+def _data_product(node: Apply[Any]) -> _DataProduct | None:
+    """Return the product of data that a node is, or None."""
     left, right = node.inputs
+    if not config.numba__fastmath or len({one.type.dtype for one in (left, right)}) > 1:
+        return None
+    if left.type.dtype not in ("float64", "float32"):
+        return None
     if right.type.shape[1] == 1 and isinstance(left, Constant):
-        found = _Product(np.asarray(left.data), 1)
+        found = _DataProduct(np.asarray(left.data), 1)
     elif left.type.shape[0] == 1 and isinstance(right, Constant):
-        found = _Product(np.asarray(right.data).T, 0)
+        found = _DataProduct(np.asarray(right.data).T, 0)
     else:
         return None
     n_along = node.inputs[found.vector].type.shape[1 - found.vector]
@@ -62,54 +82,106 @@ def _product(node: Apply[Any]) -> _Product | None:
     return found
 
 
-def may_be_of_data(node: Apply[Any]) -> bool:
-    """Whether a product may have a rule once rewriting has folded what constants give."""
-    left, right = node.inputs
-    if not config.numba__fastmath:
-        return False
-    for matrix, is_vector in ((left, right.type.shape[1] == 1), (right, left.type.shape[0] == 1)):
-        if is_vector and any(n is not None and n <= _MOST for n in matrix.type.shape):
-            return _is_of_constants(matrix)
-    return False
-
-
-def _is_of_constants(variable: Variable[Any, Any]) -> bool:
-    pending, seen = [variable], {variable}
-    while pending:
-        one = pending.pop()
-        if one.owner is None:
-            if not isinstance(one, Constant):
-                return False
-            continue
-        new = [given for given in one.owner.inputs if given not in seen]
-        seen.update(new)
-        pending += new
-    return True
-
-
 def _refuses(_: Dot, node: Apply[Any]) -> str | None:
-    dtypes = {variable.type.dtype for variable in (*node.inputs, *node.outputs)}
-    if len(dtypes) > 1 or not dtypes <= {"float64", "float32"}:
-        return "a product of other numbers than floats of one precision"
-    if not config.numba__fastmath:
-        return "the order of the sums of a product, which BLAS has"
-    return None if _product(node) is not None else _WHY
+    return real_refusal(node)
 
 
 @lower.register(Dot, refuses=_refuses)
 def _dot(_: Dot, node: Apply[Any], context: Context, inputs: list[Tensor]) -> list[Tensor]:
-    builder, product = context.builder, _product(node)
-    assert product is not None
-    given, n_kept = inputs[product.vector], product.matrix.shape[0]
+    dtype = DTYPES[node.outputs[0].type.dtype]
+    data = _data_product(node)
+    if data is not None:
+        return [_by_streams(context, data, inputs[data.vector], dtype)]
+    return [product(context, *[of_dtype(context, one, dtype) for one in inputs])]
+
+
+def product(context: Context, left: Tensor, right: Tensor) -> Tensor:
+    """Return the product of two matrices of one dtype."""
+    builder, dtype = context.builder, left.dtype
+    along = context.require_equal(left.lengths[1], right.lengths[0], ValueError, MISMATCH)
+    lengths = context.length(left.lengths[0]), context.length(right.lengths[1])
+    n_along = builder.number(along)
+
+    def term(index: Index, at: Value) -> Value:
+        return builder.op("mul", left.at((index[0], at)), right.at((at, index[1])))
+
+    if n_along == 1:
+        return Tensor(dtype, lengths, lambda index: term(index, builder.index(0)))
+    zero = builder.constant(dtype, 0)
+    if _is_small((*lengths, along), context):
+
+        def total(index: Index) -> Value:
+            found = zero
+            for place in range(int(n_along or 0)):
+                found = builder.op("add", found, term(index, builder.index(place)))
+            return found
+
+        return context.materialized(dtype, lengths, total)
+    if dtype not in FLOATS or all(builder.number(one) == 1 for one in lengths):
+
+        def by_loop(index: Index) -> Value:
+            with builder.loop(along) as loop:
+                return builder.reduce(loop, "add", zero, term(index, loop.index))
+
+        return context.materialized(dtype, lengths, by_loop)
+    return _by_blas(context, left, right, along)
+
+
+def _is_small(lengths: Sequence[Value], context: Context) -> bool:
+    """Whether a product has so few terms that they are written out."""
+    n_terms = 1
+    for length in lengths:
+        number = context.builder.number(length)
+        if number is None:
+            return False
+        n_terms *= int(number)
+    return n_terms <= _MOST_TERMS
+
+
+def _by_blas(context: Context, left: Tensor, right: Tensor, along: Value) -> Tensor:
+    builder = context.builder
+    lengths = context.length(left.lengths[0]), context.length(right.lengths[1])
+    if builder.number(lengths[1]) == 1:
+        return _with_vector(context, left, right, along, lengths)
+    if builder.number(lengths[0]) == 1:
+        return transposed(
+            _with_vector(context, transposed(right), transposed(left), along, lengths[::-1])
+        )
+    one, is_left_transposed = in_memory(context, left)
+    other, is_right_transposed = in_memory(context, right)
+    out = context.array(left.dtype, lengths)
+    flags = "nt"[is_left_transposed] + "nt"[is_right_transposed]
+    sizes = sizes_of(context, (lengths[0], along, lengths[1]))
+    builder.call(f"matmul_{flags}", sizes, [out, one, other])
+    return context.held(out)
+
+
+def _with_vector(
+    context: Context, matrix: Tensor, column: Tensor, along: Value, lengths: Sequence[Value]
+) -> Tensor:
+    builder = context.builder
+    one, is_transposed = in_memory(context, matrix)
+    other, _ = in_memory(context, column)
+    is_known = builder.number(along) not in (None, 0)
+    out = context.array(matrix.dtype, lengths, is_once=is_known)
+    if not is_known:
+        # BLAS leaves the result as it is where there is nothing to add up.
+        fill_with(context, out, 0.0)
+    name = ("" if is_known else "add_") + "matvec_" + "nt"[is_transposed]
+    builder.call(name, sizes_of(context, (lengths[0], along)), [out, one, other])
+    return context.held(out)
+
+
+def _by_streams(context: Context, data: _DataProduct, given: Tensor, dtype: str) -> Tensor:
+    builder, n_kept = context.builder, data.matrix.shape[0]
 
     def vector(at: Value) -> Value:
-        return given.at((at, builder.index(0)) if product.vector else (builder.index(0), at))
+        return given.at((at, builder.index(0)) if data.vector else (builder.index(0), at))
 
-    dtype = DTYPES[node.outputs[0].type.dtype]
     out = context.temporary(dtype, (builder.index(n_kept),))
     zero = builder.constant(dtype, 0.0)
-    if product.matrix.shape[1] <= _MOST:
-        columns = _streams(context, product.matrix.T, dtype)
+    if data.matrix.shape[1] <= _MOST:
+        columns = _streams(context, data.matrix.T, dtype)
         with builder.loop(builder.index(n_kept)) as row:
             total = zero
             for number, column in enumerate(columns):
@@ -119,8 +191,8 @@ def _dot(_: Dot, node: Apply[Any], context: Context, inputs: list[Tensor]) -> li
                 total = builder.op("add", total, term)
             builder.store(out, (row.index,), total)
     else:
-        rows = _streams(context, product.matrix, dtype)
-        with builder.loop(builder.index(product.matrix.shape[1])) as loop:
+        rows = _streams(context, data.matrix, dtype)
+        with builder.loop(builder.index(data.matrix.shape[1])) as loop:
             element = vector(loop.index)
             totals = [
                 builder.reduce(
@@ -133,10 +205,10 @@ def _dot(_: Dot, node: Apply[Any], context: Context, inputs: list[Tensor]) -> li
     array = stored(builder, out)
 
     def at(index: Index) -> Value:
-        return array.at(index[:1] if product.vector else index[1:])
+        return array.at(index[:1] if data.vector else index[1:])
 
     lengths = (builder.index(n_kept), builder.index(1))
-    return [Tensor(dtype, lengths if product.vector else lengths[::-1], at)]
+    return Tensor(dtype, lengths if data.vector else lengths[::-1], at)
 
 
 def _streams(context: Context, rows: np.ndarray[Any, Any], dtype: str) -> list[BufferId]:

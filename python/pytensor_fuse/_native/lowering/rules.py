@@ -20,6 +20,7 @@ from pytensor_fuse._native.lowering import (
     scalar_loops,
     searching,
     shapes,
+    triangles,
     views,
 )
 from pytensor_fuse._native.lowering.indexing import masks, reads, writes
@@ -44,6 +45,7 @@ __all__ = [
     "scalar_loops",
     "searching",
     "shapes",
+    "triangles",
     "views",
     "writes",
 ]

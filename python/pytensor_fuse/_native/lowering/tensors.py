@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -30,6 +30,25 @@ DTYPES: Final = {
 NAMES: Final = {dtype: name for name, dtype in DTYPES.items()}
 
 
+class Layout(NamedTuple):
+    """Where the elements of an array lie in memory.
+
+    Attributes
+    ----------
+    buffer
+        The buffer that holds them.
+    prefix
+        The index of the buffer's first axes, if the array is only what the buffer has there.
+    axes
+        For each axis of the array, the axis of the buffer behind the prefix; None for one of length
+        1 that the buffer does not have. All other axes of the buffer are of length 1.
+    """
+
+    buffer: BufferId
+    prefix: tuple[Value, ...]
+    axes: tuple[int | None, ...]
+
+
 class Tensor:
     """An array, or a scalar, as what gives its elements.
 
@@ -45,9 +64,11 @@ class Tensor:
         The buffer that holds just this array, element for element, if one does.
     data
         The elements, if they are a constant's.
+    layout
+        Where the elements lie, if a buffer holds them in any order of the axes.
     """
 
-    __slots__ = ("at", "buffer", "data", "dtype", "lengths")
+    __slots__ = ("at", "buffer", "data", "dtype", "layout", "lengths")
 
     def __init__(
         self,
@@ -56,12 +77,16 @@ class Tensor:
         at: Callable[[Index], Value],
         buffer: BufferId | None = None,
         data: np.ndarray[Any, Any] | None = None,
+        layout: Layout | None = None,
     ) -> None:
         self.dtype = dtype
         self.lengths = tuple(lengths)
         self.at = at
         self.buffer = buffer
         self.data = data
+        if layout is None and buffer is not None:
+            layout = Layout(buffer, (), tuple(range(len(self.lengths))))
+        self.layout = layout
 
     @property
     def ndim(self) -> int:
@@ -84,7 +109,12 @@ def scalar(builder: Builder, value: Value) -> Tensor:
     return Tensor(builder.dtype(value), (), lambda _: value)
 
 
-def view(base: Tensor, lengths: Sequence[Value], place: Callable[[Index], Index]) -> Tensor:
+def view(
+    base: Tensor,
+    lengths: Sequence[Value],
+    place: Callable[[Index], Index],
+    layout: Layout | None = None,
+) -> Tensor:
     """Return an array whose elements are elements of another one.
 
     Parameters
@@ -95,8 +125,10 @@ def view(base: Tensor, lengths: Sequence[Value], place: Callable[[Index], Index]
         Those of the view.
     place
         Where in ``base`` the element at an index of the view is.
+    layout
+        Where the elements lie in memory, if that is known.
     """
-    return Tensor(base.dtype, lengths, lambda index: base.at(place(index)))
+    return Tensor(base.dtype, lengths, lambda index: base.at(place(index)), layout=layout)
 
 
 def _no_element(index: Index) -> Value:

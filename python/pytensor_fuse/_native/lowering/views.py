@@ -9,9 +9,11 @@ from pytensor.tensor.elemwise import DimShuffle
 
 from pytensor_fuse._native.lowering.registry import lower
 from pytensor_fuse._native.lowering.scalars import dtype_refusal
-from pytensor_fuse._native.lowering.tensors import Tensor, scalar, view
+from pytensor_fuse._native.lowering.tensors import Layout, Tensor, scalar, view
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pytensor.graph.basic import Apply
 
     from pytensor_fuse._native.lowering.context import Context
@@ -59,4 +61,17 @@ def _dimshuffle(
 
     if not lengths:
         return [scalar(builder, given.at(place(())))]
-    return [view(given, lengths, place)]
+    return [view(given, lengths, place, _shuffled(context, given, op.new_order))]
+
+
+def _shuffled(context: Context, given: Tensor, order: Sequence[int | str]) -> Layout | None:
+    """Return where the elements of an array with shuffled axes lie."""
+    layout = given.layout
+    if layout is None:
+        return None
+    one = context.builder.index(1)
+    if any(length != one for axis, length in enumerate(given.lengths) if axis not in order):
+        # The program does not know that the buffer's axis has length 1.
+        return None
+    axes = tuple([None if isinstance(axis, str) else layout.axes[axis] for axis in order])
+    return layout._replace(axes=axes)

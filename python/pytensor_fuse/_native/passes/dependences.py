@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytensor_fuse._native.program.model import Allocate, Check, For, If, Load, Op, Store
+from pytensor_fuse._native.program.model import Allocate, Call, Check, For, If, Load, Op, Store
+from pytensor_fuse._native.program.routines import ROUTINES
 from pytensor_fuse._native.program.walking import defined_by, statements_in, used_by
 
 if TYPE_CHECKING:
@@ -146,6 +147,16 @@ class Dependences:
                 is_guarded = is_guarded or one.is_guarded
                 if self._program.buffers[one.buffer].kind == "input":
                     is_guarded = True
+            elif isinstance(one, Call):
+                is_guarded = True
+                for (buffer, prefix), role in zip(
+                    one.operands, ROUTINES[one.name].operands, strict=True
+                ):
+                    self._after_allocation(number, buffer, sources)
+                    if role.is_read:
+                        self._reach(reads, buffer, prefix, index)
+                    if role.is_written:
+                        self._reach(writes, buffer, prefix, index)
             elif isinstance(one, Allocate):
                 self._after_allocation(number, one.buffer, sources)
                 self._buffers.setdefault(one.buffer, _Buffer()).allocated = number
@@ -155,6 +166,7 @@ class Dependences:
             self._read(number, buffer, accesses)
         for buffer, accesses in writes.items():
             self._write(number, buffer, accesses)
+        is_compound = is_compound or isinstance(statement, Call)
         late = is_compound or any(source in self._is_late for source in sources)
         self._order_checks(number, statement, late=late, is_guarded=is_guarded)
         if late or reads:
@@ -197,7 +209,10 @@ class Dependences:
             if loop_index is not None
             else ()
         )
-        found.add(axes, tuple([constants.get(at) for at in index]))
+        # A routine reaches all of the axes behind its prefix.
+        place: Place = tuple([constants.get(at) for at in index])
+        n_whole = len(self._program.buffers[buffer].lengths) - len(index)
+        found.add(axes, (*place, *[None] * n_whole))
 
     def _may_meet(self, number: int, one: _Accesses, source: int, other: _Accesses) -> bool:
         """Whether two loops may be one although both reach a buffer that one of them writes."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytensor_fuse._native.program.model import Check, For, If, Load, Op, Store
+from pytensor_fuse._native.program.model import Call, Check, For, If, Load, Op, Store
+from pytensor_fuse._native.program.routines import ROUTINES
+from pytensor_fuse._native.program.walking import used_by
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -85,6 +87,9 @@ class Live:
             elif isinstance(statement, Check):
                 values.add(statement.condition)
                 values.update(statement.details)
+            elif isinstance(statement, Call):
+                if not self._call(statement):
+                    continue
             elif statement.buffer in buffers:
                 # What accesses it comes after it; its lengths are needed by then.
                 values.update(self._program.buffers[statement.buffer].lengths)
@@ -94,6 +99,20 @@ class Live:
             needed.add(statement)
             stays = True
         return stays
+
+    def _call(self, call: Call) -> bool:
+        written = [
+            operand.buffer
+            for operand, role in zip(call.operands, ROUTINES[call.name].operands, strict=True)
+            if role.is_written
+        ]
+        if call.out not in self.values and self.buffers.isdisjoint(written):
+            self._passed.update(written)
+            return False
+        self.values.update(used_by(call))
+        for operand in call.operands:
+            self._need_buffer(operand.buffer)
+        return True
 
     def _loop(self, loop: For) -> bool:
         values = self.values

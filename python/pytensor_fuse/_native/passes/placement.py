@@ -14,8 +14,8 @@ from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytensor_fuse._core import place_buffers
-from pytensor_fuse._native.program.model import ITEM_SIZES, Allocate, Load, Op, Store
-from pytensor_fuse._native.program.walking import defined_by, statements_in
+from pytensor_fuse._native.program.model import ITEM_SIZES, Allocate, Op
+from pytensor_fuse._native.program.walking import accessed_by, defined_by, statements_in
 
 if TYPE_CHECKING:
     from pytensor_fuse._native.program.model import BufferId, Program, Statement, Value
@@ -110,12 +110,10 @@ def _spans(program: Program) -> dict[BufferId, tuple[int, int]]:
     """Return the first and the last statement of the outermost block that touch each temporary."""
     spans: dict[BufferId, tuple[int, int]] = {}
     for number, outer in enumerate(program.body):
-        for statement in statements_in([outer]):
-            if isinstance(statement, Load | Store):
-                buffer = statement.buffer
-                if program.buffers[buffer].kind == "temporary":
-                    first = spans.get(buffer, (number, number))[0]
-                    spans[buffer] = first, number
+        for buffer in accessed_by(outer):
+            if program.buffers[buffer].kind == "temporary":
+                first = spans.get(buffer, (number, number))[0]
+                spans[buffer] = first, number
     return spans
 
 

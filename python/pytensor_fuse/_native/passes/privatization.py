@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Final
 from pytensor_fuse._native.program.combiners import identity
 from pytensor_fuse._native.program.model import (
     Buffer,
+    Call,
     Check,
     Choice,
     For,
@@ -324,6 +325,8 @@ def _lone_additions(program: Program, loop: For) -> list[Store]:
             reached.setdefault(statement.buffer, []).append(statement)
             if isinstance(statement, Load):
                 loaded.add(statement.out)
+        elif isinstance(statement, Call):
+            return []
     return [
         accesses[0]
         for buffer, accesses in reached.items()

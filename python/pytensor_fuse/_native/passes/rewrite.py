@@ -12,11 +12,13 @@ from pytensor_fuse._native.passes.liveness import Live
 from pytensor_fuse._native.program.builder import Builder
 from pytensor_fuse._native.program.model import (
     Allocate,
+    Call,
     Check,
     For,
     If,
     Load,
     Op,
+    Operand,
     Program,
     Result,
     Store,
@@ -158,6 +160,17 @@ class _Rewriter:
                     *[value(one) for one in statement.details],
                 )
                 self._take_for_one(self._compared.get(statement.condition, ()))
+            elif isinstance(statement, Call):
+                report = builder.call(
+                    statement.name,
+                    [value(size) for size in statement.sizes],
+                    [
+                        Operand(self._buffer(buffer), tuple([value(at) for at in prefix]))
+                        for buffer, prefix in statement.operands
+                    ],
+                )
+                if statement.out is not None:
+                    values[statement.out] = report
             elif isinstance(statement, Allocate):
                 builder.allocate(self._buffer(statement.buffer))
 

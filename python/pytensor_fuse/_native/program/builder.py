@@ -22,6 +22,7 @@ from pytensor_fuse._native.program.model import (
     Buffer,
     BufferId,
     BufferKind,
+    Call,
     Carry,
     Check,
     Choice,
@@ -30,6 +31,7 @@ from pytensor_fuse._native.program.model import (
     If,
     Load,
     Op,
+    Operand,
     Program,
     Reduction,
     Statement,
@@ -37,6 +39,7 @@ from pytensor_fuse._native.program.model import (
     Value,
 )
 from pytensor_fuse._native.program.operations import result_dtype
+from pytensor_fuse._native.program.routines import ROUTINES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -290,6 +293,27 @@ class Builder:
         if not combiner:
             # The value may come from an outer block; it is known in this one only.
             self._known[self._key(buffer, index)] = value, here
+
+    def call(
+        self, name: str, sizes: Sequence[Value], operands: Sequence[Operand | BufferId]
+    ) -> Value:
+        """Call a routine on whole buffers, or on what they have at indices of their first axes.
+
+        Returns
+        -------
+        Value
+            What LAPACK reports; 0 for routines of BLAS.
+        """
+        routine = ROUTINES[name]
+        here = self._blocks[-1]
+        out = self._new("i64", here) if routine.reports else None
+        given = tuple([one if isinstance(one, Operand) else Operand(one) for one in operands])
+        here.statements.append(Call(name, tuple(sizes), given, out))
+        for operand, role in zip(given, routine.operands, strict=True):
+            if role.is_written:
+                here.written.add(operand.buffer)
+                self._forget(operand.buffer)
+        return self.index(0) if out is None else out
 
     def _forget(self, buffer: BufferId) -> None:
         if not self.program.buffers[buffer].is_once:

@@ -14,7 +14,8 @@ import numpy as np
 
 from pytensor_fuse._native.program.arithmetic import NUMPY_DTYPES, evaluate
 from pytensor_fuse._native.program.failures import raised_by
-from pytensor_fuse._native.program.model import Check, For, If, Load, Op, Store
+from pytensor_fuse._native.program.model import Call, Check, For, If, Load, Op, Store
+from pytensor_fuse._native.program.routines import ROUTINES, run_routine
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -210,6 +211,8 @@ class _Run:
                 if not self._integer(statement.condition):
                     details = [self._integer(detail) for detail in statement.details]
                     raise raised_by(self._program.failures[statement.failure], details)
+            elif isinstance(statement, Call):
+                self._call(statement)
             else:
                 self._allocate(statement.buffer)
 
@@ -255,3 +258,26 @@ class _Run:
         self._block(branch.then if is_then else branch.otherwise)
         for choice in branch.choices:
             self._values[choice.out] = self._value(choice.then if is_then else choice.otherwise)
+
+    def _call(self, call: Call) -> None:
+        routine = ROUTINES[call.name]
+        sizes = [self._integer(size) for size in call.sizes]
+        arrays = []
+        for (buffer, prefix), role in zip(call.operands, routine.operands, strict=True):
+            memory = self._of(buffer)
+            at = tuple([self._integer(one) for one in prefix])
+            array, shape = memory.array[at], routine.shape(role, sizes)
+            if [one for one in array.shape if one != 1] != [one for one in shape if one != 1]:
+                raise InterpreterError(
+                    f"@{buffer} is of shape {array.shape} for {role.name} of {call.name}: {shape}"
+                )
+            if role.is_read and not memory.is_known[at].all():
+                raise InterpreterError(f"{call.name} reads of @{buffer} what nothing has written")
+            if role.is_written:
+                if self._program.buffers[buffer].is_once and memory.is_written[at].any():
+                    raise InterpreterError(f"@{buffer} is once, and {call.name} writes it again")
+                memory.is_written[at] = memory.is_known[at] = True
+            arrays.append(array)
+        report = run_routine(routine, sizes, arrays)
+        if call.out is not None:
+            self._values[call.out] = np.int64(report)

@@ -1,14 +1,16 @@
 """The loop program: what a graph computes, as loops over buffers, between graph and machine code.
 
 A program is a tree of blocks. A statement computes a value from values, reads or writes one element
-of a buffer, checks a condition, or is a loop or a branch with blocks of its own. Values are numbers
+of a buffer, calls a routine of BLAS or LAPACK on whole buffers, checks a condition, or is a loop or
+a branch with blocks of its own. Values are numbers
 in registers, named by dense ids and assigned once; buffers are C-contiguous arrays, named by dense
 ids, whose lengths are values. A 0-d array is a buffer without lengths.
 
 The dtypes are ``f64 f32 i64 i32 i16 i8 u64 u32 u16 u8 bool``. Indices and lengths are ``i64``.
 
-`pytensor_fuse._native.program.operations` lists the operations, `text` prints and parses programs,
-`verify` checks them, and `interpret` runs them: slowly, and as the oracle of everything below.
+`pytensor_fuse._native.program.operations` lists the operations and `routines` the routines, `text`
+prints and parses programs, `verify` checks them, and `interpret` runs them: slowly, and as the
+oracle of everything below.
 """
 
 from __future__ import annotations
@@ -252,7 +254,55 @@ class Allocate:
         self.buffer = buffer
 
 
-Statement = Op | Load | Store | For | If | Check | Allocate
+class Operand(NamedTuple):
+    """An array that a routine is called with: a buffer, or what it has at an index of first axes.
+
+    Attributes
+    ----------
+    buffer
+        The buffer.
+    prefix
+        The index of its first axes; the operand is the array of all other axes there.
+    """
+
+    buffer: BufferId
+    prefix: tuple[Value, ...] = ()
+
+
+class Call:
+    """``out = name(sizes)(operands)``: a routine of BLAS or LAPACK.
+
+    It is in bounds only because the checks before it have passed.
+
+    Attributes
+    ----------
+    name
+        One of `pytensor_fuse._native.program.routines.ROUTINES`, which says what it reads and
+        writes.
+    sizes
+        An ``i64`` value for each size of the routine.
+    operands
+        The arrays. Apart from axes of length 1, they have the sizes that the routine says.
+    out
+        The ``i64`` value of what LAPACK reports; None for routines of BLAS.
+    """
+
+    __slots__ = ("name", "operands", "out", "sizes")
+
+    def __init__(
+        self,
+        name: str,
+        sizes: tuple[Value, ...],
+        operands: tuple[Operand, ...],
+        out: Value | None,
+    ) -> None:
+        self.name = name
+        self.sizes = sizes
+        self.operands = operands
+        self.out = out
+
+
+Statement = Op | Load | Store | For | If | Check | Allocate | Call
 
 
 class Failure(NamedTuple):

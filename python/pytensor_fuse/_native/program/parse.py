@@ -14,6 +14,7 @@ from pytensor_fuse._native.program.model import (
     DTYPES,
     Allocate,
     Buffer,
+    Call,
     Carry,
     Check,
     Choice,
@@ -22,6 +23,7 @@ from pytensor_fuse._native.program.model import (
     If,
     Load,
     Op,
+    Operand,
     Program,
     Reduction,
     Result,
@@ -210,7 +212,7 @@ class _Parser:
 
     def _statement(self, line: Line) -> Statement:
         if line.next[:1] == "%":
-            return self._op_or_load(line)
+            return self._definition(line)
         if line.takes("store"):
             return self._store(line)
         if line.takes("for"):
@@ -228,9 +230,11 @@ class _Parser:
             buffer = line.buffer()
             line.end()
             return Allocate(buffer)
+        if line.takes("call"):
+            return self._call(line, None)
         raise line.error(f"expected a statement, not {line.next!r}")
 
-    def _op_or_load(self, line: Line) -> Statement:
+    def _definition(self, line: Line) -> Statement:
         out = self._define(line)
         line.expect("=")
         if line.takes("load"):
@@ -239,12 +243,24 @@ class _Parser:
             index = line.values("[", "]")
             line.end()
             return Load(out, buffer, index, is_guarded=is_guarded)
+        if line.takes("call"):
+            return self._call(line, out)
         name = line.take()
         args = [line.value()]
         while line.takes(","):
             args.append(line.value())
         line.end()
         return Op(out, name, tuple(args))
+
+    def _call(self, line: Line, out: Value | None) -> Statement:
+        name = line.take()
+        sizes = line.values("(", ")")
+        operands: list[Operand] = []
+        while not operands or line.takes(","):
+            buffer = line.buffer()
+            operands.append(Operand(buffer, line.values("[", "]") if line.next == "[" else ()))
+        line.end()
+        return Call(name, sizes, tuple(operands), out)
 
     def _store(self, line: Line) -> Statement:
         is_guarded = line.takes("guarded")

@@ -23,7 +23,9 @@ carries names their inner and initial values, as ``for %2:i64 < %0 carrying %6:f
 the body what follows: ``carry %7:f64 = %6 <- %8``, where ``%7`` is there after the loop. A branch
 is ``if %9``, ``else`` unless that side is empty, and ``choice %10:f64 = %11 | %12``. Other
 statements are ``store add @1[%2] = %3`` with a combiner, ``load guarded`` and ``store guarded``,
-and ``check %9 else 0(%2)`` for failure 0 with its details. Floats are in hexadecimal, or ``inf``,
+``check %9 else 0(%2)`` for failure 0 with its details, and ``call matmul_nn(%0, %1, %2) @3, @1,
+@2[%9]`` for a routine with its sizes and its operands; one of LAPACK, as ``%5:i64 = call
+potrf_u(%0) @3``, defines a value. Floats are in hexadecimal, or ``inf``,
 ``-inf``, ``nan`` and ``-nan``.
 
 The text has all that a program has, so it is the same for two programs only if these are the same;
@@ -37,7 +39,7 @@ import math
 import operator
 from typing import TYPE_CHECKING
 
-from pytensor_fuse._native.program.model import Check, For, If, Load, Op, Store
+from pytensor_fuse._native.program.model import Call, Check, For, If, Load, Op, Store
 
 if TYPE_CHECKING:
     from pytensor_fuse._native.program.model import Buffer, Program, Statement
@@ -151,8 +153,20 @@ def _print_block(
                 f"{indent}check {names[statement.condition]} else {statement.failure}"
                 + (f"({details})" if details else "")
             )
+        elif isinstance(statement, Call):
+            lines.append(indent + _print_call(statement, names, definitions))
         else:
             lines.append(f"{indent}allocate @{statement.buffer}")
+
+
+def _print_call(call: Call, names: list[str], definitions: list[str]) -> str:
+    sizes = ", ".join([names[size] for size in call.sizes])
+    operands = []
+    for buffer, prefix in call.operands:
+        at = ", ".join([names[one] for one in prefix])
+        operands.append(f"@{buffer}[{at}]" if prefix else f"@{buffer}")
+    defines = "" if call.out is None else f"{definitions[call.out]} = "
+    return f"{defines}call {call.name}({sizes}) {', '.join(operands)}"
 
 
 def _print_loop(

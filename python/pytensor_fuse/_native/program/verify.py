@@ -15,6 +15,7 @@ from pytensor_fuse._native.program.errors import ProgramError
 from pytensor_fuse._native.program.model import (
     COMBINERS,
     Allocate,
+    Call,
     Check,
     For,
     If,
@@ -22,13 +23,15 @@ from pytensor_fuse._native.program.model import (
     Op,
     Store,
 )
-from pytensor_fuse._native.program.operations import OPERATIONS, result_dtype
+from pytensor_fuse._native.program.operations import FLOATS, OPERATIONS, result_dtype
+from pytensor_fuse._native.program.routines import ROUTINES
 from pytensor_fuse._native.program.walking import statements_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pytensor_fuse._native.program.model import BufferId, Program, Statement, Value
+    from pytensor_fuse._native.program.model import BufferId, Operand, Program, Statement, Value
+    from pytensor_fuse._native.program.routines import Role
 
 __all__ = ["ProgramError", "verify"]
 
@@ -144,6 +147,8 @@ class _Verifier:
                 self._branch(statement)
             elif isinstance(statement, Check):
                 self._check(statement)
+            elif isinstance(statement, Call):
+                self._call(statement)
             else:
                 self._allocate(statement)
 
@@ -265,6 +270,18 @@ class _Verifier:
 
     def _access(self, buffer: BufferId, index: tuple[Value, ...]) -> None:
         """Require that an element of a buffer may be accessed here."""
+        self._reach(buffer)
+        about = self._program.buffers[buffer]
+        if len(index) != len(about.lengths):
+            raise ProgramError(
+                f"@{buffer} has {len(about.lengths)} axes and an index of {len(index)}"
+                " (rule: indices)"
+            )
+        for at in index:
+            self._require(at, "i64", f"an index into @{buffer}", "indices")
+
+    def _reach(self, buffer: BufferId) -> None:
+        """Require that there is a buffer here."""
         self._require_buffer(buffer)
         about = self._program.buffers[buffer]
         if about.kind in ("output", "temporary"):
@@ -276,13 +293,6 @@ class _Verifier:
                     )
             else:
                 self._require_lengths(buffer)
-        if len(index) != len(about.lengths):
-            raise ProgramError(
-                f"@{buffer} has {len(about.lengths)} axes and an index of {len(index)}"
-                " (rule: indices)"
-            )
-        for at in index:
-            self._require(at, "i64", f"an index into @{buffer}", "indices")
 
     def _place(
         self, buffer: BufferId, index: tuple[Value, ...]
@@ -326,3 +336,58 @@ class _Verifier:
                     f"@{buffer} is once and read at [{shown}] before it is written (rule: once)"
                 )
         self._scopes[-1].stored.add(place)
+
+    # Calls
+
+    def _call(self, call: Call) -> None:
+        routine = ROUTINES.get(call.name)
+        if routine is None:
+            raise ProgramError(f"there is no routine {call.name!r} (rule: calls)")
+        for what, n_given, n_taken in (
+            ("sizes", len(call.sizes), len(routine.sizes)),
+            ("operands", len(call.operands), len(routine.operands)),
+        ):
+            if n_given != n_taken:
+                raise ProgramError(
+                    f"{call.name} is called with {n_given} {what} and takes {n_taken} (rule: calls)"
+                )
+        for size in call.sizes:
+            self._require(size, "i64", f"a size of {call.name}", "calls")
+        real = self._program.buffers[routine.real_operand(call).buffer].dtype
+        if real not in FLOATS:
+            raise ProgramError(f"{call.name} is called on {real} (rule: calls)")
+        for operand, role in zip(call.operands, routine.operands, strict=True):
+            self._operand(call, operand, role, role.dtype or real)
+        if (call.out is None) == routine.reports:
+            raise ProgramError(
+                f"{call.name} {'defines a value' if routine.reports else 'defines no value'}"
+                " (rule: calls)"
+            )
+        if call.out is not None:
+            self._define(call.out)
+            if self._dtypes[call.out] != "i64":
+                raise ProgramError(f"%{call.out} is what {call.name} reports, i64 (rule: calls)")
+
+    def _operand(self, call: Call, operand: Operand, role: Role, dtype: str) -> None:
+        buffer, prefix = operand
+        self._reach(buffer)
+        about = self._program.buffers[buffer]
+        for at in prefix:
+            self._require(at, "i64", f"an index into @{buffer}", "calls")
+        if about.dtype != dtype:
+            raise ProgramError(
+                f"@{buffer} is {about.dtype} and {role.name} of {call.name} is {dtype}"
+                " (rule: calls)"
+            )
+        own = [one for one in about.lengths[len(prefix) :] if self._program.constants.get(one) != 1]
+        if len(prefix) > len(about.lengths) or len(own) > len(role.sizes):
+            raise ProgramError(
+                f"@{buffer} has {len(own)} axes for {role.name} of {call.name}, which has"
+                f" {len(role.sizes)} (rule: calls)"
+            )
+        if role.is_written and (
+            about.kind == "constant" or (about.kind, about.is_once) == ("input", True)
+        ):
+            raise ProgramError(f"@{buffer} is given and {call.name} writes it (rule: calls)")
+        if role.is_written and role.is_read and about.is_once:
+            raise ProgramError(f"@{buffer} is once and {call.name} updates it (rule: once)")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytensor_fuse._native.program.model import Allocate, Check, For, If, Load, Op, Store
+from pytensor_fuse._native.program.model import Allocate, Call, Check, For, If, Load, Op, Store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -56,6 +56,11 @@ def used_by(statement: Statement) -> tuple[Value, ...]:
         return tuple(used)
     if isinstance(statement, Check):
         return (statement.condition, *statement.details)
+    if isinstance(statement, Call):
+        used = list(statement.sizes)
+        for operand in statement.operands:
+            used += operand.prefix
+        return tuple(used)
     assert isinstance(statement, Allocate)
     return ()
 
@@ -69,11 +74,16 @@ def defined_by(statement: Statement) -> list[Value]:
         return [*reduced, *[carry.out for carry in statement.carries]]
     if isinstance(statement, If):
         return [choice.out for choice in statement.choices]
+    if isinstance(statement, Call) and statement.out is not None:
+        return [statement.out]
     return []
 
 
 def accessed_by(statement: Statement) -> Iterator[BufferId]:
-    """Yield the buffers that a statement, or one inside of it, loads from or stores into."""
+    """Yield the buffers that a statement, or one inside of it, reads or writes."""
     for inner in statements_in([statement]):
         if isinstance(inner, Load | Store):
             yield inner.buffer
+        elif isinstance(inner, Call):
+            for operand in inner.operands:
+                yield operand.buffer

@@ -1,0 +1,108 @@
+"""What all rules of linear algebra ask for: matrices in memory, of one dtype, and their sizes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from scipy.linalg import LinAlgError
+
+from pytensor_fuse._native.lowering.tensors import DTYPES, Tensor
+from pytensor_fuse._native.program.model import Operand
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pytensor.graph.basic import Apply
+
+    from pytensor_fuse._native.lowering.context import Context
+    from pytensor_fuse._native.program.model import Value
+
+# BLAS and LAPACK count in 32 bits.
+_MOST: Final = 2**31
+_TOO_LONG: Final = "an axis of {0} elements is longer than BLAS and LAPACK can count"
+# The texts of PyTensor's Numba implementation.
+NOT_SQUARE: Final = "Last 2 dimensions of A must be square"
+NOT_CONFORMING: Final = "Dimensions of A and B do not conform"
+
+
+def real_refusal(node: Apply[Any]) -> str | None:
+    """Return why the inputs and outputs of a node are not arrays of real numbers, or None."""
+    for variable in (*node.inputs, *node.outputs):
+        dtype = getattr(variable.type, "dtype", None)
+        if dtype not in DTYPES or dtype == "bool":
+            return f"linear algebra of {dtype or variable.type}"
+    return None
+
+
+def of_dtype(context: Context, tensor: Tensor, dtype: str) -> Tensor:
+    """Return an array in another dtype."""
+    if tensor.dtype == dtype:
+        return tensor
+    builder = context.builder
+    return Tensor(dtype, tensor.lengths, lambda index: builder.cast(tensor.at(index), dtype))
+
+
+def sizes_of(context: Context, lengths: Sequence[Value]) -> list[Value]:
+    """Return lengths as sizes for a routine, and let the call fail if one is too long."""
+    builder = context.builder
+    sizes = [context.length(length) for length in lengths]
+    for size in sizes:
+        number = builder.number(size)
+        if number is None or number >= _MOST:
+            is_short = builder.op("lt", size, builder.index(_MOST))
+            builder.check(is_short, OverflowError, _TOO_LONG, size)
+    return sizes
+
+
+def in_memory(context: Context, tensor: Tensor) -> tuple[Operand, bool]:
+    """Return an array as a routine can read it, and whether it lies there transposed.
+
+    An array that no buffer holds, in the order of its axes or in the opposite one, is copied.
+    """
+    layout = tensor.layout
+    if layout is not None:
+        axes = [axis for axis in layout.axes if axis is not None]
+        for is_transposed in (False, True):
+            if axes == sorted(axes, reverse=is_transposed):
+                return Operand(layout.buffer, layout.prefix), is_transposed
+    return Operand(context.copied(tensor)), False
+
+
+def copy_of(context: Context, tensor: Tensor) -> Operand:
+    """Return a copy of an array that routines may change; it may be a result."""
+    array = context.array(tensor.dtype, tensor.lengths, is_once=False)
+    context.fill(array, tensor.at)
+    return array
+
+
+def transposed(tensor: Tensor) -> Tensor:
+    """Return the transpose of a matrix."""
+    layout = tensor.layout
+    return Tensor(
+        tensor.dtype,
+        tensor.lengths[::-1],
+        lambda index: tensor.at(index[::-1]),
+        layout=None if layout is None else layout._replace(axes=layout.axes[::-1]),
+    )
+
+
+def require_square(context: Context, matrix: Tensor) -> Value:
+    """Let the call fail unless a matrix is square; return the length of its axes."""
+    rows, columns = matrix.lengths
+    return context.require_equal(rows, columns, LinAlgError, NOT_SQUARE)
+
+
+def require_conforming(context: Context, matrix: Tensor, right: Tensor) -> Value:
+    """Let the call fail unless a square matrix has as many rows as the right-hand side."""
+    builder = context.builder
+    one, other = context.length(matrix.lengths[0]), context.length(right.lengths[0])
+    builder.check(builder.op("eq", one, other), LinAlgError, NOT_CONFORMING)
+    context.require_equal(one, other, LinAlgError, NOT_CONFORMING)
+    return require_square(context, matrix)
+
+
+def fill_with(context: Context, array: Operand, number: float) -> None:
+    """Write one number into all elements of an array."""
+    dtype = context.builder.program.buffers[array.buffer].dtype
+    value = context.builder.constant(dtype, number)
+    context.fill(array, lambda _: value)

@@ -1,0 +1,137 @@
+"""Cholesky factors, and systems of equations that are triangular or have such a factor.
+
+A matrix that is not positive definite has a factor of NaN, and so has a system with a zero on the
+diagonal a solution of NaN, as PyTensor has it.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from pytensor.tensor.linalg.decomposition.cholesky import Cholesky
+from pytensor.tensor.linalg.solvers.psd import CholeskySolve
+from pytensor.tensor.linalg.solvers.triangular import SolveTriangular
+
+from pytensor_fuse._native.lowering.matrices import (
+    copy_of,
+    fill_with,
+    in_memory,
+    of_dtype,
+    real_refusal,
+    require_conforming,
+    require_square,
+    sizes_of,
+    transposed,
+)
+from pytensor_fuse._native.lowering.registry import lower
+from pytensor_fuse._native.lowering.tensors import DTYPES, Tensor
+from pytensor_fuse._native.program.model import Operand
+
+if TYPE_CHECKING:
+    from pytensor.graph.basic import Apply
+
+    from pytensor_fuse._native.lowering.context import Context
+    from pytensor_fuse._native.lowering.tensors import Index
+    from pytensor_fuse._native.program.model import Value
+
+
+def _refuses(op: Any, node: Apply[Any]) -> str | None:
+    return real_refusal(node)
+
+
+@lower.register(Cholesky, refuses=_refuses)
+def _cholesky(
+    op: Cholesky, node: Apply[Any], context: Context, inputs: list[Tensor]
+) -> list[Tensor]:
+    builder, dtype = context.builder, DTYPES[node.outputs[0].type.dtype]
+    matrix = of_dtype(context, inputs[0], dtype)
+    size = require_square(context, matrix)
+    zero = builder.constant(dtype, 0.0)
+
+    def of_triangle(index: Index) -> Value:
+        row, column = index
+        is_in = builder.op("ge" if op.lower else "le", row, column)
+        return builder.op("select", is_in, matrix.at(index), zero)
+
+    factor = copy_of(context, Tensor(dtype, (size, size), of_triangle))
+    report = builder.call("potrf_l" if op.lower else "potrf_u", sizes_of(context, [size]), [factor])
+    fill_unless(context, builder.op("eq", report, builder.index(0)), factor)
+    return [context.held(factor)]
+
+
+def fill_unless(context: Context, condition: Value, array: Operand) -> None:
+    """Fill an array with NaN unless a condition holds."""
+    builder = context.builder
+    with builder.block() as then:
+        pass
+    with builder.block() as otherwise:
+        fill_with(context, array, math.nan)
+    builder.branch(condition, then, otherwise, [])
+
+
+def solve_triangle(
+    context: Context, factor: Tensor, solution: Operand, *, lower: bool, unit: bool = False
+) -> None:
+    """Solve a triangular system in place.
+
+    Parameters
+    ----------
+    context
+        The lowering.
+    factor
+        The matrix, of which one triangle is read.
+    solution
+        An array with the right-hand sides, a vector or the columns of a matrix.
+    lower
+        Which triangle.
+    unit
+        Whether the diagonal is all ones, whatever stands there.
+    """
+    builder = context.builder
+    held, is_transposed = in_memory(context, factor)
+    about = builder.program.buffers[solution.buffer]
+    lengths = about.lengths[len(solution.prefix) :]
+    name = "solve_" + ("l" if lower else "u") + ("t" if is_transposed else "")
+    name += "_unit" if unit else ""
+    if len(lengths) == 1 or builder.number(lengths[1]) == 1:
+        sizes = sizes_of(context, lengths[:1])
+        builder.call(f"{name}_vector", sizes, [solution, held])
+    else:
+        builder.call(name, sizes_of(context, lengths), [solution, held])
+
+
+@lower.register(SolveTriangular, refuses=_refuses)
+def _solve_triangular(
+    op: SolveTriangular, node: Apply[Any], context: Context, inputs: list[Tensor]
+) -> list[Tensor]:
+    builder, dtype = context.builder, DTYPES[node.outputs[0].type.dtype]
+    matrix, right = (of_dtype(context, one, dtype) for one in inputs)
+    size = require_conforming(context, matrix, right)
+    solution = copy_of(context, Tensor(dtype, (size, *right.lengths[1:]), right.at))
+    if op.unit_diagonal:
+        solve_triangle(context, matrix, solution, lower=op.lower, unit=True)
+        return [context.held(solution)]
+    zero = builder.constant(dtype, 0.0)
+    with builder.loop(size) as loop:
+        is_zero = builder.op("eq", matrix.at((loop.index, loop.index)), zero)
+        is_singular = builder.reduce(loop, "or", builder.constant("bool", False), is_zero)
+    with builder.block() as then:
+        fill_with(context, solution, math.nan)
+    with builder.block() as otherwise:
+        solve_triangle(context, matrix, solution, lower=op.lower)
+    builder.branch(is_singular, then, otherwise, [])
+    return [context.held(solution)]
+
+
+@lower.register(CholeskySolve, refuses=_refuses)
+def _cholesky_solve(
+    op: CholeskySolve, node: Apply[Any], context: Context, inputs: list[Tensor]
+) -> list[Tensor]:
+    dtype = DTYPES[node.outputs[0].type.dtype]
+    factor, right = (of_dtype(context, one, dtype) for one in inputs)
+    size = require_conforming(context, factor, right)
+    solution = copy_of(context, Tensor(dtype, (size, *right.lengths[1:]), right.at))
+    for matrix in (factor, transposed(factor))[:: 1 if op.lower else -1]:
+        solve_triangle(context, matrix, solution, lower=(matrix is factor) == op.lower)
+    return [context.held(solution)]

@@ -1,0 +1,52 @@
+"""Functions of SciPy by address, in the modules that it has for Cython."""
+
+from __future__ import annotations
+
+import ctypes
+from functools import cache
+from importlib import import_module
+from typing import Any, Final
+
+# How the symbols of their functions begin, and where they are.
+LIBRARIES: Final = {"blas.": "scipy.linalg.cython_blas", "lapack.": "scipy.linalg.cython_lapack"}
+
+
+@cache
+def routine_address(symbol: str) -> int:
+    """Return the address of a function of BLAS or LAPACK.
+
+    Its arguments are pointers, as in Fortran, and its integers have 32 bits.
+
+    Parameters
+    ----------
+    symbol
+        Such as ``blas.dgemm`` or ``lapack.dpotrf``.
+
+    Raises
+    ------
+    RuntimeError
+        If SciPy has no such function.
+    """
+    library, _, name = symbol.partition(".")
+    module = LIBRARIES[f"{library}."]
+    functions: dict[str, Any] = import_module(module).__pyx_capi__
+    capsule = functions.get(name)
+    if capsule is None:
+        raise RuntimeError(f"{module} has no {name}")
+    return capsule_pointer(capsule)
+
+
+def capsule_name(capsule: Any) -> bytes:
+    """Return the name of a capsule; that of a function of Cython's is its signature."""
+    function = ctypes.pythonapi.PyCapsule_GetName
+    function.restype, function.argtypes = ctypes.c_char_p, [ctypes.py_object]
+    name: bytes = function(capsule)
+    return name
+
+
+def capsule_pointer(capsule: Any) -> int:
+    """Return the address that a capsule has."""
+    function = ctypes.pythonapi.PyCapsule_GetPointer
+    function.restype, function.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    address: int = function(capsule, capsule_name(capsule))
+    return address

@@ -1,0 +1,67 @@
+"""The lines of the routines of BLAS and LAPACK that programs call.
+
+A routine has one line: its name, its sizes, its operands, and the call in Fortran's order::
+
+    matmul_nn  mkn  C=mn A:mk B:kn  blas.gemm N N n m k 1.0 B n' A k' 0.0 C n'
+
+The letters ``mkn`` are its sizes, in the order in which a program gives them. ``C=mn`` is an array
+of ``m`` rows of ``n`` elements that is written as a whole, ``A:mk`` one that is read, and ``F+nn``
+one that is read and written; ``P=n.i32`` has 32-bit integers, and all others have the dtype of the
+routine. An argument of the call is an operand, a size, a size that is at least 1 (``n'``), a letter
+for an option (``'N``), a number with a point for a real one, a number without for an integer, or
+``info``, where LAPACK reports what went wrong.
+
+Buffers are C-contiguous and routines take the columns of a matrix one after the other, so that each
+sees the transpose of a matrix: the upper triangle as the lower one, a product with its factors in
+the other order. The names are those of what the buffers hold: ``potrf_l`` makes the lower factor of
+a lower triangle, though LAPACK is told ``U``.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+_PRODUCTS: Final = """
+matmul_nn   mkn  C=mn A:mk B:kn  blas.gemm 'N 'N n m k 1.0 B n' A k' 0.0 C n'
+matmul_tn   mkn  C=mn A:km B:kn  blas.gemm 'N 'T n m k 1.0 B n' A m' 0.0 C n'
+matmul_nt   mkn  C=mn A:mk B:nk  blas.gemm 'T 'N n m k 1.0 B k' A k' 0.0 C n'
+matmul_tt   mkn  C=mn A:km B:nk  blas.gemm 'T 'T n m k 1.0 B k' A m' 0.0 C n'
+add_matvec_n  mk  y+m A:mk x:k  blas.gemv 'T k m 1.0 A k' x 1 1.0 y 1
+add_matvec_t  mk  y+m A:km x:k  blas.gemv 'N m k 1.0 A m' x 1 1.0 y 1
+matvec_n    mk   y=m A:mk x:k    blas.gemv 'T k m 1.0 A k' x 1 0.0 y 1
+matvec_t    mk   y=m A:km x:k    blas.gemv 'N m k 1.0 A m' x 1 0.0 y 1
+"""
+
+_CHOLESKY: Final = """
+potrf_l     n    F+nn            lapack.potrf 'U n F n' info
+potrf_u     n    F+nn            lapack.potrf 'L n F n' info
+"""
+
+# How a triangle and the order of its axes are told: what stands in the routine's name, and what
+# BLAS is told of the triangle, and whether to transpose it, for right-hand sides by rows.
+_TRIANGLES: Final = (("l", "U", "N"), ("lt", "L", "T"), ("u", "L", "N"), ("ut", "U", "T"))
+
+
+def _solving() -> list[str]:
+    """Return the lines of routines that solve triangular systems in place."""
+    lines = []
+    for name, triangle, order in _TRIANGLES:
+        for suffix, diagonal in (("", "N"), ("_unit", "U")):
+            lines.append(
+                f"solve_{name}{suffix} nk X+nk A:nn"
+                f" blas.trsm 'R '{triangle} '{order} '{diagonal} k n 1.0 A n' X k'"
+            )
+            # The one vector is a column, which the transpose of the matrix solves.
+            other = "T" if order == "N" else "N"
+            lines.append(
+                f"solve_{name}{suffix}_vector n x+n A:nn"
+                f" blas.trsv '{triangle} '{other} '{diagonal} n A n' x 1"
+            )
+    return lines
+
+
+LINES: Final = [
+    *_PRODUCTS.strip().splitlines(),
+    *_CHOLESKY.strip().splitlines(),
+    *_solving(),
+]
