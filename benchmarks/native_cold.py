@@ -1,9 +1,9 @@
-"""How long a modeller waits for a first value, with empty compile directories; issue 28.
+"""How long a modeller waits for a first value, with empty compile directories; issues 28 and 30.
 
     python benchmarks/native_cold.py                                # everything: an hour
     python benchmarks/native_cold.py --only radon --rounds 1        # one model: two minutes
     python benchmarks/native_cold.py --only radon --steps first --rounds 1       # ten seconds
-    python benchmarks/native_cold.py --only lkj --steps first       # a model for the record
+    python benchmarks/native_cold.py --only matrices --steps first  # those with linear algebra
     python benchmarks/native_cold.py --wall                         # the clock's times as well
 
 Each measurement is a process of its own. The sides take turns: PyTensor without the package; with
@@ -32,16 +32,24 @@ import numpy as np
 
 import native_child
 from native_figures import Figure, arguments, in_turns, report, samples, say, sides_of
-from native_models import EDITS, FIVE, NativeModel, chosen
+from native_models import EDITS, FIVE, MATRICES, NativeModel, chosen
 
 Results = dict[str, list[dict[str, Any]]]
 
 FIRST_CALL = dict(zip(FIVE, (50, 50, 60, 120, 60), strict=True))
-FIRST_CALL_JAX = 4.0
-FUNCTION_AND_CALL = dict(zip(FIVE, (10, 10, 13, 25, 10), strict=True))
+FIRST_CALL_JAX = {**dict.fromkeys(FIVE, 4.0), **dict.fromkeys(MATRICES, 1.5)}
+FUNCTION_AND_CALL = dict(
+    zip((*FIVE, *MATRICES), (10, 10, 13, 25, 10, 20, 25, 25, 10, 6), strict=True)
+)
 SCRIPT = {"radon": 3.5, "mixture": 8.0}
 EDITED = {"prior": 4.0, "likelihood": 7.0}
-NUTPIE = {"radon": 6.0, "mixture": 12.0, "scalars": 6.0}
+NUTPIE = dict(
+    zip(
+        ("radon", "mixture", "scalars", "ordered-logistic", "lkj", "gaussian-process"),
+        (6.0, 12.0, 6.0, 15.0, 15.0, 15.0),
+        strict=True,
+    )
+)
 NUTPIE_JAX = 1.2
 N_DRAWS = 1000
 SAMPLE = {"radon": 3.0, "mixture": 4.0}
@@ -89,7 +97,7 @@ def first(
             "s",
             samples(results, "call"),
             FIRST_CALL.get(name),
-            FIRST_CALL_JAX if name in FIRST_CALL else None,
+            FIRST_CALL_JAX.get(name),
         ),
         Figure(
             f"function and first call{after}",

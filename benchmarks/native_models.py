@@ -1,4 +1,4 @@
-"""The models on which issue 28 measures machine code: PyMC models, their graphs and values.
+"""The models on which issues 28 to 30 measure machine code: PyMC models, their graphs and values.
 
     from native_models import MODELS, graph
 
@@ -235,6 +235,29 @@ def lkj(rows: int) -> None:
     pm.MvNormal("y", mean, chol=cholesky, observed=_data().normal(size=(rows, 3)))
 
 
+def autoregression(rows: int) -> None:
+    """An autoregressive process of order three."""
+    import pymc as pm
+
+    rho = pm.Normal("rho", 0, 0.3, shape=4)
+    sigma = pm.HalfNormal("sigma", 1)
+    initial = pm.Normal.dist(0, 2, shape=3)
+    values = _data().normal(size=rows)
+    pm.AR("y", rho, sigma=sigma, constant=True, init_dist=initial, observed=values)
+
+
+def eight_schools(rows: int) -> None:
+    """The effects of coaching in eight schools (Rubin, 1981), not centred."""
+    import pymc as pm
+
+    effects = np.array([28.0, 8.0, -3.0, 7.0, -1.0, 1.0, 18.0, 12.0])[:rows]
+    errors = np.array([15.0, 10.0, 16.0, 11.0, 9.0, 11.0, 10.0, 18.0])[:rows]
+    mu, tau = pm.Normal("mu", 0, 5), pm.HalfCauchy("tau", 5)
+    z = pm.Normal("z", 0, 1, shape=rows)
+    theta = pm.Deterministic("theta", mu + tau * z)
+    pm.Normal("y", theta, errors, observed=effects)
+
+
 MODELS: dict[str, NativeModel] = {
     model.name: model
     for model in (
@@ -247,10 +270,11 @@ MODELS: dict[str, NativeModel] = {
         NativeModel("logistic", logistic, 1000),
         NativeModel("weibull", weibull, 1000),
         NativeModel("gamma", gamma, 1000),
-        # For the record: what of these is not native keeps them slow for now.
         NativeModel("ordered-logistic", ordered_logistic, 200, many=None),
-        NativeModel("gaussian-process", gaussian_process, 50, many=None),
+        NativeModel("gaussian-process", gaussian_process, 50, many=500),
         NativeModel("lkj", lkj, 50, many=None),
+        NativeModel("ar", autoregression, 200, many=None),
+        NativeModel("eight-schools", eight_schools, 8, many=None),
         # Radon, edited.
         NativeModel("radon-prior", partial(radon, scale="exponential"), 919, many=None),
     )
@@ -260,7 +284,8 @@ MODELS: dict[str, NativeModel] = {
 FIVE = ("radon", "radon-student-t", "negative-binomial", "mixture", "scalars")
 # Those that are mostly mathematical functions.
 FUNCTIONS = ("student-t", "logistic", "negative-binomial", "weibull", "gamma", "mixture")
-RECORD = ("ordered-logistic", "gaussian-process", "lkj")
+# Those with linear algebra, and two small ones.
+MATRICES = ("gaussian-process", "ordered-logistic", "lkj", "ar", "eight-schools")
 # What an edit of radon makes of it.
 EDITS = {"prior": "radon-prior", "likelihood": "radon-student-t"}
 
@@ -275,9 +300,12 @@ def chosen(only: list[str] | None, among: tuple[str, ...] = FIVE) -> list[Native
     """
     if not only:
         return [MODELS[name] for name in among]
-    known = [*dict.fromkeys((*FIVE, *FUNCTIONS, *RECORD))]
-    names = []
+    known = [*dict.fromkeys((*FIVE, *FUNCTIONS, *MATRICES))]
+    names: list[str] = []
     for word in only:
+        if word == "matrices":
+            names += MATRICES
+            continue
         found = [word] if word in known else [name for name in known if name.startswith(word)]
         if not found:
             raise SystemExit(f"no model is called {word!r}; there are {', '.join(known)}")
