@@ -34,9 +34,7 @@ import pytensor_fuse
 from native_figures import Figure, arguments, report, say, sides_of
 from native_models import FIVE, MATRICES, NativeModel, chosen
 
-OWN_CALL = dict(
-    zip((*FIVE, *MATRICES[:-1]), (1.8, 2.5, 4, 4, 3, 1.3, 2, 2, 2), strict=True)
-)
+OWN_CALL = dict(zip((*FIVE, *MATRICES[:-1]), (1.8, 2.5, 4, 4, 3, 1.3, 2, 2, 2), strict=True))
 OWN_JIT = dict.fromkeys(FIVE, 1.0)
 MANY_CALL = dict(zip((*FIVE, "gaussian-process"), (1.0, 4, 3, 4, 2, 1.0), strict=True))
 OF_JAX = 1.5

@@ -327,11 +327,11 @@ def loops(n: int) -> tuple[list[Any], list[Any], list[np.ndarray]]:
 
 
 def only_matrices(n: int) -> tuple[list[Any], list[Any]]:
-    """``n`` factors, solutions and products: nothing here is for the native back-end."""
-    b = pt.matrix("b")
+    """``n`` factors, solutions and products of complex matrices, which are not native."""
+    b = pt.zmatrix("b")
     inputs = [b]
     for i in range(n):
-        a = pt.matrix(f"a{i}")
+        a = pt.zmatrix(f"a{i}")
         inputs.append(a)
         b = pt.linalg.solve_triangular(pt.linalg.cholesky(a), b @ a, lower=True)
     return inputs, [b]

@@ -9,7 +9,7 @@ nothing is native; issue 28.
 loops    a function of n loops that cannot be fused, each compile a process with empty directories;
          the exponent is that of the least-squares line through the logarithms
 memory   what a process has more after its first compile and call, imports not counted
-nothing  pytensor.function of graphs of only linear algebra or Scan, with the native back-end on and
+nothing  pytensor.function of graphs of only complex matrices or Scan, with the native back-end on and
          off, in turns in one process
 """
 
@@ -116,7 +116,7 @@ def nothing(rounds: int) -> list[tuple[str, float, float, float, float]]:
     import pytensor_fuse
 
     graphs = {
-        "100 factors, solutions and products": native_models.only_matrices(100),
+        "100 factors, solutions and products of complex matrices": native_models.only_matrices(100),
         "20 scans": native_models.only_scan(20),
     }
     found = []
