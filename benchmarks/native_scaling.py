@@ -9,8 +9,8 @@ nothing is native; issue 28.
 loops    a function of n loops that cannot be fused, each compile a process with empty directories;
          the exponent is that of the least-squares line through the logarithms
 memory   what a process has more after its first compile and call, imports not counted
-nothing  pytensor.function of graphs of only complex matrices or Scan, with the native back-end on and
-         off, in turns in one process
+nothing  pytensor.function of graphs of only complex matrices or Scan, with the native back-end on
+         and off, in turns in one process
 """
 
 from __future__ import annotations
