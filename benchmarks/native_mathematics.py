@@ -1,12 +1,12 @@
-"""Models that are mostly mathematical functions, stock, ours and JAX in one process; issue 29.
+"""Models that are mostly mathematical functions, stock, ours and JAX in one process; issues 29, 30.
 
     python benchmarks/native_mathematics.py                          # ten minutes
     python benchmarks/native_mathematics.py --only weibull --rounds 7
     python benchmarks/native_mathematics.py --parts compile,products
 
 Value and gradient on 10, 1,000 and many rows; what `native_math="vector"` adds to the time of a
-compile with `native_math="libm"`; and how long both products of a regression's data take in our
-loop, and OpenBLAS.
+compile with `native_math="libm"`; how long both products of a regression's data take in our loop,
+and OpenBLAS; and a logistic regression beside its products by OpenBLAS and NumPy's exponentials.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ import measure
 import pytensor_fuse
 from native_calls import call_times, compiled_sides, finished
 from native_figures import Figure, arguments, report, say, sides_of
-from native_models import FUNCTIONS, N_PREDICTORS, NativeModel, chosen
+from native_models import FUNCTIONS, N_PREDICTORS, NativeModel, chosen, graph
+from native_models import MANY as MANY_ROWS
 
 MANY = dict(zip(FUNCTIONS, (4, 5, 3.5, 4, 1.5, 4), strict=True))
 OF_JAX = dict.fromkeys(FUNCTIONS, 2.0) | {"mixture": 1.5}
@@ -100,6 +101,27 @@ def products(rounds: int, rows: int = 100_000) -> str:
     return f"| {what} | {' | '.join(both)} | {ratio:.2f} | {met} |"
 
 
+def regression(rounds: int) -> str:
+    """How long a logistic regression takes, and its two products by OpenBLAS and exponentials."""
+    inputs, outputs, values = graph("logistic", MANY_ROWS)
+    ours = pytensor.function(inputs, outputs, trust_input=True)
+    rng = np.random.default_rng(30)
+    x = rng.normal(size=(MANY_ROWS, N_PREDICTORS))
+    transposed = np.ascontiguousarray(x.T)
+
+    def parts(_: np.ndarray, beta: np.ndarray) -> Any:
+        return transposed @ np.exp(x @ beta)
+
+    times = call_times({"ours": ours, "stock": parts}, values, rounds)
+    ratio = median(a / b for a, b in zip(times["ours"], times["stock"], strict=True))
+    both = [f"{1e6 * median(times[side]):.0f} us" for side in ("ours", "stock")]
+    met = "yes" if ratio <= MOST_OF_BLAS else "NO"
+    what = (
+        f"logistic, ours / its products by OpenBLAS and NumPy's exponentials | {MANY_ROWS:,} rows"
+    )
+    return f"| {what} | {' | '.join(both)} | {ratio:.2f} | {met} |"
+
+
 def main() -> None:
     parser = arguments(__doc__, rounds=15)
     parser.add_argument("--parts", default="calls,compile,products")
@@ -116,6 +138,7 @@ def main() -> None:
             lines += [compile_time(model, min(options.rounds, 7)) for model in models]
         if "products" in parts:
             lines.append(products(options.rounds))
+            lines.append(regression(options.rounds))
     report(found, options)
     print("\n".join(["| what | | vector or ours | libm or BLAS | ratio | met |", *lines]))
 
