@@ -37,6 +37,11 @@ potrf_l     n    F+nn            lapack.potrf 'U n F n' info
 potrf_u     n    F+nn            lapack.potrf 'L n F n' info
 """
 
+# Of the transpose: the columns of a matrix are the rows of the buffer.
+_LU: Final = """
+getrf       n    F+nn P=n.i32    lapack.getrf n n F n' P info
+"""
+
 # How a triangle and the order of its axes are told: what stands in the routine's name, and what
 # BLAS is told of the triangle, and whether to transpose it, for right-hand sides by rows.
 _TRIANGLES: Final = (("l", "U", "N"), ("lt", "L", "T"), ("u", "L", "N"), ("ut", "U", "T"))
@@ -63,5 +68,6 @@ def _solving() -> list[str]:
 LINES: Final = [
     *_PRODUCTS.strip().splitlines(),
     *_CHOLESKY.strip().splitlines(),
+    *_LU.strip().splitlines(),
     *_solving(),
 ]

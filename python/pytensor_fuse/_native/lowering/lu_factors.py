@@ -1,0 +1,57 @@
+"""LU factors with partial pivoting, which many rules start from."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from pytensor_fuse._native.lowering.matrices import (
+    copy_of,
+    require_square,
+    sizes_of,
+    transposed,
+)
+from pytensor_fuse._native.lowering.tensors import Tensor
+
+if TYPE_CHECKING:
+    from pytensor_fuse._native.lowering.context import Context
+    from pytensor_fuse._native.program.model import Operand, Value
+
+
+class LUFactors(NamedTuple):
+    """LU factors of a square matrix.
+
+    Attributes
+    ----------
+    size
+        The length of its axes.
+    columns
+        The factors by columns, as LAPACK has them: the transpose of the matrix that holds the lower
+        factor, whose diagonal is all ones, below the upper one. Routines may change it.
+    pivots
+        The row that each row was swapped with, counted from 1, as 32-bit integers.
+    report
+        What LAPACK reports, an ``i64`` value: 0, or the number of the first pivot that is zero,
+        counted from 1.
+    """
+
+    size: Value
+    columns: Operand
+    pivots: Operand
+    report: Value
+
+
+def lu_factors(context: Context, matrix: Tensor) -> LUFactors:
+    """Return the LU factors of a matrix of floats; let the call fail unless it is square."""
+    size = require_square(context, matrix)
+    square = Tensor(matrix.dtype, (size, size), matrix.at, layout=matrix.layout)
+    columns = copy_of(context, transposed(square))
+    pivots = context.array("i32", [size], is_once=False)
+    report = context.builder.call("getrf", sizes_of(context, [size]), [columns, pivots])
+    return LUFactors(size, columns, pivots, report)
+
+
+def pivots_of(context: Context, factors: LUFactors) -> Tensor:
+    """Return the row that each row was swapped with, counted from 0."""
+    builder, pivots = context.builder, context.held(factors.pivots)
+    one = builder.constant("i32", 1)
+    return Tensor("i32", pivots.lengths, lambda index: builder.op("sub", pivots.at(index), one))
