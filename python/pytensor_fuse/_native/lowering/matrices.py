@@ -75,6 +75,55 @@ def copy_of(context: Context, tensor: Tensor) -> Operand:
     return array
 
 
+def can_overwrite(context: Context, tensor: Tensor) -> bool:
+    """Whether a routine can work where an array lies, if its op may overwrite it.
+
+    It can if all of a buffer is the array, in the order of its axes, and the buffer is temporary,
+    or an input of the program that may be overwritten. While a loop over matrices is written,
+    results are parts of one array: so nothing is overwritten.
+    """
+    layout = tensor.layout
+    if layout is None or layout.prefix or context.batch:
+        return False
+    about = context.builder.program.buffers[layout.buffer]
+    is_whole = layout.axes == tuple(range(len(about.lengths)))
+    may_change = about.kind == "temporary" or layout.buffer in context.overwritable
+    return is_whole and may_change and about.dtype == tensor.dtype
+
+
+def owned(context: Context, tensor: Tensor, *, may_overwrite: bool) -> Operand:
+    """Return an array that routines may change: where its elements lie already, or a copy.
+
+    Parameters
+    ----------
+    context
+        The lowering.
+    tensor
+        The array.
+    may_overwrite
+        Whether the op may overwrite it; nobody reads it afterwards then.
+    """
+    if not may_overwrite or not can_overwrite(context, tensor):
+        return copy_of(context, tensor)
+    assert tensor.layout is not None
+    buffer = tensor.layout.buffer
+    if buffer in context.overwritable:
+        context.overwritten.add(buffer)
+    context.builder.program.buffers[buffer].is_once = False
+    return Operand(buffer)
+
+
+def as_it_lies(tensor: Tensor) -> tuple[Tensor, bool]:
+    """Return a matrix or its transpose, whichever lies in memory by rows, and whether it is that.
+
+    A matrix that lies nowhere is returned itself.
+    """
+    layout = tensor.layout
+    if layout is not None and layout.axes == (1, 0):
+        return transposed(tensor), True
+    return tensor, False
+
+
 def transposed(tensor: Tensor) -> Tensor:
     """Return the transpose of a matrix."""
     layout = tensor.layout

@@ -106,7 +106,8 @@ def product(context: Context, left: Tensor, right: Tensor) -> Tensor:
         return builder.op("mul", left.at((index[0], at)), right.at((at, index[1])))
 
     if n_along == 1:
-        return Tensor(dtype, lengths, lambda index: term(index, builder.index(0)))
+        # Stored at once: another op may overwrite a factor before the product is read.
+        return context.materialized(dtype, lengths, lambda index: term(index, builder.index(0)))
     zero = builder.constant(dtype, 0)
     if _is_small((*lengths, along), context):
 

@@ -14,10 +14,13 @@ from pytensor.tensor.linalg.solvers.psd import CholeskySolve
 from pytensor.tensor.linalg.solvers.triangular import SolveTriangular
 
 from pytensor_fuse._native.lowering.matrices import (
+    as_it_lies,
+    can_overwrite,
     copy_of,
     fill_with,
     in_memory,
     of_dtype,
+    owned,
     real_refusal,
     require_conforming,
     require_square,
@@ -26,6 +29,7 @@ from pytensor_fuse._native.lowering.matrices import (
 )
 from pytensor_fuse._native.lowering.registry import lower
 from pytensor_fuse._native.lowering.tensors import DTYPES, Tensor
+from pytensor_fuse._native.lowering.triangle_loops import clear_triangle
 from pytensor_fuse._native.program.model import Operand
 
 if TYPE_CHECKING:
@@ -45,19 +49,27 @@ def _cholesky(
     op: Cholesky, node: Apply[Any], context: Context, inputs: list[Tensor]
 ) -> list[Tensor]:
     builder, dtype = context.builder, DTYPES[node.outputs[0].type.dtype]
-    matrix = of_dtype(context, inputs[0], dtype)
+    matrix, is_transposed = as_it_lies(of_dtype(context, inputs[0], dtype))
     size = require_square(context, matrix)
     zero = builder.constant(dtype, 0.0)
+    lower = op.lower != is_transposed
 
     def of_triangle(index: Index) -> Value:
         row, column = index
-        is_in = builder.op("ge" if op.lower else "le", row, column)
+        is_in = builder.op("ge" if lower else "le", row, column)
         return builder.op("select", is_in, matrix.at(index), zero)
 
-    factor = copy_of(context, Tensor(dtype, (size, size), of_triangle))
-    report = builder.call("potrf_l" if op.lower else "potrf_u", sizes_of(context, [size]), [factor])
+    in_place = op.overwrite_a and can_overwrite(context, matrix)
+    if in_place:
+        factor = owned(context, matrix, may_overwrite=True)
+    else:
+        factor = copy_of(context, Tensor(dtype, (size, size), of_triangle))
+    report = builder.call("potrf_l" if lower else "potrf_u", sizes_of(context, [size]), [factor])
+    if in_place:
+        clear_triangle(context, factor, lower=not lower)
     fill_unless(context, builder.op("eq", report, builder.index(0)), factor)
-    return [context.held(factor)]
+    held = context.held(factor)
+    return [transposed(held) if is_transposed else held]
 
 
 def fill_unless(context: Context, condition: Value, array: Operand) -> None:
@@ -108,7 +120,8 @@ def _solve_triangular(
     builder, dtype = context.builder, DTYPES[node.outputs[0].type.dtype]
     matrix, right = (of_dtype(context, one, dtype) for one in inputs)
     size = require_conforming(context, matrix, right)
-    solution = copy_of(context, Tensor(dtype, (size, *right.lengths[1:]), right.at))
+    right = Tensor(dtype, (size, *right.lengths[1:]), right.at, layout=right.layout)
+    solution = owned(context, right, may_overwrite=op.overwrite_b)
     if op.unit_diagonal:
         solve_triangle(context, matrix, solution, lower=op.lower, unit=True)
         return [context.held(solution)]
@@ -131,7 +144,8 @@ def _cholesky_solve(
     dtype = DTYPES[node.outputs[0].type.dtype]
     factor, right = (of_dtype(context, one, dtype) for one in inputs)
     size = require_conforming(context, factor, right)
-    solution = copy_of(context, Tensor(dtype, (size, *right.lengths[1:]), right.at))
+    right = Tensor(dtype, (size, *right.lengths[1:]), right.at, layout=right.layout)
+    solution = owned(context, right, may_overwrite=op.overwrite_b)
     for matrix in (factor, transposed(factor))[:: 1 if op.lower else -1]:
         solve_triangle(context, matrix, solution, lower=(matrix is factor) == op.lower)
     return [context.held(solution)]

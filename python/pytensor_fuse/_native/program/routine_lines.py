@@ -35,11 +35,15 @@ matvec_t    mk   y=m A:km x:k    blas.gemv 'N m k 1.0 A m' x 1 0.0 y 1
 _CHOLESKY: Final = """
 potrf_l     n    F+nn            lapack.potrf 'U n F n' info
 potrf_u     n    F+nn            lapack.potrf 'L n F n' info
+potri_l     n    F+nn            lapack.potri 'U n F n' info
+potri_u     n    F+nn            lapack.potri 'L n F n' info
 """
 
 # Of the transpose: the columns of a matrix are the rows of the buffer.
 _LU: Final = """
 getrf       n    F+nn P=n.i32    lapack.getrf n n F n' P info
+getri       nw   F+nn P:n.i32 W=w    lapack.getri n F n' P W w info
+getrs       nk   X+kn F:nn P:n.i32   lapack.getrs 'N n k F n' P X n' info
 """
 
 # How a triangle and the order of its axes are told: what stands in the routine's name, and what
