@@ -106,3 +106,15 @@ def check_linalg(arrays, outputs, *, destroyed=(), rewrites=True):
 def readers_of(variable, seed=3):
     """Return what reads an array at all its places, so that a change of one is seen."""
     return pt.sum(variable * 1.5) + pt.sum(variable[::-1] ** 2)
+
+
+def tridiagonal(n, seed, dtype):
+    """Return a tridiagonal matrix whose rows have to be swapped."""
+    rng = np.random.default_rng(seed + 50)
+    matrix = np.diag(rng.uniform(0.1, 0.4, size=n))
+    for offset in (-1, 1):
+        rows = np.arange(max(-offset, 0), n - max(offset, 0))
+        matrix[rows, rows + offset] = rng.uniform(0.5, 1, size=len(rows)) * (2 - offset)
+    # Not near a singular matrix.
+    values = np.linalg.svd(matrix, compute_uv=False)
+    return (matrix + np.eye(n) * (3 if n and values[-1] < 0.3 else 0)).astype(dtype)

@@ -88,3 +88,55 @@ def test_lu_factors_what_they_solve_and_their_inverses(n, dtype):
     report, [inverse, _, _] = call("getri", [n, size], factors, pivots, np.empty(size, dtype))
     assert report == 0
     near(inverse.T @ a, np.eye(n, dtype=dtype))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("n", [0, 1, 5])
+@pytest.mark.parametrize("k", [0, 1, 3])
+@pytest.mark.parametrize("which", ["l", "u"])
+def test_symmetric_systems(which, k, n, dtype):
+    a, x = definite(n, dtype) - 4 * np.eye(n, dtype=dtype), matrix(k, n, dtype=dtype)
+    half = (np.tril if which == "l" else np.triu)(a)
+    size = max(64 * n, 1)
+    work = np.empty(size, dtype)
+    report, arrays = call(f"sysv_{which}", [n, k, size], half, np.zeros(n, np.int32), x, work)
+    assert report == 0
+    near(a @ arrays[2].T, x.T)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("n", [0, 1, 2, 6])
+@pytest.mark.parametrize("which", ["n", "t"])
+def test_tridiagonal_systems(which, n, dtype):
+    m, f = max(n - 1, 0), max(n - 2, 0)
+    lower, main, upper = matrix(m, dtype=dtype) + 3, matrix(n, dtype=dtype), matrix(m, dtype=dtype)
+    a = np.diag(main)
+    if m:
+        a = a + np.diag(lower, -1) + np.diag(upper, 1)
+    second, pivots = np.empty(f, dtype), np.zeros(n, np.int32)
+    report, factors = call("gttrf", [n, m, f], lower, main, upper, second, pivots)
+    assert report == 0
+    x = matrix(3, n, dtype=dtype)
+    report, [found, *_] = call(f"gttrs_{which}", [n, m, f, 3], x, *factors)
+    assert report == 0
+    near((a if which == "n" else a.T) @ found.T, x.T)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("n", [1, 2, 6])
+@pytest.mark.parametrize("which", ["n", "t"])
+@pytest.mark.parametrize(("below", "above"), [(0, 0), (1, 2), (2, 0)])
+def test_banded_systems(below, above, which, n, dtype):
+    a = np.tril(np.triu(definite(n, dtype), -below), above)
+    rows = 2 * below + above + 1
+    band = np.zeros((n, rows), dtype)
+    for j in range(n):
+        for i in range(max(j - above, 0), min(j + below + 1, n)):
+            band[j, below + above + i - j] = a[i, j]
+    sizes = [n, below, above, rows]
+    report, factors = call("gbtrf", sizes, band, np.zeros(n, np.int32))
+    assert report == 0
+    x = matrix(3, n, dtype=dtype)
+    report, [found, *_] = call(f"gbtrs_{which}", [*sizes, 3], x, *factors)
+    assert report == 0
+    near((a if which == "n" else a.T) @ found.T, x.T)

@@ -16,7 +16,7 @@ from pytensor_fuse._linalg.ops.cholesky_inverse import CholeskyInverse
 from pytensor_fuse._linalg.ops.lapack import NOT_SQUARE
 from pytensor_fuse._linalg.ops.lu_inverse import WRONG_PIVOTS, LUInverse
 from pytensor_fuse._linalg.ops.symmetric_lu import LEAST_ROWS_COMPILED
-from pytensor_fuse._native.lowering.lu_factors import lu_factors
+from pytensor_fuse._native.lowering.lu_factors import lu_factors, pivots_from_one
 from pytensor_fuse._native.lowering.matrices import (
     as_it_lies,
     fill_with,
@@ -173,7 +173,8 @@ def _lu_inverse(
     packed, given_pivots = inputs[:2]
     size = _require_square(context, packed)
     packed = Tensor(packed.dtype, (size, size), packed.at, layout=packed.layout)
-    pivots = pivots_from_one(context, given_pivots, size)
+    context.require_equal(given_pivots.lengths[0], size, ValueError, WRONG_PIVOTS)
+    pivots = pivots_from_one(context, given_pivots, size, WRONG_PIVOTS)
     is_finite = _all_finite(context, packed) if op.checked else None
     columns = owned(context, transposed(packed), may_overwrite=op.overwrite_a)
 
@@ -191,19 +192,3 @@ def _lu_inverse(
         # The array holds the transpose.
         _or_inverse_of(context, transposed(inputs[2]), is_finite, columns, invert)
     return [transposed(context.held(columns))]
-
-
-def pivots_from_one(context: Context, pivots: Tensor, size: Value) -> Operand:
-    """Return pivots as LAPACK has them; let the call fail unless they name rows of a matrix."""
-    builder = context.builder
-    length = context.require_equal(pivots.lengths[0], size, ValueError, WRONG_PIVOTS)
-    zero, one = builder.index(0), builder.constant("i32", 1)
-    array = context.temporary("i32", (length,))
-    with builder.loop(length) as loop:
-        pivot = builder.cast(pivots.at((loop.index,)), "i64")
-        is_row = builder.op("and", builder.op("ge", pivot, zero), builder.op("lt", pivot, size))
-        are_rows = builder.reduce(loop, "and", builder.constant("bool", True), is_row)
-        builder.store(array, (loop.index,), builder.op("add", builder.cast(pivot, "i32"), one))
-    # LAPACK would write wherever they say.
-    builder.check(are_rows, ValueError, WRONG_PIVOTS)
-    return Operand(array)

@@ -5,16 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from pytensor_fuse._native.lowering.matrices import (
-    copy_of,
+    owned,
     require_square,
     sizes_of,
     transposed,
 )
 from pytensor_fuse._native.lowering.tensors import Tensor
+from pytensor_fuse._native.program.model import Operand
 
 if TYPE_CHECKING:
     from pytensor_fuse._native.lowering.context import Context
-    from pytensor_fuse._native.program.model import Operand, Value
+    from pytensor_fuse._native.program.model import Value
 
 
 class LUFactors(NamedTuple):
@@ -40,11 +41,21 @@ class LUFactors(NamedTuple):
     report: Value
 
 
-def lu_factors(context: Context, matrix: Tensor) -> LUFactors:
-    """Return the LU factors of a matrix of floats; let the call fail unless it is square."""
+def lu_factors(context: Context, matrix: Tensor, *, may_overwrite: bool = False) -> LUFactors:
+    """Return the LU factors of a matrix of floats; let the call fail unless it is square.
+
+    Parameters
+    ----------
+    context
+        The lowering.
+    matrix
+        The matrix.
+    may_overwrite
+        Whether the op may overwrite it.
+    """
     size = require_square(context, matrix)
     square = Tensor(matrix.dtype, (size, size), matrix.at, layout=matrix.layout)
-    columns = copy_of(context, transposed(square))
+    columns = owned(context, transposed(square), may_overwrite=may_overwrite)
     pivots = context.array("i32", [size], is_once=False)
     report = context.builder.call("getrf", sizes_of(context, [size]), [columns, pivots])
     return LUFactors(size, columns, pivots, report)
@@ -52,6 +63,26 @@ def lu_factors(context: Context, matrix: Tensor) -> LUFactors:
 
 def pivots_of(context: Context, factors: LUFactors) -> Tensor:
     """Return the row that each row was swapped with, counted from 0."""
-    builder, pivots = context.builder, context.held(factors.pivots)
+    return pivots_from_zero(context, factors.pivots)
+
+
+def pivots_from_zero(context: Context, pivots: Operand) -> Tensor:
+    """Return LAPACK's pivots as PyTensor counts them."""
+    builder, held = context.builder, context.held(pivots)
     one = builder.constant("i32", 1)
-    return Tensor("i32", pivots.lengths, lambda index: builder.op("sub", pivots.at(index), one))
+    return Tensor("i32", held.lengths, lambda index: builder.op("sub", held.at(index), one))
+
+
+def pivots_from_one(context: Context, pivots: Tensor, size: Value, message: str) -> Operand:
+    """Return pivots as LAPACK counts them; let the call fail unless they name rows of a matrix."""
+    builder = context.builder
+    zero, one = builder.index(0), builder.constant("i32", 1)
+    array = context.temporary("i32", (size,))
+    with builder.loop(size) as loop:
+        pivot = builder.cast(pivots.at((loop.index,)), "i64")
+        is_row = builder.op("and", builder.op("ge", pivot, zero), builder.op("lt", pivot, size))
+        are_rows = builder.reduce(loop, "and", builder.constant("bool", True), is_row)
+        builder.store(array, (loop.index,), builder.op("add", builder.cast(pivot, "i32"), one))
+    # LAPACK would write wherever they say.
+    builder.check(are_rows, ValueError, message)
+    return Operand(array)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pytensor_fuse._native.lowering import (
+    banded,
     branches,
     checks,
     copies,
@@ -21,12 +22,15 @@ from pytensor_fuse._native.lowering import (
     scalar_loops,
     searching,
     shapes,
+    solving,
     triangles,
+    tridiagonal,
     views,
 )
 from pytensor_fuse._native.lowering.indexing import masks, reads, writes
 
 __all__ = [
+    "banded",
     "branches",
     "checks",
     "copies",
@@ -47,7 +51,9 @@ __all__ = [
     "scalar_loops",
     "searching",
     "shapes",
+    "solving",
     "triangles",
+    "tridiagonal",
     "views",
     "writes",
 ]

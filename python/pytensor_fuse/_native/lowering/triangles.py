@@ -146,6 +146,13 @@ def _cholesky_solve(
     size = require_conforming(context, factor, right)
     right = Tensor(dtype, (size, *right.lengths[1:]), right.at, layout=right.layout)
     solution = owned(context, right, may_overwrite=op.overwrite_b)
-    for matrix in (factor, transposed(factor))[:: 1 if op.lower else -1]:
-        solve_triangle(context, matrix, solution, lower=(matrix is factor) == op.lower)
+    solve_with_cholesky(context, factor, solution, lower=op.lower)
     return [context.held(solution)]
+
+
+def solve_with_cholesky(
+    context: Context, factor: Tensor, solution: Operand, *, lower: bool
+) -> None:
+    """Solve a system in place with the lower or the upper Cholesky factor of its matrix."""
+    for matrix in (factor, transposed(factor))[:: 1 if lower else -1]:
+        solve_triangle(context, matrix, solution, lower=(matrix is factor) == lower)

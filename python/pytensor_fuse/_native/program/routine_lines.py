@@ -46,6 +46,28 @@ getri       nw   F+nn P:n.i32 W=w    lapack.getri n F n' P W w info
 getrs       nk   X+kn F:nn P:n.i32   lapack.getrs 'N n k F n' P X n' info
 """
 
+# Right-hand sides are columns, the rows of a buffer.
+_SYMMETRIC: Final = """
+sysv_l      nkw  F+nn P=n.i32 X+kn W=w  lapack.sysv 'U n k F n' P X n' W w info
+sysv_u      nkw  F+nn P=n.i32 X+kn W=w  lapack.sysv 'L n k F n' P X n' W w info
+"""
+
+# The diagonals below, on and above the main one are of lengths `m`, `n` and `m`, and what fills in
+# above them of length `f`.
+_TRIDIAGONAL: Final = """
+gttrf       nmf  L+m D+n U+m S=f P=n.i32       lapack.gttrf n L D U S P info
+gttrs_n     nmfk X+kn L:m D:n U:m S:f P:n.i32  lapack.gttrs 'N n k L D U S P X n' info
+gttrs_t     nmfk X+kn L:m D:n U:m S:f P:n.i32  lapack.gttrs 'T n k L D U S P X n' info
+"""
+
+# Diagonals are rows in LAPACK's storage: `l` below the main one, `u` above it, and `r` with what
+# fills in. The storage is by columns, the rows of a buffer.
+_BANDED: Final = """
+gbtrf       nlur  F+nr P=n.i32       lapack.gbtrf n n l u F r' P info
+gbtrs_n     nlurk X+kn F:nr P:n.i32  lapack.gbtrs 'N n l u k F r' P X n' info
+gbtrs_t     nlurk X+kn F:nr P:n.i32  lapack.gbtrs 'T n l u k F r' P X n' info
+"""
+
 # How a triangle and the order of its axes are told: what stands in the routine's name, and what
 # BLAS is told of the triangle, and whether to transpose it, for right-hand sides by rows.
 _TRIANGLES: Final = (("l", "U", "N"), ("lt", "L", "T"), ("u", "L", "N"), ("ut", "U", "T"))
@@ -73,5 +95,8 @@ LINES: Final = [
     *_PRODUCTS.strip().splitlines(),
     *_CHOLESKY.strip().splitlines(),
     *_LU.strip().splitlines(),
+    *_SYMMETRIC.strip().splitlines(),
+    *_TRIDIAGONAL.strip().splitlines(),
+    *_BANDED.strip().splitlines(),
     *_solving(),
 ]
