@@ -59,6 +59,11 @@ def test_cholesky_factors_and_their_inverses(which, n, dtype):
     assert np.array_equal(factor, half(factor))
     product = factor @ factor.T if which == "l" else factor.T @ factor
     near(product, a)
+    if which == "u":
+        x = matrix(3, n, dtype=dtype)
+        report, [found, _] = call("potrs_u", [n, 3], x, factor)
+        assert report == 0
+        near(a @ found.T, x.T)
     report, [inverse] = call(f"potri_{which}", [n], factor)
     assert report == 0
     near(inverse, half(np.linalg.inv(a.astype("float64"))).astype(dtype))

@@ -35,6 +35,7 @@ matvec_t    mk   y=m A:km x:k    blas.gemv 'N m k 1.0 A m' x 1 0.0 y 1
 _CHOLESKY: Final = """
 potrf_l     n    F+nn            lapack.potrf 'U n F n' info
 potrf_u     n    F+nn            lapack.potrf 'L n F n' info
+potrs_u     nk   X+kn F:nn       lapack.potrs 'L n k F n' X n' info
 potri_l     n    F+nn            lapack.potri 'U n F n' info
 potri_u     n    F+nn            lapack.potri 'L n F n' info
 """
