@@ -13,7 +13,6 @@ from pytensor_fuse._linalg.ops.banded_lu import (
     SolveLUFactorBanded,
     rows_of_storage,
 )
-from pytensor_fuse._native.lowering.lu_factors import pivots_from_one, pivots_from_zero
 from pytensor_fuse._native.lowering.matrices import (
     copy_of,
     fill_with,
@@ -22,6 +21,7 @@ from pytensor_fuse._native.lowering.matrices import (
     sizes_of,
     transposed,
 )
+from pytensor_fuse._native.lowering.pivots import pivots_from_one, pivots_from_zero
 from pytensor_fuse._native.lowering.registry import lower
 from pytensor_fuse._native.lowering.right_sides import (
     columns_of,

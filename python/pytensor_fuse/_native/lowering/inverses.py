@@ -16,7 +16,7 @@ from pytensor_fuse._linalg.ops.cholesky_inverse import CholeskyInverse
 from pytensor_fuse._linalg.ops.lapack import NOT_SQUARE
 from pytensor_fuse._linalg.ops.lu_inverse import WRONG_PIVOTS, LUInverse
 from pytensor_fuse._linalg.ops.symmetric_lu import LEAST_ROWS_COMPILED
-from pytensor_fuse._native.lowering.lu_factors import lu_factors, pivots_from_one
+from pytensor_fuse._native.lowering.lu_factors import lu_factors
 from pytensor_fuse._native.lowering.matrices import (
     as_it_lies,
     fill_with,
@@ -26,6 +26,7 @@ from pytensor_fuse._native.lowering.matrices import (
     sizes_of,
     transposed,
 )
+from pytensor_fuse._native.lowering.pivots import pivots_from_one
 from pytensor_fuse._native.lowering.registry import lower
 from pytensor_fuse._native.lowering.tensors import DTYPES, Tensor
 from pytensor_fuse._native.lowering.triangle_loops import mirror_triangle

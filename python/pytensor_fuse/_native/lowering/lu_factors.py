@@ -11,11 +11,10 @@ from pytensor_fuse._native.lowering.matrices import (
     transposed,
 )
 from pytensor_fuse._native.lowering.tensors import Tensor
-from pytensor_fuse._native.program.model import Operand
 
 if TYPE_CHECKING:
     from pytensor_fuse._native.lowering.context import Context
-    from pytensor_fuse._native.program.model import Value
+    from pytensor_fuse._native.program.model import Operand, Value
 
 
 class LUFactors(NamedTuple):
@@ -63,26 +62,6 @@ def lu_factors(context: Context, matrix: Tensor, *, may_overwrite: bool = False)
 
 def pivots_of(context: Context, factors: LUFactors) -> Tensor:
     """Return the row that each row was swapped with, counted from 0."""
-    return pivots_from_zero(context, factors.pivots)
-
-
-def pivots_from_zero(context: Context, pivots: Operand) -> Tensor:
-    """Return LAPACK's pivots as PyTensor counts them."""
-    builder, held = context.builder, context.held(pivots)
+    builder, pivots = context.builder, context.held(factors.pivots)
     one = builder.constant("i32", 1)
-    return Tensor("i32", held.lengths, lambda index: builder.op("sub", held.at(index), one))
-
-
-def pivots_from_one(context: Context, pivots: Tensor, size: Value, message: str) -> Operand:
-    """Return pivots as LAPACK counts them; let the call fail unless they name rows of a matrix."""
-    builder = context.builder
-    zero, one = builder.index(0), builder.constant("i32", 1)
-    array = context.temporary("i32", (size,))
-    with builder.loop(size) as loop:
-        pivot = builder.cast(pivots.at((loop.index,)), "i64")
-        is_row = builder.op("and", builder.op("ge", pivot, zero), builder.op("lt", pivot, size))
-        are_rows = builder.reduce(loop, "and", builder.constant("bool", True), is_row)
-        builder.store(array, (loop.index,), builder.op("add", builder.cast(pivot, "i32"), one))
-    # LAPACK would write wherever they say.
-    builder.check(are_rows, ValueError, message)
-    return Operand(array)
+    return Tensor("i32", pivots.lengths, lambda index: builder.op("sub", pivots.at(index), one))
