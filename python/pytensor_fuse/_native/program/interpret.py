@@ -265,7 +265,8 @@ class _Run:
         arrays = []
         for (buffer, prefix), role in zip(call.operands, routine.operands, strict=True):
             memory = self._of(buffer)
-            at = tuple([self._integer(one) for one in prefix])
+            # With an ellipsis, an element is an array as well.
+            at = (*[self._integer(one) for one in prefix], ...)
             array, shape = memory.array[at], routine.shape(role, sizes)
             if [one for one in array.shape if one != 1] != [one for one in shape if one != 1]:
                 raise InterpreterError(

@@ -69,6 +69,45 @@ gbtrs_n     nlurk X+kn F:nr P:n.i32  lapack.gbtrs 'N n l u k F r' P X n' info
 gbtrs_t     nlurk X+kn F:nr P:n.i32  lapack.gbtrs 'T n l u k F r' P X n' info
 """
 
+
+def _eigen() -> list[str]:
+    """Return the lines of routines for symmetric matrices, of which one triangle is read.
+
+    The rows of the buffer are the eigenvectors. Each ends with the arrays that it works in.
+    """
+    lines = []
+    for name, triangle in (("u", "L"), ("l", "U")):
+        about = f"'{triangle} n A n'"
+        part = "0.0 0.0 0 0 0.0"  # All values are asked for, and no tolerance.
+        lines += [
+            f"syevr_{name} npwi A+nn S=n Z=nn M=.i32 Y=p.i32 W=w I=i.i32"
+            f" lapack.syevr 'V 'A {about} {part} M S Z n' Y W w I i info",
+            f"syevr_{name}_values nwi A+nn S=n M=.i32 W=w I=i.i32"
+            f" lapack.syevr 'N 'A {about} {part} M S 0.0 1 0 W w I i info",
+            f"syevd_{name} nwi A+nn S=n W=w I=i.i32 lapack.syevd 'V {about} S W w I i info",
+            f"sygvd_{name} nwi A+nn B+nn S=n W=w I=i.i32"
+            f" lapack.sygvd 1 'V {about} B n' S W w I i info",
+            f"sygvd_{name}_values nwi A+nn B+nn S=n W=w I=i.i32"
+            f" lapack.sygvd 1 'N {about} B n' S W w I i info",
+        ]
+    return lines
+
+
+# The singular vectors of the transpose, which LAPACK sees, are those of the matrix, and change
+# places. What is called a row of V is a right one.
+_SVD: Final = """
+svd_full    mnkwi  A+mn S=k U=mm V=nn W=w I=i.i32  lapack.gesdd 'A n m A n' S V n' U m' W w I info
+svd_thin    mnkwi  A+mn S=k U=mk V=kn W=w I=i.i32  lapack.gesdd 'S n m A n' S V n' U k' W w I info
+svd_values  mnkwi  A+mn S=k W=w I=i.i32  lapack.gesdd 'N n m A n' S 0.0 1 0.0 1 W w I info
+"""
+
+# Of the transpose: the columns of a matrix are the rows of the buffer.
+_QR: Final = """
+geqrf       mnkw  F+nm T=k W=w  lapack.geqrf m n F m' T W w info
+geqp3       mnkw  F+nm P+n.i32 T=k W=w  lapack.geqp3 m n F m' P T W w info
+orgqr       mqkw  Q+qm T:k W=w  lapack.orgqr m q k Q m' T W w info
+"""
+
 # How a triangle and the order of its axes are told: what stands in the routine's name, and what
 # BLAS is told of the triangle, and whether to transpose it, for right-hand sides by rows.
 _TRIANGLES: Final = (("l", "U", "N"), ("lt", "L", "T"), ("u", "L", "N"), ("ut", "U", "T"))
@@ -99,5 +138,8 @@ LINES: Final = [
     *_SYMMETRIC.strip().splitlines(),
     *_TRIDIAGONAL.strip().splitlines(),
     *_BANDED.strip().splitlines(),
+    *_eigen(),
+    *_SVD.strip().splitlines(),
+    *_QR.strip().splitlines(),
     *_solving(),
 ]
