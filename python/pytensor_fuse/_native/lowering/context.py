@@ -209,9 +209,9 @@ class Context:
             Whether each element is written at most once, and not read before that.
         """
         lengths = [self.length(length) for length in lengths]
-        if not self.batch or any(self.builder.depth(one) for one in lengths):
-            return Operand(self.temporary(dtype, lengths, is_once=is_once))
         outer = [length for length, _ in self.batch]
+        if not self.batch or any(self.builder.depth(one) for one in (*outer, *lengths)):
+            return Operand(self.temporary(dtype, lengths, is_once=is_once))
         buffer = self.builder.buffer("temporary", 0, dtype, [*outer, *lengths], is_once=is_once)
         return Operand(buffer, tuple([index for _, index in self.batch]))
 
@@ -242,9 +242,9 @@ class Context:
         if not lengths:
             value = at(())
             return Tensor(dtype, (), lambda _: value)
-        buffer = self.temporary(dtype, lengths)
-        self.nest(lengths, lambda index: self.builder.store(buffer, index, at(index)))
-        return stored(self.builder, buffer)
+        array = self.array(dtype, lengths)
+        self.fill(array, at)
+        return self.held(array)
 
     def copied(self, tensor: Tensor, *, is_once: bool = True) -> BufferId:
         """Return a new buffer with the elements of an array."""

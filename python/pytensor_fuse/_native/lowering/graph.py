@@ -272,9 +272,10 @@ def _op_from_graph(
     own: list[Tensor] = []
     known: set[int] = set()
     for one in outs:
-        if one.buffer is None or one.buffer < n_before or one.buffer in known:
+        lies_in = None if one.layout is None else one.layout.buffer
+        if lies_in is None or lies_in < n_before or lies_in in known:
             one = context.materialized(one.dtype, one.lengths, one.at)
-        if one.buffer is not None:
-            known.add(one.buffer)
+        if one.layout is not None:
+            known.add(one.layout.buffer)
         own.append(one)
     return own

@@ -18,8 +18,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 from pytensor.configdefaults import config
 from pytensor.graph.basic import Constant
+from pytensor.tensor.blas import BatchedDot
 from pytensor.tensor.math import Dot
 
+from pytensor_fuse._native.lowering.batches import Batch, for_each
 from pytensor_fuse._native.lowering.matrices import (
     fill_with,
     in_memory,
@@ -42,6 +44,8 @@ if TYPE_CHECKING:
     from pytensor_fuse._native.lowering.tensors import Index
     from pytensor_fuse._native.program.model import BufferId, Value
 
+# The text of PyTensor's Python implementation, without the arrays; Numba's checks nothing.
+_BATCH_MISMATCH: Final = "Inputs must have the same size in axis 0, but have sizes [{0}, {1}]."
 # Each is a stream of memory, or a register for a sum.
 _MOST: Final = 16
 # Products of so many terms in all are written out.
@@ -82,7 +86,7 @@ def _data_product(node: Apply[Any]) -> _DataProduct | None:
     return found
 
 
-def _refuses(_: Dot, node: Apply[Any]) -> str | None:
+def _refuses(_: Any, node: Apply[Any]) -> str | None:
     return real_refusal(node)
 
 
@@ -93,6 +97,17 @@ def _dot(_: Dot, node: Apply[Any], context: Context, inputs: list[Tensor]) -> li
     if data is not None:
         return [_by_streams(context, data, inputs[data.vector], dtype)]
     return [product(context, *[of_dtype(context, one, dtype) for one in inputs])]
+
+
+@lower.register(BatchedDot, refuses=_refuses)
+def _batched_dot(
+    _: BatchedDot, node: Apply[Any], context: Context, inputs: list[Tensor]
+) -> list[Tensor]:
+    dtype = DTYPES[node.outputs[0].type.dtype]
+    lengths = [one.lengths[0] for one in inputs]
+    length = context.require_equal(*lengths, TypeError, _BATCH_MISMATCH)
+    batches = [Batch(of_dtype(context, one, dtype), (False,)) for one in inputs]
+    return for_each(context, [length], batches, lambda given: [product(context, *given)])
 
 
 def product(context: Context, left: Tensor, right: Tensor) -> Tensor:

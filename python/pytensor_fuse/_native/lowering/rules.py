@@ -5,6 +5,7 @@ from __future__ import annotations
 from pytensor_fuse._native.lowering import (
     banded,
     block_diagonals,
+    blockwise,
     branches,
     checks,
     copies,
@@ -40,6 +41,7 @@ from pytensor_fuse._native.lowering.indexing import masks, reads, writes
 __all__ = [
     "banded",
     "block_diagonals",
+    "blockwise",
     "branches",
     "checks",
     "copies",

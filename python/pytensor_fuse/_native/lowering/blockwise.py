@@ -1,0 +1,57 @@
+"""Blockwise: an op on arrays, for each of a batch of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pytensor.tensor.blockwise import Blockwise, BlockwiseWithCoreShape
+
+from pytensor_fuse._native.lowering.batches import Batch, for_each
+from pytensor_fuse._native.lowering.elementwise import broadcast_lengths
+from pytensor_fuse._native.lowering.graph import graph_refusal, lower_inner
+from pytensor_fuse._native.lowering.registry import lower
+from pytensor_fuse._native.lowering.scalars import dtype_refusal
+from pytensor_fuse._native.lowering.tensors import Tensor
+from pytensor_fuse._pytensor.core_nodes import core_node
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pytensor.graph.basic import Apply
+
+    from pytensor_fuse._native.lowering.context import Context
+
+
+def _refuses(op: Blockwise, node: Apply[Any]) -> str | None:
+    why = dtype_refusal(node) or lower.refusal(core_node(op, node))
+    return None if why is None else f"for each of a batch: {why}"
+
+
+@lower.register(Blockwise, refuses=_refuses)
+def _blockwise(
+    op: Blockwise, node: Apply[Any], context: Context, inputs: list[Tensor]
+) -> list[Tensor]:
+    core = core_node(op, node)
+    n_axes = op.batch_ndim(node)
+    broadcasts = [one.type.broadcastable[:n_axes] for one in node.inputs]
+    outer = [Tensor(one.dtype, one.lengths[:n_axes], one.at) for one in inputs]
+    lengths = broadcast_lengths(context, outer, broadcasts)
+
+    def body(given: list[Tensor]) -> Sequence[Tensor]:
+        return lower_inner(context, core.inputs, core.outputs, [core], given)
+
+    batches = [Batch(one, axes) for one, axes in zip(inputs, broadcasts, strict=True)]
+    return for_each(context, lengths, batches, body)
+
+
+def _refuses_inner(op: BlockwiseWithCoreShape, node: Apply[Any]) -> str | None:
+    return graph_refusal(op.fgraph)
+
+
+@lower.register(BlockwiseWithCoreShape, refuses=_refuses_inner)
+def _blockwise_with_core_shape(
+    op: BlockwiseWithCoreShape, node: Apply[Any], context: Context, inputs: list[Tensor]
+) -> list[Tensor]:
+    # The shapes, which are the last inputs, are those that the rule for the core op gives.
+    graph = op.fgraph
+    return lower_inner(context, graph.inputs, graph.outputs, graph.toposort(), inputs)

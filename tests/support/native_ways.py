@@ -1,0 +1,83 @@
+"""Lowered graphs in all ways to run them: interpreted, and as machine code next to no memory."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pytensor_fuse._native.passes.fusion import fused
+from pytensor_fuse._native.passes.rewrite import rewritten
+from pytensor_fuse._native.program.interpret import interpret
+from support.native_lowering import (
+    PYTHON,
+    lowered,
+    raw_graph,
+    require_near,
+    require_same,
+    rewritten_graph,
+    stock,
+)
+from support.native_machine import MACHINES, compiled, run_in_child
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pytensor.graph.basic import Variable
+    from pytensor.graph.fg import FunctionGraph
+
+
+def ways(fgraph: FunctionGraph, values: Sequence[Any], machine: str) -> list[list[np.ndarray]]:
+    """Return the outputs of a graph, as interpreted and as computed by machine code."""
+    program, constants = lowered(fgraph)
+    given = [
+        np.array(value, dtype=one.type.dtype, order="C")
+        for value, one in zip(values, fgraph.inputs, strict=True)
+    ]
+    code = compiled(fused(rewritten(program)), MACHINES[machine])
+    found = [interpret(program, [one.copy() for one in given], constants)]
+    for at_end in (True, False):
+        own = [one.copy() for one in given]
+        found.append(run_in_child(code, own, constants, at_end=at_end))
+        for one, before in zip(own, given, strict=True):
+            require_same(one, before, "an input afterwards")
+    return found
+
+
+def check_ways(
+    inputs: Sequence[Variable],
+    outputs: Sequence[Variable],
+    values: Sequence[Any],
+    *,
+    rtol: float,
+    expected: Sequence[np.ndarray] | None = None,
+    machine: str = "512",
+    forms: Sequence[str] = ("raw", "rewritten"),
+) -> None:
+    """Require that a graph gives what PyTensor's Python linker does, whichever way it is run.
+
+    Parameters
+    ----------
+    inputs, outputs
+        The graph.
+    values
+        What it is given.
+    rtol
+        By how much floats may differ in relation to the largest.
+    expected
+        What is to come, where the Python linker has no answer.
+    machine
+        What machine code is made for.
+    forms
+        Whether the graph is looked at as it is, and as Numba mode rewrites it.
+    """
+    if expected is None:
+        expected = stock(inputs, outputs, values, PYTHON)
+    for form in forms:
+        fgraph = {"raw": raw_graph, "rewritten": rewritten_graph}[form](inputs, outputs)
+        for outs in ways(fgraph, values, machine):
+            for at, (one, other) in enumerate(zip(outs, expected, strict=True)):
+                if other.dtype.kind == "f":
+                    require_near(one, other, f"output {at}", rtol)
+                else:
+                    require_same(one, other, f"output {at}")
