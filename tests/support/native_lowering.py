@@ -39,11 +39,13 @@ def rewritten_graph(
     inputs: Sequence[Variable], outputs: Sequence[Variable], *, destroyed: Sequence[int] = ()
 ) -> FunctionGraph:
     """Return a graph as Numba mode rewrites it."""
-    given = [In(one, mutable=at in destroyed) for at, one in enumerate(inputs)]
+    # Rewriting changes the graph that it is given.
+    own = FunctionGraph(list(inputs), list(outputs), clone=True)
+    given = [In(one, mutable=at in destroyed) for at, one in enumerate(own.inputs)]
     # Without linking, which would let Numba write functions that nobody calls.
     maker = FunctionMaker(
         given,
-        [Out(one) for one in outputs],
+        [Out(one) for one in own.outputs],
         get_mode("NUMBA"),
         on_unused_input="ignore",
         accept_inplace=True,
@@ -51,9 +53,17 @@ def rewritten_graph(
     return maker.fgraph
 
 
-def lowered(fgraph: FunctionGraph, *, destroyed: Sequence[int] = ()) -> Lowered:
+def lowered(
+    fgraph: FunctionGraph, *, destroyed: Sequence[int] = (), reassociates: bool = False
+) -> Lowered:
     """Lower a graph and verify its program."""
-    result = lower_graph(fgraph.inputs, fgraph.outputs, fgraph.toposort(), destroyed=destroyed)
+    result = lower_graph(
+        fgraph.inputs,
+        fgraph.outputs,
+        fgraph.toposort(),
+        destroyed=destroyed,
+        reassociates=reassociates,
+    )
     verify(result.program)
     return result
 

@@ -1,17 +1,28 @@
-"""Products of constant matrices with few rows or columns."""
+"""Products of matrices: of those that come with the call, and of constants."""
 
 from __future__ import annotations
 
+import hypothesis
 import numpy as np
 import pytensor
 import pytensor.tensor as pt
 import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from pytensor.tensor.blas import BatchedDot
 
 import pytensor_fuse
-from pytensor_fuse._native.linking.thunks import NativeThunk
 from pytensor_fuse._native.lowering.graph import lower_graph
+from pytensor_fuse._native.lowering.registry import lower
+from pytensor_fuse._native.passes.fusion import fused
+from pytensor_fuse._native.passes.rewrite import rewritten
+from pytensor_fuse._native.program.model import For
+from pytensor_fuse._native.program.text import print_program
 from pytensor_fuse._native.runtime.compiling import compile_program
+from pytensor_fuse._pytensor.versions import PRODUCT_MISMATCH
 from support.native_functions import kind, native_function, stock_function
+from support.native_lowering import check_failure, raw_graph, rewritten_graph
+from support.native_ways import check_ways
 
 RNG = np.random.default_rng(5)
 
@@ -50,32 +61,195 @@ def test_a_regression_reads_its_data_once():
     assert len(rows[0].reads) == 9
 
 
-@pytest.mark.parametrize(
-    ("left", "right"),
-    [
-        # Not a vector, not a constant, too many columns, other numbers.
-        (matrix(50, 8), pt.matrix("y")),
-        (pt.matrix("x"), pt.vector("y")),
-        (matrix(50, 40), pt.vector("y")),
-        (np.ones((5, 3), int), pt.lvector("y")),
-        (matrix(50, 8), pt.fvector("y")),
-        # A length that is not known to fit.
-        (matrix(50, 8), pt.vector("y")),
-    ],
-)
-def test_other_products_are_left_to_blas(left, right):
-    inputs = [one for one in (left, right) if not isinstance(one, np.ndarray)]
-    function = pytensor.function(inputs, pt.dot(left, right), mode="NUMBA")
-    assert not isinstance(function.vm, NativeThunk)
-    assert "a product" in str(pytensor_fuse.explain_native(function))
+def drawn_matrix(data, name, dtype, shape, *, is_finite=True):
+    """Draw a matrix that lies in memory in some way: it, an input, and the value of that."""
+    rng = np.random.default_rng(data.draw(st.integers(0, 9), label=f"seed of {name}"))
+    value = (rng.normal(size=shape) * 3).astype(dtype)
+    if not is_finite and value.size:
+        for number in (np.nan, np.inf, -np.inf, 0.0, -0.0):
+            if data.draw(st.booleans()):
+                value.flat[rng.integers(value.size)] = number
+    way = data.draw(st.sampled_from(["as it is", "transposed", "every other", "behind an axis"]))
+    if way == "transposed":
+        whole = np.ascontiguousarray(value.T)
+    elif way == "every other":
+        whole = np.zeros((2 * shape[0], 2 * shape[1]), dtype)
+        whole[::2, ::2] = value
+    elif way == "behind an axis":
+        whole = np.stack([value + 1, value])
+    else:
+        whole = value
+    known = [data.draw(st.sampled_from([None, length])) for length in whole.shape]
+    given = pt.tensor(name, dtype=dtype, shape=tuple(known))
+    became = {
+        "as it is": lambda: given,
+        "transposed": lambda: given.T,
+        "every other": lambda: given[::2, ::2],
+        "behind an axis": lambda: given[1],
+    }
+    return became[way](), given, whole
+
+
+SIZES = st.sampled_from([0, 1, 2, 3, 5, 20])
+FLOATS = ("float64", "float32")
+ALL = (*FLOATS, "int64", "int32", "int8", "uint8")
+
+
+@settings(max_examples=25)
+@hypothesis.given(st.tuples(SIZES, SIZES, SIZES), st.data())
+def test_products_of_matrices(sizes, data):
+    (m, k, n), reassociates = sizes, data.draw(st.booleans())
+    dtypes = [data.draw(st.sampled_from(ALL)) for _ in range(2)]
+    left, x, x_value = drawn_matrix(data, "x", dtypes[0], (m, k))
+    right, y, y_value = drawn_matrix(data, "y", dtypes[1], (k, n))
+    product = pt.dot(left, right)
+    outputs = [product, product + 1, pt.dot(right.T, left.T), (product * 2).sum(axis=0)]
+    rtol = {"float64": 1e-12, "float32": 1e-4}.get(product.dtype, 0)
+    check_ways(
+        [x, y],
+        outputs,
+        [x_value, y_value],
+        rtol=rtol,
+        forms=["raw"],
+        reassociates=reassociates,
+    )
+
+
+@settings(max_examples=20)
+@hypothesis.given(SIZES, SIZES, st.data())
+def test_products_with_vectors_that_come_with_the_call(m, k, data):
+    dtype = data.draw(st.sampled_from(FLOATS))
+    left, x, x_value = drawn_matrix(data, "x", dtype, (m, k), is_finite=False)
+    known = data.draw(st.booleans())
+    right, of_rows = (
+        pt.tensor(name, dtype=dtype, shape=(length if known else None,))
+        for name, length in (("right", k), ("of_rows", m))
+    )
+    # A zero times an infinity is NaN, whoever multiplies.
+    values = [np.resize(np.array([0, 1, -2, 3], dtype), length) for length in (k, m)]
+    product = pt.dot(left, right)
+    residuals = of_rows - product
+    outputs = [product, pt.dot(left.T, residuals), pt.dot(of_rows, product), pt.outer(right, right)]
+    check_ways(
+        [x, right, of_rows],
+        outputs,
+        [x_value, *values],
+        rtol=1e-12 if dtype == "float64" else 1e-4,
+        reassociates=data.draw(st.booleans()),
+        forms=["rewritten"],
+    )
+
+
+def text_of(inputs, outputs):
+    fgraph = raw_graph(inputs, outputs)
+    lowered = lower_graph(fgraph.inputs, fgraph.outputs, fgraph.toposort(), reassociates=True)
+    return print_program(lowered.program)
+
+
+@pytest.mark.parametrize("flags", ["nn", "nt", "tn", "tt"])
+def test_transposes_are_read_where_they_are(flags):
+    x, y = pt.matrices("xy")
+    left, right = (one.T if flag == "t" else one for one, flag in zip((x, y), flags, strict=True))
+    program = text_of([x, y], [pt.dot(left, right)])
+    assert program.count(f"call matmul_{flags}(") == 1
+    assert "  for %" not in program
+
+
+def test_who_multiplies_tall_matrices_and_vectors():
+    """A loop along the rows does if the columns are few, or lie one after the other."""
+    v, g = pt.vector("v"), pt.vector("g")
+    for n_columns, by_rows in ((3, True), (6, True), (7, False), (16, False)):
+        x = pt.tensor("x", dtype="float64", shape=(None, n_columns))
+        assert (" call " not in text_of([x, v], [pt.dot(x, v)])) == by_rows
+        # The product with the transpose alone is BLAS's.
+        assert "call matvec_t" in text_of([x, g], [pt.dot(x.T, g)]).replace("add_", "")
+        both = text_of([x, v, g], [pt.dot(x.T, g - pt.dot(x, v))])
+        assert both.count(" call ") == (0 if by_rows else 2)
+        columns = pt.tensor("columns", dtype="float64", shape=(n_columns, None))
+        assert " call " not in text_of([columns, v], [pt.dot(columns.T, v)])
+        assert " call " not in text_of([columns, g], [pt.dot(columns, g)])
+    columns = pt.tensor("columns", dtype="float64", shape=(17, None))
+    assert " call " in text_of([columns, g], [pt.dot(columns, g)])
+
+
+def test_a_regression_on_data_that_come_with_the_call_reads_them_once():
+    x = pt.tensor("x", dtype="float64", shape=(None, 4))
+    y, beta = pt.vector("y"), pt.vector("beta")
+    density = -pt.log1p((y - pt.dot(x, beta)) ** 2).sum()
+    outputs = [density, pytensor.grad(density, beta)]
+    check_ways([x, y, beta], outputs, [matrix(50, 4), matrix(50), matrix(4)], rtol=1e-11)
+    fgraph = rewritten_graph([x, y, beta], outputs)
+    lowered = lower_graph(fgraph.inputs, fgraph.outputs, fgraph.toposort(), reassociates=True)
+    loops = [one for one in fused(rewritten(lowered.program)).body if isinstance(one, For)]
+    assert [len(loop.reductions) for loop in loops if len(loop.reductions)] == [5]
+
+
+def test_sizes_that_do_not_fit():
+    x, y, v = pt.matrix("x"), pt.matrix("y"), pt.vector("v")
+    known = pt.tensor("known", dtype="float64", shape=(None, 3))
+    for inputs, shapes in (
+        ([x, y], [(2, 3), (4, 5)]),
+        ([x, y], [(2, 0), (4, 5)]),
+        ([x, v], [(2, 3), (4,)]),
+        ([known, v], [(2, 3), (4,)]),
+        ([v, y], [(3,), (4, 5)]),
+        ([v, v.type("w")], [(3,), (4,)]),
+    ):
+        outputs, values = [pt.dot(*inputs)], [np.ones(shape) for shape in shapes]
+        check_failure(inputs, outputs, values, ValueError, PRODUCT_MISMATCH)
+
+
+@settings(max_examples=20)
+@hypothesis.given(st.sampled_from([0, 1, 3]), st.tuples(SIZES, SIZES, SIZES), st.data())
+def test_batched_products(b, sizes, data):
+    (m, k, n), dtype = sizes, data.draw(st.sampled_from([*FLOATS, "int64"]))
+    known = [b if data.draw(st.booleans()) else None, *[None] * 2]
+    x, y = (pt.tensor(name, dtype=dtype, shape=tuple(known)) for name in "xy")
+    values = [(matrix(*shape) * 3).astype(dtype) for shape in ((b, m, k), (b, n, k))]
+    outputs = [BatchedDot()(x, y.mT), BatchedDot()(y, x.mT).sum(axis=(1, 2))]
+    rtol = {"float64": 1e-11, "float32": 1e-4}.get(dtype, 0)
+    check_ways([x, y], outputs, values, rtol=rtol, forms=["raw"])
+
+
+def test_batches_of_products_that_do_not_fit():
+    x, y = pt.tensor3("x"), pt.tensor3("y")
+    outputs = [BatchedDot()(x, y)]
+    message = "Inputs must have the same size in axis 0, but have sizes [2, 3]."
+    values = [np.ones((2, 3, 4)), np.ones((3, 4, 5))]
+    check_failure([x, y], outputs, values, TypeError, message)
+    values = [np.ones((2, 3, 4)), np.ones((2, 3, 5))]
+    check_failure([x, y], outputs, values, ValueError, PRODUCT_MISMATCH)
+
+
+def test_sums_of_products_over_any_axes():
+    x, y, z = pt.tensor3("x"), pt.tensor3("y"), pt.matrix("z")
+    outputs = [
+        pt.tensordot(x, y, axes=[[1], [0]]),
+        pt.einsum("bij,bik->bjk", x, y.transpose(1, 0, 2)),
+        pt.einsum("ij,jk,kl->il", z, z.T, z),
+        pt.einsum("bij,bij->b", x, x),
+        pt.vecdot(z, z),
+        pt.matvec(x, z[:, :4]),
+        pt.vecmat(z[:, :3], x),
+    ]
+    values = [matrix(2, 3, 4), matrix(3, 2, 5), matrix(2, 6)]
+    check_ways([x, y, z], outputs, values, rtol=1e-11, forms=["rewritten"])
+    fgraph = rewritten_graph([x, y, z], outputs)
+    # Other ops of BLAS never arrive.
+    ops = {type(node.op).__name__ for node in fgraph.toposort()}
+    assert not ops & {"Gemm", "Gemv", "Ger", "Dot22", "Dot22Scalar", "CGemv", "CGer"}
+
+
+def test_products_of_complex_numbers_are_left_to_numba():
+    x = pt.matrix("x", dtype="complex128")
+    assert lower.refusal(pt.dot(x, x).owner) == "linear algebra of complex128"
 
 
 def test_the_order_of_sums_is_left_to_blas_without_fastmath():
     beta = pt.tensor("beta", dtype="float64", shape=(8,))
     with pytensor.config.change_flags(numba__fastmath=False):
-        function = pytensor.function([beta], pt.exp(pt.dot(matrix(50, 8), beta)), mode="NUMBA")
-        assert not isinstance(function.vm, NativeThunk)
-        assert "which BLAS has" in str(pytensor_fuse.explain_native(function))
+        function = native_function([beta], [pt.exp(pt.dot(matrix(50, 8), beta))])
+    assert "call matvec_n" in pytensor_fuse.explain_native(function).text
 
 
 def test_sums_of_negative_zeros_are_zeros():

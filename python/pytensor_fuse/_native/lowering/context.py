@@ -44,6 +44,8 @@ class Context:
         The buffers of inputs that may be overwritten.
     overwritten
         Those that have been.
+    by_rows
+        The matrices, as buffers and indices of their first axes, that loops over their rows read.
     others
         The rules that are not this package's, and have written at the program.
     batch
@@ -56,6 +58,7 @@ class Context:
         self.streams: list[tuple[np.ndarray[Any, Any], list[BufferId]]] = []
         self.overwritable: set[BufferId] = set()
         self.overwritten: set[BufferId] = set()
+        self.by_rows: set[tuple[BufferId, tuple[Value, ...]]] = set()
         self.others: list[str] = []
         self.batch: list[tuple[Value, Value]] = []
         self._same: dict[Value, Value] = {}
