@@ -14,12 +14,13 @@ from hypothesis import strategies as st
 
 from pytensor_fuse._native.program.arithmetic import NUMPY_DTYPES
 from pytensor_fuse._native.program.builder import Builder
-from pytensor_fuse._native.program.model import Allocate, Result
+from pytensor_fuse._native.program.model import Allocate, Operand, Result
 from pytensor_fuse._native.program.operations import (
     FLOATS,
     OPERATIONS,
     UNSIGNED,
 )
+from pytensor_fuse._native.program.routines import ROUTINES
 from support.native_dtypes import COMBINERS_OF, DTYPES, OPERATIONS_OF, numbers_of, same_kind
 from support.native_outcomes import Case
 
@@ -27,8 +28,23 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from pytensor_fuse._native.program.model import BufferId, Value
+    from pytensor_fuse._native.program.routines import Role
 
 
+# Routines, and which of the two lengths each of their sizes is.
+_ROUTINES = (
+    ("matmul_nn", (0, 1, 0)),
+    ("matmul_nt", (1, 0, 0)),
+    ("matmul_tn", (1, 1, 0)),
+    ("matmul_tt", (0, 0, 1)),
+    ("add_matvec_n", (0, 1)),
+    ("add_matvec_t", (1, 0)),
+    ("potrf_l", (0,)),
+    ("potrf_u", (1,)),
+    ("solve_l", (0, 1)),
+    ("solve_ut_unit", (1, 0)),
+    ("solve_u_vector", (0,)),
+)
 # The axes of arrays, of two lengths.
 _AXES = ((), (0,), (1,), (0, 1), (1, 0), (0, 0))
 
@@ -330,6 +346,64 @@ class _Writer:
             )
             self.b.store(array.buffer, index, value, is_guarded=array.is_checked)
 
+    def routine(self) -> None:
+        """Call a routine, on matrices as such or on each of a batch in turn."""
+        name, axes_of_sizes = self.one_of(_ROUTINES)
+        routine, dtype = ROUTINES[name], self.one_of(FLOATS)
+        axes = dict(zip(routine.sizes, axes_of_sizes, strict=True))
+        sizes = [self.lengths[axis] for axis in axes_of_sizes]
+        batch = self.one_of(((), (0,), (1,)))
+        report = self.new("i64", batch) if routine.reports else None
+        roles = [(role, tuple(axes[size] for size in role.sizes)) for role in routine.operands]
+        found = [self.operand(role, own, dtype, batch) for role, own in roles]
+        with ExitStack() as stack:
+            at = self.loops(batch, stack)
+            operands = []
+            for (role, own), (buffer, outer, is_filled) in zip(roles, found, strict=True):
+                prefix = tuple(at[axis] for axis in outer)
+                if not is_filled and role.is_read:
+                    self.fill(Operand(buffer, prefix), own, at)
+                operands.append(Operand(buffer, prefix))
+            out = self.b.call(name, sizes, operands)
+            if report is not None:
+                self.b.store(report, [at[axis] for axis in batch], out)
+        if report is not None:
+            self.add(report, batch)
+        for (_, own), (buffer, outer, is_filled) in zip(roles, found, strict=True):
+            if not is_filled:
+                self.add(buffer, (*outer, *own))
+
+    def operand(
+        self, role: Role, axes: tuple[int, ...], dtype: str, batch: tuple[int, ...]
+    ) -> tuple[BufferId, tuple[int, ...], bool]:
+        """Return a buffer for a routine, its axes before those of the operand, and if it is filled.
+
+        What a routine only reads may be there, or be the same for a whole batch.
+        """
+        if role.is_written:
+            return self.new(dtype, (*batch, *axes), is_once=not role.is_read), batch, False
+        outer = batch if self.flag() else ()
+        for array in self.arrays:
+            is_fit = array.axes == (*outer, *axes)
+            if is_fit and self.b.program.buffers[array.buffer].dtype == dtype and self.flag():
+                return array.buffer, outer, True
+        buffer = self.new(dtype, (*outer, *axes))
+        if outer == batch:
+            return buffer, outer, False
+        self.fill(Operand(buffer), axes, {})
+        self.add(buffer, axes)
+        return buffer, outer, True
+
+    def fill(self, operand: Operand, axes: tuple[int, ...], outer: dict[int, Value]) -> None:
+        """Write all that a buffer has behind a prefix."""
+        buffer, prefix = operand
+        dtype = self.b.program.buffers[buffer].dtype
+        with ExitStack() as stack:
+            index = [stack.enter_context(self.b.loop(self.lengths[axis])).index for axis in axes]
+            at = {**outer, **dict(zip(axes, index, strict=True))}
+            value = self.expression([*self.operands(at), *index], dtype)
+            self.b.store(buffer, [*prefix, *index], value)
+
     def results(self) -> None:
         """Return what has been overwritten, and some outputs twice."""
         program = self.b.program
@@ -373,6 +447,7 @@ def written(
         writer.overwriting,
         writer.running,
         writer.by_rows,
+        writer.routine,
     )
     for _ in range(draw(st.integers(0, most_nests))):
         writer.one_of(nests)()

@@ -8,7 +8,17 @@ import pytest
 from pytensor.tensor.exceptions import ShapeError
 
 from pytensor_fuse._native.program.errors import ParseError
-from pytensor_fuse._native.program.model import Failure, For, If, Load, Program, Result, Store
+from pytensor_fuse._native.program.model import (
+    Call,
+    Failure,
+    For,
+    If,
+    Load,
+    Operand,
+    Program,
+    Result,
+    Store,
+)
 from pytensor_fuse._native.program.parse import parse_program
 from pytensor_fuse._native.program.text import print_program
 from pytensor_fuse._native.program.verify import verify
@@ -29,6 +39,8 @@ buffer @0 input 0 f64[%0, %7]
 buffer @1 constant 0 bool[] once
 buffer @2 temporary 0 i8[%0] once
 buffer @3 output 1 f64[%0]
+buffer @4 temporary 0 f64[%0, %0]
+buffer @5 temporary 0 f64[%0, %0]
 result input 0
 result buffer @3
 result output 1
@@ -56,6 +68,9 @@ body
   choice %19:f64 = %14 | %15
   choice %20:f64 = %15 | %16
   if %5
+  for %21:i64 < %0
+    call matvec_n(%0, %7) @4[%21], @0, @3
+  %22:i64 = call potrf_l(%0) @5
 """
 
 
@@ -87,7 +102,10 @@ def test_parsed_program():
         Failure(ShapeError, ""),
         Failure(np.linalg.LinAlgError, "singular"),
     ]
-    assert [about.is_once for about in program.buffers] == [False, True, True, False]
+    assert [about.is_once for about in program.buffers] == [
+        *(False, True, True),
+        *[False] * 3,
+    ]
     assert program.results == [Result("input", 0), Result("buffer", 3), Result("output", 1)]
     loop = program.body[2]
     assert isinstance(loop, For)
@@ -103,6 +121,12 @@ def test_parsed_program():
     branch = program.body[4]
     assert isinstance(branch, If)
     assert branch.otherwise
+    loop, call = program.body[6:]
+    assert isinstance(loop, For)
+    assert isinstance(loop.body[0], Call)
+    assert (loop.body[0].operands[0], loop.body[0].out) == (Operand(4, (21,)), None)
+    assert isinstance(call, Call)
+    assert (call.name, call.sizes, call.operands, call.out) == ("potrf_l", (0,), ((5, ()),), 22)
 
 
 def test_comments_and_spaces_are_free():

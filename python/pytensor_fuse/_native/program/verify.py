@@ -328,8 +328,10 @@ class _Verifier:
         if about.kind == "input":
             raise ProgramError(f"@{buffer} is once, an input, and written (rule: once)")
         place = self._place(buffer, store.index)
+        # A routine stores all behind a prefix.
+        places = [(buffer, place[1][:n_axes]) for n_axes in range(len(store.index) + 1)]
         for scope in self._scopes:
-            if place in scope.stored:
+            if not scope.stored.isdisjoint(places):
                 raise ProgramError(f"@{buffer} is once and stored twice at [{shown}] (rule: once)")
             if place in scope.loaded:
                 raise ProgramError(
@@ -389,5 +391,22 @@ class _Verifier:
             about.kind == "constant" or (about.kind, about.is_once) == ("input", True)
         ):
             raise ProgramError(f"@{buffer} is given and {call.name} writes it (rule: calls)")
-        if role.is_written and role.is_read and about.is_once:
+        if not (role.is_written and about.is_once):
+            return
+        if role.is_read:
             raise ProgramError(f"@{buffer} is once and {call.name} updates it (rule: once)")
+        place = self._place(buffer, prefix)
+        for scope in self._scopes:
+            if any(_overlap(place, other) for other in (*scope.stored, *scope.loaded)):
+                raise ProgramError(
+                    f"@{buffer} is once and {call.name} writes what is there (rule: once)"
+                )
+        self._scopes[-1].stored.add(place)
+
+
+def _overlap(
+    one: tuple[BufferId, tuple[Any, ...]], other: tuple[BufferId, tuple[Any, ...]]
+) -> bool:
+    """Whether what a buffer has at an index of some axes is, in part, at an index of others."""
+    n_axes = min(len(one[1]), len(other[1]))
+    return one[0] == other[0] and one[1][:n_axes] == other[1][:n_axes]
