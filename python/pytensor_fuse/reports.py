@@ -43,6 +43,7 @@ from pytensor_fuse._audit.sections.ops.record import OpKind, UnknownOp
 from pytensor_fuse._audit.sections.ops.section import OpsSection
 from pytensor_fuse._native.explain.records import (
     NativeBuffer,
+    NativeCall,
     NativeLoop,
     NativeRegion,
     NativeState,
@@ -74,6 +75,7 @@ __all__ = [
     "MemorySection",
     "Missed",
     "NativeBuffer",
+    "NativeCall",
     "NativeLoop",
     "NativeRegion",
     "NativeSection",

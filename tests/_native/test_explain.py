@@ -183,6 +183,31 @@ def test_it_takes_nothing_else(wrong: Any) -> None:
         explain_native(wrong)
 
 
+def test_routines_that_are_called() -> None:
+    x, y = pt.matrix("x"), pt.tensor3("y")
+    outputs = [pt.dot(x, x.T), pt.linalg.cholesky(y.astype("float32"))]
+    for out, name in zip(outputs, ("product", "factor"), strict=True):
+        out.name = name
+    found = explain_native(FunctionGraph([x, y], outputs))
+    product, factor = sorted(found.calls, key=lambda call: call.depth)
+    assert (product.depth, product.function) == (0, "blas.dgemm")
+    written, *read = product.operands
+    assert written.endswith(" product")
+    assert [name.split()[1] for name in read] == ["x", "x"]
+    assert (factor.depth, factor.function) == (1, "lapack.spotrf")
+    text, page = str(found), found.to_html()
+    for call in found.calls:
+        assert str(call) in text
+        assert str(call) in page
+    assert "2 calls of BLAS or LAPACK" in text
+    assert "BLAS" not in str(explain_native(FunctionGraph([x], [pt.exp(x)])))
+    calls = found.to_dict()["regions"][0]["calls"]
+    assert sorted(call["name"] for call in calls) == ["matmul_nt", "potrf_l"]
+    # The loop over the matrices reads and writes what the routine does.
+    assert factor.operands[0] in found.loops[0].reads
+    assert factor.operands[0] in found.loops[0].writes
+
+
 def test_nothing_is_made_for_numba_by_asking() -> None:
     f = softmax()
     explain_native(f)

@@ -12,7 +12,7 @@ from pytensor.graph.fg import FunctionGraph
 from pytensor.link.numba.linker import NumbaLinker
 
 from pytensor_fuse._native.explain.assembly import register_bits
-from pytensor_fuse._native.explain.loops import buffer_names, buffers_of, loops_of
+from pytensor_fuse._native.explain.loops import buffer_names, buffers_of, calls_of, loops_of
 from pytensor_fuse._native.explain.records import NativeRegion, NativeState, NotNative
 from pytensor_fuse._native.explain.report import NativeReport
 from pytensor_fuse._native.linking.graphs import (
@@ -241,6 +241,7 @@ def _region(
     return NativeRegion(
         nodes=tuple(node_name(place, node) for place, node in numbered),
         loops=loops_of(program, module.loops, bits, names),
+        calls=calls_of(program, names),
         buffers=buffers,
         scratch_bytes=placement.n_bytes,
         has_late_sizes=any(one.n_bytes is None for one in temporary),

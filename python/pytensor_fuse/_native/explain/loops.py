@@ -1,13 +1,14 @@
-"""The loops and buffers of a compiled program, as a report shows them."""
+"""The loops, calls and buffers of a compiled program, as a report shows them."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from pytensor_fuse._native.emission.accesses import Movement, blocker
-from pytensor_fuse._native.explain.records import NativeBuffer, NativeLoop
+from pytensor_fuse._native.explain.records import NativeBuffer, NativeCall, NativeLoop
 from pytensor_fuse._native.lowering.tensors import NAMES
-from pytensor_fuse._native.program.model import ITEM_SIZES, For, If, Load, Op, Store
+from pytensor_fuse._native.program.model import ITEM_SIZES, Call, For, If, Load, Op, Store
+from pytensor_fuse._native.program.routines import ROUTINES
 from pytensor_fuse._native.program.walking import accessed_by
 
 if TYPE_CHECKING:
@@ -72,6 +73,36 @@ def _with_depth(block: Sequence[Statement], depth: int) -> Iterator[tuple[int, F
             yield from _with_depth(statement.otherwise, depth)
 
 
+def calls_of(program: Program, names: Sequence[str]) -> tuple[NativeCall, ...]:
+    """Return the calls of routines of a program.
+
+    Parameters
+    ----------
+    program
+        The program that was emitted.
+    names
+        What each buffer is called.
+    """
+    found = []
+    for depth, call in _calls(program.body, 0):
+        routine = ROUTINES[call.name]
+        dtype = program.buffers[routine.real_operand(call).buffer].dtype
+        operands = tuple([names[operand.buffer] for operand in call.operands])
+        found.append(NativeCall(depth, call.name, routine.symbol(dtype), operands))
+    return tuple(found)
+
+
+def _calls(block: Sequence[Statement], depth: int) -> Iterator[tuple[int, Call]]:
+    for statement in block:
+        if isinstance(statement, Call):
+            yield depth, statement
+        elif isinstance(statement, For):
+            yield from _calls(statement.body, depth + 1)
+        elif isinstance(statement, If):
+            yield from _calls(statement.then, depth)
+            yield from _calls(statement.otherwise, depth)
+
+
 def _accesses(loop: For, names: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...], int]:
     """Return what a loop reads and writes, without the loops inside of it, and its operations."""
     reads: dict[str, None] = {}
@@ -84,6 +115,13 @@ def _accesses(loop: For, names: Sequence[str]) -> tuple[tuple[str, ...], tuple[s
             writes.setdefault(names[statement.buffer])
         elif isinstance(statement, Op):
             n_operations += 1
+        elif isinstance(statement, Call):
+            roles = ROUTINES[statement.name].operands
+            for operand, role in zip(statement.operands, roles, strict=True):
+                if role.is_read:
+                    reads.setdefault(names[operand.buffer])
+                if role.is_written:
+                    writes.setdefault(names[operand.buffer])
     return tuple(reads), tuple(writes), n_operations
 
 

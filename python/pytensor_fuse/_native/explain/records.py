@@ -91,6 +91,32 @@ class NativeLoop:
 
 
 @dataclass(frozen=True)
+class NativeCall:
+    """A call of a routine of BLAS or LAPACK.
+
+    Attributes
+    ----------
+    depth
+        How many loops it is in.
+    name
+        The routine's name in the program.
+    function
+        The function that it is, as SciPy calls it: ``"blas.dgemm"``.
+    operands
+        The names of the buffers that it is called on, those that it writes first.
+    """
+
+    depth: int
+    name: str
+    function: str
+    operands: tuple[str, ...]
+
+    def __str__(self) -> str:
+        times = ", in a loop" if self.depth else ""
+        return f"calls {self.name} on {', '.join(self.operands)} ({self.function}{times})"
+
+
+@dataclass(frozen=True)
 class NativeBuffer:
     """An array of machine code.
 
@@ -134,6 +160,8 @@ class NativeRegion:
         The names of its nodes.
     loops
         Its loops, each before those inside of it.
+    calls
+        Its calls of routines of BLAS and LAPACK, in the order of the program.
     buffers
         Its arrays.
     scratch_bytes
@@ -157,6 +185,7 @@ class NativeRegion:
 
     nodes: tuple[str, ...]
     loops: tuple[NativeLoop, ...]
+    calls: tuple[NativeCall, ...]
     buffers: tuple[NativeBuffer, ...]
     scratch_bytes: int
     has_late_sizes: bool

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pytensor_fuse._native.explain.records import (
+        NativeCall,
         NativeLoop,
         NativeRegion,
         NativeState,
@@ -64,6 +65,11 @@ class NativeReport:
     def loops(self) -> tuple[NativeLoop, ...]:
         """The loops of all regions."""
         return tuple(loop for region in self.regions for loop in region.loops)
+
+    @property
+    def calls(self) -> tuple[NativeCall, ...]:
+        """The calls of routines of BLAS and LAPACK in all regions."""
+        return tuple(call for region in self.regions for call in region.calls)
 
     @property
     def text(self) -> str:
@@ -159,6 +165,7 @@ class NativeReport:
             parts += [
                 f"<section><h2>{name}</h2>{paragraphs(list(_summary(region)))}",
                 table(("buffer", "kind", "dtype", "shape", "size"), buffers, numbers=(4,)),
+                paragraphs([str(call) for call in region.calls]),
                 _folded("loops as text", region.text),
                 _folded("LLVM", region.llvm),
                 "</section>",
@@ -175,6 +182,7 @@ class NativeReport:
             lines.append(f"region {number}: {nodes}" if len(self.regions) > 1 else "machine code")
             lines += [f"  {line}" for line in _summary(region)]
             lines += [f"  {line}" for line in bounded(region.loops, str, "loops", _SHOWN)]
+            lines += [f"  {line}" for line in bounded(region.calls, str, "calls", _SHOWN)]
         return "\n".join(lines)
 
     def __repr__(self) -> str:
@@ -206,4 +214,5 @@ def _summary(region: NativeRegion) -> Iterator[str]:
         yield f"constants: {size(total)} in {count(len(constants), 'array')}"
     if region.native_math == "libm":
         yield "mathematical functions: those that Numba calls, one number at a time"
-    yield count(len(region.loops), "loop")
+    calls = f", {count(len(region.calls), 'call')} of BLAS or LAPACK" if region.calls else ""
+    yield f"{count(len(region.loops), 'loop')}{calls}"
