@@ -11,11 +11,13 @@ from hypothesis import strategies as st
 from pytensor.compile.builders import OpFromGraph
 from pytensor.compile.io import In
 from pytensor.graph.basic import Apply
+from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.op import Op
 from pytensor.tensor.basic import ARange
 from pytensor.tensor.blockwise import Blockwise
 from scipy.linalg import LinAlgError
 
+from pytensor_fuse import explain_native
 from pytensor_fuse._native.lowering.registry import NoRuleError, lower
 from support.native_functions import native_function
 from support.native_lowering import (
@@ -76,7 +78,7 @@ def batch_shapes(draw):
 
 
 @settings(max_examples=25)
-@given(batch_shapes(), st.sampled_from([0, 1, 2, 5]), st.sampled_from([0, 1, 3]), st.data())
+@given(batch_shapes(), st.sampled_from([0, 1, 2, 4, 5]), st.sampled_from([0, 1, 3]), st.data())
 def test_systems(shapes, n, k, data):
     dtype = data.draw(st.sampled_from(sorted(RTOL)))
     rng = np.random.default_rng(data.draw(st.integers(0, 99)))
@@ -89,7 +91,7 @@ def test_systems(shapes, n, k, data):
 
 
 @settings(max_examples=20)
-@given(batch_shapes(), st.sampled_from([1, 2, 5]), st.data())
+@given(batch_shapes(), st.sampled_from([1, 2, 4, 5]), st.data())
 def test_factors(shapes, n, data):
     dtype = data.draw(st.sampled_from(sorted(RTOL)))
     rng = np.random.default_rng(data.draw(st.integers(0, 99)))
@@ -128,6 +130,62 @@ def test_matrices_are_read_and_written_where_they_lie():
     [loop] = [line for line in lines if line.startswith("  for ")]
     index = loop.split()[1].partition(":")[0]
     assert call.endswith(f"@2[{index}], @0[{index}]")
+
+
+@pytest.mark.parametrize("is_lower", [True, False])
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 5])
+def test_factors_of_few_rows_are_those_of_many(size, is_lower):
+    """Also where there is none, and whatever stands in the other triangle."""
+    rng = np.random.default_rng(6)
+    value = positive_definite(rng, 12, size)
+    value[1, 0, 0] = 0
+    value[2, -1, -1] = -1
+    value[3, -1, 0] = value[3, 0, -1] = np.nan
+    # OpenBLAS has a quotient of two infinities as 0, by way of a factor of 0: there is only one.
+    value[4, 0, 0] = np.inf
+    value[6] = 0
+    value[7, -1, -1] = np.nan
+    outside = np.triu_indices(size, 1) if is_lower else np.tril_indices(size, -1)
+    value[(8, *outside)] = np.nan
+    a = pt.tensor("a", dtype="float64", shape=(None, size, size))
+    factor = pt.linalg.cholesky(a, lower=is_lower)
+    assert (" call " in text([a], [factor])) == (size > 4)
+    many = pt.tensor3("many")
+    [expected] = run(raw_graph([many], [pt.linalg.cholesky(many, lower=is_lower)]), [value])
+    check_ways([a], [factor], [value], expected=[expected], rtol=1e-12, forms=["raw"])
+
+
+@settings(max_examples=10)
+@given(st.sampled_from([1, 2, 3, 4]), st.sampled_from([None, 1, 2, 4]), st.data())
+def test_systems_of_few_equations_are_those_of_many(size, k, data):
+    rng = np.random.default_rng(7)
+    own = () if k is None else (k,)
+    values = [triangular(rng, 10, size), rng.normal(size=(10, size, *own))]
+    values[0][1, -1, -1] = 0
+    values[0][2, 0, 0] = np.inf
+    values[0][3, 0, -1] = values[0][4, -1, 0] = np.nan
+    values[1][5, 0] = np.nan
+    values[1][6, -1] = np.inf
+    options = {
+        "lower": data.draw(st.booleans()),
+        "unit_diagonal": data.draw(st.booleans()),
+        "b_ndim": 1 + len(own),
+    }
+    a = pt.tensor("a", dtype="float64", shape=(10, size, size))
+    b = pt.tensor("b", dtype="float64", shape=(None, None, *own))
+    x = pt.linalg.solve_triangular(a, b, **options)
+    assert " call " not in text([a, b], [x])
+    many = [pt.tensor3("many"), pt.tensor("others", dtype="float64", shape=(None,) * b.ndim)]
+    found = run(raw_graph(many, [pt.linalg.solve_triangular(*many, **options)]), values)
+    check_ways([a, b], [x], values, expected=found, rtol=1e-11, forms=["raw"])
+
+
+def test_a_loop_over_small_matrices_is_one_of_vectors():
+    a = pt.tensor("a", dtype="float64", shape=(100, 3, 3))
+    b = pt.tensor("b", dtype="float64", shape=(100, 3))
+    x = pt.linalg.solve_triangular(pt.linalg.cholesky(a), b, lower=True, b_ndim=1)
+    [loop] = explain_native(FunctionGraph([a, b], [x])).loops
+    assert (loop.extent, loop.why_scalar) == (100, None)
 
 
 def test_other_factors_of_a_batch_stay_finite():

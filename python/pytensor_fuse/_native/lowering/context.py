@@ -82,10 +82,10 @@ class Context:
         builder = self.builder
         condition = builder.op("eq", one, other)
         builder.check(condition, exception, message, one, other)
+        # The better known one stands for both.
+        if builder.number(other) is not None:
+            one, other = other, one
         if builder.n_open_blocks == 1:
-            # The better known one stands for both.
-            if builder.number(other) is not None:
-                one, other = other, one
             self._same[other] = one
         return one
 

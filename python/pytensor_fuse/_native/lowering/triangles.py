@@ -28,6 +28,7 @@ from pytensor_fuse._native.lowering.matrices import (
     transposed,
 )
 from pytensor_fuse._native.lowering.registry import lower
+from pytensor_fuse._native.lowering.small_triangles import is_small, small_factor, small_solution
 from pytensor_fuse._native.lowering.tensors import DTYPES, Tensor
 from pytensor_fuse._native.lowering.triangle_loops import clear_triangle
 from pytensor_fuse._native.program.model import Operand
@@ -51,6 +52,8 @@ def _cholesky(
     builder, dtype = context.builder, DTYPES[node.outputs[0].type.dtype]
     matrix, is_transposed = as_it_lies(of_dtype(context, inputs[0], dtype))
     size = require_square(context, matrix)
+    if is_small(context, size):
+        return [small_factor(context, matrix, size, lower=op.lower)]
     zero = builder.constant(dtype, 0.0)
     lower = op.lower != is_transposed
 
@@ -120,6 +123,12 @@ def _solve_triangular(
     builder, dtype = context.builder, DTYPES[node.outputs[0].type.dtype]
     matrix, right = (of_dtype(context, one, dtype) for one in inputs)
     size = require_conforming(context, matrix, right)
+    if is_small(context, size, right.lengths):
+        return [
+            small_solution(
+                context, matrix, right, size, lower=op.lower, unit=bool(op.unit_diagonal)
+            )
+        ]
     right = Tensor(dtype, (size, *right.lengths[1:]), right.at, layout=right.layout)
     solution = owned(context, right, may_overwrite=op.overwrite_b)
     if op.unit_diagonal:
