@@ -178,7 +178,7 @@ def matrix_regression(rng: np.random.Generator) -> None:
     pm.Normal("y", mean, pm.HalfNormal("sigma"), observed=rng.normal(size=20))
 
 
-@in_part
+@whole
 def marginal_gaussian_process(rng: np.random.Generator) -> None:
     x = np.linspace(0, 1, 9)[:, None]
     covariance = pm.HalfNormal("eta", 2) ** 2 * pm.gp.cov.Matern52(1, pm.Gamma("length", 2, 1))
