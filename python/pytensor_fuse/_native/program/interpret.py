@@ -266,7 +266,7 @@ class _Run:
         for (buffer, prefix), role in zip(call.operands, routine.operands, strict=True):
             memory = self._of(buffer)
             # With an ellipsis, an element is an array as well.
-            at = (*[self._integer(one) for one in prefix], ...)
+            at: tuple[Any, ...] = (*[self._integer(one) for one in prefix], ...)
             array, shape = memory.array[at], routine.shape(role, sizes)
             if [one for one in array.shape if one != 1] != [one for one in shape if one != 1]:
                 raise InterpreterError(
