@@ -10,8 +10,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pytensor_fuse._core import __version__
 from pytensor_fuse._errors import NativeLinkError
-from pytensor_fuse._native.c_entry import sources
+from pytensor_fuse._native.c_entry.description import CDescription
+from pytensor_fuse._native.c_entry.example import TAKEN, example, makefile
 from pytensor_fuse._native.c_entry.function import native_graph
+from pytensor_fuse._native.c_entry.header import header
+from pytensor_fuse._native.c_entry.messages import messages
 from pytensor_fuse._native.emission.c_library import library_modules, unserved_externals
 from pytensor_fuse._native.runtime.c_compiler import (
     c_compiler,
@@ -119,7 +122,7 @@ def export_c(
     """
     if not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII):
         raise ValueError(f"name must be an identifier of C, not {name!r}")
-    if name in sources.TAKEN or in_c_library(name):
+    if name in TAKEN or in_c_library(name):
         raise ValueError(f"name must be one that is not taken in C, not {name!r}")
     graph = native_graph("export_c", compiled, shared)
     unserved = unserved_externals(graph.compiled.module.externals)
@@ -138,21 +141,21 @@ def export_c(
     with tempfile.TemporaryDirectory(dir=folder, prefix="pytensor-fuse-") as scratch:
         work = Path(scratch)
         parts = _parts(name, graph, work)
-        (work / files.header.name).write_text(sources.header(about), encoding="utf-8")
+        (work / files.header.name).write_text(header(about), encoding="utf-8")
         parts.append(work / f"{name}_messages.c")
-        parts[-1].write_text(sources.messages(about), encoding="utf-8")
+        parts[-1].write_text(messages(about), encoding="utf-8")
         link_library(command, parts, work / files.library.name, libraries)
         # What fails leaves the folder as it was, and programs that run keep the library they have.
         for one in (files.header, files.library):
             (work / one.name).replace(one)
-    files.example.write_text(sources.example(about), encoding="utf-8")
-    files.makefile.write_text(sources.makefile(name, program_directory()), encoding="utf-8")
+    files.example.write_text(example(about), encoding="utf-8")
+    files.makefile.write_text(makefile(name, program_directory()), encoding="utf-8")
     return files
 
 
-def _description(name: str, graph: NativeGraph) -> sources.CDescription:
+def _description(name: str, graph: NativeGraph) -> CDescription:
     triple, processor, _ = host()
-    return sources.CDescription(
+    return CDescription(
         name,
         graph.inputs,
         graph.outputs,

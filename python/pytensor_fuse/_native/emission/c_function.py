@@ -204,7 +204,7 @@ class _Function:
         ends = [(WRONG_LENGTH, "entry")]
         self._begin("agreed")
         self._arguments()
-        label = self._copies(ends)
+        self._copies(ends)
         self._do(
             f"%entry_place = getelementptr ptr, ptr @{TABLE}, i64 0",
             "%machine_code = load ptr, ptr %entry_place",
@@ -273,8 +273,8 @@ class _Function:
                 f"call void @llvm.memcpy.p0.p0.i64(ptr {to}, ptr {origin}, i64 {n_bytes}, i1 false)"
             )
 
-    def _copies(self, ends: list[tuple[int, str]]) -> str:
-        """Let the machine code have copies of what it overwrites; return the block after that."""
+    def _copies(self, ends: list[tuple[int, str]]) -> None:
+        """Let the machine code have copies of what it overwrites."""
         label, first = "agreed", 0
         for position, one in enumerate(self._interface.inputs):
             if one.is_overwritten:
@@ -293,7 +293,6 @@ class _Function:
                 label = f"{mine}.got"
                 self._begin(label)
             first += len(one.lengths)
-        return label
 
     def _hand_out(self, ends: list[tuple[int, str]]) -> str:
         """Copy the outputs that have no buffer of their own; return the last block."""

@@ -1,0 +1,167 @@
+"""A program in C that calls an exported function, and what builds it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from pytensor_fuse._native.c_entry.description import c_type
+
+if TYPE_CHECKING:
+    from pytensor_fuse._native.c_entry.description import CDescription
+    from pytensor_fuse._native.c_entry.function import CArray
+
+# What the example calls something else.
+TAKEN: Final = frozenset(
+    (
+        *("N", "capacities", "code", "details", "elements", "i", "inputs", "lengths", "main"),
+        *("memory", "n", "output", "output_lengths", "outputs", "sizes", "text"),
+    )
+)
+
+
+def example(about: CDescription) -> str:
+    """Return the text of a program that calls the function and prints what it gives."""
+    name, big = about.name, about.name.upper()
+    filled_in = "\n".join([_filled_in(number, one) for number, one in enumerate(about.inputs)])
+    memory = "\n".join([_memory(number, one) for number, one in enumerate(about.outputs)])
+    freed = [f"    free((void *)inputs[{number}]);" for number in range(len(about.inputs))]
+    freed += [f"    free(outputs[{number}]);" for number in range(len(about.outputs))]
+    end = "\n".join(freed)
+    lengths = ", ".join([_length(length) for one in about.inputs for length in one.shape]) or "0"
+    sizes = ", ".join([f"sizeof({c_type(one)})" for one in about.outputs]) or "0"
+    printed, first = [], 0
+    for number, one in enumerate(about.outputs):
+        printed.append(_printed(number, one, first))
+        first += len(one.shape)
+    shown = "\n".join(printed)
+    return f"""\
+/* Calls {name} on arrays of simple numbers and prints what it gives. */
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include "{name}.h"
+
+/* Stands for each length that is known only when the function is called. */
+#define N 3
+
+static void *memory(int64_t n, size_t size)
+{{
+    /* Never of no bytes, for which some libraries give NULL. */
+    void *found = malloc((size_t)n * size + 1);
+    if (!found) {{
+        fprintf(stderr, "there is no memory\\n");
+        exit(1);
+    }}
+    return found;
+}}
+
+int main(void)
+{{
+    const int64_t lengths[] = {{{lengths}}};
+    const size_t sizes[] = {{{sizes}}};
+    const void *inputs[{big}_N_INPUTS + 1] = {{NULL}};
+    void *outputs[{big}_N_OUTPUTS + 1] = {{NULL}};
+    int64_t capacities[{big}_N_OUTPUTS + 1] = {{0}};
+    int64_t output_lengths[{big}_N_OUTPUT_LENGTHS + 1];
+    int64_t details[{big}_N_DETAILS];
+    int64_t code;
+
+{filled_in}
+{memory}
+    /* Where a capacity is a guess, the function says how many elements there are. */
+    while ((code = {name}(inputs, lengths, outputs, capacities, output_lengths, details))
+           == {big}_DOES_NOT_FIT) {{
+        int64_t output = details[0];
+        free(outputs[output]);
+        capacities[output] = details[1];
+        outputs[output] = memory(capacities[output], sizes[output]);
+    }}
+    if (code != 0) {{
+        char text[1000];
+        {name}_message(code, details, text, sizeof text);
+        fprintf(stderr, "%s: %s\\n", {name}_exception(code), text);
+        return 1;
+    }}
+{shown}
+{end}
+    return 0;
+}}
+"""
+
+
+def makefile(name: str, rpath: str) -> str:
+    """Return the text of a file for make that builds the example.
+
+    Parameters
+    ----------
+    name
+        That of the function.
+    rpath
+        How the linker calls the directory of the program.
+    """
+    told = rpath.replace("$", "$$")
+    return f"""\
+# make && ./example
+
+CFLAGS = -O2
+
+example: example.c {name}.h
+\t$(CC) $(CFLAGS) example.c -o $@ -L. -l{name} -Wl,-rpath,'{told}'
+
+.PHONY: clean
+clean:
+\trm -f example
+"""
+
+
+def _length(length: int | None) -> str:
+    return "N" if length is None else str(max(length, 0))
+
+
+def _size(about: CArray) -> str:
+    return " * ".join(["(int64_t)1", *map(_length, about.shape)])
+
+
+def _filled_in(number: int, about: CArray) -> str:
+    kind = c_type(about)
+    value = (
+        f"({kind})(i % 2)" if np.dtype(about.dtype).kind != "f" else f"({kind})1 / ({kind})(i + 1)"
+    )
+    return f"""\
+    {{
+        int64_t n = {_size(about)};
+        {kind} *elements = memory(n, sizeof *elements);
+        for (int64_t i = 0; i < n; i++)
+            elements[i] = {value};
+        inputs[{number}] = elements;
+    }}"""
+
+
+def _memory(number: int, about: CArray) -> str:
+    return f"""\
+    capacities[{number}] = {_size(about)};
+    outputs[{number}] = memory(capacities[{number}], sizes[{number}]);"""
+
+
+def _printed(number: int, about: CArray, first: int) -> str:
+    kind, of = c_type(about), np.dtype(about.dtype).kind
+    form, cast = {
+        "f": ('%.17g"', "(double)"),
+        "i": ('%" PRId64', "(int64_t)"),
+    }.get(of, ('%" PRIu64', "(uint64_t)"))
+    shape = '[%" PRId64 "]' * len(about.shape)
+    lengths = [f"output_lengths[{first + axis}]" for axis in range(len(about.shape))]
+    given = "".join([f", {one}" for one in lengths])
+    size = " * ".join(["(int64_t)1", *lengths])
+    return f"""\
+    {{
+        const {kind} *elements = outputs[{number}];
+        int64_t n = {size};
+        printf("output {number}: {kind}{shape}"{given});
+        for (int64_t i = 0; i < n; i++)
+            printf(" {form}, {cast}elements[i]);
+        printf("\\n");
+    }}"""

@@ -1,0 +1,116 @@
+"""The header of an exported function."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from pytensor_fuse._native.c_entry.description import c_type
+from pytensor_fuse._native.emission.c_support import (
+    DOES_NOT_FIT,
+    N_DETAILS,
+    NEGATIVE_LENGTH,
+    NO_MEMORY,
+    WRONG_LENGTH,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pytensor_fuse._native.c_entry.description import CDescription
+    from pytensor_fuse._native.c_entry.function import CArray
+
+
+def header(about: CDescription) -> str:
+    """Return the text of the header."""
+    name, big = about.name, about.name.upper()
+    n_lengths, n_output_lengths = (
+        sum(len(one.shape) for one in arrays) for arrays in (about.inputs, about.outputs)
+    )
+    return f"""\
+/* {name}: a compiled function of PyTensor, written by pytensor_fuse {about.version}.
+
+   The library is for {about.machine}, and needs no Python.
+
+   Inputs, with the places of their lengths among all:
+{_listed(about.inputs)}
+   Outputs, likewise:
+{_listed(about.outputs)}
+   A length that is ? is known only when the function is called. */
+
+#ifndef {big}_H
+#define {big}_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {{
+#endif
+
+#define {big}_N_INPUTS {len(about.inputs)}
+#define {big}_N_LENGTHS {n_lengths}
+#define {big}_N_OUTPUTS {len(about.outputs)}
+#define {big}_N_OUTPUT_LENGTHS {n_output_lengths}
+#define {big}_N_DETAILS {N_DETAILS}
+
+/* What the function returns besides 0 and the numbers of its own failures, which are positive. */
+#define {big}_NO_MEMORY ({NO_MEMORY})
+#define {big}_DOES_NOT_FIT ({DOES_NOT_FIT})
+#define {big}_WRONG_LENGTH ({WRONG_LENGTH})
+#define {big}_NEGATIVE_LENGTH ({NEGATIVE_LENGTH})
+
+/* Computes the outputs. Any number of threads may call it at once.
+
+   inputs          the address of each input's elements: an array that is C-contiguous and aligned.
+                   Nothing is written to it.
+   lengths         the lengths of all axes of all inputs, one input after the other.
+   outputs         the address of memory for each output, aligned and apart from all other arrays.
+   capacities      how many elements have room there.
+   output_lengths  where the lengths of all axes of all outputs are written, or NULL.
+   details         where {N_DETAILS} numbers are written that tell of a failure, or NULL.
+
+   Returns 0 if all went well, and a code otherwise. Outputs may have been written to by then.
+
+   {big}_NO_MEMORY: there is no memory for what lies between inputs and outputs.
+   {big}_DOES_NOT_FIT: output details[0] has details[1] elements, more than have room there; its
+       lengths have been written.
+   {big}_WRONG_LENGTH: axis details[1] of input details[0] has length details[3], which is negative
+       or should be details[2].
+   {big}_NEGATIVE_LENGTH: axis details[1] of output details[0] would have length details[2].
+   A positive number: {name}_message says what went wrong. */
+int64_t {name}(const void *const *inputs, const int64_t *lengths, void *const *outputs,
+{" " * (len(name) + 9)}const int64_t *capacities, int64_t *output_lengths, int64_t *details);
+
+/* Writes what a code means, at most size - 1 characters and a 0; returns how long the text is.
+
+   details may be NULL; the text then has zeros for the numbers. */
+size_t {name}_message(int64_t code, const int64_t *details, char *text, size_t size);
+
+/* Returns the name of the exception that Python would raise for a code. */
+const char *{name}_exception(int64_t code);
+
+#ifdef __cplusplus
+}}
+#endif
+
+#endif
+"""
+
+
+def _listed(arrays: Sequence[CArray]) -> str:
+    lines, first = [], 0
+    for number, one in enumerate(arrays):
+        lengths = "".join([f"[{'?' if length is None else length}]" for length in one.shape])
+        last = first + len(one.shape) - 1
+        places = "" if last < first else f", lengths {first}"
+        places += f" to {last}" if last > first else ""
+        # A name may be any text, but must not end the comment.
+        name = "" if one.name is None else f" ({_plain(one.name)})"
+        lines.append(f"     {number}{name}: {c_type(one)}{lengths}{places}")
+        first += len(one.shape)
+    return "\n".join(lines or ["     none"])
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"[^\w .,:+\-()\[\]]", "_", text, flags=re.ASCII)

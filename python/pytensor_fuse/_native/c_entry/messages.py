@@ -1,0 +1,93 @@
+"""The functions in C that tell of the failures of an exported function."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from pytensor_fuse._native.emission.c_support import N_DETAILS
+from pytensor_fuse._native.program.failures import filled
+
+if TYPE_CHECKING:
+    from pytensor_fuse._native.c_entry.description import CDescription
+
+# What stands for a detail of a failure while the rest of a message is escaped.
+_DETAIL: Final = re.compile("\0(\\d)")
+
+
+def messages(about: CDescription) -> str:
+    """Return the text of the functions that tell of failures."""
+    name, big = about.name, about.name.upper()
+    told = [
+        ("0", "", "no failure"),
+        (f"{big}_NO_MEMORY", "MemoryError", "there is no memory for intermediate results"),
+        (
+            f"{big}_DOES_NOT_FIT",
+            "ValueError",
+            "output {0} has {1} elements, for which there is no room",
+        ),
+        (f"{big}_NEGATIVE_LENGTH", "ValueError", "output {0}: axis {1} would have length {2}"),
+        *[
+            (str(number), failure.exception.__name__, failure.message)
+            for number, failure in enumerate(about.failures, 1)
+        ],
+    ]
+    wrong = "input {0}: axis {1} must have length {2}, not {3}"
+    negative = "input {0}: axis {1} must not be negative"
+    cases = "\n".join([f"    case {code}:\n        {_written(text)}" for code, _, text in told])
+    classes = "\n".join(
+        [f"    case {code}:\n        return {_quoted(class_)};" for code, class_, _ in told]
+    )
+    return f"""\
+#include <inttypes.h>
+#include <stdio.h>
+#include "{name}.h"
+
+size_t {name}_message(int64_t code, const int64_t *details, char *text, size_t size)
+{{
+    static const int64_t zeros[{N_DETAILS}] = {{0}};
+    const int64_t *d = details ? details : zeros;
+    switch (code) {{
+{cases}
+    case {big}_WRONG_LENGTH:
+        if (d[2] < 0)
+            {_written(negative)}
+        {_written(wrong)}
+    default:
+        {_written("there is no such code")}
+    }}
+}}
+
+const char *{name}_exception(int64_t code)
+{{
+    switch (code) {{
+{classes}
+    case {big}_WRONG_LENGTH:
+        return "ValueError";
+    default:
+        return "";
+    }}
+}}
+"""
+
+
+def _quoted(text: str) -> str:
+    """Return a text as a literal of C, in UTF-8."""
+    return f'"{_escaped(text)}"'
+
+
+def _escaped(text: str) -> str:
+    plain = re.compile(rb"[\w !#$%&'()*+,\-./:;<=>@\[\]^`{|}~]", re.ASCII)
+    return "".join(
+        [chr(byte) if plain.fullmatch(bytes([byte])) else f"\\{byte:03o}" for byte in text.encode()]
+    )
+
+
+def _written(message: str) -> str:
+    """Return the statement that writes a message and returns its length."""
+    marked = filled(message.replace("%", "%%"), N_DETAILS, "\0{}".format)
+    parts = _DETAIL.split(marked)
+    form = '" PRId64 "'.join([f"{_escaped(one)}%" for one in parts[:-1:2]] + [_escaped(parts[-1])])
+    numbers = "".join([f", d[{one}]" for one in parts[1::2]])
+    # What has no detail is text, and no format.
+    return f'return (size_t)snprintf(text, size, "{form}"{numbers});'
