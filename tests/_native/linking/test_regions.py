@@ -20,6 +20,7 @@ from pytensor_fuse._native.linking.thunks import NativeThunk
 from pytensor_fuse._native.lowering.registry import Lowering
 from support.linalg_rules import IS_DEEP
 from support.native_functions import stock_function
+from support.numba_only import IMPORT, numba_inverse
 from support.processes import run_python, with_disk_cache
 
 X = np.random.default_rng(1).normal(size=(4, 4)) + 4 * np.eye(4)
@@ -30,7 +31,7 @@ def of_both_kinds():
     """Return a graph whose middle Numba has."""
     x, v = pt.matrix("x"), pt.vector("v")
     before = pt.exp(x * 0.1) + v * 2
-    inverse = pt.linalg.inv(before)
+    inverse = numba_inverse(before)
     return [x, v], [pt.tanh(inverse).sum(axis=0) * v, inverse, before * 3]
 
 
@@ -73,7 +74,7 @@ def test_regions_are_few_and_the_graph_stays_as_it_was(function):
 
 def test_a_graph_of_numbas_alone_has_no_parts():
     x = pt.matrix("x")
-    graph = pytensor.function([x], pt.linalg.inv(x) * 2, mode="NUMBA").maker.fgraph
+    graph = pytensor.function([x], numba_inverse(x) * 2, mode="NUMBA").maker.fgraph
     assert parts_of(graph) is None
 
 
@@ -99,7 +100,7 @@ def test_digests_tell_constants_and_failures():
 def test_failures_in_a_region():
     x = pt.matrix("x")
     checked = Assert("x is not positive")(pt.exp(x) * 2 + 1, pt.all(x > 0))
-    inverse = pt.linalg.inv(checked)
+    inverse = numba_inverse(checked)
     function = apart([x], [pt.tanh(inverse).sum(axis=0)])
     function(np.abs(X))
     with pytest.raises(AssertionError, match="x is not positive"):
@@ -118,7 +119,7 @@ def test_updates_and_what_is_overwritten():
     state = pytensor.shared(X.copy(), name="state")
     y = pt.matrix("y")
     read = pt.exp(state * 0.1) + y
-    inverse = pt.linalg.inv(state + y)
+    inverse = numba_inverse(state + y)
     new = pt.set_subtensor(state[0], 1.0)
     step = apart(
         [In(y, mutable=True)], [read * 2 - 1, pt.tanh(inverse) + y * 3], updates={state: new}
@@ -204,7 +205,7 @@ def test_orders_run_readers_before_those_who_overwrite(monkeypatch, seed):
 def test_code_that_is_not_there_raises(monkeypatch):
     monkeypatch.setattr(addresses, "_by_digest", {})
     x, v = pt.matrix("x"), pt.vector("v")
-    function = apart([x, v], [pt.exp(pt.linalg.inv(x * 3 + v)).sum(axis=0) + 0.5])
+    function = apart([x, v], [pt.exp(numba_inverse(x * 3 + v)).sum(axis=0) + 0.5])
     monkeypatch.setattr(addresses, "_by_digest", {})
     with pytest.raises(RuntimeError, match="is not in this process"):
         function(X, V)
@@ -214,9 +215,10 @@ PROGRAM = """
     import sys
     import numpy as np, pytensor, pytensor.tensor as pt
     import pytensor_fuse
+    IMPORT
     x, v = pt.matrix("x"), pt.vector("v")
     before = pt.exp(x * 0.1) + v * np.arange(1.0, 5.0)
-    inverse = pt.linalg.inv(before)
+    inverse = numba_inverse(before)
     outputs = [pt.tanh(inverse).sum(axis=0) * v, before * 3]
     function = pytensor.function([x, v], outputs, mode="NUMBA")
     compiled = []
@@ -234,14 +236,19 @@ def test_other_processes_load_what_numba_compiled(tmp_path):
     """With and without this package's cache, which finds Numba's code without translating."""
     results = []
     for cache in ("disk", "disk", "off"):
-        ran = run_python(PROGRAM, env=with_disk_cache(tmp_path, PYTENSOR_FUSE_CACHE=cache))
+        ran = run_python(
+            PROGRAM.replace("IMPORT", IMPORT),
+            env=with_disk_cache(tmp_path, PYTENSOR_FUSE_CACHE=cache),
+        )
         n_compiled, _, rest = ran.stdout.partition(" ")
         results.append((int(n_compiled), rest.rpartition(" ")[0]))
     numbers = [number for number, _ in results]
     assert numbers[0] > 0
     assert numbers[1:] == [0, 0]
     assert len({text for _, text in results}) == 1
-    off = run_python(PROGRAM, env=with_disk_cache(tmp_path, PYTENSOR_FUSE_NATIVE="off"))
+    off = run_python(
+        PROGRAM.replace("IMPORT", IMPORT), env=with_disk_cache(tmp_path, PYTENSOR_FUSE_NATIVE="off")
+    )
     assert int(off.stdout.partition(" ")[0]) > 0
 
 
@@ -249,3 +256,12 @@ def test_nothing_is_in_parts_once_the_feature_is_off():
     with pytensor_fuse.enabled(native=False):
         function = pytensor.function(*of_both_kinds(), mode="NUMBA")
         assert parts_of(function.maker.fgraph) is None
+
+
+def test_one_factorization_is_worth_a_region():
+    x = pt.matrix("x")
+    with_rule = pt.linalg.cholesky(x)
+    function = pytensor.function([x], pt.sort(with_rule), mode="NUMBA")
+    report = pytensor_fuse.explain_native(function)
+    assert len(report.regions) == 1
+    np.testing.assert_allclose(function(np.eye(2) * 4), [[0, 2], [0, 2]])

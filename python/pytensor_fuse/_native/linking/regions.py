@@ -21,9 +21,10 @@ from pytensor.graph.basic import Apply, Constant
 from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.op import Op
 from pytensor.tensor.basic import ScalarFromTensor, TensorFromScalar
+from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.elemwise import CAReduce, DimShuffle
 from pytensor.tensor.extra_ops import CumOp
-from pytensor.tensor.math import Argmax
+from pytensor.tensor.math import Argmax, Dot
 from pytensor.tensor.shape import Shape_i, SpecifyShape
 
 from pytensor_fuse._core import native_regions
@@ -46,7 +47,9 @@ if TYPE_CHECKING:
 # To compile the call of a region takes Numba as long as two loops over elements, a tenth of a
 # second. Reductions take it several times as long, and nodes without a loop half of that, or less.
 _LEAST_WEIGHT: Final = 4
-_HEAVY: Final = (CAReduce, Argmax, CumOp)
+_HEAVY: Final = (CAReduce, Argmax, CumOp, Blockwise, Dot)
+# Whose ops are linear algebra.
+_MATRICES: Final = ("pytensor.tensor.linalg.", "pytensor_fuse._linalg.ops.")
 _LIGHT: Final = (DimShuffle, Shape_i, SpecifyShape, ScalarFromTensor, TensorFromScalar)
 
 
@@ -185,9 +188,10 @@ def _is_native(node: Apply[Any]) -> bool:
 
 
 def _weight(node: Apply[Any]) -> int:
-    if isinstance(node.op, _HEAVY) or indexes(node.op):
+    op = node.op
+    if isinstance(op, _HEAVY) or indexes(op) or type(op).__module__.startswith(_MATRICES):
         return 4
-    return 1 if isinstance(node.op, _LIGHT) else 2
+    return 1 if isinstance(op, _LIGHT) else 2
 
 
 def _groups(

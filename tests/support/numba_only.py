@@ -1,0 +1,44 @@
+"""An op that Numba has an implementation for, and this package no rule: it stays with Numba."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytensor.tensor as pt
+from pytensor.graph.basic import Apply
+from pytensor.graph.op import Op
+from pytensor.link.numba.dispatch import basic
+
+
+class NumbaInverse(Op):
+    """The inverse of a matrix."""
+
+    __props__ = ()
+
+    def make_node(self, x):
+        x = pt.as_tensor_variable(x)
+        return Apply(self, [x], [x.type()])
+
+    def perform(self, node, inputs, outputs):
+        outputs[0][0] = np.linalg.inv(inputs[0])
+
+
+@basic.register_funcify_default_op_cache_key(NumbaInverse)
+def numba_inverse_of_op(op, node, **kwargs):
+    """Return the op's implementation, and a version for its key."""
+
+    @basic.numba_njit
+    def inverse(x):
+        return np.linalg.inv(x)
+
+    return inverse, 1
+
+
+numba_inverse = NumbaInverse()
+
+# A line that imports it in another process, which does not know where the tests are.
+IMPORT = (
+    f"import sys; sys.path.insert(0, {str(Path(__file__).parents[1])!r});"
+    " from support.numba_only import numba_inverse"
+)
