@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+import pytensor
 from pytensor.compile import mode as mode_module
 from pytensor.graph import features
 from pytensor.graph.basic import FrozenApply
@@ -33,9 +34,10 @@ WRAPPERS: tuple[type, ...] = tuple(
 
 
 # What a product of matrices that do not fit says, by Numba in 3.0 and by PyTensor itself in 3.3.
+# The file is looked for: to ask for the module would import Numba.
 PRODUCT_MISMATCH: str = (
     "gemm: operands have mismatched contraction dimensions"
-    if find_spec("pytensor.link.numba.dispatch.linalg._BLAS")
+    if Path(pytensor.__path__[0], "link/numba/dispatch/linalg/_BLAS.py").exists()
     else "incompatible array sizes for np.dot(a, b) (matrix * matrix)"
 )
 
