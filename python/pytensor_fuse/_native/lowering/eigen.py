@@ -5,6 +5,7 @@ Where LAPACK fails, all numbers are NaN, as in PyTensor's Numba implementation.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, Final
 
 from pytensor.tensor.linalg.decomposition.eigen import Eigh, Eigvalsh
@@ -12,6 +13,7 @@ from scipy.linalg import LinAlgError
 
 from pytensor_fuse._native.lowering.matrices import (
     copy_of,
+    fill_with,
     of_dtype,
     real_refusal,
     require_square,
@@ -25,6 +27,8 @@ from pytensor_fuse._native.lowering.workspaces import BLOCK, work
 from pytensor_fuse._native.program.model import Operand
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pytensor.graph.basic import Apply
 
     from pytensor_fuse._native.lowering.context import Context
@@ -32,6 +36,8 @@ if TYPE_CHECKING:
 
 # The text of PyTensor's Numba implementation.
 _NOT_A_PAIR: Final = "A and B must have the same shape"
+# Where the lower triangle is in the rows that the columns of a matrix are.
+_TRIANGLES: Final = {True: "u", False: "l"}
 
 
 def _refuses(op: Any, node: Apply[Any]) -> str | None:
@@ -43,21 +49,23 @@ def _eigh(op: Eigh, node: Apply[Any], context: Context, inputs: list[Tensor]) ->
     dtype = DTYPES[node.outputs[0].type.dtype]
     size, matrices = _columns(context, [of_dtype(context, one, dtype) for one in inputs])
     values = context.array(dtype, [size], is_once=False)
-    # The columns of a matrix lie in rows, so that its lower triangle is the upper one.
-    triangle = "u" if op.lower else "l"
-    if len(matrices) == 1 and op.driver == "evr":
-        vectors = context.array(dtype, [size, size], is_once=False)
-        report = _by_representations(context, triangle, size, matrices[0], values, vectors)
-    else:
-        vectors = matrices[0]
+    is_one = len(matrices) == 1 and op.driver == "evr"
+    # Else LAPACK writes the vectors over the matrix.
+    vectors = context.array(dtype, [size, size], is_once=False) if is_one else matrices[0]
+
+    def run() -> Value:
+        triangle = _TRIANGLES[op.lower]
+        if is_one:
+            return _by_representations(context, triangle, size, matrices[0], values, vectors)
         length, room = work(context, dtype, (2, size, size), (2 + BLOCK, size), (1,))
         n_integers, integers = work(context, "i32", (5, size), (3,))
-        report = context.builder.call(
+        return context.builder.call(
             f"{'sygvd' if len(matrices) == 2 else 'syevd'}_{triangle}",
             [*sizes_of(context, [size]), length, n_integers],
             [*matrices, values, room, integers],
         )
-    _fill_if_failed(context, report, [values, vectors])
+
+    _run_on_finite(context, matrices, [values, vectors], run, lower=op.lower)
     return [context.held(values), transposed(context.held(vectors))]
 
 
@@ -68,19 +76,63 @@ def _eigvalsh(
     dtype = DTYPES[node.outputs[0].type.dtype]
     size, matrices = _columns(context, [of_dtype(context, one, dtype) for one in inputs])
     values = context.array(dtype, [size], is_once=False)
-    triangle = "u" if op.lower else "l"
-    if len(matrices) == 1:
-        report = _by_representations(context, triangle, size, matrices[0], values)
-    else:
+
+    def run() -> Value:
+        triangle = _TRIANGLES[op.lower]
+        if len(matrices) == 1:
+            return _by_representations(context, triangle, size, matrices[0], values)
         length, room = work(context, dtype, (2 + BLOCK, size), (1,))
         n_integers, integers = work(context, "i32", (1,))
-        report = context.builder.call(
+        return context.builder.call(
             f"sygvd_{triangle}_values",
             [*sizes_of(context, [size]), length, n_integers],
             [*matrices, values, room, integers],
         )
-    _fill_if_failed(context, report, [values])
+
+    _run_on_finite(context, matrices, [values], run, lower=op.lower)
     return [context.held(values)]
+
+
+def _run_on_finite(
+    context: Context,
+    matrices: list[Operand],
+    results: list[Operand],
+    run: Callable[[], Value],
+    *,
+    lower: bool,
+) -> None:
+    """Run a routine, and fill its results with NaN where it fails.
+
+    It does not run on numbers that are not finite: on these, LAPACK may run forever, as it does in
+    PyTensor's Numba implementation, or report a success and leave results as they were.
+    """
+    builder = context.builder
+    are_finite = builder.constant("bool", True)
+    for matrix in matrices:
+        are_finite = builder.op("and", are_finite, _is_finite(context, matrix, lower=lower))
+    with builder.block() as then:
+        succeeded = builder.op("eq", run(), builder.index(0))
+        for array in results:
+            fill_unless(context, succeeded, array)
+    with builder.block() as otherwise:
+        for array in results:
+            fill_with(context, array, math.nan)
+    builder.branch(are_finite, then, otherwise, [])
+
+
+def _is_finite(context: Context, matrix: Operand, *, lower: bool) -> Value:
+    """Return whether the numbers in one triangle of a matrix, given by columns, are finite."""
+    builder, given = context.builder, context.held(matrix)
+    zero, infinity = (builder.constant(given.dtype, number) for number in (0.0, math.inf))
+    yes = builder.constant("bool", True)
+    with builder.loop(given.lengths[0]) as columns:
+        with builder.loop(given.lengths[1]) as rows:
+            row, column = rows.index, columns.index
+            is_in = builder.op("ge" if lower else "le", row, column)
+            element = builder.op("select", is_in, given.at((column, row)), zero)
+            is_finite = builder.op("lt", builder.op("abs", element), infinity)
+            are_finite = builder.reduce(rows, "and", yes, is_finite)
+        return builder.reduce(columns, "and", yes, are_finite)
 
 
 def _columns(context: Context, given: list[Tensor]) -> tuple[Value, list[Operand]]:
@@ -121,9 +173,3 @@ def _by_representations(
         [*sizes, n_supports, length, n_integers],
         [matrix, values, vectors, n_found, supports, room, integers],
     )
-
-
-def _fill_if_failed(context: Context, report: Value, arrays: list[Operand]) -> None:
-    succeeded = context.builder.op("eq", report, context.builder.index(0))
-    for array in arrays:
-        fill_unless(context, succeeded, array)
