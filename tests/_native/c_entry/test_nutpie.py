@@ -278,6 +278,19 @@ def test_what_is_not_native_is_for_numba(part, monkeypatch):
     assert [kind is NutpieCallback for kind in kinds] == [part == "expand", part == "logp"]
 
 
+def test_a_fault_leaves_a_callback_to_numba(monkeypatch):
+    def fail(*args):
+        raise LookupError("a fault of a test")
+
+    numba = _Numba(monkeypatch)
+    monkeypatch.setattr("pytensor_fuse._native.c_entry.nutpie.logp_text", fail)
+    with pm.Model() as model:
+        pm.Normal("x")
+    with pytest.warns(RuntimeWarning, match="callback of nutpie's .* LookupError: a fault of a"):
+        nutpie.compile_pymc_model(model)
+    assert numba.asked == [("logp_numba", {})]
+
+
 def test_options_are_for_numba():
     with pm.Model() as model:
         pm.Normal("x", 1.0)

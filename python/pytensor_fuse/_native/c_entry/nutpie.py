@@ -6,6 +6,7 @@ Imported when nutpie first compiles a model.
 from __future__ import annotations
 
 import ctypes
+from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -20,9 +21,10 @@ from pytensor_fuse._native.emission.nutpie_callbacks import (
 )
 from pytensor_fuse._native.linking.whole import native_thunk_of
 from pytensor_fuse._native.runtime.c_functions import CCode
+from pytensor_fuse._startup.warning import warn
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from pytensor_fuse._native.c_entry.function import NativeGraph
     from pytensor_fuse._pytensor.nutpie_models import DataPlace
@@ -99,11 +101,14 @@ def logp(function: Any, n_dim: int, places: Sequence[DataPlace]) -> NutpieCallba
     NutpieCallback or None
         None if the function is not machine code as a whole.
     """
-    graph = _graph(function, n_dim, places, output_ndims=(0, 1))
-    if graph is None:
+    if not _is_native(function):
         return None
     arguments = [ctypes.c_uint64, _POINTER, _POINTER, _POINTER, ctypes.c_void_p]
-    return NutpieCallback(graph, LOGP, logp_text(n_dim, places), arguments)
+    with _faults_told():
+        graph = _graph(function, n_dim, places, output_ndims=(0, 1))
+        if graph is not None:
+            return NutpieCallback(graph, LOGP, logp_text(n_dim, places), arguments)
+    return None
 
 
 def expand(
@@ -125,20 +130,39 @@ def expand(
     NutpieCallback or None
         None if the function is not machine code as a whole.
     """
-    graph = _graph(function, n_dim, places, output_ndims=(1,))
-    if graph is None:
+    if not _is_native(function):
         return None
     arguments = [ctypes.c_uint64, ctypes.c_uint64, _POINTER, _POINTER, ctypes.c_void_p]
-    return NutpieCallback(graph, EXPAND, expand_text(n_dim, n_expanded, places), arguments)
+    with _faults_told():
+        graph = _graph(function, n_dim, places, output_ndims=(1,))
+        if graph is not None:
+            return NutpieCallback(graph, EXPAND, expand_text(n_dim, n_expanded, places), arguments)
+    return None
+
+
+def _is_native(function: Any) -> bool:
+    """Whether a function is machine code as a whole, and has no updates."""
+    has_updates = any(one.update is not None for one in function.maker.expanded_inputs)
+    return not has_updates and native_thunk_of(function) is not None
+
+
+@contextmanager
+def _faults_told() -> Iterator[None]:
+    """Warn of a fault of ours, which must not stop a compilation: Numba makes the function."""
+    try:
+        yield
+    except Exception as error:
+        warn(
+            "pytensor_fuse leaves a callback of nutpie's to Numba that should have become machine "
+            f"code: {type(error).__name__}: {error}. Please report it; "
+            "pytensor_fuse.enable(nutpie=False) silences this"
+        )
 
 
 def _graph(
     function: Any, n_dim: int, places: Sequence[DataPlace], output_ndims: Sequence[int]
 ) -> NativeGraph | None:
     """Return the machine code of a function, if it takes a point and data, and gives doubles."""
-    has_updates = any(one.update is not None for one in function.maker.expanded_inputs)
-    if has_updates or native_thunk_of(function) is None:
-        return None
     graph = native_graph("nutpie.compile_pymc_model", function, "inputs")
     point, *data = graph.inputs
     is_as_expected = (
