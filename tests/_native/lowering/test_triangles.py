@@ -46,6 +46,15 @@ def test_cholesky(dtype, n, layout, is_lower, overwrites, is_static, seed):
     check_linalg([x], [op(x.variable)], destroyed=destroyed, rewrites=seed == 0)
 
 
+@pytest.mark.parametrize("n", [2, 6])
+@pytest.mark.parametrize("layout", ["transposed", "computed, transposed"])
+@pytest.mark.parametrize("is_lower", [False, True])
+def test_one_triangle_of_a_transpose_is_read(is_lower, layout, n):
+    values = (np.tril if is_lower else np.triu)(definite(n, 0, "float64"))
+    x = given_as("x", values, layout, is_static=True)
+    check_linalg([x], [Cholesky(lower=is_lower)(x.variable)], rewrites=False)
+
+
 @pytest.mark.parametrize("overwrites", [False, True])
 @pytest.mark.parametrize("layout", ["an input", "computed", "transposed"])
 @pytest.mark.parametrize("values", [-1.0, 0.0, np.nan, np.inf])

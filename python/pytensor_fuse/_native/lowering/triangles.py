@@ -50,10 +50,11 @@ def _cholesky(
     op: Cholesky, node: Apply[Any], context: Context, inputs: list[Tensor]
 ) -> list[Tensor]:
     builder, dtype = context.builder, DTYPES[node.outputs[0].type.dtype]
-    matrix, is_transposed = as_it_lies(of_dtype(context, inputs[0], dtype))
+    matrix = of_dtype(context, inputs[0], dtype)
     size = require_square(context, matrix)
     if is_small(context, size):
         return [small_factor(context, matrix, size, lower=op.lower)]
+    matrix, is_transposed = as_it_lies(matrix)
     zero = builder.constant(dtype, 0.0)
     lower = op.lower != is_transposed
 
