@@ -84,3 +84,15 @@ def test_the_gradient_of_a_log_determinant():
     value, gradient = native_function([x], outputs)(data)
     require_close(value, np.linalg.slogdet(data @ data.T)[1], 1e-12)
     require_close(gradient, 2 * np.linalg.inv(data).T, 1e-11)
+
+
+@pytest.mark.parametrize("size", [1, 2, 5, 40])
+def test_value_and_gradient(size):
+    x = pt.dmatrix("x")
+    number, logarithm = linalg.det(x), linalg.slogdet(x)[1]
+    outputs = [logarithm, pytensor.grad(logarithm, x), pytensor.grad(number, x)]
+    data = np.random.default_rng(size).normal(size=(size, size)) + 3 * np.eye(size)
+    inverse = np.linalg.inv(data).T
+    expected = np.linalg.slogdet(data)[1], inverse, np.linalg.det(data) * inverse
+    for one, other in zip(native_function([x], outputs)(data), expected, strict=True):
+        require_close(one, other, 1e-10)
