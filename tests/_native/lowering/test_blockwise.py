@@ -287,3 +287,36 @@ def test_inputs_that_may_be_overwritten():
     function = native_function([a, In(b, mutable=True)], x)
     expected = [np.linalg.solve(np.tril(one), other) for one, other in zip(*values, strict=True)]
     np.testing.assert_allclose(function(*values), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("shape", [(3, 4, 4), (2, 1, 5, 5), (1, 1, 1), (0, 3, 3), (3, 0, 0)])
+def test_other_work_on_square_matrices(shape):
+    """What routines leave in the other order of the axes is a batch of transposes."""
+    rng = np.random.default_rng(8)
+    n_batch = len(shape) - 2
+    value, right = positive_definite(rng, *shape[:-1]), rng.normal(size=(*shape[:-1], 2))
+    a = pt.tensor("a", dtype="float64", shape=(None,) * len(shape))
+    b = pt.tensor("b", dtype="float64", shape=(None,) * (n_batch + 2))
+    outputs = [
+        pt.linalg.solve(a, b, assume_a="gen", b_ndim=2),
+        pt.linalg.solve(a, b, assume_a="pos", b_ndim=2),
+        pt.linalg.inv(a) @ b,
+        pt.linalg.det(a),
+    ]
+    solution = np.linalg.solve(value, right)
+    expected = [
+        *[solution] * 3,
+        np.linalg.det(value),
+    ]
+    check_ways([a, b], outputs, [value, right], expected=expected, rtol=1e-9)
+
+
+def test_factors_of_oblong_matrices():
+    rng = np.random.default_rng(9)
+    value = rng.normal(size=(3, 5, 2))
+    a = pt.tensor3("a")
+    q, r = pt.linalg.qr(a, mode="economic")
+    left, singular, right = pt.linalg.svd(a, full_matrices=False)
+    outputs = [q @ r, q.mT @ q, (left * singular[:, None, :]) @ right]
+    expected = [value, np.stack([np.eye(2)] * 3), value]
+    check_ways([a], outputs, [value], expected=expected, rtol=1e-10)
