@@ -397,6 +397,7 @@ CHANGES: Final[tuple[Change, ...]] = (
             ("shape_changes", "ShapeFeature.on_change_input"),
             ("compiler_errors", "the module pytensor.link.c.exceptions, before it is imported"),
             ("virtual_machines", "VMLinker.make_vm"),
+            ("inner_functions", "HasInnerFunction.link_mode"),
             ("special_functions", "import_func_from_string where Elemwise calls it"),
             ("sparse_checks", "_LazyScipyModule.__getattr__"),
             ("garbage", "GraphRewriter.rewrite, and the code of pytensor.function"),

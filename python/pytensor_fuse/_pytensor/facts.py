@@ -19,6 +19,7 @@ from pytensor_fuse._pytensor.ground import (
     TakesIfThere,
 )
 
+_INNER: Final = "pytensor.compile.inner_function"
 _OPTDB: Final = "pytensor.compile.mode:optdb"
 _GRAPH: Final = "pytensor.graph.fg:FunctionGraph"
 _FEATURE: Final = "pytensor.graph.features:Feature"
@@ -589,6 +590,11 @@ ACCELERATORS: Final[dict[str, tuple[Fact, ...]]] = {
             ),
         ),
     ),
+    "inner_functions": (
+        Does(f"{_INNER}:HasInnerFunction.link_mode", ("2e318213",)),
+        Does(f"{_INNER}:link_only_mode", ("6ebe30ad",)),
+        Takes(f"{_INNER}:HasInnerFunction.link_mode", ("self, impl",)),
+    ),
     "special_functions": (
         Does("pytensor.tensor.utils:import_func_from_string", ("c8aaf27e",)),
         Has("pytensor.tensor.elemwise", "import_func_from_string"),
@@ -608,4 +614,5 @@ ACCELERATED_SINCE: Final[dict[str, tuple[int, int]]] = {
     "canonizers": (3, 3),
     "increments": (3, 3),
     "shape_changes": (3, 3),
+    "inner_functions": (3, 3),
 }

@@ -57,6 +57,7 @@ ACCELERATORS: Final[dict[str, str]] = {
     "shape_changes": "who asks for a shape is found without a call for each reader",
     "compiler_errors": "linking does not import what only compiling in C needs",
     "virtual_machines": "functions that run without C do not have its machine compiled",
+    "inner_functions": "inner functions of what runs without C are not compiled in C",
     "special_functions": "constants are folded without importing scipy.special",
     "sparse_checks": "data that is not sparse is told from sparse without importing scipy.sparse",
     "garbage": "full garbage collections are rare while a function is made",

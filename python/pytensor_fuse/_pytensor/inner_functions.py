@@ -1,0 +1,20 @@
+"""Inner functions of ops such as Scan: linked without C where the function around them is.
+
+A linker that makes no thunks in C says so to each op. Ops with inner functions then link these by a
+virtual machine that still makes thunks in C, and has each compiled. PyMC computes initial points,
+which run once, in mode FAST_COMPILE: for the matrices of an LKJ prior, whose variables are drawn by
+a Scan, the C compiler worked for seconds.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pytensor.compile.inner_function import link_only_mode
+from pytensor.link.vm import VMLinker
+
+
+def link_mode(self: Any, impl: str | None) -> Any:
+    if impl == "py":
+        return link_only_mode(VMLinker(use_cloop=False, c_thunks=False))
+    return link_only_mode("cvm" if impl == "c" else "vm")
