@@ -8,6 +8,7 @@ import pytensor.tensor as pt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pytensor import ifelse
 from pytensor.compile.builders import OpFromGraph
 from pytensor.compile.io import In
 from pytensor.graph.basic import Apply
@@ -320,3 +321,15 @@ def test_factors_of_oblong_matrices():
     outputs = [q @ r, q.mT @ q, (left * singular[:, None, :]) @ right]
     expected = [value, np.stack([np.eye(2)] * 3), value]
     check_ways([a], outputs, [value], expected=expected, rtol=1e-10)
+
+
+def test_branches_for_each_of_a_batch():
+    x, c = pt.matrix("x"), pt.scalar("c")
+    core = OpFromGraph([x, c], [ifelse(c > 0, pt.exp(x) @ x, x + 1)])
+    batch, conditions = pt.tensor3("batch"), pt.vector("conditions")
+    out = Blockwise(core, signature="(m,m),()->(m,m)")(batch, conditions)
+    values = [np.random.default_rng(1).normal(size=(3, 2, 2)), np.array([1.0, -1.0, 2.0])]
+    fgraph = raw_graph([batch, conditions], [out])
+    expected = [np.exp(one) @ one if at > 0 else one + 1 for one, at in zip(*values, strict=True)]
+    np.testing.assert_allclose(run(fgraph, values)[0], expected)
+    np.testing.assert_allclose(native_function([batch, conditions], out)(*values), expected)

@@ -21,7 +21,8 @@ from pytensor.graph.basic import Apply, Constant
 from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.op import Op
 from pytensor.tensor.basic import ScalarFromTensor, TensorFromScalar
-from pytensor.tensor.blockwise import Blockwise
+from pytensor.tensor.blas import BatchedDot
+from pytensor.tensor.blockwise import Blockwise, BlockwiseWithCoreShape
 from pytensor.tensor.elemwise import CAReduce, DimShuffle
 from pytensor.tensor.extra_ops import CumOp
 from pytensor.tensor.math import Argmax, Dot
@@ -47,7 +48,15 @@ if TYPE_CHECKING:
 # To compile the call of a region takes Numba as long as two loops over elements, a tenth of a
 # second. Reductions take it several times as long, and nodes without a loop half of that, or less.
 _LEAST_WEIGHT: Final = 4
-_HEAVY: Final = (CAReduce, Argmax, CumOp, Blockwise, Dot)
+_HEAVY: Final = (
+    CAReduce,
+    Argmax,
+    CumOp,
+    Dot,
+    BatchedDot,
+    Blockwise,
+    BlockwiseWithCoreShape,
+)
 # Whose ops are linear algebra.
 _MATRICES: Final = ("pytensor.tensor.linalg.", "pytensor_fuse._linalg.ops.")
 _LIGHT: Final = (DimShuffle, Shape_i, SpecifyShape, ScalarFromTensor, TensorFromScalar)

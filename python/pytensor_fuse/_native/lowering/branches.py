@@ -95,8 +95,9 @@ def either(context: Context, given: Tensor, then: Side, otherwise: Side) -> list
                 if tensor.ndim:
                     buffer = buffers.get(position)
                     if buffer is None:
-                        # Its lengths depend on both sides.
-                        buffer = buffers[position] = context.temporary(tensor.dtype, ())
+                        # Its lengths depend on both sides, and it is there before them.
+                        buffer = builder.buffer("temporary", 0, tensor.dtype, ())
+                        buffers[position] = buffer
                     _copy(context, tensor, buffer)
             tensors = [one if one.ndim else scalar(builder, one.at(())) for one in tensors]
         return statements, tensors
@@ -114,6 +115,7 @@ def either(context: Context, given: Tensor, then: Side, otherwise: Side) -> list
                 for pair in zip(one.lengths, other.lengths, strict=True)
             ]
             builder.program.buffers[buffers[position]].lengths = tuple(lengths)
+            context.renew(buffers[position])
             outs[position] = stored(builder, buffers[position])
         else:
             choices.append((position, one.at(()), other.at(())))

@@ -197,9 +197,13 @@ class Context:
         """Add a temporary buffer; while a loop over matrices is written, one for each of them."""
         lengths = [self.length(length) for length in lengths]
         buffer = self.builder.buffer("temporary", 0, dtype, lengths, is_once=is_once)
+        self.renew(buffer)
+        return buffer
+
+    def renew(self, buffer: BufferId) -> None:
+        """Let a temporary buffer be another one in each iteration of a loop over matrices."""
         if self.batch:
             self.builder.allocate(buffer)
-        return buffer
 
     def array(self, dtype: str, lengths: Sequence[Value], *, is_once: bool = True) -> Operand:
         """Return a new array for a result; while a loop over matrices is written, a part of one.
