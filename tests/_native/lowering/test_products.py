@@ -271,3 +271,11 @@ def test_data_are_kept_once():
     made = compile_program(lowered.program, lowered.constants)
     assert sum(one.nbytes for one in lowered.constants) >= 3 * data.nbytes
     assert sum(one.nbytes for one in made.constants) < 1.1 * data.nbytes
+
+
+@pytest.mark.parametrize("along", [1, 2, None])
+def test_products_of_negative_zeros_are_zero(along):
+    x, y = kind("float64", None, along)("x"), kind("float64", along, None)("y")
+    values = -np.ones((2, along or 1)), np.zeros((along or 1, 3))
+    found = native_function([x, y], x @ y)(*values)
+    assert not np.signbit(found).any()

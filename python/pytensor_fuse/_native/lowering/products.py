@@ -77,18 +77,17 @@ def product(context: Context, left: Tensor, right: Tensor) -> Tensor:
     def term(index: Index, at: Value) -> Value:
         return builder.op("mul", left.at((index[0], at)), right.at((at, index[1])))
 
-    if n_along == 1:
-        # Stored at once: another op may overwrite a factor before the product is read.
-        return context.materialized(dtype, lengths, lambda index: term(index, builder.index(0)))
     zero = builder.constant(dtype, 0)
-    if _is_small((*lengths, along), context):
+    if n_along == 1 or _is_small((*lengths, along), context):
 
         def total(index: Index) -> Value:
+            # From 0.0 on, as BLAS: a sum of -0.0 alone is 0.0.
             found = zero
             for place in range(int(n_along or 0)):
                 found = builder.op("add", found, term(index, builder.index(place)))
             return found
 
+        # Stored at once: another op may overwrite a factor before the product is read.
         return context.materialized(dtype, lengths, total)
     if dtype not in FLOATS or all(builder.number(one) == 1 for one in lengths):
 
