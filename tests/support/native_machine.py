@@ -130,7 +130,7 @@ class Memory:
         first = start + _PAGE
         if pages:
             assert not _LIBC.mprotect(first, pages * _PAGE, _ANY_ACCESS)
-            ctypes.memset(first, 0xA5, pages * _PAGE)
+            ctypes.memset(first, 0xFF, pages * _PAGE)
         if not self._at_end:
             return first
         return (first + pages * _PAGE - n_bytes) // alignment * alignment

@@ -132,6 +132,9 @@ def test_faults_of_elements_name_the_rule_and_the_node(name):
         (lazy(lambda b, x, i: i[0] + 1), ARITHMETIC),
         (lazy(lambda b, x, i: 0), "an index is 0"),
         (_summed, "what a reduction begins with is 0.0"),
+        (lambda context, b, x: b.call("gemm", (), ()), "'gemm'; "),
+        (lambda context, b, x: b.call("potrf_l", (), ()), "has 0 sizes, and takes 1"),
+        (lambda context, b, x: b.call("potrf_l", (_three(b),), (0,)), "a size of potrf_l is f64"),
     ],
 )
 def test_faults_of_other_kinds_name_the_rule_and_the_node(rule, message):

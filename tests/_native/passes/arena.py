@@ -53,7 +53,7 @@ class _RunInArena(_Run):
         start, total = self._amount(offset), self._placement.total
         assert start % 64 == 0
         if self._arena is None:
-            self._arena = np.full(0 if total is None else self._amount(total), 0xA5, np.uint8)
+            self._arena = np.full(0 if total is None else self._amount(total), 0xFF, np.uint8)
             fits = self._placement.fits
             assert fits is None or self._integer(fits)
         lengths, dtype = self._lengths(about), np.dtype(NUMPY_DTYPES[about.dtype])

@@ -57,7 +57,7 @@ _HEAVY: Final = (
     Blockwise,
     BlockwiseWithCoreShape,
 )
-# Whose ops are linear algebra.
+# The modules of the ops of linear algebra.
 _MATRICES: Final = ("pytensor.tensor.linalg.", "pytensor_fuse._linalg.ops.")
 _LIGHT: Final = (DimShuffle, Shape_i, SpecifyShape, ScalarFromTensor, TensorFromScalar)
 

@@ -21,13 +21,14 @@ from pytensor_fuse._native.lowering.requirements import (
 )
 from pytensor_fuse._native.lowering.values import OwningBuilder
 from pytensor_fuse._native.program.operations import OPERATIONS
+from pytensor_fuse._native.program.routines import ROUTINES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from pytensor_fuse._native.lowering.context import Context
     from pytensor_fuse._native.program.blocks import Loop
-    from pytensor_fuse._native.program.model import BufferId, BufferKind, Statement
+    from pytensor_fuse._native.program.model import BufferId, BufferKind, Operand, Statement
 
 
 def checking(context: Context) -> Context:
@@ -120,6 +121,20 @@ class CheckingBuilder(OwningBuilder):
         require_index(self, index, len(about.lengths))
         require_element(self, value, about.dtype)
         super().store(buffer, index, value, combiner, is_guarded=is_guarded)
+
+    def call(self, name: str, sizes: Sequence[int], operands: Sequence[Operand | BufferId]) -> int:
+        routine = ROUTINES.get(name)
+        if routine is None:
+            raise ValueError(f"there is no routine {name!r}{near(name, ROUTINES)}")
+        for what, given, taken in (
+            ("sizes", sizes, routine.sizes),
+            ("operands", operands, routine.operands),
+        ):
+            if len(given) != len(taken):
+                raise TypeError(f"{name} has {len(given)} {what}, and takes {len(taken)}")
+        for size in sizes:
+            require_element(self, size, "i64", f"a size of {name}")
+        return super().call(name, sizes, operands)
 
     @contextmanager
     def loop(self, extent: int) -> Iterator[Loop]:

@@ -143,10 +143,7 @@ def require_square(context: Context, matrix: Tensor) -> Value:
 
 def require_conforming(context: Context, matrix: Tensor, right: Tensor) -> Value:
     """Let the call fail unless a square matrix has as many rows as the right-hand side."""
-    builder = context.builder
-    one, other = context.length(matrix.lengths[0]), context.length(right.lengths[0])
-    builder.check(builder.op("eq", one, other), LinAlgError, NOT_CONFORMING)
-    context.require_equal(one, other, LinAlgError, NOT_CONFORMING)
+    context.require_equal(matrix.lengths[0], right.lengths[0], LinAlgError, NOT_CONFORMING)
     return require_square(context, matrix)
 
 

@@ -56,7 +56,7 @@ def _given(builder: OwningBuilder, tensor: Tensor) -> Tensor:
         require_index(builder, index, tensor.ndim)
         return tensor.at(index)
 
-    return Tensor(tensor.dtype, tensor.lengths, at, tensor.buffer, tensor.data)
+    return Tensor(tensor.dtype, tensor.lengths, at, tensor.buffer, tensor.data, tensor.layout)
 
 
 def _returned(node: Apply[Any], builder: OwningBuilder, tensor: Tensor) -> Tensor:
@@ -77,7 +77,7 @@ def _returned(node: Apply[Any], builder: OwningBuilder, tensor: Tensor) -> Tenso
             raise fault(node, error) from error
         return element
 
-    return Tensor(tensor.dtype, tensor.lengths, at, tensor.buffer, tensor.data)
+    return Tensor(tensor.dtype, tensor.lengths, at, tensor.buffer, tensor.data, tensor.layout)
 
 
 def verify_with_others(program: Program, others: Sequence[str]) -> None:

@@ -51,7 +51,7 @@ def reshaped(context: Context, given: Tensor, lengths: Sequence[Value]) -> Tenso
     lengths = [context.length(length) for length in lengths]
     old = [context.length(length) for length in given.lengths]
     if lengths == old:
-        return Tensor(given.dtype, lengths, given.at, given.buffer)
+        return Tensor(given.dtype, lengths, given.at, given.buffer, layout=given.layout)
     groups = _groups(context, old, lengths)
     if given.buffer is None and any(len(group.given) > 1 for group in groups):
         # What divides should not have more to do for each element than a load.

@@ -58,7 +58,7 @@ def _specify_shape(
                 AssertionError,
                 f"SpecifyShape: dim {axis} of input has shape {{0}}, expected {{1}}.",
             )
-    return [Tensor(given.dtype, lengths, given.at, given.buffer)]
+    return [Tensor(given.dtype, lengths, given.at, given.buffer, layout=given.layout)]
 
 
 # Reshape

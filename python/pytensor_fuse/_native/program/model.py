@@ -2,9 +2,9 @@
 
 A program is a tree of blocks. A statement computes a value from values, reads or writes one element
 of a buffer, calls a routine of BLAS or LAPACK on whole buffers, checks a condition, or is a loop or
-a branch with blocks of its own. Values are numbers
-in registers, named by dense ids and assigned once; buffers are C-contiguous arrays, named by dense
-ids, whose lengths are values. A 0-d array is a buffer without lengths.
+a branch with blocks of its own. Values are numbers in registers, named by dense ids and assigned
+once; buffers are C-contiguous arrays, named by dense ids, whose lengths are values. A 0-d array is
+a buffer without lengths.
 
 The dtypes are ``f64 f32 i64 i32 i16 i8 u64 u32 u16 u8 bool``. Indices and lengths are ``i64``.
 

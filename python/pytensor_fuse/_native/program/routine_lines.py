@@ -40,7 +40,7 @@ potri_l     n    F+nn            lapack.potri 'U n F n' info
 potri_u     n    F+nn            lapack.potri 'L n F n' info
 """
 
-# Of the transpose: the columns of a matrix are the rows of the buffer.
+# LAPACK works on the transpose: the columns of a matrix are the rows of the buffer.
 _LU: Final = """
 getrf       n    F+nn P=n.i32    lapack.getrf n n F n' P info
 getri       nw   F+nn P:n.i32 W=w    lapack.getri n F n' P W w info
@@ -101,7 +101,7 @@ svd_thin    mnkwi  A+mn S=k U=mk V=kn W=w I=i.i32  lapack.gesdd 'S n m A n' S V 
 svd_values  mnkwi  A+mn S=k W=w I=i.i32  lapack.gesdd 'N n m A n' S 0.0 1 0.0 1 W w I info
 """
 
-# Of the transpose: the columns of a matrix are the rows of the buffer.
+# LAPACK works on the transpose: the columns of a matrix are the rows of the buffer.
 _QR: Final = """
 geqrf       mnkw  F+nm T=k W=w  lapack.geqrf m n F m' T W w info
 geqp3       mnkw  F+nm P+n.i32 T=k W=w  lapack.geqp3 m n F m' P T W w info
