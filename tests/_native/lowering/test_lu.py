@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from pytensor.tensor import linalg
 from pytensor.tensor.linalg.decomposition.lu import LU, LUFactor, PivotToPermutations
 
+from pytensor_fuse._native.lowering.registry import lower
 from support.native_functions import native_function
-from support.native_lowering import check, check_failure, rewritten_graph, run
+from support.native_lowering import check, check_failure, raw_graph, rewritten_graph, run
 from support.native_matrices import RTOL, Given, given_matrices, require_close, results
 
 DTYPES = ("float64", "float32", "int64", "int8")
@@ -132,3 +133,10 @@ def test_gradients(mode):
         expected = pytensor.function([x], outputs)(matrix)
     for one, other in zip(found, expected, strict=True):
         require_close(one, other, 1e-11)
+
+
+def test_factors_of_integers_stay_with_numba():
+    x = pt.imatrix("x")
+    fgraph = raw_graph([x], list(pt.linalg.lu_factor(x)))
+    [why] = [lower.refusal(node) for node in fgraph.apply_nodes]
+    assert why.endswith("factors of int32")

@@ -242,7 +242,7 @@ def test_sums_of_products_over_any_axes():
 
 def test_products_of_complex_numbers_are_left_to_numba():
     x = pt.matrix("x", dtype="complex128")
-    assert lower.refusal(pt.dot(x, x).owner) == "linear algebra of complex128"
+    assert lower.refusal(pt.dot(x, x).owner) == "no dtype complex128"
 
 
 def test_the_order_of_sums_is_left_to_blas_without_fastmath():
@@ -280,3 +280,10 @@ def test_products_of_negative_zeros_are_zero(along):
     # Raw: rewriting makes an elementwise product of sums of one term.
     [found] = run(raw_graph([x, y], [pt.dot(x, y)]), values)
     assert not np.signbit(found).any()
+
+
+def test_masks_are_factors():
+    mask, y = pt.matrix("mask", dtype="bool"), pt.matrix("y")
+    values = np.random.default_rng(2).random((4, 3)) < 0.5, matrix(3, 2)
+    found = native_function([mask, y], pt.dot(mask, y))(*values)
+    np.testing.assert_allclose(found, values[0] @ values[1])

@@ -76,3 +76,15 @@ def test_rows_that_do_not_fit():
     row, right = pt.dvector("row"), pt.dmatrix("b")
     solved = ToeplitzSolve()(row, right)
     check_failure([row, right], solved, [np.ones(2), np.ones((3, 1))], ValueError, NOT_AS_LONG)
+
+
+def test_the_recursion_needs_no_memory_for_a_matrix():
+    row, right = pt.vector("row"), pt.matrix("right")
+    compiled = native_function([row, right], ToeplitzSolve()(row, right)).vm.compiled
+    matrices = {
+        buffer
+        for buffer, about in enumerate(compiled.program.buffers)
+        if about.kind == "temporary" and len(about.lengths) == 2 and len({*about.lengths}) == 1
+    }
+    assert matrices
+    assert matrices.isdisjoint(compiled.placement.offsets)

@@ -13,7 +13,7 @@ from pytensor.tensor.linalg.summary import Det, SLogDet
 from scipy.linalg import LinAlgError
 
 from pytensor_fuse._native.lowering.lu_factors import lu_factors
-from pytensor_fuse._native.lowering.matrices import of_dtype, real_refusal
+from pytensor_fuse._native.lowering.matrices import all_finite, of_dtype, real_refusal
 from pytensor_fuse._native.lowering.registry import lower
 from pytensor_fuse._native.lowering.tensors import DTYPES, Tensor, scalar
 
@@ -51,15 +51,7 @@ def _sign_and_logarithm(context: Context, matrix: Tensor) -> tuple[Value, Value]
     builder = context.builder
     rows, columns = matrix.lengths
     size = context.require_equal(rows, columns, LinAlgError, _NOT_SQUARE)
-    infinity = builder.constant(matrix.dtype, math.inf)
-    yes = builder.constant("bool", True)
-    with builder.loop(size) as outer:
-        with builder.loop(size) as inner:
-            element = builder.op("abs", matrix.at((outer.index, inner.index)))
-            is_finite = builder.op("lt", element, infinity)
-            are_finite = builder.reduce(inner, "and", yes, is_finite)
-        are_all_finite = builder.reduce(outer, "and", yes, are_finite)
-    builder.check(are_all_finite, LinAlgError, _NOT_FINITE)
+    builder.check(all_finite(context, matrix), LinAlgError, _NOT_FINITE)
     factors = lu_factors(context, matrix)
     diagonal, pivots = context.held(factors.columns), context.held(factors.pivots)
     one, zero = builder.index(1), builder.index(0)

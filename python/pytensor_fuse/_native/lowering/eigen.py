@@ -13,6 +13,7 @@ from scipy.linalg import LinAlgError
 
 from pytensor_fuse._native.lowering.matrices import (
     copy_of,
+    fill_unless,
     fill_with,
     of_dtype,
     real_refusal,
@@ -22,7 +23,6 @@ from pytensor_fuse._native.lowering.matrices import (
 )
 from pytensor_fuse._native.lowering.registry import lower
 from pytensor_fuse._native.lowering.tensors import DTYPES, Tensor
-from pytensor_fuse._native.lowering.triangles import fill_unless
 from pytensor_fuse._native.lowering.workspaces import BLOCK, work
 from pytensor_fuse._native.program.model import Operand
 

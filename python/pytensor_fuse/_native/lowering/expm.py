@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any, Final
 from pytensor.tensor.linalg.products import Expm
 
 from pytensor_fuse._native.lowering.matrices import (
+    fill_unless,
+    has_succeeded,
     of_dtype,
     real_refusal,
     require_square,
@@ -24,7 +26,6 @@ from pytensor_fuse._native.lowering.matrices import (
 )
 from pytensor_fuse._native.lowering.registry import lower
 from pytensor_fuse._native.lowering.tensors import DTYPES, Tensor
-from pytensor_fuse._native.lowering.triangles import fill_unless
 from pytensor_fuse._native.program.model import Operand
 
 if TYPE_CHECKING:
@@ -104,7 +105,7 @@ def _expm(op: Expm, node: Apply[Any], context: Context, inputs: list[Tensor]) ->
         work.multiply(work.odd, found, found)
         context.fill(found, lambda index: builder.load(work.odd, index))
     is_finite = builder.op("lt", norm, builder.constant(dtype, math.inf))
-    succeeded = builder.op("and", is_finite, builder.op("eq", report, builder.index(0)))
+    succeeded = builder.op("and", is_finite, has_succeeded(context, report))
     fill_unless(context, succeeded, found)
     return [context.held(found)]
 

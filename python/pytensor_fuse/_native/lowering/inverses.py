@@ -18,8 +18,12 @@ from pytensor_fuse._linalg.ops.lu_inverse import WRONG_PIVOTS, LUInverse
 from pytensor_fuse._linalg.ops.symmetric_lu import LEAST_ROWS_COMPILED
 from pytensor_fuse._native.lowering.lu_factors import lu_factors
 from pytensor_fuse._native.lowering.matrices import (
+    all_finite,
     as_it_lies,
+    fill_unless,
     fill_with,
+    has_succeeded,
+    is_finite,
     of_dtype,
     owned,
     real_refusal,
@@ -30,7 +34,7 @@ from pytensor_fuse._native.lowering.pivots import pivots_from_one
 from pytensor_fuse._native.lowering.registry import lower
 from pytensor_fuse._native.lowering.tensors import DTYPES, Tensor
 from pytensor_fuse._native.lowering.triangle_loops import mirror_triangle
-from pytensor_fuse._native.program.model import Operand
+from pytensor_fuse._native.lowering.workspaces import BLOCK, work
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,14 +42,12 @@ if TYPE_CHECKING:
     from pytensor.graph.basic import Apply
 
     from pytensor_fuse._native.lowering.context import Context
-    from pytensor_fuse._native.program.model import Value
+    from pytensor_fuse._native.program.model import Operand, Value
 
 # The texts of Numba's inverse.
 _NOT_SQUARE: Final = "Last 2 dimensions of the array must be square."
 _NOT_FINITE: Final = "Array must not contain infs or NaNs."
 _SINGULAR: Final = "Matrix is singular to machine precision."
-# Columns that LAPACK works on at a time, given as much memory.
-_BLOCK: Final = 64
 
 
 def _refuses(op: Any, node: Apply[Any]) -> str | None:
@@ -65,10 +67,9 @@ def _inverse(context: Context, matrix: Tensor) -> Tensor:
     rows, columns = matrix.lengths
     size = context.require_equal(rows, columns, LinAlgError, _NOT_SQUARE)
     matrix = Tensor(matrix.dtype, (size, size), matrix.at, layout=matrix.layout)
-    builder.check(_all_finite(context, matrix), LinAlgError, _NOT_FINITE)
+    builder.check(all_finite(context, matrix), LinAlgError, _NOT_FINITE)
     factors = lu_factors(context, matrix)
-    none = builder.index(0)
-    builder.check(builder.op("eq", factors.report, none), LinAlgError, _SINGULAR)
+    builder.check(has_succeeded(context, factors.report), LinAlgError, _SINGULAR)
     _invert(context, factors.columns, factors.pivots, size)
     return transposed(context.held(factors.columns))
 
@@ -77,39 +78,20 @@ def _invert(context: Context, columns: Operand, pivots: Operand, size: Value) ->
     """Make the inverse of the LU factors of a matrix in place; return what LAPACK reports."""
     builder = context.builder
     dtype = builder.program.buffers[columns.buffer].dtype
-    length = builder.op("maximum", builder.op("mul", size, builder.index(_BLOCK)), builder.index(1))
-    work = Operand(context.temporary(dtype, (length,)))
-    return builder.call("getri", sizes_of(context, [size, length]), [columns, pivots, work])
-
-
-def _is_finite(context: Context, value: Value) -> Value:
-    builder = context.builder
-    infinity = builder.constant(builder.dtype(value), math.inf)
-    return builder.op("lt", builder.op("abs", value), infinity)
-
-
-def _all_finite(context: Context, tensor: Tensor) -> Value:
-    """Return whether all elements of a matrix are finite."""
-    builder, yes = context.builder, context.builder.constant("bool", True)
-    tensor, _ = as_it_lies(tensor)
-    rows, columns = tensor.lengths
-    with builder.loop(rows) as outer:
-        with builder.loop(columns) as inner:
-            element = _is_finite(context, tensor.at((outer.index, inner.index)))
-            row = builder.reduce(inner, "and", yes, element)
-        return builder.reduce(outer, "and", yes, row)
+    length, room = work(context, dtype, (BLOCK, size))
+    return builder.call("getri", [*sizes_of(context, [size]), length], [columns, pivots, room])
 
 
 def _finite_diagonal(context: Context, tensor: Tensor) -> Value:
     """Return whether the diagonal of a square matrix is finite."""
     builder, yes = context.builder, context.builder.constant("bool", True)
     with builder.loop(tensor.lengths[0]) as loop:
-        element = _is_finite(context, tensor.at((loop.index, loop.index)))
+        element = is_finite(context, tensor.at((loop.index, loop.index)))
         return builder.reduce(loop, "and", yes, element)
 
 
 def _or_inverse_of(
-    context: Context, matrix: Tensor, is_finite: Value, into: Operand, invert: Callable[[], None]
+    context: Context, matrix: Tensor, are_finite: Value, into: Operand, invert: Callable[[], None]
 ) -> None:
     """Invert what is factorized in ``into`` if that is finite, and the matrix itself if not."""
     builder = context.builder
@@ -117,7 +99,7 @@ def _or_inverse_of(
         invert()
     with builder.block() as otherwise:
         context.fill(into, _inverse(context, matrix).at)
-    builder.branch(is_finite, then, otherwise, [])
+    builder.branch(are_finite, then, otherwise, [])
 
 
 @lower.register(CholeskyInverse, refuses=_refuses)
@@ -130,7 +112,7 @@ def _cholesky_inverse(
     size = _require_square(context, factor)
     factor = Tensor(factor.dtype, (size, size), factor.at, layout=factor.layout)
     # Seen before the factor is overwritten.
-    is_finite = _finite_diagonal(context, factor) if op.checked else None
+    are_finite = _finite_diagonal(context, factor) if op.checked else None
     inverse = owned(context, factor, may_overwrite=op.overwrite_a)
 
     def invert() -> None:
@@ -141,14 +123,14 @@ def _cholesky_inverse(
             mirror_triangle(context, inverse, lower=is_lower)
         with builder.block() as otherwise:
             fill_with(context, inverse, math.nan)
-        builder.branch(builder.op("eq", report, builder.index(0)), then, otherwise, [])
+        builder.branch(has_succeeded(context, report), then, otherwise, [])
 
-    if is_finite is None:
+    if are_finite is None:
         invert()
         return [context.held(inverse)]
     # The array is symmetric, or holds the transpose of the inverse.
     matrix = transposed(inputs[1]) if is_transposed else inputs[1]
-    _or_inverse_of(context, matrix, is_finite, inverse, invert)
+    _or_inverse_of(context, matrix, are_finite, inverse, invert)
     held = context.held(inverse)
     return [transposed(held) if is_transposed else held]
 
@@ -159,7 +141,7 @@ def _require_square(context: Context, factor: Tensor) -> Value:
 
 
 def _lu_refuses(op: LUInverse, node: Apply[Any]) -> str | None:
-    # Of long axes half of the inverse is computed there, which no routine does.
+    # For long axes that computes half of the inverse by blocks, which no routine does.
     length = node.inputs[0].type.shape[0]
     if op.symmetric and (length is None or length >= LEAST_ROWS_COMPILED):
         return "the symmetric inverse of a matrix that may be large"
@@ -170,26 +152,21 @@ def _lu_refuses(op: LUInverse, node: Apply[Any]) -> str | None:
 def _lu_inverse(
     op: LUInverse, node: Apply[Any], context: Context, inputs: list[Tensor]
 ) -> list[Tensor]:
-    builder = context.builder
     packed, given_pivots = inputs[:2]
     size = _require_square(context, packed)
     packed = Tensor(packed.dtype, (size, size), packed.at, layout=packed.layout)
     context.require_equal(given_pivots.lengths[0], size, ValueError, WRONG_PIVOTS)
     pivots = pivots_from_one(context, given_pivots, size, WRONG_PIVOTS)
-    is_finite = _all_finite(context, packed) if op.checked else None
+    are_finite = all_finite(context, packed) if op.checked else None
     columns = owned(context, transposed(packed), may_overwrite=op.overwrite_a)
 
     def invert() -> None:
         report = _invert(context, columns, pivots, size)
-        with builder.block() as then:
-            pass
-        with builder.block() as otherwise:
-            fill_with(context, columns, math.nan)
-        builder.branch(builder.op("eq", report, builder.index(0)), then, otherwise, [])
+        fill_unless(context, has_succeeded(context, report), columns)
 
-    if is_finite is None:
+    if are_finite is None:
         invert()
     else:
         # The array holds the transpose.
-        _or_inverse_of(context, transposed(inputs[2]), is_finite, columns, invert)
+        _or_inverse_of(context, transposed(inputs[2]), are_finite, columns, invert)
     return [transposed(context.held(columns))]

@@ -10,17 +10,19 @@ from typing import TYPE_CHECKING, Any, Final
 from pytensor.tensor.linalg.decomposition.lu import LU, LUFactor, PivotToPermutations
 from pytensor.tensor.sort import ArgSortOp
 
-from pytensor_fuse._native.lowering.lu_factors import lu_factors, pivots_of
+from pytensor_fuse._native.lowering.lu_factors import lu_factors
 from pytensor_fuse._native.lowering.matrices import (
     copy_of,
+    fill_unless,
+    has_succeeded,
     of_dtype,
     real_refusal,
     transposed,
 )
+from pytensor_fuse._native.lowering.pivots import pivots_from_zero
 from pytensor_fuse._native.lowering.registry import lower
 from pytensor_fuse._native.lowering.scalars import dtype_refusal
 from pytensor_fuse._native.lowering.tensors import DTYPES, Tensor
-from pytensor_fuse._native.lowering.triangles import fill_unless
 
 if TYPE_CHECKING:
     from pytensor.graph.basic import Apply
@@ -36,14 +38,20 @@ def _refuses(op: Any, node: Apply[Any]) -> str | None:
     return real_refusal(node)
 
 
-@lower.register(LUFactor, refuses=_refuses)
+def _refuses_factor(op: LUFactor, node: Apply[Any]) -> str | None:
+    # PyTensor says that integers have factors of integers.
+    dtype = node.outputs[0].type.dtype
+    return real_refusal(node) if dtype.startswith("float") else f"factors of {dtype}"
+
+
+@lower.register(LUFactor, refuses=_refuses_factor)
 def _lu_factor(
     op: LUFactor, node: Apply[Any], context: Context, inputs: list[Tensor]
 ) -> list[Tensor]:
-    builder, dtype = context.builder, DTYPES[node.outputs[0].type.dtype]
+    dtype = DTYPES[node.outputs[0].type.dtype]
     factors = lu_factors(context, of_dtype(context, inputs[0], dtype))
-    fill_unless(context, builder.op("eq", factors.report, builder.index(0)), factors.columns)
-    pivots = pivots_of(context, factors)
+    fill_unless(context, has_succeeded(context, factors.report), factors.columns)
+    pivots = pivots_from_zero(context, factors.pivots)
     return [transposed(context.held(factors.columns)), context.held(copy_of(context, pivots))]
 
 
@@ -64,7 +72,7 @@ def _lu(op: LU, node: Apply[Any], context: Context, inputs: list[Tensor]) -> lis
 
     low = Tensor(dtype, both.lengths, of_lower)
     high = context.held(copy_of(context, Tensor(dtype, both.lengths, of_upper)))
-    rows = inverse_of(context, order_of(context, pivots_of(context, factors)))
+    rows = inverse_of(context, order_of(context, pivots_from_zero(context, factors.pivots)))
     if op.permute_l:
         moved = Tensor(dtype, both.lengths, lambda at: of_lower((rows.at(at[:1]), at[1])))
         return [context.held(copy_of(context, moved)), high]
@@ -143,7 +151,7 @@ def inverse_of(context: Context, order: Tensor) -> Tensor:
     size = context.length(order.lengths[0])
     inverse = context.array("i64", [size], is_once=False)
     buffer, prefix = inverse
-    # Of rows that are all different, each is written.
+    # All rows are different, so each is written.
     with builder.loop(size) as loop:
         place = (*prefix, order.at((loop.index,)))
         builder.store(buffer, place, loop.index, is_guarded=True)

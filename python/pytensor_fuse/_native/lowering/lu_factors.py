@@ -58,10 +58,3 @@ def lu_factors(context: Context, matrix: Tensor, *, may_overwrite: bool = False)
     pivots = context.array("i32", [size], is_once=False)
     report = context.builder.call("getrf", sizes_of(context, [size]), [columns, pivots])
     return LUFactors(size, columns, pivots, report)
-
-
-def pivots_of(context: Context, factors: LUFactors) -> Tensor:
-    """Return the row that each row was swapped with, counted from 0."""
-    builder, pivots = context.builder, context.held(factors.pivots)
-    one = builder.constant("i32", 1)
-    return Tensor("i32", pivots.lengths, lambda index: builder.op("sub", pivots.at(index), one))

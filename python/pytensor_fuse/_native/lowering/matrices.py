@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, Final
 
 from scipy.linalg import LinAlgError
@@ -12,7 +13,7 @@ from pytensor_fuse._native.program.model import Operand
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytensor.graph.basic import Apply
+    from pytensor.graph.basic import Apply, Variable
 
     from pytensor_fuse._native.lowering.context import Context
     from pytensor_fuse._native.program.model import Value
@@ -27,7 +28,12 @@ NOT_CONFORMING: Final = "Dimensions of A and B do not conform"
 
 def real_refusal(node: Apply[Any]) -> str | None:
     """Return why the inputs and outputs of a node are not arrays of real numbers, or None."""
-    for variable in (*node.inputs, *node.outputs):
+    return real_refusal_of((*node.inputs, *node.outputs))
+
+
+def real_refusal_of(variables: Sequence[Variable[Any, Any]]) -> str | None:
+    """Return why variables are not arrays of real numbers, or None."""
+    for variable in variables:
         dtype = getattr(variable.type, "dtype", None)
         if dtype not in DTYPES or dtype == "bool":
             return f"linear algebra of {dtype or variable.type}"
@@ -152,3 +158,37 @@ def fill_with(context: Context, array: Operand, number: float) -> None:
     dtype = context.builder.program.buffers[array.buffer].dtype
     value = context.builder.constant(dtype, number)
     context.fill(array, lambda _: value)
+
+
+def fill_unless(context: Context, condition: Value, array: Operand) -> None:
+    """Fill an array with NaN unless a condition holds."""
+    builder = context.builder
+    with builder.block() as then:
+        pass
+    with builder.block() as otherwise:
+        fill_with(context, array, math.nan)
+    builder.branch(condition, then, otherwise, [])
+
+
+def has_succeeded(context: Context, report: Value) -> Value:
+    """Return whether LAPACK reports nothing."""
+    return context.builder.op("eq", report, context.builder.index(0))
+
+
+def is_finite(context: Context, value: Value) -> Value:
+    """Return whether a number is neither infinite nor NaN."""
+    builder = context.builder
+    infinity = builder.constant(builder.dtype(value), math.inf)
+    return builder.op("lt", builder.op("abs", value), infinity)
+
+
+def all_finite(context: Context, matrix: Tensor) -> Value:
+    """Return whether all elements of a matrix are finite."""
+    builder, yes = context.builder, context.builder.constant("bool", True)
+    matrix, _ = as_it_lies(matrix)
+    rows, columns = matrix.lengths
+    with builder.loop(rows) as outer:
+        with builder.loop(columns) as inner:
+            element = is_finite(context, matrix.at((outer.index, inner.index)))
+            row = builder.reduce(inner, "and", yes, element)
+        return builder.reduce(outer, "and", yes, row)

@@ -18,11 +18,12 @@ from pytensor_fuse._native.lowering.data_products import by_streams, data_produc
 from pytensor_fuse._native.lowering.matrices import (
     in_memory,
     of_dtype,
-    real_refusal,
+    real_refusal_of,
     sizes_of,
     transposed,
 )
 from pytensor_fuse._native.lowering.registry import lower
+from pytensor_fuse._native.lowering.scalars import dtype_refusal
 from pytensor_fuse._native.lowering.tensors import DTYPES, Tensor
 from pytensor_fuse._native.lowering.vector_products import with_vector
 from pytensor_fuse._native.program.operations import FLOATS
@@ -44,7 +45,8 @@ _MOST_TERMS: Final = 64
 
 
 def _refuses(_: Any, node: Apply[Any]) -> str | None:
-    return real_refusal(node)
+    # Masks may be factors, but not results.
+    return dtype_refusal(node) or real_refusal_of(node.outputs)
 
 
 @lower.register(Dot, refuses=_refuses)

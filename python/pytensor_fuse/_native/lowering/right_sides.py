@@ -44,8 +44,3 @@ def solved_if(
     with builder.block() as otherwise:
         fill_with(context, solution, math.nan)
     builder.branch(condition, then, otherwise, [])
-
-
-def has_succeeded(context: Context, report: Value) -> Value:
-    """Return whether LAPACK reports nothing."""
-    return context.builder.op("eq", report, context.builder.index(0))

@@ -7,13 +7,14 @@ that, where SciPy warns.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from pytensor.tensor.linalg.solvers.general import Solve
 
 from pytensor_fuse._native.lowering.lu_factors import lu_factors
 from pytensor_fuse._native.lowering.matrices import (
     as_it_lies,
+    has_succeeded,
     of_dtype,
     owned,
     real_refusal,
@@ -23,7 +24,6 @@ from pytensor_fuse._native.lowering.matrices import (
 from pytensor_fuse._native.lowering.registry import lower
 from pytensor_fuse._native.lowering.right_sides import (
     columns_of,
-    has_succeeded,
     n_columns,
     solution_of,
     solved_if,
@@ -31,6 +31,7 @@ from pytensor_fuse._native.lowering.right_sides import (
 from pytensor_fuse._native.lowering.tensors import DTYPES, Tensor
 from pytensor_fuse._native.lowering.triangles import solve_with_cholesky
 from pytensor_fuse._native.lowering.tridiagonal import solve_tridiagonal
+from pytensor_fuse._native.lowering.workspaces import BLOCK, work
 from pytensor_fuse._native.program.model import Operand
 
 if TYPE_CHECKING:
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
     from pytensor_fuse._native.lowering.context import Context
 
 # Columns that LAPACK works on at a time, given as much memory.
-_BLOCK: Final = 64
 
 
 def _refuses(op: Any, node: Apply[Any]) -> str | None:
@@ -98,12 +98,11 @@ def _symmetric(op: Solve, context: Context, matrix: Tensor, right: Tensor) -> Te
     factor = owned(context, matrix, may_overwrite=op.overwrite_a)
     columns = columns_of(context, right, may_overwrite=op.overwrite_b)
     pivots = Operand(context.temporary("i32", (size,)))
-    length = builder.op("maximum", builder.op("mul", size, builder.index(_BLOCK)), builder.index(1))
-    work = Operand(context.temporary(matrix.dtype, (length,)))
+    length, room = work(context, matrix.dtype, (BLOCK, size))
     report = builder.call(
         "sysv_l" if is_lower else "sysv_u",
-        sizes_of(context, [size, n_columns(context, right), length]),
-        [factor, pivots, columns, work],
+        [*sizes_of(context, [size, n_columns(context, right)]), length],
+        [factor, pivots, columns, room],
     )
     solved_if(context, has_succeeded(context, report), columns, lambda: None)
     return solution_of(context, columns)

@@ -12,21 +12,21 @@ from pytensor.tensor.linalg.decomposition.svd import SVD
 
 from pytensor_fuse._native.lowering.matrices import (
     copy_of,
+    fill_unless,
     fill_with,
+    has_succeeded,
     of_dtype,
     real_refusal,
     sizes_of,
 )
 from pytensor_fuse._native.lowering.registry import lower
 from pytensor_fuse._native.lowering.tensors import DTYPES, Tensor
-from pytensor_fuse._native.lowering.triangles import fill_unless
 from pytensor_fuse._native.lowering.workspaces import BLOCK, work
 
 if TYPE_CHECKING:
     from pytensor.graph.basic import Apply
 
     from pytensor_fuse._native.lowering.context import Context
-    from pytensor_fuse._native.program.model import Operand
 
 
 def _refuses(op: SVD, node: Apply[Any]) -> str | None:
@@ -41,7 +41,6 @@ def _svd(op: SVD, node: Apply[Any], context: Context, inputs: list[Tensor]) -> l
     least = rows if rows == columns else builder.op("minimum", rows, columns)
     copied = copy_of(context, matrix)
     values = context.array(dtype, [least], is_once=False)
-    arrays: list[Operand] = []
     if not op.compute_uv:
         name, lengths = "svd_values", []
     elif op.full_matrices:
@@ -49,15 +48,9 @@ def _svd(op: SVD, node: Apply[Any], context: Context, inputs: list[Tensor]) -> l
     else:
         name, lengths = "svd_thin", [(rows, least), (least, columns)]
     arrays = [context.array(dtype, shape, is_once=False) for shape in lengths]
-    # What each way through the routine asks for at most, by the comments in its source.
-    length, room = work(
-        context,
-        dtype,
-        (4, least, least),
-        (10, least),
-        (BLOCK, rows),
-        (BLOCK, columns),
-    )
+    # At most 4 k**2 + 7 k for vectors beside blocks of columns, and 7 k for values alone.
+    of_vectors = [(4, least, least)] if op.compute_uv else []
+    length, room = work(context, dtype, *of_vectors, (10, least), (BLOCK, rows), (BLOCK, columns))
     n_integers, integers = work(context, "i32", (8, least))
     sizes = sizes_of(context, [rows, columns, least])
     is_empty = context.is_empty([rows, columns])
@@ -70,7 +63,7 @@ def _svd(op: SVD, node: Apply[Any], context: Context, inputs: list[Tensor]) -> l
             [*sizes, length, n_integers],
             [copied, values, *arrays, room, integers],
         )
-        succeeded = builder.op("eq", report, builder.index(0))
+        succeeded = has_succeeded(context, report)
         for array in (values, *arrays):
             fill_unless(context, succeeded, array)
     builder.branch(is_empty, then, otherwise, [])

@@ -14,9 +14,8 @@ from pytensor_fuse._linalg.ops.toeplitz import (
     NOT_AS_LONG,
     ToeplitzSolve,
 )
-from pytensor_fuse._native.lowering.matrices import sizes_of, transposed
+from pytensor_fuse._native.lowering.matrices import has_succeeded, sizes_of, transposed
 from pytensor_fuse._native.lowering.registry import lower
-from pytensor_fuse._native.lowering.right_sides import has_succeeded
 from pytensor_fuse._native.lowering.tensors import Tensor, stored
 from pytensor_fuse._native.lowering.triangle_loops import clear_triangle
 from pytensor_fuse._native.program.model import Operand
@@ -224,6 +223,9 @@ def _by_factor(context: Context, system: _System, solution: Operand, pivots: Ope
     builder = context.builder
     size, columns, row, right = system
     factor = context.temporary("f64", (size, size), is_once=False)
+    if not context.batch:
+        # The recursion needs no memory for a matrix, and is what nearly all systems have.
+        builder.allocate(factor)
     # LAPACK reads the upper triangle: each of its rows begins as the first one.
     with builder.loop(size) as rows, builder.loop(builder.op("sub", size, rows.index)) as loop:
         place = rows.index, builder.op("add", rows.index, loop.index)

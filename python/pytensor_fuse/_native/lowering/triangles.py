@@ -17,7 +17,9 @@ from pytensor_fuse._native.lowering.matrices import (
     as_it_lies,
     can_overwrite,
     copy_of,
+    fill_unless,
     fill_with,
+    has_succeeded,
     in_memory,
     of_dtype,
     owned,
@@ -71,19 +73,9 @@ def _cholesky(
     report = builder.call("potrf_l" if lower else "potrf_u", sizes_of(context, [size]), [factor])
     if in_place:
         clear_triangle(context, factor, lower=not lower)
-    fill_unless(context, builder.op("eq", report, builder.index(0)), factor)
+    fill_unless(context, has_succeeded(context, report), factor)
     held = context.held(factor)
     return [transposed(held) if is_transposed else held]
-
-
-def fill_unless(context: Context, condition: Value, array: Operand) -> None:
-    """Fill an array with NaN unless a condition holds."""
-    builder = context.builder
-    with builder.block() as then:
-        pass
-    with builder.block() as otherwise:
-        fill_with(context, array, math.nan)
-    builder.branch(condition, then, otherwise, [])
 
 
 def solve_triangle(

@@ -11,6 +11,7 @@ from pytensor.tensor.linalg.solvers.tridiagonal import (
 
 from pytensor_fuse._native.lowering.matrices import (
     copy_of,
+    has_succeeded,
     in_memory,
     of_dtype,
     owned,
@@ -20,7 +21,6 @@ from pytensor_fuse._native.lowering.matrices import (
 from pytensor_fuse._native.lowering.registry import lower
 from pytensor_fuse._native.lowering.right_sides import (
     columns_of,
-    has_succeeded,
     n_columns,
     solution_of,
     solved_if,

@@ -4,7 +4,8 @@ The memory is asked for once, before the first statement that touches a temporar
 that are in use at the same time lie apart; others may share memory. What has known lengths is
 placed by the core's best fit. Buffers whose lengths are known only when the function is called, but
 before that statement, share a place with buffers of the same lengths and elements. A buffer whose
-lengths come later gets memory of its own when they are there.
+lengths come later gets memory of its own when they are there, and so does one that a side of a
+branch allocates, which may never run.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytensor_fuse._core import place_buffers
-from pytensor_fuse._native.program.model import ITEM_SIZES, Allocate, Op
+from pytensor_fuse._native.program.model import ITEM_SIZES, Allocate, If, Op
 from pytensor_fuse._native.program.walking import accessed_by, defined_by, statements_in
 
 if TYPE_CHECKING:
@@ -76,11 +77,12 @@ def place_temporaries(program: Program) -> Placement:
     known: list[BufferId] = []
     late: list[BufferId] = []
     given: dict[tuple[int, tuple[Value, ...]], list[BufferId]] = {}
+    in_branches = _allocated_in_branches(program)
     for buffer in spans:
         about = program.buffers[buffer]
         if all(length in program.constants for length in about.lengths):
             known.append(buffer)
-        elif all(length in early for length in about.lengths):
+        elif buffer not in in_branches and all(length in early for length in about.lengths):
             given.setdefault((ITEM_SIZES[about.dtype], about.lengths), []).append(buffer)
         else:
             late.append(buffer)
@@ -96,6 +98,20 @@ def place_temporaries(program: Program) -> Placement:
     if given:
         return _with_given(program, placement, given, spans)
     return placement if n_bytes else placement._replace(total=None)
+
+
+def _allocated_in_branches(program: Program) -> set[BufferId]:
+    """Return the buffers that are allocated in a side of a branch that is in no loop."""
+    found: set[BufferId] = set()
+    pending = [one for one in program.body if isinstance(one, If)]
+    while pending:
+        branch = pending.pop()
+        for one in (*branch.then, *branch.otherwise):
+            if isinstance(one, If):
+                pending.append(one)
+            elif isinstance(one, Allocate):
+                found.add(one.buffer)
+    return found
 
 
 def _known_size(program: Program, buffer: BufferId) -> int:
