@@ -127,6 +127,17 @@ class _Feature:
         """Whether the changes are made, and no one has replaced since what they have changed."""
         return self.is_on and all(patch.holds() for patch in self._patches or ())
 
+    def why_off(self) -> str | None:
+        """Say why it is not on although it was switched on; None if there is no such reason."""
+        if self.reason is not None or not self.is_on or self.holds():
+            return self.reason
+        made = zip(self._changes, self._patches or (), strict=True)
+        gone = [change.replaces for change, patch in made if not patch.holds()]
+        return (
+            f"something else is now where it replaces {'; '.join(gone)}: another package has put "
+            "it there, which may call this one's, or the module has been loaded again"
+        )
+
     def _fail(self, error: Exception) -> None:
         is_told = isinstance(error, OtherGroundError)
         self.reason = str(error) if is_told else f"{type(error).__name__}: {error}"
@@ -423,7 +434,7 @@ def _status_of(feature: str) -> FeatureStatus:
         switch = _features[feature]
         is_on = switch.holds()
         return FeatureStatus(
-            feature, FEATURES[feature], feature in wanted, is_on, switch.reason, replaces
+            feature, FEATURES[feature], feature in wanted, is_on, switch.why_off(), replaces
         )
     parts = {}
     for part in _PARTS[feature]:
@@ -433,7 +444,7 @@ def _status_of(feature: str) -> FeatureStatus:
             ACCELERATORS[part],
             unit in wanted,
             _features[unit].holds(),
-            _features[unit].reason,
+            _features[unit].why_off(),
             tuple(change.replaces for change in CHANGES if change.unit == unit),
             gain=GAINS.get(part),
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
@@ -74,4 +75,9 @@ def _changed(reason: str) -> tuple[str, str]:
     """Return the package that is not as it is known, by its name, and a blank and its version."""
     package = next((one for one in _OTHERS if reason.startswith(f"{one}.")), "PyTensor")
     version = getattr(sys.modules.get(package.lower()), "__version__", None)
+    if version is None:  # While a package is being imported, it may not have come to that.
+        from importlib import metadata
+
+        with suppress(metadata.PackageNotFoundError):
+            version = metadata.version(package)
     return package, "" if version is None else f" {version}"

@@ -203,7 +203,8 @@ class Written(Does):
     def mismatch(self) -> str | None:
         """Say that the function has been rewritten; None if it has not."""
         function = plain_function(find(self.place))
-        tree = ast.parse(dedent(getsource(function)))
+        # The code, for a function that wraps another would have that one's text.
+        tree = ast.parse(dedent(getsource(function.__code__)))
         found = f"{zlib.crc32(ast.unparse(tree).encode()):08x}"
         return None if found in self.known else f"{self.place} is another ({found})"
 

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 MODULE: Final = "nutpie.compile_pymc"
+# Those whose functions have been read.
+KNOWN: Final = "0.16.9 to 0.16.11"
 # What is replaced.
 COMPILE: Final = "_compile_pymc_model_numba"
 
@@ -37,7 +39,7 @@ GROUND: Final[tuple[Fact, ...]] = (
     Written(f"{MODULE}:_make_c_expand_func", ("d2c716db",)),
     Written(f"{MODULE}:make_extraction_fn", ("750f099f",)),
     Written(f"{MODULE}:CompiledPyMCModel._make_model", ("55204410",)),
-    # Where data are in the record, and that copies of a model keep its order.
+    # The places of data in the record, and their order, which copies of a model keep.
     Written(f"{MODULE}:make_user_data", ("b6a57f5d",)),
     Written(f"{MODULE}:update_user_data", ("691f049e",)),
     Written(f"{MODULE}:CompiledPyMCModel.with_data", ("79efccfe",)),
@@ -212,11 +214,13 @@ def callbacks_once_imported(
 
         @wraps(stock)
         def compile_model(*args: Any, **kwargs: Any) -> Any:
-            callbacks = load()
+            # Others may call this after the feature was switched off: they hold it, or wrap it.
+            callbacks = load() if patch.is_applied else None
             if callbacks is None:
                 return stock(*args, **kwargs)
             return compiled_model(nutpie, callbacks, *args, **kwargs)
 
         return ReplacedAttributes([nutpie], COMPILE, compile_model)
 
-    return PatchOnceImported(MODULE, GROUND, make, on_failure)
+    patch = PatchOnceImported(MODULE, GROUND, make, on_failure, KNOWN)
+    return patch

@@ -150,6 +150,14 @@ class PatchOnceImported:
         Makes the patch.
     on_failure
         Is told why the patch could not be applied when the module was imported.
+    known
+        The versions of the module that are as it is known.
+
+    Attributes
+    ----------
+    is_applied
+        Whether the patch is in effect, or will be: others may hold what it has put into the module,
+        which then asks this.
     """
 
     def __init__(
@@ -158,11 +166,14 @@ class PatchOnceImported:
         ground: Iterable[Fact],
         make: Callable[[], Patch],
         on_failure: Callable[[str], object],
+        known: str = "",
     ) -> None:
         self._module = module
         self._ground = tuple(ground)
         self._make = make
         self._on_failure = on_failure
+        self._known = known
+        self.is_applied = False
         self._patch: Patch | None = None
         self._end_wait: Callable[[], object] | None = None
 
@@ -179,22 +190,35 @@ class PatchOnceImported:
         if self._patch is None:
             found = mismatches(self._ground)
             if found:
-                raise OtherGroundError("; ".join(found))
+                raise OtherGroundError(self._summary(found))
+        elif self.is_applied and not self._patch.holds() and not mismatches(self._ground):
+            # The module has been loaded again.
+            self._patch = None
         with self._told():
             if self._patch is None:
                 self._patch = self._make()
             self._patch.prepare()
 
     def apply(self) -> None:
-        """Apply the patch, now or once the module has been imported."""
+        """Apply the patch, now or once the module has been imported.
+
+        Raises
+        ------
+        OtherGroundError
+            If the module has been imported since `prepare`, and is not as it is known.
+        """
+        if self._patch is None and self._module in sys.modules:
+            self.prepare()
         if self._patch is not None:
             with self._told():
                 self._patch.apply()
         elif self._end_wait is None:
             self._end_wait = after_import(self._module, self._apply_late)
+        self.is_applied = True
 
     def undo(self) -> None:
         """Undo the patch, or do not wait for the module any more."""
+        self.is_applied = False
         if self._end_wait is not None:
             self._end_wait()
             self._end_wait = None
@@ -204,6 +228,12 @@ class PatchOnceImported:
     def holds(self) -> bool:
         """Whether the patch is applied, or will be."""
         return self._end_wait is not None if self._patch is None else self._patch.holds()
+
+    def _summary(self, found: list[str]) -> str:
+        """Return what is not as it is known, in a line."""
+        more = f", and {len(found) - 1} more differ" if len(found) > 1 else ""
+        known = f"; known are {self._known}" if self._known else ""
+        return f"{found[0]}{more}{known}"
 
     @contextmanager
     def _told(self) -> Iterator[None]:

@@ -291,6 +291,20 @@ def test_a_fault_leaves_a_callback_to_numba(monkeypatch):
     assert numba.asked == [("logp_numba", {})]
 
 
+def test_code_that_cannot_be_made_leaves_callbacks_to_numba(monkeypatch):
+    def fail(*args):
+        raise RuntimeError("LLVM says no")
+
+    numba = _Numba(monkeypatch)
+    monkeypatch.setattr("pytensor_fuse._native.c_entry.nutpie.CCode", fail)
+    with pm.Model() as model:
+        pm.Normal("x")
+    with pytest.warns(RuntimeWarning, match="RuntimeError: LLVM says no") as said:
+        nutpie.compile_pymc_model(model)
+    assert len(said) == 1
+    assert numba.asked == [("logp_numba", {}), ("expand_numba", {})]
+
+
 def test_options_are_for_numba():
     with pm.Model() as model:
         pm.Normal("x", 1.0)

@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 
 _POINTER = ctypes.POINTER(ctypes.c_double)
 
+# Faults that the program has been told of.
+_told: set[str] = set()
+
 
 class NutpieCallback:
     """A function of C, in the place of a `numba.core.ccallback.CFunc`.
@@ -101,8 +104,6 @@ def logp(function: Any, n_dim: int, places: Sequence[DataPlace]) -> NutpieCallba
     NutpieCallback or None
         None if the function is not machine code as a whole.
     """
-    if not _is_native(function):
-        return None
     arguments = [ctypes.c_uint64, _POINTER, _POINTER, _POINTER, ctypes.c_void_p]
     with _faults_told():
         graph = _graph(function, n_dim, places, output_ndims=(0, 1))
@@ -130,8 +131,6 @@ def expand(
     NutpieCallback or None
         None if the function is not machine code as a whole.
     """
-    if not _is_native(function):
-        return None
     arguments = [ctypes.c_uint64, ctypes.c_uint64, _POINTER, _POINTER, ctypes.c_void_p]
     with _faults_told():
         graph = _graph(function, n_dim, places, output_ndims=(1,))
@@ -152,17 +151,25 @@ def _faults_told() -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        warn(
-            "pytensor_fuse leaves a callback of nutpie's to Numba that should have become machine "
-            f"code: {type(error).__name__}: {error}. Please report it; "
-            "pytensor_fuse.enable(nutpie=False) silences this"
-        )
+        fault = f"{type(error).__name__}: {error}"
+        if fault not in _told:
+            _told.add(fault)
+            warn(
+                "pytensor_fuse leaves a callback of nutpie's to Numba that should have become "
+                f"machine code: {fault}. Please report it; "
+                "pytensor_fuse.enable(nutpie=False) silences this"
+            )
 
 
 def _graph(
     function: Any, n_dim: int, places: Sequence[DataPlace], output_ndims: Sequence[int]
 ) -> NativeGraph | None:
-    """Return the machine code of a function, if it takes a point and data, and gives doubles."""
+    """Return the machine code of a function, if it takes a point and data, and gives doubles.
+
+    None if it does not, or is not machine code as a whole.
+    """
+    if not _is_native(function):
+        return None
     graph = native_graph("nutpie.compile_pymc_model", function, "inputs")
     point, *data = graph.inputs
     is_as_expected = (
