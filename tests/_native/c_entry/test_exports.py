@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import math
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -16,13 +17,19 @@ import numpy as np
 import pytensor
 import pytensor.tensor as pt
 import pytest
+import scipy
 from hypothesis import given, settings
 from pytensor.compile.io import In
 from pytensor.raise_op import Assert
 
 from pytensor_fuse import NativeLinkError
+from pytensor_fuse._native.c_entry.function import native_graph
 from pytensor_fuse._native.emission.c_function import CInput, CInterface, COutput
-from pytensor_fuse._native.emission.c_library import library_modules, unserved_externals
+from pytensor_fuse._native.emission.c_library import (
+    library_modules,
+    linked_name,
+    unserved_externals,
+)
 from pytensor_fuse._native.emission.module import Module
 from pytensor_fuse._native.runtime.c_compiler import c_compiler, library_name, link_library
 from pytensor_fuse._native.runtime.llvm import library_object
@@ -238,10 +245,12 @@ def test_failures_have_their_messages(tmp_path: Path) -> None:
     assert text in seen
     size, cut = loaded.message(-3, [0, 1, 2, 3, 0, 0, 0, 0], 10)
     assert (size, cut) == (len("input 0: axis 1 must have length 2, not 3"), "input 0: ")
-    for code in (-1, -2, -3):
+    for code in (-1, -2, -3, -4):
         assert loaded.message(code)[1] == str(entry.error(code))
         assert loaded.exception(code).decode() == type(entry.error(code)).__name__
     assert loaded.message(-3, [0, 1, -1, -5, 0, 0, 0, 0])[1] == str(entry.error(-3, [0, 1, -1, -5]))
+    details = [1, 2, -3, 0, 0, 0, 0, 0]
+    assert loaded.message(-4, details)[1] == str(entry.error(-4, details))
     assert loaded.message(99) == (21, "there is no such code")
     assert (loaded.message(0)[1], loaded.exception(99)) == ("no failure", b"")
 
@@ -279,9 +288,6 @@ def test_what_cannot_be_exported_is_refused(tmp_path: Path, monkeypatch: Any) ->
     for name in ("", "1st", "a-b", "é", "a b"):
         with pytest.raises(ValueError, match="name must be an identifier of C"):
             export_c(function, tmp_path, name=name)
-    for name in ("exp", "free", "main", "lengths"):
-        with pytest.raises(ValueError, match="name must be one that is not taken in C"):
-            export_c(function, tmp_path, name=name)
     with pytest.raises(ValueError, match="export_c takes a function without updates"):
         export_c(native_function([x], x, updates={state: state + 1}), tmp_path)
     with pytest.raises(FileNotFoundError, match="no C compiler 'there-is-no-such-compiler'"):
@@ -292,6 +298,28 @@ def test_what_cannot_be_exported_is_refused(tmp_path: Path, monkeypatch: Any) ->
     monkeypatch.delenv("CC")
     with pytest.raises(RuntimeError, match=r"the C compiler has failed: cc .*no_such_library"):
         export_c(function, tmp_path, libraries=["-lno_such_library"])
+    assert list(tmp_path.iterdir()) == []
+
+
+TAKEN = {
+    "is not taken in C": [
+        *("exp", "free", "main", "lengths", "size_t", "int64_t", "uint_fast8_t", "stdout", "NULL"),
+        *("EOF", "INT64_MAX", "PRId64", "FILE", "offsetof"),
+    ],
+    "a word of C or C..": ["int", "if", "double", "inline", "class", "template"],
+    "must not begin with _": ["_name", "__x", "_handle"],
+    "that of a library": ["c", "m", "others"],
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "why"), [(name, why) for why, names in TAKEN.items() for name in names]
+)
+def test_names_that_are_taken_are_refused(tmp_path: Path, name: str, why: str) -> None:
+    x = pt.vector("x")
+    function = native_function([x], x * 2)
+    with pytest.raises(ValueError, match=f"{why}.*'{name}'"):
+        export_c(function, tmp_path, name=name, libraries=["-lothers"])
     assert list(tmp_path.iterdir()) == []
 
 
@@ -357,3 +385,87 @@ def test_linear_algebra_is_that_of_the_libraries_that_are_named(tmp_path: Path) 
         None,
     )
     assert (code, float(out)) == (0, 642.0)
+
+
+def openblas_of_scipy() -> Path:
+    """Return the library of SciPy's wheel."""
+    if sys.platform != "linux" or platform.machine() not in ("x86_64", "AMD64"):
+        pytest.skip(
+            "what gives SciPy's library the names of Fortran is written for x86-64 on Linux"
+        )
+    found = sorted((Path(scipy.__file__).parents[1] / "scipy.libs").glob("libscipy_openblas*.so"))
+    if not found:
+        pytest.skip("this SciPy has no OpenBLAS of its own")
+    return found[0]
+
+
+def log_density() -> Any:
+    """Return a function that factors a matrix, solves by it, and does both backwards."""
+    covariance, y = pt.matrix("covariance"), pt.vector("y")
+    factor = pt.linalg.cholesky(covariance)
+    white = pt.linalg.solve_triangular(factor, y, lower=True)
+    value = -0.5 * (white**2).sum() - pt.log(pt.diagonal(factor)).sum()
+    inputs, outputs = [covariance, y], [value, pt.grad(value, covariance)]
+    return inputs, outputs, native_function(inputs, outputs)
+
+
+def test_a_density_of_linear_algebra_runs_without_python(tmp_path: Path) -> None:
+    library = openblas_of_scipy()
+    inputs, outputs, function = log_density()
+    called = [one for one in map(linked_name, externals_of(function)) if one is not None]
+    assert "dpotrf_" in called
+    shim = tmp_path / "shim.c"
+    jumps = [f'__asm__(".globl {one}\\n{one}: jmp scipy_{one}@PLT\\n");' for one in called]
+    shim.write_text("\n".join(jumps))
+    libraries = [str(shim), str(library), f"-Wl,-rpath,{library.parent}"]
+    with pytest.raises(ValueError, match="one of a function that this one calls: 'dpotrf_'"):
+        export_c(function, tmp_path / "none", name="dpotrf_", libraries=libraries)
+    folder = tmp_path / "density"
+    files = export_c(function, folder, name="density", libraries=libraries)
+    command = ["cc", *STRICT, "example.c", str(files.library), "-o", "example"]
+    # Where the library's own libraries are is its own affair when it is loaded.
+    command += [f"-Wl,-rpath,{folder}", f"-Wl,-rpath-link,{library.parent}"]
+    built = run(command, folder)
+    assert built.returncode == 0, built.stderr
+    done = run(["./example"], folder)
+    assert (done.returncode, done.stderr) == (0, "")
+    entry = compile_c(function)
+    # The factor reads one triangle, so what the example fills in is a covariance.
+    expected = entry(*map(simple, entry.inputs))
+    for line, one in zip(done.stdout.splitlines(), expected, strict=True):
+        found = [float(each) for each in line.split(":")[1].split()[1:]]
+        assert np.isfinite(found).all()
+        np.testing.assert_allclose(found, one.ravel())
+    loaded = Loaded(files, "density", entry)
+    stock = pytensor.function(inputs, outputs, mode="FAST_COMPILE")
+    rng = np.random.default_rng(0)
+    for n in (1, 2, 40):
+        square = rng.normal(size=(n, n))
+        arrays = square @ square.T + n * np.eye(n), rng.normal(size=n)
+        for one, other in zip(loaded(*arrays), stock(*arrays), strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("libraries", [["-nostdlib"], ["-lno_such_library"]])
+def test_linear_algebra_that_is_not_found_is_told(tmp_path: Path, libraries: list[str]) -> None:
+    function = log_density()[-1]
+    with pytest.raises(RuntimeError) as raised:
+        export_c(function, tmp_path, libraries=libraries)
+    said = str(raised.value)
+    assert re.match(r"the function calls dpotr\w*_, .* of BLAS and LAPACK", said), said
+    for word in ("libraries=", "liblapack-dev", "libopenblas-dev", "-Wl,-rpath", "scipy_dpotr"):
+        assert word in said
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_characters_have_their_lengths_as_fortran_passes_them() -> None:
+    function = log_density()[-1]
+    graph = native_graph("test", function, "values")
+    code = library_modules("f", graph.interface, graph.compiled.module, [], []).code
+    assert "declare void @dpotrf_(ptr, ptr, ptr, ptr, ptr, i64)" in code
+    assert re.search(r"call void @dpotrf_\((ptr %\w+, ){5}i64 1\)", code)
+    assert not re.search(r"@\"?(blas|lapack)\.", code)
+
+
+def externals_of(function: Any) -> tuple[str, ...]:
+    return native_graph("test", function, "values").compiled.module.externals

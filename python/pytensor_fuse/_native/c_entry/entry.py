@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from pytensor_fuse._native.c_entry.function import CArray, native_graph
+from pytensor_fuse._native.c_entry.messages import NEGATIVE_OUTPUT
 from pytensor_fuse._native.emission.c_function import emit_c_module
 from pytensor_fuse._native.emission.c_support import (
     DOES_NOT_FIT,
@@ -48,19 +49,22 @@ class CEntry:
     ``inputs`` has the address of each input's elements, a C-contiguous array that is aligned;
     ``lengths`` the lengths of all axes of all inputs, one input after the other. ``outputs`` has
     the address of memory for each output, aligned and apart from all other arrays, and
-    ``capacities`` how many elements have room there. The lengths of all axes of all outputs are
-    written to ``output_lengths``, unless that is null. Inputs are not written to.
+    ``capacities`` how many elements have room there: 1 for an output without axes. The lengths of
+    all axes of all outputs are written to ``output_lengths``, unless that is null. Inputs are not
+    written to.
 
     It returns 0 if all went well, and otherwise a code. Outputs may have been written to by then.
-    Eight numbers that tell of it are written to ``details``, unless that is null:
+    Eight numbers that describe the failure are written to ``details``, unless that is null:
 
     - ``-1``: there is no memory for what lies between inputs and outputs.
-    - ``-2``: an output does not fit; which one, and how many elements it has. Its lengths have been
-      written.
-    - ``-3``: a length is negative, or is not what it is known to be; which input, which axis, the
-      length that is known or -1, and the length.
-    - ``-4``: an output would have a negative length; which output, which axis and the length.
-    - a positive number: what the compiled function would raise; `error` makes the exception.
+    - ``-2``: an output has more elements than have room; the number of the output, and how many
+      elements it has. Its lengths have been written.
+    - ``-3``: a length of an input is negative, or differs from the one that the input's type
+      states; the number of the input, the axis, the length that is stated or -1, and the length.
+    - ``-4``: an output would have a negative length; the number of the output, the axis and the
+      length.
+    - a positive number: what the compiled function would raise; `error` makes the exception. These
+      numbers may differ between versions of this package, and after the function is compiled anew.
 
     Any number of threads may call it at once, with or without Python's lock.
 
@@ -185,8 +189,7 @@ class CEntry:
             wanted = "not be negative" if told[2] < 0 else f"have length {told[2]}, not {told[3]}"
             return ValueError(f"input {told[0]}: axis {told[1]} must {wanted}")
         if code == NEGATIVE_LENGTH:
-            # As NumPy says it where PyTensor's function makes its output.
-            return ValueError("negative dimensions are not allowed")
+            return ValueError(NEGATIVE_OUTPUT.format(*told))
         if not 0 < code <= self._n_failures:
             raise ValueError(f"{code} is no code of this function's")
         return self._fail(code, tuple(told))
@@ -224,7 +227,8 @@ def compile_c(compiled: Function, *, shared: SharedVariables = "values") -> CEnt
     ----------
     compiled : Function
         A compiled function that is machine code as a whole (`explain_native` says whether it is),
-        or PyMC's function of a point that holds one. It must have no updates.
+        or a function of PyMC's that holds one: `compile_logp` and others make such, and
+        `logp_dlogp_function`. It must have no updates.
     shared : {"values", "inputs"}
         What becomes of shared variables: ``values`` copies the values that they have now, which
         each call reads; ``inputs`` leaves them to the caller, behind the other inputs and in the

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,14 +11,6 @@ from pytensor_fuse._native.c_entry.description import c_type
 if TYPE_CHECKING:
     from pytensor_fuse._native.c_entry.description import CDescription
     from pytensor_fuse._native.c_entry.function import CArray
-
-# What the example calls something else.
-TAKEN: Final = frozenset(
-    (
-        *("N", "capacities", "code", "details", "elements", "i", "inputs", "lengths", "main"),
-        *("memory", "n", "output", "output_lengths", "outputs", "sizes", "text"),
-    )
-)
 
 
 def example(about: CDescription) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -11,14 +10,18 @@ from typing import TYPE_CHECKING, NamedTuple
 from pytensor_fuse._core import __version__
 from pytensor_fuse._errors import NativeLinkError
 from pytensor_fuse._native.c_entry.description import CDescription
-from pytensor_fuse._native.c_entry.example import TAKEN, example, makefile
+from pytensor_fuse._native.c_entry.example import example, makefile
 from pytensor_fuse._native.c_entry.function import native_graph
 from pytensor_fuse._native.c_entry.header import header
 from pytensor_fuse._native.c_entry.messages import messages
-from pytensor_fuse._native.emission.c_library import library_modules, unserved_externals
+from pytensor_fuse._native.c_entry.names import check_name
+from pytensor_fuse._native.emission.c_library import (
+    library_modules,
+    linked_name,
+    unserved_externals,
+)
 from pytensor_fuse._native.runtime.c_compiler import (
     c_compiler,
-    in_c_library,
     library_name,
     link_library,
     program_directory,
@@ -75,7 +78,8 @@ def export_c(
     compiled : Function
         A compiled function, as `compile_c` takes it.
     folder : str or os.PathLike
-        Where the files go; it is made if it is not there, and files of these names are replaced.
+        Where the files go; it is made if it is not there. Files of these names are replaced, also
+        an ``example.c`` and a ``Makefile`` that are there.
     name : str
         The function's name in C, by which the files are called as well.
     shared : {"values", "inputs"}
@@ -84,7 +88,8 @@ def export_c(
         The command of the C compiler, which links the library. By default it is that of the
         environment's ``CC``, or ``cc``.
     libraries : sequence of str
-        What the linker is told besides, for linear algebra: ``["-llapack", "-lblas"]``, say.
+        What the linker is told besides, for linear algebra: ``["-llapack", "-lblas"]``, say, or
+        the paths of libraries and of sources in C.
 
     Returns
     -------
@@ -97,16 +102,18 @@ def export_c(
         If it is no compiled function.
     ValueError
         If the function updates shared variables, ``shared`` is another word, or ``name`` is no
-        identifier of C or one that the C library has.
+        identifier of C or one that is taken: a word of C or C++, a name of the C library, a
+        function that this one calls, a library that is linked.
     NativeLinkError
-        If the function is not machine code as a whole, or calls functions of SciPy, which are
-        nowhere without Python; the message lists them.
+        If the function is not machine code as a whole, or calls functions of SciPy that exist in
+        Python only; the message lists them.
     NotImplementedError
         On Windows.
     FileNotFoundError
         If there is no C compiler.
     RuntimeError
-        If the C compiler fails; the message has what it says.
+        If the C compiler fails; the message has what it says, and which functions of BLAS and
+        LAPACK it has not found.
 
     Examples
     --------
@@ -120,10 +127,7 @@ def export_c(
     >>> files.header.name, files.example.name  # doctest: +SKIP
     ('total.h', 'example.c')
     """
-    if not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII):
-        raise ValueError(f"name must be an identifier of C, not {name!r}")
-    if name in TAKEN or in_c_library(name):
-        raise ValueError(f"name must be one that is not taken in C, not {name!r}")
+    check_name(name, libraries)
     graph = native_graph("export_c", compiled, shared)
     unserved = unserved_externals(graph.compiled.module.externals)
     if unserved:
@@ -131,6 +135,10 @@ def export_c(
         raise NativeLinkError(
             f"export_c takes a function that needs no Python, and this one calls SciPy for: {told}"
         )
+    fortran = [linked_name(one) for one in graph.compiled.module.externals]
+    called = [one for one in fortran if one is not None]
+    if name in called:
+        raise ValueError(f"name must not be one of a function that this one calls: {name!r}")
     command = c_compiler(compiler)
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -144,7 +152,7 @@ def export_c(
         (work / files.header.name).write_text(header(about), encoding="utf-8")
         parts.append(work / f"{name}_messages.c")
         parts[-1].write_text(messages(about), encoding="utf-8")
-        link_library(command, parts, work / files.library.name, libraries)
+        link_library(command, parts, work / files.library.name, libraries, called)
         # What fails leaves the folder as it was, and programs that run keep the library they have.
         for one in (files.header, files.library):
             (work / one.name).replace(one)

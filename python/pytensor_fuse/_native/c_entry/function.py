@@ -132,9 +132,11 @@ def native_graph(who: str, compiled: object, shared: SharedVariables) -> NativeG
 
 
 def _function(who: str, compiled: object) -> Function:
-    asked = getattr(compiled, "f", None)
-    if isinstance(asked, Function) and not isinstance(compiled, Function):
-        compiled = asked
+    # PyMC's functions of a point hold one, and so do those of values and their gradients.
+    for name in ("f", "_pytensor_function"):
+        asked = getattr(compiled, name, None)
+        if isinstance(asked, Function) and not isinstance(compiled, Function):
+            compiled = asked
     if not isinstance(compiled, Function):
         raise TypeError(
             f"{who} takes a compiled function, what pytensor.function returns, not an object of "

@@ -66,9 +66,9 @@ extern "C" {{
                    Nothing is written to it.
    lengths         the lengths of all axes of all inputs, one input after the other.
    outputs         the address of memory for each output, aligned and apart from all other arrays.
-   capacities      how many elements have room there.
+   capacities      how many elements have room there: 1 for an output without axes.
    output_lengths  where the lengths of all axes of all outputs are written, or NULL.
-   details         where {N_DETAILS} numbers are written that tell of a failure, or NULL.
+   details         where {N_DETAILS} numbers are written that describe a failure, or NULL.
 
    Returns 0 if all went well, and a code otherwise. Outputs may have been written to by then.
 
@@ -78,7 +78,8 @@ extern "C" {{
    {big}_WRONG_LENGTH: axis details[1] of input details[0] has length details[3], which is negative
        or should be details[2].
    {big}_NEGATIVE_LENGTH: axis details[1] of output details[0] would have length details[2].
-   A positive number: {name}_message says what went wrong. */
+   A positive number: {name}_message says what went wrong. It may be another one in a library that
+       is exported anew. */
 int64_t {name}(const void *const *inputs, const int64_t *lengths, void *const *outputs,
 {" " * (len(name) + 9)}const int64_t *capacities, int64_t *output_lengths, int64_t *details);
 

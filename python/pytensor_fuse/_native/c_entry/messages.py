@@ -11,6 +11,10 @@ from pytensor_fuse._native.program.failures import filled
 if TYPE_CHECKING:
     from pytensor_fuse._native.c_entry.description import CDescription
 
+# It begins as NumPy says it where PyTensor's function makes its output.
+NEGATIVE_OUTPUT: Final = (
+    "negative dimensions are not allowed: axis {1} of output {0} would have length {2}"
+)
 # What stands for a detail of a failure while the rest of a message is escaped.
 _DETAIL: Final = re.compile("\0(\\d)")
 
@@ -26,7 +30,7 @@ def messages(about: CDescription) -> str:
             "ValueError",
             "output {0} has {1} elements, for which there is no room",
         ),
-        (f"{big}_NEGATIVE_LENGTH", "ValueError", "output {0}: axis {1} would have length {2}"),
+        (f"{big}_NEGATIVE_LENGTH", "ValueError", NEGATIVE_OUTPUT),
         *[
             (str(number), failure.exception.__name__, failure.message)
             for number, failure in enumerate(about.failures, 1)

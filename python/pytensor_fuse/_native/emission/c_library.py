@@ -9,6 +9,7 @@ import numpy as np
 
 from pytensor_fuse._native.emission.c_function import TABLE, emit_c_module
 from pytensor_fuse._native.emission.module import ENTRY
+from pytensor_fuse._native.program.routines import ROUTINES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -18,6 +19,14 @@ if TYPE_CHECKING:
 
 # Functions by the names that linkers know them by: Fortran's compilers add the last character.
 _FORTRAN: Final = re.compile(r'@"?(?:blas|lapack)\.(\w+)"?')
+# Where one is declared or called, with its arguments.
+_USED: Final = re.compile(rf"{_FORTRAN.pattern}\(([^()]*)\)")
+# How many of the arguments of a function are characters, by its symbol.
+_N_CHARACTERS: Final = {
+    routine.symbol(dtype): sum(argument[0] == "'" for argument in routine.arguments)
+    for routine in ROUTINES.values()
+    for dtype in ("f32", "f64")
+}
 # In bytes: what the code reads starts at the lines of caches.
 _ALIGNMENT: Final = 64
 
@@ -42,7 +51,13 @@ class LibraryModules(NamedTuple):
 
 def unserved_externals(externals: Iterable[str]) -> list[str]:
     """Return the symbols of which there is nothing that a linker finds."""
-    return [one for one in externals if not _FORTRAN.fullmatch(f"@{one}")]
+    return [one for one in externals if linked_name(one) is None]
+
+
+def linked_name(symbol: str) -> str | None:
+    """Return the name by which a linker finds a function of BLAS or LAPACK; None for others."""
+    found = _FORTRAN.fullmatch(f"@{symbol}")
+    return None if found is None else f"{found[1]}_"
 
 
 def library_modules(
@@ -79,10 +94,24 @@ def library_modules(
         ]
     )
     return LibraryModules(
-        _FORTRAN.sub(r"@\1_", code),
+        _USED.sub(_as_fortran, code),
         _data_module({f"{symbol}.constants": constants, f"{symbol}.bound": bound}),
         emit_c_module(interface, symbol, table=table),
     )
+
+
+def _as_fortran(used: re.Match[str]) -> str:
+    """Return how Fortran's compilers declare or call a function.
+
+    The length of each character follows the arguments, which the code itself does without: SciPy's
+    functions, which it calls in Python, do not take it.
+    """
+    symbol = used[0].partition("(")[0].removeprefix("@").strip('"')
+    is_call = "%" in used[2]
+    length = "i64 1" if is_call else "i64"
+    arguments = [used[2]] if used[2] else []
+    arguments += [length] * _N_CHARACTERS.get(symbol, 0)
+    return f"@{used[1]}_({', '.join(arguments)})"
 
 
 def _data_module(arrays: dict[str, Sequence[bytes]]) -> str:

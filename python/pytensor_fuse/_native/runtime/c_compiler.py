@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -27,7 +28,14 @@ def program_directory() -> str:
 
 def in_c_library(name: str) -> bool:
     """Whether the C library, or another one that this process shares with all, has a name."""
-    return sys.platform != "win32" and hasattr(ctypes.CDLL(None), name)
+    if sys.platform == "win32":
+        return False
+    try:
+        # No attribute: an object of this class has some of its own.
+        ctypes.CDLL(None)[name]
+    except AttributeError:
+        return False
+    return True
 
 
 def c_compiler(asked: str | None) -> list[str]:
@@ -57,7 +65,11 @@ def c_compiler(asked: str | None) -> list[str]:
 
 
 def link_library(
-    compiler: Sequence[str], parts: Sequence[Path], library: Path, libraries: Sequence[str]
+    compiler: Sequence[str],
+    parts: Sequence[Path],
+    library: Path,
+    libraries: Sequence[str],
+    fortran: Sequence[str] = (),
 ) -> None:
     """Link a shared library that has all it needs.
 
@@ -71,11 +83,14 @@ def link_library(
         The file to be written.
     libraries
         What the linker is told besides, as ``-llapack``.
+    fortran
+        The functions of BLAS and LAPACK, as linkers name them, that the libraries have to have.
 
     Raises
     ------
     RuntimeError
-        If the compiler fails; the message has what it says.
+        If the compiler fails; the message has what it says, and what to do where it has not found
+        linear algebra.
     """
     named = (
         ["-Wl,-install_name,@rpath/" + library.name]
@@ -86,6 +101,30 @@ def link_library(
     command += [*named, *libraries, "-lm"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
+        said = done.stderr or done.stdout
+        # Some linkers put a character before each name.
+        missing = [one for one in fortran if re.search(rf"(?<![^\W_])_?{one}(?!\w)", said)]
+        if any(one.startswith("-l") and _names(said, one) for one in libraries):
+            missing = list(fortran)
         raise RuntimeError(
-            f"the C compiler has failed: {shlex.join(command)}\n{done.stderr or done.stdout}"
+            f"{_how_to_find(missing)}the C compiler has failed: {shlex.join(command)}\n{said}"
         )
+
+
+def _names(said: str, library: str) -> bool:
+    """Whether a linker says something of a library, as ``-llapack``: that it is not there."""
+    return library in said or f"'{library.removeprefix('-l')}'" in said
+
+
+def _how_to_find(missing: Sequence[str]) -> str:
+    """Say what to do about functions of linear algebra that the linker has not found."""
+    if not missing:
+        return ""
+    return (
+        f"the function calls {', '.join(missing)} of BLAS and LAPACK, which the linker has not "
+        "found: name libraries that have them by libraries=, as libraries=['-lopenblas'] or "
+        "libraries=['-llapack', '-lblas'] (Debian's and Ubuntu's packages are libopenblas-dev and "
+        "liblapack-dev), for a library in a folder of its own with '-L/the/folder' and "
+        "'-Wl,-rpath,/the/folder'. The libraries in SciPy's wheels have other names for them, as "
+        f"scipy_{missing[0]}.\n"
+    )

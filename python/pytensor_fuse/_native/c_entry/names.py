@@ -1,0 +1,80 @@
+"""What an exported function may be called."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from pytensor_fuse._native.runtime.c_compiler import in_c_library
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_KEYWORDS: Final = frozenset(
+    (
+        *("auto", "break", "case", "char", "const", "continue", "default", "do", "double"),
+        *("else", "enum", "extern", "float", "for", "goto", "if", "inline", "int", "long"),
+        *("register", "restrict", "return", "short", "signed", "sizeof", "static", "struct"),
+        *("switch", "typedef", "union", "unsigned", "void", "volatile", "while", "alignas"),
+        *("alignof", "bool", "constexpr", "false", "nullptr", "static_assert", "thread_local"),
+        *("true", "typeof", "typeof_unqual", "asm", "fortran"),
+    )
+)
+# The header is for C++, too.
+_KEYWORDS_OF_CPP: Final = frozenset(
+    (
+        *("and", "and_eq", "bitand", "bitor", "catch", "char16_t", "char32_t", "char8_t"),
+        *("class", "co_await", "co_return", "co_yield", "compl", "concept", "const_cast"),
+        *("consteval", "constinit", "decltype", "delete", "dynamic_cast", "explicit", "export"),
+        *("friend", "mutable", "namespace", "new", "noexcept", "not", "not_eq", "operator", "or"),
+        *("or_eq", "private", "protected", "public", "reinterpret_cast", "requires"),
+        *("static_cast", "template", "this", "throw", "try", "typeid", "typename", "using"),
+        *("virtual", "wchar_t", "xor", "xor_eq"),
+    )
+)
+# Types and macros of the headers that the files include, and of those that all programs do.
+_OF_HEADERS: Final = re.compile(
+    r"\w+_t|NULL|EOF|FILE|BUFSIZ|FOPEN_MAX|FILENAME_MAX|L_tmpnam|TMP_MAX|RAND_MAX|EXIT_\w+|SEEK_\w+"
+    r"|MB_CUR_MAX|_IO\w+|U?INT\w*_(MAX|MIN|C|WIDTH)|(PRI|SCN)[diouxX]\w+"
+    r"|(SIZE|PTRDIFF|WCHAR|WINT|SIG_ATOMIC)_(MAX|MIN|WIDTH)|P_tmpdir|offsetof|std(in|out|err)"
+    r"|errno|assert|linux|unix|i386"
+)
+# What the example calls something else.
+_OF_THE_EXAMPLE: Final = frozenset(
+    (
+        *("N", "capacities", "code", "details", "elements", "i", "inputs", "lengths", "main"),
+        *("memory", "n", "output", "output_lengths", "outputs", "sizes", "text"),
+    )
+)
+# Libraries that compilers link programs with: ``-lc`` in the example's folder would find another.
+_LIBRARIES: Final = frozenset(("c", "m", "gcc", "gcc_s", "pthread", "dl", "rt", "System"))
+
+
+def check_name(name: str, libraries: Sequence[str]) -> None:
+    """Check that a function may have a name, by which its library is called as well.
+
+    Parameters
+    ----------
+    name
+        The name.
+    libraries
+        What the linker is told besides.
+
+    Raises
+    ------
+    ValueError
+        If it may not.
+    """
+    if not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII):
+        raise ValueError(f"name must be an identifier of C, not {name!r}")
+    if name.startswith("_"):
+        raise ValueError(f"name must not begin with _, which C keeps for itself: {name!r}")
+    if name in _KEYWORDS or name in _KEYWORDS_OF_CPP:
+        raise ValueError(f"name must not be a word of C or C++: {name!r}")
+    if name in _LIBRARIES or f"-l{name}" in libraries:
+        raise ValueError(
+            f"name must not be that of a library that programs are linked with: {name!r}"
+        )
+    is_taken = _OF_HEADERS.fullmatch(name) or name in _OF_THE_EXAMPLE
+    if is_taken or any(in_c_library(one) for one in (name, f"{name}_message", f"{name}_exception")):
+        raise ValueError(f"name must be one that is not taken in C, not {name!r}")
