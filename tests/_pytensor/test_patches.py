@@ -1,5 +1,6 @@
 """Patches have no effect until applied, and leave nothing of their own behind once undone."""
 
+import importlib
 import sys
 
 import pytest
@@ -171,3 +172,29 @@ def test_a_patch_that_cannot_be_applied_when_its_module_is_imported(source, fail
     assert method() == "stock"
     assert failures == [f"{NAME} cannot be changed: LookupError: a patch of a test"]
     assert not later.holds()
+
+
+def test_a_module_that_is_imported_between_is_asked_for_its_ground(later, source, failures):
+    source.write_text("def procedure():\n    return 'another'\n")
+    later.prepare()
+    later.apply()
+    later.undo()
+    assert __import__(NAME).procedure() == "another"
+    with pytest.raises(OtherGroundError, match=f"^{NAME} has no method$"):
+        later.apply()
+    assert not later.holds() and not later.is_applied
+    later.undo()
+    assert failures == []
+
+
+def test_a_module_that_is_loaded_again_is_changed_again(later):
+    later.prepare()
+    later.apply()
+    assert method() == "ours" and later.is_applied
+    importlib.reload(sys.modules[NAME])
+    assert method() == "stock" and not later.holds()
+    later.prepare()
+    later.apply()
+    assert method() == "ours" and later.holds()
+    later.undo()
+    assert method() == "stock" and not later.is_applied

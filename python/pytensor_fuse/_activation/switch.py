@@ -134,8 +134,8 @@ class _Feature:
         made = zip(self._changes, self._patches or (), strict=True)
         gone = [change.replaces for change, patch in made if not patch.holds()]
         return (
-            f"something else is now where it replaces {'; '.join(gone)}: another package has put "
-            "it there, which may call this one's, or the module has been loaded again"
+            f"what it has put in the place of {'; '.join(gone)} is not there any more: another "
+            "package has replaced or wrapped it, or the module has been loaded again"
         )
 
     def _fail(self, error: Exception) -> None:

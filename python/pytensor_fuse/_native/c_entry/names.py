@@ -35,7 +35,7 @@ _KEYWORDS_OF_CPP: Final = frozenset(
 # Types and macros of the headers that the files include, and of those that all programs do.
 _OF_HEADERS: Final = re.compile(
     r"\w+_t|NULL|EOF|FILE|BUFSIZ|FOPEN_MAX|FILENAME_MAX|L_tmpnam|TMP_MAX|RAND_MAX|EXIT_\w+|SEEK_\w+"
-    r"|MB_CUR_MAX|_IO\w+|U?INT\w*_(MAX|MIN|C|WIDTH)|(PRI|SCN)[diouxX]\w+"
+    r"|MB_CUR_MAX|U?INT\w*_(MAX|MIN|C|WIDTH)|(PRI|SCN)[diouxX]\w+"
     r"|(SIZE|PTRDIFF|WCHAR|WINT|SIG_ATOMIC)_(MAX|MIN|WIDTH)|P_tmpdir|offsetof|std(in|out|err)"
     r"|errno|assert|linux|unix|i386"
 )
