@@ -182,7 +182,8 @@ def test_a_module_that_is_imported_between_is_asked_for_its_ground(later, source
     assert __import__(NAME).procedure() == "another"
     with pytest.raises(OtherGroundError, match=f"^{NAME} has no method$"):
         later.apply()
-    assert not later.holds() and not later.is_applied
+    assert not later.holds()
+    assert not later.is_applied
     later.undo()
     assert failures == []
 
@@ -190,11 +191,15 @@ def test_a_module_that_is_imported_between_is_asked_for_its_ground(later, source
 def test_a_module_that_is_loaded_again_is_changed_again(later):
     later.prepare()
     later.apply()
-    assert method() == "ours" and later.is_applied
+    assert method() == "ours"
+    assert later.is_applied
     importlib.reload(sys.modules[NAME])
-    assert method() == "stock" and not later.holds()
+    assert method() == "stock"
+    assert not later.holds()
     later.prepare()
     later.apply()
-    assert method() == "ours" and later.holds()
+    assert method() == "ours"
+    assert later.holds()
     later.undo()
-    assert method() == "stock" and not later.is_applied
+    assert method() == "stock"
+    assert not later.is_applied
