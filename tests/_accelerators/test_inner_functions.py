@@ -6,12 +6,13 @@ import numpy as np
 import pytensor
 import pytensor.tensor as pt
 import pytest
-from pytensor.compile.inner_function import HasInnerFunction
 from pytensor.graph.basic import Variable
 
 import pytensor_fuse
 
-pytest.importorskip("pytensor.compile.inner_function", reason="PyTensor 3.3 has them")
+inner_function = pytest.importorskip(
+    "pytensor.compile.inner_function", reason="PyTensor 3.3 has them"
+)
 
 
 def scanned() -> tuple[Variable, Variable]:
@@ -33,7 +34,7 @@ def inner_linker(mode: str, **features: bool) -> object:
     [scan] = [
         node.op
         for node in function.maker.fgraph.apply_nodes
-        if isinstance(node.op, HasInnerFunction)
+        if isinstance(node.op, inner_function.HasInnerFunction)
     ]
     return scan.fn.maker.linker
 
