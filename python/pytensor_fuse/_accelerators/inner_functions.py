@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pytensor_fuse._pytensor import inner_functions
 from pytensor_fuse._pytensor.drop_ins import DropIn
 
 if TYPE_CHECKING:
@@ -14,7 +15,5 @@ def patch() -> Patch:
     """Return the patch."""
     # PyTensor 3.3 has them; this accelerator is not for older versions.
     from pytensor.compile.inner_function import HasInnerFunction
-
-    from pytensor_fuse._pytensor import inner_functions
 
     return DropIn(HasInnerFunction, "link_mode", inner_functions.link_mode)

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from pytensor.compile.inner_function import link_only_mode
 from pytensor.link.vm import VMLinker
 
 
 def link_mode(self: Any, impl: str | None) -> Any:
+    # PyTensor 3.3 has it; this accelerator is not for older versions.
+    from pytensor.compile.inner_function import link_only_mode
+
     if impl == "py":
         return link_only_mode(VMLinker(use_cloop=False, c_thunks=False))
     return link_only_mode("cvm" if impl == "c" else "vm")
