@@ -110,7 +110,8 @@ class CEntry:
         Parameters
         ----------
         *arrays : array_like
-            One for each input, of its dtype and number of axes. What is not contiguous is copied.
+            One for each input, of its dtype and number of axes. Arrays that are not contiguous are
+            copied.
 
         Returns
         -------

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 NEGATIVE_OUTPUT: Final = (
     "negative dimensions are not allowed: axis {1} of output {0} would have length {2}"
 )
-# What stands for a detail of a failure while the rest of a message is escaped.
+# This mark stands for a detail of a failure while the rest of a message is escaped.
 _DETAIL: Final = re.compile("\0(\\d)")
 
 
@@ -93,5 +93,5 @@ def _written(message: str) -> str:
     parts = _DETAIL.split(marked)
     form = '" PRId64 "'.join([f"{_escaped(one)}%" for one in parts[:-1:2]] + [_escaped(parts[-1])])
     numbers = "".join([f", d[{one}]" for one in parts[1::2]])
-    # What has no detail is text, and no format.
+    # A message without details is a text, and no format.
     return f'return (size_t)snprintf(text, size, "{form}"{numbers});'

@@ -67,7 +67,7 @@ def library_modules(
     constants: Sequence[bytes],
     bound: Sequence[bytes],
 ) -> LibraryModules:
-    """Return the modules of a library, of which only the function of C is seen from outside.
+    """Return the modules of a library, which shows only its function of C to others.
 
     Parameters
     ----------

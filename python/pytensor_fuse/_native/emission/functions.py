@@ -263,7 +263,7 @@ class FunctionEmitter:
         return self.w.let(f"getelementptr {kind}, ptr {pointer}, i64 {flat}")
 
     def _operand(self, operand: Operand) -> str:
-        """Return the operand of the address of what a routine is called with."""
+        """Return the address of an array that a routine is called with."""
         buffer, prefix = operand
         pointer = self._pointers[buffer]
         if not prefix:

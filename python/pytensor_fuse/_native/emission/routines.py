@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def emit_call(
     writer: Writer, routine: Routine, dtype: str, operands: Sequence[str], sizes: Sequence[str]
 ) -> str:
-    """Write a call of a routine, and return the operand of what it reports.
+    """Write a call of a routine, and return the operand of its report.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ def emit_call(
     dtype
         The dtype of its elements.
     operands
-        The addresses of what it is called with.
+        The addresses of its arrays.
     sizes
         Its sizes.
     """
@@ -71,7 +71,7 @@ def _definition(writer: Writer, routine: Routine, symbol: str, dtype: str) -> st
 
 
 def _stored(routine: Routine, argument: str, number: int, dtype: str) -> tuple[str, str, list[str]]:
-    """Return the type and the value of what stands in memory, and what computes the value."""
+    """Return the type and the value of an argument in memory, and the lines for the value."""
     if argument == "info":
         return "i32", "0", []
     if argument[0] == "'":

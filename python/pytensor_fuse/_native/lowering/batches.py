@@ -57,12 +57,12 @@ def for_each(
     Returns
     -------
     list of Tensor
-        Arrays that are made of what the iterations return.
+        Arrays that hold the results of all iterations.
 
     Raises
     ------
     NoRuleError
-        If only an iteration knows a length of what it returns.
+        If only an iteration knows a length of its result.
     """
     builder = context.builder
     given = [_at_hand(context, one) for one in batches]

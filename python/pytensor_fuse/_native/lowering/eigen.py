@@ -12,6 +12,7 @@ from pytensor.tensor.linalg.decomposition.eigen import Eigh, Eigvalsh
 from scipy.linalg import LinAlgError
 
 from pytensor_fuse._native.lowering.matrices import (
+    all_finite,
     copy_of,
     fill_unless,
     fill_with,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from pytensor.graph.basic import Apply
 
     from pytensor_fuse._native.lowering.context import Context
+    from pytensor_fuse._native.lowering.tensors import Index
     from pytensor_fuse._native.program.model import Value
 
 # The text of PyTensor's Numba implementation.
@@ -123,16 +125,14 @@ def _run_on_finite(
 def _is_finite(context: Context, matrix: Operand, *, lower: bool) -> Value:
     """Return whether the numbers in one triangle of a matrix, given by columns, are finite."""
     builder, given = context.builder, context.held(matrix)
-    zero, infinity = (builder.constant(given.dtype, number) for number in (0.0, math.inf))
-    yes = builder.constant("bool", True)
-    with builder.loop(given.lengths[0]) as columns:
-        with builder.loop(given.lengths[1]) as rows:
-            row, column = rows.index, columns.index
-            is_in = builder.op("ge" if lower else "le", row, column)
-            element = builder.op("select", is_in, given.at((column, row)), zero)
-            is_finite = builder.op("lt", builder.op("abs", element), infinity)
-            are_finite = builder.reduce(rows, "and", yes, is_finite)
-        return builder.reduce(columns, "and", yes, are_finite)
+    zero = builder.constant(given.dtype, 0.0)
+
+    def in_triangle(index: Index) -> Value:
+        column, row = index
+        is_in = builder.op("ge" if lower else "le", row, column)
+        return builder.op("select", is_in, given.at(index), zero)
+
+    return all_finite(context, Tensor(given.dtype, given.lengths, in_triangle))
 
 
 def _columns(context: Context, given: list[Tensor]) -> tuple[Value, list[Operand]]:

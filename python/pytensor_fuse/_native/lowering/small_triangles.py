@@ -43,7 +43,7 @@ def is_small(context: Context, size: Value, right: Sequence[Value] = ()) -> bool
 
 
 def small_factor(context: Context, matrix: Tensor, length: Value, *, lower: bool) -> Tensor:
-    """Return the Cholesky factor of a small matrix, of which one triangle is read.
+    """Return the Cholesky factor of a small matrix; only one triangle is read.
 
     It is NaN as a whole if a pivot is not positive. A pivot of NaN is none of these for OpenBLAS:
     only what it is computed with is NaN then.
