@@ -70,6 +70,8 @@ def blocker(program: Program, loop: For, movement: Movement) -> str | None:
     """Return why the iterations of an innermost loop cannot run side by side, or None."""
     if loop.carries:
         return "an iteration needs the one before"
+    if loop.until is not None:
+        return "an iteration decides whether there is another"
     accesses: dict[BufferId, list[Load | Store]] = {}
     for statement in loop.body:
         if isinstance(statement, For):

@@ -405,7 +405,13 @@ class FunctionEmitter:
             )
         nexts += [operands[carry.following] for carry in loop.carries]
         w.in_loop = was_in_loop
-        w.do(f"{following} = add nuw nsw i64 {index}, 1")
+        if loop.until is None:
+            w.do(f"{following} = add nuw nsw i64 {index}, 1")
+        else:
+            # The head of the loop ends it where the index is the extent.
+            after = w.let(f"add nuw nsw i64 {index}, 1")
+            ends = f"i1 {operands[loop.until]}, i64 {operands[loop.extent]}, i64 {after}"
+            w.do(f"{following} = select {ends}")
         latch = w.label
         w.do(f"br label %{head}")
         w.lines[at] = f"  {index} = phi i64 [ {start}, %{before} ], [ {following}, %{latch} ]"

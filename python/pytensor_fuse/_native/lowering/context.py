@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -12,7 +13,7 @@ from pytensor_fuse._native.lowering.tensors import DTYPES, Layout, Tensor, store
 from pytensor_fuse._native.program.model import Operand
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from pytensor.graph.basic import Constant
 
@@ -62,6 +63,7 @@ class Context:
         self.others: list[str] = []
         self.batch: list[tuple[Value, Value]] = []
         self._same: dict[Value, Value] = {}
+        self._n_repeating = 0
 
     # Lengths
 
@@ -201,9 +203,20 @@ class Context:
         return buffer
 
     def renew(self, buffer: BufferId) -> None:
-        """Let a temporary buffer be another one in each iteration of a loop over matrices."""
-        if self.batch:
+        """Let a temporary buffer be another one in each iteration of an open loop."""
+        if self.batch or self._n_repeating:
             self.builder.allocate(buffer)
+
+    @contextmanager
+    def repeating(self) -> Iterator[None]:
+        """Let temporary buffers meanwhile be new ones in each iteration of an open loop."""
+        batch, self.batch = self.batch, []
+        self._n_repeating += 1
+        try:
+            yield
+        finally:
+            self._n_repeating -= 1
+            self.batch = batch
 
     def array(self, dtype: str, lengths: Sequence[Value], *, is_once: bool = True) -> Operand:
         """Return a new array for a result; while a loop over matrices is written, a part of one.
@@ -219,6 +232,8 @@ class Context:
         outer = [length for length, _ in self.batch]
         if not self.batch or any(self.builder.depth(one) for one in (*outer, *lengths)):
             return Operand(self.temporary(dtype, lengths, is_once=is_once))
+        # In a loop around the batch, each iteration writes it again.
+        is_once = is_once and not self._n_repeating
         buffer = self.builder.buffer("temporary", 0, dtype, [*outer, *lengths], is_once=is_once)
         return Operand(buffer, tuple([index for _, index in self.batch]))
 
@@ -264,6 +279,16 @@ class Context:
         if tensor.buffer not in self.overwritable:
             return None
         self.overwritten.add(tensor.buffer)
+        return tensor.buffer
+
+    def destination(self, tensor: Tensor) -> BufferId | None:
+        """Return the buffer of an array that an op may overwrite, to write to; None to copy it."""
+        if tensor.buffer is None:
+            return None
+        about = self.builder.program.buffers[tensor.buffer]
+        if self.overwriting(tensor) is None and about.kind != "temporary":
+            return None
+        about.is_once = False
         return tensor.buffer
 
     def constant_tensor(self, variable: Constant[Any]) -> Tensor:

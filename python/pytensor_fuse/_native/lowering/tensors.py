@@ -131,6 +131,19 @@ def view(
     return Tensor(base.dtype, lengths, lambda index: base.at(place(index)), layout=layout)
 
 
+def element_of(builder: Builder, base: Tensor, at: Value) -> Tensor:
+    """Return the array that another one has at an index of its first axis."""
+    if base.ndim == 1:
+        return scalar(builder, base.at((at,)))
+    layout = base.layout
+    if layout is not None:
+        first, *rest = layout.axes
+        axes = tuple([None if axis is None else axis - 1 for axis in rest])
+        # Only the first axis of a buffer can be a part of the prefix.
+        layout = Layout(layout.buffer, (*layout.prefix, at), axes) if first == 0 else None
+    return Tensor(base.dtype, base.lengths[1:], lambda index: base.at((at, *index)), layout=layout)
+
+
 def _no_element(index: Index) -> Value:
     raise ValueError("a variable that is no array has no elements")
 

@@ -73,7 +73,7 @@ class Fused:
         kinds: dict[tuple[Value, bool], int] = {}
         labels = []
         for statement in statements:
-            if isinstance(statement, For) and not statement.carries:
+            if isinstance(statement, For) and not statement.carries and statement.until is None:
                 is_outer = any(isinstance(one, For | If) for one in statement.body)
                 labels.append(kinds.setdefault((statement.extent, is_outer), len(kinds)))
             else:
@@ -100,6 +100,7 @@ class Fused:
             self._block(body),
             [reduction for loop in loops for reduction in loop.reductions],
             first.carries,
+            first.until,
         )
         if len(loops) > 1:
             self.merged[fused] = [loop.index for loop in loops[1:]]

@@ -137,6 +137,9 @@ class Live:
                 break
         if stays:
             values.add(loop.extent)
+            if loop.until is not None and loop.until not in values:
+                values.add(loop.until)
+                self._block(loop.body)
         return stays
 
     def _branch(self, branch: If) -> bool:

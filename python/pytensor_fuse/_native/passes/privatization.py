@@ -173,7 +173,7 @@ class _Privatization:
             behind.append(self._added_up(copies, store))
         return [
             *before,
-            For(loop.index, loop.extent, body, loop.reductions, loop.carries),
+            For(loop.index, loop.extent, body, loop.reductions, loop.carries, loop.until),
             *behind,
         ]
 
@@ -250,14 +250,15 @@ class _Privatization:
             carry._replace(out=new(carry.out), inner=own, following=of(carry.following))
             for carry, own in zip(loop.carries, inner, strict=True)
         ]
-        return For(index, loop.extent, body, reductions, carries)
+        until = None if loop.until is None else of(loop.until)
+        return For(index, loop.extent, body, reductions, carries, until)
 
     def _with_own_results(self, loop: For) -> For:
         """Return a loop that does the same with results of its own."""
         dtypes = self.program.dtypes
         reductions = [one._replace(out=self._value(dtypes[one.out])) for one in loop.reductions]
         carries = [one._replace(out=self._value(dtypes[one.out])) for one in loop.carries]
-        return For(loop.index, loop.extent, loop.body, reductions, carries)
+        return For(loop.index, loop.extent, loop.body, reductions, carries, loop.until)
 
     def _filled(self, copies: BufferId, combiner: str) -> Statement:
         """Return the loops that let all copies begin with what changes no sum."""

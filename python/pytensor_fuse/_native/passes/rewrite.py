@@ -225,6 +225,8 @@ class _Rewriter:
             for carry in carries:
                 self._values[carry.inner] = builder.carried(self._old.dtypes[carry.inner])
             self._block(loop.body)
+            if loop.until is not None:
+                new.until = value(loop.until)
             for reduction, initial in zip(reductions, initials, strict=False):
                 self._values[reduction.out] = builder.reduce(
                     new, reduction.combiner, initial, value(reduction.term)

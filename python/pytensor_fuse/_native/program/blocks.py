@@ -33,13 +33,14 @@ class Block:
 
 
 class Loop:
-    """A loop that is being written: its index, and what it reduces."""
+    """A loop that is being written: its index, what it reduces and carries, and what ends it."""
 
-    __slots__ = ("carries", "index", "known", "reductions")
+    __slots__ = ("carries", "index", "known", "reductions", "until")
 
     def __init__(self, index: Value) -> None:
         self.index = index
         self.reductions: list[Reduction] = []
         self.carries: list[Carry] = []
+        self.until: Value | None = None
         # The results of reductions, by all that they are made of.
         self.known: dict[tuple[str, Value, Value], Value] = {}

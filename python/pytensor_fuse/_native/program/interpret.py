@@ -248,6 +248,8 @@ class _Run:
                 for one, total in zip(loop.reductions, totals, strict=True)
             ]
             carried = [self._value(carry.following) for carry in loop.carries]
+            if loop.until is not None and self._integer(loop.until):
+                break
         for reduction, total in zip(loop.reductions, totals, strict=True):
             self._values[reduction.out] = total
         for carry, value in zip(loop.carries, carried, strict=True):

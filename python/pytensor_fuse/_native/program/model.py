@@ -179,11 +179,12 @@ class Carry(NamedTuple):
 class For:
     """A loop in which ``index`` counts from 0 to ``extent`` - 1.
 
-    A loop without carries may run its iterations in any order if their accesses allow it; that is
-    for the passes to find out.
+    An iteration in which ``until``, a ``bool`` value of the body, is true is the last one. A loop
+    without that and without carries may run its iterations in any order if their accesses allow it;
+    that is for the passes to find out.
     """
 
-    __slots__ = ("body", "carries", "extent", "index", "reductions")
+    __slots__ = ("body", "carries", "extent", "index", "reductions", "until")
 
     def __init__(
         self,
@@ -192,12 +193,14 @@ class For:
         body: list[Statement],
         reductions: list[Reduction],
         carries: list[Carry],
+        until: Value | None = None,
     ) -> None:
         self.index = index
         self.extent = extent
         self.body = body
         self.reductions = reductions
         self.carries = carries
+        self.until = until
 
 
 class Choice(NamedTuple):

@@ -291,6 +291,12 @@ class _Parser:
                 pending.append(_Pending(inner, line.value()))
         line.end()
         body = self._block(line.indent)
+        until: Value | None = None
+        if self._next_is(line.indent, "until"):
+            after = self._advance()
+            after.expect("until")
+            until = after.value()
+            after.end()
         reductions: list[Reduction] = []
         while self._next_is(line.indent, "reduce"):
             after = self._advance()
@@ -314,7 +320,7 @@ class _Parser:
             after.expect("<-")
             carries.append(Carry(out, inner, initial, after.value()))
             after.end()
-        return For(index, extent, body, reductions, carries)
+        return For(index, extent, body, reductions, carries, until)
 
     def _branch(self, line: Line) -> Statement:
         condition = line.value()

@@ -20,7 +20,8 @@ The declarations come first, then the body; blocks are indented, and ``#`` begin
 Each value has its dtype where it is defined. ``program reassociates`` lets sums be taken in any
 order, and ``libm`` after that has mathematical functions be those that Numba calls. A loop with
 carries names their inner and initial values, as ``for %2:i64 < %0 carrying %6:f64 = %1``, and after
-the body what follows: ``carry %7:f64 = %6 <- %8``, where ``%7`` is there after the loop. A branch
+the body what follows: ``carry %7:f64 = %6 <- %8``, where ``%7`` is there after the loop. A line
+``until %9`` after the body says which value ends the loop. A branch
 is ``if %9``, ``else`` unless that side is empty, and ``choice %10:f64 = %11 | %12``. Other
 statements are ``store add @1[%2] = %3`` with a combiner, ``load guarded`` and ``store guarded``,
 ``check %9 else 0(%2)`` for failure 0 with its details, and ``call matmul_nn(%0, %1, %2) @3, @1,
@@ -180,6 +181,8 @@ def _print_loop(
         + (f" carrying {carrying}" if carrying else "")
     )
     _print_block(loop.body, indent + "  ", lines, names, definitions)
+    if loop.until is not None:
+        lines.append(f"{indent}until {names[loop.until]}")
     for out, combiner, initial, term in loop.reductions:
         lines.append(
             f"{indent}reduce {definitions[out]} = {combiner} {names[initial]}, {names[term]}"

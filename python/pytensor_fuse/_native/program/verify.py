@@ -192,6 +192,8 @@ class _Verifier:
                 self._use(reduction.term)
             for carry in loop.carries:
                 self._use(carry.following)
+            if loop.until is not None:
+                self._require(loop.until, "bool", "the end of a loop", "extents")
         for out, combiner, initial, term in loop.reductions:
             self._define(out)
             self._combiner(f"%{out}", combiner, self._dtypes[out])

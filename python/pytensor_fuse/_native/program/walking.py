@@ -31,7 +31,14 @@ def with_blocks(
         then, otherwise = becomes(statement.then), becomes(statement.otherwise)
         return If(statement.condition, then, otherwise, statement.choices)
     body = becomes(statement.body)
-    return For(statement.index, statement.extent, body, statement.reductions, statement.carries)
+    return For(
+        statement.index,
+        statement.extent,
+        body,
+        statement.reductions,
+        statement.carries,
+        statement.until,
+    )
 
 
 def used_by(statement: Statement) -> tuple[Value, ...]:
@@ -48,6 +55,7 @@ def used_by(statement: Statement) -> tuple[Value, ...]:
             used += [reduction.initial, reduction.term]
         for carry in statement.carries:
             used += [carry.initial, carry.following]
+        used += [] if statement.until is None else [statement.until]
         return tuple(used)
     if isinstance(statement, If):
         used = [statement.condition]

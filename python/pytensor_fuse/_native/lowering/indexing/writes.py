@@ -81,7 +81,7 @@ def _write(op: Any, node: Apply[Any], context: Context, inputs: list[Tensor]) ->
             scalar(builder, value if op.set_instead_of_inc else _sum(context, base.at(()), value))
         ]
     given = _Value(context, op, inputs[1], node.inputs[1].type.broadcastable, selection)
-    into = _destination(context, op, base)
+    into = context.destination(base) if op.inplace else None
     if into is not None:
         given.keep_apart(op, into)
     combiner = "" if op.set_instead_of_inc else "or" if base.dtype == "bool" else "add"
@@ -98,17 +98,6 @@ def _write(op: Any, node: Apply[Any], context: Context, inputs: list[Tensor]) ->
 def _sum(context: Context, one: Value, other: Value) -> Value:
     builder = context.builder
     return builder.op("or" if builder.dtype(one) == "bool" else "add", one, other)
-
-
-def _destination(context: Context, op: Any, base: Tensor) -> BufferId | None:
-    """Return the buffer that an op may write to, if it may overwrite its base."""
-    if not op.inplace or base.buffer is None:
-        return None
-    about = context.builder.program.buffers[base.buffer]
-    if context.overwriting(base) is None and about.kind != "temporary":
-        return None
-    about.is_once = False
-    return base.buffer
 
 
 def _shape(first: int, ndim: int) -> str:

@@ -1,0 +1,260 @@
+"""The trace of a state or a result of Scan: an array with a row for each step, or a ring."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from pytensor_fuse._native.lowering.registry import NoRuleError
+from pytensor_fuse._native.lowering.tensors import Tensor, element_of, scalar, stored
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from pytensor_fuse._native.lowering.context import Context
+    from pytensor_fuse._native.lowering.tensors import Index
+    from pytensor_fuse._native.program.blocks import Loop
+    from pytensor_fuse._native.program.model import BufferId, Value
+
+_TOO_SHORT: Final = "Scan has a state of {0} rows and needs {1} to begin with"
+_OTHER_SHAPE: Final = "Scan has a state with an axis of {0} elements, of which a step makes {1}"
+
+
+class Trace:
+    """A trace while its Scan is lowered.
+
+    Parameters
+    ----------
+    context
+        The lowering.
+    buffer
+        What holds it.
+    n_before
+        How many of its rows come before the first step's.
+    n_steps
+        The number of steps.
+    lags
+        Where the values of the last steps are, from the latest on, if they are single numbers in
+        registers.
+
+    Attributes
+    ----------
+    buffer
+        What holds it.
+    """
+
+    def __init__(
+        self,
+        context: Context,
+        buffer: BufferId,
+        n_before: int,
+        n_steps: Value,
+        lags: list[Value] | None = None,
+    ) -> None:
+        builder = context.builder
+        self.buffer = buffer
+        self._context = context
+        self._builder = builder
+        self._n_before = n_before
+        self._size = builder.program.buffers[buffer].lengths[0]
+        n_rows = builder.op("add", n_steps, builder.index(n_before))
+        self._is_whole = context.length(self._size) == context.length(n_rows)
+        self._is_one = builder.number(self._size) == 1
+        self._first_lags = lags
+        self._lags: list[Value] = []
+        self._step: Value | None = None
+        self._position: Value | None = None
+        self._last_position: Value | None = None
+        self._out: Value | None = None
+        self._last: Value | None = None
+
+    @staticmethod
+    def of_state(
+        context: Context,
+        state: Tensor,
+        taps: tuple[Sequence[int], Sequence[int]],
+        n_steps: Value,
+        *,
+        may_overwrite: bool,
+        in_registers: bool,
+    ) -> Trace:
+        """Return the trace of a state, which begins with what the Scan is given.
+
+        Parameters
+        ----------
+        context
+            The lowering.
+        state
+            The rows that are given.
+        taps
+            Where a step reads and where it writes, in relation to its own row.
+        n_steps
+            The number of steps.
+        may_overwrite
+            Whether the op may overwrite what it is given.
+        in_registers
+            Whether single numbers may be kept in registers: a step only reads rows before its own.
+        """
+        builder = context.builder
+        reads, writes = taps
+        n_before = -min(0, *reads)
+        least = max(n_before, *reads, *writes, 1)
+        size = context.length(state.lengths[0])
+        builder.check(
+            builder.op("ge", size, builder.index(least)),
+            ValueError,
+            _TOO_SHORT,
+            size,
+            builder.index(least),
+        )
+        buffer = context.destination(state) if may_overwrite else None
+        if buffer is None:
+            buffer = context.copied(state, is_once=False)
+        lags = None
+        if in_registers and state.ndim == 1:
+            lags = [
+                builder.load(buffer, (builder.index(n_before - lag),), is_guarded=True)
+                for lag in range(1, n_before + 1)
+            ]
+        return Trace(context, buffer, n_before, n_steps, lags)
+
+    @staticmethod
+    def of_results(context: Context, result: Tensor, size: Value, n_steps: Value) -> Trace:
+        """Return the trace of what each step makes anew; the inner graph has been lowered.
+
+        Raises
+        ------
+        NoRuleError
+            If a step decides on the shape of its result.
+        """
+        builder = context.builder
+        depth = builder.n_open_blocks - 1
+        lengths = [context.length(one) for one in result.lengths]
+        if any(builder.depth(one) >= depth for one in (size, *lengths)):
+            raise NoRuleError("a result of a step whose shape the step decides on")
+        buffer = builder.buffer("temporary", 0, result.dtype, (size, *lengths), is_once=False)
+        return Trace(context, buffer, 0, n_steps)
+
+    # In the loop
+
+    def begin(self, loop: Loop) -> None:
+        """Begin a step."""
+        builder = self._builder
+        self._step = loop.index
+        if not (self._is_whole or self._is_one):
+            self._position = builder.carried("i64")
+        if self._first_lags is not None:
+            dtype = builder.program.buffers[self.buffer].dtype
+            self._lags = [builder.carried(dtype) for _ in self._first_lags]
+
+    def at_tap(self, tap: int) -> Tensor:
+        """Return what a step reads."""
+        if self._lags:
+            return scalar(self._builder, self._lags[-tap - 1])
+        return element_of(self._builder, stored(self._builder, self.buffer), self._row(tap))
+
+    def _row(self, tap: int) -> Value:
+        builder = self._builder
+        assert self._step is not None
+        if self._is_one:
+            return builder.index(0)
+        if self._position is None:
+            return builder.op("add", self._step, builder.index(self._n_before + tap))
+        row = builder.op("add", self._position, builder.index(tap))
+        if tap < 0:
+            is_before = builder.op("lt", row, builder.index(0))
+            return builder.op("select", is_before, builder.op("add", row, self._size), row)
+        if tap == 0:
+            return row
+        is_behind = builder.op("ge", row, self._size)
+        return builder.op("select", is_behind, builder.op("sub", row, self._size), row)
+
+    def prepared(self, result: Tensor, tap: int) -> Callable[[], None]:
+        """Compute what a step writes, and return what writes it."""
+        context, builder = self._context, self._builder
+        about = builder.program.buffers[self.buffer]
+        if result.ndim == 0:
+            value = builder.cast(result.at(()), about.dtype)
+            if self._first_lags is not None:
+                self._out = value
+                if self._is_one:
+                    return lambda: None
+            return lambda: builder.store(self.buffer, (self._row(tap),), value, is_guarded=True)
+        for own, length in zip(result.lengths, about.lengths[1:], strict=True):
+            context.require_equal(length, own, ValueError, _OTHER_SHAPE)
+        if not self._is_whole or tap or self._n_before == 0:
+            result = context.materialized(result.dtype, result.lengths, result.at)
+
+        def write() -> None:
+            row = self._row(tap)
+
+            def store(index: Index) -> None:
+                builder.store(self.buffer, (row, *index), result.at(index), is_guarded=True)
+
+            context.nest(about.lengths[1:], store)
+
+        return write
+
+    def carry_on(self, loop: Loop) -> None:
+        """End a step."""
+        builder = self._builder
+        if self._position is not None:
+            after = builder.op("add", self._position, builder.index(1))
+            zero = builder.index(0)
+            is_end = builder.op("ge", after, self._size)
+            after = builder.op("select", is_end, zero, after)
+            first = builder.index(self._n_before)
+            is_end = builder.op("ge", first, self._size)
+            first = builder.op("select", is_end, zero, first)
+            self._last_position = builder.carry(loop, self._position, first, after)
+        if self._first_lags is not None:
+            assert self._out is not None
+            nexts = [self._out, *self._lags]
+            outs = [
+                builder.carry(loop, lag, first, following)
+                for lag, first, following in zip(self._lags, self._first_lags, nexts, strict=False)
+            ]
+            self._last = outs[0]
+
+    # After the loop
+
+    def finished(self, n_done: Value, *, is_while: bool) -> Tensor:
+        """Return the trace in the order of the steps, and zeros where there was no step.
+
+        Parameters
+        ----------
+        n_done
+            The number of steps that were done.
+        is_while
+            Whether steps could end the loop: then the trace ends with the last of them.
+        """
+        builder, context, buffer = self._builder, self._context, self.buffer
+        if self._is_one and self._last is not None:
+            builder.store(buffer, (builder.index(0),), self._last, is_guarded=True)
+        held = stored(builder, buffer)
+        if self._is_whole and not is_while:
+            return held
+        size, end = self._size, builder.op("add", n_done, builder.index(self._n_before))
+        lengths = list(held.lengths)
+        if is_while:
+            lengths[0] = builder.op("minimum", size, end)
+        else:
+            n_left = builder.op("maximum", builder.op("sub", size, end), builder.index(0))
+            zero = builder.constant(held.dtype, 0)
+            with builder.loop(n_left) as loop:
+                row = builder.op("add", end, loop.index)
+                context.nest(
+                    lengths[1:],
+                    lambda index: builder.store(buffer, (row, *index), zero, is_guarded=True),
+                )
+        if self._last_position is None:
+            return held if not is_while else Tensor(held.dtype, lengths, held.at)
+        wraps = builder.op("lt", size, end)
+        shift = builder.op("select", wraps, self._last_position, builder.index(0))
+
+        def at(index: Index) -> Value:
+            row = builder.op("add", index[0], shift)
+            is_behind = builder.op("ge", row, size)
+            row = builder.op("select", is_behind, builder.op("sub", row, size), row)
+            return held.at((row, *index[1:]))
+
+        return Tensor(held.dtype, lengths, at)

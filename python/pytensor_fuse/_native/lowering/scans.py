@@ -1,0 +1,188 @@
+"""Scan: a loop whose body is the inner graph, on the state that each step hands to the next.
+
+States are told apart by where they are kept. States of single numbers that only look back are in
+registers: each step carries the last values on, and the trace is written if it is longer than one.
+All others are read from the trace itself, at an index that moves with the step. A trace with room
+for all steps is indexed by the step; a shorter one is a ring, and each of these has a position that
+is carried on and begins anew at the end.
+
+All results of a step are computed before one of them is written where another one may be read.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from pytensor.scan.op import Scan
+
+from pytensor_fuse._native.lowering.graph import graph_refusal, lower_inner
+from pytensor_fuse._native.lowering.registry import NoRuleError, lower
+from pytensor_fuse._native.lowering.scalars import dtype_refusal
+from pytensor_fuse._native.lowering.scan_traces import Trace
+from pytensor_fuse._native.lowering.tensors import Tensor, element_of, scalar, stored
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pytensor.graph.basic import Apply
+
+    from pytensor_fuse._native.lowering.context import Context
+    from pytensor_fuse._native.program.blocks import Loop
+
+# The texts of Scan's Python implementation.
+_NEGATIVE: Final = "Scan was asked to run for negative number of step {0}"
+
+
+def _refuses(op: Scan, node: Apply[Any]) -> str | None:
+    return dtype_refusal(node) or graph_refusal(op.fgraph)
+
+
+@lower.register(Scan, refuses=_refuses)
+def _scan(op: Scan, node: Apply[Any], context: Context, inputs: list[Tensor]) -> list[Tensor]:
+    return _Scan(op, node, context, inputs).run()
+
+
+class _Scan:
+    """One Scan while it is lowered."""
+
+    def __init__(self, op: Scan, node: Apply[Any], context: Context, inputs: list[Tensor]) -> None:
+        self._op = op
+        self._context = context
+        self._builder = context.builder
+        self._n_steps = self._builder.cast(inputs[0].at(()), "i64")
+        self._inputs = inputs
+        info = op.info
+        self._require_steps()
+        self._in_taps = [*info.mit_mot_in_slices, *info.mit_sot_in_slices, *info.sit_sot_in_slices]
+        n_single = info.n_mit_sot + info.n_sit_sot
+        self._out_taps = [*info.mit_mot_out_slices, *[(0,)] * n_single]
+        states = [*op.outer_mitmot(inputs), *op.outer_mitsot(inputs), *op.outer_sitsot(inputs)]
+        self._traces = [
+            Trace.of_state(
+                context,
+                state,
+                (self._in_taps[place], self._out_taps[place]),
+                self._n_steps,
+                may_overwrite=place in op.destroy_map,
+                in_registers=place >= info.n_mit_mot,
+            )
+            for place, state in enumerate(states)
+        ]
+        self._untraced = [
+            one if one.ndim == 0 else stored(self._builder, context.copied(one, is_once=False))
+            for one in op.outer_untraced_sit_sot(inputs)
+        ]
+
+    def _require_steps(self) -> None:
+        builder, n_steps = self._builder, self._n_steps
+        builder.check(builder.op("ge", n_steps, builder.index(0)), IndexError, _NEGATIVE, n_steps)
+        for number, sequence in enumerate(self._op.outer_seqs(self._inputs)):
+            length = self._context.length(sequence.lengths[0])
+            shape = ", ".join([f"{{{axis}}}" for axis in range(min(sequence.ndim, 7))])
+            shape += "," if sequence.ndim == 1 else ""
+            builder.check(
+                builder.op("le", n_steps, length),
+                ValueError,
+                f"Sequence {number} has shape ({shape}) but the Scan's required number of steps is"
+                f" {{{min(sequence.ndim, 7)}}}",
+                *sequence.lengths[:7],
+                n_steps,
+            )
+
+    def run(self) -> list[Tensor]:
+        """Write the loop and return the op's outputs."""
+        op, context, builder = self._op, self._context, self._builder
+        info = op.info
+        n_mit_mot_outs = info.n_mit_mot_outs
+        with builder.loop(self._n_steps) as loop, builder.guarding(), context.repeating():
+            for trace in self._traces:
+                trace.begin(loop)
+            carried = [
+                scalar(builder, builder.carried(one.dtype)) if one.ndim == 0 else one
+                for one in self._untraced
+            ]
+            outs = self._step(loop, carried)
+            end = outs.pop() if info.as_while else None
+            sizes = op.outer_nitsot(self._inputs)
+            first = n_mit_mot_outs + info.n_mit_sot + info.n_sit_sot
+            last = first + info.n_nit_sot
+            fresh = [
+                Trace.of_results(context, out, builder.cast(size.at(()), "i64"), self._n_steps)
+                for out, size in zip(outs[first:last], sizes, strict=True)
+            ]
+            for trace in fresh:
+                trace.begin(loop)
+            writes = []
+            written = iter(outs)
+            for trace, taps in zip(
+                [*self._traces, *fresh], [*self._out_taps, *[(0,)] * len(fresh)], strict=True
+            ):
+                writes += [trace.prepared(next(written), tap) for tap in taps]
+            states = [_settled(context, out) for out in outs[last:]]
+            for write in writes:
+                write()
+            traces = [*self._traces, *fresh]
+            endings = [partial(trace.carry_on, loop) for trace in traces]
+            for ending in endings:
+                ending()
+            finals = self._carry_untraced(loop, carried, states)
+            if end is not None:
+                loop.until = builder.cast(end.at(()), "bool")
+                count = builder.carried("i64")
+                after = builder.op("add", loop.index, builder.index(1))
+                n_done = builder.carry(loop, count, builder.index(0), after)
+            else:
+                n_done = self._n_steps
+        results = [stored(builder, trace.buffer) for trace in self._traces[: info.n_mit_mot]]
+        results += [
+            trace.finished(n_done, is_while=info.as_while) for trace in traces[info.n_mit_mot :]
+        ]
+        return [*results, *finals]
+
+    def _step(self, loop: Loop, carried: Sequence[Tensor]) -> list[Tensor]:
+        """Write the inner graph and return its outputs."""
+        op, builder = self._op, self._builder
+        given = [element_of(builder, one, loop.index) for one in op.outer_seqs(self._inputs)]
+        for trace, taps in zip(self._traces, self._in_taps, strict=True):
+            given += [trace.at_tap(tap) for tap in taps]
+        given += carried
+        # They are no step's own, so no step may overwrite them.
+        given += [
+            Tensor(one.dtype, one.lengths, one.at, None, one.data, one.layout)
+            for one in op.outer_non_seqs(self._inputs)
+        ]
+        graph = op.fgraph
+        return lower_inner(self._context, graph.inputs, graph.outputs, graph.toposort(), given)
+
+    def _carry_untraced(
+        self, loop: Loop, carried: Sequence[Tensor], states: Sequence[Tensor]
+    ) -> list[Tensor]:
+        context, builder = self._context, self._builder
+        finals = []
+        for before, inner, after in zip(self._untraced, carried, states, strict=True):
+            if before.ndim == 0:
+                out = builder.carry(loop, inner.at(()), before.at(()), after.at(()))
+                finals.append(scalar(builder, out))
+                continue
+            if [context.length(one) for one in before.lengths] != [
+                context.length(one) for one in after.lengths
+            ]:
+                raise NoRuleError("a state without a trace whose shape may change")
+            assert before.buffer is not None
+            _write(context, before.buffer, after)
+            finals.append(before)
+        return finals
+
+
+def _settled(context: Context, tensor: Tensor) -> Tensor:
+    """Return an array whose elements are computed now."""
+    if tensor.ndim == 0:
+        return scalar(context.builder, tensor.at(()))
+    return context.materialized(tensor.dtype, tensor.lengths, tensor.at)
+
+
+def _write(context: Context, buffer: int, tensor: Tensor) -> None:
+    context.nest(
+        tensor.lengths, lambda index: context.builder.store(buffer, index, tensor.at(index))
+    )
