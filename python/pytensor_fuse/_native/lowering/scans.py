@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pytensor.scan.op import Scan
 
 from pytensor_fuse._native.lowering.graph import graph_refusal, lower_inner
-from pytensor_fuse._native.lowering.registry import NoRuleError, lower
+from pytensor_fuse._native.lowering.registry import lower
 from pytensor_fuse._native.lowering.scalars import dtype_refusal
 from pytensor_fuse._native.lowering.scan_traces import Trace
 from pytensor_fuse._native.lowering.tensors import Tensor, element_of, scalar, stored
@@ -32,6 +32,12 @@ if TYPE_CHECKING:
 
 # The texts of Scan's Python implementation.
 _NEGATIVE: Final = "Scan was asked to run for negative number of step {0}"
+
+# Stock lets it change where the state has no trace, which no model of PyMC's does.
+_CHANGES: Final = (
+    "Scan has a state without a trace that changes from {0} to {1} elements, for which machine code"
+    " has no memory: compile with pytensor_fuse.enabled(native=False)"
+)
 
 
 def _refuses(op: Scan, node: Apply[Any]) -> str | None:
@@ -165,10 +171,8 @@ class _Scan:
                 out = builder.carry(loop, inner.at(()), before.at(()), after.at(()))
                 finals.append(scalar(builder, out))
                 continue
-            if [context.length(one) for one in before.lengths] != [
-                context.length(one) for one in after.lengths
-            ]:
-                raise NoRuleError("a state without a trace whose shape may change")
+            for one, other in zip(before.lengths, after.lengths, strict=True):
+                context.require_equal(one, other, NotImplementedError, _CHANGES)
             assert before.buffer is not None
             _write(context, before.buffer, after)
             finals.append(before)

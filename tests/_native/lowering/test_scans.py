@@ -1,0 +1,199 @@
+"""Scan: all kinds of states, rings, loops that end early, gradients, scans inside of scans."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytensor
+import pytensor.tensor as pt
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pytensor.scan import until
+
+from support.native_lowering import check, check_failure, raw_graph, run, stock
+
+RNG = np.random.default_rng(31)
+
+
+def scan(fn, **kwargs):
+    return pytensor.scan(fn, return_updates=False, **kwargs)
+
+
+def zero(number=0.0):
+    return pt.constant(np.float64(number))
+
+
+@pytest.mark.parametrize("n", [1, 2, 7])
+def test_single_numbers(n):
+    x, a = pt.vector("x"), pt.scalar("a")
+    trace = scan(
+        lambda now, before, a: pt.tanh(before * a + now),
+        sequences=[x],
+        outputs_info=[zero(0.5)],
+        non_sequences=[a],
+    )
+    cost = (trace**2).sum()
+    outputs = [trace, trace[-1], pytensor.grad(cost, a), pytensor.grad(cost, x)]
+    check([x, a], outputs, [RNG.normal(size=n), 0.7], rtol=1e-12)
+
+
+@pytest.mark.parametrize("n", [1, 2, 5])
+def test_vectors_and_matrices(n):
+    matrix, first, steps = pt.matrix("matrix"), pt.vector("first"), pt.iscalar("steps")
+    trace = scan(
+        lambda before, matrix: pt.tanh(matrix @ before),
+        outputs_info=[first],
+        non_sequences=[matrix],
+        n_steps=steps,
+    )
+    outputs = [trace[-1], trace, pytensor.grad(trace[-1].sum(), matrix)]
+    values = [RNG.normal(size=(4, 4)), RNG.normal(size=4), n]
+    check([matrix, first, steps], outputs, values, rtol=1e-12)
+
+
+@given(
+    taps=st.lists(st.integers(-4, -1), min_size=1, max_size=3, unique=True),
+    n=st.integers(1, 6),
+    keep=st.sampled_from(["all", "last", "three"]),
+    width=st.sampled_from([None, 1, 3]),
+)
+@settings(max_examples=25, deadline=None)
+def test_states_that_look_back(taps, n, keep, width):
+    n_before = -min(taps)
+    first = pt.vector("first") if width is None else pt.matrix("first")
+    trace = scan(
+        lambda *states: sum(0.5 * state for state in states) + 1,
+        outputs_info=[{"initial": first, "taps": taps}],
+        n_steps=n,
+    )
+    kept = {"all": trace, "last": trace[-1], "three": trace[-3:]}[keep]
+    shape = (n_before,) if width is None else (n_before, width)
+    outputs = [kept, pytensor.grad(kept.sum(), first)]
+    check([first], outputs, [RNG.normal(size=shape)], rtol=1e-12)
+
+
+def test_results_without_a_state():
+    x, steps = pt.matrix("x"), pt.iscalar("steps")
+    rows, sums = scan(lambda row: [pt.exp(row), row.sum()], sequences=[x], n_steps=steps)
+    check([x, steps], [rows, sums, rows[-2:]], [RNG.normal(size=(5, 3)), 4], rtol=1e-12)
+    assert [
+        out.shape for out in run(raw_graph([x, steps], [rows, sums]), [np.ones((5, 3)), 0])
+    ] == [
+        (0, 3),
+        (0,),
+    ]
+
+
+@pytest.mark.parametrize("limit", [0.5, 3.0, 1e9])
+def test_a_loop_that_ends_early(limit):
+    top, first = pt.scalar("top"), pt.vector("first")
+    trace, numbers = scan(
+        lambda before: ([before * 2, before.sum()], until(before.sum() > top)),
+        outputs_info=[first, None],
+        n_steps=6,
+    )
+    outputs = [trace, trace[-1], numbers, numbers[-1]]
+    check([top, first], outputs, [limit, np.array([0.25, 0.5])], rtol=1e-12)
+
+
+def test_several_states_that_read_each_other():
+    a, b = pt.vector("a"), pt.vector("b")
+    traces = scan(lambda one, other: [one + other, one - other], outputs_info=[a, b], n_steps=5)
+    kept = [trace[-1] for trace in traces]
+    outputs = [*kept, *traces, *pytensor.grad(kept[0].sum() * 2 + kept[1].sum(), [a, b])]
+    check([a, b], outputs, [RNG.normal(size=3), RNG.normal(size=3)], rtol=1e-12)
+
+
+def test_only_the_last_state_is_kept_where_states_read_each_other():
+    a, b = pt.vector("a"), pt.vector("b")
+    traces = scan(
+        lambda one, other: [one + other, one[::-1] - other], outputs_info=[a, b], n_steps=5
+    )
+    check([a, b], [trace[-1] for trace in traces], [np.arange(3.0), np.ones(3)], rtol=1e-12)
+
+
+def test_truncated_gradients():
+    x, a = pt.vector("x"), pt.scalar("a")
+    trace = scan(
+        lambda now, before, a: pt.sin(before * a + now),
+        sequences=[x],
+        outputs_info=[zero(0.1)],
+        non_sequences=[a],
+        truncate_gradient=3,
+    )
+    check([x, a], [pytensor.grad(trace[-1], a)], [RNG.normal(size=8), 0.9], rtol=1e-12)
+
+
+def test_a_scan_inside_of_a_scan():
+    x, a = pt.matrix("x"), pt.scalar("a")
+
+    def outer(row, before, a):
+        inner = scan(
+            lambda now, state, a: pt.tanh(state * a + now),
+            sequences=[row],
+            outputs_info=[before],
+            non_sequences=[a],
+        )
+        return inner[-1]
+
+    trace = scan(outer, sequences=[x], outputs_info=[zero()], non_sequences=[a])
+    outputs = [trace, pytensor.grad(trace.sum(), a), pytensor.grad(trace.sum(), x)]
+    check([x, a], outputs, [RNG.normal(size=(3, 4)), 0.6], rtol=1e-12)
+
+
+def test_integers_and_masks():
+    x = pt.lvector("x")
+    trace, even = scan(
+        lambda now, before: [before + now, pt.eq(now % 2, 0)],
+        sequences=[x],
+        outputs_info=[pt.constant(np.int64(3)), None],
+    )
+    check([x], [trace, even], [np.arange(6)])
+
+
+def test_a_sequence_read_at_several_places():
+    x = pt.vector("x")
+    sums = scan(
+        lambda before, now, after: before * now + after,
+        sequences=[{"input": x, "taps": [-1, 0, 1]}],
+    )
+    check([x], [sums, pytensor.grad((sums**2).sum(), x)], [RNG.normal(size=7)], rtol=1e-12)
+
+
+def test_a_negative_number_of_steps():
+    first, steps = pt.vector("first"), pt.lscalar("steps")
+    # Raw: rewriting turns the order of a Scan round where it cannot know the sign.
+    trace = scan(lambda before: before * 2, outputs_info=[first], n_steps=steps)
+    with pytest.raises((IndexError, ValueError, AssertionError)):
+        run(raw_graph([first, steps], [trace]), [np.ones(2), -3])
+
+
+def test_a_sequence_that_is_too_short():
+    x, steps = pt.matrix("x"), pt.iscalar("steps")
+    sums = scan(lambda row: row.sum(), sequences=[x], n_steps=steps)
+    check_failure(
+        [x, steps],
+        [sums],
+        [np.ones((3, 2)), 5],
+        ValueError,
+        "Sequence 0 has shape (3, 2) but the Scan's required number of steps is 5",
+    )
+
+
+def test_work_that_a_step_overwrites_is_its_own():
+    first = pt.vector("first")
+
+    def step(before):
+        return pt.set_subtensor(before[0], before.sum()) * 0.5
+
+    trace = scan(step, outputs_info=[first], n_steps=4)
+    outputs = [trace, trace[-1], pytensor.grad(trace.sum(), first)]
+    check([first], outputs, [RNG.normal(size=3)], rtol=1e-12)
+
+
+def test_stock_has_no_other_shape_for_no_steps():
+    first = pt.vector("first")
+    trace = scan(lambda before: before * 2, outputs_info=[first], n_steps=0)
+    outs = run(raw_graph([first], [trace]), [np.ones(2)])
+    expected = stock([first], [trace], [np.ones(2)])
+    assert [one.shape for one in outs] == [one.shape for one in expected]
