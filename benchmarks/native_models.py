@@ -337,22 +337,6 @@ def only_matrices(n: int) -> tuple[list[Any], list[Any]]:
     return inputs, [b]
 
 
-def only_scan(n: int) -> tuple[list[Any], list[Any]]:
-    """``n`` loops of products of matrices, which Scan keeps to itself."""
-    x, w = pt.matrices("x", "w")
-    inputs = [x, w]
-    for _ in range(n):
-        steps = pytensor.scan(
-            lambda before, w: before @ w,
-            outputs_info=[x],
-            non_sequences=[w],
-            n_steps=4,
-            return_updates=False,
-        )
-        x = steps[-1]
-    return inputs, [x]
-
-
 def _data() -> np.random.Generator:
     return np.random.default_rng(20240517)
 

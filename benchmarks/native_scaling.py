@@ -9,8 +9,8 @@ nothing is native; issue 28.
 loops    a function of n loops that cannot be fused, each compile a process with empty directories;
          the exponent is that of the least-squares line through the logarithms
 memory   what a process has more after its first compile and call, imports not counted
-nothing  pytensor.function of graphs of only complex matrices or Scan, with the native back-end on
-         and off, in turns in one process
+nothing  pytensor.function of a graph of only complex matrices, with the native back-end on and off,
+         in turns in one process
 """
 
 from __future__ import annotations
@@ -117,7 +117,6 @@ def nothing(rounds: int) -> list[tuple[str, float, float, float, float]]:
 
     graphs = {
         "100 factors, solutions and products of complex matrices": native_models.only_matrices(100),
-        "20 scans": native_models.only_scan(20),
     }
     found = []
     for name, (inputs, outputs) in graphs.items():

@@ -204,6 +204,12 @@ def hierarchy_of_correlated_effects(rng: np.random.Generator) -> None:
 
 
 @in_part
+def order_statistics(rng: np.random.Generator) -> None:
+    z = pt.sort(pm.Normal("z", shape=6) * pm.HalfNormal("s"))
+    pm.Normal("y", pt.exp(z).cumsum(), 1, observed=rng.normal(size=6))
+
+
+@whole
 def loop(rng: np.random.Generator) -> None:
     rho = pm.Normal("rho")
     level = pytensor.scan(
