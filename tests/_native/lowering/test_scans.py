@@ -9,8 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pytensor.scan import until
+from pytensor.scan.op import Scan, ScanInfo
 
 from support.native_lowering import check, check_failure, raw_graph, run, stock
+from support.native_ways import check_ways
 
 RNG = np.random.default_rng(31)
 
@@ -197,3 +199,62 @@ def test_stock_has_no_other_shape_for_no_steps():
     outs = run(raw_graph([first], [trace]), [np.ones(2)])
     expected = stock([first], [trace], [np.ones(2)])
     assert [one.shape for one in outs] == [one.shape for one in expected]
+
+
+def made(inputs, outputs, *, mit_mot=((), ()), sit_sot=0, nit_sot=0, n_seqs=0):
+    """Return a Scan that is written by hand."""
+    info = ScanInfo(
+        n_seqs=n_seqs,
+        mit_mot_in_slices=mit_mot[0],
+        mit_mot_out_slices=mit_mot[1],
+        mit_sot_in_slices=(),
+        sit_sot_in_slices=((-1,),) * sit_sot,
+        n_nit_sot=nit_sot,
+        n_untraced_sit_sot=0,
+        n_non_seqs=0,
+        as_while=False,
+    )
+    return Scan(inputs, outputs, info, mode=None)
+
+
+def test_only_the_end_needs_a_state():
+    start, x = pt.scalar("start"), pt.scalar("x")
+    _, counts = scan(
+        lambda k, n: ([k * 2, n + 1], until(k > 20)), outputs_info=[start, x], n_steps=9
+    )
+    check_ways([start, x], [counts[-1], counts.shape[0]], [1.0, 0.5], rtol=1e-12)
+
+
+def test_results_of_which_only_the_step_around_knows_the_length():
+    x, k = pt.vector("x"), pt.lscalar("k")
+
+    def outer(now, k):
+        rows = scan(lambda i: pt.arange(k) * i + now, sequences=[pt.arange(3)], strict=False)
+        return rows.sum()
+
+    sums = scan(outer, sequences=[x], non_sequences=[k])
+    check([x, k], [sums], [np.arange(4.0), 2])
+
+
+@pytest.mark.parametrize(("rows", "kind"), [(0, IndexError), (-1, ValueError)])
+def test_results_need_rows(rows, kind):
+    x, size, steps, one = pt.dvector("x"), pt.lscalar("size"), pt.lscalar("steps"), pt.dscalar()
+    trace = made([one], [one * 2], nit_sot=1, n_seqs=1)(steps, x, size)
+    with pytest.raises(kind, match="rows for the results"):
+        run(raw_graph([x, steps, size], [trace]), [np.ones(4), 3, rows])
+
+
+@pytest.mark.parametrize("taps", [((0, 1), (0,)), ((-1, 0), (0,))])
+def test_rows_behind_that_of_a_step(taps):
+    state, inner = pt.dvector("state"), [pt.dscalar() for _ in taps[0]]
+    op = made(inner, [sum(inner) + 1], mit_mot=((taps[0],), (taps[1],)))
+    check([state], [op(state.shape[0], state)], [np.arange(5.0)], rewrites=False)
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3])
+def test_results_that_are_views_of_rows_that_are_written(rows):
+    a, b = pt.tensor("a", shape=(rows, 3)), pt.tensor("b", shape=(5, 3))
+    x, y = pt.tensor("x", shape=(3,)), pt.tensor("y", shape=(3,))
+    outs = made([x, y], [x + 1, x[::-1]], sit_sot=2)(pt.constant(4), a, b)
+    values = np.arange(3.0 * rows).reshape(rows, 3), np.zeros((5, 3))
+    check([a, b], outs, values, rewrites=False)

@@ -32,6 +32,8 @@ class Trace:
         How many of its rows come before the first step's.
     n_steps
         The number of steps.
+    n_behind
+        How many rows behind its own one a step reads or writes.
     lags
         Where the values of the last steps are, from the latest on, if they are single numbers in
         registers.
@@ -49,6 +51,7 @@ class Trace:
         n_before: int,
         n_steps: Value,
         lags: list[Value] | None = None,
+        n_behind: int = 0,
     ) -> None:
         builder = context.builder
         self.buffer = buffer
@@ -56,7 +59,7 @@ class Trace:
         self._builder = builder
         self._n_before = n_before
         self._size = builder.program.buffers[buffer].lengths[0]
-        n_rows = builder.op("add", n_steps, builder.index(n_before))
+        n_rows = builder.op("add", n_steps, builder.index(n_before + n_behind))
         self._is_whole = context.length(self._size) == context.length(n_rows)
         self._is_one = builder.number(self._size) == 1
         self._first_lags = lags
@@ -115,7 +118,7 @@ class Trace:
                 builder.load(buffer, (builder.index(n_before - lag),), is_guarded=True)
                 for lag in range(1, n_before + 1)
             ]
-        return Trace(context, buffer, n_before, n_steps, lags)
+        return Trace(context, buffer, n_before, n_steps, lags, max(0, *reads, *writes))
 
     @staticmethod
     def of_results(context: Context, result: Tensor, size: Value, n_steps: Value) -> Trace:
@@ -132,6 +135,9 @@ class Trace:
         if any(builder.depth(one) >= depth for one in (size, *lengths)):
             raise NoRuleError("a result of a step whose shape the step decides on")
         buffer = builder.buffer("temporary", 0, result.dtype, (size, *lengths), is_once=False)
+        if builder.n_open_blocks > 2:
+            # The loop around this one has a new trace in each iteration.
+            builder.allocate_around(buffer)
         return Trace(context, buffer, 0, n_steps)
 
     # In the loop
@@ -181,8 +187,7 @@ class Trace:
             return lambda: builder.store(self.buffer, (self._row(tap),), value, is_guarded=True)
         for own, length in zip(result.lengths, about.lengths[1:], strict=True):
             context.require_equal(length, own, ValueError, _OTHER_SHAPE)
-        if not self._is_whole or tap or self._n_before == 0:
-            result = context.materialized(result.dtype, result.lengths, result.at)
+        result = settled(context, result)
 
         def write() -> None:
             row = self._row(tap)
@@ -258,3 +263,10 @@ class Trace:
             return held.at((row, *index[1:]))
 
         return Tensor(held.dtype, lengths, at)
+
+
+def settled(context: Context, tensor: Tensor) -> Tensor:
+    """Return what a step makes, computed now: its elements may be those of rows that it writes."""
+    if tensor.ndim == 0:
+        return scalar(context.builder, tensor.at(()))
+    return context.materialized(tensor.dtype, tensor.lengths, tensor.at)

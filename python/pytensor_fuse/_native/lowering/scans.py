@@ -19,7 +19,7 @@ from pytensor.scan.op import Scan
 from pytensor_fuse._native.lowering.graph import graph_refusal, lower_inner
 from pytensor_fuse._native.lowering.registry import lower
 from pytensor_fuse._native.lowering.scalars import dtype_refusal
-from pytensor_fuse._native.lowering.scan_traces import Trace
+from pytensor_fuse._native.lowering.scan_traces import Trace, settled
 from pytensor_fuse._native.lowering.tensors import Tensor, element_of, scalar, stored
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 # The texts of Scan's Python implementation.
 _NEGATIVE: Final = "Scan was asked to run for negative number of step {0}"
 
+_NO_ROWS: Final = "Scan has {0} rows for the results of its steps"
 # Stock lets it change where the state has no trace, which no model of PyMC's does.
 _CHANGES: Final = (
     "Scan has a state without a trace that changes from {0} to {1} elements, for which machine code"
@@ -96,6 +97,13 @@ class _Scan:
                 n_steps,
             )
 
+        for given in self._op.outer_nitsot(self._inputs):
+            size, zero = builder.cast(given.at(()), "i64"), builder.index(0)
+            builder.check(builder.op("ge", size, zero), ValueError, _NO_ROWS, size)
+            has_room = builder.op("gt", size, zero)
+            has_room = builder.op("or", has_room, builder.op("eq", n_steps, zero))
+            builder.check(has_room, IndexError, _NO_ROWS, size)
+
     def run(self) -> list[Tensor]:
         """Write the loop and return the op's outputs."""
         op, context, builder = self._op, self._context, self._builder
@@ -125,7 +133,7 @@ class _Scan:
                 [*self._traces, *fresh], [*self._out_taps, *[(0,)] * len(fresh)], strict=True
             ):
                 writes += [trace.prepared(next(written), tap) for tap in taps]
-            states = [_settled(context, out) for out in outs[last:]]
+            states = [settled(context, out) for out in outs[last:]]
             for write in writes:
                 write()
             traces = [*self._traces, *fresh]
@@ -177,13 +185,6 @@ class _Scan:
             _write(context, before.buffer, after)
             finals.append(before)
         return finals
-
-
-def _settled(context: Context, tensor: Tensor) -> Tensor:
-    """Return an array whose elements are computed now."""
-    if tensor.ndim == 0:
-        return scalar(context.builder, tensor.at(()))
-    return context.materialized(tensor.dtype, tensor.lengths, tensor.at)
 
 
 def _write(context: Context, buffer: int, tensor: Tensor) -> None:

@@ -138,8 +138,9 @@ class Live:
         if stays:
             values.add(loop.extent)
             if loop.until is not None and loop.until not in values:
+                # What decides on the end may need more carries.
                 values.add(loop.until)
-                self._block(loop.body)
+                self._loop(loop)
         return stays
 
     def _branch(self, branch: If) -> bool:

@@ -207,6 +207,10 @@ class Builder:
         """Let a buffer come to be here."""
         self._blocks[-1].statements.append(Allocate(buffer))
 
+    def allocate_around(self, buffer: BufferId) -> None:
+        """Let a buffer come to be before the innermost open block."""
+        self._blocks[-2].statements.append(Allocate(buffer))
+
     def allocate_before_use(self, buffer: BufferId) -> None:
         """Let a buffer come to be before what accesses it first, and after the checks before that.
 
