@@ -1,4 +1,4 @@
-"""How long a call of a compiled model takes, stock, ours and JAX in one process; issues 28 and 30.
+"""How long a call of a compiled model takes, stock, ours and JAX in one process; issues 28 to 31.
 
     python benchmarks/native_calls.py                               # some minutes
     python benchmarks/native_calls.py --only radon --rounds 7       # seconds, once compiled
@@ -32,9 +32,16 @@ from pytensor.compile.executor import Function
 import measure
 import pytensor_fuse
 from native_figures import Figure, arguments, report, say, sides_of
-from native_models import FIVE, MATRICES, NativeModel, chosen
+from native_models import FIVE, MATRICES, Model, chosen
 
-OWN_CALL = dict(zip((*FIVE, *MATRICES[:-1]), (1.8, 2.5, 4, 4, 3, 1.3, 2, 2, 2), strict=True))
+STEPS = ("scalar-steps", "vector-steps", "matrix-steps")
+OWN_CALL = dict(
+    zip(
+        (*FIVE, *MATRICES[:-1], *STEPS),
+        (1.8, 2.5, 4, 4, 3, 1.3, 2, 2, 2, 3, 2, 3),
+        strict=True,
+    )
+)
 OWN_JIT = dict.fromkeys(FIVE, 1.0)
 MANY_CALL = dict(zip((*FIVE, "gaussian-process"), (1.0, 4, 3, 4, 2, 1.0), strict=True))
 OF_JAX = 1.5
@@ -58,7 +65,7 @@ def compiled(inputs: Sequence[Any], outputs: Sequence[Any], side: str) -> Functi
 
 
 def compiled_sides(
-    model: NativeModel, rows: int | None, sides: Sequence[str]
+    model: Model, rows: int | None, sides: Sequence[str]
 ) -> tuple[dict[str, Function], list[np.ndarray]]:
     """A function for each side, and values for them, with which all give the same.
 
@@ -123,9 +130,7 @@ def call_times(
     return found
 
 
-def figures(
-    model: NativeModel, sides: Sequence[str], rounds: int, size: str = "own"
-) -> list[Figure]:
+def figures(model: Model, sides: Sequence[str], rounds: int, size: str = "own") -> list[Figure]:
     """Calls of ``f`` and of ``f.vm.jit_fn`` at a size, "own" or "many"."""
     rows = model.rows if size == "own" else model.many
     assert rows is not None, f"{model.name} has no larger size"

@@ -1,9 +1,10 @@
-"""How long a modeller waits for a first value, with empty compile directories; issues 28 and 30.
+"""How long a modeller waits for a first value, with empty compile directories; issues 28 to 31.
 
     python benchmarks/native_cold.py                                # everything: an hour
     python benchmarks/native_cold.py --only radon --rounds 1        # one model: two minutes
     python benchmarks/native_cold.py --only radon --steps first --rounds 1       # ten seconds
     python benchmarks/native_cold.py --only matrices --steps first  # those with linear algebra
+    python benchmarks/native_cold.py --only series --steps first    # those that are Scans
     python benchmarks/native_cold.py --wall                         # the clock's times as well
 
 Each measurement is a process of its own. The sides take turns: PyTensor without the package; with
@@ -32,14 +33,19 @@ import numpy as np
 
 import native_child
 from native_figures import Figure, arguments, in_turns, report, samples, say, sides_of
-from native_models import EDITS, FIVE, MATRICES, NativeModel, chosen
+from native_models import EDITS, FIVE, MATRICES, Model, chosen
 
 Results = dict[str, list[dict[str, Any]]]
 
 FIRST_CALL = dict(zip(FIVE, (50, 50, 60, 120, 60), strict=True))
-FIRST_CALL_JAX = {**dict.fromkeys(FIVE, 4.0), **dict.fromkeys(MATRICES, 1.5)}
+WAITS = ("stochastic-volatility", "kalman-filter", "lotka-volterra")
+FIRST_CALL_JAX = {**dict.fromkeys(FIVE, 4.0), **dict.fromkeys((*MATRICES, *WAITS), 1.5)}
 FUNCTION_AND_CALL = dict(
-    zip((*FIVE, *MATRICES), (10, 10, 13, 25, 10, 20, 25, 25, 10, 6), strict=True)
+    zip(
+        (*FIVE, *MATRICES, *WAITS),
+        (10, 10, 13, 25, 10, 20, 25, 25, 10, 6, 12, 40, 10),
+        strict=True,
+    )
 )
 SCRIPT = {"radon": 3.5, "mixture": 8.0}
 EDITED = {"prior": 4.0, "likelihood": 7.0}
@@ -82,7 +88,7 @@ def check(results: Results) -> None:
 
 
 def first(
-    model: NativeModel, sides: Sequence[str], rounds: int, what: str = "new"
+    model: Model, sides: Sequence[str], rounds: int, what: str = "new"
 ) -> tuple[Results, list[Figure]]:
     """``pytensor.function`` and the first call."""
     results = in_turns(sides, lambda side: cold("first", model.name, what, side=side), rounds)
@@ -109,7 +115,7 @@ def first(
     ]
 
 
-def script(model: NativeModel, sides: Sequence[str], rounds: int) -> tuple[Results, list[Figure]]:
+def script(model: Model, sides: Sequence[str], rounds: int) -> tuple[Results, list[Figure]]:
     """From ``import pymc`` to the first value."""
     results = in_turns(sides, lambda side: cold("script", model.name, side=side), rounds)
     check(results)
@@ -118,7 +124,7 @@ def script(model: NativeModel, sides: Sequence[str], rounds: int) -> tuple[Resul
     return results, [Figure("import pymc to first value", model.name, "s", times, asked)]
 
 
-def nutpie(model: NativeModel, sides: Sequence[str], rounds: int) -> tuple[Results, list[Figure]]:
+def nutpie(model: Model, sides: Sequence[str], rounds: int) -> tuple[Results, list[Figure]]:
     """``nutpie.compile_pymc_model``."""
     sides = [side for side in sides if side != "jax"]
     results = in_turns(sides, lambda side: cold("nutpie", model.name, side=side), rounds)
@@ -127,7 +133,7 @@ def nutpie(model: NativeModel, sides: Sequence[str], rounds: int) -> tuple[Resul
     return results, [Figure("nutpie.compile_pymc_model", model.name, "s", times, asked)]
 
 
-def draws(model: NativeModel, sides: Sequence[str], rounds: int) -> tuple[Results, list[Figure]]:
+def draws(model: Model, sides: Sequence[str], rounds: int) -> tuple[Results, list[Figure]]:
     """``nutpie.compile_pymc_model`` and draws, in nutpie's JAX back-end as well."""
     results = in_turns(
         sides, lambda side: cold("draws", model.name, str(N_DRAWS), side=side), rounds
@@ -139,7 +145,11 @@ def draws(model: NativeModel, sides: Sequence[str], rounds: int) -> tuple[Result
 
 
 def sample(
-    model: NativeModel, sides: Sequence[str], rounds: int, sampler: str = "pymc", chains: int = 1
+    model: Model,
+    sides: Sequence[str],
+    rounds: int,
+    sampler: str = "pymc",
+    chains: int = 1,
 ) -> tuple[Results, list[Figure]]:
     """The first ``pm.sample(300, tune=300)``."""
     sides = [side for side in sides if side != "jax"]
@@ -177,7 +187,7 @@ def edited(before: str, after: str, sides: Sequence[str], rounds: int) -> Result
     return results
 
 
-def edits(model: NativeModel, sides: Sequence[str], rounds: int) -> tuple[Results, list[Figure]]:
+def edits(model: Model, sides: Sequence[str], rounds: int) -> tuple[Results, list[Figure]]:
     """Radon with another prior, and with another likelihood."""
     figures = []
     results: Results = {}
@@ -191,7 +201,7 @@ def edits(model: NativeModel, sides: Sequence[str], rounds: int) -> tuple[Result
     return results, figures
 
 
-def again(model: NativeModel, sides: Sequence[str], rounds: int) -> tuple[Results, list[Figure]]:
+def again(model: Model, sides: Sequence[str], rounds: int) -> tuple[Results, list[Figure]]:
     """The same model in a new process."""
     results = edited(model.name, model.name, sides, rounds)
     times = samples(results, "function", "call")

@@ -1,4 +1,4 @@
-"""The models on which issues 28 to 30 measure machine code: PyMC models, their graphs and values.
+"""The models on which issues 28 to 31 measure machine code: PyMC models, their graphs and values.
 
     from native_models import MODELS, graph
 
@@ -26,6 +26,7 @@ import pytensor
 import pytensor.tensor as pt
 
 from graphs import GraphIO, Reference
+from native_series import SERIES, Series
 
 N_COUNTIES = 85
 N_GROUPS = 20
@@ -258,9 +259,12 @@ def eight_schools(rows: int) -> None:
     pm.Normal("y", theta, errors, observed=effects)
 
 
-MODELS: dict[str, NativeModel] = {
+Model = NativeModel | Series
+
+MODELS: dict[str, Model] = {
     model.name: model
     for model in (
+        *SERIES.values(),
         NativeModel("radon", radon, 919),
         NativeModel("radon-student-t", partial(radon, likelihood="student-t"), 919),
         NativeModel("negative-binomial", negative_binomial, 500),
@@ -286,12 +290,13 @@ FIVE = ("radon", "radon-student-t", "negative-binomial", "mixture", "scalars")
 FUNCTIONS = ("student-t", "logistic", "negative-binomial", "weibull", "gamma", "mixture")
 # Those with linear algebra, and two small ones.
 MATRICES = ("gaussian-process", "ordered-logistic", "lkj", "ar", "eight-schools")
+GROUPS: dict[str, tuple[str, ...]] = {"matrices": MATRICES, "series": tuple(SERIES)}
 # What an edit of radon makes of it.
 EDITS = {"prior": "radon-prior", "likelihood": "radon-student-t"}
 
 
-def chosen(only: list[str] | None, among: tuple[str, ...] = FIVE) -> list[NativeModel]:
-    """The models with these names, or with names that begin so; all if none is given.
+def chosen(only: list[str] | None, among: tuple[str, ...] = FIVE) -> list[Model]:
+    """The models with these names, or with names that begin so; those of a group; all by default.
 
     Raises
     ------
@@ -300,11 +305,11 @@ def chosen(only: list[str] | None, among: tuple[str, ...] = FIVE) -> list[Native
     """
     if not only:
         return [MODELS[name] for name in among]
-    known = [*dict.fromkeys((*FIVE, *FUNCTIONS, *MATRICES))]
+    known = [*dict.fromkeys((*FIVE, *FUNCTIONS, *MATRICES, *SERIES))]
     names: list[str] = []
     for word in only:
-        if word == "matrices":
-            names += MATRICES
+        if word in GROUPS:
+            names += GROUPS[word]
             continue
         found = [word] if word in known else [name for name in known if name.startswith(word)]
         if not found:

@@ -84,8 +84,10 @@ def test_systems(assumed, dtype, n, width, layout, of_right, is_lower, destroyed
 @pytest.mark.parametrize("assumed", ASSUMED)
 @pytest.mark.parametrize("width", [None, 3])
 @pytest.mark.parametrize("destroyed", [None, 0, 1])
-def test_a_singular_matrix_gives_nan(assumed, width, destroyed):
-    a, b = given_as("a", np.diag([1.0, 0, 2])), given_as("b", right_side(3, width, 0, "float64"))
+@pytest.mark.parametrize("is_static", [False, True])
+def test_a_singular_matrix_gives_nan(assumed, width, destroyed, is_static):
+    a = given_as("a", np.diag([1.0, 0, 2]), is_static=is_static)
+    b = given_as("b", right_side(3, width, 0, "float64"), is_static=is_static)
     op = Solve(
         assume_a=assumed,
         b_ndim=b.value.ndim,
@@ -101,8 +103,9 @@ def test_a_singular_matrix_gives_nan(assumed, width, destroyed):
 
 @pytest.mark.parametrize("assumed", ["gen", "sym", "pos", "tridiagonal"])
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
-def test_what_is_not_finite(assumed, bad):
-    a, b = pt.dmatrix("a"), pt.dvector("b")
+@pytest.mark.parametrize("length", [None, 3])
+def test_what_is_not_finite(assumed, bad, length):
+    a, b = pt.matrix("a", shape=(length, length)), pt.vector("b", shape=(length,))
     graph = raw_graph([a, b], [Solve(assume_a=assumed, b_ndim=1)(a, b)])
     matrix = definite(3, 0, "float64")
     [found] = run(graph, [matrix, [1, bad, 2]])
@@ -150,6 +153,21 @@ def test_complex_numbers_are_refused():
 def test_integers_become_floats():
     a, b = pt.lmatrix("a"), pt.fvector("b")
     check([a, b], [Solve(b_ndim=1)(a, b)], [[[2, 1], [1, 3]], [1, 2]], rtol=1e-12)
+
+
+@given(
+    st.integers(1, 4),
+    st.integers(1, 4),
+    st.lists(st.integers(-2, 2), min_size=16, max_size=16),
+    dtypes,
+)
+def test_small_systems_with_equal_elements(n, width, numbers, dtype):
+    matrix = np.array(numbers, dtype).reshape(4, 4)[:n, :n]
+    if abs(np.linalg.det(matrix.astype("float64"))) < 0.5:
+        return  # What is singular but for rounding has any solution.
+    a = given_as("a", matrix, is_static=True)
+    b = given_as("b", right_side(n, width, 0, dtype), is_static=True)
+    check_linalg([a, b], [Solve(b_ndim=2)(a.variable, b.variable)])
 
 
 @pytest.mark.parametrize("assumed", ["sym", "pos"])

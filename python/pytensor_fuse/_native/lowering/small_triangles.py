@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Final
 
+from pytensor_fuse._native.lowering.matrices import transposed
 from pytensor_fuse._native.lowering.tensors import Tensor
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ def small_factor(context: Context, matrix: Tensor, length: Value, *, lower: bool
         ]
         for one in range(size)
     ]
-    return _stored(context, (length, length), rows, dtype)
+    return of_rows(context, (length, length), rows, dtype)
 
 
 def small_solution(
@@ -129,10 +130,21 @@ def small_solution(
             solved[row] = left if unit else builder.op("div", left, pivot)
         for row in range(size):
             rows[row].append(builder.op("select", is_singular, nan, solved[row]))
-    return _stored(context, (length, *right.lengths[1:]), rows, dtype)
+    return of_rows(context, (length, *right.lengths[1:]), rows, dtype)
 
 
-def _stored(
+def small_solution_by_factor(
+    context: Context, factor: Tensor, right: Tensor, *, lower: bool
+) -> Tensor:
+    """Return the solution of a small system, given the lower or upper Cholesky factor."""
+    length = right.lengths[0]
+    for matrix in (factor, transposed(factor))[:: 1 if lower else -1]:
+        is_lower = (matrix is factor) == lower
+        right = small_solution(context, matrix, right, length, lower=is_lower, unit=False)
+    return right
+
+
+def of_rows(
     context: Context, lengths: Sequence[Value], rows: Sequence[Sequence[Value]], dtype: str
 ) -> Tensor:
     """Return a new matrix, or vector of one element in each row."""

@@ -28,6 +28,12 @@ from pytensor_fuse._native.lowering.right_sides import (
     solution_of,
     solved_if,
 )
+from pytensor_fuse._native.lowering.small_systems import small_system
+from pytensor_fuse._native.lowering.small_triangles import (
+    is_small,
+    small_factor,
+    small_solution_by_factor,
+)
 from pytensor_fuse._native.lowering.tensors import DTYPES, Tensor
 from pytensor_fuse._native.lowering.triangles import solve_with_cholesky
 from pytensor_fuse._native.lowering.tridiagonal import solve_tridiagonal
@@ -38,8 +44,6 @@ if TYPE_CHECKING:
     from pytensor.graph.basic import Apply
 
     from pytensor_fuse._native.lowering.context import Context
-
-# Columns that LAPACK works on at a time, given as much memory.
 
 
 def _refuses(op: Any, node: Apply[Any]) -> str | None:
@@ -64,6 +68,8 @@ def _solve(op: Solve, node: Apply[Any], context: Context, inputs: list[Tensor]) 
 
 
 def _general(op: Solve, context: Context, matrix: Tensor, right: Tensor) -> Tensor:
+    if is_small(context, matrix.lengths[0], right.lengths):
+        return small_system(context, matrix, right, matrix.lengths[0])
     factors = lu_factors(context, matrix, may_overwrite=op.overwrite_a)
     columns = columns_of(context, right, may_overwrite=op.overwrite_b)
     sizes = sizes_of(context, [factors.size, n_columns(context, right)])
@@ -76,6 +82,9 @@ def _general(op: Solve, context: Context, matrix: Tensor, right: Tensor) -> Tens
 
 
 def _positive_definite(op: Solve, context: Context, matrix: Tensor, right: Tensor) -> Tensor:
+    if is_small(context, matrix.lengths[0], right.lengths):
+        small = small_factor(context, matrix, matrix.lengths[0], lower=op.lower)
+        return small_solution_by_factor(context, small, right, lower=op.lower)
     matrix, is_transposed = as_it_lies(matrix)
     is_lower = op.lower != is_transposed
     factor = owned(context, matrix, may_overwrite=op.overwrite_a)

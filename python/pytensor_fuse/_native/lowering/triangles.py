@@ -30,7 +30,12 @@ from pytensor_fuse._native.lowering.matrices import (
     transposed,
 )
 from pytensor_fuse._native.lowering.registry import lower
-from pytensor_fuse._native.lowering.small_triangles import is_small, small_factor, small_solution
+from pytensor_fuse._native.lowering.small_triangles import (
+    is_small,
+    small_factor,
+    small_solution,
+    small_solution_by_factor,
+)
 from pytensor_fuse._native.lowering.tensors import DTYPES, Tensor
 from pytensor_fuse._native.lowering.triangle_loops import clear_triangle
 from pytensor_fuse._native.program.model import Operand
@@ -147,6 +152,8 @@ def _cholesky_solve(
     factor, right = (of_dtype(context, one, dtype) for one in inputs)
     size = require_conforming(context, factor, right)
     right = Tensor(dtype, (size, *right.lengths[1:]), right.at, layout=right.layout)
+    if is_small(context, size, right.lengths):
+        return [small_solution_by_factor(context, factor, right, lower=op.lower)]
     solution = owned(context, right, may_overwrite=op.overwrite_b)
     solve_with_cholesky(context, factor, solution, lower=op.lower)
     return [context.held(solution)]
