@@ -257,7 +257,9 @@ with warnings.catch_warnings(record=True) as caught:
     from pytensor.graph.fg import FunctionGraph
     a = pt.matrix("a")
     graph = FunctionGraph([a], [pt.linalg.inv(a), pt.linalg.det(a)], clone=True)
-    NUMBA.optimizer.rewrite(graph)
+    # Machine code of ours needs none of what has changed.
+    with pytensor_fuse.enabled(native=False):
+        NUMBA.optimizer.rewrite(graph)
 said = [str(w.message) for w in caught if "pytensor_fuse" in str(w.message)]
 made = any("LUInverse" in str(node.op) for node in graph.apply_nodes)
 print(made, pytensor_fuse.is_enabled("linalg"), len(said))

@@ -73,3 +73,26 @@ def test_changed_bytes_are_noticed(directory):
                 data[position] ^= 0xFF
             path.write_bytes(bytes(data))
     assert origin(directory) == "compiled"
+
+
+def test_linear_algebra_in_the_steps_of_a_scan_does_not_load_numba():
+    run_python(
+        """
+        import os, sys
+        os.environ["PYTENSOR_FUSE_NATIVE"] = "on"
+        import numpy as np, pytensor, pytensor.tensor as pt, pytensor_fuse
+
+        a = pt.matrix("a", shape=(3, 3))
+
+        def step(x, a):
+            return pt.linalg.solve(a @ a.T + x, a) + pt.linalg.inv(a @ a.T) @ x
+
+        x = pytensor.scan(
+            step, outputs_info=[pt.eye(3)], non_sequences=[a], n_steps=3, return_updates=False
+        )
+        f = pytensor.function([a], [x[-1], pytensor.grad(x[-1].sum(), a)], mode="NUMBA")
+        assert np.isfinite(f(np.eye(3) + 0.1)[1]).all()
+        assert type(f.vm).__name__ == "NativeThunk"
+        assert "numba" not in sys.modules
+        """
+    )

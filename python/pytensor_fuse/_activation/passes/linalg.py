@@ -21,6 +21,7 @@ from pytensor_fuse._activation.withdrawal import load
 from pytensor_fuse._pytensor.choosy_walks import ChoosyWalk
 from pytensor_fuse._pytensor.databases import Entry, ListedRewriters
 from pytensor_fuse._pytensor.patches import SwitchedClass
+from pytensor_fuse._startup.features import on_now
 
 if TYPE_CHECKING:
     from pytensor.graph.basic import Apply
@@ -85,7 +86,8 @@ class KnownOps:
     def may_be_made(self, fgraph: FunctionGraph) -> bool:
         """Whether the ops may come to a graph: Numba's implementations of them must be there."""
         by = self._noted.get(fgraph)
-        if by == "in_numba":
+        # Machine code of our own knows the ops, as in `passes.joins`.
+        if by == "in_numba" and "native" not in on_now():
             return load("linalg", "pytensor_fuse._linalg.ops.numba") is not None
         return by is not None
 
