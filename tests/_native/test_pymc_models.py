@@ -14,6 +14,7 @@ from pytensor.compile.mode import Mode
 import pytensor_fuse
 from pytensor_fuse._native.linking.thunks import NativeThunk
 from pytensor_fuse.native import compile_c
+from support.numba_only import numba_mirrored
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -203,9 +204,15 @@ def hierarchy_of_correlated_effects(rng: np.random.Generator) -> None:
     pm.Normal("y", mean, pm.HalfNormal("sigma"), observed=rng.normal(size=20))
 
 
-@in_part
+@whole
 def order_statistics(rng: np.random.Generator) -> None:
     z = pt.sort(pm.Normal("z", shape=6) * pm.HalfNormal("s"))
+    pm.Normal("y", pt.exp(z).cumsum(), 1, observed=rng.normal(size=6))
+
+
+@in_part
+def with_an_op_of_others(rng: np.random.Generator) -> None:
+    z = numba_mirrored(pm.Normal("z", shape=6) * pm.HalfNormal("s"))
     pm.Normal("y", pt.exp(z).cumsum(), 1, observed=rng.normal(size=6))
 
 

@@ -1,4 +1,4 @@
-"""An op that Numba has an implementation for, and this package no rule: it stays with Numba."""
+"""Ops that Numba has implementations for, and this package no rules: they stay with Numba."""
 
 from __future__ import annotations
 
@@ -36,6 +36,36 @@ def numba_inverse_of_op(op, node, **kwargs):
 
 
 numba_inverse = NumbaInverse()
+
+
+class NumbaMirrored(Op):
+    """A vector from its end to its beginning."""
+
+    __props__ = ()
+
+    def make_node(self, x):
+        x = pt.as_tensor_variable(x)
+        return Apply(self, [x], [x.type()])
+
+    def perform(self, node, inputs, outputs):
+        outputs[0][0] = inputs[0][::-1].copy()
+
+    def pullback(self, inputs, outputs, output_grads):
+        return [self(output_grads[0])]
+
+
+@basic.register_funcify_default_op_cache_key(NumbaMirrored)
+def numba_mirrored_of_op(op, node, **kwargs):
+    """Return the op's implementation, and a version for its key."""
+
+    @basic.numba_njit
+    def mirrored(x):
+        return x[::-1].copy()
+
+    return mirrored, 1
+
+
+numba_mirrored = NumbaMirrored()
 
 # A line that imports it in another process, which does not know where the tests are.
 IMPORT = (

@@ -76,8 +76,10 @@ def explain_native(compiled: Function | FunctionGraph) -> NativeReport:
     'not compiled; it would become machine code as a whole'
     >>> [loop.extent for loop in found.loops]
     [1000]
-    >>> [one.why for one in explain_native(FunctionGraph([x], [pt.sort(x)])).not_native]
-    ['no rule for SortOp']
+    >>> m = pt.matrix("m")
+    >>> pinv = FunctionGraph([m], [pt.linalg.pinv(m)])
+    >>> [one.why for one in explain_native(pinv).not_native]
+    ['for each of a batch: no rule for MatrixPinv']
     """
     asked = getattr(compiled, "f", None)
     if isinstance(asked, Function) and not isinstance(compiled, Function):

@@ -1,23 +1,30 @@
-"""Ops that take diagonals."""
+"""Ops that take diagonals, or fill them."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from pytensor.tensor.basic import ExtractDiag
+from pytensor.tensor.extra_ops import FillDiagonal, FillDiagonalOffset
 
 from pytensor_fuse._native.lowering.registry import lower
 from pytensor_fuse._native.lowering.scalars import dtype_refusal
 from pytensor_fuse._native.lowering.tensors import view
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pytensor.graph.basic import Apply
 
     from pytensor_fuse._native.lowering.context import Context
     from pytensor_fuse._native.lowering.tensors import Index, Tensor
+    from pytensor_fuse._native.program.model import Value
+
+# NumPy's text.
+_NOT_EQUAL: Final = "All dimensions of input must be of equal length"
 
 
-def _refuses(op: ExtractDiag, node: Apply[Any]) -> str | None:
+def _refuses(op: Any, node: Apply[Any]) -> str | None:
     return dtype_refusal(node)
 
 
@@ -52,3 +59,50 @@ def _extract_diag(
     if op.view:
         return [diagonal]
     return [context.materialized(given.dtype, lengths, diagonal.at)]
+
+
+@lower.register(FillDiagonal, refuses=_refuses)
+def _fill_diagonal(
+    op: FillDiagonal, node: Apply[Any], context: Context, inputs: list[Tensor]
+) -> list[Tensor]:
+    builder = context.builder
+    given = inputs[0]
+    first, *others = given.lengths
+    if given.ndim > 2:
+        for other in others:
+            context.require_equal(first, other, ValueError, _NOT_EQUAL)
+
+    def is_on(index: Index) -> Value:
+        found = builder.constant("bool", True)
+        for place in index[1:]:
+            found = builder.op("and", found, builder.op("eq", place, index[0]))
+        return found
+
+    return [_filled(context, given, inputs[1], is_on)]
+
+
+@lower.register(FillDiagonalOffset, refuses=_refuses)
+def _fill_diagonal_offset(
+    op: FillDiagonalOffset, node: Apply[Any], context: Context, inputs: list[Tensor]
+) -> list[Tensor]:
+    builder = context.builder
+    offset = builder.cast(inputs[2].at(()), "i64")
+
+    def is_on(index: Index) -> Value:
+        row, column = index
+        return builder.op("eq", builder.op("add", row, offset), column)
+
+    return [_filled(context, inputs[0], inputs[1], is_on)]
+
+
+def _filled(
+    context: Context, given: Tensor, number: Tensor, is_on: Callable[[Index], Value]
+) -> Tensor:
+    """Return an array that has a number in some places."""
+    builder = context.builder
+    value = builder.cast(number.at(()), given.dtype)
+    return context.materialized(
+        given.dtype,
+        given.lengths,
+        lambda index: builder.op("select", is_on(index), value, given.at(index)),
+    )

@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from pytensor.tensor.linalg.decomposition.lu import LU, LUFactor, PivotToPermutations
-from pytensor.tensor.sort import ArgSortOp
 
 from pytensor_fuse._native.lowering.lu_factors import lu_factors
 from pytensor_fuse._native.lowering.matrices import (
@@ -112,21 +111,6 @@ def _pivot_to_permutations(
         builder.check(is_row, IndexError, _NO_PIVOT, pivot, size)
     order = order_of(context, Tensor("i64", [size], at))
     return [order if op.inverse else inverse_of(context, order)]
-
-
-def _refuses_sort(op: ArgSortOp, node: Apply[Any]) -> str | None:
-    owner = node.inputs[0].owner
-    if owner is None or not isinstance(owner.op, PivotToPermutations):
-        return "a sort of other numbers than a permutation"
-    return None
-
-
-@lower.register(ArgSortOp, refuses=_refuses_sort)
-def _arg_sort(
-    op: ArgSortOp, node: Apply[Any], context: Context, inputs: list[Tensor]
-) -> list[Tensor]:
-    """Return the inverse of a permutation, which is what sorts it."""
-    return [inverse_of(context, inputs[0])]
 
 
 def order_of(context: Context, pivots: Tensor) -> Tensor:

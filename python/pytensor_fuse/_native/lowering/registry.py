@@ -3,7 +3,7 @@
 >>> import pytensor.tensor as pt
 >>> from pytensor_fuse._native.lowering.registry import lower
 >>> lower.has_rule(pt.sort(pt.vector()).owner.op)
-False
+True
 
 A rule takes the op, its apply node, the `Context` to write with, and a `Tensor` for each input; it
 returns a `Tensor` for each output.
