@@ -73,6 +73,8 @@ class Lowering:
         self._refusals: Any = singledispatch(_refuses_nothing)
         # The rules that are not this package's, by what they are.
         self._others: set[int] = set()
+        # The rules for classes that need not be there, by their names.
+        self._named: dict[str, tuple[Rule, Refusal | None]] = {}
         self.n_registered = 0
 
     def register(self, *ops: type, refuses: Refusal | None = None) -> Callable[[_Rule], _Rule]:
@@ -97,9 +99,39 @@ class Lowering:
 
         return registered
 
+    def register_named(self, name: str, refuses: Refusal | None = None) -> Callable[[_Rule], _Rule]:
+        """Return a decorator that registers a rule for a class of a package that need not be there.
+
+        Parameters
+        ----------
+        name
+            The names of the module and of the class, with a dot between them.
+        refuses
+            As for `register`.
+        """
+
+        def registered(rule: _Rule) -> _Rule:
+            self.n_registered += 1
+            self._named[name] = rule, refuses
+            return rule
+
+        return registered
+
+    def _rule(self, op: Any) -> Any:
+        """Return the rule for an op; that for the name of its class becomes the class's own."""
+        kind = type(op)
+        found = self._rules.dispatch(kind)
+        if found is _no_rule:
+            named = self._named.get(f"{kind.__module__}.{kind.__qualname__}")
+            if named is not None:
+                found, refuses = named
+                self._rules.register(kind)(found)
+                self._refusals.register(kind)(refuses or _refuses_nothing)
+        return found
+
     def has_rule(self, op: Any) -> bool:
         """Whether there is a rule for an op."""
-        return self._rules.dispatch(type(op)) is not _no_rule
+        return self._rule(op) is not _no_rule
 
     @property
     def has_others(self) -> bool:
@@ -108,11 +140,11 @@ class Lowering:
 
     def is_own(self, op: Any) -> bool:
         """Whether the rule for an op is one of this package."""
-        return not self._others or id(self._rules.dispatch(type(op))) not in self._others
+        return not self._others or id(self._rule(op)) not in self._others
 
     def rule_name(self, op: Any) -> str:
         """Return the name of the rule for an op, with its module."""
-        return _name(self._rules.dispatch(type(op)))
+        return _name(self._rule(op))
 
     def refusal(self, node: Apply[Any]) -> str | None:
         """Return why a node cannot be lowered by the rule for its op, or None.
@@ -145,7 +177,7 @@ class Lowering:
         self, op: Any, node: Apply[Any], context: Context, inputs: list[Tensor]
     ) -> Sequence[Tensor]:
         """Lower a node."""
-        outputs: Sequence[Tensor] = self._rules(op, node, context, inputs)
+        outputs: Sequence[Tensor] = self._rule(op)(op, node, context, inputs)
         return outputs
 
 

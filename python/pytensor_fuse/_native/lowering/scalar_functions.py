@@ -9,14 +9,18 @@ import numpy as np
 import pytensor.scalar.basic as ps
 import pytensor.scalar.math as psm
 
+from pytensor_fuse._native.lowering.registry import NoRuleError
 from pytensor_fuse._native.lowering.scalars import (
     known_numbers,
     out_dtype,
     scalar_refusal,
     scalar_rule,
 )
+from pytensor_fuse._native.program.operations import MATHEMATICS
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pytensor.graph.basic import Apply
 
     from pytensor_fuse._native.lowering.scalars import ScalarRule
@@ -82,7 +86,7 @@ _IN_DOUBLE: Final = ("erf", "erfc", "gammaln", "sigmoid")
 _FACTORS: Final = {"Deg2Rad": math.pi / 180, "Rad2Deg": 180 / math.pi}
 
 
-def _function(name: str) -> ScalarRule:
+def _function(name: str) -> Callable[[Any, Apply[Any], Builder, list[Value]], Value]:
     def rule(op: Any, node: Apply[Any], b: Builder, args: list[Value]) -> Value:
         dtype = out_dtype(node)
         if dtype[0] != "f" or (b.program.calls_libm and _is_in_double(name, b.dtype(args[0]))):
@@ -118,6 +122,39 @@ for _class, _name in _FUNCTIONS.items():
     _register(_class, _function(_name))
 for _class, _factor in _FACTORS.items():
     _register(_class, _product(_factor))
+
+# Operations that SciPy has another name for.
+_OF_SCIPY: Final = {"psi": "digamma", "expit": "sigmoid"}
+
+
+def _special_function(op: Any) -> str | None:
+    """Return the operation that a scalar op of any package is by what it says of itself, or None.
+
+    Numba mode goes by that, too.
+    """
+    about = getattr(op, "nfunc_spec", None)
+    if about is None:
+        return None
+    module, _, function = str(about[0]).rpartition(".")
+    name = _OF_SCIPY.get(function, function)
+    known = MATHEMATICS.get(name)
+    is_known = module == "scipy.special" and known is not None and known.arity == about[1]
+    return name if is_known else None
+
+
+@scalar_refusal.register(ps.ScalarOp)
+def _special_refusal(op: ps.ScalarOp, node: Apply[Any]) -> str | None:
+    has_own = scalar_rule.dispatch(type(op)) is not _special
+    return None if has_own or _special_function(op) else f"no rule for the scalar op {op}"
+
+
+@scalar_rule.register(ps.ScalarOp)
+def _special(op: ps.ScalarOp, node: Apply[Any], b: Builder, args: list[Value]) -> Value:
+    name = _special_function(op)
+    if name is None:
+        raise NoRuleError(f"no rule for the scalar op {op}")
+    return _function(name)(op, node, b, args)
+
 
 # Nothing that can be called from machine code gives those of higher order.
 _POLYGAMMA: Final = {0: "digamma", 1: "trigamma"}
