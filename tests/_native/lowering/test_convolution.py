@@ -1,4 +1,4 @@
-"""Convolutions of vectors."""
+"""Convolutions of vectors and matrices."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytensor.tensor as pt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pytensor.tensor.signal.conv import Convolve1d
+from pytensor.tensor.signal.conv import Convolve1d, Convolve2d
 
 from pytensor_fuse._native.lowering.registry import lower
 from support.native_lowering import check, check_failure, raw_graph
@@ -65,3 +65,44 @@ def test_what_is_refused() -> None:
     fgraph = raw_graph([x], [Convolve1d()(x, x, np.bool_(True))])
     [why] = [lower.refusal(node) for node in fgraph.apply_nodes]
     assert why == "a convolution of truth values"
+
+
+@given(
+    st.tuples(_lengths, _lengths),
+    st.tuples(st.integers(1, 4), st.integers(1, 4)),
+    st.sampled_from(["float64", "float32", "int64"]),
+    st.booleans(),
+    st.booleans(),
+)
+def test_convolutions_of_matrices(
+    shape: tuple[int, int], other: tuple[int, int], dtype: str, is_full: bool, is_known: bool
+) -> None:
+    random = np.random.default_rng(shape)
+    data = [random.integers(-9, 9, one).astype(dtype) for one in (shape, other)]
+    x = pt.tensor("x", dtype=dtype, shape=(None, None))
+    y = pt.tensor("y", dtype=dtype, shape=other if is_known else (None, None))
+    op = Convolve2d(method="auto" if is_known else "direct")
+    out = [op(x, y, np.bool_(is_full))]
+    sizes = list(zip(shape, other, strict=True))
+    if is_full or all(one >= two for one, two in sizes) or all(one <= two for one, two in sizes):
+        check([x, y], out, data, rewrites=False, rtol=1e-5)
+        return
+    text = "For 'valid' mode, one must be at least as large as the other in every dimension"
+    check_failure([x, y], out, data, ValueError, text)
+
+
+@pytest.mark.parametrize("mode", ["full", "valid", "same"])
+def test_machine_code_for_matrices(mode: str) -> None:
+    random = np.random.default_rng(0)
+    x, y = pt.matrix("x"), pt.matrix("y", shape=(3, 2))
+    out = pt.signal.convolve2d(x, y, mode=mode, method="direct")
+    outs = [out, *pt.grad((out**2).sum(), [x, y])]
+    check_ways([x, y], outs, [random.normal(size=(9, 20)), random.normal(size=(3, 2))], rtol=1e-12)
+
+
+def test_matrices_for_fourier_transforms() -> None:
+    x, y = pt.matrix("x"), pt.matrix("y", shape=(30, 30))
+    why = "a convolution that a Fourier transform may be sooner for"
+    for method, expected in (("auto", why), ("fft", why), ("direct", None)):
+        [node] = raw_graph([x, y], [Convolve2d(method)(x, y, np.bool_(True))]).apply_nodes
+        assert lower.refusal(node) == expected
