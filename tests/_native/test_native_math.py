@@ -107,7 +107,7 @@ OTHER = "PolyGamma TriGamma"
 
 def ops_of_floats() -> dict[str, Any]:
     """Return all scalar ops that have a rule, by the names of their classes."""
-    left_out = {"object", *NOT_OF_NUMBERS.split(), *OF_INTEGERS.split(), *OTHER.split()}
+    left_out = {"object", "ScalarOp", *NOT_OF_NUMBERS.split(), *OF_INTEGERS.split(), *OTHER.split()}
     known = [*vars(ps).values(), *vars(psm).values(), pt.math.mul_without_zeros]
     found = {}
     for kind in scalar_rule.registry:

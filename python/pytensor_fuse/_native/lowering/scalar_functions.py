@@ -11,7 +11,6 @@ import pytensor.scalar.math as psm
 
 from pytensor_fuse._native.lowering.registry import NoRuleError
 from pytensor_fuse._native.lowering.scalars import (
-    known_numbers,
     out_dtype,
     scalar_refusal,
     scalar_rule,
@@ -154,29 +153,3 @@ def _special(op: ps.ScalarOp, node: Apply[Any], b: Builder, args: list[Value]) -
     if name is None:
         raise NoRuleError(f"no rule for the scalar op {op}")
     return _function(name)(op, node, b, args)
-
-
-# Nothing that can be called from machine code gives those of higher order.
-_POLYGAMMA: Final = {0: "digamma", 1: "trigamma"}
-
-
-def _order(node: Apply[Any]) -> int | None:
-    """Return the order of a polygamma function if it is known, and the same for all elements."""
-    numbers = known_numbers(node.inputs[0])
-    if numbers is None or not numbers.size or (numbers != numbers.flat[0]).any():
-        return None
-    return int(numbers.flat[0])
-
-
-@scalar_refusal.register(psm.PolyGamma)
-def _polygamma_refusal(op: Any, node: Apply[Any]) -> str | None:
-    if _order(node) in _POLYGAMMA:
-        return None
-    return "a polygamma function whose order is not known to be 0 or 1"
-
-
-@scalar_rule.register(psm.PolyGamma)
-def _polygamma(op: Any, node: Apply[Any], b: Builder, args: list[Value]) -> Value:
-    order = b.number(args[0])
-    assert order is not None
-    return b.op(_POLYGAMMA[int(order)], b.cast(args[1], out_dtype(node)))
