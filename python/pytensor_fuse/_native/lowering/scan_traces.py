@@ -8,7 +8,7 @@ from pytensor_fuse._native.lowering.registry import NoRuleError
 from pytensor_fuse._native.lowering.tensors import Tensor, element_of, scalar, stored
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Container, Sequence
 
     from pytensor_fuse._native.lowering.context import Context
     from pytensor_fuse._native.lowering.tensors import Index
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pytensor_fuse._native.program.model import BufferId, Value
 
 _TOO_SHORT: Final = "Scan has a state of {0} rows and needs {1} to begin with"
-_OTHER_SHAPE: Final = "Scan has a state with an axis of {0} elements, of which a step makes {1}"
+_OTHER_SHAPE: Final = "Scan has a state with an axis of {1} elements, of which a step makes {0}"
 
 
 class Trace:
@@ -37,6 +37,8 @@ class Trace:
     lags
         Where the values of the last steps are, from the latest on, if they are single numbers in
         registers.
+    wraps
+        Whether a step writes rows before those that it is given.
 
     Attributes
     ----------
@@ -52,6 +54,8 @@ class Trace:
         n_steps: Value,
         lags: list[Value] | None = None,
         n_behind: int = 0,
+        *,
+        wraps: bool = False,
     ) -> None:
         builder = context.builder
         self.buffer = buffer
@@ -60,7 +64,8 @@ class Trace:
         self._n_before = n_before
         self._size = builder.program.buffers[buffer].lengths[0]
         n_rows = builder.op("add", n_steps, builder.index(n_before + n_behind))
-        self._is_whole = context.length(self._size) == context.length(n_rows)
+        # A row before the first one is the last one, as in a ring.
+        self._is_whole = not wraps and context.length(self._size) == context.length(n_rows)
         self._is_one = builder.number(self._size) == 1
         self._first_lags = lags
         self._lags: list[Value] = []
@@ -100,10 +105,15 @@ class Trace:
         builder = context.builder
         reads, writes = taps
         n_before = -min(0, *reads)
-        least = max(n_before, *reads, *writes, 1)
+        least = max(n_before, *reads, *writes, -min(writes, default=0), 1)
         size = context.length(state.lengths[0])
+        has_rows = builder.op("ge", size, builder.index(least))
+        has_lags = in_registers and state.ndim == 1
+        if not (has_lags and n_before == 1):
+            # There may be no rows if there are no steps.
+            has_rows = builder.op("or", has_rows, builder.op("eq", n_steps, builder.index(0)))
         builder.check(
-            builder.op("ge", size, builder.index(least)),
+            has_rows,
             ValueError,
             _TOO_SHORT,
             size,
@@ -112,17 +122,28 @@ class Trace:
         buffer = context.destination(state) if may_overwrite else None
         if buffer is None:
             buffer = context.copied(state, is_once=False)
-        lags = None
-        if in_registers and state.ndim == 1:
-            lags = [
-                builder.load(buffer, (builder.index(n_before - lag),), is_guarded=True)
-                for lag in range(1, n_before + 1)
-            ]
-        return Trace(context, buffer, n_before, n_steps, lags, max(0, *reads, *writes))
+        lags = _first_lags(context, buffer, n_before, n_steps) if has_lags else None
+        n_behind, wraps = max(0, *reads, *writes), min(writes, default=0) < -n_before
+        return Trace(context, buffer, n_before, n_steps, lags, n_behind, wraps=wraps)
 
     @staticmethod
-    def of_results(context: Context, result: Tensor, size: Value, n_steps: Value) -> Trace:
+    def of_results(
+        context: Context, result: Tensor, size: Value, n_steps: Value, known: Container[Value]
+    ) -> Trace:
         """Return the trace of what each step makes anew; the inner graph has been lowered.
+
+        Parameters
+        ----------
+        context
+            The lowering.
+        result
+            What a step makes.
+        size
+            The number of rows.
+        n_steps
+            The number of steps.
+        known
+            Lengths that are not negative for certain.
 
         Raises
         ------
@@ -132,6 +153,13 @@ class Trace:
         builder = context.builder
         depth = builder.n_open_blocks - 1
         lengths = [context.length(one) for one in result.lengths]
+        # A length that a step computes is checked by steps alone, which there may be none of.
+        lengths = [
+            one
+            if one in known or builder.number(one) is not None
+            else builder.op("maximum", one, builder.index(0))
+            for one in lengths
+        ]
         if any(builder.depth(one) >= depth for one in (size, *lengths)):
             raise NoRuleError("a result of a step whose shape the step decides on")
         buffer = builder.buffer("temporary", 0, result.dtype, (size, *lengths), is_once=False)
@@ -185,8 +213,10 @@ class Trace:
                 if self._is_one:
                     return lambda: None
             return lambda: builder.store(self.buffer, (self._row(tap),), value, is_guarded=True)
-        for own, length in zip(result.lengths, about.lengths[1:], strict=True):
-            context.require_equal(length, own, ValueError, _OTHER_SHAPE)
+        lengths = [
+            context.require_equal(own, length, ValueError, _OTHER_SHAPE)
+            for own, length in zip(result.lengths, about.lengths[1:], strict=True)
+        ]
         result = settled(context, result)
 
         def write() -> None:
@@ -195,7 +225,7 @@ class Trace:
             def store(index: Index) -> None:
                 builder.store(self.buffer, (row, *index), result.at(index), is_guarded=True)
 
-            context.nest(about.lengths[1:], store)
+            context.nest(lengths, store)
 
         return write
 
@@ -263,6 +293,30 @@ class Trace:
             return held.at((row, *index[1:]))
 
         return Tensor(held.dtype, lengths, at)
+
+
+def _first_lags(context: Context, buffer: BufferId, n_before: int, n_steps: Value) -> list[Value]:
+    """Return the rows that a trace of numbers begins with, the latest first."""
+    builder = context.builder
+
+    def rows() -> list[Value]:
+        return [
+            builder.load(buffer, (builder.index(n_before - lag),), is_guarded=True)
+            for lag in range(1, n_before + 1)
+        ]
+
+    about = builder.program.buffers[buffer]
+    size = context.length(about.lengths[0])
+    is_whole = size == context.length(builder.op("add", n_steps, builder.index(n_before)))
+    if n_before == 1 or is_whole or builder.number(size) is not None:
+        return rows()
+    has_rows = builder.op("ge", size, builder.index(n_before))
+    with builder.block() as then:
+        found = rows()
+    with builder.block() as otherwise:
+        pass
+    none = builder.constant(about.dtype, 0)
+    return builder.branch(has_rows, then, otherwise, [(one, none) for one in found])
 
 
 def settled(context: Context, tensor: Tensor) -> Tensor:

@@ -80,6 +80,10 @@ class _Scan:
             one if one.ndim == 0 else stored(self._builder, context.copied(one, is_once=False))
             for one in op.outer_untraced_sit_sot(inputs)
         ]
+        # Those of arrays that there are, so that they are not negative.
+        buffers = self._builder.program.buffers
+        shapes = [*[one.lengths for one in inputs], *[one.lengths for one in buffers]]
+        self._lengths = {context.length(length) for shape in shapes for length in shape}
 
     def _require_steps(self) -> None:
         builder, n_steps = self._builder, self._n_steps
@@ -117,12 +121,14 @@ class _Scan:
                 for one in self._untraced
             ]
             outs = self._step(loop, carried)
-            end = outs.pop() if info.as_while else None
+            end = builder.cast(outs.pop().at(()), "bool") if info.as_while else None
             sizes = op.outer_nitsot(self._inputs)
             first = n_mit_mot_outs + info.n_mit_sot + info.n_sit_sot
             last = first + info.n_nit_sot
             fresh = [
-                Trace.of_results(context, out, builder.cast(size.at(()), "i64"), self._n_steps)
+                Trace.of_results(
+                    context, out, builder.cast(size.at(()), "i64"), self._n_steps, self._lengths
+                )
                 for out, size in zip(outs[first:last], sizes, strict=True)
             ]
             for trace in fresh:
@@ -142,7 +148,7 @@ class _Scan:
                 ending()
             finals = self._carry_untraced(loop, carried, states)
             if end is not None:
-                loop.until = builder.cast(end.at(()), "bool")
+                loop.until = end
                 count = builder.carried("i64")
                 after = builder.op("add", loop.index, builder.index(1))
                 n_done = builder.carry(loop, count, builder.index(0), after)

@@ -1,0 +1,74 @@
+"""Random Scans against loops in NumPy and against PyTensor's Python linker."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+
+import numpy as np
+from hypothesis import given, settings
+from pytensor.configdefaults import config
+
+from support.native_lowering import PYTHON, raw_graph, require_near, rewritten_graph, stock
+from support.native_scans import build, recipes
+from support.native_ways import ways
+
+
+def require(outs, expected, rtol):
+    for at, (one, other) in enumerate(zip(outs, expected, strict=True)):
+        require_near(one, other, f"output {at}", rtol)
+
+
+@contextmanager
+def no_preallocation():
+    """Let the Python linker write no gradient in the place of the one before.
+
+    It forgets an output of such Scans in second gradients (PyTensor 3.3.8).
+    """
+    before = config.scan__allow_output_prealloc
+    # A flag that only the environment can change.
+    flag = config._config_var_dict["scan__allow_output_prealloc"]
+    flag.val = False
+    try:
+        yield
+    finally:
+        flag.val = before
+
+
+def check_recipe(recipe, *, machine="512"):
+    """Require that all ways to run a Scan give what a loop in NumPy does, and gradients stock's."""
+    case = build(recipe)
+    dtypes = [one.type.dtype for one in [*case.inputs[3:], *case.outputs]]
+    rtol = 2e-4 if "float32" in dtypes else 1e-9
+    n_given = len(case.expected)
+    if case.n_steps:
+        with np.errstate(all="ignore"), no_preallocation():
+            other = build(recipe)
+            expected = stock(other.inputs, other.outputs, other.values, PYTHON)
+        require(expected[:n_given], case.expected, rtol)
+    else:
+        # The Python linker makes arrays of other shapes where there are no steps.
+        wanted = [one for one in case.values if one.dtype.kind == "f"]
+        n_gradients = len(case.outputs) - n_given
+        expected = [*case.expected, *[np.zeros_like(one) for one in wanted[:n_gradients]]]
+    for form in (raw_graph, rewritten_graph):
+        fgraph = form(case.inputs, case.outputs)
+        for outs in ways(fgraph, case.values, machine, reassociates=True):
+            require(outs, expected, rtol)
+
+
+@given(recipe=recipes())
+@settings(max_examples=30)
+def test_values(recipe):
+    check_recipe(recipe)
+
+
+@given(recipe=recipes(order=1))
+@settings(max_examples=8)
+def test_gradients(recipe):
+    check_recipe(recipe)
+
+
+@given(recipe=recipes(order=2))
+@settings(max_examples=4)
+def test_second_gradients(recipe):
+    check_recipe(recipe, machine="256")
