@@ -5,10 +5,13 @@ from __future__ import annotations
 from contextlib import contextmanager
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import event, given, settings
+from hypothesis import strategies as st
 from pytensor.configdefaults import config
 
+from pytensor_fuse._native.lowering.registry import NoRuleError
 from support.native_lowering import PYTHON, raw_graph, require_near, rewritten_graph, stock
+from support.native_machine import MACHINES
 from support.native_scans import build, recipes
 from support.native_ways import ways
 
@@ -52,23 +55,31 @@ def check_recipe(recipe, *, machine="512"):
         expected = [*case.expected, *[np.zeros_like(one) for one in wanted[:n_gradients]]]
     for form in (raw_graph, rewritten_graph):
         fgraph = form(case.inputs, case.outputs)
-        for outs in ways(fgraph, case.values, machine, reassociates=True):
+        try:
+            found = ways(fgraph, case.values, machine, reassociates=True)
+        except NoRuleError as error:
+            # Of two rows the step takes one, and their lengths are not known to be equal.
+            if "whose shape the step decides on" not in str(error):
+                raise
+            event("refused")
+            continue
+        for outs in found:
             require(outs, expected, rtol)
 
 
-@given(recipe=recipes())
-@settings(max_examples=30)
-def test_values(recipe):
-    check_recipe(recipe)
+@given(recipe=recipes(), machine=st.sampled_from(sorted(MACHINES)))
+@settings(max_examples=25)
+def test_values(recipe, machine):
+    check_recipe(recipe, machine=machine)
 
 
 @given(recipe=recipes(order=1))
-@settings(max_examples=8)
+@settings(max_examples=6)
 def test_gradients(recipe):
     check_recipe(recipe)
 
 
 @given(recipe=recipes(order=2))
-@settings(max_examples=4)
+@settings(max_examples=3)
 def test_second_gradients(recipe):
     check_recipe(recipe, machine="256")
