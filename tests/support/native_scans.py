@@ -69,6 +69,8 @@ class Recipe(NamedTuple):
         After how many steps gradients are cut off; none for 0.
     is_backwards, is_strict
         As for ``pytensor.scan``.
+    has_more
+        Whether there is elementwise work on what the Scan is given and on its results.
     """
 
     dtype: str = "float64"
@@ -87,6 +89,7 @@ class Recipe(NamedTuple):
     truncates: int = 0
     is_backwards: bool = False
     is_strict: bool = False
+    has_more: bool = False
 
 
 class Case(NamedTuple):
@@ -140,6 +143,7 @@ def recipes(draw: Any, *, order: int = 0) -> Recipe:
         truncates=draw(st.sampled_from([0, 0, 2])) if order else 0,
         is_backwards=draw(st.booleans()),
         is_strict=draw(st.booleans()),
+        has_more=draw(st.booleans()),
     )
 
 
@@ -179,7 +183,10 @@ class _Writer:
         for (kind, _), taps in zip(recipe.sequences, self.row_taps, strict=True):
             dtype, ndim = self._kind(kind)
             length = self.n_steps + max(*taps, 0) - min(*taps, 0)
-            self.rows.append(self._given(dtype, (length, *self._shape(ndim))))
+            rows = self._given(dtype, (length, *self._shape(ndim)))
+            if recipe.has_more and dtype.startswith("float"):
+                rows = Item(pt.sin(rows.symbolic), np.sin(rows.numeric))
+            self.rows.append(rows)
         self.result_kinds = [self._kind(kind) for kind in recipe.results]
 
     def _kind(self, number: int) -> tuple[str, int]:
@@ -223,6 +230,8 @@ class _Writer:
             for read in reads or [slice(None)]:
                 outputs.append(trace[read])
                 expected.append(np.asarray(rows[read]))
+                if self.recipe.has_more and rows.dtype.kind == "f":
+                    outputs[-1], expected[-1] = pt.cos(outputs[-1]), np.cos(expected[-1])
         return Case(
             self.inputs, outputs + self._gradients(outputs), self.values, expected, self.n_steps
         )

@@ -18,13 +18,22 @@ from support.native_lowering import (
     rewritten_graph,
     stock,
 )
-from support.native_machine import MACHINES, compiled, run_in_child
+from support.native_machine import (
+    MACHINES,
+    apart,
+    compiled,
+    run_in_child,
+    with_known_lengths,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pytensor.graph.basic import Variable
     from pytensor.graph.fg import FunctionGraph
+
+    from pytensor_fuse._native.passes.placement import Placement
+    from pytensor_fuse._native.program.model import Program
 
 
 def ways(
@@ -43,6 +52,38 @@ def ways(
         found.append(run_in_child(code, own, constants, at_end=at_end))
         for one, before in zip(own, given, strict=True):
             require_same(one, before, "an input afterwards")
+    return found
+
+
+def ways_apart(
+    fgraph: FunctionGraph, values: Sequence[Any], machine: str
+) -> list[list[np.ndarray]]:
+    """Return the outputs of machine code whose temporary arrays lie between no memory, too.
+
+    Their lengths must be known once those of the inputs are.
+    """
+    program, constants = lowered(fgraph, reassociates=True)
+    given = [
+        np.array(value, dtype=one.type.dtype, order="C")
+        for value, one in zip(values, fgraph.inputs, strict=True)
+    ]
+    known = rewritten(with_known_lengths(fused(rewritten(program)), given))
+    found = []
+    for at_end in (True, False):
+        forbidden: list[tuple[int, int]] = []
+
+        def place(
+            program: Program,
+            at_end: bool = at_end,
+            forbidden: list[tuple[int, int]] = forbidden,
+        ) -> Placement:
+            placement, pages = apart(program, at_end=at_end)
+            forbidden.extend(pages)
+            return placement
+
+        code = compiled(known, MACHINES[machine], place=place)
+        code = code._replace(forbidden=tuple(forbidden))
+        found.append(run_in_child(code, given, constants, at_end=at_end))
     return found
 
 
