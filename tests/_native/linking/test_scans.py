@@ -108,6 +108,19 @@ def test_shared_variables():
         np.testing.assert_array_equal(sorted(state.get_value()), sorted(last))
 
 
+@pytest.mark.filterwarnings("ignore:Scan return signature")
+def test_shared_variables_that_a_step_updates():
+    x, state = pt.dvector("x"), pytensor.shared(np.zeros(3), name="state")
+    sums, updates = pytensor.scan(
+        lambda now: (now + state.sum(), {state: state * 0.5 + now}), sequences=[x]
+    )
+    function = native_function([x], sums, updates=updates)
+    np.testing.assert_array_equal(function(np.arange(3.0)), [0.0, 1.0, 5.0])
+    np.testing.assert_array_equal(state.get_value(), [2.5, 2.5, 2.5])
+    np.testing.assert_array_equal(function(np.zeros(1)), [7.5])
+    np.testing.assert_array_equal(state.get_value(), [1.25, 1.25, 1.25])
+
+
 @pytest.mark.parametrize("is_mutable", [True, False])
 def test_inputs_in_whose_place_a_scan_works(is_mutable):
     first = pt.dmatrix("first")

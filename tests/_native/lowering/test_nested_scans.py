@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytensor
 import pytensor.tensor as pt
@@ -187,6 +189,75 @@ def test_routines_in_a_step():
     root = RNG.normal(size=(3, 3)) * 0.3
     outputs = [trace, trace[-1], factors[-1], pytensor.grad(trace[-1].sum(), matrix)]
     check_ways([M, matrix], outputs, [root @ root.T, root], rtol=1e-8)
+
+
+@pytest.mark.skipif(
+    sys.version_info < (3, 12), reason="PyTensor 3.0 leaves lengths to an op of each of a batch"
+)
+def test_batches_in_a_step():
+    matrices, rows = pt.tensor("matrices", shape=(3, 2, 2)), pt.tensor("rows", shape=(3, 2))
+    factors = scan(
+        lambda before, one: pt.linalg.cholesky(one @ before @ one.mT + pt.eye(2)),
+        outputs_info=[matrices],
+        non_sequences=[matrices],
+        n_steps=3,
+    )
+    solutions = scan(
+        lambda before, one: pt.linalg.solve(one + 3 * pt.eye(2), before, b_ndim=1),
+        outputs_info=[rows],
+        non_sequences=[matrices],
+        n_steps=3,
+    )
+    cost = factors[-1].sum() + solutions[-1].sum()
+    outputs = [factors, factors[-1], solutions, pytensor.grad(cost, matrices)]
+    root = RNG.normal(size=(3, 2, 2)) * 0.3
+    values = [root @ root.transpose(0, 2, 1) + np.eye(2), RNG.normal(size=(3, 2))]
+    check_ways([matrices, rows], outputs, values, rtol=1e-8, forms=["rewritten"])
+
+
+@pytest.mark.skipif(
+    sys.version_info < (3, 12), reason="PyTensor 3.0 leaves lengths to an op of each of a batch"
+)
+def test_a_scan_for_each_of_a_batch_in_a_step():
+    x, cube = pt.dvector(shape=(5,)), pt.tensor("cube", shape=(2, 3, 5))
+
+    def step(matrix, before):
+        [last] = vectorize_graph([series(x, A)[-1]], replace={x: matrix})
+        return before * 0.5 + last
+
+    trace = scan(step, sequences=[cube], outputs_info=[pt.zeros(3, dtype="float64")])
+    outputs = [trace, pytensor.grad(trace.sum(), A)]
+    values = [RNG.normal(size=(2, 3, 5)), 0.5]
+    check_ways([cube, A], outputs, values, rtol=1e-9, forms=["rewritten"])
+
+
+def test_branches_in_a_step():
+    def step(now, before):
+        other = ifelse(before[0] > 0, before[::-1] * 2, before + 1)
+        return ifelse(now > 0, pt.tanh(before * now), other)
+
+    trace = scan(step, sequences=[X], outputs_info=[M[0]])
+    values = [[1.0, -1.0, -2.0, 0.5, -1.0], RNG.normal(size=(2, 3))]
+    check_ways([X, M], [trace, trace[-1]], values, rtol=1e-10)
+
+
+def test_places_in_a_step():
+    places = pt.lvector("places")
+
+    def step(place, before):
+        before = pt.inc_subtensor(before[place], before[place - 1] * 0.5)
+        before = pt.set_subtensor(before[pt.stack([place, place])], before[0])
+        return pt.concatenate([before[1:], before[:1]])
+
+    trace = scan(step, sequences=[places], outputs_info=[X])
+    outputs = [trace, trace[-1], pytensor.grad(trace.sum(), X)]
+    counts = scan(
+        lambda place, before: pt.inc_subtensor(before[place], 1),
+        sequences=[places],
+        outputs_info=[pt.zeros(4, dtype="int64")],
+    )
+    outputs += [counts, counts[-1]]
+    check_ways([places, X], outputs, [[0, 2, 1, 3, 0], RNG.normal(size=4)], rtol=1e-10)
 
 
 def test_many_steps():
