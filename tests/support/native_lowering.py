@@ -72,7 +72,7 @@ def run(
     fgraph: FunctionGraph, values: Sequence[Any], *, destroyed: Sequence[int] = ()
 ) -> list[Any]:
     """Interpret a graph on copies of values."""
-    program, constants = lowered(fgraph, destroyed=destroyed)
+    program, constants, _ = lowered(fgraph, destroyed=destroyed)
     given = [
         np.array(value, dtype=one.type.dtype, order="C")
         for value, one in zip(values, fgraph.inputs, strict=True)

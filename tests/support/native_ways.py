@@ -40,7 +40,7 @@ def ways(
     fgraph: FunctionGraph, values: Sequence[Any], machine: str, *, reassociates: bool
 ) -> list[list[np.ndarray]]:
     """Return the outputs of a graph, as interpreted and as computed by machine code."""
-    program, constants = lowered(fgraph, reassociates=reassociates)
+    program, constants, _ = lowered(fgraph, reassociates=reassociates)
     given = [
         np.array(value, dtype=one.type.dtype, order="C")
         for value, one in zip(values, fgraph.inputs, strict=True)

@@ -12,6 +12,7 @@ from pytensor_fuse._native.emission.c_function import CInput, CInterface, COutpu
 from pytensor_fuse._native.linking.graphs import late_refusals, refusals
 from pytensor_fuse._native.linking.thunks import overwritten_inputs
 from pytensor_fuse._native.linking.whole import native_thunk_of
+from pytensor_fuse._native.lowering.parts import is_array
 from pytensor_fuse._native.lowering.registry import RuleError
 from pytensor_fuse._pytensor.run_order import run_order
 
@@ -119,6 +120,12 @@ def native_graph(who: str, compiled: object, shared: SharedVariables) -> NativeG
     else:
         n_given = len(specs)
     fgraph = function.maker.fgraph
+    others = [str(one) for one in (*fgraph.inputs, *fgraph.outputs) if not is_array(one)]
+    if others:
+        raise NativeLinkError(
+            f"{who} takes a function of arrays, and C knows no {', '.join(others)}: give it arrays "
+            "alone"
+        )
     inputs = tuple(map(_array, fgraph.inputs))
     bound = tuple(
         np.array(container.storage[0], about.dtype, order="C")

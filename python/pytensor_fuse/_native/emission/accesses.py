@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytensor_fuse._native.program.model import Allocate, Call, Check, For, If, Load, Op, Store
+from pytensor_fuse._native.program.model import (
+    Allocate,
+    Call,
+    Check,
+    Draw,
+    For,
+    If,
+    Load,
+    Op,
+    Store,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -80,6 +90,8 @@ def blocker(program: Program, loop: For, movement: Movement) -> str | None:
             return "there is a branch inside"
         if isinstance(statement, Call):
             return "there is a call of a routine inside"
+        if isinstance(statement, Draw):
+            return "each random number depends on the one before"
         if isinstance(statement, Check | Allocate):
             return "there is a check inside"
         if isinstance(statement, Load | Store):

@@ -6,15 +6,18 @@ from typing import TYPE_CHECKING
 
 from pytensor_fuse._native.emission.accesses import Movement, blocker
 from pytensor_fuse._native.emission.distances import Distances
+from pytensor_fuse._native.emission.draws import emit_draw
 from pytensor_fuse._native.emission.memory import Memory
 from pytensor_fuse._native.emission.operations import emit_operation
 from pytensor_fuse._native.emission.packing import NOT_PACKED
 from pytensor_fuse._native.emission.routines import emit_call
 from pytensor_fuse._native.emission.types import MEMORY, REGISTER, literal
 from pytensor_fuse._native.emission.vectors import VectorLoop
+from pytensor_fuse._native.program.draws import DRAWS
 from pytensor_fuse._native.program.model import (
     Call,
     Check,
+    Draw,
     For,
     If,
     Load,
@@ -190,6 +193,8 @@ class FunctionEmitter:
             self._check(statement)
         elif isinstance(statement, Call):
             self._call(statement)
+        elif isinstance(statement, Draw):
+            self._draw(statement)
         else:
             self._memory.allocate(statement.buffer)
         self._split()
@@ -286,6 +291,11 @@ class FunctionEmitter:
         )
         if call.out is not None:
             self.operands[call.out] = report
+
+    def _draw(self, draw: Draw) -> None:
+        args = [self.operands[arg] for arg in draw.args]
+        address = self.w.let(f"load i64, ptr {self._pointers[draw.generator]}")
+        self.operands[draw.out] = emit_draw(self.w, DRAWS[draw.name], address, args)
 
     def is_padded(self, buffer: BufferId) -> bool:
         """Whether a vector may be read that reaches beyond the end of a buffer."""

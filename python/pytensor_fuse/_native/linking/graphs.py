@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pytensor.configdefaults import config
@@ -16,10 +17,12 @@ from pytensor_fuse._cache.memory import memory
 from pytensor_fuse._errors import NativeLinkError
 from pytensor_fuse._native.linking.destroyed import destroyed_inputs
 from pytensor_fuse._native.linking.lifetimes import keep_with
+from pytensor_fuse._native.linking.parts import ThunkOfParts, numba_function
 from pytensor_fuse._native.linking.regions import parts_of, take_apart
 from pytensor_fuse._native.linking.thunks import native_thunk
 from pytensor_fuse._native.lowering import rules
 from pytensor_fuse._native.lowering.graph import lower_graph, variable_refusal
+from pytensor_fuse._native.lowering.parts import is_array
 from pytensor_fuse._native.lowering.registry import NoRuleError, RuleError, lower
 from pytensor_fuse._native.runtime.compiling import compile_program
 from pytensor_fuse._native.setting import calls_libm
@@ -160,7 +163,8 @@ def compile_graph(fgraph: FunctionGraph, nodes: Sequence[Apply[Any]]) -> Compile
     """
     since = time.perf_counter()
     lowered = lowered_graph(fgraph, nodes)
-    return compile_program(lowered.program, lowered.constants, since=since)
+    compiled = compile_program(lowered.program, lowered.constants, since=since)
+    return compiled._replace(copies=lowered.copies)
 
 
 def strictly_linked(
@@ -266,6 +270,10 @@ def _of_equal(shared: Shared) -> Compiled | None:
 def _thunk(
     fgraph: FunctionGraph, nodes: Sequence[Apply[Any]], compiled: Compiled, storage_map: Any
 ) -> NativeThunk:
+    if not all(is_array(one) for one in (*fgraph.inputs, *fgraph.outputs)):
+        by_numba = partial(numba_function, fgraph)
+        return native_thunk(compiled, fgraph, storage_map, by_numba, ThunkOfParts)
+
     def make_jit_fn() -> NativeDispatcher:
         return _dispatcher(fgraph, nodes, compiled)
 

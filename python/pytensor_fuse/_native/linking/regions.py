@@ -32,6 +32,7 @@ from pytensor_fuse._core import native_regions
 from pytensor_fuse._imports import after_import
 from pytensor_fuse._native.linking.addresses import shared_place
 from pytensor_fuse._native.lowering.graph import lower_graph, variable_refusal
+from pytensor_fuse._native.lowering.parts import is_array
 from pytensor_fuse._native.lowering.registry import lower
 from pytensor_fuse._native.runtime.compiling import compile_program
 from pytensor_fuse._native.runtime.llvm import versions
@@ -191,7 +192,8 @@ def take_apart(fgraph: FunctionGraph, nodes: Sequence[Apply[Any]]) -> Parts | No
 def _is_native(node: Apply[Any]) -> bool:
     """Whether a node may be in a region: it has a rule, and Numba can have all that it touches."""
     touched = [one for one in node.inputs if not isinstance(one, Constant)]
-    if any(variable_refusal(one) is not None for one in (*touched, *node.outputs)):
+    variables = (*touched, *node.outputs)
+    if any(not is_array(one) or variable_refusal(one) is not None for one in variables):
         return False
     return lower.refusal(node) is None
 

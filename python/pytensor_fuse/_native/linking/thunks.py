@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from pytensor.link.utils import raise_with_op
 
 from pytensor_fuse._core import NativeFunction
+from pytensor_fuse._native.lowering.parts import input_parts, type_parts
 from pytensor_fuse._native.program.failures import raised_by
 
 if TYPE_CHECKING:
@@ -69,7 +70,11 @@ class NativeThunk(NativeFunction):
         self._make_jit_fn = make_jit_fn
         self._jit_fn = None
         self.n_arguments = None
-        self.bind(self.inputs, self.outputs)
+        self.bind(*self._cells())
+
+    def _cells(self) -> tuple[list[list[Any]], list[list[Any]]]:
+        """Return the storage of what the code takes and gives."""
+        return self.inputs, self.outputs
 
     def __call__(self) -> list[Any]:  # type: ignore[override] # PyO3 says nothing of arguments
         """Run with what is in the storage of the inputs; the results go to that of the outputs."""
@@ -104,14 +109,21 @@ class NativeThunk(NativeFunction):
             self._jit_fn = value
 
 
-def specified_inputs(inputs: Sequence[Variable[Any, Any]]) -> list[tuple[str, tuple[int, ...]]]:
-    """Return what `NativeFunction` is told of inputs: dtypes, and lengths with -1 for unknown."""
+def specified_inputs(
+    inputs: Sequence[Variable[Any, Any]], copies: Sequence[int] = ()
+) -> list[tuple[str, tuple[int, ...]]]:
+    """Return what `NativeFunction` is told of inputs: dtypes, and lengths with -1 for unknown.
+
+    Parameters
+    ----------
+    inputs
+        The inputs of the graph.
+    copies
+        Those of which the code is given copies as well.
+    """
     return [
-        (
-            variable.type.dtype,
-            tuple([-1 if one is None else one for one in getattr(variable.type, "shape", ())]),
-        )
-        for variable in inputs
+        (part.dtype, tuple([-1 if one is None else one for one in part.shape]))
+        for _, part in input_parts(inputs, copies)
     ]
 
 
@@ -120,9 +132,10 @@ def specified_outputs(
 ) -> list[tuple[Any, ...]]:
     """Return what `NativeFunction` is told of outputs."""
     told: list[tuple[Any, ...]] = []
-    for result, variable in zip(program.results, outputs, strict=True):
+    parts = [part for variable in outputs for part in type_parts(variable.type) or ()]
+    for result, part in zip(program.results, parts, strict=True):
         if result.kind == "buffer":
-            told.append(("fresh", variable.type.dtype, variable.type.ndim))
+            told.append(("fresh", part.dtype, len(part.shape)))
         else:
             told.append((result.kind, result.number))
     return told
@@ -151,6 +164,7 @@ def native_thunk(
     fgraph: FunctionGraph,
     storage_map: dict[Variable[Any, Any], list[Any]],
     make_jit_fn: Callable[[], Any],
+    kind: type[NativeThunk] = NativeThunk,
 ) -> NativeThunk:
     """Return the thunk of a compiled graph.
 
@@ -164,12 +178,14 @@ def native_thunk(
         The storage of its variables.
     make_jit_fn
         Makes the function for Numba when it is first asked for.
+    kind
+        The class of the thunk.
     """
     program = compiled.program
-    thunk = NativeThunk(
+    thunk = kind(
         compiled.code.address,
         compiled.code,
-        specified_inputs(fgraph.inputs),
+        specified_inputs(fgraph.inputs, compiled.copies),
         compiled.constants,
         specified_outputs(program, fgraph.outputs),
         failing(program),

@@ -49,6 +49,10 @@ class Context:
         The matrices, as buffers and indices of their first axes, that loops over their rows read.
     others
         The rules that are not this package's, and have written at the program.
+    arguments
+        The inputs of the graph that are no arrays: the position of each.
+    copies
+        The positions of those of which the program is given a copy, behind all other inputs.
     batch
         While a loop over matrices is written, the length and the index of each of its axes.
     """
@@ -61,9 +65,17 @@ class Context:
         self.overwritten: set[BufferId] = set()
         self.by_rows: set[tuple[BufferId, tuple[Value, ...]]] = set()
         self.others: list[str] = []
+        self.arguments: dict[Tensor, int] = {}
+        self.copies: list[int] = []
+        self._n_inputs = 0
         self.batch: list[tuple[Value, Value]] = []
         self._same: dict[Value, Value] = {}
         self._n_repeating = 0
+
+    def input(self, dtype: str, shape: Sequence[int | None]) -> BufferId:
+        """Add the next input of the program."""
+        self._n_inputs += 1
+        return self.builder.given("input", self._n_inputs - 1, dtype, shape)
 
     # Lengths
 

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from pytensor.compile.builders import OpFromGraph
 from pytensor.graph.basic import Constant
-from pytensor.scalar.basic import ScalarType
-from pytensor.tensor.type import TensorType
 from pytensor.tensor.type_other import NoneTypeT
 
 from pytensor_fuse._native.lowering.context import Context
@@ -17,8 +15,16 @@ from pytensor_fuse._native.lowering.others import (
     lowered_by_others,
     verify_with_others,
 )
+from pytensor_fuse._native.lowering.parts import is_array, type_parts
 from pytensor_fuse._native.lowering.registry import NoRuleError, RuleError, lower
-from pytensor_fuse._native.lowering.tensors import DTYPES, NOTHING, Tensor, scalar, stored
+from pytensor_fuse._native.lowering.tensors import (
+    DTYPES,
+    NOTHING,
+    Tensor,
+    of_parts,
+    scalar,
+    stored,
+)
 from pytensor_fuse._native.lowering.values import OwningBuilder, RuleBuilder
 from pytensor_fuse._native.program.model import Result
 
@@ -40,20 +46,23 @@ class Lowered(NamedTuple):
         The program, as the rules wrote it.
     constants
         The arrays that it reads as constants, C-contiguous.
+    copies
+        The inputs of the graph of which it is given copies, to change them, behind all others.
     """
 
     program: Program
     constants: list[np.ndarray[Any, Any]]
+    copies: tuple[int, ...]
 
 
 def variable_refusal(variable: Variable[Any, Any]) -> str | None:
     """Return why a variable cannot be given to a program or returned by one, or None."""
     kind = variable.type
-    if not isinstance(kind, TensorType | ScalarType):
-        return f"a variable of type {kind}"
-    if kind.dtype not in DTYPES:
-        return f"a variable of dtype {kind.dtype}"
-    return None
+    if type_parts(kind) is not None:
+        return None
+    return (
+        f"a variable of dtype {kind.dtype}" if is_array(variable) else f"a variable of type {kind}"
+    )
 
 
 def lower_graph(
@@ -107,7 +116,7 @@ def lower_graph(
     program = context.builder.program
     if context.others:
         verify_with_others(program, context.others)
-    return Lowered(program, context.constants)
+    return Lowered(program, context.constants, tuple(context.copies))
 
 
 class _Graph:
@@ -122,18 +131,23 @@ class _Graph:
         why = variable_refusal(variable)
         if why is not None:
             raise NoRuleError(f"{why} as an input")
-        builder = self.context.builder
-        shape = getattr(variable.type, "shape", ())
-        dtype = DTYPES[variable.type.dtype]
-        buffer = builder.given("input", position, dtype, shape)
-        if may_destroy:
-            builder.program.buffers[buffer].is_once = False
-            self.context.overwritable.add(buffer)
-        if shape == ():
-            # Read at once, so that nobody reads it after it was overwritten.
-            self._tensors[variable] = scalar(builder, builder.load(buffer, ()))
-        else:
-            self._tensors[variable] = stored(builder, buffer)
+        context, builder = self.context, self.context.builder
+        tensors = []
+        for dtype, shape in type_parts(variable.type) or ():
+            buffer = context.input(DTYPES[dtype], shape)
+            if may_destroy:
+                builder.program.buffers[buffer].is_once = False
+                context.overwritable.add(buffer)
+            if shape == ():
+                # Read at once, so that nobody reads it after it was overwritten.
+                tensors.append(scalar(builder, builder.load(buffer, ())))
+            else:
+                tensors.append(stored(builder, buffer))
+        if is_array(variable):
+            [self._tensors[variable]] = tensors
+            return
+        self._tensors[variable] = of_parts(tensors)
+        context.arguments[self._tensors[variable]] = position
 
     def tensor(self, variable: Variable[Any, Any]) -> Tensor:
         """Return the tensor of a variable."""
@@ -167,7 +181,12 @@ class _Graph:
         why = variable_refusal(variable)
         if why is not None:
             raise NoRuleError(f"{why} as an output")
-        context, tensor = self.context, self.tensor(variable)
+        whole = self.tensor(variable)
+        for tensor in whole.parts or (whole,):
+            self._give_back_part(tensor)
+
+    def _give_back_part(self, tensor: Tensor) -> None:
+        context = self.context
         builder = context.builder
         results = builder.program.results
         about = None if tensor.buffer is None else builder.program.buffers[tensor.buffer]
@@ -205,12 +224,14 @@ def _require_declared(node: Apply[Any], outs: Sequence[Tensor]) -> None:
     TypeError
         If a rule returns something else.
     """
-    declared = [
-        (DTYPES.get(getattr(out.type, "dtype", "")), getattr(out.type, "ndim", 0))
-        for out in node.outputs
-    ]
-    made = [(one.dtype, one.ndim) for one in outs]
-    is_right = len(made) == len(declared) and all(
+    declared: list[Any] = []
+    made: list[Any] = []
+    for out, one in zip(node.outputs, outs, strict=False):
+        parts = [(DTYPES[part.dtype], len(part.shape)) for part in type_parts(out.type) or ()]
+        declared.append(parts[0] if is_array(out) and parts else tuple(parts))
+        own = [(part.dtype, part.ndim) for part in one.parts]
+        made.append(tuple(own) if own else (one.dtype, one.ndim))
+    is_right = len(outs) == len(node.outputs) and all(
         mine == theirs or one is NOTHING
         for mine, theirs, one in zip(made, declared, outs, strict=True)
     )
@@ -272,6 +293,9 @@ def _op_from_graph(
     own: list[Tensor] = []
     known: set[int] = set()
     for one in outs:
+        if one.parts:
+            own.append(one)
+            continue
         lies_in = None if one.layout is None else one.layout.buffer
         if lies_in is None or lies_in < n_before or lies_in in known:
             one = context.materialized(one.dtype, one.lengths, one.at)

@@ -49,7 +49,7 @@ def lowered_by_others(node: Apply[Any], context: Context, inputs: list[Tensor]) 
 
 
 def _given(builder: OwningBuilder, tensor: Tensor) -> Tensor:
-    if tensor is NOTHING:
+    if tensor is NOTHING or tensor.parts:
         return tensor
 
     def at(index: Index) -> Value:
@@ -60,7 +60,7 @@ def _given(builder: OwningBuilder, tensor: Tensor) -> Tensor:
 
 
 def _returned(node: Apply[Any], builder: OwningBuilder, tensor: Tensor) -> Tensor:
-    if tensor is NOTHING:
+    if tensor is NOTHING or tensor.parts:
         return tensor
     for length in tensor.lengths:
         require_element(builder, length, "i64", "a length")

@@ -66,9 +66,11 @@ class Tensor:
         The elements, if they are a constant's.
     layout
         Where the elements lie, if a buffer holds them in any order of the axes.
+    parts
+        For a variable that is no array, the arrays that stand for it, as `type_parts` lists them.
     """
 
-    __slots__ = ("at", "buffer", "data", "dtype", "layout", "lengths")
+    __slots__ = ("at", "buffer", "data", "dtype", "layout", "lengths", "parts")
 
     def __init__(
         self,
@@ -87,6 +89,7 @@ class Tensor:
         if layout is None and buffer is not None:
             layout = Layout(buffer, (), tuple(range(len(self.lengths))))
         self.layout = layout
+        self.parts: tuple[Tensor, ...] = ()
 
     @property
     def ndim(self) -> int:
@@ -150,3 +153,10 @@ def _no_element(index: Index) -> Value:
 
 # What a variable that is no array is: None for a length that is not specified.
 NOTHING: Final = Tensor("bool", (), _no_element)
+
+
+def of_parts(parts: Sequence[Tensor]) -> Tensor:
+    """Return what a variable is that is no array, but several."""
+    made = Tensor("bool", (), _no_element)
+    made.parts = tuple(parts)
+    return made

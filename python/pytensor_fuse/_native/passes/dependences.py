@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytensor_fuse._native.program.model import Allocate, Call, Check, For, If, Load, Op, Store
+from pytensor_fuse._native.program.model import (
+    Allocate,
+    Call,
+    Check,
+    Draw,
+    For,
+    If,
+    Load,
+    Op,
+    Store,
+)
 from pytensor_fuse._native.program.routines import ROUTINES
 from pytensor_fuse._native.program.walking import defined_by, statements_in, used_by
 
@@ -157,6 +167,10 @@ class Dependences:
                         self._reach(reads, buffer, prefix, index)
                     if role.is_written:
                         self._reach(writes, buffer, prefix, index)
+            elif isinstance(one, Draw):
+                # What a check before it forbids is not drawn.
+                is_guarded = True
+                self._reach(writes, one.generator, (), index)
             elif isinstance(one, Allocate):
                 self._after_allocation(number, one.buffer, sources)
                 self._buffers.setdefault(one.buffer, _Buffer()).allocated = number
@@ -166,7 +180,7 @@ class Dependences:
             self._read(number, buffer, accesses)
         for buffer, accesses in writes.items():
             self._write(number, buffer, accesses)
-        is_compound = is_compound or isinstance(statement, Call)
+        is_compound = is_compound or isinstance(statement, Call | Draw)
         late = is_compound or any(source in self._is_late for source in sources)
         self._order_checks(number, statement, late=late, is_guarded=is_guarded)
         if late or reads:

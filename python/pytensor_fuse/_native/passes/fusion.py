@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Final
 from pytensor_fuse._core import schedule_loops
 from pytensor_fuse._native.passes.dependences import Dependences
 from pytensor_fuse._native.passes.rewrite import rewritten
-from pytensor_fuse._native.program.model import For, If
+from pytensor_fuse._native.program.model import Draw, For, If
+from pytensor_fuse._native.program.walking import statements_in
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -73,7 +74,7 @@ class Fused:
         kinds: dict[tuple[Value, bool], int] = {}
         labels = []
         for statement in statements:
-            if isinstance(statement, For) and not statement.carries and statement.until is None:
+            if isinstance(statement, For) and _may_fuse(statement):
                 is_outer = any(isinstance(one, For | If) for one in statement.body)
                 labels.append(kinds.setdefault((statement.extent, is_outer), len(kinds)))
             else:
@@ -105,6 +106,17 @@ class Fused:
         if len(loops) > 1:
             self.merged[fused] = [loop.index for loop in loops[1:]]
         return fused
+
+
+def _may_fuse(loop: For) -> bool:
+    """Whether a loop may be one with others.
+
+    Draws come one after the other, so a loop with draws has no vectors, and those that it is one
+    with would have none either.
+    """
+    if loop.carries or loop.until is not None:
+        return False
+    return not any(isinstance(one, Draw) for one in statements_in(loop.body))
 
 
 def fused(program: Program) -> Program:

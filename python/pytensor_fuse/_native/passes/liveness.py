@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytensor_fuse._native.program.model import Call, Check, For, If, Load, Op, Store
+from pytensor_fuse._native.program.model import Call, Check, Draw, For, If, Load, Op, Store
 from pytensor_fuse._native.program.routines import ROUTINES
 from pytensor_fuse._native.program.walking import used_by
 
@@ -90,6 +90,9 @@ class Live:
             elif isinstance(statement, Call):
                 if not self._call(statement):
                     continue
+            elif isinstance(statement, Draw):
+                # The state that it leaves behind is a result.
+                values.update(statement.args)
             elif statement.buffer in buffers:
                 # What accesses it comes after it; its lengths are needed by then.
                 values.update(self._program.buffers[statement.buffer].lengths)

@@ -32,6 +32,7 @@ from pytensor_fuse._native.program.model import (
     Call,
     Check,
     Choice,
+    Draw,
     For,
     If,
     Load,
@@ -326,7 +327,7 @@ def _lone_additions(program: Program, loop: For) -> list[Store]:
             reached.setdefault(statement.buffer, []).append(statement)
             if isinstance(statement, Load):
                 loaded.add(statement.out)
-        elif isinstance(statement, Call):
+        elif isinstance(statement, Call | Draw):
             return []
     return [
         accesses[0]

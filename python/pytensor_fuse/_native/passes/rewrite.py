@@ -14,6 +14,7 @@ from pytensor_fuse._native.program.model import (
     Allocate,
     Call,
     Check,
+    Draw,
     For,
     If,
     Load,
@@ -171,6 +172,12 @@ class _Rewriter:
                 )
                 if statement.out is not None:
                     values[statement.out] = report
+            elif isinstance(statement, Draw):
+                values[statement.out] = builder.draw(
+                    statement.name,
+                    self._buffer(statement.generator),
+                    [value(arg) for arg in statement.args],
+                )
             elif isinstance(statement, Allocate):
                 builder.allocate(self._buffer(statement.buffer))
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytensor_fuse._native.program.allocations import add_allocations
 from pytensor_fuse._native.program.blocks import Block, Loop
+from pytensor_fuse._native.program.draws import DRAWS
 from pytensor_fuse._native.program.folding import fold
 from pytensor_fuse._native.program.model import (
     Allocate,
@@ -26,6 +27,7 @@ from pytensor_fuse._native.program.model import (
     Carry,
     Check,
     Choice,
+    Draw,
     Failure,
     For,
     If,
@@ -318,6 +320,24 @@ class Builder:
                 here.written.add(operand.buffer)
                 self._forget(operand.buffer)
         return self.index(0) if out is None else out
+
+    def draw(self, name: str, generator: BufferId, args: Sequence[Value]) -> Value:
+        """Draw a random number, here and after all earlier draws from the generator.
+
+        Parameters
+        ----------
+        name
+            The distribution.
+        generator
+            An input of one ``u64``, its address, that is not once.
+        args
+            Its parameters.
+        """
+        here = self._blocks[-1]
+        out = self._new(DRAWS[name].gives, here)
+        here.statements.append(Draw(out, name, generator, tuple(args)))
+        here.written.add(generator)
+        return out
 
     def _forget(self, buffer: BufferId) -> None:
         if not self.program.buffers[buffer].is_once:

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from pytensor_fuse._native.program.arithmetic import NUMPY_DTYPES, evaluate
+from pytensor_fuse._native.program.draws import DRAWS, run_draw
 from pytensor_fuse._native.program.failures import raised_by
-from pytensor_fuse._native.program.model import Call, Check, For, If, Load, Op, Store
+from pytensor_fuse._native.program.model import Call, Check, Draw, For, If, Load, Op, Store
 from pytensor_fuse._native.program.routines import ROUTINES, run_routine
 
 if TYPE_CHECKING:
@@ -213,6 +214,8 @@ class _Run:
                     raise raised_by(self._program.failures[statement.failure], details)
             elif isinstance(statement, Call):
                 self._call(statement)
+            elif isinstance(statement, Draw):
+                self._draw(statement)
             else:
                 self._allocate(statement.buffer)
 
@@ -284,3 +287,11 @@ class _Run:
         report = run_routine(routine, sizes, arrays)
         if call.out is not None:
             self._values[call.out] = np.int64(report)
+
+    def _draw(self, draw: Draw) -> None:
+        args = [self._value(arg) for arg in draw.args]
+        known = [arg for arg in args if not isinstance(arg, _Unknown)]
+        if len(known) < len(args):
+            raise InterpreterError(f"%{draw.out} is drawn with what comes from nowhere")
+        address = int(self._of(draw.generator).array[0])
+        self._values[draw.out] = run_draw(DRAWS[draw.name], address, known)

@@ -1,10 +1,10 @@
 """The loop program: what a graph computes, as loops over buffers, between graph and machine code.
 
 A program is a tree of blocks. A statement computes a value from values, reads or writes one element
-of a buffer, calls a routine of BLAS or LAPACK on whole buffers, checks a condition, or is a loop or
-a branch with blocks of its own. Values are numbers in registers, named by dense ids and assigned
-once; buffers are C-contiguous arrays, named by dense ids, whose lengths are values. A 0-d array is
-a buffer without lengths.
+of a buffer, calls a routine of BLAS or LAPACK on whole buffers, draws a random number, checks a
+condition, or is a loop or a branch with blocks of its own. Values are numbers in registers, named
+by dense ids and assigned once; buffers are C-contiguous arrays, named by dense ids, whose lengths
+are values. A 0-d array is a buffer without lengths.
 
 The dtypes are ``f64 f32 i64 i32 i16 i8 u64 u32 u16 u8 bool``. Indices and lengths are ``i64``.
 
@@ -305,7 +305,31 @@ class Call:
         self.out = out
 
 
-Statement = Op | Load | Store | For | If | Check | Allocate | Call
+class Draw:
+    """``out = name(*args)`` of a random generator: each draw changes what the next one returns.
+
+    Attributes
+    ----------
+    name
+        One of `pytensor_fuse._native.program.draws.DRAWS`.
+    generator
+        An input of one ``u64`` element, the address of a ``bitgen_t`` of NumPy's. It stands for the
+        state of the generator, which a draw reads and writes: an input that draws are made from is
+        not once.
+    args
+        The parameters of the distribution.
+    """
+
+    __slots__ = ("args", "generator", "name", "out")
+
+    def __init__(self, out: Value, name: str, generator: BufferId, args: tuple[Value, ...]) -> None:
+        self.out = out
+        self.name = name
+        self.generator = generator
+        self.args = args
+
+
+Statement = Op | Load | Store | For | If | Check | Allocate | Call | Draw
 
 
 class Failure(NamedTuple):

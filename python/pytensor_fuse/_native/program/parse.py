@@ -18,6 +18,7 @@ from pytensor_fuse._native.program.model import (
     Carry,
     Check,
     Choice,
+    Draw,
     Failure,
     For,
     If,
@@ -245,12 +246,18 @@ class _Parser:
             return Load(out, buffer, index, is_guarded=is_guarded)
         if line.takes("call"):
             return self._call(line, out)
+        if line.takes("draw"):
+            name = line.take()
+            args = line.values("(", ")")
+            generator = line.buffer()
+            line.end()
+            return Draw(out, name, generator, args)
         name = line.take()
-        args = [line.value()]
+        operands = [line.value()]
         while line.takes(","):
-            args.append(line.value())
+            operands.append(line.value())
         line.end()
-        return Op(out, name, tuple(args))
+        return Op(out, name, tuple(operands))
 
     def _call(self, line: Line, out: Value | None) -> Statement:
         name = line.take()

@@ -26,8 +26,8 @@ is ``if %9``, ``else`` unless that side is empty, and ``choice %10:f64 = %11 | %
 statements are ``store add @1[%2] = %3`` with a combiner, ``load guarded`` and ``store guarded``,
 ``check %9 else 0(%2)`` for failure 0 with its details, and ``call matmul_nn(%0, %1, %2) @3, @1,
 @2[%9]`` for a routine with its sizes and its operands; one of LAPACK, as ``%5:i64 = call
-potrf_u(%0) @3``, defines a value. Floats are in hexadecimal, or ``inf``,
-``-inf``, ``nan`` and ``-nan``.
+potrf_u(%0) @3``, defines a value; ``%6:f64 = draw normal(%1, %2) @4`` is a random number. Floats
+are in hexadecimal, or ``inf``, ``-inf``, ``nan`` and ``-nan``.
 
 The text has all that a program has, so it is the same for two programs only if these are the same;
 `pytensor_fuse._native.program.parse` reads it.
@@ -40,7 +40,7 @@ import math
 import operator
 from typing import TYPE_CHECKING
 
-from pytensor_fuse._native.program.model import Call, Check, For, If, Load, Op, Store
+from pytensor_fuse._native.program.model import Call, Check, Draw, For, If, Load, Op, Store
 
 if TYPE_CHECKING:
     from pytensor_fuse._native.program.model import Buffer, Program, Statement
@@ -156,6 +156,10 @@ def _print_block(
             )
         elif isinstance(statement, Call):
             lines.append(indent + _print_call(statement, names, definitions))
+        elif isinstance(statement, Draw):
+            args = ", ".join([names[arg] for arg in statement.args])
+            drawn = f"draw {statement.name}({args}) @{statement.generator}"
+            lines.append(f"{indent}{definitions[statement.out]} = {drawn}")
         else:
             lines.append(f"{indent}allocate @{statement.buffer}")
 

@@ -11,12 +11,14 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from pytensor_fuse._native.program.declarations import verify_declarations
+from pytensor_fuse._native.program.draws import DRAWS
 from pytensor_fuse._native.program.errors import ProgramError
 from pytensor_fuse._native.program.model import (
     COMBINERS,
     Allocate,
     Call,
     Check,
+    Draw,
     For,
     If,
     Load,
@@ -149,6 +151,8 @@ class _Verifier:
                 self._check(statement)
             elif isinstance(statement, Call):
                 self._call(statement)
+            elif isinstance(statement, Draw):
+                self._draw(statement)
             else:
                 self._allocate(statement)
 
@@ -404,6 +408,32 @@ class _Verifier:
                     f"@{buffer} is once and {call.name} writes what is there (rule: once)"
                 )
         self._scopes[-1].stored.add(place)
+
+    def _draw(self, draw: Draw) -> None:
+        distribution = DRAWS.get(draw.name)
+        if distribution is None:
+            raise ProgramError(f"there is no distribution {draw.name!r} (rule: draws)")
+        if len(draw.args) != len(distribution.takes):
+            raise ProgramError(
+                f"{draw.name} is drawn with {len(draw.args)} parameters and takes"
+                f" {len(distribution.takes)} (rule: draws)"
+            )
+        for arg, dtype in zip(draw.args, distribution.takes, strict=True):
+            self._require(arg, dtype, f"a parameter of {draw.name}", "draws")
+        self._require_buffer(draw.generator)
+        about = self._program.buffers[draw.generator]
+        lengths = [self._program.constants.get(length) for length in about.lengths]
+        if (about.kind, about.dtype, lengths) != ("input", "u64", [1]) or about.is_once:
+            raise ProgramError(
+                f"@{draw.generator} is no input of one u64 that is written, and drawn from"
+                " (rule: draws)"
+            )
+        self._define(draw.out)
+        if self._dtypes[draw.out] != distribution.gives:
+            raise ProgramError(
+                f"%{draw.out} is {self._dtypes[draw.out]} and {draw.name} gives"
+                f" {distribution.gives} (rule: draws)"
+            )
 
 
 def _overlap(

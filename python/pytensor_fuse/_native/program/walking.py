@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytensor_fuse._native.program.model import Allocate, Call, Check, For, If, Load, Op, Store
+from pytensor_fuse._native.program.model import (
+    Allocate,
+    Call,
+    Check,
+    Draw,
+    For,
+    If,
+    Load,
+    Op,
+    Store,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -43,7 +53,7 @@ def with_blocks(
 
 def used_by(statement: Statement) -> tuple[Value, ...]:
     """Return the values that a statement itself uses, without the blocks inside of it."""
-    if isinstance(statement, Op):
+    if isinstance(statement, Op | Draw):
         return statement.args
     if isinstance(statement, Load):
         return statement.index
@@ -75,7 +85,7 @@ def used_by(statement: Statement) -> tuple[Value, ...]:
 
 def defined_by(statement: Statement) -> list[Value]:
     """Return the values that a statement defines for those after it."""
-    if isinstance(statement, Op | Load):
+    if isinstance(statement, Op | Load | Draw):
         return [statement.out]
     if isinstance(statement, For):
         reduced = [reduction.out for reduction in statement.reductions]
@@ -95,3 +105,5 @@ def accessed_by(statement: Statement) -> Iterator[BufferId]:
         elif isinstance(inner, Call):
             for operand in inner.operands:
                 yield operand.buffer
+        elif isinstance(inner, Draw):
+            yield inner.generator

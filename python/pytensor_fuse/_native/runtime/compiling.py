@@ -48,6 +48,8 @@ class Compiled(NamedTuple):
         Where the code came from: ``compiled``, ``memory`` or ``disk``.
     seconds
         How long each step took, by its name.
+    copies
+        The inputs of its graph of which it is given copies, behind all others.
     """
 
     program: Program
@@ -57,6 +59,7 @@ class Compiled(NamedTuple):
     code: Code
     origin: str
     seconds: dict[str, float]
+    copies: tuple[int, ...] = ()
 
 
 def optimized(program: Program, constants: Sequence[np.ndarray[Any, Any]]) -> Program:

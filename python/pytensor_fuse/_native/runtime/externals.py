@@ -1,4 +1,4 @@
-"""Functions of SciPy by address: those that programs call and the C library does not have."""
+"""Functions by address: those of SciPy and NumPy that programs call."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from functools import cache
 from typing import Any, Final
 
 from pytensor_fuse._native.emission.calls import OF_FLOATS, SCIPY
+from pytensor_fuse._native.program.draws import SYMBOLS, draw_address
 from pytensor_fuse._native.program.foreign import (
     LIBRARIES,
     capsule_name,
@@ -20,7 +21,7 @@ _NAMES: Final = {"digamma": "psi", "gammaln": "gammaln"}
 
 @cache
 def address_of(symbol: str) -> int:
-    """Return the address of a function of BLAS, LAPACK or `scipy.special.cython_special`.
+    """Return the address of a function of BLAS, LAPACK, `scipy.special` or `numpy.random`.
 
     The last argument of those of `scipy.special` is an integer more, which Cython adds to some and
     which all others ignore.
@@ -29,15 +30,18 @@ def address_of(symbol: str) -> int:
     ----------
     symbol
         ``blas.dgemm`` and the like; or ``scipy.`` and the name of the operation, for one of
-        doubles, and ``.float`` behind that for one of single precision.
+        doubles, and ``.float`` behind that for one of single precision; or ``numpy.random_normal``
+        and the like.
 
     Raises
     ------
     RuntimeError
-        If SciPy has no such function.
+        If there is no such function.
     """
     if symbol.startswith(tuple(LIBRARIES)):
         return routine_address(symbol)
+    if symbol.startswith(SYMBOLS):
+        return draw_address(symbol.removeprefix(SYMBOLS))
     from scipy.special import cython_special
 
     kind, other = ("float", "double") if symbol.endswith(OF_FLOATS) else ("double", "float")

@@ -1,0 +1,62 @@
+"""Calls of the functions of NumPy that draw random numbers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pytensor_fuse._native.emission.types import REGISTER
+from pytensor_fuse._native.program.draws import MEMORY_BYTES, SYMBOLS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pytensor_fuse._native.emission.writer import Writer
+    from pytensor_fuse._native.program.draws import Distribution
+
+
+def emit_draw(
+    writer: Writer, distribution: Distribution, generator: str, args: Sequence[str]
+) -> str:
+    """Write a draw and return the operand of the random number.
+
+    Parameters
+    ----------
+    writer
+        Writes the function.
+    distribution
+        What is drawn.
+    generator
+        The operand of the generator's address, an integer.
+    args
+        Those of the parameters.
+    """
+    symbol = f"draw.{distribution.name}"
+    writer.define(symbol, lambda: _definition(writer, distribution, symbol))
+    given = [f"i64 {generator}"]
+    given += [
+        f"{REGISTER[dtype]} {arg}" for dtype, arg in zip(distribution.takes, args, strict=True)
+    ]
+    return writer.let(f"call {REGISTER[distribution.gives]} @{symbol}({', '.join(given)})")
+
+
+def _definition(writer: Writer, distribution: Distribution, symbol: str) -> str:
+    """Return a function that draws: what a function of NumPy needs more, it has itself."""
+    function = f"{SYMBOLS}{distribution.function}"
+    kind = REGISTER[distribution.gives]
+    kinds = [REGISTER[dtype] for dtype in distribution.takes]
+    memory = ["ptr"] if distribution.has_memory else []
+    writer.declare_external(
+        function, f"declare {kind} @{function}({', '.join(['ptr', *kinds, *memory])})"
+    )
+    params = ["i64 %generator", *[f"{one} %p{place}" for place, one in enumerate(kinds)]]
+    given = ["ptr %at", *[f"{one} %p{place}" for place, one in enumerate(kinds)]]
+    # In a loop, what is asked of the stack is given back only at the end of a function.
+    lines = [f"define internal {kind} @{symbol}({', '.join(params)}) noinline {{"]
+    lines.append("  %at = inttoptr i64 %generator to ptr")
+    if distribution.has_memory:
+        kept = f"[{MEMORY_BYTES} x i8]"
+        lines.append(f"  %memory = alloca {kept}, align 16")
+        lines.append(f"  store {kept} zeroinitializer, ptr %memory, align 16")
+        given.append("ptr %memory")
+    lines.append(f"  %drawn = call {kind} @{function}({', '.join(given)})")
+    return "\n".join([*lines, f"  ret {kind} %drawn", "}"])

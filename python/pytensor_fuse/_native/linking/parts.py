@@ -1,0 +1,158 @@
+"""Functions whose arguments or results are not all arrays: what machine code takes are their parts.
+
+A thunk of its own takes the arguments apart before each call, and puts the results together. A
+generator that draws have changed is returned itself, or the copy of it if that was changed instead.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+from pytensor.tensor.random.type import RandomGeneratorType
+from pytensor.tensor.random.utils import custom_rng_deepcopy
+
+from pytensor_fuse._native.linking.thunks import NativeThunk
+from pytensor_fuse._native.lowering.parts import is_array, type_parts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from pytensor.graph.basic import Variable
+    from pytensor.graph.fg import FunctionGraph
+
+    from pytensor_fuse._native.program.model import Result
+
+Array = np.ndarray[Any, Any]
+
+
+class Passing(NamedTuple):
+    """How variables of a type are passed to machine code and returned by it.
+
+    Attributes
+    ----------
+    apart
+        Takes an argument, and returns an array for each of its parts.
+    together
+        Takes the arrays of a result, and returns it; None if results are always arguments, or
+        copies of them.
+    copy
+        Returns a copy of an argument.
+    """
+
+    apart: Callable[[Any], Sequence[Array]]
+    together: Callable[[Sequence[Array]], Any] | None
+    copy: Callable[[Any], Any]
+
+
+def _address(generator: np.random.Generator) -> Sequence[Array]:
+    return [np.array([generator.bit_generator.ctypes.bit_generator.value], np.uint64)]
+
+
+PASSING: Final[dict[type, Passing]] = {
+    RandomGeneratorType: Passing(_address, None, custom_rng_deepcopy)
+}
+
+
+class _Argument(NamedTuple):
+    """An argument that is taken apart: where it is, how, and where its parts go to."""
+
+    cell: list[Any]
+    passing: Passing
+    is_copy: bool
+    parts: list[list[Any]]
+
+
+class _Returned(NamedTuple):
+    """A result that is put together: where it goes to, how, and where its parts are.
+
+    Attributes
+    ----------
+    argument
+        Which of the arguments that are taken apart it is; None if it is none of them.
+    """
+
+    cell: list[Any]
+    passing: Passing
+    argument: int | None
+    parts: list[list[Any]]
+
+
+class ThunkOfParts(NativeThunk):
+    """The code of a function that takes or returns what is no array."""
+
+    _taken: list[_Argument]
+    _returned: list[_Returned]
+    _parts: list[list[Any]]
+
+    def _cells(self) -> tuple[list[list[Any]], list[list[Any]]]:
+        graph, results = self.fgraph, iter(self.compiled.program.results)
+        self._taken, self._returned = [], []
+        # Which of the arguments that are taken apart an input of the program is a part of.
+        owners: dict[int, int] = {}
+        given: list[list[Any]] = []
+        positions = [*range(len(graph.inputs)), *self.compiled.copies]
+        for number, position in enumerate(positions):
+            variable, cell = graph.inputs[position], self.inputs[position]
+            if is_array(variable):
+                given.append(cell)
+                continue
+            parts = _new_cells(variable)
+            owners.update(
+                dict.fromkeys(range(len(given), len(given) + len(parts)), len(self._taken))
+            )
+            is_copy = number >= len(graph.inputs)
+            self._taken.append(_Argument(cell, PASSING[type(variable.type)], is_copy, parts))
+            given += parts
+        made: list[list[Any]] = []
+        for variable, cell in zip(graph.outputs, self.outputs, strict=True):
+            if is_array(variable):
+                next(results)
+                made.append(cell)
+                continue
+            parts = _new_cells(variable)
+            argument = _argument([next(results) for _ in parts], owners)
+            self._returned.append(_Returned(cell, PASSING[type(variable.type)], argument, parts))
+            made += parts
+        self._parts = [part for one in self._taken for part in one.parts]
+        self._parts += [part for one in self._returned for part in one.parts]
+        return given, made
+
+    def __call__(self) -> list[Any]:  # type: ignore[override] # as NativeThunk's
+        """Run with what is in the storage of the inputs; the results go to that of the outputs."""
+        values = []
+        for cell, passing, is_copy, parts in self._taken:
+            value = passing.copy(cell[0]) if is_copy else cell[0]
+            values.append(value)
+            for part, array in zip(parts, passing.apart(value), strict=True):
+                part[0] = array
+        try:
+            super().__call__()
+            for cell, passing, argument, parts in self._returned:
+                if argument is not None:
+                    cell[0] = values[argument]
+                else:
+                    assert passing.together is not None
+                    cell[0] = passing.together([part[0] for part in parts])
+        finally:
+            for part in self._parts:
+                part[0] = None
+        return [cell[0] for cell in self.outputs]
+
+
+def _new_cells(variable: Variable[Any, Any]) -> list[list[Any]]:
+    return [[None] for _ in type_parts(variable.type) or ()]
+
+
+def _argument(results: Sequence[Result], owners: dict[int, int]) -> int | None:
+    """Return which argument the parts of a result are those of, or None."""
+    found = {owners.get(one.number) if one.kind == "input" else None for one in results}
+    return found.pop() if len(found) == 1 else None
+
+
+def numba_function(fgraph: FunctionGraph) -> Any:
+    """Return what Numba makes of a graph, for its callers: they have no parts to give."""
+    from pytensor.link.numba.linker import NumbaLinker
+
+    linker = NumbaLinker()
+    return linker.jit_compile(linker.fgraph_convert(fgraph, input_storage=None, storage_map=None))

@@ -1,0 +1,118 @@
+"""Variables of types that are no arrays, as several arrays: their parts.
+
+A program takes and returns arrays only. A generator of random numbers is passed as the address of
+its state; inputs and results of a program are numbered by part. `linking.parts` takes the arguments
+of a function apart, and puts its results together.
+"""
+
+from __future__ import annotations
+
+from functools import singledispatch
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pytensor.scalar.basic import ScalarType
+from pytensor.tensor.random.type import RandomGeneratorType
+from pytensor.tensor.type import TensorType
+
+from pytensor_fuse._native.lowering.registry import NoRuleError
+from pytensor_fuse._native.lowering.tensors import DTYPES, of_parts, stored
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pytensor.graph.basic import Variable
+
+    from pytensor_fuse._native.lowering.context import Context
+    from pytensor_fuse._native.lowering.tensors import Tensor
+
+
+class Part(NamedTuple):
+    """An array that is passed for a variable, or for a part of one.
+
+    Attributes
+    ----------
+    dtype
+        That of its elements, as NumPy calls it.
+    shape
+        The length of each axis; None where it is not known.
+    """
+
+    dtype: str
+    shape: tuple[int | None, ...]
+
+
+@singledispatch
+def type_parts(kind: Any) -> tuple[Part, ...] | None:
+    """Return the parts of variables of a type; None if they cannot be passed to machine code.
+
+    An array is its own only part.
+    """
+    return None
+
+
+@type_parts.register(TensorType)
+@type_parts.register(ScalarType)
+def _array(kind: Any) -> tuple[Part, ...] | None:
+    return (Part(kind.dtype, getattr(kind, "shape", ())),) if kind.dtype in DTYPES else None
+
+
+@type_parts.register(RandomGeneratorType)
+def _generator(kind: RandomGeneratorType) -> tuple[Part, ...]:
+    # The address of its `bitgen_t`.
+    return (Part("uint64", (1,)),)
+
+
+def is_array(variable: Variable[Any, Any]) -> bool:
+    """Whether a variable is passed as it is."""
+    return isinstance(variable.type, TensorType | ScalarType)
+
+
+def input_parts(
+    inputs: Sequence[Variable[Any, Any]], copies: Sequence[int]
+) -> list[tuple[int, Part]]:
+    """Return what a program is given, with the positions of the inputs that it is a part of.
+
+    Parameters
+    ----------
+    inputs
+        The inputs of its graph.
+    copies
+        Those of which it is given copies as well, behind all others.
+    """
+    return [
+        (place, part)
+        for place in (*range(len(inputs)), *copies)
+        for part in type_parts(inputs[place].type) or ()
+    ]
+
+
+def copy_of_argument(context: Context, given: Tensor, kind: Any) -> Tensor:
+    """Return a copy of an argument that is no array, made before the program runs.
+
+    Parameters
+    ----------
+    context
+        The lowering.
+    given
+        The argument.
+    kind
+        Its type.
+
+    Raises
+    ------
+    NoRuleError
+        If it is no argument, or nothing is left of what it was.
+    """
+    position = context.arguments.get(given)
+    if position is None:
+        raise NoRuleError(f"a copy of a variable of type {kind} that is no input of the function")
+    if any(part.buffer in context.overwritten for part in given.parts):
+        raise NoRuleError(f"a copy of a variable of type {kind} that has been changed")
+    context.copies.append(position)
+    parts = []
+    for dtype, shape in type_parts(kind) or ():
+        buffer = context.input(DTYPES[dtype], shape)
+        context.builder.program.buffers[buffer].is_once = False
+        context.overwritable.add(buffer)
+        parts.append(stored(context.builder, buffer))
+    return of_parts(parts)

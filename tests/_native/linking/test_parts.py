@@ -1,0 +1,94 @@
+"""Functions that take and return generators: machine code gets addresses of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytensor
+import pytensor.tensor as pt
+import pytest
+from pytensor.tensor.random.type import random_generator_type
+
+from pytensor_fuse import NativeLinkError
+from pytensor_fuse._native.linking.parts import ThunkOfParts
+from pytensor_fuse.native import compile_c
+
+BIT_GENERATORS = (np.random.PCG64, np.random.PCG64DXSM, np.random.MT19937, np.random.Philox)
+
+
+def require_same_state(one, other):
+    """Require that two generators go on alike."""
+    np.testing.assert_equal(one.bit_generator.state, other.bit_generator.state)
+
+
+def function(*args, **kwargs):
+    made = pytensor.function(*args, mode="NUMBA", **kwargs)
+    assert type(made.vm) is ThunkOfParts
+    return made
+
+
+@pytest.mark.parametrize("kind", BIT_GENERATORS)
+def test_a_shared_generator_goes_on(kind):
+    rng, oracle = (np.random.Generator(kind(3)) for _ in range(2))
+    shared = pytensor.shared(rng, borrow=True)
+    m = pt.vector("m")
+    after, x = pt.random.normal(m, 2.0, size=(3, 4), rng=shared, return_next_rng=True)
+    f = function([m], [x, x.sum()], updates={shared: after})
+    means = np.arange(4.0)
+    for _ in range(3):
+        drawn, total = f(means)
+        expected = oracle.normal(means, 2.0, size=(3, 4))
+        assert np.array_equal(drawn, expected)
+        np.testing.assert_allclose(total, expected.sum())
+        require_same_state(shared.get_value(borrow=True), oracle)
+    assert shared.get_value(borrow=True) is rng
+
+
+def test_an_argument_stays_and_a_copy_goes_on():
+    r = random_generator_type("r")
+    after, x = pt.random.normal(size=(5,), rng=r, return_next_rng=True)
+    f = function([r], [x, after])
+    given, oracle = np.random.default_rng(1), np.random.default_rng(1)
+    state = given.bit_generator.state
+    for _ in range(2):
+        drawn, changed = f(given)
+        assert given.bit_generator.state == state
+        assert changed is not given
+        assert np.array_equal(drawn, np.random.default_rng(1).normal(size=5))
+    oracle.normal(size=5)
+    require_same_state(changed, oracle)
+
+
+def test_an_argument_that_may_be_changed_is_returned_itself():
+    r = random_generator_type("r")
+    after, x = pt.random.normal(size=(5,), rng=r, return_next_rng=True)
+    f = function([pytensor.In(r, mutable=True)], [x, after])
+    given, oracle = np.random.default_rng(1), np.random.default_rng(1)
+    drawn, changed = f(given)
+    assert changed is given
+    assert np.array_equal(drawn, oracle.normal(size=5))
+    require_same_state(given, oracle)
+
+
+def test_nothing_is_kept_between_calls():
+    r = random_generator_type("r")
+    f = function([r], pt.random.normal(size=(5,), rng=r, return_next_rng=True)[1])
+    f(np.random.default_rng(1))
+    assert all(part == [None] for part in f.vm._parts)
+
+
+def test_what_numba_calls_is_by_numba():
+    from numba.core.registry import CPUDispatcher
+
+    r = random_generator_type("r")
+    f = function([r], pt.random.normal(size=(5,), rng=r, return_next_rng=True)[1])
+    jitted = f.vm.jit_fn
+    assert isinstance(jitted, CPUDispatcher)
+    [drawn] = jitted(np.random.default_rng(1))
+    assert np.array_equal(drawn, np.random.default_rng(1).normal(size=5))
+
+
+def test_c_has_arrays_only():
+    r = random_generator_type("r")
+    f = function([r], pt.random.normal(size=(5,), rng=r, return_next_rng=True)[1])
+    with pytest.raises(NativeLinkError, match="C knows no r: give it arrays alone"):
+        compile_c(f)
