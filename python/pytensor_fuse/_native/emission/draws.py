@@ -44,19 +44,21 @@ def _definition(writer: Writer, distribution: Distribution, symbol: str) -> str:
     function = f"{SYMBOLS}{distribution.function}"
     kind = REGISTER[distribution.gives]
     kinds = [REGISTER[dtype] for dtype in distribution.takes]
-    memory = ["ptr"] if distribution.has_memory else []
+    more = {"memory": ["ptr"], "unmasked": ["i64", "i1 zeroext"], "": []}[distribution.more]
     writer.declare_external(
-        function, f"declare {kind} @{function}({', '.join(['ptr', *kinds, *memory])})"
+        function, f"declare {kind} @{function}({', '.join(['ptr', *kinds, *more])})"
     )
     params = ["i64 %generator", *[f"{one} %p{place}" for place, one in enumerate(kinds)]]
     given = ["ptr %at", *[f"{one} %p{place}" for place, one in enumerate(kinds)]]
     # In a loop, what is asked of the stack is given back only at the end of a function.
     lines = [f"define internal {kind} @{symbol}({', '.join(params)}) noinline {{"]
     lines.append("  %at = inttoptr i64 %generator to ptr")
-    if distribution.has_memory:
+    if distribution.more == "memory":
         kept = f"[{MEMORY_BYTES} x i8]"
         lines.append(f"  %memory = alloca {kept}, align 16")
         lines.append(f"  store {kept} zeroinitializer, ptr %memory, align 16")
         given.append("ptr %memory")
+    elif distribution.more == "unmasked":
+        given += ["i64 0", "i1 zeroext false"]
     lines.append(f"  %drawn = call {kind} @{function}({', '.join(given)})")
     return "\n".join([*lines, f"  ret {kind} %drawn", "}"])

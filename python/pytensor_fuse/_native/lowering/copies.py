@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from pytensor.compile.ops import DeepCopyOp, TypeCastingOp
 from pytensor.tensor.extra_ops import CpuContiguous
+from pytensor.tensor.random.type import RandomGeneratorType
 
+from pytensor_fuse._native.lowering.parts import copy_of_argument
 from pytensor_fuse._native.lowering.registry import lower
 from pytensor_fuse._native.lowering.scalars import dtype_refusal
 
@@ -21,14 +23,21 @@ def _refuses(op: Any, node: Apply[Any]) -> str | None:
     return dtype_refusal(node)
 
 
+def _refuses_copy(op: Any, node: Apply[Any]) -> str | None:
+    is_generator = isinstance(node.inputs[0].type, RandomGeneratorType)
+    return None if is_generator else dtype_refusal(node)
+
+
 @lower.register(TypeCastingOp, CpuContiguous, refuses=_refuses)
 def _same(op: Any, node: Apply[Any], context: Context, inputs: list[Tensor]) -> list[Tensor]:
     return list(inputs)
 
 
-@lower.register(DeepCopyOp, refuses=_refuses)
+@lower.register(DeepCopyOp, refuses=_refuses_copy)
 def _deep_copy(
     op: DeepCopyOp, node: Apply[Any], context: Context, inputs: list[Tensor]
 ) -> list[Tensor]:
     [given] = inputs
+    if given.parts:
+        return [copy_of_argument(context, given, node.inputs[0].type)]
     return [context.materialized(given.dtype, given.lengths, given.at)]

@@ -56,21 +56,40 @@ def _refuses(op: Any, node: Apply[Any]) -> str | None:
 def _cholesky(
     op: Cholesky, node: Apply[Any], context: Context, inputs: list[Tensor]
 ) -> list[Tensor]:
-    builder, dtype = context.builder, DTYPES[node.outputs[0].type.dtype]
-    matrix = of_dtype(context, inputs[0], dtype)
+    matrix = of_dtype(context, inputs[0], DTYPES[node.outputs[0].type.dtype])
+    return [cholesky_factor(context, matrix, lower=op.lower, may_overwrite=op.overwrite_a)]
+
+
+def cholesky_factor(
+    context: Context, matrix: Tensor, *, lower: bool, may_overwrite: bool = False
+) -> Tensor:
+    """Return the Cholesky factor of a matrix of floats.
+
+    Parameters
+    ----------
+    context
+        The lowering.
+    matrix
+        The matrix.
+    lower
+        Whether the factor is a lower triangle.
+    may_overwrite
+        Whether the factor may lie where the matrix lay.
+    """
+    builder, dtype = context.builder, matrix.dtype
     size = require_square(context, matrix)
     if is_small(context, size):
-        return [small_factor(context, matrix, size, lower=op.lower)]
+        return small_factor(context, matrix, size, lower=lower)
     matrix, is_transposed = as_it_lies(matrix)
     zero = builder.constant(dtype, 0.0)
-    lower = op.lower != is_transposed
+    lower = lower != is_transposed
 
     def of_triangle(index: Index) -> Value:
         row, column = index
         is_in = builder.op("ge" if lower else "le", row, column)
         return builder.op("select", is_in, matrix.at(index), zero)
 
-    in_place = op.overwrite_a and can_overwrite(context, matrix)
+    in_place = may_overwrite and can_overwrite(context, matrix)
     if in_place:
         factor = owned(context, matrix, may_overwrite=True)
     else:
@@ -80,7 +99,7 @@ def _cholesky(
         clear_triangle(context, factor, lower=not lower)
     fill_unless(context, has_succeeded(context, report), factor)
     held = context.held(factor)
-    return [transposed(held) if is_transposed else held]
+    return transposed(held) if is_transposed else held
 
 
 def solve_triangle(

@@ -5,10 +5,13 @@ function of C in the library of `numpy.random`::
 
     normal  f64 f64  f64  random_normal
 
-The function takes the generator, the parameters in the line's order and, if the line ends with
-``+memory``, the address of memory that it keeps what it knows of its parameters in, which is all
-zeros before it knows anything. NumPy's ``distributions.h`` documents the functions, and NumPy's own
-methods of a `Generator` call them: so they draw the same numbers, and leave the same state.
+The function takes the generator, and the parameters in the line's order. What stands behind that in
+a line is given to it as well: ``memory`` is the address of memory that it keeps what it knows of
+its parameters in, which is all zeros before it knows anything, and ``unmasked`` are the two
+arguments that tell a bounded integer to be drawn by Lemire's method.
+
+NumPy's ``distributions.h`` documents the functions. NumPy's own methods of a `Generator` call them:
+so they draw the same numbers, and leave the same state.
 """
 
 from __future__ import annotations
@@ -29,10 +32,28 @@ SYMBOLS: Final = "numpy."
 MEMORY_BYTES: Final = 256
 
 _LINES: Final = """
-standard_uniform      -                f64  random_standard_uniform
-uniform               f64 f64          f64  random_uniform
-standard_normal       -                f64  random_standard_normal
-normal                f64 f64          f64  random_normal
+standard_uniform      -            f64  random_standard_uniform
+uniform               f64 f64      f64  random_uniform
+standard_normal       -            f64  random_standard_normal
+normal                f64 f64      f64  random_normal
+lognormal             f64 f64      f64  random_lognormal
+exponential           f64          f64  random_exponential
+gamma                 f64 f64      f64  random_gamma
+beta                  f64 f64      f64  random_beta
+standard_t            f64          f64  random_standard_t
+standard_cauchy       -            f64  random_standard_cauchy
+laplace               f64 f64      f64  random_laplace
+logistic              f64 f64      f64  random_logistic
+gumbel                f64 f64      f64  random_gumbel
+weibull               f64          f64  random_weibull
+triangular            f64 f64 f64  f64  random_triangular
+vonmises              f64 f64      f64  random_vonmises
+poisson               f64          i64  random_poisson
+binomial              f64 i64      i64  random_binomial memory
+negative_binomial     f64 f64      i64  random_negative_binomial
+geometric             f64          i64  random_geometric
+hypergeometric        i64 i64 i64  i64  random_hypergeometric
+bounded_integer       u64 u64      u64  random_bounded_uint64 unmasked
 """
 
 
@@ -49,21 +70,23 @@ class Distribution(NamedTuple):
         That of what it draws.
     function
         The function of C.
-    has_memory
-        Whether it is given memory.
+    more
+        What else it is given: ``memory``, ``unmasked`` or nothing.
     """
 
     name: str
     takes: tuple[str, ...]
     gives: str
     function: str
-    has_memory: bool
+    more: str
 
 
 def _distribution(line: str) -> Distribution:
-    name, *takes, gives, function = line.removesuffix("+memory").split()
+    words = line.split()
+    more = words.pop() if words[-1] in ("memory", "unmasked") else ""
+    name, *takes, gives, function = words
     takes = [dtype for dtype in takes if dtype != "-"]
-    return Distribution(name, tuple(takes), gives, function, line.endswith("+memory"))
+    return Distribution(name, tuple(takes), gives, function, more)
 
 
 DRAWS: Final = {one.name: one for one in map(_distribution, _LINES.strip().splitlines())}
@@ -93,8 +116,12 @@ def draw_address(function: str) -> int:
     return address
 
 
-_C_TYPES: Final[dict[str, Any]] = {"f64": ctypes.c_double, "i64": ctypes.c_int64}
-_NUMPY: Final[dict[str, Any]] = {"f64": np.float64, "i64": np.int64}
+_C_TYPES: Final[dict[str, Any]] = {
+    "f64": ctypes.c_double,
+    "i64": ctypes.c_int64,
+    "u64": ctypes.c_uint64,
+}
+_NUMPY: Final[dict[str, Any]] = {"f64": np.float64, "i64": np.int64, "u64": np.uint64}
 
 
 def run_draw(distribution: Distribution, generator: int, args: Sequence[Any]) -> Any:
@@ -111,11 +138,13 @@ def run_draw(distribution: Distribution, generator: int, args: Sequence[Any]) ->
     """
     kinds = [_C_TYPES[dtype] for dtype in distribution.takes]
     given = [kind(one.item()) for kind, one in zip(kinds, args, strict=True)]
-    if distribution.has_memory:
+    memory = ctypes.create_string_buffer(MEMORY_BYTES)
+    if distribution.more == "memory":
         kinds.append(ctypes.c_void_p)
-        given.append(ctypes.create_string_buffer(MEMORY_BYTES))
+        given.append(ctypes.addressof(memory))
+    elif distribution.more == "unmasked":
+        kinds += [ctypes.c_uint64, ctypes.c_bool]
+        given += [0, False]
     made = ctypes.CFUNCTYPE(_C_TYPES[distribution.gives], ctypes.c_void_p, *kinds)
-    address = draw_address(distribution.function)
-    if distribution.has_memory:
-        given[-1] = ctypes.addressof(given[-1])
-    return _NUMPY[distribution.gives](made(address)(generator, *given))
+    function = made(draw_address(distribution.function))
+    return _NUMPY[distribution.gives](function(generator, *given))

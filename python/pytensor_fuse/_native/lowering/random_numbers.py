@@ -1,0 +1,145 @@
+"""Random variables without axes of their own: what draws one number of each.
+
+The formulas are those of PyTensor's Numba mode where it has some of its own, down to the order in
+which numbers are drawn, and NumPy's functions where Numba's draw the same numbers. Of those of
+PyTensor's Python implementations, which are SciPy's for some ops, a few differ.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from pytensor.tensor.random import basic
+
+from pytensor_fuse._native.program.draws import DRAWS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from pytensor_fuse._native.program.builder import Builder
+    from pytensor_fuse._native.program.model import BufferId, Value
+
+    Number = Callable[[Builder, BufferId, Sequence[Value]], Value]
+
+
+def _draws(name: str) -> Number:
+    """Return what draws a number from a distribution that has the op's parameters."""
+    takes = DRAWS[name].takes
+
+    def number(b: Builder, generator: BufferId, params: Sequence[Value]) -> Value:
+        given = [b.cast(one, dtype) for one, dtype in zip(params, takes, strict=True)]
+        return b.draw(name, generator, given)
+
+    return number
+
+
+def _floats(b: Builder, params: Sequence[Value]) -> list[Value]:
+    return [b.cast(one, "f64") for one in params]
+
+
+def _moved(b: Builder, drawn: Value, loc: Value, scale: Value) -> Value:
+    return b.op("add", loc, b.op("mul", scale, drawn))
+
+
+def _uniform(b: Builder, generator: BufferId, params: Sequence[Value]) -> Value:
+    low, high = _floats(b, params)
+    return b.draw("uniform", generator, [low, b.op("sub", high, low)])
+
+
+def _half_normal(b: Builder, generator: BufferId, params: Sequence[Value]) -> Value:
+    return _moved(b, b.op("abs", b.draw("standard_normal", generator, [])), *_floats(b, params))
+
+
+def _cauchy(b: Builder, generator: BufferId, params: Sequence[Value]) -> Value:
+    return _moved(b, b.draw("standard_cauchy", generator, []), *_floats(b, params))
+
+
+def _student_t(b: Builder, generator: BufferId, params: Sequence[Value]) -> Value:
+    df, loc, scale = _floats(b, params)
+    return _moved(b, b.draw("standard_t", generator, [df]), loc, scale)
+
+
+def _pareto(b: Builder, generator: BufferId, params: Sequence[Value]) -> Value:
+    shape, scale = _floats(b, params)
+    below = b.op("sub", b.constant("f64", 1), b.draw("standard_uniform", generator, []))
+    power = b.op("pow", below, b.op("div", b.constant("f64", -1), shape))
+    return b.op("mul", power, scale)
+
+
+def _inverse_gamma(b: Builder, generator: BufferId, params: Sequence[Value]) -> Value:
+    (shape, scale), one = _floats(b, params), b.constant("f64", 1)
+    return b.op("div", one, b.draw("gamma", generator, [shape, b.op("div", one, scale)]))
+
+
+def _wald(b: Builder, generator: BufferId, params: Sequence[Value]) -> Value:
+    # Newer versions of NumPy have another formula than Numba.
+    mean, scale = _floats(b, params)
+    ratio = b.op("div", mean, b.op("mul", b.constant("f64", 2), scale))
+    normal = b.draw("standard_normal", generator, [])
+    y = b.op("mul", b.op("mul", mean, normal), normal)
+    four_y = b.op("mul", b.op("mul", b.constant("f64", 4), scale), y)
+    root = b.op("sqrt", b.op("add", four_y, b.op("mul", y, y)))
+    x = b.op("add", mean, b.op("mul", ratio, b.op("sub", y, root)))
+    below = b.draw("standard_uniform", generator, [])
+    is_small = b.op("le", below, b.op("div", mean, b.op("add", mean, x)))
+    return b.op("select", is_small, x, b.op("div", b.op("mul", mean, mean), x))
+
+
+def _bernoulli(b: Builder, generator: BufferId, params: Sequence[Value]) -> Value:
+    [p] = _floats(b, params)
+    is_beyond = b.op("lt", p, b.draw("standard_uniform", generator, []))
+    return b.op("select", is_beyond, b.index(0), b.index(1))
+
+
+def _binomial(b: Builder, generator: BufferId, params: Sequence[Value]) -> Value:
+    n, p = params
+    return b.draw("binomial", generator, [b.cast(p, "f64"), b.cast(n, "i64")])
+
+
+def _integers(b: Builder, generator: BufferId, params: Sequence[Value]) -> Value:
+    low, high = [b.cast(one, "i64") for one in params]
+    is_some = b.op("lt", low, high)
+    b.check(is_some, ValueError, "low is greater than high in given interval")
+    last = b.op("sub", high, b.index(1))
+    spread = b.cast(b.op("sub", last, low), "u64")
+    return b.cast(b.draw("bounded_integer", generator, [b.cast(low, "u64"), spread]), "i64")
+
+
+def _hypergeometric(b: Builder, generator: BufferId, params: Sequence[Value]) -> Value:
+    good, bad, n = [b.cast(one, "i64") for one in params]
+    for name, one in (("ngood", good), ("nbad", bad), ("nsample", n)):
+        b.check(b.op("ge", one, b.index(0)), ValueError, f"{name} < 0")
+    limit = b.index(10**9)
+    are_few = b.op("and", b.op("lt", good, limit), b.op("lt", bad, limit))
+    b.check(are_few, ValueError, "both ngood and nbad must be less than 1000000000")
+    b.check(b.op("ge", b.op("add", good, bad), n), ValueError, "ngood + nbad < nsample")
+    return b.draw("hypergeometric", generator, [good, bad, n])
+
+
+NUMBERS: Final[dict[type, Number]] = {
+    basic.UniformRV: _uniform,
+    basic.NormalRV: _draws("normal"),
+    basic.HalfNormalRV: _half_normal,
+    basic.LogNormalRV: _draws("lognormal"),
+    basic.StudentTRV: _student_t,
+    basic.CauchyRV: _cauchy,
+    basic.ExponentialRV: _draws("exponential"),
+    basic.GammaRV: _draws("gamma"),
+    basic.InvGammaRV: _inverse_gamma,
+    basic.BetaRV: _draws("beta"),
+    basic.LaplaceRV: _draws("laplace"),
+    basic.LogisticRV: _draws("logistic"),
+    basic.GumbelRV: _draws("gumbel"),
+    basic.WeibullRV: _draws("weibull"),
+    basic.ParetoRV: _pareto,
+    basic.TriangularRV: _draws("triangular"),
+    basic.VonMisesRV: _draws("vonmises"),
+    basic.WaldRV: _wald,
+    basic.PoissonRV: _draws("poisson"),
+    basic.BernoulliRV: _bernoulli,
+    basic.BinomialRV: _binomial,
+    basic.NegBinomialRV: _draws("negative_binomial"),
+    basic.GeometricRV: _draws("geometric"),
+    basic.HyperGeometricRV: _hypergeometric,
+    basic.IntegersRV: _integers,
+}
