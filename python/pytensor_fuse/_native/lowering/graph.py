@@ -182,15 +182,18 @@ class _Graph:
         if why is not None:
             raise NoRuleError(f"{why} as an output")
         whole = self.tensor(variable)
+        # An argument that is no array, or a copy of one, is returned itself.
+        is_itself = whole in self.context.arguments
         for tensor in whole.parts or (whole,):
-            self._give_back_part(tensor)
+            self._give_back_part(tensor, is_itself=is_itself)
 
-    def _give_back_part(self, tensor: Tensor) -> None:
+    def _give_back_part(self, tensor: Tensor, *, is_itself: bool) -> None:
         context = self.context
         builder = context.builder
         results = builder.program.results
         about = None if tensor.buffer is None else builder.program.buffers[tensor.buffer]
-        if about is not None and about.kind == "input" and tensor.buffer in context.overwritten:
+        is_given = is_itself or tensor.buffer in context.overwritten
+        if about is not None and about.kind == "input" and is_given:
             results.append(Result("input", about.position))
             return
         if about is not None and about.kind == "temporary":

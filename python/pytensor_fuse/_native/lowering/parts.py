@@ -115,4 +115,7 @@ def copy_of_argument(context: Context, given: Tensor, kind: Any) -> Tensor:
         context.builder.program.buffers[buffer].is_once = False
         context.overwritable.add(buffer)
         parts.append(stored(context.builder, buffer))
-    return of_parts(parts)
+    copy = of_parts(parts)
+    # Until it is changed, a copy of it is one of the argument.
+    context.arguments[copy] = position
+    return copy
