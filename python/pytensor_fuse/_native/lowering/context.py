@@ -15,7 +15,7 @@ from pytensor_fuse._native.program.model import Operand
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from pytensor.graph.basic import Constant
+    from pytensor.graph.basic import Constant, Variable
 
     from pytensor_fuse._native.lowering.tensors import Index
     from pytensor_fuse._native.program.builder import Builder
@@ -53,6 +53,8 @@ class Context:
         The inputs of the graph that are no arrays: the position of each.
     copies
         The positions of those of which the program is given a copy, behind all other inputs.
+    used_once
+        The generators of random numbers that only one node reads.
     batch
         While a loop over matrices is written, the length and the index of each of its axes.
     """
@@ -67,6 +69,7 @@ class Context:
         self.others: list[str] = []
         self.arguments: dict[Tensor, int] = {}
         self.copies: list[int] = []
+        self.used_once: set[Variable[Any, Any]] = set()
         self._n_inputs = 0
         self.batch: list[tuple[Value, Value]] = []
         self._same: dict[Value, Value] = {}

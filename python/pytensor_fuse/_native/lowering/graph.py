@@ -10,6 +10,7 @@ from pytensor.graph.basic import Constant
 from pytensor.tensor.type_other import NoneTypeT
 
 from pytensor_fuse._native.lowering.context import Context
+from pytensor_fuse._native.lowering.generators import used_once
 from pytensor_fuse._native.lowering.others import (
     fault,
     lowered_by_others,
@@ -107,6 +108,8 @@ def lower_graph(
     graph = _Graph(Context(builder), {})
     for position, variable in enumerate(inputs):
         graph.give(variable, position, may_destroy=position in destroyed)
+    nodes = list(nodes)
+    graph.context.used_once |= used_once(nodes, outputs)
     for node in nodes:
         graph.lower(node)
     for variable in outputs:
@@ -248,6 +251,8 @@ def lower_inner(
     outputs: Sequence[Variable[Any, Any]],
     nodes: Iterable[Apply[Any]],
     given: Sequence[Tensor],
+    *,
+    destroyed: Collection[int] = (),
 ) -> list[Tensor]:
     """Write the statements of an inner graph in the place of its node.
 
@@ -259,6 +264,8 @@ def lower_inner(
         The inner graph.
     given
         What its inputs are.
+    destroyed
+        The generators among its inputs that it may change.
 
     Returns
     -------
@@ -266,8 +273,14 @@ def lower_inner(
         Its outputs.
     """
     graph = _Graph(context, dict(zip(inputs, given, strict=True)))
+    nodes = list(nodes)
+    outer = context.used_once
+    if any(one.parts for one in given):
+        kept = {one for position, one in enumerate(inputs) if position not in destroyed}
+        context.used_once = outer | (used_once(nodes, outputs) - kept)
     for node in nodes:
         graph.lower(node)
+    context.used_once = outer
     return [graph.tensor(variable) for variable in outputs]
 
 
@@ -290,7 +303,11 @@ def _op_from_graph(
 ) -> list[Tensor]:
     graph = op.fgraph
     n_before = len(context.builder.program.buffers)
-    outs = lower_inner(context, graph.inputs, graph.outputs, graph.toposort(), inputs)
+    destroyed = [place for places in op.destroy_map.values() for place in places]
+    destroyed += [place for place, one in enumerate(node.inputs) if one in context.used_once]
+    outs = lower_inner(
+        context, graph.inputs, graph.outputs, graph.toposort(), inputs, destroyed=destroyed
+    )
     # The op says of no output that it is a view, so that its inputs may be overwritten while others
     # still read the outputs.
     own: list[Tensor] = []

@@ -4,8 +4,7 @@ A draw for each element of a result, with the parameters of a distribution broad
 other, is what PyTensor's Numba mode does. Each is one call of the function of NumPy that its
 `Generator` calls, on the generator itself, so numbers and the state that is left are the same.
 
-An op that does not change the generator that it is given draws from a copy of it, which is made
-before the call: so it must be an argument of the function, as it was when the call began.
+A generator that somebody else uses as it was is copied, as `generators` says.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from pytensor.tensor.random import basic
 from pytensor.tensor.random.op import RandomVariable
 
 from pytensor_fuse._native.lowering.elementwise import broadcast_lengths
-from pytensor_fuse._native.lowering.parts import copy_of_argument
+from pytensor_fuse._native.lowering.generators import own_generator
 from pytensor_fuse._native.lowering.random_numbers import NUMBERS
 from pytensor_fuse._native.lowering.random_vectors import VECTORS, Drawing
 from pytensor_fuse._native.lowering.registry import lower
@@ -48,7 +47,7 @@ def _random_variable(
     op: RandomVariable, node: Apply[Any], context: Context, inputs: list[Tensor]
 ) -> list[Tensor]:
     builder = context.builder
-    generator = _drawn_from(op, node, context, inputs[0])
+    generator = own_generator(context, inputs[0], node.inputs[0], destroys=op.inplace)
     params = inputs[2:]
     n_axes = op.batch_ndim(node)
     broadcasts = [one.type.broadcastable[:n_axes] for one in op.dist_params(node)]
@@ -67,17 +66,6 @@ def _random_variable(
         return draw(builder, source, [drawing.at(place, index) for place in range(len(params))])
 
     return [generator, drawing.numbers(number)]
-
-
-def _drawn_from(op: RandomVariable, node: Apply[Any], context: Context, given: Tensor) -> Tensor:
-    """Return the generator that an op changes: the given one, or a copy of it."""
-    [state] = given.parts
-    if not op.inplace or state.buffer not in context.overwritable:
-        given = copy_of_argument(context, given, node.inputs[0].type)
-        [state] = given.parts
-    assert state.buffer is not None
-    context.overwritten.add(state.buffer)
-    return given
 
 
 def _lengths(

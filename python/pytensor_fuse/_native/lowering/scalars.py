@@ -17,7 +17,7 @@ from pytensor_fuse._native.lowering.registry import NoRuleError
 from pytensor_fuse._native.lowering.tensors import DTYPES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from pytensor.graph.basic import Apply, Variable
 
@@ -51,7 +51,12 @@ def scalar_refusal(op: Any, node: Apply[Any]) -> str | None:
 
 def dtype_refusal(node: Apply[Any]) -> str | None:
     """Return which dtype of a node programs do not have, or None."""
-    for variable in (*node.inputs, *node.outputs):
+    return dtypes_refusal((*node.inputs, *node.outputs))
+
+
+def dtypes_refusal(variables: Iterable[Variable[Any, Any]]) -> str | None:
+    """Return which dtype of variables programs do not have, or None."""
+    for variable in variables:
         dtype = getattr(variable.type, "dtype", None)
         if dtype not in DTYPES:
             return f"no dtype {dtype}" if dtype else f"a variable of type {variable.type}"

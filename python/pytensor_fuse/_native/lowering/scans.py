@@ -16,16 +16,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pytensor.scan.op import Scan
 
+from pytensor_fuse._native.lowering.generators import is_generator, own_generator
 from pytensor_fuse._native.lowering.graph import graph_refusal, lower_inner
-from pytensor_fuse._native.lowering.registry import lower
-from pytensor_fuse._native.lowering.scalars import dtype_refusal
+from pytensor_fuse._native.lowering.registry import NoRuleError, lower
+from pytensor_fuse._native.lowering.scalars import dtypes_refusal
 from pytensor_fuse._native.lowering.scan_traces import Trace, settled
 from pytensor_fuse._native.lowering.tensors import Tensor, element_of, scalar, stored
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytensor.graph.basic import Apply
+    from pytensor.graph.basic import Apply, Variable
 
     from pytensor_fuse._native.lowering.context import Context
     from pytensor_fuse._native.program.blocks import Loop
@@ -42,7 +43,17 @@ _CHANGES: Final = (
 
 
 def _refuses(op: Scan, node: Apply[Any]) -> str | None:
-    return dtype_refusal(node) or graph_refusal(op.fgraph)
+    # Generators of random numbers can be states without a trace, and nothing else.
+    generators = {
+        one
+        for one in (
+            *op.outer_untraced_sit_sot(node.inputs),
+            *op.outer_untraced_sit_sot_outs(node.outputs),
+        )
+        if is_generator(one)
+    }
+    arrays = [one for one in (*node.inputs, *node.outputs) if one not in generators]
+    return dtypes_refusal(arrays) or graph_refusal(op.fgraph)
 
 
 @lower.register(Scan, refuses=_refuses)
@@ -76,14 +87,28 @@ class _Scan:
             )
             for place, state in enumerate(states)
         ]
+        first = op.outer_untraced_sit_sot_outs(range(len(node.outputs)))
         self._untraced = [
-            one if one.ndim == 0 else stored(self._builder, context.copied(one, is_once=False))
-            for one in op.outer_untraced_sit_sot(inputs)
+            self._first_of(one, variable, destroys=out in op.destroy_map)
+            for one, variable, out in zip(
+                op.outer_untraced_sit_sot(inputs),
+                op.outer_untraced_sit_sot(node.inputs),
+                first,
+                strict=True,
+            )
         ]
         # Those of arrays that there are, so that they are not negative.
         buffers = self._builder.program.buffers
         shapes = [*[one.lengths for one in inputs], *[one.lengths for one in buffers]]
         self._lengths = {context.length(length) for shape in shapes for length in shape}
+
+    def _first_of(self, given: Tensor, variable: Variable[Any, Any], *, destroys: bool) -> Tensor:
+        """Return what the first step is given for a state without a trace."""
+        if given.parts:
+            return own_generator(self._context, given, variable, destroys=destroys)
+        if given.ndim == 0:
+            return given
+        return stored(self._builder, self._context.copied(given, is_once=False))
 
     def _require_steps(self) -> None:
         builder, n_steps = self._builder, self._n_steps
@@ -117,7 +142,9 @@ class _Scan:
             for trace in self._traces:
                 trace.begin(loop)
             carried = [
-                scalar(builder, builder.carried(one.dtype)) if one.ndim == 0 else one
+                scalar(builder, builder.carried(one.dtype))
+                if one.ndim == 0 and not one.parts
+                else one
                 for one in self._untraced
             ]
             outs = self._step(loop, carried)
@@ -139,7 +166,7 @@ class _Scan:
                 [*self._traces, *fresh], [*self._out_taps, *[(0,)] * len(fresh)], strict=True
             ):
                 writes += [trace.prepared(next(written), tap) for tap in taps]
-            states = [settled(context, out) for out in outs[last:]]
+            states = [out if out.parts else settled(context, out) for out in outs[last:]]
             for write in writes:
                 write()
             traces = [*self._traces, *fresh]
@@ -173,7 +200,15 @@ class _Scan:
             for one in op.outer_non_seqs(self._inputs)
         ]
         graph = op.fgraph
-        return lower_inner(self._context, graph.inputs, graph.outputs, graph.toposort(), given)
+        generators = [place for place, one in enumerate(given) if one.parts]
+        return lower_inner(
+            self._context,
+            graph.inputs,
+            graph.outputs,
+            graph.toposort(),
+            given,
+            destroyed=generators,
+        )
 
     def _carry_untraced(
         self, loop: Loop, carried: Sequence[Tensor], states: Sequence[Tensor]
@@ -181,6 +216,11 @@ class _Scan:
         context, builder = self._context, self._builder
         finals = []
         for before, inner, after in zip(self._untraced, carried, states, strict=True):
+            if before.parts:
+                if [one.buffer for one in after.parts] != [one.buffer for one in before.parts]:
+                    raise NoRuleError("a Scan whose steps exchange generators")
+                finals.append(before)
+                continue
             if before.ndim == 0:
                 out = builder.carry(loop, inner.at(()), before.at(()), after.at(()))
                 finals.append(scalar(builder, out))

@@ -110,6 +110,7 @@ class Dependences:
         self._early_check: int | None = None
         self._late_check: int | None = None
         self._is_late: set[int] = set()
+        self._last_draw: int | None = None
         for number, statement in enumerate(statements):
             if isinstance(statement, Op):
                 self._add_op(number, statement)
@@ -136,7 +137,7 @@ class Dependences:
         sources: dict[int, None] = {}
         reads: dict[BufferId, _Accesses] = {}
         writes: dict[BufferId, _Accesses] = {}
-        is_guarded = False
+        is_guarded = draws = False
         index = statement.index if isinstance(statement, For) else None
         for one in statements_in([statement]) if is_compound else (statement,):
             if isinstance(one, Op):
@@ -169,11 +170,15 @@ class Dependences:
                         self._reach(writes, buffer, prefix, index)
             elif isinstance(one, Draw):
                 # What a check before it forbids is not drawn.
-                is_guarded = True
-                self._reach(writes, one.generator, (), index)
+                is_guarded = draws = True
             elif isinstance(one, Allocate):
                 self._after_allocation(number, one.buffer, sources)
                 self._buffers.setdefault(one.buffer, _Buffer()).allocated = number
+        if draws:
+            # Two arguments may be one generator: all draws keep their order.
+            if self._last_draw is not None:
+                sources[self._last_draw] = None
+            self._last_draw = number
         for source in sources:
             self._edge(source, number)
         for buffer, accesses in reads.items():
