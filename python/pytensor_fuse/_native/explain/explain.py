@@ -24,6 +24,7 @@ from pytensor_fuse._native.linking.graphs import (
 )
 from pytensor_fuse._native.linking.regions import parts_of
 from pytensor_fuse._native.linking.whole import native_thunk_of
+from pytensor_fuse._native.lowering.parts import input_parts
 from pytensor_fuse._native.lowering.registry import NoRuleError, RuleError
 from pytensor_fuse._native.passes.placement import place_temporaries
 from pytensor_fuse._native.program.text import print_program
@@ -155,8 +156,8 @@ def _of_function(function: Function) -> NativeReport:
     regions = tuple(
         _region(
             [one for one in enumerate(order) if one[1] in among],
-            inputs,
-            outputs,
+            _by_part(inputs, made.copies),
+            _by_part(outputs),
             made.program,
             made.placement,
             made.module,
@@ -207,7 +208,7 @@ def _would_be(fgraph: FunctionGraph, order: tuple[Apply[Any], ...]) -> NativeReg
     took = [end - start for start, end in pairwise(marks)]
     seconds = dict(zip(("lower", "passes", "emit"), took, strict=True))
     numbered = list(enumerate(order))
-    inputs, outputs = fgraph.inputs, fgraph.outputs
+    inputs, outputs = _by_part(fgraph.inputs, lowered.copies), _by_part(fgraph.outputs)
     return _region(numbered, inputs, outputs, program, placement, module, seconds, None)
 
 
@@ -253,6 +254,13 @@ def _region(
         text=print_program(program),
         llvm=module.text,
     )
+
+
+def _by_part(
+    variables: Sequence[Variable[Any, Any]], copies: Sequence[int] = ()
+) -> list[Variable[Any, Any]]:
+    """Return the variable of each part that machine code is given for some."""
+    return [variables[place] for place, _ in input_parts(variables, copies)]
 
 
 def _called(variables: Sequence[Variable[Any, Any]]) -> list[str]:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from pytensor_fuse._native.emission.accesses import Movement, blocker
 from pytensor_fuse._native.explain.records import NativeBuffer, NativeCall, NativeLoop
 from pytensor_fuse._native.lowering.tensors import NAMES
-from pytensor_fuse._native.program.model import ITEM_SIZES, Call, For, If, Load, Op, Store
+from pytensor_fuse._native.program.draws import DRAWS, SYMBOLS
+from pytensor_fuse._native.program.model import ITEM_SIZES, Call, Draw, For, If, Load, Op, Store
 from pytensor_fuse._native.program.routines import ROUTINES
 from pytensor_fuse._native.program.walking import accessed_by
 
@@ -74,7 +75,7 @@ def _with_depth(block: Sequence[Statement], depth: int) -> Iterator[tuple[int, F
 
 
 def calls_of(program: Program, names: Sequence[str]) -> tuple[NativeCall, ...]:
-    """Return the calls of routines of a program.
+    """Return the calls of routines of a program, and its draws.
 
     Parameters
     ----------
@@ -85,6 +86,10 @@ def calls_of(program: Program, names: Sequence[str]) -> tuple[NativeCall, ...]:
     """
     found = []
     for depth, call in _calls(program.body, 0):
+        if isinstance(call, Draw):
+            function = f"{SYMBOLS}{DRAWS[call.name].function}"
+            found.append(NativeCall(depth, call.name, function, (names[call.generator],)))
+            continue
         routine = ROUTINES[call.name]
         dtype = program.buffers[routine.real_operand(call).buffer].dtype
         operands = tuple([names[operand.buffer] for operand in call.operands])
@@ -92,9 +97,9 @@ def calls_of(program: Program, names: Sequence[str]) -> tuple[NativeCall, ...]:
     return tuple(found)
 
 
-def _calls(block: Sequence[Statement], depth: int) -> Iterator[tuple[int, Call]]:
+def _calls(block: Sequence[Statement], depth: int) -> Iterator[tuple[int, Call | Draw]]:
     for statement in block:
-        if isinstance(statement, Call):
+        if isinstance(statement, Call | Draw):
             yield depth, statement
         elif isinstance(statement, For):
             yield from _calls(statement.body, depth + 1)
@@ -115,6 +120,9 @@ def _accesses(loop: For, names: Sequence[str]) -> tuple[tuple[str, ...], tuple[s
             writes.setdefault(names[statement.buffer])
         elif isinstance(statement, Op):
             n_operations += 1
+        elif isinstance(statement, Draw):
+            reads.setdefault(names[statement.generator])
+            writes.setdefault(names[statement.generator])
         elif isinstance(statement, Call):
             roles = ROUTINES[statement.name].operands
             for operand, role in zip(statement.operands, roles, strict=True):

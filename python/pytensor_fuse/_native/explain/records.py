@@ -6,6 +6,7 @@ import enum
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from pytensor_fuse._native.program.draws import SYMBOLS
 from pytensor_fuse._reports.text import size
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ class NativeLoop:
 
 @dataclass(frozen=True)
 class NativeCall:
-    """A call of a routine of BLAS or LAPACK.
+    """A call of a routine of BLAS or LAPACK, or of a function of NumPy that draws a random number.
 
     Attributes
     ----------
@@ -101,9 +102,11 @@ class NativeCall:
     name
         The routine's name in the program.
     function
-        The function that it is, as SciPy calls it: ``"blas.dgemm"``.
+        The function that it is, as SciPy or NumPy calls it: ``"blas.dgemm"``, or
+        ``"numpy.random_normal"``.
     operands
-        The names of the buffers that it is called on, those that it writes first.
+        The names of the buffers that it is called on, those that it writes first; the generator
+        that it draws from.
     """
 
     depth: int
@@ -111,8 +114,15 @@ class NativeCall:
     function: str
     operands: tuple[str, ...]
 
+    @property
+    def is_draw(self) -> bool:
+        """Whether it draws a random number."""
+        return self.function.startswith(SYMBOLS)
+
     def __str__(self) -> str:
         times = ", in a loop" if self.depth else ""
+        if self.is_draw:
+            return f"draws {self.name} from {self.operands[0]} ({self.function}{times})"
         return f"calls {self.name} on {', '.join(self.operands)} ({self.function}{times})"
 
 

@@ -68,7 +68,7 @@ class NativeReport:
 
     @property
     def calls(self) -> tuple[NativeCall, ...]:
-        """The calls of routines of BLAS and LAPACK in all regions."""
+        """The calls of routines of BLAS and LAPACK, and the draws, in all regions."""
         return tuple(call for region in self.regions for call in region.calls)
 
     @property
@@ -214,5 +214,8 @@ def _summary(region: NativeRegion) -> Iterator[str]:
         yield f"constants: {size(total)} in {count(len(constants), 'array')}"
     if region.native_math == "libm":
         yield "mathematical functions: those that Numba calls, one number at a time"
-    calls = f", {count(len(region.calls), 'call')} of BLAS or LAPACK" if region.calls else ""
+    n_draws = sum(one.is_draw for one in region.calls)
+    n_routines = len(region.calls) - n_draws
+    calls = f", {count(n_routines, 'call')} of BLAS or LAPACK" if n_routines else ""
+    calls += f", {count(n_draws, 'draw')} of random numbers" if n_draws else ""
     yield f"{count(len(region.loops), 'loop')}{calls}"

@@ -1,9 +1,9 @@
 """Functions that run what Numba makes of their graph as well, and compare: for finding faults.
 
 Numbers may differ by rounding: sums are taken in another order, and mathematical functions are
-other ones. Everything else is the same: dtypes, shapes, which elements are NaN, and what is raised,
-but for an index out of bounds: machine code raises an IndexError, and Numba, which does not look
-everywhere, is not run.
+other ones. Everything else is the same: dtypes, shapes, which elements are NaN, the states of
+generators of random numbers, and what is raised, but for an index out of bounds: machine code
+raises an IndexError, and Numba, which does not look everywhere, is not run.
 """
 
 from __future__ import annotations
@@ -167,16 +167,26 @@ def _told(error: Exception) -> str:
     return f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
 
 
+def _are_alike(one: Any, other: Any) -> bool:
+    """Whether states of generators are the same."""
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(_are_alike(one[key], other[key]) for key in one)
+    return np.array_equal(one, other)
+
+
 def difference(ours: Any, theirs: Any, *, is_single: bool = False) -> str | None:
     """Return how an output of machine code differs from Numba's beyond rounding, or None.
 
     Parameters
     ----------
     ours, theirs
-        The outputs. What is no array of numbers is not compared.
+        The outputs. What is neither an array of numbers nor a generator is not compared.
     is_single
         Whether floats have the errors of single precision, whatever their dtype.
     """
+    if isinstance(ours, np.random.Generator):
+        states = ours.bit_generator.state, theirs.bit_generator.state
+        return None if _are_alike(*states) else "has not the state that Numba leaves"
     if not isinstance(ours, np.ndarray | np.number | np.bool_ | bool | int | float):
         return None
     these, those = np.asarray(ours), np.asarray(theirs)
