@@ -16,11 +16,22 @@ if TYPE_CHECKING:
 
 
 class Case(NamedTuple):
-    """A program, and arrays for it: see `run` for what may be done with these."""
+    """A program, and arrays for it: see `run` for what may be done with these.
+
+    Attributes
+    ----------
+    program
+        The program.
+    inputs, constants
+        The arrays that it is given.
+    generators
+        Which of the inputs are addresses of generators of random numbers; each run has its own.
+    """
 
     program: Program
     inputs: list[np.ndarray]
     constants: list[np.ndarray]
+    generators: tuple[int, ...] = ()
 
     def __repr__(self) -> str:
         return f"{print_program(self.program)}# {self.inputs}\n# {self.constants}"
@@ -41,6 +52,9 @@ def run(
 ) -> Outcome:
     """Run a case, or another program on its arrays, on copies of the inputs."""
     inputs = [array.copy() for array in case.inputs]
+    generators = {place: np.random.default_rng(place) for place in case.generators}
+    for place, generator in generators.items():
+        inputs[place][0] = generator.bit_generator.ctypes.bit_generator.value
     try:
         outputs = by(case.program if program is None else program, inputs, case.constants)
     except InterpreterError:
@@ -48,6 +62,8 @@ def run(
     except Exception as error:
         # A check has failed; what has been written until then is nobody's.
         return Outcome([], [], f"{type(error).__name__}: {error}")
+    for place in generators:
+        inputs[place][0] = 0
     return Outcome([np.asarray(output) for output in outputs], inputs)
 
 

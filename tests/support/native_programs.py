@@ -69,6 +69,7 @@ class _Writer:
         self.inputs: list[np.ndarray] = []
         self.constants: list[np.ndarray] = []
         self.arrays: list[_Array] = []
+        self.generators: dict[int, BufferId] = {}
 
     def one_of(self, choices: Sequence[Any]) -> Any:
         return choices[self.draw(st.integers(0, len(choices) - 1))]
@@ -277,6 +278,41 @@ class _Writer:
         self.add(rows, (0, 1))
         self.add(totals, (0,))
 
+    def generator(self) -> BufferId:
+        """Return one of two generators of random numbers."""
+        if len(self.generators) < 2 and self.flag():
+            place = len(self.inputs)
+            self.generators[place] = self.b.given("input", place, "u64", (1,))
+            self.b.program.buffers[self.generators[place]].is_once = False
+            self.inputs.append(np.zeros(1, np.uint64))
+        if not self.generators:
+            return self.generator()
+        return self.one_of([*self.generators.values()])
+
+    def drawn(self, at: dict[int, Value]) -> Value:
+        """Draw a random number with the program, from a distribution that is defined for all."""
+        b, name = self.b, self.one_of(("standard_uniform", "normal", "exponential", "binomial"))
+        params = {
+            "standard_uniform": [],
+            "normal": [self.expression(self.operands(at), "f64"), b.constant("f64", 1.0)],
+            "exponential": [self.expression(self.operands(at), "f64")],
+            "binomial": [b.constant("f64", 0.25), b.index(self.draw(st.integers(0, 200)))],
+        }
+        return b.draw(name, self.generator(), params[name])
+
+    def random(self) -> None:
+        """Draw random numbers into an array, and one after that, which tells what was drawn."""
+        axes = self.one_of(_AXES[:5])
+        buffer = self.new("f64", axes)
+        with ExitStack() as stack:
+            at = self.loops(axes, stack)
+            drawn = [self.drawn(at) for _ in range(self.draw(st.integers(1, 2)))]
+            self.b.store(buffer, [at[axis] for axis in axes], self.b.cast(drawn[-1], "f64"))
+        self.add(buffer, axes)
+        last = self.new("f64", ())
+        self.b.store(last, (), self.b.draw("standard_normal", self.generator(), []))
+        self.add(last, ())
+
     def branch(self) -> None:
         axes, dtype = self.one_of(_AXES[:5]), self.one_of(DTYPES)
         buffer = self.new(dtype, axes)
@@ -418,7 +454,8 @@ class _Writer:
                 self.b.store(buffer, [at[axis] for axis in last.axes], self.load(last, at))
             program.results.append(Result("buffer", buffer))
         for about in program.buffers:
-            if about.kind == "input" and not about.is_once:
+            is_array = about.position not in self.generators
+            if about.kind == "input" and is_array and not about.is_once:
                 program.results.append(Result("input", about.position))
         if self.flag():
             program.results.append(
@@ -448,11 +485,12 @@ def written(
         writer.running,
         writer.by_rows,
         writer.routine,
+        writer.random,
     )
     for _ in range(draw(st.integers(0, most_nests))):
         writer.one_of(nests)()
     writer.results()
-    return Case(builder.program, writer.inputs, writer.constants)
+    return Case(builder.program, writer.inputs, writer.constants, tuple(writer.generators))
 
 
 @st.composite
