@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -40,6 +41,16 @@ PRODUCT_MISMATCH: str = (
     if Path(pytensor.__path__[0], "link/numba/dispatch/linalg/_BLAS.py").exists()
     else "incompatible array sizes for np.dot(a, b) (matrix * matrix)"
 )
+
+
+@cache
+def scales_cauchy() -> bool:
+    """Whether Numba mode draws from Cauchy's distribution by scale and location; 3.0 mixes them up.
+
+    The file is read: to ask for the module would import Numba.
+    """
+    source = Path(pytensor.__path__[0], "link/numba/dispatch/random.py").read_text("utf-8")
+    return "loc + scale * rng.standard_cauchy()" in source
 
 
 def compile_mode(fgraph: FunctionGraph) -> Mode | None:

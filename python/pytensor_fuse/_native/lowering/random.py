@@ -20,6 +20,7 @@ from pytensor_fuse._native.lowering.random_numbers import NUMBERS
 from pytensor_fuse._native.lowering.random_vectors import VECTORS, Drawing
 from pytensor_fuse._native.lowering.registry import lower
 from pytensor_fuse._native.lowering.tensors import DTYPES, NOTHING, Tensor
+from pytensor_fuse._pytensor.versions import scales_cauchy
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,6 +40,8 @@ def _refuses(op: RandomVariable, node: Apply[Any]) -> str | None:
             return f"no dtype {variable.type.dtype}"
     if isinstance(op, basic.MvNormalRV) and op.method != "cholesky":
         return f"normal vectors by {op.method}"
+    if isinstance(op, basic.CauchyRV) and not scales_cauchy():
+        return "Cauchy's distribution, for which this version of PyTensor has another formula"
     return None
 
 
