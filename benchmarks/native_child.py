@@ -243,6 +243,56 @@ def sample(name: str, sampler: str, chains: str, side: str) -> dict[str, Any]:
     return {**times, **_check_draws(trace, 300), **_end(side)}
 
 
+def prior(name: str, side: str) -> dict[str, Any]:
+    """``pm.sample_prior_predictive``, the first of the process."""
+    _start(side)
+    import pymc as pm
+
+    from native_models import MODELS
+
+    model = MODELS[name].pymc()
+    watch = Stopwatch()
+    trace = pm.sample_prior_predictive(draws=500, random_seed=1, model=model)
+    times = watch.lap("prior")
+    return {**times, **_predicted(trace, "prior_predictive", (1, 500)), **_end(side)}
+
+
+def posterior(name: str, side: str) -> dict[str, Any]:
+    """``pm.sample_posterior_predictive``, the first of the process, of 1,000 made-up draws."""
+    _start(side)
+    import numpy as np
+    import pymc as pm
+    import xarray as xr
+
+    from native_models import MODELS
+
+    model = MODELS[name].pymc()
+    rng = np.random.default_rng(1)
+    drawn = {}
+    for one in model.free_RVs:
+        values = rng.uniform(0.5, 1.5, size=(2, 500, *one.type.shape))
+        if one.type.ndim:
+            # Weights are of a sum of one.
+            values /= values.sum(axis=-1, keepdims=True)
+        axes = [f"{one.name}_{axis}" for axis in range(one.type.ndim)]
+        drawn[one.name] = (("chain", "draw", *axes), values)
+    watch = Stopwatch()
+    trace = pm.sample_posterior_predictive(
+        xr.Dataset(drawn), random_seed=1, progressbar=False, model=model
+    )
+    times = watch.lap("posterior")
+    return {**times, **_predicted(trace, "posterior_predictive", (2, 500)), **_end(side)}
+
+
+def _predicted(trace: Any, group: str, shape: tuple[int, int]) -> dict[str, Any]:
+    import numpy as np
+
+    found = [np.asarray(values) for values in trace[group].values()]
+    assert all(one.shape[:2] == shape for one in found)
+    # Chosen elements tell whether both sides have drawn the same.
+    return {"results": [one[:, ::50].tolist() for one in found]}
+
+
 def _check_draws(trace: Any, draws: int) -> dict[str, Any]:
     import numpy as np
 
@@ -307,6 +357,8 @@ COMMANDS = {
     "nutpie": nutpie,
     "draws": draws,
     "sample": sample,
+    "prior": prior,
+    "posterior": posterior,
     "loops": loops,
     "memory": memory,
 }

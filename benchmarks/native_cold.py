@@ -18,6 +18,8 @@ again      radon itself in such directories
 nutpie     nutpie.compile_pymc_model
 draws      the same and 1,000 draws by nutpie, after 300 of warm-up
 sample     pm.sample(300, tune=300) by PyMC's own sampler
+prior      pm.sample_prior_predictive, 500 draws
+posterior  pm.sample_posterior_predictive, of 1,000 draws
 """
 
 from __future__ import annotations
@@ -57,6 +59,7 @@ NUTPIE = dict(
     )
 )
 NUTPIE_JAX = 1.2
+PREDICTIVE = {"radon": 2.0, "mixture": 2.0}
 N_DRAWS = 1000
 SAMPLE = {"radon": 3.0, "mixture": 4.0}
 
@@ -163,6 +166,18 @@ def sample(
     return results, [Figure(what, model.name, "s", times, SAMPLE.get(model.name))]
 
 
+def predictive(
+    model: Model, sides: Sequence[str], rounds: int, what: str
+) -> tuple[Results, list[Figure]]:
+    """The first ``pm.sample_prior_predictive``, or the same of the posterior."""
+    sides = [side for side in sides if side != "jax"]
+    results = in_turns(sides, lambda side: cold(what, model.name, side=side), rounds)
+    check(results)
+    asked = PREDICTIVE.get(model.name)
+    name = f"first pm.sample_{what}_predictive"
+    return results, [Figure(name, model.name, "s", samples(results, what), asked)]
+
+
 def edited(before: str, after: str, sides: Sequence[str], rounds: int) -> Results:
     """``pytensor.function`` and the first call of one model where another has been compiled.
 
@@ -223,6 +238,8 @@ def by_the_clock(figures: list[Figure], results: Results) -> list[Figure]:
             "nutpie.compile_pymc_model": ["compile"],
             f"nutpie.compile_pymc_model and {N_DRAWS:,} draws": ["compile", "draw"],
             "first pm.sample(300, tune=300)": ["sample"],
+            "first pm.sample_prior_predictive": ["prior"],
+            "first pm.sample_posterior_predictive": ["posterior"],
         }.get(figure.what)
         if keys:
             walls = samples(results, *(f"{key} wall" for key in keys))
@@ -233,7 +250,9 @@ def by_the_clock(figures: list[Figure], results: Results) -> list[Figure]:
 def main() -> None:
     parser = arguments(__doc__, rounds=3)
     parser.add_argument(
-        "--steps", default="first,script,edited,again,nutpie,draws,sample", help="or imported"
+        "--steps",
+        default="first,script,edited,again,nutpie,draws,sample,prior,posterior",
+        help="or imported",
     )
     parser.add_argument("--sampler", default="pymc", help="of pm.sample; pymc or nutpie")
     parser.add_argument("--chains", type=int, default=1, help="of pm.sample")
@@ -249,6 +268,8 @@ def main() -> None:
         "nutpie": nutpie,
         "draws": draws,
         "sample": lambda *given: sample(*given, options.sampler, options.chains),
+        "prior": lambda *given: predictive(*given, "prior"),
+        "posterior": lambda *given: predictive(*given, "posterior"),
     }
     # Unless a model is named, the steps are for those that the issue asks of.
     asked = {
@@ -256,6 +277,8 @@ def main() -> None:
         "nutpie": NUTPIE,
         "draws": NUTPIE,
         "sample": SAMPLE,
+        "prior": PREDICTIVE,
+        "posterior": PREDICTIVE,
         "again": ["radon"],
     }
     figures: list[Figure] = []
