@@ -291,10 +291,10 @@ class _Writer:
 
     def drawn(self, at: dict[int, Value]) -> Value:
         """Draw a random number with the program, from a distribution that is defined for all."""
-        b, name = self.b, self.one_of(("standard_uniform", "normal", "exponential", "binomial"))
+        b, name = self.b, self.one_of(("standard_normal", "laplace", "exponential", "binomial"))
         params = {
-            "standard_uniform": [],
-            "normal": [self.expression(self.operands(at), "f64"), b.constant("f64", 1.0)],
+            "standard_normal": [],
+            "laplace": [self.expression(self.operands(at), "f64"), b.constant("f64", 1.0)],
             "exponential": [self.expression(self.operands(at), "f64")],
             "binomial": [b.constant("f64", 0.25), b.index(self.draw(st.integers(0, 200)))],
         }

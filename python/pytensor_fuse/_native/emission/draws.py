@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pytensor_fuse._native.emission.types import REGISTER
+from pytensor_fuse._native.emission.ziggurat import ziggurat
 from pytensor_fuse._native.program.draws import MEMORY_BYTES, SYMBOLS
 
 if TYPE_CHECKING:
@@ -30,6 +31,12 @@ def emit_draw(
     args
         Those of the parameters.
     """
+    if distribution.name == "standard_normal" and writer.in_loop:
+        symbol = "draw.ziggurat"
+        writer.define(symbol, lambda: ziggurat(symbol))
+        writer.declare("declare double @exp(double)")
+        writer.declare("declare double @log1p(double)")
+        return writer.let(f"call double @{symbol}(i64 {generator})")
     symbol = f"draw.{distribution.name}"
     writer.define(symbol, lambda: _definition(writer, distribution, symbol))
     given = [f"i64 {generator}"]

@@ -103,7 +103,7 @@ class NativeCall:
         The routine's name in the program.
     function
         The function that it is, as SciPy or NumPy calls it: ``"blas.dgemm"``, or
-        ``"numpy.random_normal"``.
+        ``"numpy.random_gamma"``.
     operands
         The names of the buffers that it is called on, those that it writes first; the generator
         that it draws from.

@@ -46,6 +46,10 @@ def _uniform(b: Builder, generator: BufferId, params: Sequence[Value]) -> Value:
     return b.draw("uniform", generator, [low, b.op("sub", high, low)])
 
 
+def _normal(b: Builder, generator: BufferId, params: Sequence[Value]) -> Value:
+    return _moved(b, b.draw("standard_normal", generator, []), *_floats(b, params))
+
+
 def _half_normal(b: Builder, generator: BufferId, params: Sequence[Value]) -> Value:
     return _moved(b, b.op("abs", b.draw("standard_normal", generator, [])), *_floats(b, params))
 
@@ -118,7 +122,7 @@ def _hypergeometric(b: Builder, generator: BufferId, params: Sequence[Value]) ->
 
 NUMBERS: Final[dict[type, Number]] = {
     basic.UniformRV: _uniform,
-    basic.NormalRV: _draws("normal"),
+    basic.NormalRV: _normal,
     basic.HalfNormalRV: _half_normal,
     basic.LogNormalRV: _draws("lognormal"),
     basic.StudentTRV: _student_t,

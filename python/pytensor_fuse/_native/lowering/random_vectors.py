@@ -183,8 +183,7 @@ def _mv_normal(drawing: Drawing) -> Tensor:
     normals = context.temporary("f64", lengths)
 
     def draw(index: Index) -> None:
-        zero, one = b.constant("f64", 0), b.constant("f64", 1)
-        b.store(normals, index, b.draw("normal", drawing.generator, [zero, one]))
+        b.store(normals, index, b.draw("standard_normal", drawing.generator, []))
 
     in_order(b, lengths, draw)
 

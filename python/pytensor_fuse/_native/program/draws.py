@@ -3,7 +3,7 @@
 A distribution has one line: its name, the dtypes of its parameters, that of what it draws, and the
 function of C in the library of `numpy.random`::
 
-    normal  f64 f64  f64  random_normal
+    gamma  f64 f64  f64  random_gamma
 
 The function takes the generator, and the parameters in the line's order. What stands behind that in
 a line is given to it as well: ``memory`` is the address of memory that it keeps what it knows of
@@ -35,7 +35,6 @@ _LINES: Final = """
 standard_uniform      -            f64  random_standard_uniform
 uniform               f64 f64      f64  random_uniform
 standard_normal       -            f64  random_standard_normal
-normal                f64 f64      f64  random_normal
 lognormal             f64 f64      f64  random_lognormal
 exponential           f64          f64  random_exponential
 gamma                 f64 f64      f64  random_gamma

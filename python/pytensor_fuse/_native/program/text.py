@@ -26,7 +26,7 @@ is ``if %9``, ``else`` unless that side is empty, and ``choice %10:f64 = %11 | %
 statements are ``store add @1[%2] = %3`` with a combiner, ``load guarded`` and ``store guarded``,
 ``check %9 else 0(%2)`` for failure 0 with its details, and ``call matmul_nn(%0, %1, %2) @3, @1,
 @2[%9]`` for a routine with its sizes and its operands; one of LAPACK, as ``%5:i64 = call
-potrf_u(%0) @3``, defines a value; ``%6:f64 = draw normal(%1, %2) @4`` is a random number. Floats
+potrf_u(%0) @3``, defines a value; ``%6:f64 = draw gamma(%1, %2) @4`` is a random number. Floats
 are in hexadecimal, or ``inf``, ``-inf``, ``nan`` and ``-nan``.
 
 The text has all that a program has, so it is the same for two programs only if these are the same;

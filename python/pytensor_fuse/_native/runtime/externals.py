@@ -30,7 +30,7 @@ def address_of(symbol: str) -> int:
     ----------
     symbol
         ``blas.dgemm`` and the like; or ``scipy.`` and the name of the operation, for one of
-        doubles, and ``.float`` behind that for one of single precision; or ``numpy.random_normal``
+        doubles, and ``.float`` behind that for one of single precision; or ``numpy.random_gamma``
         and the like.
 
     Raises
