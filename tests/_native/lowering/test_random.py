@@ -439,6 +439,23 @@ def test_shapes_that_do_not_fit():
     require_same_state(shared.get_value(borrow=True), np.random.default_rng(3))
 
 
+def test_sizes_that_come_with_the_call():
+    loc, size = pt.vector("loc"), pt.lvector("size")
+    shared = pytensor.shared(np.random.default_rng(3))
+    asked = [size[0], size[1]]
+    after, out = random.normal(loc, 1.0, size=asked, rng=shared, return_next_rng=True)
+    function = native([loc, size], out, updates={shared: after})
+    oracle = np.random.default_rng(3)
+    for shape in ((2, 3), (0, 3), (4, 1)):
+        means = np.arange(float(shape[1]))
+        assert np.array_equal(function(means, shape), oracle.normal(means, 1.0, size=shape))
+    with pytest.raises(ValueError, match=r"^Vectorized input 0 has an incompatible shape in axis"):
+        function(np.zeros(2), [5, 3])
+    with pytest.raises(ValueError, match=r"^negative dimensions not allowed"):
+        function(np.zeros(2), [-1, 2])
+    require_same_state(shared.get_value(borrow=True), oracle)
+
+
 def test_copied_and_pickled_functions_draw():
     shared = pytensor.shared(np.random.default_rng(3))
     after, out = random.normal(size=(3,), rng=shared, return_next_rng=True)

@@ -13,6 +13,8 @@ from pytensor_fuse._native.lowering.scalars import dtype_refusal, scalar_refusal
 from pytensor_fuse._native.lowering.tensors import DTYPES, Tensor, scalar, stored
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pytensor.graph.basic import Apply, Variable
 
     from pytensor_fuse._native.lowering.context import Context
@@ -79,7 +81,10 @@ def _is_number(variable: Variable[Any, Any]) -> bool:
 
 
 def broadcast_lengths(
-    context: Context, inputs: list[Tensor], broadcasts: list[tuple[bool, ...]]
+    context: Context,
+    inputs: Sequence[Tensor],
+    broadcasts: Sequence[tuple[bool, ...]],
+    asked: Sequence[Value] | None = None,
 ) -> list[Value]:
     """Return the lengths that inputs broadcast to; those that must be equal are checked.
 
@@ -91,12 +96,15 @@ def broadcast_lengths(
         The inputs, all of as many axes.
     broadcasts
         For each input, which axes have one element that stands for many.
+    asked
+        The lengths that there must be, if somebody asks for some.
     """
     builder = context.builder
     one = builder.index(1)
     lengths: list[Value] = []
-    for axis in range(inputs[0].ndim if inputs else 0):
-        length: Value | None = None
+    n_axes = len(asked) if asked is not None else inputs[0].ndim if inputs else 0
+    for axis in range(n_axes):
+        length: Value | None = None if asked is None else asked[axis]
         for number, (given, is_one) in enumerate(zip(inputs, broadcasts, strict=True)):
             if is_one[axis]:
                 continue

@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Any
 from pytensor.tensor.random import basic
 from pytensor.tensor.random.op import RandomVariable
 
+from pytensor_fuse._native.lowering.creation import dimensions
 from pytensor_fuse._native.lowering.elementwise import broadcast_lengths
 from pytensor_fuse._native.lowering.generators import own_generator
 from pytensor_fuse._native.lowering.random_numbers import NUMBERS
 from pytensor_fuse._native.lowering.random_vectors import VECTORS, Drawing
 from pytensor_fuse._native.lowering.registry import lower
-from pytensor_fuse._native.lowering.tensors import DTYPES, NOTHING, Tensor
+from pytensor_fuse._native.lowering.tensors import DTYPES, NOTHING, Tensor, scalar
 from pytensor_fuse._pytensor.versions import scales_cauchy
 
 if TYPE_CHECKING:
@@ -54,7 +55,8 @@ def _random_variable(
     params = inputs[2:]
     n_axes = op.batch_ndim(node)
     broadcasts = [one.type.broadcastable[:n_axes] for one in op.dist_params(node)]
-    lengths = _lengths(context, inputs[1], params, broadcasts, n_axes)
+    shape = node.outputs[1].type.shape[:n_axes]
+    lengths = _lengths(context, inputs[1], params, broadcasts, shape)
     [state] = generator.parts
     assert state.buffer is not None
     drawing = Drawing(
@@ -76,14 +78,12 @@ def _lengths(
     size: Tensor,
     params: Sequence[Tensor],
     broadcasts: Sequence[tuple[bool, ...]],
-    n_axes: int,
+    shape: Sequence[int | None],
 ) -> list[Value]:
     """Return the lengths of what is drawn, with what each draw has of its own left out."""
-    outer = [Tensor(one.dtype, one.lengths[:n_axes], one.at) for one in params]
+    outer = [Tensor(one.dtype, one.lengths[: len(shape)], one.at) for one in params]
     if size is NOTHING:
-        return broadcast_lengths(context, outer, list(broadcasts))
+        return broadcast_lengths(context, outer, broadcasts)
     builder = context.builder
-    asked = [builder.cast(size.at((builder.index(axis),)), "i64") for axis in range(n_axes)]
-    # The size is what the others must equal, as if it were one of them.
-    first = Tensor("i64", asked, size.at)
-    return broadcast_lengths(context, [first, *outer], [(False,) * n_axes, *broadcasts])
+    numbers = [scalar(builder, size.at((builder.index(axis),))) for axis, _ in enumerate(shape)]
+    return broadcast_lengths(context, outer, broadcasts, dimensions(context, numbers, shape))
