@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytensor.tensor as pt
 import pytest
 
 pm = pytest.importorskip("pymc")
@@ -39,10 +40,44 @@ def test_prior_and_posterior_are_those_of_the_python_linker():
 @pytest.mark.parametrize(
     "made",
     [
+        lambda: pm.DiscreteUniform.dist(2, 9, size=(3, 4)),
+        lambda: pm.DiscreteUniform.dist([-3, 5], [2, 2**40]),
+        lambda: pm.BetaBinomial.dist([1.0, 0.3], [[2.0], [7.0]], [9, 200]),
+        lambda: pm.BetaBinomial.dist(1.0, 2.0, 9, size=(3, 4)),
+        lambda: pm.Wald.dist(1.5, np.array([2.0, 3.0]), alpha=0.5, size=(3, 2)),
+    ],
+)
+def test_what_python_draws_is_drawn_by_machine_code(made):
+    found = []
+    for mode in ("NUMBA", "FAST_COMPILE"):
+        function = pm.pytensorf.compile([], made(), random_seed=3, mode=mode)
+        assert (type(function.vm) is ThunkOfParts) == (mode == "NUMBA")
+        found.append([function(), function()])
+    assert np.array_equal(*found)
+
+
+@pytest.mark.parametrize(
+    ("made", "message"),
+    [
+        (lambda n: pm.DiscreteUniform.dist(n, 3), r"^Domain error in arguments.*`scipy.stats.rand"),
+        (lambda n: pm.BetaBinomial.dist(1.0, 1.0, -n), r"^Domain error in arguments.*betabinom`"),
+        (lambda n: pm.Wald.dist(-n * 1.0, 1.0), "^mean <= 0"),
+    ],
+)
+def test_parameters_that_python_refuses(made, message):
+    n = pt.lscalar("n")
+    for mode in ("NUMBA", "FAST_COMPILE"):
+        with pytest.raises(ValueError, match=message):
+            pm.pytensorf.compile([n], made(n), random_seed=3, mode=mode)(5)
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
         lambda: pm.NormalMixture.dist([0.3, 0.7], [0.0, 3.0], [1.0, 2.0], size=9),
         lambda: pm.Truncated.dist(pm.Gamma.dist(2.0, 1.0), lower=0.5, upper=4.0, size=9),
         lambda: pm.Censored.dist(pm.Normal.dist(), lower=-1.0, upper=1.0, size=9),
-        lambda: pm.ZeroInflatedPoisson.dist(0.3, 2.0, size=9),
+        lambda: pm.ZeroInflatedPoisson.dist(0.3, 2.1, size=9),
         lambda: pm.MvStudentT.dist(nu=4.0, mu=np.zeros(3), scale=np.eye(3) + 0.2),
         lambda: pm.AR.dist([0.5, 0.1], sigma=1.0, steps=6, init_dist=pm.Normal.dist(shape=2)),
         lambda: pm.LKJCholeskyCov.dist(n=3, eta=2.0, sd_dist=pm.Exponential.dist(1.0))[0],

@@ -427,6 +427,16 @@ def test_parameters_that_numba_mode_refuses(op, params, message):
         function(*given)
 
 
+@pytest.mark.parametrize(
+    ("op", "n_params"), [(random.poisson, 1), (random.triangular, 3), (random.wald, 2)]
+)
+def test_what_numba_draws_in_single_precision_is_left_to_it(op, n_params):
+    params = [pt.scalar(dtype="float32") for _ in range(n_params)]
+    r = random_generator_type("r")
+    with pytest.raises(NativeLinkError, match="numbers that Numba draws in single precision"):
+        pytensor.function([r, *params], op(*params, rng=r, return_next_rng=True)[1], mode="NATIVE")
+
+
 def test_shapes_that_do_not_fit():
     loc, scale = pt.vector("loc"), pt.vector("scale")
     shared = pytensor.shared(np.random.default_rng(3))

@@ -9,7 +9,7 @@ A generator that somebody else uses as it was is copied, as `generators` says.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from pytensor.tensor.random import basic
 from pytensor.tensor.random.op import RandomVariable
@@ -17,6 +17,7 @@ from pytensor.tensor.random.op import RandomVariable
 from pytensor_fuse._native.lowering.creation import dimensions
 from pytensor_fuse._native.lowering.elementwise import broadcast_lengths
 from pytensor_fuse._native.lowering.generators import own_generator
+from pytensor_fuse._native.lowering.random_by_scipy import number_of_pymc
 from pytensor_fuse._native.lowering.random_numbers import NUMBERS
 from pytensor_fuse._native.lowering.random_vectors import VECTORS, Drawing
 from pytensor_fuse._native.lowering.registry import lower
@@ -29,16 +30,25 @@ if TYPE_CHECKING:
     from pytensor.graph.basic import Apply
 
     from pytensor_fuse._native.lowering.context import Context
+    from pytensor_fuse._native.lowering.random_numbers import Number
     from pytensor_fuse._native.lowering.tensors import Index
     from pytensor_fuse._native.program.model import Value
 
 
+# Those of which Numba computes with parameters in their dtype, so that it draws other numbers.
+_IN_SINGLE: Final = (basic.PoissonRV, basic.TriangularRV, basic.WaldRV)
+
+
 def _refuses(op: RandomVariable, node: Apply[Any]) -> str | None:
-    if type(op) not in NUMBERS and type(op) not in VECTORS:
+    if type(op) not in VECTORS and _number(op) is None:
         return f"random numbers of {type(op).__name__}"
-    for variable in (*op.dist_params(node), node.outputs[1]):
+    if node.outputs[1].type.dtype not in DTYPES:
+        return f"no dtype {node.outputs[1].type.dtype}"
+    for variable in op.dist_params(node):
         if variable.type.dtype not in DTYPES:
             return f"no dtype {variable.type.dtype}"
+        if isinstance(op, _IN_SINGLE) and variable.type.dtype == "float32":
+            return f"{op.name} numbers that Numba draws in single precision"
     if isinstance(op, basic.MvNormalRV) and op.method != "cholesky":
         return f"normal vectors by {op.method}"
     if isinstance(op, basic.CauchyRV) and not scales_cauchy():
@@ -65,12 +75,18 @@ def _random_variable(
     vectors = VECTORS.get(type(op))
     if vectors is not None:
         return [generator, vectors(drawing)]
-    draw, source = NUMBERS[type(op)], state.buffer
+    draw, source = _number(op), state.buffer
+    assert draw is not None
 
     def number(index: Index) -> Value:
         return draw(builder, source, [drawing.at(place, index) for place in range(len(params))])
 
     return [generator, drawing.numbers(number)]
+
+
+def _number(op: RandomVariable) -> Number | None:
+    """Return what draws one number of an op that has no axes of its own, or None."""
+    return NUMBERS.get(type(op)) or number_of_pymc(op)
 
 
 def _lengths(

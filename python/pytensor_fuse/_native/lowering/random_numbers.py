@@ -104,6 +104,11 @@ def _integers(b: Builder, generator: BufferId, params: Sequence[Value]) -> Value
     low, high = [b.cast(one, "i64") for one in params]
     is_some = b.op("lt", low, high)
     b.check(is_some, ValueError, "low is greater than high in given interval")
+    return integer_below(b, generator, low, high)
+
+
+def integer_below(b: Builder, generator: BufferId, low: Value, high: Value) -> Value:
+    """Return an integer of an interval that ends before its upper bound."""
     last = b.op("sub", high, b.index(1))
     spread = b.cast(b.op("sub", last, low), "u64")
     return b.cast(b.draw("bounded_integer", generator, [b.cast(low, "u64"), spread]), "i64")

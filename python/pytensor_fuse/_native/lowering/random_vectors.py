@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from pytensor.tensor.random import basic
 
 from pytensor_fuse._native.lowering.batches import Batch, for_each
+from pytensor_fuse._native.lowering.random_by_scipy import DOMAIN
 from pytensor_fuse._native.lowering.tensors import Tensor, scalar, stored
 from pytensor_fuse._native.lowering.triangles import cholesky_factor
 
@@ -162,6 +163,28 @@ def _multinomial(drawing: Drawing) -> Tensor:
     return stored(b, out)
 
 
+def _beta_binomial(drawing: Drawing) -> Tensor:
+    # All probabilities are drawn before the first count, as by SciPy.
+    b = drawing.context.builder
+    zero = b.constant("f64", 0)
+
+    def probability(index: Index) -> Value:
+        shapes = [drawing.floats(number, index) for number in (1, 2)]
+        is_valid = b.op("ge", b.cast(drawing.at(0, index), "i64"), b.index(0))
+        for one in shapes:
+            is_valid = b.op("and", is_valid, b.op("gt", one, zero))
+        b.check(is_valid, ValueError, DOMAIN.format(name="betabinom"))
+        return b.draw("beta", drawing.generator, shapes)
+
+    probabilities = drawing._replace(dtype="f64").numbers(probability)
+
+    def count(index: Index) -> Value:
+        n = b.cast(drawing.at(0, index), "i64")
+        return b.draw("binomial", drawing.generator, [probabilities.at(index), n])
+
+    return drawing.numbers(count)
+
+
 def _mv_normal(drawing: Drawing) -> Tensor:
     context, b = drawing.context, drawing.context.builder
     mean, covariance = drawing.params
@@ -203,4 +226,5 @@ VECTORS: Final[dict[type, Vectors]] = {
     basic.DirichletRV: _dirichlet,
     basic.MultinomialRV: _multinomial,
     basic.MvNormalRV: _mv_normal,
+    basic.BetaBinomialRV: _beta_binomial,
 }

@@ -47,6 +47,7 @@ gumbel                f64 f64      f64  random_gumbel
 weibull               f64          f64  random_weibull
 triangular            f64 f64 f64  f64  random_triangular
 vonmises              f64 f64      f64  random_vonmises
+wald                  f64 f64      f64  random_wald
 poisson               f64          i64  random_poisson
 binomial              f64 i64      i64  random_binomial memory
 negative_binomial     f64 f64      i64  random_negative_binomial
