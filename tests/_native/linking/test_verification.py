@@ -180,3 +180,21 @@ def test_differences_of_other_dtypes():
     assert "in 1 of 1" in difference(np.array([True]), np.array([False]))
     assert difference(np.float32(1), np.float32(1 + 1e-6)) is None
     assert difference("a", "b") is None
+
+
+def test_both_draw_from_a_generator_of_their_own():
+    shared = pytensor.shared(np.random.default_rng(3))
+    after, out = pt.random.gamma(shape=V + 2, scale=0.3, rng=shared, return_next_rng=True)
+    function = verified([], out, updates={shared: after})
+    oracle = np.random.default_rng(3)
+    for _ in range(2):
+        np.testing.assert_array_equal(function(), oracle.gamma(V + 2, 0.3))
+    assert shared.get_value(borrow=True).random() == oracle.random()
+
+
+@pytest.mark.parametrize("kind", [np.random.PCG64, np.random.MT19937])
+def test_states_of_generators_are_compared(kind):
+    one, other = (np.random.Generator(kind(3)) for _ in range(2))
+    assert difference(one, other) is None
+    other.random()
+    assert difference(one, other) == "has not the state that Numba leaves"
