@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from importlib import import_module
+
+from pytensor_fuse._imports import after_import
 from pytensor_fuse._native.lowering import (
     banded,
     binary_search,
@@ -93,3 +97,13 @@ __all__ = [
     "views",
     "writes",
 ]
+
+
+def _register_sparse() -> None:
+    # Importing PyTensor's sparse ops must not fail because of us. Without our rules, Numba compiles
+    # them.
+    with suppress(Exception):
+        import_module("pytensor_fuse._native.lowering.sparse.rules")
+
+
+after_import("pytensor.sparse", _register_sparse)

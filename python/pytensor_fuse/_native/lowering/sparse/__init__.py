@@ -1,0 +1,1 @@
+"""Sparse matrices: their parts, and the rules for ops on them."""

@@ -1,0 +1,146 @@
+"""A sparse matrix in the other format, and from and to arrays."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pytensor_fuse._native.lowering.sparse.matrices import (
+    SparseMatrix,
+    Structure,
+    all_entries,
+    filled,
+    gatherable,
+    in_order,
+    other_format,
+)
+from pytensor_fuse._native.lowering.tensors import Tensor, stored
+
+if TYPE_CHECKING:
+    from pytensor_fuse._native.lowering.context import Context
+    from pytensor_fuse._native.program.model import BufferId, Value
+
+
+def in_format(context: Context, matrix: SparseMatrix, format: str) -> SparseMatrix:
+    """Return a matrix in a format."""
+    return matrix if matrix.format == format else converted(context, matrix)
+
+
+def converted(context: Context, matrix: SparseMatrix) -> SparseMatrix:
+    """Return a matrix in the other format, its entries of each major place in order.
+
+    Entries that have one place stay apart, in the order that they had.
+    """
+    builder, old = context.builder, matrix.structure
+    n_entries, n_major = context.length(old.n_entries), context.length(old.n_minor)
+    one = builder.index(1)
+    bounds = filled(context, "i32", [builder.op("add", n_major, one)])
+    with all_entries(context, old) as entry:
+        behind = builder.op("add", entry.minor, one)
+        builder.store(
+            bounds, (behind,), builder.constant("i32", 1), "add", is_guarded=old.is_checked
+        )
+    _add_up(context, bounds, n_major)
+    following = context.temporary("i32", [n_major], is_once=False)
+    context.nest([n_major], lambda index: builder.store(following, index, builder.load(bounds, index)))
+    indices = context.temporary("i32", [n_entries], is_once=False)
+    values = context.temporary(matrix.dtype, [n_entries], is_once=False)
+    with all_entries(context, old) as entry:
+        place = builder.load(following, (entry.minor,))
+        into = builder.cast(place, "i64")
+        major = builder.cast(entry.major, "i32")
+        value = matrix.values.at((entry.at,))
+        builder.store(indices, (into,), major, is_guarded=old.is_checked)
+        builder.store(values, (into,), value, is_guarded=old.is_checked)
+        after = builder.op("add", place, builder.constant("i32", 1))
+        builder.store(following, (entry.minor,), after, is_guarded=old.is_checked)
+    structure = Structure(
+        stored(builder, indices),
+        stored(builder, bounds),
+        n_major,
+        old.n_major,
+        is_checked=old.is_checked,
+    )
+    return SparseMatrix(builder, stored(builder, values), structure, other_format(matrix.format))
+
+
+def _add_up(context: Context, buffer: BufferId, length: Value) -> None:
+    """Let each of a vector's elements behind the first one be the sum of those before and its own."""
+    builder = context.builder
+    with builder.loop(length) as loop:
+        place = (builder.op("add", loop.index, builder.index(1)),)
+        total = builder.carried("i32")
+        after = builder.op("add", total, builder.load(buffer, place))
+        builder.store(buffer, place, after)
+        builder.carry(loop, total, builder.constant("i32", 0), after)
+
+
+def to_array(context: Context, matrix: SparseMatrix) -> Tensor:
+    """Return a matrix as an array; entries that have one place are added up."""
+    buffer = filled(context, matrix.dtype, matrix.lengths)
+    add_entries(context, buffer, matrix)
+    return stored(context.builder, buffer)
+
+
+def add_entries(context: Context, buffer: BufferId, matrix: SparseMatrix) -> None:
+    """Add the entries of a matrix to an array of its shape."""
+    builder = context.builder
+    dtype = builder.program.buffers[buffer].dtype
+    combiner = "or" if dtype == "bool" else "add"
+    with all_entries(context, matrix.structure) as entry:
+        place = in_order(matrix.format, entry.major, entry.minor)
+        value = builder.cast(matrix.values.at((entry.at,)), dtype)
+        builder.store(buffer, place, value, combiner, is_guarded=matrix.structure.is_checked)
+
+
+def from_array(context: Context, given: Tensor, format: str) -> SparseMatrix:
+    """Return the elements of an array that are not zero as a sparse matrix."""
+    builder = context.builder
+    lengths = [context.length(length) for length in given.lengths]
+    n_major, n_minor = lengths if format == "csr" else lengths[::-1]
+    zero = builder.index(0)
+    given = gatherable(context, given)
+
+    def element(major: Value, minor: Value) -> Value:
+        return given.at(in_order(format, major, minor))
+
+    def is_there(value: Value) -> Value:
+        return builder.cast(builder.cast(value, "bool"), "i64")
+
+    with builder.loop(n_major) as outer:
+        with builder.loop(n_minor) as inner:
+            here = is_there(element(outer.index, inner.index))
+            row = builder.reduce(inner, "add", zero, here)
+        n_entries = builder.reduce(outer, "add", zero, row)
+    # Each element is stored, and stays if it is not zero: no branch, but room for one more.
+    room = [builder.op("add", n_entries, builder.index(1))]
+    indices = context.temporary("i32", room, is_once=False)
+    values = context.temporary(given.dtype, room, is_once=False)
+    bounds = context.temporary("i32", [builder.op("add", n_major, builder.index(1))], is_once=False)
+    builder.store(bounds, (zero,), builder.constant("i32", 0))
+    with builder.loop(n_major) as outer:
+        so_far = builder.carried("i64")
+        with builder.loop(n_minor) as inner:
+            at = builder.carried("i64")
+            value = element(outer.index, inner.index)
+            builder.store(indices, (at,), builder.cast(inner.index, "i32"))
+            builder.store(values, (at,), value)
+            after = builder.op("add", at, is_there(value))
+            end = builder.carry(inner, at, so_far, after)
+        following = builder.op("add", outer.index, builder.index(1))
+        builder.store(bounds, (following,), builder.cast(end, "i32"))
+        builder.carry(outer, so_far, zero, end)
+    structure = Structure(
+        first_of(context, indices, n_entries),
+        stored(builder, bounds),
+        n_major,
+        n_minor,
+        is_checked=False,
+    )
+    return SparseMatrix(builder, first_of(context, values, n_entries), structure, format)
+
+
+def first_of(context: Context, buffer: BufferId, length: Value) -> Tensor:
+    """Return the first elements of a vector in memory, of which there may be more."""
+    builder = context.builder
+    dtype = builder.program.buffers[buffer].dtype
+    return Tensor(dtype, [length], lambda index: builder.load(buffer, index))

@@ -1,0 +1,377 @@
+"""A sparse matrix as arrays: its entries by rows or by columns, whichever its format says.
+
+Rows of a matrix in format csr, and columns of one in format csc, are *major*; the others are
+*minor*. Entries of one major place lie next to each other, between two elements of ``indptr``. A
+transpose has the same parts, and so the same structure.
+
+All structures are valid: ``indptr`` never falls, ends with the number of entries, and minor places
+are in bounds. Where a matrix comes with the call, or from an op that is given any arrays, that is
+checked once, and what is read and written by its places comes after the check.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager, nullcontext
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+
+from pytensor_fuse._native.lowering.indexing.bounds import OUT_OF_BOUNDS
+from pytensor_fuse._native.lowering.registry import NoRuleError
+from pytensor_fuse._native.lowering.tensors import Tensor
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import numpy as np
+    from pytensor.graph.basic import Apply
+
+    from pytensor_fuse._native.lowering.context import Context
+    from pytensor_fuse._native.lowering.tensors import Index
+    from pytensor_fuse._native.program.blocks import Loop
+    from pytensor_fuse._native.program.builder import Builder
+    from pytensor_fuse._native.program.model import BufferId, Value
+
+_T = TypeVar("_T")
+
+FORMATS: Final = ("csr", "csc")
+_MALFORMED: Final = (
+    "the parts of a sparse matrix do not fit together: {0} values, {1} indices, and {2} elements of"
+    " indptr for {3} rows or columns"
+)
+_UNEVEN: Final = (
+    "the indptr of a sparse matrix has to begin with 0, may not fall, and has to end with the "
+    "number of its values"
+)
+# Scipy's indices have 32 bits.
+_MOST: Final = (1 << 31) - 1
+
+
+class Structure:
+    """Where the entries of a sparse matrix are.
+
+    Attributes
+    ----------
+    indices
+        The minor place of each entry.
+    indptr
+        The first entry of each major place, and the number of all.
+    n_major, n_minor
+        The lengths of the axes.
+    is_checked
+        Whether the places are in bounds because of a check that is written already.
+    known
+        The two arrays, if they are constants.
+    """
+
+    def __init__(
+        self,
+        indices: Tensor,
+        indptr: Tensor,
+        n_major: Value,
+        n_minor: Value,
+        *,
+        is_checked: bool,
+        known: tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]] | None = None,
+    ) -> None:
+        self.indices = StructurePart(indices, self)
+        self.indptr = StructurePart(indptr, self)
+        self.n_major = n_major
+        self.n_minor = n_minor
+        self.is_checked = is_checked
+        self.known = known
+
+    @property
+    def n_entries(self) -> Value:
+        """The number of entries."""
+        return self.indices.lengths[0]
+
+    def per_major(self) -> int | None:
+        """Return how many entries each major place has if that is known and the same for all."""
+        if self.known is None:
+            return None
+        indices, indptr = self.known
+        n_major = len(indptr) - 1
+        if n_major == 0:
+            return 0
+        each, rest = divmod(len(indices), n_major)
+        is_even = not rest and bool((indptr[1:] - indptr[:-1] == each).all())
+        return each if is_even else None
+
+    def is_sorted(self) -> bool:
+        """Whether the entries of each major place are known to be in order, each at its own."""
+        if self.known is None:
+            return False
+        indices, indptr = self.known
+        rises = indices[1:] > indices[:-1]
+        ends = indptr[1:-1]
+        rises[ends[(ends > 0) & (ends < len(indices))] - 1] = True
+        return bool(rises.all())
+
+
+class StructurePart(Tensor):
+    """One of the arrays of a structure, which tells where it is from.
+
+    Attributes
+    ----------
+    structure
+        The structure.
+    """
+
+    __slots__ = ("structure",)
+
+    def __init__(self, part: Tensor, structure: Structure) -> None:
+        super().__init__(part.dtype, part.lengths, part.at, part.buffer, part.data, part.layout)
+        self.structure = structure
+
+
+class Entry(NamedTuple):
+    """An entry while a loop over the entries of a matrix is written.
+
+    Attributes
+    ----------
+    loop
+        The loop over the entries of one major place.
+    major, minor
+        Where it is.
+    at
+        Which of all entries it is.
+    """
+
+    loop: Loop
+    major: Value
+    minor: Value
+    at: Value
+
+
+def no_element(index: Index) -> Value:
+    """Raise: an op that reads a sparse matrix as an array has no rule for it."""
+    raise NoRuleError("an element of a sparse matrix")
+
+
+class SparseMatrix(Tensor):
+    """A sparse matrix.
+
+    Attributes
+    ----------
+    values
+        The values of its entries.
+    structure
+        Where they are.
+    format
+        ``csr`` or ``csc``.
+    """
+
+    __slots__ = ("builder", "format", "structure", "values")
+
+    def __init__(
+        self, builder: Builder, values: Tensor, structure: Structure, format: str
+    ) -> None:
+        lengths = in_order(format, structure.n_major, structure.n_minor)
+        super().__init__(values.dtype, lengths, no_element)
+        self.builder = builder
+        self.values = values
+        self.structure = structure
+        self.format = format
+        self.parts = (values, structure.indices, structure.indptr, self._shape("i64"))
+
+    def _shape(self, dtype: str) -> StructurePart:
+        builder, lengths = self.builder, self.lengths
+
+        def at(index: Index) -> Value:
+            is_first = builder.op("eq", index[0], builder.index(0))
+            return builder.cast(builder.op("select", is_first, *lengths), dtype)
+
+        return StructurePart(Tensor(dtype, [builder.index(2)], at), self.structure)
+
+    def properties(self) -> list[Tensor]:
+        """Return the arrays that PyTensor's op returns, which has the shape in 32 bits."""
+        return [*self.parts[:3], self._shape("i32")]
+
+    @property
+    def transposed(self) -> SparseMatrix:
+        """Its transpose, in the other format."""
+        return SparseMatrix(self.builder, self.values, self.structure, other_format(self.format))
+
+    def with_values(self, values: Tensor) -> SparseMatrix:
+        """Return a matrix of the same structure with other values."""
+        return SparseMatrix(self.builder, values, self.structure, self.format)
+
+
+def other_format(format: str) -> str:
+    """Return the format of a transpose."""
+    return "csc" if format == "csr" else "csr"
+
+
+def in_order(format: str, major: _T, minor: _T) -> tuple[_T, _T]:
+    """Return what is of major places and what is of minor ones, that of rows first.
+
+    It is its own inverse: of rows and columns, it returns what is of major places first.
+    """
+    return (major, minor) if format == "csr" else (minor, major)
+
+
+def format_refusal(node: Apply[Any]) -> str | None:
+    """Return which format of a node's sparse variables programs do not have, or None."""
+    for variable in (*node.inputs, *node.outputs):
+        format = getattr(variable.type, "format", "csr")
+        if format not in FORMATS:
+            return f"a sparse matrix in format {format}"
+    return None
+
+
+def as_matrix(tensor: Tensor) -> SparseMatrix:
+    """Return what the tensor of a sparse variable is."""
+    if not isinstance(tensor, SparseMatrix):
+        raise NoRuleError("a sparse matrix that is not known by its parts")
+    return tensor
+
+
+def checked_structure(
+    context: Context,
+    values: Tensor | None,
+    indices: Tensor,
+    indptr: Tensor,
+    n_major: Value,
+    n_minor: Value,
+) -> Structure:
+    """Return the structure of arrays that may be anything, with checks that it is one.
+
+    Parameters
+    ----------
+    context
+        The lowering.
+    values
+        The values, of which there must be one for each entry, if there are any.
+    indices, indptr
+        The arrays, of any integer dtype.
+    n_major, n_minor
+        The lengths of the axes.
+    """
+    builder = context.builder
+    indices, indptr = (as_indices(context, one) for one in (indices, indptr))
+    if isinstance(indices, StructurePart) and isinstance(indptr, StructurePart):
+        known = indices.structure
+        lengths = [context.length(one) for one in (known.n_major, known.n_minor)]
+        is_it = [context.length(one) for one in (n_major, n_minor)] == lengths
+        is_it &= values is None or context.length(values.lengths[0]) == context.length(
+            known.n_entries
+        )
+        if indptr.structure is known and is_it:
+            return known
+    n_entries = context.length(indices.lengths[0])
+    n_values = n_entries if values is None else context.length(values.lengths[0])
+    n_bounds = context.length(indptr.lengths[0])
+    fits = builder.op("eq", n_bounds, builder.op("add", n_major, builder.index(1)))
+    fits = builder.op("and", fits, builder.op("ge", n_major, builder.index(0)))
+    fits = builder.op("and", fits, builder.op("ge", n_minor, builder.index(0)))
+    fits = builder.op("and", fits, builder.op("eq", n_values, n_entries))
+    details = n_values, n_entries, n_bounds, n_major
+    builder.check(fits, ValueError, _MALFORMED, *details)
+    with builder.guarding():
+        _check_bounds(context, indptr, n_major, n_entries)
+        _check_minor(context, indices, n_entries, n_minor)
+    return Structure(indices, indptr, n_major, n_minor, is_checked=True)
+
+
+def as_indices(context: Context, tensor: Tensor) -> Tensor:
+    """Return an index array in the dtype that sparse matrices have; larger numbers wrap."""
+    if tensor.dtype == "i32":
+        return tensor
+    builder = context.builder
+    return context.materialized(
+        "i32", tensor.lengths, lambda index: builder.cast(tensor.at(index), "i32")
+    )
+
+
+def _check_bounds(context: Context, indptr: Tensor, n_major: Value, n_entries: Value) -> None:
+    """Check that the bounds of major places are in order."""
+    builder, zero = context.builder, context.builder.index(0)
+
+    def at(index: Value) -> Value:
+        return builder.cast(indptr.at((index,)), "i64")
+
+    fits = builder.op("eq", at(zero), zero)
+    fits = builder.op("and", fits, builder.op("eq", at(n_major), n_entries))
+    with builder.loop(n_major) as loop:
+        following = builder.op("add", loop.index, builder.index(1))
+        rises = builder.op("le", indptr.at((loop.index,)), indptr.at((following,)))
+        rise = builder.reduce(loop, "and", builder.constant("bool", True), rises)
+    builder.check(builder.op("and", fits, rise), ValueError, _UNEVEN)
+
+
+def _check_minor(context: Context, indices: Tensor, n_entries: Value, n_minor: Value) -> None:
+    """Check that all entries are within the minor axis."""
+    builder = context.builder
+    limit = builder.op("minimum", n_minor, builder.index(_MOST))
+    limit = builder.cast(limit, "u32")
+    with builder.loop(n_entries) as loop:
+        # As unsigned numbers, those that are negative are too large.
+        place = builder.cast(indices.at((loop.index,)), "u32")
+        is_there = builder.op("lt", place, limit)
+        are_there = builder.reduce(loop, "and", builder.constant("bool", True), is_there)
+    builder.check(are_there, IndexError, OUT_OF_BOUNDS)
+
+
+# Loops
+
+
+def bounds_of(context: Context, structure: Structure, major: Value) -> tuple[Value, Value]:
+    """Return the first entry of a major place, and how many it has."""
+    builder = context.builder
+    first = builder.cast(structure.indptr.at((major,)), "i64")
+    following = builder.op("add", major, builder.index(1))
+    end = builder.cast(structure.indptr.at((following,)), "i64")
+    return first, builder.op("sub", end, first)
+
+
+def minor_of(context: Context, structure: Structure, at: Value) -> Value:
+    """Return the minor place of an entry."""
+    return context.builder.cast(structure.indices.at((at,)), "i64")
+
+
+@contextmanager
+def guarding(context: Context, *structures: Structure) -> Iterator[None]:
+    """Let loads meanwhile come after the checks of structures."""
+    is_needed = any(one.is_checked for one in structures)
+    with context.builder.guarding() if is_needed else nullcontext():
+        yield
+
+
+@contextmanager
+def entries_of(context: Context, structure: Structure, major: Value) -> Iterator[Entry]:
+    """Write a loop over the entries of one major place."""
+    builder = context.builder
+    with guarding(context, structure):
+        each = structure.per_major()
+        if each is None:
+            first, count = bounds_of(context, structure, major)
+        else:
+            first, count = builder.op("mul", major, builder.index(each)), builder.index(each)
+        with builder.loop(count) as loop:
+            at = builder.op("add", first, loop.index)
+            yield Entry(loop, major, minor_of(context, structure, at), at)
+
+
+@contextmanager
+def all_entries(context: Context, structure: Structure) -> Iterator[Entry]:
+    """Write a loop over the entries of all major places, which run in order."""
+    with (
+        context.builder.loop(structure.n_major) as outer,
+        entries_of(context, structure, outer.index) as entry,
+    ):
+        yield entry
+
+
+def gatherable(context: Context, tensor: Tensor) -> Tensor:
+    """Return an array whose elements are read again and again, in memory."""
+    if tensor.layout is not None or tensor.data is not None:
+        return tensor
+    return context.materialized(tensor.dtype, tensor.lengths, tensor.at)
+
+
+def filled(context: Context, dtype: str, lengths: Sequence[Value]) -> BufferId:
+    """Return a new array of zeros to add to."""
+    builder = context.builder
+    buffer = context.temporary(dtype, lengths, is_once=False)
+    zero = builder.constant(dtype, 0)
+    context.nest(lengths, lambda index: builder.store(buffer, index, zero))
+    return buffer

@@ -1,0 +1,305 @@
+"""Sums and products of two sparse matrices, entry by entry, as SciPy computes them.
+
+If both have the entries of each major place in order, and no two at one place, so does the result.
+Else its entries come in the reverse order of where they are met first. Entries that become zero are
+left out.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pytensor.sparse import math
+
+from pytensor_fuse._native.lowering.registry import lower
+from pytensor_fuse._native.lowering.sparse.construction import refuses
+from pytensor_fuse._native.lowering.sparse.formats import first_of, in_format
+from pytensor_fuse._native.lowering.sparse.matrices import (
+    SparseMatrix,
+    Structure,
+    as_matrix,
+    bounds_of,
+    entries_of,
+    guarding,
+    minor_of,
+)
+from pytensor_fuse._native.lowering.sparse.sums import require_one_shape
+from pytensor_fuse._native.lowering.tensors import DTYPES, Tensor, stored
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pytensor.graph.basic import Apply
+
+    from pytensor_fuse._native.lowering.context import Context
+    from pytensor_fuse._native.program.blocks import Loop
+    from pytensor_fuse._native.program.model import BufferId, Value
+
+
+def _refuses(op: Any, node: Apply[Any]) -> str | None:
+    if node.outputs[0].type.dtype == "bool":
+        return "a sum or product of masks"
+    return refuses(op, node)
+
+
+@lower.register(math.AddSparseSparse, math.MultiplySparseSparse, refuses=_refuses)
+def _merge(op: Any, node: Apply[Any], context: Context, inputs: list[Tensor]) -> list[Tensor]:
+    one, other = (as_matrix(given) for given in inputs)
+    require_one_shape(context, one, other)
+    other = in_format(context, other, one.format)
+    name = "add" if isinstance(op, math.AddSparseSparse) else "mul"
+    return [_Merge(context, one, other, name, DTYPES[node.outputs[0].type.dtype]).run()]
+
+
+class _Merge:
+    """A sum or product while it is written.
+
+    Parameters
+    ----------
+    context
+        The lowering.
+    one, other
+        The matrices, in one format.
+    name
+        The operation.
+    dtype
+        That of the result, in which it is computed.
+    """
+
+    def __init__(
+        self, context: Context, one: SparseMatrix, other: SparseMatrix, name: str, dtype: str
+    ) -> None:
+        builder = context.builder
+        self._context = context
+        self._builder = builder
+        self._matrices = one, other
+        self._name = name
+        self._dtype = dtype
+        self._n_major = context.length(one.structure.n_major)
+        self._n_minor = context.length(one.structure.n_minor)
+        self._is_checked = one.structure.is_checked or other.structure.is_checked
+        # Each entry of the result is stored, and stays if it is not zero: room for one more.
+        n_entries = builder.op("add", one.structure.n_entries, other.structure.n_entries)
+        room = [builder.op("add", n_entries, builder.index(1))]
+        bounds = [builder.op("add", self._n_major, builder.index(1))]
+        self._indices = context.temporary("i32", room, is_once=False)
+        self._values = context.temporary(dtype, room, is_once=False)
+        self._bounds = context.temporary("i32", bounds, is_once=False)
+
+    def run(self) -> SparseMatrix:
+        """Write the loops and return the result."""
+        context, builder = self._context, self._builder
+        builder.store(self._bounds, (builder.index(0),), builder.constant("i32", 0))
+        with guarding(context, *[one.structure for one in self._matrices]):
+            are_in_order = builder.constant("bool", True)
+            for one in self._matrices:
+                condition = _is_in_order(context, one.structure)
+                are_in_order = builder.op("and", are_in_order, condition)
+            known = builder.number(are_in_order)
+            if known is not None:
+                n_entries = self._in_order() if known else self._in_any_order()
+            else:
+                with builder.block() as then:
+                    one = self._in_order()
+                with builder.block() as otherwise:
+                    other = self._in_any_order()
+                choices = [(one, other)]
+                [n_entries] = builder.branch(are_in_order, then, otherwise, choices)
+        structure = Structure(
+            first_of(context, self._indices, n_entries),
+            stored(builder, self._bounds),
+            self._n_major,
+            self._n_minor,
+            is_checked=self._is_checked,
+        )
+        values = first_of(context, self._values, n_entries)
+        return SparseMatrix(builder, values, structure, self._matrices[0].format)
+
+    def _by_major(self, row: Callable[[Value, Value], Value]) -> Value:
+        """Write a loop over major places.
+
+        Parameters
+        ----------
+        row
+            Is given the major place and the number of entries before it; writes the entries of the
+            place, and returns the number of entries up to its end.
+
+        Returns
+        -------
+        Value
+            The number of all entries.
+        """
+        builder = self._builder
+        with builder.loop(self._n_major) as loop:
+            before = builder.carried("i64")
+            after = row(loop.index, before)
+            place = (builder.op("add", loop.index, builder.index(1)),)
+            builder.store(
+                self._bounds, place, builder.cast(after, "i32"), is_guarded=self._is_checked
+            )
+            return builder.carry(loop, before, builder.index(0), after)
+
+    def _put(self, at: Value, minor: Value, value: Value) -> Value:
+        """Write an entry of the result; return the number of entries with it."""
+        builder = self._builder
+        builder.store(
+            self._indices, (at,), builder.cast(minor, "i32"), is_guarded=self._is_checked
+        )
+        builder.store(self._values, (at,), value, is_guarded=self._is_checked)
+        stays = builder.op("ne", value, builder.constant(self._dtype, 0))
+        return builder.op("add", at, builder.cast(stays, "i64"))
+
+    # Entries in order
+
+    def _in_order(self) -> Value:
+        """Write the result of two matrices whose entries are in order."""
+        builder = self._builder
+
+        def row(major: Value, before: Value) -> Value:
+            spans = [bounds_of(self._context, one.structure, major) for one in self._matrices]
+            (_, n_mine), (_, n_theirs) = spans
+            with builder.loop(builder.op("add", n_mine, n_theirs)) as loop:
+                at = builder.carried("i64")
+                done = [builder.carried("i64") for _ in spans]
+                after, following, is_over = self._next(spans, done, at)
+                loop.until = is_over
+                for carried, value in zip(done, following, strict=True):
+                    builder.carry(loop, carried, builder.index(0), value)
+                return builder.carry(loop, at, before, after)
+
+        return self._by_major(row)
+
+    def _next(
+        self, spans: list[tuple[Value, Value]], done: list[Value], at: Value
+    ) -> tuple[Value, list[Value], Value]:
+        """Write what merges the next entries.
+
+        Parameters
+        ----------
+        spans
+            For each matrix, the first entry and the number of entries at the major place.
+        done
+            How many of them have been merged.
+        at
+            How many entries the result has.
+
+        Returns
+        -------
+        Value
+            How many entries the result has with it.
+        list of Value
+            How many entries of each matrix have been merged.
+        Value
+            Whether these are all.
+        """
+        builder, one = self._builder, self._builder.index(1)
+        zero = builder.constant(self._dtype, 0)
+        is_left = [
+            builder.op("lt", number, count) for number, (_, count) in zip(done, spans, strict=True)
+        ]
+        found = [
+            self._entry(matrix, builder.op("add", first, number), is_there)
+            for matrix, (first, _), number, is_there in zip(
+                self._matrices, spans, done, is_left, strict=True
+            )
+        ]
+        (my_place, _), (their_place, _) = found
+        place = builder.op("minimum", my_place, their_place)
+        following, terms = [], []
+        is_over = builder.constant("bool", True)
+        for (own_place, value), number, (_, count) in zip(found, done, spans, strict=True):
+            is_next = builder.op("eq", own_place, place)
+            terms.append(builder.op("select", is_next, value, zero))
+            after = builder.op("add", number, builder.op("select", is_next, one, builder.index(0)))
+            following.append(after)
+            is_over = builder.op("and", is_over, builder.op("ge", after, count))
+        value = builder.op(self._name, *terms)
+        return self._put(at, place, value), following, is_over
+
+    def _entry(self, matrix: SparseMatrix, at: Value, is_there: Value) -> tuple[Value, Value]:
+        """Return the minor place and the value of an entry; behind all places if there is none."""
+        builder = self._builder
+        with builder.block() as then:
+            place = minor_of(self._context, matrix.structure, at)
+            value = builder.cast(matrix.values.at((at,)), self._dtype)
+        with builder.block() as otherwise:
+            pass
+        behind = self._n_minor, builder.constant(self._dtype, 0)
+        choices = list(zip((place, value), behind, strict=True))
+        found = builder.branch(is_there, then, otherwise, choices)
+        return found[0], found[1]
+
+    # Entries in any order
+
+    def _in_any_order(self) -> Value:
+        """Write the result of two matrices whose entries are in any order, or repeat."""
+        builder, context = self._builder, self._context
+        # The places that a row has so far are a chain; -1 is in no chain, -2 ends one.
+        absent, end = builder.index(-1), builder.index(-2)
+        chain = context.temporary("i64", [self._n_minor], is_once=False)
+        sums = [context.temporary(self._dtype, [self._n_minor], is_once=False) for _ in range(2)]
+        zero = builder.constant(self._dtype, 0)
+
+        def clear(index: tuple[Value, ...]) -> None:
+            builder.store(chain, index, absent)
+            for buffer in sums:
+                builder.store(buffer, index, zero)
+
+        context.nest([self._n_minor], clear)
+
+        def row(major: Value, before: Value) -> Value:
+            head, count = end, builder.index(0)
+            for matrix, buffer in zip(self._matrices, sums, strict=True):
+                with entries_of(context, matrix.structure, major) as entry:
+                    value = builder.cast(matrix.values.at((entry.at,)), self._dtype)
+                    builder.store(
+                        buffer, (entry.minor,), value, "add", is_guarded=self._is_checked
+                    )
+                    head, count = self._chained(entry.loop, entry.minor, chain, head, count)
+            with builder.loop(count) as loop:
+                place, at = builder.carried("i64"), builder.carried("i64")
+                terms = [builder.load(buffer, (place,)) for buffer in sums]
+                following = builder.load(chain, (place,))
+                after = self._put(at, place, builder.op(self._name, *terms))
+                for buffer in sums:
+                    builder.store(buffer, (place,), zero, is_guarded=self._is_checked)
+                builder.store(chain, (place,), absent, is_guarded=self._is_checked)
+                builder.carry(loop, place, head, following)
+                return builder.carry(loop, at, before, after)
+
+        return self._by_major(row)
+
+    def _chained(
+        self, loop: Loop, minor: Value, chain: BufferId, head: Value, count: Value
+    ) -> tuple[Value, Value]:
+        """Write what puts a place in front of a chain unless it is there; return head and length."""
+        builder = self._builder
+        first, number = builder.carried("i64"), builder.carried("i64")
+        old = builder.load(chain, (minor,))
+        is_new = builder.op("eq", old, builder.index(-1))
+        builder.store(
+            chain, (minor,), builder.op("select", is_new, first, old), is_guarded=self._is_checked
+        )
+        out = builder.carry(loop, first, head, builder.op("select", is_new, minor, first))
+        more = builder.op("add", number, builder.cast(is_new, "i64"))
+        return out, builder.carry(loop, number, count, more)
+
+
+def _is_in_order(context: Context, structure: Structure) -> Value:
+    """Return whether the entries of each major place are in order, and none repeats a place."""
+    builder = context.builder
+    yes = builder.constant("bool", True)
+    if structure.known is not None:
+        return builder.constant("bool", structure.is_sorted())
+    with builder.loop(structure.n_major) as outer:
+        first, count = bounds_of(context, structure, outer.index)
+        one = builder.index(1)
+        n_pairs = builder.op("maximum", builder.op("sub", count, one), builder.index(0))
+        with builder.loop(n_pairs) as inner:
+            at = builder.op("add", first, inner.index)
+            following = builder.op("add", at, one)
+            rises = builder.op(
+                "lt", structure.indices.at((at,)), structure.indices.at((following,))
+            )
+            row = builder.reduce(inner, "and", yes, rises)
+        return builder.reduce(outer, "and", yes, row)

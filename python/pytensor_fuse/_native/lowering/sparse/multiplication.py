@@ -1,0 +1,109 @@
+"""Products of a sparse matrix with what has no zeros in its way: only the entries change."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from pytensor.sparse import basic, math
+
+from pytensor_fuse._native.lowering.matrices import of_dtype
+from pytensor_fuse._native.lowering.registry import lower
+from pytensor_fuse._native.lowering.sparse.construction import refuses
+from pytensor_fuse._native.lowering.sparse.matrices import (
+    SparseMatrix,
+    all_entries,
+    as_matrix,
+    gatherable,
+    guarding,
+    in_order,
+    minor_of,
+)
+from pytensor_fuse._native.lowering.tensors import DTYPES, Tensor, stored
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pytensor.graph.basic import Apply
+
+    from pytensor_fuse._native.lowering.context import Context
+    from pytensor_fuse._native.lowering.tensors import Index
+    from pytensor_fuse._native.program.model import Value
+
+MISMATCH: Final = "axes of {0} and {1} elements"
+
+
+def _refuses(op: Any, node: Apply[Any]) -> str | None:
+    if node.outputs[0].type.dtype == "bool":
+        return "a product of masks"
+    return refuses(op, node)
+
+
+@lower.register(math.MultiplySparseDense, math.MultiplySparseDenseVector, refuses=_refuses)
+def _multiply(op: Any, node: Apply[Any], context: Context, inputs: list[Tensor]) -> list[Tensor]:
+    matrix, factor = as_matrix(inputs[0]), inputs[1]
+    dtype = DTYPES[node.outputs[0].type.dtype]
+    matrix = matrix.with_values(of_dtype(context, matrix.values, dtype))
+    factor = of_dtype(context, factor, dtype)
+    for one, other in zip(reversed(matrix.lengths), reversed(factor.lengths), strict=False):
+        context.require_equal(one, other, AssertionError, MISMATCH)
+    if factor.ndim == 0:
+        return [_scaled(context, matrix, lambda _: factor.at(()))]
+    if factor.ndim == 1:
+        return [_scaled_along(context, matrix, factor, 1)]
+    factor = gatherable(context, factor)
+    return [
+        _by_entries(
+            context,
+            matrix,
+            lambda major, minor: factor.at(in_order(matrix.format, major, minor)),
+        )
+    ]
+
+
+@lower.register(basic.ColScaleCSC, basic.RowScaleCSC, refuses=_refuses)
+def _scale(op: Any, node: Apply[Any], context: Context, inputs: list[Tensor]) -> list[Tensor]:
+    matrix, factor = as_matrix(inputs[0]), inputs[1]
+    axis = int(isinstance(op, basic.ColScaleCSC))
+    context.require_equal(matrix.lengths[axis], factor.lengths[0], AssertionError, MISMATCH)
+    factor = of_dtype(context, factor, matrix.dtype)
+    return [_scaled_along(context, matrix, factor, axis)]
+
+
+def _scaled_along(
+    context: Context, matrix: SparseMatrix, factor: Tensor, axis: int
+) -> SparseMatrix:
+    """Return a matrix times a vector along one of its axes."""
+    factor = gatherable(context, factor)
+    is_major = (axis == 0) == (matrix.format == "csr")
+    if is_major:
+        return _by_entries(context, matrix, lambda major, _: factor.at((major,)))
+    structure = matrix.structure
+    with guarding(context, structure):
+        return _scaled(
+            context, matrix, lambda at: factor.at((minor_of(context, structure, at),))
+        )
+
+
+def _scaled(
+    context: Context, matrix: SparseMatrix, factor: Callable[[Value], Value]
+) -> SparseMatrix:
+    """Return a matrix times a factor for each entry."""
+    builder, values = context.builder, matrix.values
+
+    def product(index: Index) -> Value:
+        return builder.op("mul", values.at(index), factor(index[0]))
+
+    return matrix.with_values(context.materialized(matrix.dtype, values.lengths, product))
+
+
+def _by_entries(
+    context: Context, matrix: SparseMatrix, factor: Callable[[Value, Value], Value]
+) -> SparseMatrix:
+    """Return a matrix times a factor for each major and minor place."""
+    builder, structure = context.builder, matrix.structure
+    out = context.temporary(matrix.dtype, [structure.n_entries])
+    with all_entries(context, structure) as entry:
+        value = matrix.values.at((entry.at,))
+        product = builder.op("mul", value, factor(entry.major, entry.minor))
+        builder.store(out, (entry.at,), product, is_guarded=structure.is_checked)
+    return matrix.with_values(stored(builder, out))

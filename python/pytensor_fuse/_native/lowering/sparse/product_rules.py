@@ -1,0 +1,129 @@
+"""Ops that are products of matrices of which at least one is sparse, and their gradients."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from pytensor.sparse import math
+
+from pytensor_fuse._native.lowering.matrices import of_dtype, real_refusal_of
+from pytensor_fuse._native.lowering.registry import lower
+from pytensor_fuse._native.lowering.sparse.construction import refuses
+from pytensor_fuse._native.lowering.sparse.matrices import (
+    SparseMatrix,
+    StructurePart,
+    as_matrix,
+    checked_structure,
+    in_order,
+)
+from pytensor_fuse._native.lowering.sparse.products import (
+    array_with,
+    of_sparse,
+    sampled,
+    with_array,
+)
+from pytensor_fuse._native.lowering.tensors import DTYPES, Tensor
+
+if TYPE_CHECKING:
+    from pytensor.graph.basic import Apply
+
+    from pytensor_fuse._native.lowering.context import Context
+    from pytensor_fuse._native.lowering.tensors import Index
+    from pytensor_fuse._native.program.model import Value
+
+_DOES_NOT_FIT: Final = "operands could not be broadcast together: axes of {0} and {1} elements"
+
+
+def _is_sparse(variable: Any) -> bool:
+    return hasattr(variable.type, "format")
+
+
+def _refuses(op: Any, node: Apply[Any]) -> str | None:
+    if _is_sparse(node.outputs[0]) and isinstance(op, math.StructuredDot):
+        return "a product of sparse matrices that is one"
+    return refuses(op, node) or real_refusal_of(node.outputs)
+
+
+@lower.register(math.Dot, math.StructuredDot, refuses=_refuses)
+def _dot(op: Any, node: Apply[Any], context: Context, inputs: list[Tensor]) -> list[Tensor]:
+    return [_product(context, inputs[0], inputs[1], DTYPES[node.outputs[0].type.dtype])]
+
+
+def _product(context: Context, left: Tensor, right: Tensor, dtype: str) -> Tensor:
+    """Return the product of two matrices, or of a matrix and a vector, as an array."""
+    if isinstance(left, SparseMatrix) and isinstance(right, SparseMatrix):
+        return of_sparse(context, left, right, dtype)
+    if isinstance(left, SparseMatrix):
+        return with_array(context, left, right, dtype)
+    return array_with(context, left, as_matrix(right), dtype)
+
+
+def _refuses_usmm(op: Any, node: Apply[Any]) -> str | None:
+    alpha, x, y, z = node.inputs
+    if np.result_type(x.type.dtype, y.type.dtype) != node.outputs[0].type.dtype:
+        return "a product of another dtype than the sum"
+    return _refuses(op, node)
+
+
+@lower.register(math.Usmm, refuses=_refuses_usmm)
+def _usmm(op: Any, node: Apply[Any], context: Context, inputs: list[Tensor]) -> list[Tensor]:
+    builder = context.builder
+    alpha, x, y, z = inputs
+    dtype = DTYPES[node.outputs[0].type.dtype]
+    product = _product(context, x, y, dtype)
+    for one, other in zip(product.lengths, z.lengths, strict=True):
+        context.require_equal(one, other, ValueError, _DOES_NOT_FIT)
+    factor = builder.cast(alpha.at((builder.index(0),) * alpha.ndim), dtype)
+    added = of_dtype(context, z, dtype)
+
+    def element(index: Index) -> Value:
+        return builder.op("add", builder.op("mul", product.at(index), factor), added.at(index))
+
+    return [context.materialized(dtype, product.lengths, element)]
+
+
+def _refuses_gradient(op: Any, node: Apply[Any]) -> str | None:
+    if any(_is_sparse(one) for one in node.inputs):
+        return "the gradient of a product of sparse matrices"
+    return _refuses(op, node)
+
+
+@lower.register(
+    math.StructuredDotGradCSC, math.StructuredDotGradCSR, refuses=_refuses_gradient
+)
+def _gradient(op: Any, node: Apply[Any], context: Context, inputs: list[Tensor]) -> list[Tensor]:
+    builder = context.builder
+    indices, indptr, right, gradient = inputs
+    is_csr = isinstance(op, math.StructuredDotGradCSR)
+    n_major = builder.op("sub", indptr.lengths[0], builder.index(1))
+    if isinstance(indptr, StructurePart):
+        n_major = indptr.structure.n_major
+    by_major, by_minor = (gradient, right) if is_csr else (right, gradient)
+    n_major = context.require_equal(n_major, by_major.lengths[0], ValueError, _DOES_NOT_FIT)
+    structure = checked_structure(
+        context, None, indices, indptr, n_major, context.length(by_minor.lengths[0])
+    )
+    dtype = DTYPES[np.result_type(*[one.type.dtype for one in node.inputs[2:]]).name]
+    found = sampled(context, structure, by_major, by_minor, dtype)
+    return [of_dtype(context, found, DTYPES[node.outputs[0].type.dtype])]
+
+
+@lower.register(math.SamplingDot, refuses=_refuses)
+def _sampling_dot(
+    op: Any, node: Apply[Any], context: Context, inputs: list[Tensor]
+) -> list[Tensor]:
+    builder = context.builder
+    left, right, pattern = inputs[0], inputs[1], as_matrix(inputs[2])
+    for axis, one in enumerate((left, right)):
+        context.require_equal(one.lengths[0], pattern.lengths[axis], ValueError, _DOES_NOT_FIT)
+    dtype = DTYPES[np.result_type(*[one.type.dtype for one in node.inputs[:2]]).name]
+    by_major, by_minor = in_order(pattern.format, left, right)
+    found = sampled(context, pattern.structure, by_major, by_minor, dtype)
+
+    def element(index: Index) -> Value:
+        product = builder.cast(found.at(index), pattern.dtype)
+        return builder.op("mul", pattern.values.at(index), product)
+
+    values = context.materialized(pattern.dtype, pattern.values.lengths, element)
+    return [pattern.with_values(values)]

@@ -1,0 +1,289 @@
+"""Products of a sparse matrix and an array, or of two sparse matrices, as an array.
+
+A product that has the major axis gathers: each of its elements is a sum over the entries of one
+major place. One that has the minor axis scatters: each entry adds to an element. Where a constant
+has as many entries in each major place, as the indicators of groups have, neither needs a loop over
+the entries, and what else is done for each row is done in the same loop, by vectors.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from pytensor_fuse._native.lowering.matrices import of_dtype, transposed
+from pytensor_fuse._native.lowering.sparse.formats import converted
+from pytensor_fuse._native.lowering.sparse.matrices import (
+    Entry,
+    SparseMatrix,
+    Structure,
+    all_entries,
+    entries_of,
+    filled,
+    gatherable,
+    guarding,
+    in_order,
+    minor_of,
+)
+from pytensor_fuse._native.lowering.tensors import Tensor, stored
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pytensor_fuse._native.lowering.context import Context
+    from pytensor_fuse._native.lowering.tensors import Index
+    from pytensor_fuse._native.program.model import BufferId, Value
+
+# SciPy's text has the shapes, of which a check has the two that matter.
+MISMATCH: Final = "a product of {0} columns and {1} rows"
+# So many entries of a major place are written out, and so many columns have sums in registers.
+_MOST_WRITTEN_OUT: Final = 8
+
+
+def with_array(context: Context, matrix: SparseMatrix, other: Tensor, dtype: str) -> Tensor:
+    """Return the product of a sparse matrix and a vector or matrix.
+
+    Parameters
+    ----------
+    context
+        The lowering.
+    matrix, other
+        The factors.
+    dtype
+        That of the product, in which it is computed.
+    """
+    context.require_equal(matrix.lengths[1], other.lengths[0], ValueError, MISMATCH)
+    values, right = of_dtype(context, matrix.values, dtype), of_dtype(context, other, dtype)
+    product = _Product(context, matrix, values, right)
+    return product.gathered() if matrix.format == "csr" else product.scattered()
+
+
+def array_with(context: Context, other: Tensor, matrix: SparseMatrix, dtype: str) -> Tensor:
+    """Return the product of a vector or matrix and a sparse matrix."""
+    context.require_equal(other.lengths[-1], matrix.lengths[0], ValueError, MISMATCH)
+    if other.ndim == 1:
+        return with_array(context, matrix.transposed, other, dtype)
+    return transposed(with_array(context, matrix.transposed, transposed(other), dtype))
+
+
+class _Product:
+    """A product while it is written.
+
+    Parameters
+    ----------
+    context
+        The lowering.
+    matrix
+        The sparse matrix.
+    values, right
+        Its values and the other factor, in the dtype of the product.
+    """
+
+    def __init__(
+        self, context: Context, matrix: SparseMatrix, values: Tensor, right: Tensor
+    ) -> None:
+        self._context = context
+        self._builder = context.builder
+        self._structure = matrix.structure
+        self._values = values
+        self._right = right
+        self._dtype = values.dtype
+        self._zero = context.builder.constant(values.dtype, 0)
+        # The axes behind the first one: those of a vector are none.
+        self._inner = [context.length(length) for length in right.lengths[1:]]
+
+    def _columns(self) -> list[Index] | None:
+        """Return the columns of the product if they are few and known."""
+        if not self._inner:
+            return [()]
+        number = self._builder.number(self._inner[0])
+        if number is None or number > _MOST_WRITTEN_OUT:
+            return None
+        return [(self._builder.index(place),) for place in range(int(number))]
+
+    def _each(self) -> int | None:
+        """Return how many entries each major place has if they are written out."""
+        each = self._structure.per_major()
+        return each if each is not None and each <= _MOST_WRITTEN_OUT else None
+
+    def _term(self, at: Value, column: Index, minor: Value) -> Value:
+        return self._builder.op("mul", self._values.at((at,)), self._right.at((minor, *column)))
+
+    def gathered(self) -> Tensor:
+        """Return a product of as many rows as there are major places."""
+        context = self._context
+        self._right = gatherable(context, self._right)
+        each, columns = self._each(), self._columns()
+        if each is not None:
+            return self._gathered_written_out(each)
+        lengths = [self._structure.n_major, *self._inner]
+        if columns is None:
+            buffer = filled(context, self._dtype, lengths)
+            with all_entries(context, self._structure) as entry:
+                self._add_row(buffer, entry.major, entry.minor, entry.at, is_checked=False)
+            return stored(self._builder, buffer)
+        return self._gathered_in_registers(lengths, columns)
+
+    def _gathered_in_registers(self, lengths: Sequence[Value], columns: Sequence[Index]) -> Tensor:
+        builder, context = self._builder, self._context
+        buffer = context.temporary(self._dtype, lengths)
+        with builder.loop(self._structure.n_major) as outer:
+            with entries_of(context, self._structure, outer.index) as entry:
+                totals = [
+                    builder.reduce(
+                        entry.loop, "add", self._zero, self._term(entry.at, column, entry.minor)
+                    )
+                    for column in columns
+                ]
+            for column, total in zip(columns, totals, strict=True):
+                builder.store(buffer, (outer.index, *column), total)
+        return stored(builder, buffer)
+
+    def _gathered_written_out(self, each: int) -> Tensor:
+        builder, context, structure = self._builder, self._context, self._structure
+
+        def total(index: Index) -> Value:
+            found = self._zero
+            for number in range(each):
+                at = _place(context, index[0], each, number)
+                term = self._term(at, index[1:], minor_of(context, structure, at))
+                found = builder.op("add", found, term)
+            return found
+
+        return context.materialized(self._dtype, [structure.n_major, *self._inner], total)
+
+    def scattered(self) -> Tensor:
+        """Return a product of as many rows as there are minor places."""
+        builder, context, structure = self._builder, self._context, self._structure
+        each = self._each()
+        buffer = filled(context, self._dtype, [structure.n_minor, *self._inner])
+        if each is None:
+            self._right = gatherable(context, self._right)
+            with all_entries(context, structure) as entry:
+                self._add_row(
+                    buffer, entry.minor, entry.major, entry.at, is_checked=structure.is_checked
+                )
+            return stored(builder, buffer)
+        if each > 1:
+            self._right = gatherable(context, self._right)
+        for number in range(each):
+            self._scatter_one_of_each(buffer, each, number)
+        return stored(builder, buffer)
+
+    def _scatter_one_of_each(self, buffer: BufferId, each: int, number: int) -> None:
+        """Add one entry of each major place to the product."""
+        builder, context = self._builder, self._context
+
+        def add(index: Index) -> None:
+            at = _place(context, index[0], each, number)
+            minor = minor_of(context, self._structure, at)
+            term = self._term(at, index[1:], index[0])
+            builder.store(buffer, (minor, *index[1:]), term, "add")
+
+        context.nest([self._structure.n_major, *self._inner], add)
+
+    def _add_row(
+        self, buffer: BufferId, into: Value, row: Value, at: Value, *, is_checked: bool
+    ) -> None:
+        """Add a row of the other factor, times an entry, to one of the product."""
+        builder = self._builder
+
+        def add(index: Index) -> None:
+            term = self._term(at, index, row)
+            builder.store(buffer, (into, *index), term, "add", is_guarded=is_checked)
+
+        self._context.nest(self._inner, add)
+
+
+def _place(context: Context, major: Value, each: int, number: int) -> Value:
+    """Return which entry is one of a major place, each of which has as many."""
+    builder = context.builder
+    first = builder.op("mul", major, builder.index(each))
+    return builder.op("add", first, builder.index(number))
+
+
+def sampled(
+    context: Context, structure: Structure, by_major: Tensor, by_minor: Tensor, dtype: str
+) -> Tensor:
+    """Return for each entry the product of its row of one array and its row of another.
+
+    Parameters
+    ----------
+    context
+        The lowering.
+    structure
+        Where the entries are.
+    by_major, by_minor
+        The arrays: one has a row for each major place, the other one for each minor place.
+    dtype
+        That of the products.
+    """
+    builder = context.builder
+    along = context.require_equal(by_major.lengths[1], by_minor.lengths[1], ValueError, MISMATCH)
+    one, other = (gatherable(context, of_dtype(context, x, dtype)) for x in (by_major, by_minor))
+    zero = builder.constant(dtype, 0)
+    out = context.temporary(dtype, [structure.n_entries])
+
+    def term(entry: Entry, at: Value) -> Value:
+        return builder.op("mul", one.at((entry.major, at)), other.at((entry.minor, at)))
+
+    def total(entry: Entry) -> Value:
+        number = builder.number(along)
+        if number is not None and number <= _MOST_WRITTEN_OUT:
+            found = zero
+            for place in range(int(number)):
+                found = builder.op("add", found, term(entry, builder.index(place)))
+            return found
+        with builder.loop(along) as loop:
+            return builder.reduce(loop, "add", zero, term(entry, loop.index))
+
+    with all_entries(context, structure) as entry:
+        builder.store(out, (entry.at,), total(entry), is_guarded=structure.is_checked)
+    return stored(builder, out)
+
+
+def of_sparse(context: Context, left: SparseMatrix, right: SparseMatrix, dtype: str) -> Tensor:
+    """Return the product of two sparse matrices as an array."""
+    builder = context.builder
+    context.require_equal(left.lengths[1], right.lengths[0], ValueError, MISMATCH)
+    buffer = filled(context, dtype, [left.lengths[0], right.lengths[1]])
+    if left.format == "csr" and right.format == "csc":
+        right = converted(context, right)
+    # The entries of one factor are taken in order, and each asks for a major place of the other.
+    is_by_left = right.format == "csr"
+    outer, inner = (left, right) if is_by_left else (right, left)
+    is_checked = outer.structure.is_checked or inner.structure.is_checked
+    with all_entries(context, outer.structure) as one:
+        row, column = in_order(outer.format, one.major, one.minor)
+        value = builder.cast(outer.values.at((one.at,)), dtype)
+        with entries_of(context, inner.structure, column if is_by_left else row) as other:
+            term = builder.op("mul", value, builder.cast(inner.values.at((other.at,)), dtype))
+            place = (row, other.minor) if is_by_left else (other.minor, column)
+            builder.store(buffer, place, term, "add", is_guarded=is_checked)
+    return stored(builder, buffer)
+
+
+def gathered_sum(context: Context, matrix: SparseMatrix) -> Tensor:
+    """Return the sum of each major place's entries."""
+    builder = context.builder
+    zero = builder.constant(matrix.dtype, 0)
+    buffer = context.temporary(matrix.dtype, [matrix.structure.n_major])
+    with builder.loop(matrix.structure.n_major) as outer:
+        with entries_of(context, matrix.structure, outer.index) as entry:
+            total = builder.reduce(entry.loop, "add", zero, matrix.values.at((entry.at,)))
+        builder.store(buffer, (outer.index,), total)
+    return stored(builder, buffer)
+
+
+def scattered_sum(context: Context, matrix: SparseMatrix) -> Tensor:
+    """Return the sum of each minor place's entries."""
+    builder, structure = context.builder, matrix.structure
+    buffer = filled(context, matrix.dtype, [structure.n_minor])
+
+    def add(index: Index) -> None:
+        with guarding(context, structure):
+            minor = minor_of(context, structure, index[0])
+        value = matrix.values.at(index)
+        builder.store(buffer, (minor,), value, "add", is_guarded=structure.is_checked)
+
+    context.nest([structure.n_entries], add)
+    return stored(builder, buffer)
