@@ -15,6 +15,7 @@ from pytensor_fuse._cache.entry import weight_of_bytes
 from pytensor_fuse._cache.linked import linked_in_parts, linked_otherwise, shared_by
 from pytensor_fuse._cache.memory import memory
 from pytensor_fuse._errors import NativeLinkError
+from pytensor_fuse._native.linking import sparse
 from pytensor_fuse._native.linking.destroyed import destroyed_inputs
 from pytensor_fuse._native.linking.lifetimes import keep_with
 from pytensor_fuse._native.linking.parts import ThunkOfParts, numba_function
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
     from pytensor_fuse._native.runtime.compiling import Compiled
 
 # Importing them registers them.
-_RULES = rules
+_RULES = rules, sparse
 
 
 class Refusal(NamedTuple):

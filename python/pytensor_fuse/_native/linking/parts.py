@@ -34,14 +34,14 @@ class Passing(NamedTuple):
     apart
         Takes an argument, and returns an array for each of its parts.
     together
-        Takes the arrays of a result, and returns it; None if results are always arguments, or
-        copies of them.
+        Takes the type and the arrays of a result, and returns it; None if results are always
+        arguments, or copies of them.
     copy
         Returns a copy of an argument.
     """
 
     apart: Callable[[Any], Sequence[Array]]
-    together: Callable[[Sequence[Array]], Any] | None
+    together: Callable[[Any, Sequence[Array]], Any] | None
     copy: Callable[[Any], Any]
 
 
@@ -68,12 +68,15 @@ class _Returned(NamedTuple):
 
     Attributes
     ----------
+    kind
+        Its type.
     argument
         Which of the arguments that are taken apart it is; None if it is none of them.
     """
 
     cell: list[Any]
     passing: Passing
+    kind: Any
     argument: int | None
     parts: list[list[Any]]
 
@@ -112,7 +115,8 @@ class ThunkOfParts(NativeThunk):
                 continue
             parts = _new_cells(variable)
             argument = _argument([next(results) for _ in parts], owners)
-            self._returned.append(_Returned(cell, PASSING[type(variable.type)], argument, parts))
+            passing = PASSING[type(variable.type)]
+            self._returned.append(_Returned(cell, passing, variable.type, argument, parts))
             made += parts
         self._parts = [part for one in self._taken for part in one.parts]
         self._parts += [part for one in self._returned for part in one.parts]
@@ -128,12 +132,12 @@ class ThunkOfParts(NativeThunk):
                 part[0] = array
         try:
             super().__call__()
-            for cell, passing, argument, parts in self._returned:
+            for cell, passing, kind, argument, parts in self._returned:
                 if argument is not None:
                     cell[0] = values[argument]
                 else:
                     assert passing.together is not None
-                    cell[0] = passing.together([part[0] for part in parts])
+                    cell[0] = passing.together(kind, [part[0] for part in parts])
         finally:
             for part in self._parts:
                 part[0] = None

@@ -51,6 +51,8 @@ class Context:
         The rules that are not this package's, and have written at the program.
     arguments
         The inputs of the graph that are no arrays: the position of each.
+    kept
+        The parts of constants that are no arrays, and their tensors.
     copies
         The positions of those of which the program is given a copy, behind all other inputs.
     used_once
@@ -68,6 +70,7 @@ class Context:
         self.by_rows: set[tuple[BufferId, tuple[Value, ...]]] = set()
         self.others: list[str] = []
         self.arguments: dict[Tensor, int] = {}
+        self.kept: list[tuple[np.ndarray[Any, Any], Tensor]] = []
         self.copies: list[int] = []
         self.used_once: set[Variable[Any, Any]] = set()
         self._n_inputs = 0

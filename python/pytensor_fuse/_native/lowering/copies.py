@@ -11,6 +11,7 @@ from pytensor.tensor.random.type import RandomGeneratorType
 from pytensor_fuse._native.lowering.parts import copy_of_argument
 from pytensor_fuse._native.lowering.registry import lower
 from pytensor_fuse._native.lowering.scalars import dtype_refusal
+from pytensor_fuse._native.lowering.sparse.matrices import SparseMatrix
 
 if TYPE_CHECKING:
     from pytensor.graph.basic import Apply
@@ -38,6 +39,9 @@ def _deep_copy(
     op: DeepCopyOp, node: Apply[Any], context: Context, inputs: list[Tensor]
 ) -> list[Tensor]:
     [given] = inputs
+    if isinstance(given, SparseMatrix):
+        # No op changes its parts, and results are never arguments.
+        return [given]
     if given.parts:
         return [copy_of_argument(context, given, node.inputs[0].type)]
     return [context.materialized(given.dtype, given.lengths, given.at)]

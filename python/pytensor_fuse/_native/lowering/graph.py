@@ -16,16 +16,9 @@ from pytensor_fuse._native.lowering.others import (
     lowered_by_others,
     verify_with_others,
 )
-from pytensor_fuse._native.lowering.parts import is_array, type_parts
+from pytensor_fuse._native.lowering.parts import constant_of, is_array, received, type_parts
 from pytensor_fuse._native.lowering.registry import NoRuleError, RuleError, lower
-from pytensor_fuse._native.lowering.tensors import (
-    DTYPES,
-    NOTHING,
-    Tensor,
-    of_parts,
-    scalar,
-    stored,
-)
+from pytensor_fuse._native.lowering.tensors import DTYPES, NOTHING, Tensor, scalar, stored
 from pytensor_fuse._native.lowering.values import OwningBuilder, RuleBuilder
 from pytensor_fuse._native.program.model import Result
 
@@ -149,7 +142,7 @@ class _Graph:
         if is_array(variable):
             [self._tensors[variable]] = tensors
             return
-        self._tensors[variable] = of_parts(tensors)
+        self._tensors[variable] = received(variable.type, context, tensors)
         context.arguments[self._tensors[variable]] = position
 
     def tensor(self, variable: Variable[Any, Any]) -> Tensor:
@@ -160,7 +153,8 @@ class _Graph:
                 raise NoRuleError(f"{variable} is not computed by the graph")
             if isinstance(variable.type, NoneTypeT):
                 return NOTHING
-            found = self._tensors[variable] = self.context.constant_tensor(variable)
+            found = constant_of(variable.type, self.context, variable)
+            self._tensors[variable] = found
         return found
 
     def lower(self, node: Apply[Any]) -> None:

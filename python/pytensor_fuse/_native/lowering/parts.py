@@ -20,7 +20,7 @@ from pytensor_fuse._native.lowering.tensors import DTYPES, of_parts, stored
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytensor.graph.basic import Variable
+    from pytensor.graph.basic import Constant, Variable
 
     from pytensor_fuse._native.lowering.context import Context
     from pytensor_fuse._native.lowering.tensors import Tensor
@@ -64,7 +64,26 @@ def _generator(kind: RandomGeneratorType) -> tuple[Part, ...]:
 
 def is_array(variable: Variable[Any, Any]) -> bool:
     """Whether a variable is passed as it is."""
-    return isinstance(variable.type, TensorType | ScalarType)
+    # Sparse matrices are of a type that is one of arrays, too.
+    return type_parts.dispatch(type(variable.type)) is _array
+
+
+@singledispatch
+def received(kind: Any, context: Context, parts: Sequence[Tensor]) -> Tensor:
+    """Return what an argument of a type that is no array is, of the tensors of its parts."""
+    return of_parts(parts)
+
+
+@singledispatch
+def constant_of(kind: Any, context: Context, variable: Constant[Any]) -> Tensor:
+    """Return what a constant of a type is.
+
+    Raises
+    ------
+    NoRuleError
+        If programs cannot have it.
+    """
+    return context.constant_tensor(variable)
 
 
 def input_parts(

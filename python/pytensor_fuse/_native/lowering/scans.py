@@ -196,7 +196,7 @@ class _Scan:
         given += carried
         # They are no step's own, so no step may overwrite them.
         given += [
-            Tensor(one.dtype, one.lengths, one.at, None, one.data, one.layout)
+            one if one.parts else Tensor(one.dtype, one.lengths, one.at, None, one.data, one.layout)
             for one in op.outer_non_seqs(self._inputs)
         ]
         graph = op.fgraph

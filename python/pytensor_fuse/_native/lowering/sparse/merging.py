@@ -7,7 +7,7 @@ left out.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from pytensor.sparse import math
 
@@ -36,18 +36,22 @@ if TYPE_CHECKING:
     from pytensor_fuse._native.program.model import BufferId, Value
 
 
+# Versions of PyTensor have other names for their classes, and the same for their ops.
+_Add: Final = type(math.add_s_s)
+
+
 def _refuses(op: Any, node: Apply[Any]) -> str | None:
     if node.outputs[0].type.dtype == "bool":
         return "a sum or product of masks"
     return refuses(op, node)
 
 
-@lower.register(math.AddSparseSparse, math.MultiplySparseSparse, refuses=_refuses)
+@lower.register(_Add, type(math.mul_s_s), refuses=_refuses)
 def _merge(op: Any, node: Apply[Any], context: Context, inputs: list[Tensor]) -> list[Tensor]:
     one, other = (as_matrix(given) for given in inputs)
     require_one_shape(context, one, other)
     other = in_format(context, other, one.format)
-    name = "add" if isinstance(op, math.AddSparseSparse) else "mul"
+    name = "add" if isinstance(op, _Add) else "mul"
     return [_Merge(context, one, other, name, DTYPES[node.outputs[0].type.dtype]).run()]
 
 

@@ -38,7 +38,7 @@ def _refuses(op: Any, node: Apply[Any]) -> str | None:
     return refuses(op, node)
 
 
-@lower.register(math.MultiplySparseDense, math.MultiplySparseDenseVector, refuses=_refuses)
+@lower.register(type(math.mul_s_d), type(math.mul_s_v), refuses=_refuses)
 def _multiply(op: Any, node: Apply[Any], context: Context, inputs: list[Tensor]) -> list[Tensor]:
     matrix, factor = as_matrix(inputs[0]), inputs[1]
     dtype = DTYPES[node.outputs[0].type.dtype]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pytensor_fuse._native.lowering.sparse import (
+    arguments,
     construction,
     merging,
     multiplication,
@@ -10,4 +11,4 @@ from pytensor_fuse._native.lowering.sparse import (
     sums,
 )
 
-__all__ = ["construction", "merging", "multiplication", "product_rules", "sums"]
+__all__ = ["arguments", "construction", "merging", "multiplication", "product_rules", "sums"]

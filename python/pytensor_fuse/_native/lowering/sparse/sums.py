@@ -50,7 +50,7 @@ def require_one_shape(context: Context, one: Tensor, other: Tensor) -> list[Valu
     ]
 
 
-@lower.register(math.AddSparseDense, refuses=_refuses)
+@lower.register(type(math.add_s_d), refuses=_refuses)
 def _add_array(op: Any, node: Apply[Any], context: Context, inputs: list[Tensor]) -> list[Tensor]:
     matrix = as_matrix(inputs[0])
     dtype = DTYPES[node.outputs[0].type.dtype]
@@ -60,7 +60,7 @@ def _add_array(op: Any, node: Apply[Any], context: Context, inputs: list[Tensor]
     return [stored(context.builder, buffer)]
 
 
-@lower.register(math.AddSparseSparseData, refuses=_refuses)
+@lower.register(type(math.add_s_s_data), refuses=_refuses)
 def _add_values(op: Any, node: Apply[Any], context: Context, inputs: list[Tensor]) -> list[Tensor]:
     builder = context.builder
     one, other = (as_matrix(given) for given in inputs)
