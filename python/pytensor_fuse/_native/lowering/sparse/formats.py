@@ -85,11 +85,10 @@ def add_entries(context: Context, buffer: BufferId, matrix: SparseMatrix) -> Non
     """Add the entries of a matrix to an array of its shape."""
     builder = context.builder
     dtype = builder.program.buffers[buffer].dtype
-    combiner = "or" if dtype == "bool" else "add"
     with all_entries(context, matrix.structure) as entry:
         place = in_order(matrix.format, entry.major, entry.minor)
         value = builder.cast(matrix.values.at((entry.at,)), dtype)
-        builder.store(buffer, place, value, combiner, is_guarded=matrix.structure.is_checked)
+        builder.store(buffer, place, value, "add", is_guarded=matrix.structure.is_checked)
 
 
 def from_array(context: Context, given: Tensor, format: str) -> SparseMatrix:

@@ -14,6 +14,8 @@ from __future__ import annotations
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
+import numpy as np
+
 from pytensor_fuse._native.lowering.indexing.bounds import OUT_OF_BOUNDS
 from pytensor_fuse._native.lowering.registry import NoRuleError
 from pytensor_fuse._native.lowering.tensors import Tensor
@@ -21,7 +23,6 @@ from pytensor_fuse._native.lowering.tensors import Tensor
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    import numpy as np
     from pytensor.graph.basic import Apply
 
     from pytensor_fuse._native.lowering.context import Context
@@ -95,6 +96,14 @@ class Structure:
         each, rest = divmod(len(indices), n_major)
         is_even = not rest and bool((indptr[1:] - indptr[:-1] == each).all())
         return each if is_even else None
+
+    def all_have(self, least: int) -> bool | None:
+        """Return whether all major places have so many entries; None if only some may have."""
+        if self.known is None:
+            return None
+        counts = np.diff(self.known[1])
+        enough = counts >= least
+        return bool(enough.all()) if enough.all() or not enough.any() else None
 
     def is_sorted(self) -> bool:
         """Whether the entries of each major place are known to be in order, each at its own."""
@@ -337,8 +346,22 @@ def guarding(context: Context, *structures: Structure) -> Iterator[None]:
 
 
 @contextmanager
-def entries_of(context: Context, structure: Structure, major: Value) -> Iterator[Entry]:
-    """Write a loop over the entries of one major place."""
+def entries_of(
+    context: Context, structure: Structure, major: Value, *, by_vectors: bool = False
+) -> Iterator[Entry]:
+    """Write a loop over the entries of one major place.
+
+    Parameters
+    ----------
+    context
+        The lowering.
+    structure
+        Where the entries are.
+    major
+        The place.
+    by_vectors
+        Whether several entries may be taken at a time. That takes longer where there are few.
+    """
     builder = context.builder
     with guarding(context, structure):
         each = structure.per_major()
@@ -347,7 +370,11 @@ def entries_of(context: Context, structure: Structure, major: Value) -> Iterator
         else:
             first, count = builder.op("mul", major, builder.index(each)), builder.index(each)
         with builder.loop(count) as loop:
-            at = builder.op("add", first, loop.index)
+            if by_vectors:
+                at = builder.op("add", first, loop.index)
+            else:
+                at = builder.carried("i64")
+                builder.carry(loop, at, first, builder.op("add", at, builder.index(1)))
             yield Entry(loop, major, minor_of(context, structure, at), at)
 
 

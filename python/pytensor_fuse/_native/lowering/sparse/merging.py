@@ -40,13 +40,7 @@ if TYPE_CHECKING:
 _Add: Final = type(math.add_s_s)
 
 
-def _refuses(op: Any, node: Apply[Any]) -> str | None:
-    if node.outputs[0].type.dtype == "bool":
-        return "a sum or product of masks"
-    return refuses(op, node)
-
-
-@lower.register(_Add, type(math.mul_s_s), refuses=_refuses)
+@lower.register(_Add, type(math.mul_s_s), refuses=refuses)
 def _merge(op: Any, node: Apply[Any], context: Context, inputs: list[Tensor]) -> list[Tensor]:
     one, other = (as_matrix(given) for given in inputs)
     require_one_shape(context, one, other)

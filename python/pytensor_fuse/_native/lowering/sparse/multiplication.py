@@ -32,13 +32,7 @@ if TYPE_CHECKING:
 MISMATCH: Final = "axes of {0} and {1} elements"
 
 
-def _refuses(op: Any, node: Apply[Any]) -> str | None:
-    if node.outputs[0].type.dtype == "bool":
-        return "a product of masks"
-    return refuses(op, node)
-
-
-@lower.register(type(math.mul_s_d), type(math.mul_s_v), refuses=_refuses)
+@lower.register(type(math.mul_s_d), type(math.mul_s_v), refuses=refuses)
 def _multiply(op: Any, node: Apply[Any], context: Context, inputs: list[Tensor]) -> list[Tensor]:
     matrix, factor = as_matrix(inputs[0]), inputs[1]
     dtype = DTYPES[node.outputs[0].type.dtype]
@@ -60,7 +54,7 @@ def _multiply(op: Any, node: Apply[Any], context: Context, inputs: list[Tensor])
     ]
 
 
-@lower.register(basic.ColScaleCSC, basic.RowScaleCSC, refuses=_refuses)
+@lower.register(basic.ColScaleCSC, basic.RowScaleCSC, refuses=refuses)
 def _scale(op: Any, node: Apply[Any], context: Context, inputs: list[Tensor]) -> list[Tensor]:
     matrix, factor = as_matrix(inputs[0]), inputs[1]
     axis = int(isinstance(op, basic.ColScaleCSC))

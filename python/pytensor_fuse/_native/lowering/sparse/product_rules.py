@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from pytensor.sparse import math
 
-from pytensor_fuse._native.lowering.matrices import of_dtype, real_refusal_of
+from pytensor_fuse._native.lowering.matrices import of_dtype
 from pytensor_fuse._native.lowering.registry import lower
 from pytensor_fuse._native.lowering.sparse.construction import refuses
 from pytensor_fuse._native.lowering.sparse.matrices import (
@@ -42,7 +42,7 @@ def _is_sparse(variable: Any) -> bool:
 def _refuses(op: Any, node: Apply[Any]) -> str | None:
     if _is_sparse(node.outputs[0]) and isinstance(op, math.StructuredDot):
         return "a product of sparse matrices that is one"
-    return refuses(op, node) or real_refusal_of(node.outputs)
+    return refuses(op, node)
 
 
 @lower.register(math.Dot, math.StructuredDot, refuses=_refuses)

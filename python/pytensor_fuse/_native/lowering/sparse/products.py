@@ -17,6 +17,7 @@ from pytensor_fuse._native.lowering.sparse.matrices import (
     SparseMatrix,
     Structure,
     all_entries,
+    bounds_of,
     entries_of,
     filled,
     gatherable,
@@ -27,7 +28,7 @@ from pytensor_fuse._native.lowering.sparse.matrices import (
 from pytensor_fuse._native.lowering.tensors import Tensor, stored
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from pytensor_fuse._native.lowering.context import Context
     from pytensor_fuse._native.lowering.tensors import Index
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
 MISMATCH: Final = "a product of {0} columns and {1} rows"
 # So many entries of a major place are written out, and so many columns have sums in registers.
 _MOST_WRITTEN_OUT: Final = 8
+# A sum of so many terms is taken by vectors, although they are gathered from all over an array.
+_LEAST_FOR_VECTORS: Final = 16
 
 
 def with_array(context: Context, matrix: SparseMatrix, other: Tensor, dtype: str) -> Tensor:
@@ -126,14 +129,12 @@ class _Product:
     def _gathered_in_registers(self, lengths: Sequence[Value], columns: Sequence[Index]) -> Tensor:
         builder, context = self._builder, self._context
         buffer = context.temporary(self._dtype, lengths)
+
+        def terms(entry: Entry) -> list[Value]:
+            return [self._term(entry.at, column, entry.minor) for column in columns]
+
         with builder.loop(self._structure.n_major) as outer:
-            with entries_of(context, self._structure, outer.index) as entry:
-                totals = [
-                    builder.reduce(
-                        entry.loop, "add", self._zero, self._term(entry.at, column, entry.minor)
-                    )
-                    for column in columns
-                ]
+            totals = _sums(context, self._structure, outer.index, terms, self._zero)
             for column, total in zip(columns, totals, strict=True):
                 builder.store(buffer, (outer.index, *column), total)
         return stored(builder, buffer)
@@ -264,14 +265,46 @@ def of_sparse(context: Context, left: SparseMatrix, right: SparseMatrix, dtype: 
 
 def gathered_sum(context: Context, matrix: SparseMatrix) -> Tensor:
     """Return the sum of each major place's entries."""
-    builder = context.builder
+    builder, structure = context.builder, matrix.structure
     zero = builder.constant(matrix.dtype, 0)
-    buffer = context.temporary(matrix.dtype, [matrix.structure.n_major])
-    with builder.loop(matrix.structure.n_major) as outer:
-        with entries_of(context, matrix.structure, outer.index) as entry:
-            total = builder.reduce(entry.loop, "add", zero, matrix.values.at((entry.at,)))
+    buffer = context.temporary(matrix.dtype, [structure.n_major])
+
+    def terms(entry: Entry) -> list[Value]:
+        return [matrix.values.at((entry.at,))]
+
+    with builder.loop(structure.n_major) as outer:
+        [total] = _sums(context, structure, outer.index, terms, zero)
         builder.store(buffer, (outer.index,), total)
     return stored(builder, buffer)
+
+
+def _sums(
+    context: Context,
+    structure: Structure,
+    major: Value,
+    terms: Callable[[Entry], Sequence[Value]],
+    zero: Value,
+) -> list[Value]:
+    """Return sums of what there is for each entry of one major place."""
+    builder = context.builder
+
+    def total(*, by_vectors: bool) -> list[Value]:
+        with entries_of(context, structure, major, by_vectors=by_vectors) as entry:
+            return [builder.reduce(entry.loop, "add", zero, term) for term in terms(entry)]
+
+    are_many = structure.all_have(_LEAST_FOR_VECTORS)
+    if not builder.program.reassociates:
+        are_many = False
+    if are_many is not None:
+        return total(by_vectors=are_many)
+    with guarding(context, structure):
+        _, count = bounds_of(context, structure, major)
+    with builder.block() as then:
+        one = total(by_vectors=True)
+    with builder.block() as otherwise:
+        other = total(by_vectors=False)
+    are_many_here = builder.op("ge", count, builder.index(_LEAST_FOR_VECTORS))
+    return builder.branch(are_many_here, then, otherwise, list(zip(one, other, strict=True)))
 
 
 def scattered_sum(context: Context, matrix: SparseMatrix) -> Tensor:

@@ -25,13 +25,7 @@ if TYPE_CHECKING:
 MISMATCH: Final = "a sum of matrices with axes of {0} and {1} elements"
 
 
-def _refuses(op: Any, node: Apply[Any]) -> str | None:
-    if node.outputs[0].type.dtype == "bool":
-        return "a sum of masks"
-    return refuses(op, node)
-
-
-@lower.register(math.SpSum, refuses=_refuses)
+@lower.register(math.SpSum, refuses=refuses)
 def _sum(op: Any, node: Apply[Any], context: Context, inputs: list[Tensor]) -> list[Tensor]:
     matrix = as_matrix(inputs[0])
     if op.axis is None:
@@ -50,7 +44,7 @@ def require_one_shape(context: Context, one: Tensor, other: Tensor) -> list[Valu
     ]
 
 
-@lower.register(type(math.add_s_d), refuses=_refuses)
+@lower.register(type(math.add_s_d), refuses=refuses)
 def _add_array(op: Any, node: Apply[Any], context: Context, inputs: list[Tensor]) -> list[Tensor]:
     matrix = as_matrix(inputs[0])
     dtype = DTYPES[node.outputs[0].type.dtype]
@@ -60,7 +54,7 @@ def _add_array(op: Any, node: Apply[Any], context: Context, inputs: list[Tensor]
     return [stored(context.builder, buffer)]
 
 
-@lower.register(type(math.add_s_s_data), refuses=_refuses)
+@lower.register(type(math.add_s_s_data), refuses=refuses)
 def _add_values(op: Any, node: Apply[Any], context: Context, inputs: list[Tensor]) -> list[Tensor]:
     builder = context.builder
     one, other = (as_matrix(given) for given in inputs)

@@ -1,0 +1,70 @@
+"""Sums and products of two sparse matrices, entry by entry, against SciPy's."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pytensor.sparse import math
+
+from support.native_lowering import check, check_failure
+from support.native_ways import check_ways
+from support.sparse_matrices import (
+    FORMATS,
+    matrices,
+    parts_of,
+    random_matrix,
+    results_of,
+    variable,
+)
+
+MOST = settings(max_examples=40)
+each_format = pytest.mark.parametrize("format", FORMATS)
+each_other = pytest.mark.parametrize("other", FORMATS)
+DTYPES = st.sampled_from(["float64", "float32", "int64"])
+
+
+@each_other
+@each_format
+@MOST
+@given(st.data())
+def test_sums_and_products(format, other, data):
+    dtypes = data.draw(DTYPES), data.draw(DTYPES)
+    x = data.draw(matrices(format=format, dtype=dtypes[0]))
+    y = data.draw(matrices(format=other, dtype=dtypes[1], shape=x.shape))
+    (parts, one), (more, two) = variable(format, dtypes[0]), variable(other, dtypes[1])
+    outputs = [*results_of(math.add_s_s(one, two)), *results_of(math.mul_s_s(one, two))]
+    check([*parts, *more], outputs, [*parts_of(x), *parts_of(y)])
+
+
+@each_format
+@settings(max_examples=20)
+@given(st.data())
+def test_the_sum_of_matrices_of_one_structure(format, data):
+    x = data.draw(matrices(format=format))
+    (parts, one), (more, two) = variable(format), variable(format)
+    out = math.add_s_s_data(one, two)
+    check([*parts, *more], results_of(out), [*parts_of(x), *parts_of(x * 2)])
+
+
+@each_other
+@each_format
+def test_machine_code(format, other):
+    x = random_matrix(format, (12, 10))
+    y = random_matrix(other, (10, 12)).T.asformat(other)
+    (parts, one), (more, two) = variable(format), variable(other)
+    outputs = [*results_of(math.add_s_s(one, two)), *results_of(math.mul_s_s(one, two))]
+    check_ways([*parts, *more], outputs, [*parts_of(x), *parts_of(y)], rtol=1e-13)
+
+
+@each_format
+def test_shapes_that_differ(format):
+    x, y = random_matrix(format, (3, 4)), random_matrix(format, (3, 5))
+    (parts, one), (more, two) = variable(format), variable(format)
+    check_failure(
+        [*parts, *more],
+        results_of(math.add_s_s(one, two)),
+        [*parts_of(x), *parts_of(y)],
+        AssertionError,
+        "a sum of matrices with axes of 4 and 5 elements",
+    )

@@ -1,0 +1,148 @@
+"""Products with sparse matrices against SciPy's."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytensor.sparse as ps
+import pytensor.tensor as pt
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from support.native_lowering import check, check_failure
+from support.native_ways import check_ways
+from support.sparse_matrices import (
+    DTYPES,
+    FORMATS,
+    LENGTHS,
+    NUMBERS,
+    matrices,
+    parts_of,
+    random_matrix,
+    results_of,
+    variable,
+)
+
+FEW = settings(max_examples=25)
+each_format = pytest.mark.parametrize("format", FORMATS)
+MACHINES = ("512", "128")
+
+
+def array(dtype, *shape):
+    return arrays(dtype, shape, elements=NUMBERS)
+
+
+@each_format
+@FEW
+@given(st.data())
+def test_products_with_vectors_and_matrices(format, data):
+    dtype, other = data.draw(st.sampled_from(DTYPES)), data.draw(st.sampled_from(DTYPES))
+    x = data.draw(matrices(format=format, dtype=dtype))
+    parts, matrix = variable(format, dtype)
+    rows, columns = x.shape
+    n = data.draw(LENGTHS)
+    vector, left, right = (pt.tensor(dtype=other, shape=(None,) * k) for k in (1, 2, 2))
+    outputs = [ps.dot(matrix, vector), ps.dot(matrix, right), ps.dot(left, matrix)]
+    given_arrays = [(columns,), (n, rows), (columns, n)]
+    values = [data.draw(array(other, *shape)) for shape in given_arrays]
+    check([*parts, vector, left, right], outputs, [*parts_of(x), *values])
+
+
+@each_format
+@FEW
+@given(st.data())
+def test_a_structured_product_and_its_gradients(format, data):
+    dtype = data.draw(st.sampled_from(["float64", "float32"]))
+    x = data.draw(matrices(format=format, dtype=dtype))
+    parts, matrix = variable(format, dtype)
+    n = data.draw(LENGTHS)
+    n_known = data.draw(st.sampled_from([None, n]))
+    right = pt.tensor(dtype=dtype, shape=(None, n_known))
+    product = ps.structured_dot(matrix, right)
+    gradients = pt.grad((product**2).sum(), [parts[0], right])
+    value = data.draw(array(dtype, x.shape[1], n))
+    check([*parts, right], [product, *gradients], [*parts_of(x), value])
+
+
+@pytest.mark.parametrize("other", FORMATS)
+@each_format
+@FEW
+@given(st.data())
+def test_the_product_of_two_sparse_matrices_as_an_array(format, other, data):
+    x = data.draw(matrices(format=format))
+    y = data.draw(matrices(format=other, dtype="float32", shape=(x.shape[1], None)))
+    (parts, matrix), (more, right) = variable(format), variable(other, "float32")
+    check([*parts, *more], [ps.dot(matrix, right)], [*parts_of(x), *parts_of(y)])
+
+
+@each_format
+@FEW
+@given(st.data())
+def test_products_at_entries_alone(format, data):
+    pattern = data.draw(matrices(format=format, is_canonical=True))
+    parts, matrix = variable(format)
+    x, y = pt.matrices("xy")
+    n = data.draw(LENGTHS)
+    rows, columns = pattern.shape
+    sampled = results_of(ps.sampling_dot(x, y, matrix))
+    # SciPy gives the entries of some formats in another order, and leaves zeros out.
+    dense = [ps.dense_from_sparse(ps.sampling_dot(x, y, matrix))]
+    assert len(sampled) == 4
+    values = [data.draw(array("float64", length, n)) for length in (rows, columns)]
+    check([*parts, x, y], dense, [*parts_of(pattern), *values])
+
+
+@each_format
+def test_a_product_that_is_scaled_and_added(format):
+    x = random_matrix(format, (4, 3))
+    parts, matrix = variable(format)
+    alpha = pt.tensor("alpha", dtype="float64", shape=(1, 1))
+    y, z = pt.matrices("yz")
+    rng = np.random.default_rng(2)
+    values = [rng.random((1, 1)), rng.random((3, 2)), rng.random((4, 2))]
+    out = ps.usmm(alpha, matrix, y, z)
+    check([*parts, alpha, y, z], [out], [*parts_of(x), *values], rtol=1e-13)
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("density", [0.1, 1.0])
+@each_format
+def test_machine_code_of_products(format, density, machine):
+    x = random_matrix(format, (20, 30), density=density)
+    parts, matrix = variable(format)
+    b = pt.vector("b")
+    eta = ps.structured_dot(matrix, b[:, None])[:, 0]
+    value = pt.softplus(eta).sum()
+    outputs = [value, *pt.grad(value, [b, parts[0]])]
+    values = [*parts_of(x), np.linspace(-1, 1, 30)]
+    check_ways([*parts, b], outputs, values, rtol=1e-12, machine=machine)
+
+
+@each_format
+def test_machine_code_of_products_with_wide_matrices(format):
+    x = random_matrix(format, (9, 7))
+    parts, matrix = variable(format)
+    left, right = pt.matrices("lr")
+    rng = np.random.default_rng(3)
+    values = [*parts_of(x), rng.random((17, 9)), rng.random((7, 17))]
+    outputs = [ps.dot(left, matrix), ps.dot(matrix, right)]
+    check_ways([*parts, left, right], outputs, values, rtol=1e-12)
+
+
+@each_format
+def test_sums_in_order(format):
+    x = random_matrix(format, (6, 40), density=0.9)
+    parts, matrix = variable(format)
+    b = pt.vector("b")
+    values = [*parts_of(x), np.linspace(-1, 1, 40)]
+    check_ways([*parts, b], [ps.dot(matrix, b)], values, rtol=1e-13, reassociates=False)
+
+
+@each_format
+def test_factors_that_do_not_fit(format):
+    parts, matrix = variable(format)
+    b = pt.vector("b")
+    values = [*parts_of(random_matrix(format, (3, 4))), np.ones(3)]
+    message = "a product of 4 columns and 3 rows"
+    check_failure([*parts, b], [ps.dot(matrix, b)], values, ValueError, message)
