@@ -25,7 +25,7 @@ NUMBERS = st.sampled_from([0, 1, 2, -1, -2, 3])
 def matrices(
     draw: Any,
     *,
-    format: str,
+    storage: str,
     dtype: str = "float64",
     shape: tuple[int | None, int | None] = (None, None),
     is_canonical: bool | None = None,
@@ -36,7 +36,7 @@ def matrices(
     ----------
     draw
         Draws.
-    format, dtype
+    storage, dtype
         Those of the matrix.
     shape
         Its shape; None for a length that is drawn.
@@ -44,7 +44,7 @@ def matrices(
         Whether the entries are in order, each at its own place; drawn if None.
     """
     rows, columns = (draw(LENGTHS) if one is None else one for one in shape)
-    n_major, n_minor = (rows, columns) if format == "csr" else (columns, rows)
+    n_major, n_minor = (rows, columns) if storage == "csr" else (columns, rows)
     canonical = draw(st.booleans()) if is_canonical is None else is_canonical
     places = st.lists(st.integers(0, n_minor - 1), max_size=4) if n_minor else st.just([])
     indices = [draw(places) for _ in range(n_major)]
@@ -53,7 +53,7 @@ def matrices(
     indptr = np.cumsum([0, *[len(row) for row in indices]])
     values = draw(st.lists(NUMBERS, min_size=int(indptr[-1]), max_size=int(indptr[-1])))
     return of_parts(
-        format,
+        storage,
         np.array(values, dtype),
         np.array([one for row in indices for one in row], np.int32),
         indptr,
@@ -61,24 +61,24 @@ def matrices(
     )
 
 
-def of_parts(format: str, data: Any, indices: Any, indptr: Any, shape: tuple[int, int]) -> Any:
+def of_parts(storage: str, data: Any, indices: Any, indptr: Any, shape: tuple[int, int]) -> Any:
     """Return a matrix of its parts, as they are."""
     parts = data, np.asarray(indices, np.int32), np.asarray(indptr, np.int32)
-    return CLASSES[format](parts, shape=shape)
+    return CLASSES[storage](parts, shape=shape)
 
 
 def random_matrix(
-    format: str, shape: tuple[int, int], *, density: float = 0.5, dtype: str = "float64"
+    storage: str, shape: tuple[int, int], *, density: float = 0.5, dtype: str = "float64"
 ) -> Any:
     """Return a matrix with entries at random places, in order."""
     made = scipy.sparse.random(*shape, density, random_state=np.random.default_rng(1))
-    return made.asformat(format).astype(dtype)
+    return made.asformat(storage).astype(dtype)
 
 
-def variable(format: str, dtype: str = "float64") -> tuple[list[Variable], Any]:
+def variable(storage: str, dtype: str = "float64") -> tuple[list[Variable], Any]:
     """Return variables for the parts of a matrix, and the matrix that is made of them."""
     parts = [pt.vector(dtype=one) for one in (dtype, "int32", "int32", "int32")]
-    return parts, CSM(format)(*parts)
+    return parts, CSM(storage)(*parts)
 
 
 def parts_of(matrix: Any) -> list[np.ndarray]:

@@ -13,15 +13,15 @@ from pytensor.sparse import math
 from pytensor.sparse.basic import as_sparse_variable
 from pytensor.sparse.type import SparseTensorType
 
-import pytensor_fuse
 from pytensor_fuse import NativeLinkError, explain_native
 from pytensor_fuse._native.linking.parts import ThunkOfParts
 from pytensor_fuse._native.linking.thunks import NativeThunk
+from pytensor_fuse._native.linking.verification import difference
 from pytensor_fuse.native import compile_c
 from support.native_lowering import PYTHON
 from support.sparse_matrices import CLASSES, FORMATS, of_parts, random_matrix
 
-each_format = pytest.mark.parametrize("format", FORMATS)
+each_format = pytest.mark.parametrize("storage", FORMATS)
 
 
 def function(*args, **kwargs):
@@ -42,12 +42,12 @@ def require_same_matrix(one, other):
 
 @pytest.mark.parametrize("dtype", ["float64", "float32", "int64", "uint8"])
 @each_format
-def test_arguments_and_results(format, dtype):
-    x = SparseTensorType(format, dtype)("x")
+def test_arguments_and_results(storage, dtype):
+    x = SparseTensorType(storage, dtype)("x")
     outputs = [x, x.T, math.add_s_s(x, x), ps.sp_sum(x, 1)]
     f = function([x], outputs)
     oracle = pytensor.function([x], outputs, mode=PYTHON)
-    given = random_matrix(format, (4, 3), dtype=dtype)
+    given = random_matrix(storage, (4, 3), dtype=dtype)
     kept = given.copy()
     *found, total = f(given)
     *expected, expected_total = oracle(given)
@@ -59,11 +59,11 @@ def test_arguments_and_results(format, dtype):
 
 
 @each_format
-def test_other_matrices_in_each_call(format):
-    x, b = SparseTensorType(format, "float64")("x"), pt.vector("b")
+def test_other_matrices_in_each_call(storage):
+    x, b = SparseTensorType(storage, "float64")("x"), pt.vector("b")
     f = function([x, b], ps.dot(x, b))
     for shape in ((3, 4), (0, 4), (5, 0), (1, 1)):
-        given = random_matrix(format, shape)
+        given = random_matrix(storage, shape)
         values = np.arange(float(shape[1]))
         np.testing.assert_allclose(f(given, values), given @ values, rtol=1e-13)
 
@@ -100,10 +100,10 @@ def test_indices_of_64_bits():
 
 @pytest.mark.parametrize("bad", [-1, 4, 2**31 - 1])
 @each_format
-def test_an_index_out_of_bounds_is_an_error(format, bad):
-    x, b = SparseTensorType(format, "float64")("x"), pt.vector("b")
+def test_an_index_out_of_bounds_is_an_error(storage, bad):
+    x, b = SparseTensorType(storage, "float64")("x"), pt.vector("b")
     f = function([x, b], [ps.dot(x, b), ps.dense_from_sparse(x)])
-    given = random_matrix(format, (4, 4))
+    given = random_matrix(storage, (4, 4))
     given.indices[-1] = bad
     with pytest.raises(IndexError, match="index is out of bounds"):
         f(given, np.ones(4))
@@ -154,13 +154,19 @@ def test_what_c_calls_takes_no_matrix():
         compile_c(function([x], ps.sp_sum(x)))
 
 
-def test_verified_calls():
+def test_parts_have_the_name_of_their_variable():
     x, b = ps.csr_matrix("x"), pt.vector("b")
-    with pytensor_fuse.enabled(native=True):
-        f = function([x, b], ps.dot(x, b))
-    report = explain_native(f)
-    assert report.loops
-    assert "x[1]" in str(report)
+    [region] = explain_native(function([x, b], ps.dot(x, b))).regions
+    names = [one.name.partition(" ")[2] for one in region.buffers]
+    assert names.count("x") == 4
+
+
+def test_matrices_are_compared_in_mode_verify():
+    one, other = random_matrix("csr", (3, 3)), random_matrix("csr", (3, 3))
+    assert difference(one, other) is None
+    other.data[0] += 1
+    assert difference(one, other).startswith("has data that differs from Numba's in 1 of")
+    assert "shape" in difference(one, random_matrix("csr", (3, 4)))
 
 
 def test_results_are_of_the_class_that_the_format_says():

@@ -17,16 +17,16 @@ from support.native_ways import check_ways
 from support.sparse_matrices import FORMATS, matrices, of_parts, random_matrix, results_of
 
 FEW = settings(max_examples=25)
-each_format = pytest.mark.parametrize("format", FORMATS)
+each_format = pytest.mark.parametrize("storage", FORMATS)
 
 
-def indicators(n_rows, n_groups, *, each=1, format="csr"):
+def indicators(n_rows, n_groups, *, each=1, storage="csr"):
     """Return a matrix with as many ones in each row (or column), at random places."""
     rng = np.random.default_rng(4)
     indices = rng.integers(0, n_groups, n_rows * each)
-    shape = (n_rows, n_groups) if format == "csr" else (n_groups, n_rows)
+    shape = (n_rows, n_groups) if storage == "csr" else (n_groups, n_rows)
     indptr = np.arange(n_rows + 1) * each
-    return of_parts(format, rng.random(n_rows * each), indices, indptr, shape)
+    return of_parts(storage, rng.random(n_rows * each), indices, indptr, shape)
 
 
 def regression(x, b):
@@ -39,8 +39,8 @@ def regression(x, b):
 @each_format
 @FEW
 @given(st.data())
-def test_products_with_a_constant(format, data):
-    x = data.draw(matrices(format=format))
+def test_products_with_a_constant(storage, data):
+    x = data.draw(matrices(storage=storage))
     matrix = as_sparse_variable(x)
     b, right = pt.vector("b"), pt.matrix("right")
     outputs = [
@@ -56,9 +56,9 @@ def test_products_with_a_constant(format, data):
 @each_format
 @FEW
 @given(st.data())
-def test_sums_and_products_with_a_constant(format, data):
-    x = data.draw(matrices(format=format))
-    y = data.draw(matrices(format=format, shape=x.shape))
+def test_sums_and_products_with_a_constant(storage, data):
+    x = data.draw(matrices(storage=storage))
+    y = data.draw(matrices(storage=storage, shape=x.shape))
     one, two = as_sparse_variable(x), as_sparse_variable(y)
     outputs = [*results_of(math.add_s_s(one, two)), *results_of(math.mul_s_s(one, two))]
     check([], outputs, [], rewrites=False)
@@ -66,8 +66,8 @@ def test_sums_and_products_with_a_constant(format, data):
 
 @pytest.mark.parametrize("each", [0, 1, 3, 9, 20])
 @each_format
-def test_as_many_entries_in_each_row(format, each):
-    x = indicators(30, 6, each=each, format=format)
+def test_as_many_entries_in_each_row(storage, each):
+    x = indicators(30, 6, each=each, storage=storage)
     b = pt.vector("b")
     check_ways([b], regression(x, b), [np.linspace(-1, 1, x.shape[1])], rtol=1e-12)
 

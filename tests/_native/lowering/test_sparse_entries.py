@@ -27,7 +27,7 @@ from support.sparse_matrices import (
 )
 
 FEW = settings(max_examples=25)
-each_format = pytest.mark.parametrize("format", FORMATS)
+each_format = pytest.mark.parametrize("storage", FORMATS)
 dtypes = st.sampled_from(DTYPES)
 
 
@@ -38,11 +38,11 @@ def array(dtype, *shape):
 @each_format
 @FEW
 @given(st.data())
-def test_parts_transposes_and_casts(format, data):
+def test_parts_transposes_and_casts(storage, data):
     dtype, other = data.draw(dtypes), data.draw(dtypes)
     # SciPy's casts add up what is at one place, and Numba mode's do not.
-    x = data.draw(matrices(format=format, dtype=dtype, is_canonical=True))
-    parts, matrix = variable(format, dtype)
+    x = data.draw(matrices(storage=storage, dtype=dtype, is_canonical=True))
+    parts, matrix = variable(storage, dtype)
     outputs = [
         *results_of(matrix),
         *results_of(matrix.T),
@@ -56,24 +56,24 @@ def test_parts_transposes_and_casts(format, data):
 @each_format
 @FEW
 @given(st.data())
-def test_from_and_to_arrays(format, data):
+def test_from_and_to_arrays(storage, data):
     dtype = data.draw(dtypes)
-    x = data.draw(matrices(format=format, dtype=dtype))
-    parts, matrix = variable(format, dtype)
+    x = data.draw(matrices(storage=storage, dtype=dtype))
+    parts, matrix = variable(storage, dtype)
     dense = pt.matrix("dense", dtype=dtype)
     shape = data.draw(LENGTHS), data.draw(LENGTHS)
-    outputs = [ps.dense_from_sparse(matrix), *results_of(basic.SparseFromDense(format)(dense))]
+    outputs = [ps.dense_from_sparse(matrix), *results_of(basic.SparseFromDense(storage)(dense))]
     check([*parts, dense], outputs, [*parts_of(x), data.draw(array(dtype, *shape))])
 
 
 @each_format
 @FEW
 @given(st.data())
-def test_sums(format, data):
+def test_sums(storage, data):
     # SciPy sums small integers up in larger ones, whatever the op declares.
     dtype = data.draw(st.sampled_from(["float64", "float32", "int64"]))
-    x = data.draw(matrices(format=format, dtype=dtype))
-    parts, matrix = variable(format, dtype)
+    x = data.draw(matrices(storage=storage, dtype=dtype))
+    parts, matrix = variable(storage, dtype)
     outputs = [ps.sp_sum(matrix, axis) for axis in (None, 0, 1)]
     check(parts, outputs, parts_of(x))
 
@@ -81,11 +81,11 @@ def test_sums(format, data):
 @each_format
 @FEW
 @given(st.data())
-def test_products_with_numbers_vectors_and_arrays(format, data):
+def test_products_with_numbers_vectors_and_arrays(storage, data):
     dtype = data.draw(st.sampled_from(["float64", "float32"]))
     # SciPy's casts add up what is at one place, and Numba mode's do not.
-    x = data.draw(matrices(format=format, dtype=dtype, is_canonical=True))
-    parts, matrix = variable(format, dtype)
+    x = data.draw(matrices(storage=storage, dtype=dtype, is_canonical=True))
+    parts, matrix = variable(storage, dtype)
     number, other = pt.scalar("number", dtype=dtype), pt.matrix("other", dtype="float64")
     scaled = math.mul_s_d(matrix, number), math.mul_s_d(matrix, other)
     outputs = [one for product in scaled for one in results_of(product)]
@@ -96,9 +96,9 @@ def test_products_with_numbers_vectors_and_arrays(format, data):
 @each_format
 @FEW
 @given(st.data())
-def test_rows_and_columns_scaled(format, data):
-    x = data.draw(matrices(format=format))
-    parts, matrix = variable(format)
+def test_rows_and_columns_scaled(storage, data):
+    x = data.draw(matrices(storage=storage))
+    parts, matrix = variable(storage)
     by_row, by_column = pt.vectors("rc")
     # SciPy makes a matrix in order of a row of products.
     scaled = math.mul_s_v(matrix, by_column)
@@ -114,10 +114,10 @@ def test_rows_and_columns_scaled(format, data):
 @each_format
 @FEW
 @given(st.data())
-def test_the_sum_with_an_array(format, data):
+def test_the_sum_with_an_array(storage, data):
     dtype, other = data.draw(dtypes), data.draw(dtypes)
-    x = data.draw(matrices(format=format, dtype=dtype))
-    parts, matrix = variable(format, dtype)
+    x = data.draw(matrices(storage=storage, dtype=dtype))
+    parts, matrix = variable(storage, dtype)
     dense = pt.matrix("dense", dtype=other)
     value = data.draw(array(other, *x.shape))
     check([*parts, dense], [math.add_s_d(matrix, dense)], [*parts_of(x), value])
@@ -126,41 +126,41 @@ def test_the_sum_with_an_array(format, data):
 @each_format
 @FEW
 @given(st.data())
-def test_diagonals(format, data):
+def test_diagonals(storage, data):
     n = data.draw(LENGTHS)
-    x = data.draw(matrices(format=format, shape=(n, n)))
-    parts, matrix = variable(format)
+    x = data.draw(matrices(storage=storage, shape=(n, n)))
+    parts, matrix = variable(storage)
     check(parts, [basic.Diag()(matrix)], parts_of(x))
 
 
 @each_format
 @FEW
 @given(st.data())
-def test_the_gradient_of_the_entries(format, data):
-    x = data.draw(matrices(format=format))
-    g = data.draw(matrices(format=format, shape=x.shape))
-    (parts, _), (more, _) = variable(format), variable(format)
+def test_the_gradient_of_the_entries(storage, data):
+    x = data.draw(matrices(storage=storage))
+    g = data.draw(matrices(storage=storage, shape=x.shape))
+    (parts, _), (more, _) = variable(storage), variable(storage)
     check([*parts, *more], [basic.CSMGrad()(*parts, *more)], [*parts_of(x), *parts_of(g)])
 
 
 @each_format
-def test_functions_of_the_entries_and_their_gradients(format):
-    x = random_matrix(format, (5, 6))
-    parts, matrix = variable(format)
+def test_functions_of_the_entries_and_their_gradients(storage):
+    x = random_matrix(storage, (5, 6))
+    parts, matrix = variable(storage)
     total = ps.sp_sum(ps.structured_exp(matrix), sparse_grad=True)
     outputs = [total, pt.grad(total, parts[0])]
     check_ways(parts, outputs, parts_of(x), rtol=1e-12)
 
 
 @each_format
-def test_machine_code_of_entries(format):
-    x = random_matrix(format, (30, 20), density=0.3)
-    parts, matrix = variable(format)
+def test_machine_code_of_entries(storage):
+    x = random_matrix(storage, (30, 20), density=0.3)
+    parts, matrix = variable(storage)
     rows, columns = pt.vectors("rc")
     scaled = basic.col_scale(basic.row_scale(matrix, rows), columns)
     dense = ps.dense_from_sparse(scaled)
     outputs = [
-        *results_of(basic.SparseFromDense(format)(dense)),
+        *results_of(basic.SparseFromDense(storage)(dense)),
         *[ps.sp_sum(scaled, axis) for axis in (None, 0, 1)],
         math.add_s_d(scaled, dense),
     ]

@@ -25,7 +25,7 @@ from support.sparse_matrices import (
 )
 
 FEW = settings(max_examples=25)
-each_format = pytest.mark.parametrize("format", FORMATS)
+each_format = pytest.mark.parametrize("storage", FORMATS)
 MACHINES = ("512", "128")
 
 
@@ -36,10 +36,10 @@ def array(dtype, *shape):
 @each_format
 @FEW
 @given(st.data())
-def test_products_with_vectors_and_matrices(format, data):
+def test_products_with_vectors_and_matrices(storage, data):
     dtype, other = data.draw(st.sampled_from(DTYPES)), data.draw(st.sampled_from(DTYPES))
-    x = data.draw(matrices(format=format, dtype=dtype))
-    parts, matrix = variable(format, dtype)
+    x = data.draw(matrices(storage=storage, dtype=dtype))
+    parts, matrix = variable(storage, dtype)
     rows, columns = x.shape
     n = data.draw(LENGTHS)
     vector, left, right = (pt.tensor(dtype=other, shape=(None,) * k) for k in (1, 2, 2))
@@ -52,10 +52,10 @@ def test_products_with_vectors_and_matrices(format, data):
 @each_format
 @FEW
 @given(st.data())
-def test_a_structured_product_and_its_gradients(format, data):
+def test_a_structured_product_and_its_gradients(storage, data):
     dtype = data.draw(st.sampled_from(["float64", "float32"]))
-    x = data.draw(matrices(format=format, dtype=dtype))
-    parts, matrix = variable(format, dtype)
+    x = data.draw(matrices(storage=storage, dtype=dtype))
+    parts, matrix = variable(storage, dtype)
     n = data.draw(LENGTHS)
     n_known = data.draw(st.sampled_from([None, n]))
     right = pt.tensor(dtype=dtype, shape=(None, n_known))
@@ -69,19 +69,19 @@ def test_a_structured_product_and_its_gradients(format, data):
 @each_format
 @FEW
 @given(st.data())
-def test_the_product_of_two_sparse_matrices_as_an_array(format, other, data):
-    x = data.draw(matrices(format=format))
-    y = data.draw(matrices(format=other, dtype="float32", shape=(x.shape[1], None)))
-    (parts, matrix), (more, right) = variable(format), variable(other, "float32")
+def test_the_product_of_two_sparse_matrices_as_an_array(storage, other, data):
+    x = data.draw(matrices(storage=storage))
+    y = data.draw(matrices(storage=other, dtype="float32", shape=(x.shape[1], None)))
+    (parts, matrix), (more, right) = variable(storage), variable(other, "float32")
     check([*parts, *more], [ps.dot(matrix, right)], [*parts_of(x), *parts_of(y)])
 
 
 @each_format
 @FEW
 @given(st.data())
-def test_products_at_entries_alone(format, data):
-    pattern = data.draw(matrices(format=format, is_canonical=True))
-    parts, matrix = variable(format)
+def test_products_at_entries_alone(storage, data):
+    pattern = data.draw(matrices(storage=storage, is_canonical=True))
+    parts, matrix = variable(storage)
     x, y = pt.matrices("xy")
     n = data.draw(LENGTHS)
     rows, columns = pattern.shape
@@ -94,9 +94,9 @@ def test_products_at_entries_alone(format, data):
 
 
 @each_format
-def test_a_product_that_is_scaled_and_added(format):
-    x = random_matrix(format, (4, 3))
-    parts, matrix = variable(format)
+def test_a_product_that_is_scaled_and_added(storage):
+    x = random_matrix(storage, (4, 3))
+    parts, matrix = variable(storage)
     alpha = pt.tensor("alpha", dtype="float64", shape=(1, 1))
     y, z = pt.matrices("yz")
     rng = np.random.default_rng(2)
@@ -108,9 +108,9 @@ def test_a_product_that_is_scaled_and_added(format):
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize("density", [0.1, 1.0])
 @each_format
-def test_machine_code_of_products(format, density, machine):
-    x = random_matrix(format, (20, 30), density=density)
-    parts, matrix = variable(format)
+def test_machine_code_of_products(storage, density, machine):
+    x = random_matrix(storage, (20, 30), density=density)
+    parts, matrix = variable(storage)
     b = pt.vector("b")
     eta = ps.structured_dot(matrix, b[:, None])[:, 0]
     value = pt.softplus(eta).sum()
@@ -120,9 +120,9 @@ def test_machine_code_of_products(format, density, machine):
 
 
 @each_format
-def test_machine_code_of_products_with_wide_matrices(format):
-    x = random_matrix(format, (9, 7))
-    parts, matrix = variable(format)
+def test_machine_code_of_products_with_wide_matrices(storage):
+    x = random_matrix(storage, (9, 7))
+    parts, matrix = variable(storage)
     left, right = pt.matrices("lr")
     rng = np.random.default_rng(3)
     values = [*parts_of(x), rng.random((17, 9)), rng.random((7, 17))]
@@ -131,18 +131,18 @@ def test_machine_code_of_products_with_wide_matrices(format):
 
 
 @each_format
-def test_sums_in_order(format):
-    x = random_matrix(format, (6, 40), density=0.9)
-    parts, matrix = variable(format)
+def test_sums_in_order(storage):
+    x = random_matrix(storage, (6, 40), density=0.9)
+    parts, matrix = variable(storage)
     b = pt.vector("b")
     values = [*parts_of(x), np.linspace(-1, 1, 40)]
     check_ways([*parts, b], [ps.dot(matrix, b)], values, rtol=1e-13, reassociates=False)
 
 
 @each_format
-def test_factors_that_do_not_fit(format):
-    parts, matrix = variable(format)
+def test_factors_that_do_not_fit(storage):
+    parts, matrix = variable(storage)
     b = pt.vector("b")
-    values = [*parts_of(random_matrix(format, (3, 4))), np.ones(3)]
+    values = [*parts_of(random_matrix(storage, (3, 4))), np.ones(3)]
     message = "a product of 4 columns and 3 rows"
     check_failure([*parts, b], [ps.dot(matrix, b)], values, ValueError, message)

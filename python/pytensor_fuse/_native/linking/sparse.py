@@ -41,8 +41,8 @@ def _in_32_bits(indices: Array) -> Array:
 
 
 def _register() -> None:
-    from scipy.sparse import csc_matrix, csr_matrix
     from pytensor.sparse.type import SparseTensorType
+    from scipy.sparse import csc_matrix, csr_matrix
 
     classes = {"csr": csr_matrix, "csc": csc_matrix}
 

@@ -17,6 +17,7 @@ from pytensor_fuse._native.linking.destroyed import destroyed_inputs
 from pytensor_fuse._native.linking.regions import parts_of, whole
 from pytensor_fuse._native.linking.single_precision import of_single_precision
 from pytensor_fuse._native.lowering.indexing.bounds import OUT_OF_BOUNDS
+from pytensor_fuse._native.lowering.sparse.matrices import UNEVEN
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -160,7 +161,9 @@ def verified(
 
 
 def _is_out_of_bounds(error: Exception) -> bool:
-    return type(error) is IndexError and str(error).startswith(OUT_OF_BOUNDS)
+    return isinstance(error, IndexError | ValueError) and str(error).startswith(
+        (OUT_OF_BOUNDS, UNEVEN)
+    )
 
 
 def _told(error: Exception) -> str:
@@ -174,16 +177,30 @@ def _are_alike(one: Any, other: Any) -> bool:
     return np.array_equal(one, other)
 
 
+def _difference_of_matrices(ours: Any, theirs: Any, *, is_single: bool) -> str | None:
+    """Return how a sparse matrix differs from Numba's, or None."""
+    if ours.shape != theirs.shape:
+        return f"has shape {ours.shape}, and Numba's {theirs.shape}"
+    for name in ("indptr", "indices", "data"):
+        found = difference(getattr(ours, name), getattr(theirs, name), is_single=is_single)
+        if found is not None:
+            return f"has {name} that {found}"
+    return None
+
+
 def difference(ours: Any, theirs: Any, *, is_single: bool = False) -> str | None:
     """Return how an output of machine code differs from Numba's beyond rounding, or None.
 
     Parameters
     ----------
     ours, theirs
-        The outputs. What is neither an array of numbers nor a generator is not compared.
+        The outputs. What is neither an array of numbers, nor a sparse matrix, nor a generator is
+        not compared.
     is_single
         Whether floats have the errors of single precision, whatever their dtype.
     """
+    if hasattr(ours, "indptr"):
+        return _difference_of_matrices(ours, theirs, is_single=is_single)
     if isinstance(ours, np.random.Generator):
         states = ours.bit_generator.state, theirs.bit_generator.state
         return None if _are_alike(*states) else "has not the state that Numba leaves"

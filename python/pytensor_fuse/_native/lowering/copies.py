@@ -40,8 +40,7 @@ def _deep_copy(
 ) -> list[Tensor]:
     [given] = inputs
     if isinstance(given, SparseMatrix):
-        # No op changes its parts, and results are never arguments.
-        return [given]
+        return [given.copied(context)]
     if given.parts:
         return [copy_of_argument(context, given, node.inputs[0].type)]
     return [context.materialized(given.dtype, given.lengths, given.at)]

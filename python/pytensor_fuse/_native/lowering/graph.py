@@ -18,6 +18,7 @@ from pytensor_fuse._native.lowering.others import (
 )
 from pytensor_fuse._native.lowering.parts import constant_of, is_array, received, type_parts
 from pytensor_fuse._native.lowering.registry import NoRuleError, RuleError, lower
+from pytensor_fuse._native.lowering.sparse.matrices import SparseMatrix
 from pytensor_fuse._native.lowering.tensors import DTYPES, NOTHING, Tensor, scalar, stored
 from pytensor_fuse._native.lowering.values import OwningBuilder, RuleBuilder
 from pytensor_fuse._native.program.model import Result
@@ -308,7 +309,7 @@ def _op_from_graph(
     known: set[int] = set()
     for one in outs:
         if one.parts:
-            own.append(one)
+            own.append(one.copied(context) if isinstance(one, SparseMatrix) else one)
             continue
         lies_in = None if one.layout is None else one.layout.buffer
         if lies_in is None or lies_in < n_before or lies_in in known:

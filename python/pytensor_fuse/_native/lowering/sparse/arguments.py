@@ -61,13 +61,15 @@ def _constant(kind: SparseTensorType, context: Context, variable: Constant[Any])
     indices, indptr = matrix.indices, matrix.indptr
     if not _is_valid(matrix.data, indices, indptr, n_major, n_minor):
         raise NoRuleError("a sparse constant whose indices are out of bounds")
-    known = tuple([_kept(context, one, "int32") for one in (indices, indptr)])
+    places, kept_indices = _kept(context, indices, "int32")
+    bounds, kept_indptr = _kept(context, indptr, "int32")
     structure = Structure(
-        *[one for one, _ in known],
+        places,
+        bounds,
         builder.index(n_major),
         builder.index(n_minor),
         is_checked=False,
-        known=(known[0][1], known[1][1]),
+        known=(kept_indices, kept_indptr),
     )
     values, _ = _kept(context, matrix.data, kind.dtype)
     return SparseMatrix(builder, values, structure, kind.format)

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pytensor.sparse import basic
 
-from pytensor_fuse._native.lowering.matrices import of_dtype
 from pytensor_fuse._native.lowering.registry import lower
 from pytensor_fuse._native.lowering.scalars import dtype_refusal
 from pytensor_fuse._native.lowering.sparse.formats import from_array, to_array
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
 
     from pytensor_fuse._native.lowering.context import Context
 
+_NOT_SQUARE: Final = "Diag only apply on square matrix"
 _NOT_TWO: Final = "Shape should be an array of length 2"
 
 
@@ -45,9 +45,7 @@ def _csm(op: Any, node: Apply[Any], context: Context, inputs: list[Tensor]) -> l
     builder = context.builder
     values, indices, indptr, shape = inputs
     context.require_equal(shape.lengths[0], builder.index(2), ValueError, _NOT_TWO)
-    lengths = [
-        builder.cast(shape.at((builder.index(axis),)), "i64") for axis in range(2)
-    ]
+    lengths = [builder.cast(shape.at((builder.index(axis),)), "i64") for axis in range(2)]
     major, minor = in_order(op.format, *lengths)
     structure = checked_structure(context, values, indices, indptr, major, minor)
     return [SparseMatrix(builder, values, structure, op.format)]
@@ -66,7 +64,13 @@ def _csm_grad(op: Any, node: Apply[Any], context: Context, inputs: list[Tensor])
     mine = checked_structure(context, values, indices, indptr, n_major, n_minor)
     theirs = checked_structure(context, g_values, g_indices, g_indptr, n_major, n_minor)
     if mine is theirs and mine.is_sorted():
-        return [of_dtype(context, g_values, dtype)]
+        return [
+            context.materialized(
+                dtype,
+                g_values.lengths,
+                lambda index: builder.cast(g_values.at(index), dtype),
+            )
+        ]
     is_checked = mine.is_checked or theirs.is_checked
     sums = filled(context, g_values.dtype, [n_minor])
     out = context.temporary(dtype, [mine.n_entries], is_once=False)
@@ -90,8 +94,7 @@ def _transpose(op: Any, node: Apply[Any], context: Context, inputs: list[Tensor]
 
 @lower.register(basic.Cast, refuses=refuses)
 def _cast(op: Any, node: Apply[Any], context: Context, inputs: list[Tensor]) -> list[Tensor]:
-    matrix = as_matrix(inputs[0])
-    return [matrix.with_values(of_dtype(context, matrix.values, DTYPES[op.out_type]))]
+    return [as_matrix(inputs[0]).copied(context, DTYPES[op.out_type])]
 
 
 @lower.register(basic.DenseFromSparse, refuses=refuses)
@@ -107,9 +110,8 @@ def _from_array(op: Any, node: Apply[Any], context: Context, inputs: list[Tensor
 @lower.register(basic.Diag, refuses=refuses)
 def _diagonal(op: Any, node: Apply[Any], context: Context, inputs: list[Tensor]) -> list[Tensor]:
     builder, matrix = context.builder, as_matrix(inputs[0])
-    length = context.require_equal(
-        *matrix.lengths, ValueError, "Diag only apply on square matrix"
-    )
+    rows, columns = matrix.lengths
+    length = context.require_equal(rows, columns, ValueError, _NOT_SQUARE)
     out = filled(context, matrix.dtype, [length])
     zero = builder.constant(matrix.dtype, 0)
     with all_entries(context, matrix.structure) as entry:

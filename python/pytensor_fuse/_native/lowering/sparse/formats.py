@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from pytensor_fuse._native.program.model import BufferId, Value
 
 
-def in_format(context: Context, matrix: SparseMatrix, format: str) -> SparseMatrix:
+def in_format(context: Context, matrix: SparseMatrix, storage: str) -> SparseMatrix:
     """Return a matrix in a format."""
-    return matrix if matrix.format == format else converted(context, matrix)
+    return matrix if matrix.format == storage else converted(context, matrix)
 
 
 def converted(context: Context, matrix: SparseMatrix) -> SparseMatrix:
@@ -41,7 +41,9 @@ def converted(context: Context, matrix: SparseMatrix) -> SparseMatrix:
         )
     _add_up(context, bounds, n_major)
     following = context.temporary("i32", [n_major], is_once=False)
-    context.nest([n_major], lambda index: builder.store(following, index, builder.load(bounds, index)))
+    context.nest(
+        [n_major], lambda index: builder.store(following, index, builder.load(bounds, index))
+    )
     indices = context.temporary("i32", [n_entries], is_once=False)
     values = context.temporary(matrix.dtype, [n_entries], is_once=False)
     with all_entries(context, old) as entry:
@@ -64,7 +66,7 @@ def converted(context: Context, matrix: SparseMatrix) -> SparseMatrix:
 
 
 def _add_up(context: Context, buffer: BufferId, length: Value) -> None:
-    """Let each of a vector's elements behind the first one be the sum of those before and its own."""
+    """Let each element of a vector, from the second on, be the sum of all up to it."""
     builder = context.builder
     with builder.loop(length) as loop:
         place = (builder.op("add", loop.index, builder.index(1)),)
@@ -91,16 +93,16 @@ def add_entries(context: Context, buffer: BufferId, matrix: SparseMatrix) -> Non
         builder.store(buffer, place, value, "add", is_guarded=matrix.structure.is_checked)
 
 
-def from_array(context: Context, given: Tensor, format: str) -> SparseMatrix:
+def from_array(context: Context, given: Tensor, storage: str) -> SparseMatrix:
     """Return the elements of an array that are not zero as a sparse matrix."""
     builder = context.builder
     lengths = [context.length(length) for length in given.lengths]
-    n_major, n_minor = lengths if format == "csr" else lengths[::-1]
+    n_major, n_minor = lengths if storage == "csr" else lengths[::-1]
     zero = builder.index(0)
     given = gatherable(context, given)
 
     def element(major: Value, minor: Value) -> Value:
-        return given.at(in_order(format, major, minor))
+        return given.at(in_order(storage, major, minor))
 
     def is_there(value: Value) -> Value:
         return builder.cast(builder.cast(value, "bool"), "i64")
@@ -135,7 +137,7 @@ def from_array(context: Context, given: Tensor, format: str) -> SparseMatrix:
         n_minor,
         is_checked=False,
     )
-    return SparseMatrix(builder, first_of(context, values, n_entries), structure, format)
+    return SparseMatrix(builder, first_of(context, values, n_entries), structure, storage)
 
 
 def first_of(context: Context, buffer: BufferId, length: Value) -> Tensor:

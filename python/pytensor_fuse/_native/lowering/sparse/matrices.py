@@ -38,7 +38,7 @@ _MALFORMED: Final = (
     "the parts of a sparse matrix do not fit together: {0} values, {1} indices, and {2} elements of"
     " indptr for {3} rows or columns"
 )
-_UNEVEN: Final = (
+UNEVEN: Final = (
     "the indptr of a sparse matrix has to begin with 0, may not fall, and has to end with the "
     "number of its values"
 )
@@ -128,7 +128,8 @@ class StructurePart(Tensor):
     __slots__ = ("structure",)
 
     def __init__(self, part: Tensor, structure: Structure) -> None:
-        super().__init__(part.dtype, part.lengths, part.at, part.buffer, part.data, part.layout)
+        # Without a buffer, for no op may overwrite what other matrices may share.
+        super().__init__(part.dtype, part.lengths, part.at, None, part.data, part.layout)
         self.structure = structure
 
 
@@ -172,14 +173,14 @@ class SparseMatrix(Tensor):
     __slots__ = ("builder", "format", "structure", "values")
 
     def __init__(
-        self, builder: Builder, values: Tensor, structure: Structure, format: str
+        self, builder: Builder, values: Tensor, structure: Structure, storage: str
     ) -> None:
-        lengths = in_order(format, structure.n_major, structure.n_minor)
+        lengths = in_order(storage, structure.n_major, structure.n_minor)
         super().__init__(values.dtype, lengths, no_element)
         self.builder = builder
         self.values = values
         self.structure = structure
-        self.format = format
+        self.format = storage
         self.parts = (values, structure.indices, structure.indptr, self._shape("i64"))
 
     def _shape(self, dtype: str) -> StructurePart:
@@ -204,26 +205,35 @@ class SparseMatrix(Tensor):
         """Return a matrix of the same structure with other values."""
         return SparseMatrix(self.builder, values, self.structure, self.format)
 
+    def copied(self, context: Context, dtype: str | None = None) -> SparseMatrix:
+        """Return a matrix whose values are its own, in a dtype."""
+        builder, values, dtype = context.builder, self.values, dtype or self.dtype
 
-def other_format(format: str) -> str:
+        def element(index: Index) -> Value:
+            return builder.cast(values.at(index), dtype)
+
+        return self.with_values(context.materialized(dtype, values.lengths, element))
+
+
+def other_format(storage: str) -> str:
     """Return the format of a transpose."""
-    return "csc" if format == "csr" else "csr"
+    return "csc" if storage == "csr" else "csr"
 
 
-def in_order(format: str, major: _T, minor: _T) -> tuple[_T, _T]:
+def in_order(storage: str, major: _T, minor: _T) -> tuple[_T, _T]:
     """Return what is of major places and what is of minor ones, that of rows first.
 
     It is its own inverse: of rows and columns, it returns what is of major places first.
     """
-    return (major, minor) if format == "csr" else (minor, major)
+    return (major, minor) if storage == "csr" else (minor, major)
 
 
 def format_refusal(node: Apply[Any]) -> str | None:
     """Return which format of a node's sparse variables programs do not have, or None."""
     for variable in (*node.inputs, *node.outputs):
-        format = getattr(variable.type, "format", "csr")
-        if format not in FORMATS:
-            return f"a sparse matrix in format {format}"
+        storage = getattr(variable.type, "format", "csr")
+        if storage not in FORMATS:
+            return f"a sparse matrix in format {storage}"
     return None
 
 
@@ -256,7 +266,7 @@ def checked_structure(
         The lengths of the axes.
     """
     builder = context.builder
-    indices, indptr = (as_indices(context, one) for one in (indices, indptr))
+    indices, indptr = (_as_indices(context, one) for one in (indices, indptr))
     if isinstance(indices, StructurePart) and isinstance(indptr, StructurePart):
         known = indices.structure
         lengths = [context.length(one) for one in (known.n_major, known.n_minor)]
@@ -281,11 +291,19 @@ def checked_structure(
     return Structure(indices, indptr, n_major, n_minor, is_checked=True)
 
 
-def as_indices(context: Context, tensor: Tensor) -> Tensor:
-    """Return an index array in the dtype that sparse matrices have; larger numbers wrap."""
-    if tensor.dtype == "i32":
-        return tensor
+def _as_indices(context: Context, tensor: Tensor) -> Tensor:
+    """Return an index array that no op overwrites, in the dtype that sparse matrices have.
+
+    Larger numbers wrap.
+    """
     builder = context.builder
+    if tensor.dtype == "i32":
+        if isinstance(tensor, StructurePart) or tensor.data is not None:
+            return tensor
+        about = None if tensor.buffer is None else builder.program.buffers[tensor.buffer]
+        is_given = about is not None and about.kind == "input"
+        if is_given and tensor.buffer not in context.overwritable:
+            return tensor
     return context.materialized(
         "i32", tensor.lengths, lambda index: builder.cast(tensor.at(index), "i32")
     )
@@ -304,7 +322,7 @@ def _check_bounds(context: Context, indptr: Tensor, n_major: Value, n_entries: V
         following = builder.op("add", loop.index, builder.index(1))
         rises = builder.op("le", indptr.at((loop.index,)), indptr.at((following,)))
         rise = builder.reduce(loop, "and", builder.constant("bool", True), rises)
-    builder.check(builder.op("and", fits, rise), ValueError, _UNEVEN)
+    builder.check(builder.op("and", fits, rise), ValueError, UNEVEN)
 
 
 def _check_minor(context: Context, indices: Tensor, n_entries: Value, n_minor: Value) -> None:

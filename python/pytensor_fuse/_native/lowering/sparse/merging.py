@@ -98,10 +98,10 @@ class _Merge:
                 n_entries = self._in_order() if known else self._in_any_order()
             else:
                 with builder.block() as then:
-                    one = self._in_order()
+                    in_order = self._in_order()
                 with builder.block() as otherwise:
-                    other = self._in_any_order()
-                choices = [(one, other)]
+                    in_any = self._in_any_order()
+                choices = [(in_order, in_any)]
                 [n_entries] = builder.branch(are_in_order, then, otherwise, choices)
         structure = Structure(
             first_of(context, self._indices, n_entries),
@@ -140,9 +140,7 @@ class _Merge:
     def _put(self, at: Value, minor: Value, value: Value) -> Value:
         """Write an entry of the result; return the number of entries with it."""
         builder = self._builder
-        builder.store(
-            self._indices, (at,), builder.cast(minor, "i32"), is_guarded=self._is_checked
-        )
+        builder.store(self._indices, (at,), builder.cast(minor, "i32"), is_guarded=self._is_checked)
         builder.store(self._values, (at,), value, is_guarded=self._is_checked)
         stays = builder.op("ne", value, builder.constant(self._dtype, 0))
         return builder.op("add", at, builder.cast(stays, "i64"))
@@ -250,9 +248,7 @@ class _Merge:
             for matrix, buffer in zip(self._matrices, sums, strict=True):
                 with entries_of(context, matrix.structure, major) as entry:
                     value = builder.cast(matrix.values.at((entry.at,)), self._dtype)
-                    builder.store(
-                        buffer, (entry.minor,), value, "add", is_guarded=self._is_checked
-                    )
+                    builder.store(buffer, (entry.minor,), value, "add", is_guarded=self._is_checked)
                     head, count = self._chained(entry.loop, entry.minor, chain, head, count)
             with builder.loop(count) as loop:
                 place, at = builder.carried("i64"), builder.carried("i64")
@@ -270,7 +266,7 @@ class _Merge:
     def _chained(
         self, loop: Loop, minor: Value, chain: BufferId, head: Value, count: Value
     ) -> tuple[Value, Value]:
-        """Write what puts a place in front of a chain unless it is there; return head and length."""
+        """Put a place in front of a chain unless it is there; return the head and the length."""
         builder = self._builder
         first, number = builder.carried("i64"), builder.carried("i64")
         old = builder.load(chain, (minor,))

@@ -73,9 +73,7 @@ def _scaled_along(
         return _by_entries(context, matrix, lambda major, _: factor.at((major,)))
     structure = matrix.structure
     with guarding(context, structure):
-        return _scaled(
-            context, matrix, lambda at: factor.at((minor_of(context, structure, at),))
-        )
+        return _scaled(context, matrix, lambda at: factor.at((minor_of(context, structure, at),)))
 
 
 def _scaled(

@@ -60,7 +60,7 @@ def _product(context: Context, left: Tensor, right: Tensor, dtype: str) -> Tenso
 
 
 def _refuses_usmm(op: Any, node: Apply[Any]) -> str | None:
-    alpha, x, y, z = node.inputs
+    _, x, y, _ = node.inputs
     if np.result_type(x.type.dtype, y.type.dtype) != node.outputs[0].type.dtype:
         return "a product of another dtype than the sum"
     return _refuses(op, node)
@@ -89,9 +89,7 @@ def _refuses_gradient(op: Any, node: Apply[Any]) -> str | None:
     return _refuses(op, node)
 
 
-@lower.register(
-    math.StructuredDotGradCSC, math.StructuredDotGradCSR, refuses=_refuses_gradient
-)
+@lower.register(math.StructuredDotGradCSC, math.StructuredDotGradCSR, refuses=_refuses_gradient)
 def _gradient(op: Any, node: Apply[Any], context: Context, inputs: list[Tensor]) -> list[Tensor]:
     builder = context.builder
     indices, indptr, right, gradient = inputs
