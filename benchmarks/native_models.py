@@ -27,6 +27,7 @@ import pytensor.tensor as pt
 
 from graphs import GraphIO, Reference
 from native_series import SERIES, Series
+from native_sparse import sparse_design, sparse_intercepts
 
 N_COUNTIES = 85
 N_GROUPS = 20
@@ -279,6 +280,8 @@ MODELS: dict[str, Model] = {
         NativeModel("lkj", lkj, 50, many=None),
         NativeModel("ar", autoregression, 200, many=None),
         NativeModel("eight-schools", eight_schools, 8, many=None),
+        NativeModel("sparse-design", sparse_design, 1000),
+        NativeModel("sparse-intercepts", sparse_intercepts, 1000),
         # Radon, edited.
         NativeModel("radon-prior", partial(radon, scale="exponential"), 919, many=None),
     )
@@ -290,7 +293,13 @@ FIVE = ("radon", "radon-student-t", "negative-binomial", "mixture", "scalars")
 FUNCTIONS = ("student-t", "logistic", "negative-binomial", "weibull", "gamma", "mixture")
 # Those with linear algebra, and two small ones.
 MATRICES = ("gaussian-process", "ordered-logistic", "lkj", "ar", "eight-schools")
-GROUPS: dict[str, tuple[str, ...]] = {"matrices": MATRICES, "series": tuple(SERIES)}
+# Those whose design is a sparse matrix.
+SPARSE = ("sparse-design", "sparse-intercepts")
+GROUPS: dict[str, tuple[str, ...]] = {
+    "matrices": MATRICES,
+    "series": tuple(SERIES),
+    "sparse": SPARSE,
+}
 # What an edit of radon makes of it.
 EDITS = {"prior": "radon-prior", "likelihood": "radon-student-t"}
 
@@ -305,7 +314,7 @@ def chosen(only: list[str] | None, among: tuple[str, ...] = FIVE) -> list[Model]
     """
     if not only:
         return [MODELS[name] for name in among]
-    known = [*dict.fromkeys((*FIVE, *FUNCTIONS, *MATRICES, *SERIES))]
+    known = [*dict.fromkeys((*FIVE, *FUNCTIONS, *MATRICES, *SERIES, *SPARSE))]
     names: list[str] = []
     for word in only:
         if word in GROUPS:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 from pytensor.link.utils import raise_with_op
 
 from pytensor_fuse._core import NativeFunction
-from pytensor_fuse._native.lowering.parts import input_parts, type_parts
 from pytensor_fuse._native.program.failures import raised_by
 
 if TYPE_CHECKING:
@@ -121,6 +120,9 @@ def specified_inputs(
     copies
         Those of which the code is given copies as well.
     """
+    # Functions by other linkers, whose calls are looked at as well, do without the rules.
+    from pytensor_fuse._native.lowering.parts import input_parts
+
     return [
         (part.dtype, tuple([-1 if one is None else one for one in part.shape]))
         for _, part in input_parts(inputs, copies)
@@ -131,6 +133,8 @@ def specified_outputs(
     program: Program, outputs: Sequence[Variable[Any, Any]]
 ) -> list[tuple[Any, ...]]:
     """Return what `NativeFunction` is told of outputs."""
+    from pytensor_fuse._native.lowering.parts import type_parts
+
     told: list[tuple[Any, ...]] = []
     parts = [part for variable in outputs for part in type_parts(variable.type) or ()]
     for result, part in zip(program.results, parts, strict=True):
