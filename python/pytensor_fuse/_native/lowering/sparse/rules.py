@@ -8,7 +8,16 @@ from pytensor_fuse._native.lowering.sparse import (
     merging,
     multiplication,
     product_rules,
+    stacking,
     sums,
 )
 
-__all__ = ["arguments", "construction", "merging", "multiplication", "product_rules", "sums"]
+__all__ = [
+    "arguments",
+    "construction",
+    "merging",
+    "multiplication",
+    "product_rules",
+    "stacking",
+    "sums",
+]

@@ -1,0 +1,158 @@
+"""Matrices stacked on each other or side by side, rows of a matrix by number, entries in order."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from pytensor.sparse import basic
+
+from pytensor_fuse._native.lowering.indexing.bounds import is_in_bounds, wrapped
+from pytensor_fuse._native.lowering.registry import lower
+from pytensor_fuse._native.lowering.sparse.construction import refuses
+from pytensor_fuse._native.lowering.sparse.formats import converted, in_format
+from pytensor_fuse._native.lowering.sparse.matrices import (
+    SparseMatrix,
+    Structure,
+    as_matrix,
+    bounds_of,
+    guarding,
+)
+from pytensor_fuse._native.lowering.tensors import DTYPES, Tensor, stored
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pytensor.graph.basic import Apply
+
+    from pytensor_fuse._native.lowering.context import Context
+    from pytensor_fuse._native.lowering.tensors import Index
+    from pytensor_fuse._native.program.model import Value
+
+# The texts of Numba mode's.
+_MISMATCH: Final = "Mismatching dimensions along axis {axis}"
+_OUT_OF_BOUNDS: Final = "row index out of bounds"
+
+
+@lower.register(basic.HStack, basic.VStack, refuses=refuses)
+def _stack(op: Any, node: Apply[Any], context: Context, inputs: list[Tensor]) -> list[Tensor]:
+    axis = int(isinstance(op, basic.HStack))
+    storage = ("csr", "csc")[axis]
+    blocks = [in_format(context, as_matrix(given), storage) for given in inputs]
+    message = _MISMATCH.format(axis=1 - axis)
+    n_minor = blocks[0].structure.n_minor
+    for block in blocks[1:]:
+        n_minor = context.require_equal(block.structure.n_minor, n_minor, ValueError, message)
+    stacked = _stacked(context, blocks, n_minor, DTYPES[op.dtype])
+    return [in_format(context, stacked, op.format)]
+
+
+def _stacked(
+    context: Context, blocks: Sequence[SparseMatrix], n_minor: Value, dtype: str
+) -> SparseMatrix:
+    """Return a matrix of the major places of several."""
+    builder = context.builder
+    majors, entries = [builder.index(0)], [builder.index(0)]
+    for block in blocks:
+        majors.append(builder.op("add", majors[-1], block.structure.n_major))
+        entries.append(builder.op("add", entries[-1], block.structure.n_entries))
+    indices = context.temporary("i32", [entries[-1]], is_once=False)
+    values = context.temporary(dtype, [entries[-1]], is_once=False)
+    bounds = context.temporary("i32", [builder.op("add", majors[-1], builder.index(1))])
+    builder.store(bounds, (builder.index(0),), builder.constant("i32", 0))
+    for block, major, entry in zip(blocks, majors, entries, strict=False):
+        _copy_block(context, block, (indices, values, bounds), major, entry)
+    structure = Structure(
+        stored(builder, indices),
+        stored(builder, bounds),
+        majors[-1],
+        n_minor,
+        is_checked=any(block.structure.is_checked for block in blocks),
+    )
+    return SparseMatrix(builder, stored(builder, values), structure, blocks[0].format)
+
+
+def _copy_block(
+    context: Context, block: SparseMatrix, into: tuple[int, int, int], major: Value, entry: Value
+) -> None:
+    """Copy the parts of a matrix behind those of others.
+
+    Parameters
+    ----------
+    context
+        The lowering.
+    block
+        The matrix.
+    into
+        The indices, values and bounds of all.
+    major, entry
+        How many major places and entries come before.
+    """
+    builder, structure = context.builder, block.structure
+    indices, values, bounds = into
+    dtype = builder.program.buffers[values].dtype
+
+    def copy_entry(index: Index) -> None:
+        place = (builder.op("add", entry, index[0]),)
+        builder.store(indices, place, structure.indices.at(index))
+        builder.store(values, place, builder.cast(block.values.at(index), dtype))
+
+    def copy_bound(index: Index) -> None:
+        behind = builder.op("add", index[0], builder.index(1))
+        place = (builder.op("add", major, behind),)
+        end = builder.op("add", structure.indptr.at((behind,)), builder.cast(entry, "i32"))
+        builder.store(bounds, place, end)
+
+    with guarding(context, structure):
+        context.nest([structure.n_entries], copy_entry)
+        context.nest([structure.n_major], copy_bound)
+
+
+@lower.register(basic.GetItemList, refuses=refuses)
+def _rows(op: Any, node: Apply[Any], context: Context, inputs: list[Tensor]) -> list[Tensor]:
+    matrix = as_matrix(inputs[0])
+    rows = _selected(context, in_format(context, matrix, "csr"), inputs[1])
+    return [in_format(context, rows, matrix.format)]
+
+
+def _selected(context: Context, matrix: SparseMatrix, given: Tensor) -> SparseMatrix:
+    """Return a matrix of some major places of another one."""
+    builder, old = context.builder, matrix.structure
+    [count] = given.lengths
+    one, zero = builder.index(1), builder.index(0)
+    with builder.loop(count) as loop:
+        is_there = is_in_bounds(builder, given.at((loop.index,)), old.n_major)
+        are_there = builder.reduce(loop, "and", builder.constant("bool", True), is_there)
+    builder.check(are_there, IndexError, _OUT_OF_BOUNDS)
+
+    def span(index: Value) -> tuple[Value, Value]:
+        return bounds_of(context, old, wrapped(builder, given.at((index,)), old.n_major))
+
+    with builder.guarding():
+        bounds = context.temporary("i32", [builder.op("add", count, one)])
+        builder.store(bounds, (zero,), builder.constant("i32", 0))
+        with builder.loop(count) as loop:
+            before = builder.carried("i64")
+            end = builder.op("add", before, span(loop.index)[1])
+            place = (builder.op("add", loop.index, one),)
+            builder.store(bounds, place, builder.cast(end, "i32"))
+            n_entries = builder.carry(loop, before, zero, end)
+        indices = context.temporary("i32", [n_entries], is_once=False)
+        values = context.temporary(matrix.dtype, [n_entries], is_once=False)
+        with builder.loop(count) as loop:
+            into = builder.cast(builder.load(bounds, (loop.index,)), "i64")
+            first, number = span(loop.index)
+            with builder.loop(number) as inner:
+                place = (builder.op("add", into, inner.index),)
+                at = (builder.op("add", first, inner.index),)
+                builder.store(indices, place, old.indices.at(at), is_guarded=True)
+                builder.store(values, place, matrix.values.at(at), is_guarded=True)
+    structure = Structure(
+        stored(builder, indices), stored(builder, bounds), count, old.n_minor, is_checked=True
+    )
+    return SparseMatrix(builder, stored(builder, values), structure, matrix.format)
+
+
+@lower.register(basic.EnsureSortedIndices, refuses=refuses)
+def _sorted(op: Any, node: Apply[Any], context: Context, inputs: list[Tensor]) -> list[Tensor]:
+    # Each conversion puts the entries of a major place in order.
+    return [converted(context, converted(context, as_matrix(inputs[0])))]
