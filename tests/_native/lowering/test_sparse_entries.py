@@ -10,8 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from pytensor.sparse import basic, math
+from pytensor.sparse.type import SparseTensorType
 
-from support.native_lowering import check, raw_graph, run
+from pytensor_fuse._native.lowering.indexing.bounds import OUT_OF_BOUNDS
+from pytensor_fuse._native.program.model import Check
+from support.native_lowering import check, lowered, raw_graph, rewritten_graph, run
 from support.native_ways import check_ways
 from support.sparse_matrices import (
     DTYPES,
@@ -175,8 +178,8 @@ MALFORMED = {
     "begins late": ([1, 1, 3], [0, 1, 1], ValueError, "the indptr of a sparse matrix has to begin"),
     "ends late": ([0, 1, 4], [0, 1, 1], ValueError, "the indptr of a sparse matrix has to begin"),
     "negative": ([0, -1, 3], [0, 1, 1], ValueError, "the indptr of a sparse matrix has to begin"),
-    "short": ([0, 3], [0, 1, 1], ValueError, "the parts of a sparse matrix do not fit together"),
-    "few": ([0, 1, 2], [0, 1], ValueError, "the parts of a sparse matrix do not fit together"),
+    "short": ([0, 3], [0, 1, 1], ValueError, "has 2 elements of indptr for 2 rows"),
+    "few": ([0, 1, 2], [0, 1], ValueError, "a sparse matrix has 3 values and 2 indices"),
 }
 
 
@@ -188,6 +191,17 @@ def test_parts_that_are_no_matrix(case):
     values = [np.ones(3), np.array(indices, np.int32), np.array(indptr, np.int32), [2, 4]]
     with pytest.raises(exception, match=message):
         run(raw_graph([*parts, b], [ps.dot(matrix, b)]), [*values, np.ones(4)])
+
+
+@each_format
+def test_other_values_at_the_entries_of_a_matrix_need_no_check(storage):
+    matrix, right = SparseTensorType(storage, "float64")("x"), pt.matrix("right")
+    value = (ps.structured_dot(ps.structured_exp(matrix), right) ** 2).sum()
+    fgraph = rewritten_graph([matrix, right], [value, pt.grad(value, matrix)])
+    program = lowered(fgraph).program
+    checks = [one for one in program.body if isinstance(one, Check)]
+    messages = [program.failures[one.failure].message for one in checks]
+    assert messages.count(OUT_OF_BOUNDS) == 1
 
 
 def test_a_row_that_is_never_read_may_be_empty():

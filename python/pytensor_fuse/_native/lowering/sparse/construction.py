@@ -11,6 +11,7 @@ from pytensor_fuse._native.lowering.scalars import dtype_refusal
 from pytensor_fuse._native.lowering.sparse.formats import from_array, to_array
 from pytensor_fuse._native.lowering.sparse.matrices import (
     SparseMatrix,
+    StructurePart,
     all_entries,
     as_matrix,
     checked_structure,
@@ -18,6 +19,7 @@ from pytensor_fuse._native.lowering.sparse.matrices import (
     filled,
     format_refusal,
     in_order,
+    structure_of,
 )
 from pytensor_fuse._native.lowering.tensors import DTYPES, Tensor, stored
 
@@ -45,8 +47,12 @@ def _csm(op: Any, node: Apply[Any], context: Context, inputs: list[Tensor]) -> l
     builder = context.builder
     values, indices, indptr, shape = inputs
     context.require_equal(shape.lengths[0], builder.index(2), ValueError, _NOT_TWO)
-    lengths = [builder.cast(shape.at((builder.index(axis),)), "i64") for axis in range(2)]
-    major, minor = in_order(op.format, *lengths)
+    rows, columns = (builder.cast(shape.at((builder.index(axis),)), "i64") for axis in range(2))
+    major, minor = in_order(op.format, rows, columns)
+    known = structure_of(indices, indptr)
+    if isinstance(shape, StructurePart) and shape.structure is known and shape.storage == op.format:
+        # Other values at the entries of a matrix.
+        major, minor = known.n_major, known.n_minor
     structure = checked_structure(context, values, indices, indptr, major, minor)
     return [SparseMatrix(builder, values, structure, op.format)]
 
@@ -57,10 +63,13 @@ def _csm_grad(op: Any, node: Apply[Any], context: Context, inputs: list[Tensor])
     builder = context.builder
     values, indices, indptr, shape, g_values, g_indices, g_indptr, _ = inputs
     dtype = DTYPES[node.outputs[0].type.dtype]
-    n_bounds, one = indptr.lengths[0], builder.index(1)
-    n_major = context.length(builder.op("sub", n_bounds, one))
-    rows, columns = (builder.cast(shape.at((builder.index(axis),)), "i64") for axis in range(2))
-    n_minor = builder.op("select", builder.op("eq", n_major, rows), columns, rows)
+    known = structure_of(indices, indptr)
+    if known is not None:
+        n_major, n_minor = known.n_major, known.n_minor
+    else:
+        n_major = builder.op("sub", indptr.lengths[0], builder.index(1))
+        rows, columns = (builder.cast(shape.at((builder.index(axis),)), "i64") for axis in range(2))
+        n_minor = builder.op("select", builder.op("eq", n_major, rows), columns, rows)
     mine = checked_structure(context, values, indices, indptr, n_major, n_minor)
     theirs = checked_structure(context, g_values, g_indices, g_indptr, n_major, n_minor)
     if mine is theirs and mine.is_sorted():

@@ -34,10 +34,8 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 FORMATS: Final = ("csr", "csc")
-_MALFORMED: Final = (
-    "the parts of a sparse matrix do not fit together: {0} values, {1} indices, and {2} elements of"
-    " indptr for {3} rows or columns"
-)
+_NOT_ONE_EACH: Final = "a sparse matrix has {0} values and {1} indices"
+_MALFORMED: Final = "a sparse matrix has {0} elements of indptr for {1} rows or columns"
 UNEVEN: Final = (
     "the indptr of a sparse matrix has to begin with 0, may not fall, and has to end with the "
     "number of its values"
@@ -117,20 +115,23 @@ class Structure:
 
 
 class StructurePart(Tensor):
-    """One of the arrays of a structure, which tells where it is from.
+    """One of the arrays of a structure, or a shape, which tells where it is from.
 
     Attributes
     ----------
     structure
         The structure.
+    storage
+        The format of the matrix whose shape it is; empty for other arrays.
     """
 
-    __slots__ = ("structure",)
+    __slots__ = ("storage", "structure")
 
-    def __init__(self, part: Tensor, structure: Structure) -> None:
+    def __init__(self, part: Tensor, structure: Structure, storage: str = "") -> None:
         # Without a buffer, for no op may overwrite what other matrices may share.
         super().__init__(part.dtype, part.lengths, part.at, None, part.data, part.layout)
         self.structure = structure
+        self.storage = storage
 
 
 class Entry(NamedTuple):
@@ -190,7 +191,8 @@ class SparseMatrix(Tensor):
             is_first = builder.op("eq", index[0], builder.index(0))
             return builder.cast(builder.op("select", is_first, *lengths), dtype)
 
-        return StructurePart(Tensor(dtype, [builder.index(2)], at), self.structure)
+        shape = Tensor(dtype, [builder.index(2)], at)
+        return StructurePart(shape, self.structure, self.format)
 
     def properties(self) -> list[Tensor]:
         """Return the arrays that PyTensor's op returns, which has the shape in 32 bits."""
@@ -267,28 +269,32 @@ def checked_structure(
     """
     builder = context.builder
     indices, indptr = (_as_indices(context, one) for one in (indices, indptr))
-    if isinstance(indices, StructurePart) and isinstance(indptr, StructurePart):
-        known = indices.structure
-        lengths = [context.length(one) for one in (known.n_major, known.n_minor)]
-        is_it = [context.length(one) for one in (n_major, n_minor)] == lengths
-        is_it &= values is None or context.length(values.lengths[0]) == context.length(
-            known.n_entries
-        )
-        if indptr.structure is known and is_it:
-            return known
     n_entries = context.length(indices.lengths[0])
-    n_values = n_entries if values is None else context.length(values.lengths[0])
+    if values is not None:
+        n_entries = context.require_equal(values.lengths[0], n_entries, ValueError, _NOT_ONE_EACH)
+    known = structure_of(indices, indptr)
+    if known is not None:
+        lengths = [context.length(one) for one in (known.n_major, known.n_minor)]
+        if lengths == [context.length(one) for one in (n_major, n_minor)]:
+            return known
     n_bounds = context.length(indptr.lengths[0])
     fits = builder.op("eq", n_bounds, builder.op("add", n_major, builder.index(1)))
     fits = builder.op("and", fits, builder.op("ge", n_major, builder.index(0)))
     fits = builder.op("and", fits, builder.op("ge", n_minor, builder.index(0)))
-    fits = builder.op("and", fits, builder.op("eq", n_values, n_entries))
-    details = n_values, n_entries, n_bounds, n_major
-    builder.check(fits, ValueError, _MALFORMED, *details)
+    builder.check(fits, ValueError, _MALFORMED, n_bounds, n_major)
     with builder.guarding():
         _check_bounds(context, indptr, n_major, n_entries)
         _check_minor(context, indices, n_entries, n_minor)
     return Structure(indices, indptr, n_major, n_minor, is_checked=True)
+
+
+def structure_of(indices: Tensor, indptr: Tensor) -> Structure | None:
+    """Return the structure that two arrays are, or None if they are not known to be one."""
+    if isinstance(indices, StructurePart) and isinstance(indptr, StructurePart):
+        known = indices.structure
+        is_it = indices is known.indices and indptr is known.indptr
+        return known if is_it else None
+    return None
 
 
 def _as_indices(context: Context, tensor: Tensor) -> Tensor:

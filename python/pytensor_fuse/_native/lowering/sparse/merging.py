@@ -27,7 +27,7 @@ from pytensor_fuse._native.lowering.sparse.sums import require_one_shape
 from pytensor_fuse._native.lowering.tensors import DTYPES, Tensor, stored
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from pytensor.graph.basic import Apply
 
@@ -149,81 +149,85 @@ class _Merge:
 
     def _in_order(self) -> Value:
         """Write the result of two matrices whose entries are in order."""
-        builder = self._builder
 
         def row(major: Value, before: Value) -> Value:
             spans = [bounds_of(self._context, one.structure, major) for one in self._matrices]
-            (_, n_mine), (_, n_theirs) = spans
-            with builder.loop(builder.op("add", n_mine, n_theirs)) as loop:
-                at = builder.carried("i64")
-                done = [builder.carried("i64") for _ in spans]
-                after, following, is_over = self._next(spans, done, at)
-                loop.until = is_over
-                for carried, value in zip(done, following, strict=True):
-                    builder.carry(loop, carried, builder.index(0), value)
-                return builder.carry(loop, at, before, after)
+            done, at = self._merged(spans, before)
+            for number in range(len(spans)):
+                at = self._rest(number, spans[number], done[number], at)
+            return at
 
         return self._by_major(row)
 
-    def _next(
-        self, spans: list[tuple[Value, Value]], done: list[Value], at: Value
-    ) -> tuple[Value, list[Value], Value]:
-        """Write what merges the next entries.
+    def _value(self, number: int, at: Value) -> Value:
+        """Return the value of an entry of one of the matrices."""
+        return self._builder.cast(self._matrices[number].values.at((at,)), self._dtype)
+
+    def _merged(
+        self, spans: Sequence[tuple[Value, Value]], before: Value
+    ) -> tuple[list[Value], Value]:
+        """Write what merges entries until one of the matrices has no more at a major place.
 
         Parameters
         ----------
         spans
-            For each matrix, the first entry and the number of entries at the major place.
-        done
-            How many of them have been merged.
-        at
+            For each matrix, the first entry and the number of entries at the place.
+        before
             How many entries the result has.
 
         Returns
         -------
-        Value
-            How many entries the result has with it.
         list of Value
             How many entries of each matrix have been merged.
         Value
-            Whether these are all.
+            How many entries the result has then.
         """
-        builder, one = self._builder, self._builder.index(1)
-        zero = builder.constant(self._dtype, 0)
-        is_left = [
-            builder.op("lt", number, count) for number, (_, count) in zip(done, spans, strict=True)
-        ]
-        found = [
-            self._entry(matrix, builder.op("add", first, number), is_there)
-            for matrix, (first, _), number, is_there in zip(
-                self._matrices, spans, done, is_left, strict=True
-            )
-        ]
-        (my_place, _), (their_place, _) = found
-        place = builder.op("minimum", my_place, their_place)
-        following, terms = [], []
-        is_over = builder.constant("bool", True)
-        for (own_place, value), number, (_, count) in zip(found, done, spans, strict=True):
-            is_next = builder.op("eq", own_place, place)
-            terms.append(builder.op("select", is_next, value, zero))
-            after = builder.op("add", number, builder.op("select", is_next, one, builder.index(0)))
-            following.append(after)
-            is_over = builder.op("and", is_over, builder.op("ge", after, count))
-        value = builder.op(self._name, *terms)
-        return self._put(at, place, value), following, is_over
-
-    def _entry(self, matrix: SparseMatrix, at: Value, is_there: Value) -> tuple[Value, Value]:
-        """Return the minor place and the value of an entry; behind all places if there is none."""
         builder = self._builder
-        with builder.block() as then:
-            place = minor_of(self._context, matrix.structure, at)
-            value = builder.cast(matrix.values.at((at,)), self._dtype)
-        with builder.block() as otherwise:
-            pass
-        behind = self._n_minor, builder.constant(self._dtype, 0)
-        choices = list(zip((place, value), behind, strict=True))
-        found = builder.branch(is_there, then, otherwise, choices)
-        return found[0], found[1]
+        zero, one = builder.index(0), builder.index(1)
+        none = builder.constant(self._dtype, 0)
+        most, is_any = zero, builder.constant("bool", True)
+        for _, count in spans:
+            most = builder.op("add", most, count)
+            is_any = builder.op("and", is_any, builder.op("gt", count, zero))
+        with builder.loop(builder.op("select", is_any, most, zero)) as loop:
+            done = [builder.carried("i64") for _ in spans]
+            at = builder.carried("i64")
+            entries = [
+                builder.op("add", first, number)
+                for (first, _), number in zip(spans, done, strict=True)
+            ]
+            places = [
+                minor_of(self._context, matrix.structure, entry)
+                for matrix, entry in zip(self._matrices, entries, strict=True)
+            ]
+            place = builder.op("minimum", *places)
+            terms, finals = [], []
+            is_over = builder.constant("bool", False)
+            for number, (_, count) in enumerate(spans):
+                is_next = builder.op("eq", places[number], place)
+                value = self._value(number, entries[number])
+                terms.append(builder.op("select", is_next, value, none))
+                step = builder.op("select", is_next, one, zero)
+                after = builder.op("add", done[number], step)
+                finals.append(builder.carry(loop, done[number], zero, after))
+                is_over = builder.op("or", is_over, builder.op("ge", after, count))
+            loop.until = is_over
+            following = self._put(at, place, builder.op(self._name, *terms))
+            return finals, builder.carry(loop, at, before, following)
+
+    def _rest(self, number: int, span: tuple[Value, Value], done: Value, before: Value) -> Value:
+        """Write the entries that only one matrix has left; return how many the result has then."""
+        builder = self._builder
+        (first, count), none = span, builder.constant(self._dtype, 0)
+        first = builder.op("add", first, done)
+        with builder.loop(builder.op("sub", count, done)) as loop:
+            at = builder.carried("i64")
+            entry = builder.op("add", first, loop.index)
+            terms = [none, none]
+            terms[number] = self._value(number, entry)
+            place = minor_of(self._context, self._matrices[number].structure, entry)
+            following = self._put(at, place, builder.op(self._name, *terms))
+            return builder.carry(loop, at, before, following)
 
     # Entries in any order
 

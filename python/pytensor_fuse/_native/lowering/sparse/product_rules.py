@@ -12,10 +12,10 @@ from pytensor_fuse._native.lowering.registry import lower
 from pytensor_fuse._native.lowering.sparse.construction import refuses
 from pytensor_fuse._native.lowering.sparse.matrices import (
     SparseMatrix,
-    StructurePart,
     as_matrix,
     checked_structure,
     in_order,
+    structure_of,
 )
 from pytensor_fuse._native.lowering.sparse.products import (
     array_with,
@@ -94,14 +94,15 @@ def _gradient(op: Any, node: Apply[Any], context: Context, inputs: list[Tensor])
     builder = context.builder
     indices, indptr, right, gradient = inputs
     is_csr = isinstance(op, math.StructuredDotGradCSR)
-    n_major = builder.op("sub", indptr.lengths[0], builder.index(1))
-    if isinstance(indptr, StructurePart):
-        n_major = indptr.structure.n_major
     by_major, by_minor = (gradient, right) if is_csr else (right, gradient)
-    n_major = context.require_equal(n_major, by_major.lengths[0], ValueError, _DOES_NOT_FIT)
-    structure = checked_structure(
-        context, None, indices, indptr, n_major, context.length(by_minor.lengths[0])
-    )
+    n_major = builder.op("sub", indptr.lengths[0], builder.index(1))
+    n_minor = by_minor.lengths[0]
+    known = structure_of(indices, indptr)
+    if known is not None:
+        n_major, n_minor = known.n_major, known.n_minor
+    for own, other in ((n_major, by_major), (n_minor, by_minor)):
+        context.require_equal(own, other.lengths[0], ValueError, _DOES_NOT_FIT)
+    structure = checked_structure(context, None, indices, indptr, n_major, n_minor)
     dtype = DTYPES[np.result_type(*[one.type.dtype for one in node.inputs[2:]]).name]
     found = sampled(context, structure, by_major, by_minor, dtype)
     return [of_dtype(context, found, DTYPES[node.outputs[0].type.dtype])]
