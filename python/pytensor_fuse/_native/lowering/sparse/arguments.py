@@ -10,13 +10,8 @@ from pytensor.tensor.basic import constant
 
 from pytensor_fuse._native.lowering.parts import Part, constant_of, received, type_parts
 from pytensor_fuse._native.lowering.registry import NoRuleError
-from pytensor_fuse._native.lowering.sparse.matrices import (
-    FORMATS,
-    SparseMatrix,
-    Structure,
-    checked_structure,
-    in_order,
-)
+from pytensor_fuse._native.lowering.sparse.matrices import FORMATS, SparseMatrix, in_order
+from pytensor_fuse._native.lowering.sparse.structures import Structure, checked_structure
 from pytensor_fuse._native.lowering.tensors import DTYPES, Tensor
 
 if TYPE_CHECKING:

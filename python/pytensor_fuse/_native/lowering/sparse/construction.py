@@ -8,17 +8,17 @@ from pytensor.sparse import basic
 
 from pytensor_fuse._native.lowering.registry import lower
 from pytensor_fuse._native.lowering.scalars import dtype_refusal
+from pytensor_fuse._native.lowering.sparse.entries import all_entries, entries_of, filled
 from pytensor_fuse._native.lowering.sparse.formats import from_array, to_array
 from pytensor_fuse._native.lowering.sparse.matrices import (
     SparseMatrix,
-    StructurePart,
-    all_entries,
     as_matrix,
-    checked_structure,
-    entries_of,
-    filled,
     format_refusal,
     in_order,
+)
+from pytensor_fuse._native.lowering.sparse.structures import (
+    StructurePart,
+    checked_structure,
     structure_of,
 )
 from pytensor_fuse._native.lowering.tensors import DTYPES, Tensor, stored

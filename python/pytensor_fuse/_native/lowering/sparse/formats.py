@@ -4,15 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytensor_fuse._native.lowering.sparse.matrices import (
-    SparseMatrix,
-    Structure,
-    all_entries,
-    filled,
-    gatherable,
-    in_order,
-    other_format,
-)
+from pytensor_fuse._native.lowering.sparse.entries import all_entries, filled, gatherable
+from pytensor_fuse._native.lowering.sparse.matrices import SparseMatrix, in_order, other_format
+from pytensor_fuse._native.lowering.sparse.structures import Structure
 from pytensor_fuse._native.lowering.tensors import Tensor, stored
 
 if TYPE_CHECKING:

@@ -9,15 +9,13 @@ from pytensor.sparse import basic, math
 from pytensor_fuse._native.lowering.matrices import of_dtype
 from pytensor_fuse._native.lowering.registry import lower
 from pytensor_fuse._native.lowering.sparse.construction import refuses
-from pytensor_fuse._native.lowering.sparse.matrices import (
-    SparseMatrix,
+from pytensor_fuse._native.lowering.sparse.entries import (
     all_entries,
-    as_matrix,
     gatherable,
     guarding,
-    in_order,
     minor_of,
 )
+from pytensor_fuse._native.lowering.sparse.matrices import SparseMatrix, as_matrix, in_order
 from pytensor_fuse._native.lowering.tensors import DTYPES, Tensor, stored
 
 if TYPE_CHECKING:

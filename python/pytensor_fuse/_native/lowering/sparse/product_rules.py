@@ -10,19 +10,14 @@ from pytensor.sparse import math
 from pytensor_fuse._native.lowering.matrices import of_dtype
 from pytensor_fuse._native.lowering.registry import lower
 from pytensor_fuse._native.lowering.sparse.construction import refuses
-from pytensor_fuse._native.lowering.sparse.matrices import (
-    SparseMatrix,
-    as_matrix,
-    checked_structure,
-    in_order,
-    structure_of,
-)
+from pytensor_fuse._native.lowering.sparse.matrices import SparseMatrix, as_matrix, in_order
 from pytensor_fuse._native.lowering.sparse.products import (
     array_with,
     of_sparse,
     sampled,
     with_array,
 )
+from pytensor_fuse._native.lowering.sparse.structures import checked_structure, structure_of
 from pytensor_fuse._native.lowering.tensors import DTYPES, Tensor
 
 if TYPE_CHECKING:

@@ -11,20 +11,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from pytensor_fuse._native.lowering.matrices import of_dtype, transposed
-from pytensor_fuse._native.lowering.sparse.formats import converted
-from pytensor_fuse._native.lowering.sparse.matrices import (
+from pytensor_fuse._native.lowering.sparse.entries import (
     Entry,
-    SparseMatrix,
-    Structure,
     all_entries,
     bounds_of,
     entries_of,
     filled,
     gatherable,
     guarding,
-    in_order,
     minor_of,
 )
+from pytensor_fuse._native.lowering.sparse.formats import converted
+from pytensor_fuse._native.lowering.sparse.matrices import SparseMatrix, in_order
+from pytensor_fuse._native.lowering.sparse.structures import Structure
 from pytensor_fuse._native.lowering.tensors import Tensor, stored
 
 if TYPE_CHECKING:

@@ -9,14 +9,10 @@ from pytensor.sparse import basic
 from pytensor_fuse._native.lowering.indexing.bounds import is_in_bounds, wrapped
 from pytensor_fuse._native.lowering.registry import lower
 from pytensor_fuse._native.lowering.sparse.construction import refuses
+from pytensor_fuse._native.lowering.sparse.entries import bounds_of, guarding
 from pytensor_fuse._native.lowering.sparse.formats import converted, in_format
-from pytensor_fuse._native.lowering.sparse.matrices import (
-    SparseMatrix,
-    Structure,
-    as_matrix,
-    bounds_of,
-    guarding,
-)
+from pytensor_fuse._native.lowering.sparse.matrices import SparseMatrix, as_matrix
+from pytensor_fuse._native.lowering.sparse.structures import Structure
 from pytensor_fuse._native.lowering.tensors import DTYPES, Tensor, stored
 
 if TYPE_CHECKING:

@@ -1,0 +1,115 @@
+"""Loops over the entries of sparse matrices, and arrays that they read and write."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager, nullcontext
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pytensor_fuse._native.lowering.context import Context
+    from pytensor_fuse._native.lowering.sparse.structures import Structure
+    from pytensor_fuse._native.lowering.tensors import Tensor
+    from pytensor_fuse._native.program.blocks import Loop
+    from pytensor_fuse._native.program.model import BufferId, Value
+
+
+class Entry(NamedTuple):
+    """An entry while a loop over the entries of a matrix is written.
+
+    Attributes
+    ----------
+    loop
+        The loop over the entries of one major place.
+    major, minor
+        Where it is.
+    at
+        Which of all entries it is.
+    """
+
+    loop: Loop
+    major: Value
+    minor: Value
+    at: Value
+
+
+def bounds_of(context: Context, structure: Structure, major: Value) -> tuple[Value, Value]:
+    """Return the first entry of a major place, and how many it has."""
+    builder = context.builder
+    first = builder.cast(structure.indptr.at((major,)), "i64")
+    following = builder.op("add", major, builder.index(1))
+    end = builder.cast(structure.indptr.at((following,)), "i64")
+    return first, builder.op("sub", end, first)
+
+
+def minor_of(context: Context, structure: Structure, at: Value) -> Value:
+    """Return the minor place of an entry."""
+    return context.builder.cast(structure.indices.at((at,)), "i64")
+
+
+@contextmanager
+def guarding(context: Context, *structures: Structure) -> Iterator[None]:
+    """Let loads meanwhile come after the checks of structures."""
+    is_needed = any(one.is_checked for one in structures)
+    with context.builder.guarding() if is_needed else nullcontext():
+        yield
+
+
+@contextmanager
+def entries_of(
+    context: Context, structure: Structure, major: Value, *, by_vectors: bool = False
+) -> Iterator[Entry]:
+    """Write a loop over the entries of one major place.
+
+    Parameters
+    ----------
+    context
+        The lowering.
+    structure
+        Where the entries are.
+    major
+        The place.
+    by_vectors
+        Whether several entries may be taken at a time. That takes longer where there are few.
+    """
+    builder = context.builder
+    with guarding(context, structure):
+        each = structure.per_major()
+        if each is None:
+            first, count = bounds_of(context, structure, major)
+        else:
+            first, count = builder.op("mul", major, builder.index(each)), builder.index(each)
+        with builder.loop(count) as loop:
+            if by_vectors:
+                at = builder.op("add", first, loop.index)
+            else:
+                at = builder.carried("i64")
+                builder.carry(loop, at, first, builder.op("add", at, builder.index(1)))
+            yield Entry(loop, major, minor_of(context, structure, at), at)
+
+
+@contextmanager
+def all_entries(context: Context, structure: Structure) -> Iterator[Entry]:
+    """Write a loop over the entries of all major places, which run in order."""
+    with (
+        context.builder.loop(structure.n_major) as outer,
+        entries_of(context, structure, outer.index) as entry,
+    ):
+        yield entry
+
+
+def gatherable(context: Context, tensor: Tensor) -> Tensor:
+    """Return an array whose elements are read again and again, in memory."""
+    if tensor.layout is not None or tensor.data is not None:
+        return tensor
+    return context.materialized(tensor.dtype, tensor.lengths, tensor.at)
+
+
+def filled(context: Context, dtype: str, lengths: Sequence[Value]) -> BufferId:
+    """Return a new array of zeros to add to."""
+    builder = context.builder
+    buffer = context.temporary(dtype, lengths, is_once=False)
+    zero = builder.constant(dtype, 0)
+    context.nest(lengths, lambda index: builder.store(buffer, index, zero))
+    return buffer
