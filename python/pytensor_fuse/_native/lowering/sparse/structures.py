@@ -28,7 +28,7 @@ UNEVEN: Final = (
     "the indptr of a sparse matrix has to begin with 0, may not fall, and has to end with the "
     "number of its values"
 )
-# Scipy's indices have 32 bits.
+# Indices of SciPy have 32 bits.
 _MOST: Final = (1 << 31) - 1
 
 
