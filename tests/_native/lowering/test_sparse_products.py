@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from pytensor.sparse import math
 
 from support.native_lowering import check, check_failure
 from support.native_ways import check_ways
@@ -18,6 +19,7 @@ from support.sparse_matrices import (
     LENGTHS,
     NUMBERS,
     matrices,
+    of_parts,
     parts_of,
     random_matrix,
     results_of,
@@ -117,6 +119,23 @@ def test_machine_code_of_products(storage, density, machine):
     outputs = [value, *pt.grad(value, [b, parts[0]])]
     values = [*parts_of(x), np.linspace(-1, 1, 30)]
     check_ways([*parts, b], outputs, values, rtol=1e-12, machine=machine)
+
+
+@each_format
+def test_machine_code_of_entries_in_any_order(storage):
+    # Empty rows, one of 19 entries, places that repeat, and a zero.
+    indptr = np.array([0, 0, 3, 22, 22, 24, 24])
+    indices = np.array([4, 0, 4, *range(18, -1, -1), 7, 7])
+    values = np.arange(24.0) - 5
+    shape = (6, 20) if storage == "csr" else (20, 6)
+    x = of_parts(storage, values, indices, indptr, shape)
+    parts, matrix = variable(storage)
+    left, right = pt.vectors("lr")
+    double = math.add_s_s(matrix, matrix)
+    outputs = [ps.dot(matrix, right), ps.dot(left, matrix), ps.dense_from_sparse(matrix)]
+    outputs += [*results_of(double), ps.sp_sum(double, 0), ps.sp_sum(double, 1)]
+    vectors = [np.arange(float(length)) for length in shape]
+    check_ways([*parts, left, right], outputs, [*parts_of(x), *vectors], rtol=1e-14)
 
 
 @each_format
