@@ -48,6 +48,7 @@ from pytensor_fuse._native.explain.records import (
     NativeRegion,
     NativeState,
     NotNative,
+    PythonRuns,
 )
 from pytensor_fuse._pytensor.provenance import SourceLine
 from pytensor_fuse._trace.records import (
@@ -86,6 +87,7 @@ __all__ = [
     "OpsSection",
     "PassTotal",
     "Peak",
+    "PythonRuns",
     "Result",
     "RewriterTotal",
     "SharedMatrix",

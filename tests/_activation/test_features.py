@@ -10,6 +10,8 @@ import pytest
 from pytensor.compile.executor import Function
 from pytensor.compile.maker import FunctionMaker
 from pytensor.compile.mode import Mode, optdb, predefined_linkers
+from pytensor.graph import basic
+from pytensor.graph.basic import Variable
 from pytensor.graph.fg import FunctionGraph
 from pytensor.tensor.variable import TensorConstant
 
@@ -57,6 +59,8 @@ def what_is_replaced():
         found.add("other_data")
     if "native" in predefined_linkers and "_native" in Function.__call__.__code__.co_filename:
         found.add("native")
+    if Variable.eval.__globals__ is not vars(basic):
+        found.add("single_runs")
     if is_nutpie_replaced():
         found.add("nutpie")
     if FunctionGraph.import_node.__globals__["__name__"].startswith("pytensor_fuse"):
@@ -229,6 +233,7 @@ if __name__ == "__main__":
         cache=False,
         other_data=False,
         native=False,
+        single_runs=False,
         nutpie=False,
         exact_constants=False,
         accelerators=["order", "tags"]

@@ -17,6 +17,7 @@ _ALL = (
     "linalg",
     "cache",
     "other_data",
+    "single_runs",
     "nutpie",
     "exact_constants",
     "accelerators",

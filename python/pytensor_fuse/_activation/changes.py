@@ -200,6 +200,19 @@ def _native_mode() -> Patch:
     return native_mode()
 
 
+def _known_evaluations() -> Patch:
+    from pytensor_fuse._pytensor.known_runs import known_evaluations
+
+    return known_evaluations()
+
+
+def _known_draws() -> Patch:
+    from pytensor_fuse._activation.withdrawal import withdraw
+    from pytensor_fuse._pytensor.known_runs import known_draws
+
+    return known_draws(lambda reason: withdraw("single_runs", reason))
+
+
 def _nutpie_callbacks() -> Patch:
     from pytensor_fuse._activation.withdrawal import load, withdraw
     from pytensor_fuse._pytensor.nutpie_models import callbacks_once_imported
@@ -349,6 +362,18 @@ CHANGES: Final[tuple[Change, ...]] = (
         "nothing: the linker native and the mode NATIVE come to PyTensor's",
         (),
         _native_mode,
+    ),
+    Change(
+        "single_runs",
+        "Variable.eval, which says that what it compiles runs once",
+        facts.SINGLE_RUNS,
+        _known_evaluations,
+    ),
+    Change(
+        "single_runs",
+        "draw of pymc.sampling.forward, which says how often, once PyMC is imported",
+        (),
+        _known_draws,
     ),
     Change(
         "nutpie",

@@ -170,6 +170,7 @@ def enable(
     cache: bool = True,
     other_data: bool = True,
     native: bool = True,
+    single_runs: bool = True,
     nutpie: bool = True,
     exact_constants: bool = True,
     accelerators: bool | Collection[str] = True,
@@ -185,7 +186,7 @@ def enable(
     fusion, merging, joins, linalg, cache, other_data : bool, optional
         The features that are on afterwards. Those that are not go off: ``enable(joins=False)``
         leaves joins to PyTensor.
-    native, nutpie, exact_constants : bool, optional
+    native, single_runs, nutpie, exact_constants : bool, optional
         Likewise.
     accelerators : bool or collection of str, optional
         True or False, or the names of those that are on afterwards; ``status()`` lists them.
@@ -217,6 +218,7 @@ def enable(
         cache=cache,
         other_data=other_data,
         native=native,
+        single_runs=single_runs,
         nutpie=nutpie,
         exact_constants=exact_constants,
         accelerators=accelerators,
@@ -239,6 +241,7 @@ def disable(
     cache: bool = True,
     other_data: bool = True,
     native: bool = True,
+    single_runs: bool = True,
     nutpie: bool = True,
     exact_constants: bool = True,
     accelerators: bool | Collection[str] = True,
@@ -252,7 +255,7 @@ def disable(
     ----------
     fusion, merging, joins, linalg, cache, other_data : bool, optional
         The features that go off. The others stay as they are.
-    native, nutpie, exact_constants : bool, optional
+    native, single_runs, nutpie, exact_constants : bool, optional
         Likewise.
     accelerators : bool or collection of str, optional
         True or False, or the names of those that go off.
@@ -272,6 +275,7 @@ def disable(
         cache=cache,
         other_data=other_data,
         native=native,
+        single_runs=single_runs,
         nutpie=nutpie,
         exact_constants=exact_constants,
         accelerators=accelerators,
@@ -288,8 +292,8 @@ def is_enabled(feature: str = "fusion") -> bool:
     ----------
     feature : str, optional
         ``"fusion"``, ``"merging"``, ``"joins"``, ``"linalg"``, ``"cache"``,
-        ``"other_data"``, ``"native"``, ``"nutpie"``, ``"exact_constants"``,
-        ``"accelerators"`` (whether any is on), or one of these, as
+        ``"other_data"``, ``"native"``, ``"single_runs"``, ``"nutpie"``,
+        ``"exact_constants"``, ``"accelerators"`` (whether any is on), or one of these, as
         ``"accelerators:instance_checks"``.
 
     Returns
@@ -320,6 +324,7 @@ def enabled(
     cache: bool = True,
     other_data: bool = True,
     native: bool = True,
+    single_runs: bool = True,
     nutpie: bool = True,
     exact_constants: bool = True,
     accelerators: bool | Collection[str] = True,
@@ -336,7 +341,7 @@ def enabled(
         Whether to do as `enable` does, or as `disable`.
     fusion, merging, joins, linalg, cache, other_data : bool, optional
         As `enable` and `disable` take them.
-    native, nutpie, exact_constants : bool, optional
+    native, single_runs, nutpie, exact_constants : bool, optional
         Likewise.
     accelerators : bool or collection of str, optional
         Likewise.
@@ -375,6 +380,7 @@ def enabled(
         cache=cache,
         other_data=other_data,
         native=native,
+        single_runs=single_runs,
         nutpie=nutpie,
         exact_constants=exact_constants,
         accelerators=accelerators,

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 # Packages besides PyTensor in which something is changed. A reason begins with the place.
-_OTHERS: Final = ("nutpie",)
+_OTHERS: Final = ("nutpie", "pymc")
 
 _said: set[tuple[str, str]] = set()
 _listeners: list[Callable[[str, str], object]] = []

@@ -301,6 +301,14 @@ NATIVE: Final[tuple[Fact, ...]] = (
     Has("pytensor.tensor.basic:Alloc", "_runtime_broadcast_error_msg"),
 )
 
+# `_pytensor.known_runs` gives what `eval` compiles with another `function`, which it imports.
+SINGLE_RUNS: Final[tuple[Fact, ...]] = (
+    Does("pytensor.graph.basic:Variable.eval", ("2bb9f284",)),
+    # What a function does with the thunks of its nodes, as `_pytensor.python_nodes` does it.
+    Does("pytensor.graph.op:Op.make_thunk", ("e8d56337",)),
+    Does("pytensor.graph.op:Op.make_py_thunk", ("34c3643e",)),
+)
+
 # `_pytensor.nutpie_models` takes the shared variables for the inputs of a graph after the first.
 NUTPIE: Final[tuple[Fact, ...]] = (
     Does("pytensor.compile.executor:Function.get_shared", ("62c5fa8b",)),

@@ -26,6 +26,7 @@ FEATURES: Final[dict[str, str]] = {
     "cache": "what was rewritten once is kept for the next time",
     "other_data": "what was rewritten once is used for other data, too",
     "native": "graphs in Numba mode become machine code without Numba",
+    "single_runs": "what runs once and is not machine code runs in Python, without Numba",
     "nutpie": "nutpie calls machine code without Numba",
     "accelerators": "parts of PyTensor that compiles spend their time in do the same in less",
 }

@@ -7,13 +7,18 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from pytensor.compile.executor import Function
-from pytensor.graph.basic import Apply
+from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.fg import FunctionGraph
 from pytensor.link.numba.linker import NumbaLinker
 
 from pytensor_fuse._native.explain.assembly import register_bits
 from pytensor_fuse._native.explain.loops import buffer_names, buffers_of, calls_of, loops_of
-from pytensor_fuse._native.explain.records import NativeRegion, NativeState, NotNative
+from pytensor_fuse._native.explain.records import (
+    NativeRegion,
+    NativeState,
+    NotNative,
+    PythonRuns,
+)
 from pytensor_fuse._native.explain.report import NativeReport
 from pytensor_fuse._native.linking.graphs import (
     Refusal,
@@ -23,13 +28,14 @@ from pytensor_fuse._native.linking.graphs import (
     refusals,
 )
 from pytensor_fuse._native.linking.regions import parts_of
-from pytensor_fuse._native.linking.whole import native_thunk_of
+from pytensor_fuse._native.linking.whole import native_thunk_of, python_run_of
 from pytensor_fuse._native.lowering.parts import input_parts
 from pytensor_fuse._native.lowering.registry import NoRuleError, RuleError
 from pytensor_fuse._native.passes.placement import place_temporaries
 from pytensor_fuse._native.program.text import print_program
 from pytensor_fuse._native.runtime.compiling import emitted, optimized
 from pytensor_fuse._native.runtime.llvm import assembly
+from pytensor_fuse._pytensor.known_runs import evaluated_by
 from pytensor_fuse._pytensor.run_order import run_order
 from pytensor_fuse._reports.asked import not_a_graph
 from pytensor_fuse._reports.names import node_name
@@ -38,21 +44,20 @@ from pytensor_fuse._reports.text import count, short
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pytensor.graph.basic import Variable
-
     from pytensor_fuse._native.emission.module import Module
     from pytensor_fuse._native.passes.placement import Placement
     from pytensor_fuse._native.program.model import Program
     from pytensor_fuse._native.runtime.compiling import Compiled
 
 
-def explain_native(compiled: Function | FunctionGraph) -> NativeReport:
+def explain_native(compiled: Function | FunctionGraph | Variable[Any, Any]) -> NativeReport:
     """Return what became of a graph on its way to machine code, and why not more.
 
     Parameters
     ----------
-    compiled : Function or FunctionGraph
-        A compiled function, or PyMC's function of a point that holds one; or a graph, which is then
+    compiled : Function, FunctionGraph or Variable
+        A compiled function, or PyMC's function of a point that holds one, or a variable that has
+        been evaluated: its latest function is meant. Or a graph, which is then
         lowered to loops to see what would become of it. It should have been rewritten for Numba
         mode. Nothing is changed, and nothing is run.
 
@@ -64,7 +69,7 @@ def explain_native(compiled: Function | FunctionGraph) -> NativeReport:
     Raises
     ------
     TypeError
-        If it is neither a function nor a graph.
+        If it is neither a function nor a graph, nor a variable that has been evaluated.
 
     Examples
     --------
@@ -85,6 +90,8 @@ def explain_native(compiled: Function | FunctionGraph) -> NativeReport:
     asked = getattr(compiled, "f", None)
     if isinstance(asked, Function) and not isinstance(compiled, Function):
         compiled = asked
+    if isinstance(compiled, Variable):
+        compiled = evaluated_by(compiled) or compiled
     if isinstance(compiled, Function):
         return _of_function(compiled)
     if isinstance(compiled, FunctionGraph):
@@ -137,6 +144,8 @@ def native_state(function: Function | None, refused: Sequence[NotNative]) -> Nat
         return NativeState.WHOLE
     if not isinstance(function.maker.linker, NumbaLinker):
         return NativeState.OTHER
+    if python_run_of(function) is not None:
+        return NativeState.PYTHON
     if parts_of(function.maker.fgraph) is not None:
         return NativeState.PARTS
     return NativeState.NO_RULE if refused else NativeState.NUMBA
@@ -144,7 +153,8 @@ def native_state(function: Function | None, refused: Sequence[NotNative]) -> Nat
 
 def _of_function(function: Function) -> NativeReport:
     fgraph, order = function.maker.fgraph, run_order(function)[0]
-    thunk, parts = native_thunk_of(function), parts_of(fgraph)
+    thunk, run = native_thunk_of(function), python_run_of(function)
+    parts = parts_of(fgraph) if run is None else run.parts
     refused = not_native(fgraph, order)
     if not refused and thunk is None:
         refused = _named(late_refusals(fgraph, order), order)
@@ -167,6 +177,7 @@ def _of_function(function: Function) -> NativeReport:
         for made, inputs, outputs in found
         for among in [_between(inputs, outputs)]
     )
+    python_runs = None if run is None else PythonRuns(run.n_runs, run.most_runs)
     what = "a function" if function.name is None else f"the function {short(function.name)}"
     return NativeReport(
         title=f"{what} of {count(len(order), 'node')}",
@@ -174,6 +185,7 @@ def _of_function(function: Function) -> NativeReport:
         state=native_state(function, refused),
         not_native=refused,
         regions=regions,
+        python_runs=python_runs,
     )
 
 

@@ -20,9 +20,32 @@ class NativeState(enum.Enum):
     PARTS = "its regions are machine code, Numba has the rest"
     NO_RULE = "Numba compiles it: there are nodes that cannot be lowered"
     NUMBA = "Numba compiles it, although every node can be lowered: native was off, or failed"
+    PYTHON = "its regions are machine code, Python has the rest: it is known to run seldom"
     OTHER = "another linker compiled it: only those of Numba mode become machine code"
     COULD = "not compiled; it would become machine code as a whole"
     COULD_NOT = "not compiled; there are nodes that cannot be lowered"
+
+
+@dataclass(frozen=True)
+class PythonRuns:
+    """How often a function has run in Python, whose compiling would take longer.
+
+    Attributes
+    ----------
+    n_runs
+        How often it has.
+    most_runs
+        How often it does before Numba compiles it: as often as takes as long as compiling does.
+    """
+
+    n_runs: int
+    most_runs: int
+
+    def __str__(self) -> str:
+        return (
+            f"{self.n_runs:,} of {self.most_runs:,} runs in Python, "
+            "which take less than Numba takes to compile; the next run after these compiles"
+        )
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         NativeRegion,
         NativeState,
         NotNative,
+        PythonRuns,
     )
 
 # The version of the dicts' layout.
@@ -48,6 +49,9 @@ class NativeReport:
     regions
         Each function of machine code that the graph has become: one if all of it is machine code.
         For a graph that has not been compiled, the one that it would become.
+    python_runs
+        How often a function has run in Python that Numba has not compiled, as it was known to run
+        seldom; None for all others.
     """
 
     title: str
@@ -55,6 +59,7 @@ class NativeReport:
     state: NativeState
     not_native: tuple[NotNative, ...]
     regions: tuple[NativeRegion, ...]
+    python_runs: PythonRuns | None = None
 
     @property
     def is_native(self) -> bool:
@@ -88,8 +93,9 @@ class NativeReport:
         -------
         dict
             ``format`` is the version of what follows: ``versions`` of PyTensor and this package,
-            ``title``, ``linker``, ``state`` and ``is_native``, and lists of dicts for
-            ``not_native`` and ``regions``. Sizes are in bytes, None where they are not known.
+            ``title``, ``linker``, ``state`` and ``is_native``, a dict or None for ``python_runs``,
+            and lists of dicts for ``not_native`` and ``regions``. Sizes are in bytes, None where
+            they are not known.
         """
         return {
             "format": _FORMAT,
@@ -98,6 +104,7 @@ class NativeReport:
             "linker": self.linker,
             "state": self.state.name.lower(),
             "is_native": self.is_native,
+            "python_runs": None if self.python_runs is None else asdict(self.python_runs),
             "not_native": [asdict(one) for one in self.not_native],
             "regions": [region.to_dict() for region in self.regions],
         }
@@ -152,7 +159,10 @@ class NativeReport:
         OSError
             If the file cannot be written.
         """
-        parts = [f"<h1>{escape(self.title)}</h1>", paragraphs([self.state.value])]
+        said = [self.state.value]
+        if self.python_runs is not None:
+            said.append(str(self.python_runs))
+        parts = [f"<h1>{escape(self.title)}</h1>", paragraphs(said)]
         if self.not_native:
             rows = [(one.name, one.why) for one in self.not_native]
             parts.append(f"<section><h2>Not native</h2>{table(('node', 'why'), rows)}</section>")
@@ -174,6 +184,8 @@ class NativeReport:
 
     def __str__(self) -> str:
         lines = [f"{self.title}: {self.state.value}"]
+        if self.python_runs is not None:
+            lines.append(str(self.python_runs))
         if self.not_native:
             lines.append("not native")
             lines += [f"  {line}" for line in bounded(self.not_native, str, "of these", _SHOWN)]

@@ -19,6 +19,7 @@ from pytensor_fuse._native.linking import sparse
 from pytensor_fuse._native.linking.destroyed import destroyed_inputs
 from pytensor_fuse._native.linking.lifetimes import keep_with
 from pytensor_fuse._native.linking.parts import ThunkOfParts, numba_function
+from pytensor_fuse._native.linking.python_runs import python_run
 from pytensor_fuse._native.linking.regions import parts_of, take_apart
 from pytensor_fuse._native.linking.thunks import native_thunk
 from pytensor_fuse._native.lowering import rules
@@ -29,7 +30,7 @@ from pytensor_fuse._native.runtime.compiling import compile_program
 from pytensor_fuse._native.setting import calls_libm
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from pytensor.graph.basic import Apply, Variable
 
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from pytensor_fuse._cache.inner_constants import Contents
     from pytensor_fuse._cache.linked import Shared
     from pytensor_fuse._native.linking.dispatchers import NativeDispatcher
+    from pytensor_fuse._native.linking.python_runs import PythonRun
     from pytensor_fuse._native.linking.thunks import NativeThunk
     from pytensor_fuse._native.lowering.graph import Lowered
     from pytensor_fuse._native.runtime.compiling import Compiled
@@ -192,9 +194,25 @@ def strictly_linked(
 
 
 def linked_if_possible(
-    fgraph: FunctionGraph, nodes: list[Apply[Any]], storage_map: Any
-) -> NativeThunk | None:
-    """Return the thunk of a graph; None if Numba is to compile it."""
+    fgraph: FunctionGraph,
+    nodes: list[Apply[Any]],
+    storage_map: Any,
+    by_numba: Callable[[], Any] | None = None,
+) -> NativeThunk | PythonRun | None:
+    """Return the thunk of a graph; None if Numba is to compile it.
+
+    Parameters
+    ----------
+    fgraph
+        The graph.
+    nodes
+        Its nodes in the order in which they are to run.
+    storage_map
+        The storage of its variables.
+    by_numba
+        Has Numba compile it, and returns the thunk and the function for Numba, for a graph that
+        runs in Python as long as it runs rarely. Without it, no graph does.
+    """
     shared = shared_by(fgraph)
     if shared is not None and (known := _of_equal(shared)) is not None:
         linked_otherwise(fgraph)
@@ -203,15 +221,13 @@ def linked_if_possible(
         return None
     try:
         if refusals(fgraph, nodes):
-            parts = take_apart(fgraph, nodes)
-            if parts is not None:
-                linked_in_parts(fgraph, parts.told())
-                if shared is not None:
-                    # What Numba makes of the graph is kept whatever it weighs, and has the regions.
-                    codes = [one.compiled for one in parts.regions]
-                    memory.put_code(
-                        shared.entry, None, _weight(shared.entry, codes, shared.contents)
-                    )
+            # What Numba has compiled for an equal graph is there at once.
+            if by_numba is not None and (shared is None or shared.entry.linked is None):
+                later = partial(_compiled_later, fgraph, nodes, shared, by_numba)
+                run = python_run(fgraph, nodes, storage_map, later)
+                if run is not None:
+                    return run
+            _let_numba_have(fgraph, nodes, shared)
             return None
         compiled = compile_graph(fgraph, nodes)
         if shared is not None:
@@ -226,6 +242,34 @@ def linked_if_possible(
     except Exception as error:  # A fault of ours must not stop a compilation.
         _say(f"{type(error).__name__}: {error}")
     return None
+
+
+def _compiled_later(
+    fgraph: FunctionGraph,
+    nodes: Sequence[Apply[Any]],
+    shared: Shared | None,
+    by_numba: Callable[[], Any],
+) -> Any:
+    """Have a graph compiled that has run in Python until now."""
+    try:
+        _let_numba_have(fgraph, nodes, shared)
+    except Exception as error:  # A fault of ours must not stop a call.
+        _say(f"{type(error).__name__}: {error}")
+    return by_numba()
+
+
+def _let_numba_have(
+    fgraph: FunctionGraph, nodes: Sequence[Apply[Any]], shared: Shared | None
+) -> None:
+    """Make what can be of a graph's regions, and let Numba have the rest."""
+    parts = take_apart(fgraph, nodes)
+    if parts is None:
+        return
+    linked_in_parts(fgraph, parts.told())
+    if shared is not None:
+        # What Numba makes of the graph is kept whatever it weighs, and has the regions.
+        codes = [one.compiled for one in parts.regions]
+        memory.put_code(shared.entry, None, _weight(shared.entry, codes, shared.contents))
 
 
 def keep_parts(fgraph: FunctionGraph, dispatcher: Any) -> None:

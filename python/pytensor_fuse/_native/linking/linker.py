@@ -10,6 +10,7 @@ from pytensor.link.numba.linker import NumbaLinker
 from pytensor_fuse._cache.without_numba import links_without_numba
 from pytensor_fuse._errors import NativeLinkError
 from pytensor_fuse._native.setting import Use, use
+from pytensor_fuse._pytensor.known_runs import known_runs
 from pytensor_fuse._pytensor.patches import ReplacedAttributes
 
 if TYPE_CHECKING:
@@ -51,15 +52,7 @@ def native_thunks(load: Callable[[], Any]) -> ReplacedAttributes:
             assert fgraph is not None, "the linker has accepted a graph"
             if graphs is None and is_strict:
                 raise NativeLinkError("the feature native does not work in this PyTensor")
-            thunk = None
-            if graphs is not None:
-                order = list(order)
-                make = graphs.strictly_linked if is_strict else graphs.linked_if_possible
-                thunk = make(fgraph, order, storage_map)
-            made = None
-            if thunk is not None:
-                output_nodes = [one.owner for one in fgraph.outputs if one.owner is not None]
-                made = [thunk], output_nodes[:1], None
+            order = list(order)
 
             def by_numba() -> Any:
                 stock = _stock_create(
@@ -69,6 +62,21 @@ def native_thunks(load: Callable[[], Any]) -> ReplacedAttributes:
                     graphs.keep_parts(fgraph, stock[2])
                 return stock
 
+            def thunk_by_numba() -> Any:
+                [thunk], _, jit_fn = by_numba()
+                return thunk, jit_fn
+
+            thunk = None
+            if graphs is not None and is_strict:
+                thunk = graphs.strictly_linked(fgraph, order, storage_map)
+            elif graphs is not None:
+                later = None if use() is Use.VERIFY else thunk_by_numba
+                thunk = graphs.linked_if_possible(fgraph, order, storage_map, later)
+            made = None
+            if thunk is not None:
+                output_nodes = [one.owner for one in fgraph.outputs if one.owner is not None]
+                made = [thunk], output_nodes[:1], None
+
             if use() is Use.VERIFY:
                 from pytensor_fuse._native.linking.verification import verified
 
@@ -77,7 +85,10 @@ def native_thunks(load: Callable[[], Any]) -> ReplacedAttributes:
         return _stock_create(self, compute_map, order, input_storage, output_storage, storage_map)
 
     def is_native(fgraph: FunctionGraph) -> bool:
-        return use() is Use.ON and (graphs := load()) is not None and graphs.has_all_rules(fgraph)
+        if use() is not Use.ON or (graphs := load()) is None:
+            return False
+        # As far as that shows now: a function that runs once seldom needs it.
+        return known_runs() is not None or graphs.has_all_rules(fgraph)
 
     links_without_numba(is_native)
     return ReplacedAttributes([JITLinker], "create_jitable_thunk", create)

@@ -181,12 +181,26 @@ def take_apart(fgraph: FunctionGraph, nodes: Sequence[Apply[Any]]) -> Parts | No
     NoRuleError, RuntimeError
         If a region cannot be compiled all the same.
     """
-    groups = _groups(fgraph, nodes)
-    if groups is None:
-        return None
-    made = _copied(fgraph, groups)
-    _parts[fgraph] = made
+    made = in_parts(fgraph, nodes, _LEAST_WEIGHT)
+    if made is not None:
+        _parts[fgraph] = made
     return made
+
+
+def in_parts(fgraph: FunctionGraph, nodes: Sequence[Apply[Any]], least_weight: int) -> Parts | None:
+    """Return a graph in parts, if any of its nodes are worth it; as `take_apart` does.
+
+    Parameters
+    ----------
+    fgraph
+        The graph, which stays as it is.
+    nodes
+        Its nodes in the order in which they are to run.
+    least_weight
+        What the nodes of a region weigh at least.
+    """
+    groups = _groups(fgraph, nodes, least_weight)
+    return None if groups is None else _copied(fgraph, groups)
 
 
 def _is_native(node: Apply[Any]) -> bool:
@@ -206,12 +220,12 @@ def _weight(node: Apply[Any]) -> int:
 
 
 def _groups(
-    fgraph: FunctionGraph, nodes: Sequence[Apply[Any]]
+    fgraph: FunctionGraph, nodes: Sequence[Apply[Any]], least_weight: int
 ) -> list[tuple[list[Apply[Any]], bool]] | None:
     """Return the nodes in groups that run one after the other, and whether each is a region."""
     is_native = [_is_native(node) for node in nodes]
     weights = [_weight(node) * is_one for node, is_one in zip(nodes, is_native, strict=True)]
-    if sum(weights) < _LEAST_WEIGHT:
+    if sum(weights) < least_weight:
         return None
     positions = {node: position for position, node in enumerate(nodes)}
     edges = [
@@ -230,7 +244,7 @@ def _groups(
     for position, number in enumerate(numbers):
         members.setdefault(number, []).append(position)
     groups = [
-        ([nodes[one] for one in own], sum(weights[one] for one in own) >= _LEAST_WEIGHT)
+        ([nodes[one] for one in own], sum(weights[one] for one in own) >= least_weight)
         for _, own in sorted(members.items())
     ]
     return groups if any(is_region for _, is_region in groups) else None

@@ -1,9 +1,10 @@
-"""Functions that are machine code as a whole."""
+"""Functions that are machine code as a whole, and those that run in Python instead."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pytensor_fuse._native.linking.python_runs import PythonRun
 from pytensor_fuse._native.linking.thunks import NativeThunk
 from pytensor_fuse._native.linking.verification import VerifiedThunk
 
@@ -17,3 +18,9 @@ def native_thunk_of(function: Function) -> NativeThunk | None:
     if isinstance(vm, VerifiedThunk):
         vm = vm.thunk
     return vm if isinstance(vm, NativeThunk) else None
+
+
+def python_run_of(function: Function) -> PythonRun | None:
+    """Return what a function calls, if it runs in Python what Numba has not compiled."""
+    vm: Any = function.vm
+    return vm if isinstance(vm, PythonRun) and vm.compiled is None else None

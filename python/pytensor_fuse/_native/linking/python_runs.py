@@ -1,0 +1,215 @@
+"""Functions that run once: machine code where there are rules, and Python in the place of Numba.
+
+Numba compiles for seconds what runs in a millisecond. Whoever runs such a function again and again
+all the same has it compiled, once its runs have cost what compiling does.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from pytensor.configdefaults import config
+from pytensor.graph.basic import Constant
+from pytensor.link.utils import raise_with_op
+from pytensor.scalar.basic import ScalarType
+
+from pytensor_fuse._core import NativeFunction
+from pytensor_fuse._native.linking.python_costs import COMPILE, run_cost, why_not_python
+from pytensor_fuse._native.linking.regions import NativeRegion, Parts, in_parts
+from pytensor_fuse._native.linking.thunks import (
+    failing,
+    overwritten_inputs,
+    specified_inputs,
+    specified_outputs,
+)
+from pytensor_fuse._pytensor.known_runs import known_runs
+from pytensor_fuse._pytensor.python_nodes import steps_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from pytensor.graph.basic import Apply, Variable
+    from pytensor.graph.fg import FunctionGraph
+
+    from pytensor_fuse._pytensor.python_nodes import Cells
+
+# A region is worth it with any node but those that only look at an array in another way: in
+# Python, a kernel would be a loop over its elements.
+_LEAST_WEIGHT: Final = 2
+
+
+class PythonRun:
+    """What a function of PyTensor's calls in the place of what Numba would make of its graph.
+
+    Parameters
+    ----------
+    fgraph
+        The graph.
+    parts
+        The graph in parts.
+    cost
+        What a run costs.
+    storage_map
+        The storage of its variables.
+    compile_graph
+        Has Numba compile the graph, and returns the thunk.
+
+    Attributes
+    ----------
+    parts
+        The graph in parts.
+    compiled
+        What Numba made of the graph, once it has.
+    n_runs
+        How often it has run in Python.
+    most_runs
+        How often it may, before Numba compiles it.
+    inputs, outputs
+        The storage of the inputs and outputs.
+    lazy
+        False: all inputs are read at once.
+    allow_gc, storage_map
+        As PyTensor sets them.
+    """
+
+    lazy = False
+    allow_gc: bool
+    storage_map: Any
+
+    def __init__(
+        self,
+        fgraph: FunctionGraph,
+        parts: Parts,
+        cost: int,
+        storage_map: dict[Variable[Any, Any], list[Any]],
+        compile_graph: Callable[[], Any],
+    ) -> None:
+        self.parts = parts
+        self.compiled: Any = None
+        self.n_runs = 0
+        self.most_runs = COMPILE // cost
+        self.inputs = [storage_map[one] for one in fgraph.inputs]
+        self.outputs = [storage_map[one] for one in fgraph.outputs]
+        self._fgraph = fgraph
+        self._blamed = next(one.owner for one in fgraph.outputs if one.owner is not None)
+        self._compile_graph = compile_graph
+        self._fastmath = config.numba__fastmath
+        copies = parts.fgraph
+        cells: Cells = dict(zip(copies.inputs, self.inputs, strict=True))
+        given = set(cells)
+        self._steps: list[Callable[[], object]] = []
+        for node in parts.order:
+            if isinstance(node.op, NativeRegion):
+                self._steps.append(_region_step(node, cells))
+            else:
+                self._steps += steps_of([node], cells)
+        for one in copies.outputs:
+            if isinstance(one, Constant):
+                cells.setdefault(one, [one.data])
+        self._results = [
+            (cells[one], cell) for one, cell in zip(copies.outputs, self.outputs, strict=True)
+        ]
+        self._cleared = [
+            cells[out] for node in parts.order for out in node.outputs if out not in given
+        ]
+
+    def __call__(self) -> Any:
+        """Run with what is in the storage of the inputs; the results go to that of the outputs."""
+        if self.compiled is None and self.n_runs >= self.most_runs:
+            self._compile()
+        if self.compiled is not None:
+            return self.compiled()
+        self.n_runs += 1
+        try:
+            # Numba's code says nothing of overflows and divisions by zero.
+            with np.errstate(all="ignore"):
+                for step in self._steps:
+                    step()
+        except Exception:
+            raise_with_op(self._fgraph, self._blamed, self)
+        for source, target in self._results:
+            target[0] = source[0]
+        for cell in self._cleared:
+            cell[0] = None
+        return None
+
+    @property
+    def jit_fn(self) -> Any:
+        """What Numba makes of the graph, which it now compiles."""
+        if self.compiled is None:
+            self._compile()
+        return self.compiled.jit_fn
+
+    @jit_fn.setter
+    def jit_fn(self, value: Any) -> None:
+        # PyTensor sets it to what the linker returned; until somebody asks, nothing is made.
+        if value is not None:
+            self.compiled.jit_fn = value
+
+    def _compile(self) -> None:
+        with config.change_flags(numba__fastmath=self._fastmath):
+            thunk, thunk.jit_fn = self._compile_graph()
+        thunk.allow_gc, thunk.storage_map = self.allow_gc, self.storage_map
+        self.compiled = thunk
+
+
+def python_run(
+    fgraph: FunctionGraph,
+    nodes: Sequence[Apply[Any]],
+    storage_map: dict[Variable[Any, Any], list[Any]],
+    compile_graph: Callable[[], Any],
+) -> PythonRun | None:
+    """Return what runs a graph in Python, if it is known to run so rarely that this takes less.
+
+    Parameters
+    ----------
+    fgraph
+        The graph, which is not machine code as a whole.
+    nodes
+        Its nodes in the order in which they are to run.
+    storage_map
+        The storage of its variables.
+    compile_graph
+        Has Numba compile the graph, and returns the thunk and the function for Numba.
+
+    Raises
+    ------
+    NoRuleError, RuntimeError
+        If a region cannot be compiled all the same.
+    """
+    n_runs = known_runs()
+    if n_runs is None or not any(one.owner is not None for one in fgraph.outputs):
+        return None
+    parts = in_parts(fgraph, nodes, _LEAST_WEIGHT) or Parts(fgraph, list(nodes), [])
+    others = [node for node in parts.order if not isinstance(node.op, NativeRegion)]
+    if why_not_python(others) is not None:
+        return None
+    cost = run_cost(others, len(parts.regions))
+    if n_runs * cost > COMPILE:
+        return None
+    return PythonRun(fgraph, parts, cost, storage_map, compile_graph)
+
+
+def _region_step(node: Apply[Any], cells: Cells) -> Callable[[], object]:
+    region = node.op
+    program = region.compiled.program
+    function = NativeFunction(
+        region.compiled.code.address,
+        region.compiled.code,
+        specified_inputs(region.inner_inputs),
+        region.compiled.constants,
+        specified_outputs(program, region.inner_outputs),
+        failing(program),
+        overwritten_inputs(program),
+    )
+    given = [cells[one] for one in node.inputs]
+    made = [cells.setdefault(one, [None]) for one in node.outputs]
+    are_numbers = [isinstance(one.type, ScalarType) for one in node.outputs]
+
+    def step() -> None:
+        found = function.call([cell[0] for cell in given])
+        for cell, value, is_number in zip(made, found, are_numbers, strict=True):
+            cell[0] = value[()] if is_number else value
+
+    return step

@@ -1,0 +1,60 @@
+"""PyMC's `draw` is changed once the program imports it, and PyMC never imported."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+import numpy as np
+import pytest
+
+import pytensor_fuse
+from pytensor_fuse._pytensor import known_runs
+from pytensor_fuse._pytensor.ground import OtherGroundError
+from support.processes import run_python
+
+needs_pymc = pytest.mark.skipif(find_spec("pymc") is None, reason="PyMC is not installed")
+
+
+def test_nobody_imports_pymc():
+    run_python(
+        "import sys, pytensor_fuse, pytensor",
+        "assert pytensor_fuse.is_enabled('single_runs') and 'pymc' not in sys.modules",
+    )
+
+
+@needs_pymc
+@pytest.mark.parametrize("draws", [1, 3])
+def test_draws_run_in_python(draws, monkeypatch):
+    import pymc as pm
+
+    known = []
+
+    def noted(*args, **kwargs):
+        known.append(known_runs.known_runs())
+        return stock(*args, **kwargs)
+
+    stock = pm.sampling.forward.compile
+    monkeypatch.setattr(pm.sampling.forward, "compile", noted)
+    # Hypergeometric numbers are rare enough to have no rule for a while.
+    drawn = pm.HyperGeometric.dist(50, 20, 10, shape=4)
+    ours = pm.draw(drawn, draws, random_seed=1)
+    assert known == [draws]
+    with pytensor_fuse.enabled(single_runs=False):
+        assert pm.draw is pm.sampling.draw is pm.sampling.forward.draw
+        theirs = pm.draw(drawn, draws, random_seed=1, mode="FAST_COMPILE")
+    assert known == [draws, None]
+    np.testing.assert_array_equal(ours, theirs)
+
+
+@needs_pymc
+def test_another_draw_stays_as_it_is(monkeypatch):
+    import pymc as pm
+
+    with pytensor_fuse.enabled(single_runs=False):
+        [fact] = known_runs.DRAW_GROUND
+        monkeypatch.setattr(fact, "known", ("vars, times",))
+        patch = known_runs.known_draws(print)
+        stock = pm.draw
+        with pytest.raises(OtherGroundError, match="forward:draw takes"):
+            patch.prepare()
+        assert pm.draw is stock
