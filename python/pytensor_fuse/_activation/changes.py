@@ -200,6 +200,12 @@ def _native_mode() -> Patch:
     return native_mode()
 
 
+def _optimizers() -> Patch:
+    from pytensor_fuse._native.linking.optimizers import native_inner_functions
+
+    return native_inner_functions()
+
+
 def _known_evaluations() -> Patch:
     from pytensor_fuse._pytensor.known_runs import known_evaluations
 
@@ -362,6 +368,12 @@ CHANGES: Final[tuple[Change, ...]] = (
         "nothing: the linker native and the mode NATIVE come to PyTensor's",
         (),
         _native_mode,
+    ),
+    Change(
+        "native",
+        "ScipyWrapperOp.fn_wrapped: what SciPy's optimizers call becomes machine code",
+        facts.OPTIMIZERS,
+        _optimizers,
     ),
     Change(
         "single_runs",

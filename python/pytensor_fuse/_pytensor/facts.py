@@ -301,6 +301,13 @@ NATIVE: Final[tuple[Fact, ...]] = (
     Has("pytensor.tensor.basic:Alloc", "_runtime_broadcast_error_msg"),
 )
 
+# `_pytensor.optimizers` sets what these keep.
+OPTIMIZERS: Final[tuple[Fact, ...]] = (
+    Keeps("pytensor.tensor.optimize:ScipyWrapperOp", "_fn"),
+    Keeps("pytensor.tensor.optimize:ScipyWrapperOp", "_fn_wrapped"),
+    TakesIfThere(f"{_INNER}:HasInnerFunction.compile_fn", ("self, mode",)),
+)
+
 # `_pytensor.known_runs` gives what `eval` compiles with another `function`, which it imports.
 SINGLE_RUNS: Final[tuple[Fact, ...]] = (
     Does("pytensor.graph.basic:Variable.eval", ("2bb9f284",)),

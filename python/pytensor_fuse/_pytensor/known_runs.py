@@ -48,13 +48,13 @@ def known_runs() -> int | None:
 
 
 @contextmanager
-def runs_known(n_runs: int) -> Iterator[None]:
+def runs_known(n_runs: int | None) -> Iterator[None]:
     """Say how often the functions will run that this thread compiles meanwhile.
 
     Parameters
     ----------
     n_runs
-        The number; more runs are allowed, and cost time.
+        The number; more runs are allowed, and cost time. None if it is not known.
     """
     before, _known.n_runs = _known.n_runs, n_runs
     try:

@@ -10,6 +10,8 @@ from pytensor.graph.op import Op
 from pytensor.link.c.op import COp
 from pytensor.tensor.random import basic
 
+from pytensor_fuse._pytensor.optimizers import is_optimizer, link_inner_function
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
@@ -77,6 +79,8 @@ def has_python_code(op: Op) -> bool:
         The op.
     """
     classes = type(op).__mro__
+    if is_optimizer(op):
+        return True
     thunk = next(one for one in classes if "make_thunk" in vars(one))
     code = next((one for one in classes if "perform" in vars(one)), Op)
     return thunk in _PLAIN and code.__module__ != Op.__module__
@@ -127,7 +131,11 @@ def _inner_steps(node: Apply[Any], cells: Cells) -> list[Callable[[], object]]:
 
 
 def _step(node: Apply[Any], cells: Cells) -> Callable[[], object]:
-    node.op.prepare_node(node, cells, None, "py")
+    if is_optimizer(node.op):
+        # Preparing it has PyTensor link the function in its own way.
+        link_inner_function(node.op)
+    else:
+        node.op.prepare_node(node, cells, None, "py")
     given = [cells[one] for one in node.inputs]
     made = [cells[one] for one in node.outputs]
     perform = node.op.perform

@@ -20,7 +20,7 @@ class NativeState(enum.Enum):
     PARTS = "its regions are machine code, Numba has the rest"
     NO_RULE = "Numba compiles it: there are nodes that cannot be lowered"
     NUMBA = "Numba compiles it, although every node can be lowered: native was off, or failed"
-    PYTHON = "its regions are machine code, Python has the rest: it is known to run seldom"
+    PYTHON = "its regions are machine code, Python has the rest"
     OTHER = "another linker compiled it: only those of Numba mode become machine code"
     COULD = "not compiled; it would become machine code as a whole"
     COULD_NOT = "not compiled; there are nodes that cannot be lowered"
@@ -28,7 +28,7 @@ class NativeState(enum.Enum):
 
 @dataclass(frozen=True)
 class PythonRuns:
-    """How often a function has run in Python, whose compiling would take longer.
+    """How often a function has run in Python that Numba has not compiled.
 
     Attributes
     ----------
@@ -36,15 +36,18 @@ class PythonRuns:
         How often it has.
     most_runs
         How often it does before Numba compiles it: as often as takes as long as compiling does.
+        None if it always does, for Numba would have Python run the same.
     """
 
     n_runs: int
-    most_runs: int
+    most_runs: int | None
 
     def __str__(self) -> str:
+        if self.most_runs is None:
+            return "Python calls SciPy's optimizers, as it would with Numba"
         return (
-            f"{self.n_runs:,} of {self.most_runs:,} runs in Python, "
-            "which take less than Numba takes to compile; the next run after these compiles"
+            f"it is known to run seldom: {self.n_runs:,} of {self.most_runs:,} runs in Python, "
+            "which take less than Numba takes to compile"
         )
 
 

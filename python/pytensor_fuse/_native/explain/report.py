@@ -50,8 +50,7 @@ class NativeReport:
         Each function of machine code that the graph has become: one if all of it is machine code.
         For a graph that has not been compiled, the one that it would become.
     python_runs
-        How often a function has run in Python that Numba has not compiled, as it was known to run
-        seldom; None for all others.
+        How often a function has run in Python that Numba has not compiled; None for all others.
     """
 
     title: str

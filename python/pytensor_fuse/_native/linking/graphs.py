@@ -28,6 +28,7 @@ from pytensor_fuse._native.lowering.parts import is_array
 from pytensor_fuse._native.lowering.registry import NoRuleError, RuleError, lower
 from pytensor_fuse._native.runtime.compiling import compile_program
 from pytensor_fuse._native.setting import calls_libm
+from pytensor_fuse._pytensor.optimizers import is_optimizer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -93,8 +94,8 @@ def _weight(entry: Entry, codes: Sequence[Compiled], contents: Contents) -> int:
 
 
 def has_all_rules(fgraph: FunctionGraph) -> bool:
-    """Whether there is a rule for each op of a graph; it may still refuse a node."""
-    return all(lower.has_rule(node.op) for node in fgraph.apply_nodes)
+    """Whether no op of a graph needs Numba, as far as ops show; a rule may still refuse a node."""
+    return all(lower.has_rule(node.op) or is_optimizer(node.op) for node in fgraph.apply_nodes)
 
 
 def refusals(fgraph: FunctionGraph, nodes: Sequence[Apply[Any]]) -> list[Refusal]:

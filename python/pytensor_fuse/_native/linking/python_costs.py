@@ -16,6 +16,7 @@ from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.elemwise import CAReduce, Elemwise
 from pytensor.tensor.random.op import RandomVariable
 
+from pytensor_fuse._pytensor.optimizers import is_optimizer
 from pytensor_fuse._pytensor.python_nodes import has_python_code, same_draws
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ _CALL: Final = 50
 _REGION: Final = 5
 _NODE: Final = 20
 _STEP: Final = 50
+# What Numba would have Python run, too.
+_OPTIMIZER: Final = 100
 # As NumPy takes.
 _MOST_OPERANDS: Final = 32
 
@@ -73,7 +76,8 @@ def _refusal(node: Apply[Any]) -> str | None:
             return "its inner graph overwrites what it reads"
         return why_not_python(inner)
     core = op.core_op if isinstance(op, Blockwise) else op
-    if isinstance(core, HasInnerGraph) and not isinstance(core, ScalarOp):
+    runs_graph = isinstance(core, HasInnerGraph) and not isinstance(core, ScalarOp)
+    if runs_graph and not is_optimizer(op):
         return "it runs a function of its own"
     if not (has_python_code(op) and has_python_code(core)):
         return "it has no Python code"
@@ -96,6 +100,8 @@ def _cost(node: Apply[Any]) -> int:
         return sum(_cost(one) for one in op.fgraph.toposort())
     if isinstance(op, Blockwise):
         return _NODE + _STEP * (_n_blocks(node) or 0)
+    if is_optimizer(op):
+        return _OPTIMIZER
     return _STEP if isinstance(op, RandomVariable) else _NODE
 
 

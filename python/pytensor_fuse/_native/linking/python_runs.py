@@ -1,7 +1,9 @@
-"""Functions that run once: machine code where there are rules, and Python in the place of Numba.
+"""Functions with machine code where there are rules, and Python in the place of Numba.
 
-Numba compiles for seconds what runs in a millisecond. Whoever runs such a function again and again
-all the same has it compiled, once its runs have cost what compiling does.
+Numba compiles for seconds what runs in a millisecond. Functions that are known to run once run in
+Python; whoever runs one again and again all the same has it compiled, once its runs have cost what
+compiling does. So do functions of which Numba would have nothing but what it leaves to Python
+itself: calls of SciPy's optimizers.
 """
 
 from __future__ import annotations
@@ -16,14 +18,15 @@ from pytensor.scalar.basic import ScalarType
 
 from pytensor_fuse._core import NativeFunction
 from pytensor_fuse._native.linking.python_costs import COMPILE, run_cost, why_not_python
-from pytensor_fuse._native.linking.regions import NativeRegion, Parts, in_parts
+from pytensor_fuse._native.linking.regions import NativeRegion, Parts, in_parts, weight
 from pytensor_fuse._native.linking.thunks import (
     failing,
     overwritten_inputs,
     specified_inputs,
     specified_outputs,
 )
-from pytensor_fuse._pytensor.known_runs import known_runs
+from pytensor_fuse._pytensor.known_runs import known_runs, runs_known
+from pytensor_fuse._pytensor.optimizers import is_optimizer
 from pytensor_fuse._pytensor.python_nodes import steps_of
 
 if TYPE_CHECKING:
@@ -49,7 +52,7 @@ class PythonRun:
     parts
         The graph in parts.
     cost
-        What a run costs.
+        What a run costs; None if Numba would save nothing of it.
     storage_map
         The storage of its variables.
     compile_graph
@@ -64,7 +67,7 @@ class PythonRun:
     n_runs
         How often it has run in Python.
     most_runs
-        How often it may, before Numba compiles it.
+        How often it may, before Numba compiles it; None if there is no end to it.
     inputs, outputs
         The storage of the inputs and outputs.
     lazy
@@ -81,14 +84,14 @@ class PythonRun:
         self,
         fgraph: FunctionGraph,
         parts: Parts,
-        cost: int,
+        cost: int | None,
         storage_map: dict[Variable[Any, Any], list[Any]],
         compile_graph: Callable[[], Any],
     ) -> None:
         self.parts = parts
         self.compiled: Any = None
         self.n_runs = 0
-        self.most_runs = COMPILE // cost
+        self.most_runs = None if cost is None else COMPILE // cost
         self.inputs = [storage_map[one] for one in fgraph.inputs]
         self.outputs = [storage_map[one] for one in fgraph.outputs]
         self._fgraph = fgraph
@@ -116,16 +119,18 @@ class PythonRun:
 
     def __call__(self) -> Any:
         """Run with what is in the storage of the inputs; the results go to that of the outputs."""
-        if self.compiled is None and self.n_runs >= self.most_runs:
+        if self.compiled is None and self.n_runs == self.most_runs:
             self._compile()
         if self.compiled is not None:
             return self.compiled()
         self.n_runs += 1
         try:
-            # Numba's code says nothing of overflows and divisions by zero.
-            with np.errstate(all="ignore"):
-                for step in self._steps:
-                    step()
+            if self.most_runs is None:
+                self._run()
+            else:
+                # Numba's code says nothing of overflows and divisions by zero.
+                with np.errstate(all="ignore"):
+                    self._run()
         except Exception:
             raise_with_op(self._fgraph, self._blamed, self)
         for source, target in self._results:
@@ -133,6 +138,10 @@ class PythonRun:
         for cell in self._cleared:
             cell[0] = None
         return None
+
+    def _run(self) -> None:
+        for step in self._steps:
+            step()
 
     @property
     def jit_fn(self) -> Any:
@@ -160,7 +169,7 @@ def python_run(
     storage_map: dict[Variable[Any, Any], list[Any]],
     compile_graph: Callable[[], Any],
 ) -> PythonRun | None:
-    """Return what runs a graph in Python, if it is known to run so rarely that this takes less.
+    """Return what runs a graph in Python, if that takes less than having Numba compile it.
 
     Parameters
     ----------
@@ -179,16 +188,28 @@ def python_run(
         If a region cannot be compiled all the same.
     """
     n_runs = known_runs()
-    if n_runs is None or not any(one.owner is not None for one in fgraph.outputs):
+    has_optimizers = any(is_optimizer(node.op) for node in nodes)
+    if not (has_optimizers or n_runs is not None):
+        return None
+    if not any(one.owner is not None for one in fgraph.outputs):
         return None
     parts = in_parts(fgraph, nodes, _LEAST_WEIGHT) or Parts(fgraph, list(nodes), [])
     others = [node for node in parts.order if not isinstance(node.op, NativeRegion)]
     if why_not_python(others) is not None:
         return None
-    cost = run_cost(others, len(parts.regions))
-    if n_runs * cost > COMPILE:
-        return None
-    return PythonRun(fgraph, parts, cost, storage_map, compile_graph)
+    cost: int | None = None
+    if not (has_optimizers and all(_is_as_soon_in_python(node) for node in others)):
+        cost = run_cost(others, len(parts.regions))
+        if n_runs is None or n_runs * cost > COMPILE:
+            return None
+    # What an op compiles to call it in a loop does not run once.
+    with runs_known(None):
+        return PythonRun(fgraph, parts, cost, storage_map, compile_graph)
+
+
+def _is_as_soon_in_python(node: Apply[Any]) -> bool:
+    """Whether Numba would have Python run a node as well, or hardly anything is to be done."""
+    return is_optimizer(node.op) or weight(node) < _LEAST_WEIGHT
 
 
 def _region_step(node: Apply[Any], cells: Cells) -> Callable[[], object]:

@@ -212,7 +212,14 @@ def _is_native(node: Apply[Any]) -> bool:
     return lower.refusal(node) is None
 
 
-def _weight(node: Apply[Any]) -> int:
+def weight(node: Apply[Any]) -> int:
+    """Return how much is gained if a node is in a region, if it has a rule.
+
+    Parameters
+    ----------
+    node
+        The node.
+    """
     op = node.op
     if isinstance(op, _HEAVY) or indexes(op) or type(op).__module__.startswith(_MATRICES):
         return 4
@@ -224,7 +231,7 @@ def _groups(
 ) -> list[tuple[list[Apply[Any]], bool]] | None:
     """Return the nodes in groups that run one after the other, and whether each is a region."""
     is_native = [_is_native(node) for node in nodes]
-    weights = [_weight(node) * is_one for node, is_one in zip(nodes, is_native, strict=True)]
+    weights = [weight(node) * is_one for node, is_one in zip(nodes, is_native, strict=True)]
     if sum(weights) < least_weight:
         return None
     positions = {node: position for position, node in enumerate(nodes)}
