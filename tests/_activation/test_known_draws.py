@@ -23,6 +23,22 @@ def test_nobody_imports_pymc():
 
 
 @needs_pymc
+@pytest.mark.parametrize("imports", ["pytensor_fuse, pymc", "pymc, pytensor_fuse"])
+def test_it_does_not_matter_who_is_imported_first(imports):
+    run_python(
+        f"import {imports}",
+        "import pymc.sampling.forward as forward",
+        "assert pytensor_fuse.is_enabled('single_runs')",
+        "assert 'pytensor_fuse' in pymc.draw.__code__.co_filename",
+        "assert pymc.draw is pymc.sampling.draw is forward.draw",
+        "pytensor_fuse.disable()",
+        "assert 'pytensor_fuse' not in pymc.draw.__code__.co_filename",
+        "assert pymc.draw is pymc.sampling.draw is forward.draw",
+        flags=["-Werror::RuntimeWarning"],
+    )
+
+
+@needs_pymc
 @pytest.mark.parametrize("draws", [1, 3])
 def test_draws_run_in_python(draws, monkeypatch):
     import pymc as pm

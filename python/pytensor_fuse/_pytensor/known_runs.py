@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 _MAKER: Final = "pytensor.compile.maker"
 _FORWARD: Final = "pymc.sampling.forward"
-# Where PyMC has the name: it is one function.
-_DRAWING: Final = ("pymc", "pymc.sampling", _FORWARD)
+# Where PyMC has the name `draw`: it is one function.
+_DRAWING: Final = (_FORWARD, "pymc.sampling", "pymc")
 
 # Asked when PyMC is imported, which nobody does for this package.
 DRAW_GROUND: Final[tuple[Fact, ...]] = (
@@ -111,7 +111,7 @@ def known_draws(on_failure: Callable[[str], object]) -> PatchOnceImported:
         Is told why PyMC stays as it is, if that shows when it is imported.
     """
 
-    def make() -> ReplacedAttributes:
+    def make() -> _ReplacedDraw:
         stock: Any = sys.modules[_FORWARD].draw
 
         @wraps(stock)
@@ -122,7 +122,43 @@ def known_draws(on_failure: Callable[[str], object]) -> PatchOnceImported:
             with runs_known(draws):
                 return stock(vars, draws, *args, **kwargs)
 
-        return ReplacedAttributes([sys.modules[name] for name in _DRAWING], "draw", draw)
+        return _ReplacedDraw(stock, draw)
 
-    patch = PatchOnceImported("pymc", DRAW_GROUND, make, on_failure, DRAW_KNOWN)
+    patch = PatchOnceImported(_FORWARD, DRAW_GROUND, make, on_failure, DRAW_KNOWN)
     return patch
+
+
+class _ReplacedDraw:
+    """The patch that replaces `draw` wherever PyMC has it.
+
+    PyMC's packages take the name from the module that has it, and may be on their way to that.
+
+    Parameters
+    ----------
+    stock, ours
+        PyMC's function, and what takes its place.
+    """
+
+    def __init__(self, stock: Any, ours: Any) -> None:
+        self._stock, self._ours = stock, ours
+
+    def prepare(self) -> None:
+        """Do nothing: what is to be replaced is known."""
+
+    def apply(self) -> None:
+        """Put ours there."""
+        self._replace(self._stock, self._ours)
+
+    def undo(self) -> None:
+        """Put PyMC's back, but where somebody has put something else in the place of ours."""
+        self._replace(self._ours, self._stock)
+
+    def holds(self) -> bool:
+        """Whether ours is there."""
+        return getattr(sys.modules.get(_FORWARD), "draw", None) is self._ours
+
+    def _replace(self, old: Any, new: Any) -> None:
+        for name in _DRAWING:
+            module = sys.modules.get(name)
+            if module is not None and vars(module).get("draw") is old:
+                vars(module)["draw"] = new
