@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from importlib.util import find_spec
 
 import numpy as np
@@ -111,6 +112,16 @@ def test_they_run_for_good_without_numba():
         "assert np.allclose(f(0.0, 2.0), [2, 1])",
         "assert 'numba' not in sys.modules",
     )
+
+
+def test_copies_and_pickles():
+    x, a, found, _ = a_scalar_minimum("float64")
+    function = pytensor.function([x, a], [found, pt.grad(found, a)], mode="NUMBA")
+    expected = function(0.0, np.ones(3))
+    for again in (function.copy(), pickle.loads(pickle.dumps(function))):
+        assert isinstance(again.vm, PythonRun)
+        for one, other in zip(again(0.0, np.ones(3)), expected, strict=True):
+            np.testing.assert_array_equal(one, other)
 
 
 def test_shared_parameters_and_errors():
