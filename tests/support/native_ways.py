@@ -62,7 +62,7 @@ def ways_apart(
 
     Their lengths must be known once those of the inputs are.
     """
-    program, constants = lowered(fgraph, reassociates=True)
+    program, constants, *_ = lowered(fgraph, reassociates=True)
     given = [
         np.array(value, dtype=one.type.dtype, order="C")
         for value, one in zip(values, fgraph.inputs, strict=True)
