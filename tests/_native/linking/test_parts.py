@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 import pytensor
 import pytensor.tensor as pt
@@ -92,3 +94,34 @@ def test_c_has_arrays_only():
     f = function([r], pt.random.normal(size=(5,), rng=r, return_next_rng=True)[1])
     with pytest.raises(NativeLinkError, match="C knows no r: give it arrays alone"):
         compile_c(f)
+
+
+def test_a_generator_is_not_drawn_from_while_another_thread_does():
+    # NumPy's methods draw without the interpreter's lock, under that of the generator.
+    rng = np.random.default_rng(5)
+    shared = pytensor.shared(rng, borrow=True)
+    after, x = pt.random.normal(size=(3,), rng=shared, return_next_rng=True)
+    f = function([], x, updates={shared: after})
+    drawn = []
+    thread = threading.Thread(target=lambda: drawn.append(f()))
+    with rng.bit_generator.lock:
+        thread.start()
+        thread.join(0.2)
+        assert not drawn
+        expected = np.random.default_rng(5).normal(size=6)
+        # The lock is this thread's own already.
+        assert np.array_equal(f(), expected[:3])
+    thread.join()
+    assert np.array_equal(drawn[0], expected[3:])
+
+
+def test_one_generator_may_be_two_arguments():
+    one, other = random_generator_type("one"), random_generator_type("other")
+    after, x = pt.random.normal(rng=one, return_next_rng=True)
+    later, y = pt.random.normal(rng=other, return_next_rng=True)
+    given = [pytensor.In(one, mutable=True), pytensor.In(other, mutable=True)]
+    f = function(given, [x, y, after, later])
+    rng, last = np.random.default_rng(2), np.random.default_rng(3)
+    assert sorted(f(rng, rng)[:2]) == sorted(np.random.default_rng(2).normal(size=2))
+    for given in ((rng, last), (last, rng)):
+        assert f(*given)[2:] == list(given)

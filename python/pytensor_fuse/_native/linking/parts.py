@@ -2,10 +2,14 @@
 
 A thunk of its own takes the arguments apart before each call, and puts the results together. A
 generator that draws have changed is returned itself, or the copy of it if that was changed instead.
+
+NumPy draws under the lock of a generator, and without the interpreter's. Machine code takes the
+former as well: a thread within NumPy may be at the same generator.
 """
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
@@ -17,6 +21,7 @@ from pytensor_fuse._native.lowering.parts import is_array, type_parts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from contextlib import AbstractContextManager
 
     from pytensor.graph.basic import Variable
     from pytensor.graph.fg import FunctionGraph
@@ -38,19 +43,27 @@ class Passing(NamedTuple):
         arguments, or copies of them.
     copy
         Returns a copy of an argument.
+    lock
+        Returns the lock of an argument, which is held during a call; None if they have none.
     """
 
     apart: Callable[[Any], Sequence[Array]]
     together: Callable[[Any, Sequence[Array]], Any] | None
     copy: Callable[[Any], Any]
+    lock: Callable[[Any], AbstractContextManager[Any]] | None = None
 
 
 def _address(generator: np.random.Generator) -> Sequence[Array]:
     return [np.array([generator.bit_generator.ctypes.bit_generator.value], np.uint64)]
 
 
+def _lock(generator: np.random.Generator) -> AbstractContextManager[Any]:
+    lock: AbstractContextManager[Any] = generator.bit_generator.lock
+    return lock
+
+
 PASSING: Final[dict[type, Passing]] = {
-    RandomGeneratorType: Passing(_address, None, custom_rng_deepcopy)
+    RandomGeneratorType: Passing(_address, None, custom_rng_deepcopy, _lock)
 }
 
 
@@ -124,11 +137,27 @@ class ThunkOfParts(NativeThunk):
 
     def __call__(self) -> list[Any]:  # type: ignore[override] # as NativeThunk's
         """Run with what is in the storage of the inputs; the results go to that of the outputs."""
+        given = [one.cell[0] for one in self._taken]
+        with ExitStack() as held:
+            for lock in self._locks(given):
+                held.enter_context(lock)
+            return self._run(given)
+
+    def _locks(self, given: Sequence[Any]) -> list[AbstractContextManager[Any]]:
+        """Return the locks of arguments, each once, in an order that all functions take them in."""
+        locks = [
+            one.passing.lock(value)
+            for one, value in zip(self._taken, given, strict=True)
+            if one.passing.lock is not None
+        ]
+        return [lock for _, lock in sorted({id(lock): lock for lock in locks}.items())]
+
+    def _run(self, given: Sequence[Any]) -> list[Any]:
         values = []
-        for cell, passing, is_copy, parts in self._taken:
-            value = passing.copy(cell[0]) if is_copy else cell[0]
-            values.append(value)
-            for part, array in zip(parts, passing.apart(value), strict=True):
+        for value, (_, passing, is_copy, parts) in zip(given, self._taken, strict=True):
+            own = passing.copy(value) if is_copy else value
+            values.append(own)
+            for part, array in zip(parts, passing.apart(own), strict=True):
                 part[0] = array
         try:
             super().__call__()
