@@ -94,6 +94,10 @@ def test_c_has_arrays_only():
     f = function([r], pt.random.normal(size=(5,), rng=r, return_next_rng=True)[1])
     with pytest.raises(NativeLinkError, match="C knows no r: give it arrays alone"):
         compile_c(f)
+    shared = pytensor.shared(np.random.default_rng(1), name="r")
+    later, x = pt.random.normal(rng=shared, return_next_rng=True)
+    with pytest.raises(NativeLinkError, match="C knows no r"):
+        compile_c(function([], x, updates={shared: later}))
 
 
 def test_a_generator_is_not_drawn_from_while_another_thread_does():

@@ -105,6 +105,13 @@ def native_graph(who: str, compiled: object, shared: SharedVariables) -> NativeG
     thunk = native_thunk_of(function)
     if thunk is None:
         raise NativeLinkError(_why_not_native(who, function))
+    fgraph = function.maker.fgraph
+    others = [str(one) for one in (*fgraph.inputs, *fgraph.outputs) if not is_array(one)]
+    if others:
+        raise NativeLinkError(
+            f"{who} takes a function of arrays, and C knows no {', '.join(others)}: give it arrays "
+            "alone"
+        )
     specs: Sequence[Any] = function.maker.expanded_inputs
     updated = [str(one.variable) for one in specs if one.update is not None]
     if updated:
@@ -119,13 +126,6 @@ def native_graph(who: str, compiled: object, shared: SharedVariables) -> NativeG
             raise AssertionError("shared variables come behind the other inputs")
     else:
         n_given = len(specs)
-    fgraph = function.maker.fgraph
-    others = [str(one) for one in (*fgraph.inputs, *fgraph.outputs) if not is_array(one)]
-    if others:
-        raise NativeLinkError(
-            f"{who} takes a function of arrays, and C knows no {', '.join(others)}: give it arrays "
-            "alone"
-        )
     inputs = tuple(map(_array, fgraph.inputs))
     bound = tuple(
         np.array(container.storage[0], about.dtype, order="C")
