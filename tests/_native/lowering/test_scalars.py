@@ -308,6 +308,8 @@ def test_polygamma_of_known_order(order: int, dtype: str) -> None:
         0.0,
         -0.0,
         -3,
+        -1e9,
+        -np.inf,
         -2.6,
         -40.3,
     ]

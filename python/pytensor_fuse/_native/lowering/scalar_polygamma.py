@@ -97,9 +97,13 @@ def _zeta(b: Builder, exponent: int, argument: Value) -> Value:
         return _power(b, b.op("div", number(1), base), exponent)
 
     is_positive = b.op("gt", argument, number(0))
+    is_whole = b.op("eq", argument, b.op("ceil", argument))
+    is_pole = b.op("and", is_whole, b.op("le", argument, number(0)))
     above = b.op("sub", number(_N_TERMS + 1), b.op("ceil", argument))
     above = b.op("minimum", above, number(_MOST_TERMS))
     n_terms = b.op("select", is_positive, b.index(_N_TERMS), b.cast(above, "i64"))
+    # Poles are known without a sum, however far from zero: all doubles beyond 2**52 are whole.
+    n_terms = b.op("select", is_pole, b.index(0), n_terms)
     with b.loop(n_terms) as loop:
         total = b.carried("f64")
         following = b.op("add", total, term(b.op("add", argument, b.cast(loop.index, "f64"))))
@@ -120,4 +124,5 @@ def _zeta(b: Builder, exponent: int, argument: Value) -> Value:
     reciprocal = b.op("div", number(1), argument)
     far = b.op("add", number(1 / (exponent - 1)), b.op("mul", number(0.5), reciprocal))
     far = b.op("mul", far, _power(b, reciprocal, exponent - 1))
+    near = b.op("select", is_pole, number(math.inf), near)
     return b.op("select", b.op("gt", argument, number(_FAR)), far, near)
