@@ -98,6 +98,21 @@ def test_indices_of_64_bits():
         f(given, np.ones(4))
 
 
+@each_format
+def test_room_for_more_entries(storage):
+    x, b = SparseTensorType(storage, "float64")("x"), pt.vector("b")
+    f = function([x, b], [ps.dot(x, b), math.add_s_s(x, x)])
+    given = random_matrix(storage, (4, 4))
+    values = np.arange(4.0)
+    product, total = given @ values, (given + given).toarray()
+    given.data = np.append(given.data, [np.nan, 1.0])
+    given.indices = np.append(given.indices, [-5, 99]).astype(np.int32)
+    found, added = f(given, values)
+    np.testing.assert_allclose(found, product)
+    assert np.array_equal(added.toarray(), total)
+    assert added.nnz == given.nnz
+
+
 @pytest.mark.parametrize("bad", [-1, 4, 2**31 - 1])
 @each_format
 def test_an_index_out_of_bounds_is_an_error(storage, bad):

@@ -17,10 +17,14 @@ _MOST: Final = (1 << 31) - 1
 
 
 def _apart(matrix: Any) -> Sequence[Array]:
+    data, indices, indptr = matrix.data, matrix.indices, matrix.indptr
+    if len(indptr) and 0 <= indptr[-1] < min(len(data), len(indices)):
+        # SciPy's matrices may have room for more entries than there are.
+        data, indices = data[: indptr[-1]], indices[: indptr[-1]]
     return [
-        matrix.data,
-        _in_32_bits(matrix.indices),
-        _in_32_bits(matrix.indptr),
+        data,
+        _in_32_bits(indices),
+        _in_32_bits(indptr),
         np.array(matrix.shape, np.int64),
     ]
 
