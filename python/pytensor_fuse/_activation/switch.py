@@ -340,7 +340,9 @@ def enabled(
     flag : bool, optional
         Whether to do as `enable` does, or as `disable`.
     fusion, merging, joins, linalg, cache, other_data : bool, optional
-        As `enable` and `disable` take them.
+        As `enable` and `disable` take them: where ``flag`` is false, they say what goes off, and
+        ``enabled(False, native=False)`` switches off all but machine code. To switch off one
+        feature, ``enabled(native=False)`` does.
     native, single_runs, nutpie, exact_constants : bool, optional
         Likewise.
     accelerators : bool or collection of str, optional
