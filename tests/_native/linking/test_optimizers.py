@@ -19,7 +19,7 @@ from pytensor.tensor.optimize import (
 )
 
 import pytensor_fuse
-from pytensor_fuse import explain_native
+from pytensor_fuse import audit, explain_native
 from pytensor_fuse._native.linking.python_runs import PythonRun
 from pytensor_fuse._native.linking.thunks import NativeThunk
 from pytensor_fuse.reports import NativeState
@@ -112,6 +112,15 @@ def test_they_run_for_good_without_numba():
         "assert np.allclose(f(0.0, 2.0), [2, 1])",
         "assert 'numba' not in sys.modules",
     )
+
+
+def test_an_audit_has_nothing_compiled_by_numba():
+    x, a, found, _ = a_scalar_minimum("float64")
+    function = pytensor.function([x, a], found, mode="NUMBA")
+    told = audit(function)
+    assert function.vm.compiled is None
+    assert NativeState.PYTHON.value in str(told)
+    assert "not compiled by Numba" in str(told)
 
 
 def test_copies_and_pickles():

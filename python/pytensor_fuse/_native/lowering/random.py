@@ -41,7 +41,7 @@ _IN_SINGLE: Final = (basic.PoissonRV, basic.TriangularRV, basic.WaldRV)
 
 def _refuses(op: RandomVariable, node: Apply[Any]) -> str | None:
     if type(op) not in VECTORS and _number(op) is None:
-        return f"random numbers of {type(op).__name__}"
+        return f"no rule for random numbers of {type(op).__name__}"
     if node.outputs[1].type.dtype not in DTYPES:
         return f"no dtype {node.outputs[1].type.dtype}"
     for variable in op.dist_params(node):

@@ -21,6 +21,7 @@ from pytensor_fuse._audit.sections.cache.record import CacheCulprit
 from pytensor_fuse._audit.sections.cache.section import CachingSection
 from pytensor_fuse._identity.terms import term
 from pytensor_fuse._native.linking.thunks import NativeThunk
+from pytensor_fuse._native.linking.whole import python_run_of
 from pytensor_fuse._pytensor.numba_cache import (
     data_for_numba,
     has_key_and_is_stored,
@@ -50,7 +51,8 @@ def audit_cache(context: GraphContext) -> CachingSection:
     """
     if not isinstance(context.linker, NumbaLinker) or context.function is None:
         return CachingSection(numba=False)
-    if isinstance(context.function.vm, NativeThunk):
+    is_machine_code = isinstance(context.function.vm, NativeThunk)
+    if is_machine_code or python_run_of(context.function) is not None:
         # What is there for Numba is made only when somebody asks for it.
         return CachingSection(numba=False)
     has_key, stored = has_key_and_is_stored(context.function)
