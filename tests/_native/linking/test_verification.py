@@ -99,6 +99,23 @@ def test_an_index_out_of_bounds_is_an_error_where_numba_does_not_look():
         function(V, [1])
 
 
+def test_numba_does_not_run_a_scan_of_more_steps_than_rows():
+    x, n = pt.vector("x"), pt.lscalar("n")
+    scanned = pytensor.scan(
+        lambda x, before: before * x,
+        sequences=[x],
+        outputs_info=[np.float64(1)],
+        n_steps=n,
+        return_updates=False,
+    )
+    function = verified([x, n], scanned)
+    np.testing.assert_array_equal(function(V, 2), np.cumprod(V[:2]))
+    with pytest.raises(ValueError, match="required number of steps is 1000000"):
+        function(V, 10**6)
+    with pytest.raises(IndexError, match="negative number of step -1"):
+        function(V, -1)
+
+
 def test_numba_does_not_write_out_of_bounds():
     s, x, i = pytensor.shared(np.zeros(5)), pt.vector("x"), pt.lvector("i")
     function = verified([x, i], [], updates={s: pt.inc_subtensor(s[i], x)})

@@ -2,8 +2,9 @@
 
 Numbers may differ by rounding: sums are taken in another order, and mathematical functions are
 other ones. Everything else is the same: dtypes, shapes, which elements are NaN, the states of
-generators of random numbers, and what is raised, but for an index out of bounds: machine code
-raises an IndexError, and Numba, which does not look everywhere, is not run.
+generators of random numbers, and what is raised, but for an index out of bounds and for a Scan of
+more steps than there are rows: machine code raises an error, and Numba, which does not look
+everywhere, is not run.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pytensor_fuse._native.linking.destroyed import destroyed_inputs
 from pytensor_fuse._native.linking.regions import parts_of, whole
 from pytensor_fuse._native.linking.single_precision import of_single_precision
 from pytensor_fuse._native.lowering.indexing.bounds import OUT_OF_BOUNDS
+from pytensor_fuse._native.lowering.scans import BEYOND_END
 from pytensor_fuse._native.lowering.sparse.structures import UNEVEN
 
 if TYPE_CHECKING:
@@ -162,7 +164,7 @@ def verified(
 
 def _is_out_of_bounds(error: Exception) -> bool:
     return isinstance(error, IndexError | ValueError) and str(error).startswith(
-        (OUT_OF_BOUNDS, UNEVEN)
+        (OUT_OF_BOUNDS, UNEVEN, *BEYOND_END)
     )
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pytensor_fuse._native.program.blocks import Loop
     from pytensor_fuse._native.program.model import BufferId, Value
 
-_TOO_SHORT: Final = "Scan has a state of {0} rows and needs {1} to begin with"
+TOO_SHORT: Final = "Scan has a state of {0} rows and needs {1} to begin with"
 _OTHER_SHAPE: Final = "Scan has a state with an axis of {1} elements, of which a step makes {0}"
 
 
@@ -115,7 +115,7 @@ class Trace:
         builder.check(
             has_rows,
             ValueError,
-            _TOO_SHORT,
+            TOO_SHORT,
             size,
             builder.index(least),
         )

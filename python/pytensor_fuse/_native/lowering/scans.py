@@ -20,7 +20,7 @@ from pytensor_fuse._native.lowering.generators import is_generator, own_generato
 from pytensor_fuse._native.lowering.graph import graph_refusal, lower_inner
 from pytensor_fuse._native.lowering.registry import NoRuleError, lower
 from pytensor_fuse._native.lowering.scalars import dtypes_refusal
-from pytensor_fuse._native.lowering.scan_traces import Trace, settled
+from pytensor_fuse._native.lowering.scan_traces import TOO_SHORT, Trace, settled
 from pytensor_fuse._native.lowering.tensors import Tensor, element_of, scalar, stored
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 # The texts of Scan's Python implementation.
 _NEGATIVE: Final = "Scan was asked to run for negative number of step {0}"
+_SEQUENCE: Final = "Sequence"
 
 _NO_ROWS: Final = "Scan has {0} rows for the results of its steps"
 # Stock lets it change where the state has no trace, which no model of PyMC's does.
@@ -40,6 +41,9 @@ _CHANGES: Final = (
     "Scan has a state without a trace that changes from {0} to {1} elements, for which machine code"
     " has no memory: compile with pytensor_fuse.enabled(native=False)"
 )
+
+# How the texts begin of what Numba does not check: it would read, or overwrite, any memory there.
+BEYOND_END: Final = tuple(text.partition("{")[0] for text in (_NEGATIVE, _SEQUENCE, TOO_SHORT))
 
 
 def _refuses(op: Scan, node: Apply[Any]) -> str | None:
@@ -120,8 +124,8 @@ class _Scan:
             builder.check(
                 builder.op("le", n_steps, length),
                 ValueError,
-                f"Sequence {number} has shape ({shape}) but the Scan's required number of steps is"
-                f" {{{min(sequence.ndim, 7)}}}",
+                f"{_SEQUENCE} {number} has shape ({shape}) but the Scan's required number of steps"
+                f" is {{{min(sequence.ndim, 7)}}}",
                 *sequence.lengths[:7],
                 n_steps,
             )
