@@ -127,5 +127,5 @@ def test_one_generator_may_be_two_arguments():
     f = function(given, [x, y, after, later])
     rng, last = np.random.default_rng(2), np.random.default_rng(3)
     assert sorted(f(rng, rng)[:2]) == sorted(np.random.default_rng(2).normal(size=2))
-    for given in ((rng, last), (last, rng)):
-        assert f(*given)[2:] == list(given)
+    for pair in ((rng, last), (last, rng)):
+        assert f(*pair)[2:] == list(pair)
