@@ -55,19 +55,35 @@ _SAME_DRAWS: Final = frozenset(
     )
     if (found := getattr(basic, name, None)) is not None
 )
+# Those that Numba computes with parameters in their dtype.
+_IN_SINGLE: Final = (basic.PoissonRV, basic.TriangularRV, basic.WaldRV)
 # Whose thunks do no more than call `perform`.
 _PLAIN: Final = (Op, COp)
 
 
-def same_draws(op: Op) -> bool:
+def draws_in_single(node: Apply[Any]) -> bool:
+    """Whether Numba draws other numbers than NumPy because a parameter is of single precision.
+
+    Parameters
+    ----------
+    node
+        The random variable.
+    """
+    op: Any = node.op
+    return isinstance(op, _IN_SINGLE) and any(
+        one.type.dtype == "float32" for one in op.dist_params(node)
+    )
+
+
+def same_draws(node: Apply[Any]) -> bool:
     """Whether a random variable draws in Python what it draws in Numba, and leaves the same state.
 
     Parameters
     ----------
-    op
+    node
         The random variable.
     """
-    return type(op) in _SAME_DRAWS
+    return type(node.op) in _SAME_DRAWS and not draws_in_single(node)
 
 
 def has_python_code(op: Op) -> bool:

@@ -81,7 +81,7 @@ def _refusal(node: Apply[Any]) -> str | None:
         return "it runs a function of its own"
     if not (has_python_code(op) and has_python_code(core)):
         return "it has no Python code"
-    if isinstance(op, RandomVariable) and not same_draws(op):
+    if isinstance(op, RandomVariable) and not same_draws(node):
         return "Numba draws other numbers than NumPy"
     if isinstance(op, Elemwise | CAReduce):
         is_slow = isinstance(op.scalar_op, Composite) or not getattr(

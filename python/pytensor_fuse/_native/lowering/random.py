@@ -9,7 +9,7 @@ A generator that somebody else uses as it was is copied, as `generators` says.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from pytensor.tensor.random import basic
 from pytensor.tensor.random.op import RandomVariable
@@ -22,6 +22,7 @@ from pytensor_fuse._native.lowering.random_numbers import NUMBERS
 from pytensor_fuse._native.lowering.random_vectors import VECTORS, Drawing
 from pytensor_fuse._native.lowering.registry import lower
 from pytensor_fuse._native.lowering.tensors import DTYPES, NOTHING, Tensor, scalar
+from pytensor_fuse._pytensor.python_nodes import draws_in_single
 from pytensor_fuse._pytensor.versions import scales_cauchy
 
 if TYPE_CHECKING:
@@ -35,10 +36,6 @@ if TYPE_CHECKING:
     from pytensor_fuse._native.program.model import Value
 
 
-# Those of which Numba computes with parameters in their dtype, so that it draws other numbers.
-_IN_SINGLE: Final = (basic.PoissonRV, basic.TriangularRV, basic.WaldRV)
-
-
 def _refuses(op: RandomVariable, node: Apply[Any]) -> str | None:
     if type(op) not in VECTORS and _number(op) is None:
         return f"no rule for random numbers of {type(op).__name__}"
@@ -47,8 +44,8 @@ def _refuses(op: RandomVariable, node: Apply[Any]) -> str | None:
     for variable in op.dist_params(node):
         if variable.type.dtype not in DTYPES:
             return f"no dtype {variable.type.dtype}"
-        if isinstance(op, _IN_SINGLE) and variable.type.dtype == "float32":
-            return f"{op.name} numbers that Numba draws in single precision"
+    if draws_in_single(node):
+        return f"{op.name} numbers that Numba draws in single precision"
     if isinstance(op, basic.MvNormalRV) and op.method != "cholesky":
         return f"normal vectors by {op.method}"
     if isinstance(op, basic.CauchyRV) and not scales_cauchy():
