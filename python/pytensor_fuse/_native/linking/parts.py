@@ -100,6 +100,7 @@ class ThunkOfParts(NativeThunk):
     _taken: list[_Argument]
     _returned: list[_Returned]
     _parts: list[list[Any]]
+    _lockable: list[tuple[int, Callable[[Any], AbstractContextManager[Any]]]]
 
     def _cells(self) -> tuple[list[list[Any]], list[list[Any]]]:
         graph, results = self.fgraph, iter(self.compiled.program.results)
@@ -131,6 +132,12 @@ class ThunkOfParts(NativeThunk):
             passing = PASSING[type(variable.type)]
             self._returned.append(_Returned(cell, passing, variable.type, argument, parts))
             made += parts
+        self._lockable = [
+            (place, one.passing.lock)
+            for place, one in enumerate(self._taken)
+            # A copy is nobody else's.
+            if one.passing.lock is not None and not one.is_copy
+        ]
         self._parts = [part for one in self._taken for part in one.parts]
         self._parts += [part for one in self._returned for part in one.parts]
         return given, made
@@ -138,19 +145,17 @@ class ThunkOfParts(NativeThunk):
     def __call__(self) -> list[Any]:  # type: ignore[override] # as NativeThunk's
         """Run with what is in the storage of the inputs; the results go to that of the outputs."""
         given = [one.cell[0] for one in self._taken]
+        if len(self._lockable) == 1:
+            # The stack for several takes as long as a short call.
+            [(place, lock_of)] = self._lockable
+            with lock_of(given[place]):
+                return self._run(given)
         with ExitStack() as held:
-            for lock in self._locks(given):
-                held.enter_context(lock)
+            # Each once, and in an order that all functions take them in.
+            locks = {id(lock): lock for lock in [of(given[place]) for place, of in self._lockable]}
+            for key in sorted(locks):
+                held.enter_context(locks[key])
             return self._run(given)
-
-    def _locks(self, given: Sequence[Any]) -> list[AbstractContextManager[Any]]:
-        """Return the locks of arguments, each once, in an order that all functions take them in."""
-        locks = [
-            one.passing.lock(value)
-            for one, value in zip(self._taken, given, strict=True)
-            if one.passing.lock is not None
-        ]
-        return [lock for _, lock in sorted({id(lock): lock for lock in locks}.items())]
 
     def _run(self, given: Sequence[Any]) -> list[Any]:
         values = []
