@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from contextlib import contextmanager
 
 import numpy as np
+import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from pytensor.configdefaults import config
@@ -79,6 +81,9 @@ def test_gradients(recipe):
     check_recipe(recipe)
 
 
+@pytest.mark.skipif(
+    sys.version_info < (3, 12), reason="PyTensor 3.0 gives second gradients too short sequences"
+)
 @given(recipe=recipes(order=2))
 @settings(max_examples=3)
 def test_second_gradients(recipe):
