@@ -6,6 +6,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
+from importlib.util import find_spec
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -46,6 +47,9 @@ os.environ.setdefault("PYTENSOR_FUSE_CACHE", "off" if sys.version_info < (3, 12)
 # Numba compiles in a fifth less; the deep tests run what users run.
 if os.environ.get("HYPOTHESIS_PROFILE") != "deep":
     os.environ.setdefault("NUMBA_OPT", "1")
+
+# Looked through for doctests, where it cannot be imported.
+collect_ignore = [] if find_spec("pymc") else ["support/pymc_distributions.py"]
 
 # No deadline: the first example of a test compiles for seconds, later ones come from a cache.
 # Building a graph is slow by Hypothesis's measure, which is no fault of the strategy.

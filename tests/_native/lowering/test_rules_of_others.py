@@ -341,3 +341,13 @@ def test_a_rule_without_faults_may_use_all_that_there_is():
         np.testing.assert_allclose(function(V), np.exp(3 * V.max() * V))
         with pytest.raises(ValueError, match="nothing of 4 is positive"):
             function(-np.ones(4))
+
+
+def test_a_refusal_with_a_fault_inside_of_another_op_is_told():
+    op = Own(lazy(lambda builder, x, index: x.at(index)))
+    op.refuses = lambda node: 1 / 0
+    inner = OpFromGraph([X], [op(X)])
+    report = explain_native(FunctionGraph([X], [inner(X)], clone=True))
+    [told] = report.not_native
+    assert told.name.endswith("inside of another op")
+    assert "ZeroDivisionError" in told.why

@@ -38,7 +38,7 @@ from pytensor_fuse._native.runtime.llvm import assembly
 from pytensor_fuse._pytensor.known_runs import evaluated_by
 from pytensor_fuse._pytensor.run_order import run_order
 from pytensor_fuse._reports.asked import not_a_graph
-from pytensor_fuse._reports.names import node_name
+from pytensor_fuse._reports.names import node_name, op_name
 from pytensor_fuse._reports.text import count, short
 
 if TYPE_CHECKING:
@@ -120,8 +120,12 @@ def _named(refused: Sequence[Refusal], order: Sequence[Apply[Any]]) -> tuple[Not
     places = {node: place for place, node in enumerate(order)}
     found = []
     for culprit, reason in refused:
-        if isinstance(culprit, Apply):
+        # Nodes of inner graphs are of another class where these are frozen.
+        op = getattr(culprit, "op", None)
+        if isinstance(culprit, Apply) and culprit in places:
             name = node_name(places[culprit], culprit)
+        elif op is not None:
+            name = f"{op_name(op)} inside of another op"
         else:
             name = f"the variable {short(culprit)}"
         found.append(NotNative(name, reason))

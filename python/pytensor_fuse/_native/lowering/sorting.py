@@ -29,9 +29,9 @@ def _axis(op: Any, node: Apply[Any]) -> int | None:
     """Return the axis of a sort if it is known, counted from the front."""
     axis = getattr(op, "axis", None)
     if axis is None:
-        # In PyTensor 3.0 the axis is an input.
+        # In PyTensor 3.0 the axis is an input: a number, or a vector of one.
         numbers = known_numbers(node.inputs[1])
-        axis = None if numbers is None else int(numbers)
+        axis = None if numbers is None else int(numbers.item())
     n_axes = node.inputs[0].type.ndim
     return None if axis is None or not -n_axes <= axis < n_axes else axis % n_axes
 
