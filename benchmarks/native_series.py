@@ -93,7 +93,7 @@ def kalman_filter(rows: int) -> Made:
 
 
 def lotka_volterra(rows: int) -> Made:
-    """Numbers of predators and prey, of which the logarithms are observed."""
+    """Numbers of predators and prey, whose logarithms are observed."""
     rng = np.random.default_rng(31)
     rates, start = pt.vector("rates", shape=(4,)), pt.vector("start", shape=(2,))
     seen = np.log(np.abs(rng.normal(size=(rows, 2))) + 1)

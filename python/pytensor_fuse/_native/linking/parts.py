@@ -105,7 +105,7 @@ class ThunkOfParts(NativeThunk):
     def _cells(self) -> tuple[list[list[Any]], list[list[Any]]]:
         graph, results = self.fgraph, iter(self.compiled.program.results)
         self._taken, self._returned = [], []
-        # Which of the arguments that are taken apart an input of the program is a part of.
+        # The number, among the arguments that are taken apart, of the one that an input belongs to.
         owners: dict[int, int] = {}
         given: list[list[Any]] = []
         positions = [*range(len(graph.inputs)), *self.compiled.copies]

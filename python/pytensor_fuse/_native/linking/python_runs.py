@@ -43,7 +43,7 @@ _LEAST_WEIGHT: Final = 2
 
 
 class PythonRun:
-    """What a function of PyTensor's calls in the place of what Numba would make of its graph.
+    """A thunk that runs a graph in Python, in the place of the function that Numba would compile.
 
     Parameters
     ----------

@@ -71,7 +71,7 @@ def _search_sorted(
     found = context.temporary("i64", numbers.lengths, is_once=False)
 
     def settle(at: Value, half: Value) -> None:
-        """Say of one number in which half of what is left it belongs."""
+        """Keep the half of the remaining range that one number belongs to."""
         before = builder.load(found, (at,), is_guarded=True)
         with builder.guarding():
             number = builder.cast(numbers.at((at,)), dtype)

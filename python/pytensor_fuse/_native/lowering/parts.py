@@ -120,7 +120,7 @@ def copy_of_argument(context: Context, given: Tensor, kind: Any) -> Tensor:
     Raises
     ------
     NoRuleError
-        If it is no argument, or nothing is left of what it was.
+        If it is no argument, or has been changed by then.
     """
     position = context.arguments.get(given)
     if position is None:

@@ -93,7 +93,7 @@ def _lengths(
     broadcasts: Sequence[tuple[bool, ...]],
     shape: Sequence[int | None],
 ) -> list[Value]:
-    """Return the lengths of what is drawn, with what each draw has of its own left out."""
+    """Return the lengths of the batch of draws, without the axes of a single draw."""
     outer = [Tensor(one.dtype, one.lengths[: len(shape)], one.at) for one in params]
     if size is NOTHING:
         return broadcast_lengths(context, outer, broadcasts)

@@ -73,7 +73,7 @@ def _polygamma(op: Any, node: Apply[Any], b: Builder, args: list[Value]) -> Valu
     if order in _BY_NAME:
         return b.op(_BY_NAME[order], b.cast(args[1], out_dtype(node)))
     factor = b.constant("f64", (-1.0) ** (order + 1) * math.factorial(order))
-    # Of both zeros the pole is that of 0.0.
+    # Both zeros have the pole of 0.0.
     argument = b.op("add", b.cast(args[1], "f64"), b.constant("f64", 0.0))
     return b.op("mul", factor, _zeta(b, order + 1, argument))
 

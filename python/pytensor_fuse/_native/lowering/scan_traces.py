@@ -130,7 +130,7 @@ class Trace:
     def of_results(
         context: Context, result: Tensor, size: Value, n_steps: Value, known: Container[Value]
     ) -> Trace:
-        """Return the trace of what each step makes anew; the inner graph has been lowered.
+        """Return the trace of results that no later step reads; the inner graph has been lowered.
 
         Parameters
         ----------

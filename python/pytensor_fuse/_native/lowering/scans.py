@@ -11,7 +11,6 @@ All results of a step are computed before one of them is written where another o
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from pytensor.scan.op import Scan
@@ -42,7 +41,7 @@ _CHANGES: Final = (
     " has no memory: compile with pytensor_fuse.enabled(native=False)"
 )
 
-# How the texts begin of what Numba does not check: it would read, or overwrite, any memory there.
+# Numba does not check these, and would read or overwrite any memory: how their texts begin.
 BEYOND_END: Final = tuple(text.partition("{")[0] for text in (_NEGATIVE, _SEQUENCE, TOO_SHORT))
 
 
@@ -164,19 +163,17 @@ class _Scan:
             ]
             for trace in fresh:
                 trace.begin(loop)
+            traces = [*self._traces, *fresh]
+            out_taps = [*self._out_taps, *[(0,)] * len(fresh)]
             writes = []
             written = iter(outs)
-            for trace, taps in zip(
-                [*self._traces, *fresh], [*self._out_taps, *[(0,)] * len(fresh)], strict=True
-            ):
+            for trace, taps in zip(traces, out_taps, strict=True):
                 writes += [trace.prepared(next(written), tap) for tap in taps]
             states = [out if out.parts else settled(context, out) for out in outs[last:]]
             for write in writes:
                 write()
-            traces = [*self._traces, *fresh]
-            endings = [partial(trace.carry_on, loop) for trace in traces]
-            for ending in endings:
-                ending()
+            for trace in traces:
+                trace.carry_on(loop)
             finals = self._carry_untraced(loop, carried, states)
             if end is not None:
                 loop.until = end
