@@ -16,6 +16,7 @@ from pytensor_fuse._cache import disk
 from pytensor_fuse._cache.inner_constants import Contents, inner_constants
 from pytensor_fuse._cache.origin import origin_of
 from pytensor_fuse._cache.stored_functions import read_function, store_function
+from pytensor_fuse._pytensor.numba_settings import compiles, is_compiled, numba_settings
 from pytensor_fuse._pytensor.numba_sources import (
     are_known,
     numba_rules,
@@ -45,17 +46,20 @@ class _Linked(NamedTuple):
         The function.
     parts
         What tells which parts of the graph Numba does not compile; empty if there are none.
+    settings
+        What Numba was set to.
     """
 
     rules: list[Any]
     constants: Contents
     function: Any
     parts: bytes
+    settings: tuple[Any, ...]
 
-    def holds(self, rules: list[Any], parts: bytes) -> bool:
+    def holds(self, rules: list[Any], parts: bytes, settings: tuple[Any, ...]) -> bool:
         """Whether the function is what would be made of an equal graph now."""
         are_the_same = self.rules == rules if self.rules else are_known(rules)
-        are_the_same = are_the_same and self.parts == parts
+        are_the_same = are_the_same and self.parts == parts and self.settings == settings
         return are_the_same and self.constants.are_known() and self.constants.are_the_same()
 
 
@@ -159,30 +163,33 @@ class _Waiting(NamedTuple):
     constants: Contents
     converted: Any
     parts: bytes
+    settings: tuple[Any, ...]
 
 
 def _convert(self: NumbaLinker, fgraph: FunctionGraph, **kwargs: Any) -> Any:
     expected = _expected.pop(fgraph, None)
     if expected is None:
         return _stock_convert(self, fgraph, **kwargs)
-    (entry, variables, parts), rules = expected, numba_rules()
-    if isinstance(entry.linked, _Linked) and entry.linked.holds(rules, parts):
+    (entry, variables, parts), rules, settings = expected, numba_rules(), numba_settings()
+    if isinstance(entry.linked, _Linked) and entry.linked.holds(rules, parts, settings):
         return entry.linked
+    if not compiles(settings):
+        return _stock_convert(self, fgraph, **kwargs)
     contents = _contents(fgraph, entry, variables)
     graph = entry.kept_as + parts if entry.kept_as and contents.are_known() else None
     if graph is not None:
         types = [one.type for one in (*fgraph.inputs, *fgraph.outputs)]
         again = entry.rewritten.graph_again(variables)
-        read = partial(read_function, graph, contents, rules, types, again)
+        read = partial(read_function, graph, contents, rules, settings, types, again)
         if (found := disk.tried("reading", read)) is not None:
-            entry.linked = _Linked(rules, contents, found, parts)
+            entry.linked = _Linked(rules, contents, found, parts, settings)
             return entry.linked
     converted = _stock_convert(self, fgraph, **kwargs)
     # Translating loads rules that were not there before.
     rules = rules or numba_rules()
     if graph is not None:
-        disk.tried("writing", partial(store_function, graph, contents, rules, converted))
-    return _Waiting(entry, rules, contents, converted, parts)
+        disk.tried("writing", partial(store_function, graph, contents, rules, settings, converted))
+    return _Waiting(entry, rules, contents, converted, parts, settings)
 
 
 def _compile(self: NumbaLinker, converted: Any) -> Any:
@@ -190,9 +197,10 @@ def _compile(self: NumbaLinker, converted: Any) -> Any:
         return converted.function
     if not isinstance(converted, _Waiting):
         return _stock_compile(self, converted)
-    entry, rules, constants, inner, parts = converted
+    entry, rules, constants, inner, parts, settings = converted
     made = _stock_compile(self, inner)
-    entry.linked = _Linked(rules, constants, made, parts)
+    if is_compiled(made):
+        entry.linked = _Linked(rules, constants, made, parts, settings)
     return made
 
 

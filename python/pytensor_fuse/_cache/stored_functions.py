@@ -38,6 +38,7 @@ def read_function(
     graph: bytes,
     contents: Contents,
     rules: list[Any],
+    settings_of_numba: tuple[Any, ...],
     types: Iterable[Type[Any]],
     make: Callable[[], FunctionGraph],
 ) -> Any | None:
@@ -51,6 +52,8 @@ def read_function(
         What is in all of its constants.
     rules
         By which PyTensor would translate it.
+    settings_of_numba
+        What Numba is set to.
     types
         Those of its inputs and outputs.
     make
@@ -58,11 +61,17 @@ def read_function(
     """
     if not (are_known(rules) and may_be_untranslated()):
         return None
-    kept = disk.default_disk().get(_key(graph, contents))
+    kept = disk.default_disk().get(_key(graph, contents, settings_of_numba))
     return None if kept is None else without_translation(Source(*kept), types, make)
 
 
-def store_function(graph: bytes, contents: Contents, rules: list[Any], converted: Any) -> None:
+def store_function(
+    graph: bytes,
+    contents: Contents,
+    rules: list[Any],
+    settings_of_numba: tuple[Any, ...],
+    converted: Any,
+) -> None:
     """Keep on disk what a graph was translated to.
 
     Raises
@@ -72,16 +81,16 @@ def store_function(graph: bytes, contents: Contents, rules: list[Any], converted
     """
     source = source_of(converted) if are_known(rules) and may_be_untranslated() else None
     if source is not None:
-        disk.default_disk().put(_key(graph, contents), tuple(source))
+        disk.default_disk().put(_key(graph, contents, settings_of_numba), tuple(source))
 
 
-def _key(graph: bytes, contents: Contents) -> bytes:
-    made = blake2b(b"pytensor-fuse function 1 " + graph, digest_size=32)
+def _key(graph: bytes, contents: Contents, settings_of_numba: tuple[Any, ...]) -> bytes:
+    made = blake2b(b"pytensor-fuse function 2 " + graph, digest_size=32)
     told = [
         (name, value)
         for name, value in settings()
         if value != TO_BE_FOUND_OUT and not name.startswith(_OF_C_CODE)
     ]
-    parts = (told, versions(), contents.told())
+    parts = (told, settings_of_numba, versions(), contents.told())
     made.update(repr(parts).encode("utf-8", "surrogatepass"))
     return made.digest()
