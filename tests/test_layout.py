@@ -1,6 +1,8 @@
 """The tests lie as the package does, and each of their modules is loaded once."""
 
+import ast
 import sys
+import tomllib
 from collections import defaultdict
 from importlib.util import find_spec
 from pathlib import Path
@@ -48,3 +50,39 @@ def test_each_folder_of_tests_is_a_package():
     """Two test files of one name could not both be loaded otherwise."""
     folders = {path.parent for path in TESTS.rglob("test_*.py")} - {TESTS}
     assert all((folder / "__init__.py").exists() for folder in folders)
+
+
+def _named_modules():
+    """Yield each module of the package and the modules that it names in a text, to import them."""
+    package = Path(pytensor_fuse.__file__).parent
+    for path in sorted(package.rglob("*.py")):
+        parts = path.relative_to(package.parent).with_suffix("").parts
+        for node in ast.walk(ast.parse(path.read_text())):
+            text = node.value if isinstance(node, ast.Constant) else None
+            if isinstance(text, str) and text.startswith("pytensor_fuse.") and " " not in text:
+                yield ".".join(parts), text.removesuffix(".")
+
+
+def test_modules_that_are_named_in_texts_are_not_above():
+    """The contract of imports sees no module whose name is a text."""
+    file = TESTS.parent / "pyproject.toml"
+    contracts = tomllib.loads(file.read_text())["tool"]["importlinter"]["contracts"]
+    layers = {one["containers"][0]: one["layers"] for one in contracts if one["type"] == "layers"}
+    heights = {
+        f"{container}.{name}": -place
+        for container, listed in layers.items()
+        for place, layer in enumerate(listed)
+        for name in layer.split(" | ")
+    }
+
+    def is_above(other, one):
+        for container in layers:
+            n_parts = container.count(".") + 2
+            ends = [".".join(name.split(".")[:n_parts]) for name in (one, other)]
+            if all(end in heights for end in ends) and heights[ends[0]] < heights[ends[1]]:
+                return True
+        return False
+
+    named = list(_named_modules())
+    assert ("pytensor_fuse._linalg.ops.__init__", "pytensor_fuse._linalg.ops.numba") in named
+    assert not [(one, other) for one, other in named if is_above(other, one)]

@@ -186,4 +186,4 @@ def unload_ipython_extension(ipython: object) -> None:
     disable()
 
 
-waiting.wait_for_pytensor()
+waiting.wait_for_pytensor(lambda: import_module("pytensor_fuse._activation.switch"))

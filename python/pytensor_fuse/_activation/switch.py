@@ -561,4 +561,5 @@ def _withdraw(name: str, reason: str) -> None:
 
 
 withdrawal.on_withdrawal(_withdraw)
+waiting.register_switch(waiting.Switch(wanted_now, settle))
 settle(waiting.wanted())

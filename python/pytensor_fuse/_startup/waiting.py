@@ -15,9 +15,8 @@ The environment variable ``PYTENSOR_FUSE`` says what importing the package does,
 
 from __future__ import annotations
 
-import sys
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytensor_fuse._imports import after_import
 from pytensor_fuse._startup.features import (
@@ -28,19 +27,46 @@ from pytensor_fuse._startup.features import (
 from pytensor_fuse._startup.warning import warn
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
-_SWITCH = "pytensor_fuse._activation.switch"
+
+class Switch(NamedTuple):
+    """What switches features on and off, once PyTensor is there.
+
+    Attributes
+    ----------
+    wanted_now
+        Returns the features that are to be on.
+    settle
+        Has just these features on, and functions of that kind for mathematics.
+    """
+
+    wanted_now: Callable[[], frozenset[str]]
+    settle: Callable[[Iterable[str], str], None]
+
 
 _wanted: frozenset[str] = frozenset()
+_switch: Switch | None = None
 
 
-def wait_for_pytensor() -> None:
-    """Switch the features on that the environment leaves on, now or when PyTensor is imported."""
+def wait_for_pytensor(switch_on: Callable[[], object]) -> None:
+    """Switch the features on that the environment leaves on, now or when PyTensor is imported.
+
+    Parameters
+    ----------
+    switch_on
+        Imports what switches the features that are `wanted`, and registers it.
+    """
     global _wanted
     _wanted = wanted_by_environment()
-    after_import("pytensor", _settle)
+    after_import("pytensor", lambda: _settle(switch_on))
     after_import("multiprocessing.process", _tell_workers)
+
+
+def register_switch(switch: Switch) -> None:
+    """Let features be switched in this process, and told to its workers, by what there is now."""
+    global _switch
+    _switch = switch
 
 
 def wanted() -> frozenset[str]:
@@ -48,11 +74,11 @@ def wanted() -> frozenset[str]:
     return _wanted
 
 
-def _settle() -> None:
-    # Importing the module switches the features on. Where its import is under way already, and has
+def _settle(switch_on: Callable[[], object]) -> None:
+    # Importing the switch switches the features on. Where its import is under way already, and has
     # just imported PyTensor, this does nothing, and that import will do it.
     try:
-        import_module(_SWITCH)
+        switch_on()
     except Exception as error:  # Importing PyTensor must not fail because of this package.
         warn(
             "pytensor_fuse cannot work with this PyTensor, whose own passes stay: "
@@ -64,8 +90,7 @@ class WorkerState:
     """Pickles as "do in this process as in mine": see the module's text."""
 
     def __reduce__(self) -> tuple[Callable[..., WorkerState], tuple[Any, ...]]:
-        switch: Any = sys.modules.get(_SWITCH)
-        on = _wanted if switch is None else switch.wanted_now()
+        on = _wanted if _switch is None else _switch.wanted_now()
         return adopt, (tuple(sorted(on)), native_math_now())
 
 
@@ -80,9 +105,8 @@ def adopt(wanted: tuple[str, ...], native_math: str) -> WorkerState:
     global _wanted
     _wanted = frozenset(wanted)
     note_native_math(native_math)
-    switch: Any = sys.modules.get(_SWITCH)
-    if switch is not None:
-        switch.settle(_wanted, native_math)
+    if _switch is not None:
+        _switch.settle(_wanted, native_math)
     return WorkerState()
 
 
