@@ -94,27 +94,31 @@ impl PlainOps {
 
     /// Writes what is the same for values that are: by value where that is plain, else the address.
     fn write(&mut self, value: &Bound<'_, PyAny>) -> PyResult<()> {
-        if value.is_none() {
-            self.key.push(0);
-        } else if let Ok(flag) = value.cast_exact::<PyBool>() {
-            self.key.extend([1, i64::from(flag.is_true())]);
-        } else if let Some(number) =
-            value.cast_exact::<PyInt>().ok().and_then(|number| number.extract().ok())
-        {
-            self.key.extend([2, number]);
-        } else if let Ok(tuple) = value.cast_exact::<PyTuple>() {
-            self.key.extend([3, tuple.len() as i64]);
-            for item in tuple.iter() {
-                self.write(&item)?;
+        // On a stack of its own: tuples may be in tuples, however deep.
+        let mut pending = vec![value.clone()];
+        while let Some(value) = pending.pop() {
+            if value.is_none() {
+                self.key.push(0);
+            } else if let Ok(flag) = value.cast_exact::<PyBool>() {
+                self.key.extend([1, i64::from(flag.is_true())]);
+            } else if let Some(number) =
+                value.cast_exact::<PyInt>().ok().and_then(|number| number.extract().ok())
+            {
+                self.key.extend([2, number]);
+            } else if let Ok(tuple) = value.cast_exact::<PyTuple>() {
+                self.key.extend([3, tuple.len() as i64]);
+                let first = pending.len();
+                pending.extend(tuple.iter());
+                pending[first..].reverse();
+            } else if let Ok(text) = value.cast_exact::<PyString>() {
+                let number = self.strings.id(text.clone())?;
+                self.key.extend([6, i64::from(number)]);
+            } else if value.cast_exact::<PyDict>().is_ok_and(|dict| dict.is_empty()) {
+                self.key.push(4);
+            } else {
+                self.key.extend([5, value.as_ptr() as usize as i64]);
+                self.held.push(value.unbind());
             }
-        } else if let Ok(text) = value.cast_exact::<PyString>() {
-            let number = self.strings.id(text.clone())?;
-            self.key.extend([6, i64::from(number)]);
-        } else if value.cast_exact::<PyDict>().is_ok_and(|dict| dict.is_empty()) {
-            self.key.push(4);
-        } else {
-            self.key.extend([5, value.as_ptr() as usize as i64]);
-            self.held.push(value.clone().unbind());
         }
         Ok(())
     }

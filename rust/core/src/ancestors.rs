@@ -50,6 +50,8 @@ pub const DEFAULT_MEMORY_LIMIT: u64 = 1 << 30;
 pub struct AncestorSets {
     /// Bit `a` of row `b`: a path leads from `a` to `b`. Reflexive and transitive.
     rows: Vec<FixedBitSet>,
+    /// The smallest node of the block that each node is in.
+    blocks: Vec<NodeId>,
 }
 
 impl AncestorSets {
@@ -87,7 +89,7 @@ impl AncestorSets {
             }
             rows[node as usize] = row;
         }
-        Ok(Self { rows })
+        Ok(Self { rows, blocks: (0..n_nodes as NodeId).collect() })
     }
 
     /// Bytes that the rows of a graph of `n_nodes` nodes take.
@@ -154,6 +156,8 @@ impl AncestorSets {
     /// # Errors
     /// [`Error::OutOfRange`].
     ///
+    /// [`Error::Interrupted`].
+    ///
     /// # Complexity
     /// O(k n / 64 + u n / 64) for k nodes with u ancestors.
     pub fn can_contract(&self, nodes: &[NodeId]) -> Result<bool> {
@@ -164,18 +168,27 @@ impl AncestorSets {
     ///
     /// # Errors
     /// [`Error::Contraction`] names a node in the way if [`AncestorSets::can_contract`] is false;
-    /// [`Error::OutOfRange`]. Nothing has changed then.
+    /// [`Error::OutOfRange`]; [`Error::Interrupted`]. Nothing has changed then.
     ///
     /// # Complexity
-    /// That of [`AncestorSets::can_contract`], and O(n / 64) for each node that depends on them.
+    /// That of [`AncestorSets::can_contract`], and O(n^2 / 64) to find the nodes that depend on
+    /// them.
     pub fn contract(&mut self, nodes: &[NodeId]) -> Result<()> {
         if let Some(through) = self.obstacle(nodes)? {
             return Err(Error::Contraction { through });
         }
         let members = self.member_set(nodes);
         let union = self.union_row(nodes)?;
+        // The last question: rows that have changed would have to be put back.
+        interrupt::check(self.n_nodes() * self.words())?;
         for row in self.rows.iter_mut().filter(|row| !row.is_disjoint(&members)) {
             row.union_with(&union);
+        }
+        let joined = self.blocks_of(nodes);
+        if let Some(smallest) = joined.ones().next() {
+            for block in self.blocks.iter_mut().filter(|block| joined.contains(**block as usize)) {
+                *block = smallest as NodeId;
+            }
         }
         Ok(())
     }
@@ -184,13 +197,27 @@ impl AncestorSets {
     fn obstacle(&self, nodes: &[NodeId]) -> Result<Option<NodeId>> {
         let union = self.union_row(nodes)?;
         let members = self.member_set(nodes);
-        let is_between = |&node: &usize| {
-            let row = &self.rows[node];
-            let is_inside =
-                || row.intersection(&members).any(|member| self.rows[member].contains(node));
-            !row.is_disjoint(&members) && !is_inside()
-        };
-        Ok(union.ones().find(is_between).map(|node| node as NodeId))
+        let joined = self.blocks_of(nodes);
+        for node in union.ones() {
+            interrupt::check(self.words())?;
+            let is_inside = joined.contains(self.blocks[node] as usize);
+            if !is_inside && !self.rows[node].is_disjoint(&members) {
+                return Ok(Some(node as NodeId));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The blocks that `nodes`, whose ids have been checked, are in.
+    fn blocks_of(&self, nodes: &[NodeId]) -> FixedBitSet {
+        let mut blocks = FixedBitSet::with_capacity(self.n_nodes());
+        blocks.extend(nodes.iter().map(|&node| self.blocks[node as usize] as usize));
+        blocks
+    }
+
+    /// About how many words a row has.
+    fn words(&self) -> usize {
+        1 + self.n_nodes() / Block::BITS as usize
     }
 
     fn row(&self, node: NodeId) -> Result<&FixedBitSet> {
@@ -202,6 +229,7 @@ impl AncestorSets {
         let mut union = FixedBitSet::with_capacity(self.n_nodes());
         for &node in nodes {
             union.union_with(self.row(node)?);
+            interrupt::check(self.words())?;
         }
         Ok(union)
     }

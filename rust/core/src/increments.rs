@@ -38,7 +38,9 @@ use std::collections::VecDeque;
 use rustc_hash::FxHashMap;
 
 use crate::error::{Error, Result};
+use crate::graph::Graph;
 use crate::interrupt;
+use crate::toposort::toposort;
 
 /// No node, variable, or place.
 pub const NONE: u32 = u32::MAX;
@@ -96,7 +98,8 @@ pub struct Strung {
 /// new sum. Who has read the old sum reads the last of them. The new sum waits, too.
 ///
 /// # Errors
-/// [`Error::OutOfRange`] and [`Error::Inconsistent`] if the arrays contradict each other.
+/// [`Error::OutOfRange`] and [`Error::Inconsistent`] if the arrays contradict each other;
+/// [`Error::Cycle`] with nodes that read each other.
 ///
 /// # Complexity
 /// Time in proportion to the inputs of all nodes that are made, memory to what is there at any one
@@ -119,6 +122,19 @@ pub fn string_together(sums: &Sums) -> Result<Strung> {
         }
     }
     steps.finish(strung)
+}
+
+/// Refuses cycles, whose sums could go below each other without end.
+fn require_acyclic(given: &Sums) -> Result<()> {
+    let made = (0u32..).zip(&given.outputs).map(|(node, &output)| (node, output));
+    let owned = given.owners.iter().copied().zip(0u32..);
+    let (mut sources, mut targets) = (Vec::new(), Vec::new());
+    for (node, variable) in made.chain(owned).filter(|&pair| pair.0 != NONE && pair.1 != NONE) {
+        let readers = &given.readers[variable as usize];
+        sources.resize(sources.len() + readers.len(), node);
+        targets.extend(readers.iter().map(|&(reader, _)| reader));
+    }
+    toposort(&Graph::new(given.inputs.len(), &sources, &targets)?, None).map(drop)
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -270,6 +286,7 @@ impl Steps {
                 steps.read(place, number);
             }
         }
+        require_acyclic(given)?;
         for &sum in &given.sums {
             node(sum)?;
             let node = steps.nodes[sum as usize];

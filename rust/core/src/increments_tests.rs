@@ -262,6 +262,30 @@ fn numbers_of_nodes_that_are_gone_are_used_again() {
 }
 
 #[test]
+fn nodes_that_read_each_other_are_refused() {
+    // 0 and 1 add up each other's increments: 2 of 0, and 3 of 1.
+    let sums = Sums {
+        inputs: vec![vec![3, 3], vec![2, 2], vec![0], vec![1]],
+        outputs: vec![0, 1, 2, 3],
+        owners: vec![0, 1, 2, 3],
+        is_increment: vec![false, false, true, true],
+        readers: vec![vec![(2, 0)], vec![(3, 0)], vec![(1, 0), (1, 1)], vec![(0, 0), (0, 1)]],
+        sums: vec![0, 1],
+    };
+    assert_eq!(string_together(&sums).unwrap_err().kind(), "cycle");
+    // One sum of an increment of itself.
+    let sums = Sums {
+        inputs: vec![vec![1], vec![0]],
+        outputs: vec![0, 1],
+        owners: vec![0, 1],
+        is_increment: vec![false, true],
+        readers: vec![vec![(1, 0)], vec![(0, 0)]],
+        sums: vec![0],
+    };
+    assert_eq!(string_together(&sums).unwrap_err().kind(), "cycle");
+}
+
+#[test]
 fn arrays_that_contradict_each_other() {
     let refused = |change: &dyn Fn(&mut Sums)| {
         let mut sums = chain(3);

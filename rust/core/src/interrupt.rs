@@ -210,6 +210,16 @@ mod tests {
         ends(|| AncestorSets::new(&path(5000), None));
     }
 
+    #[test]
+    fn contractions_of_ancestor_sets_end_before_anything_has_changed() {
+        let nodes: Vec<u32> = (0..5000).collect();
+        let sets = AncestorSets::new(&path(5000), None).unwrap();
+        ends(|| sets.can_contract(&nodes));
+        let mut contracted = sets.clone();
+        ends(|| contracted.contract(&nodes));
+        assert_eq!(contracted, sets);
+    }
+
     #[cfg(feature = "layout")]
     #[test]
     fn layouts_end() {

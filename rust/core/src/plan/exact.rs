@@ -244,8 +244,10 @@ struct Growth<'a, 'b, const W: usize> {
 impl<const W: usize> Growth<'_, '_, W> {
     /// Adds the next kernels that have all of `kernel` and none of `excluded`. `near` has the
     /// neighbors of `kernel`; it has all that it waits for, and `excluded` all that waits for it.
-    fn grow(&mut self, kernel: Mask<W>, near: Mask<W>, mut excluded: Mask<W>) -> Result<()> {
-        loop {
+    fn grow(&mut self, kernel: Mask<W>, near: Mask<W>, excluded: Mask<W>) -> Result<()> {
+        // On a stack of its own: a kernel grows node by node, by as many as the component has.
+        let mut pending = vec![(kernel, near, excluded)];
+        while let Some((kernel, near, excluded)) = pending.pop() {
             if *self.effort == 0 {
                 return Ok(());
             }
@@ -255,29 +257,31 @@ impl<const W: usize> Growth<'_, '_, W> {
             let most = self.ready.without(excluded);
             let operands = component.operands(kernel, most);
             if !component.allows(kernel, operands) {
-                return Ok(());
+                continue;
             }
             let (least, left) = (self.rest.without(most), self.rest.without(kernel));
             let levels = self.search.levels;
             let n_kernels = 1 + levels.kernels(least);
             let n_arrays = operands.arrays + levels.arrays_of(least, left);
             if self.so_far + component.launch * n_kernels + n_arrays >= self.search.best {
-                return Ok(());
+                continue;
             }
             let Some(next) = (near & most).without(kernel).first() else {
                 self.add(kernel);
-                return Ok(());
+                continue;
             };
+            // Those without the neighbor come after those with it.
+            pending.push((kernel, near, self.with_what_waits(excluded, Mask::of(next))));
             let waits_for = (component.before[next] & self.rest) | Mask::of(next);
             let is_one = !waits_for.iter().any(|i| component.excluded[i].meets(waits_for));
             if is_one && !waits_for.meets(excluded) {
                 let near = waits_for.iter().fold(near, |near, i| near | component.adjacent[i]);
                 let never =
                     waits_for.iter().fold(Mask::EMPTY, |mask, i| mask | component.excluded[i]);
-                self.grow(kernel | waits_for, near, self.with_what_waits(excluded, never))?;
+                pending.push((kernel | waits_for, near, self.with_what_waits(excluded, never)));
             }
-            excluded = self.with_what_waits(excluded, Mask::of(next));
         }
+        Ok(())
     }
 
     /// `excluded` with those of `more` that are ready and all that waits for these.

@@ -699,3 +699,34 @@ fn plans_and_bounds_are_as_good_as_they_were() {
     let effort = [116_024, 120_229, 137_251];
     assert!(now.effort.iter().zip(effort).all(|(&now, was)| now <= was), "{now:?}");
 }
+
+/// Kernels grow node by node; a thread's stack need not have room for each.
+#[test]
+fn wide_components_need_no_deep_stack() {
+    let n_nodes = 1000u32;
+    let (mut inputs, mut outputs) = (Rows::empty(), Rows::empty());
+    for node in 0..n_nodes {
+        inputs.push([0]);
+        outputs.push([node + 1]);
+    }
+    let n_variables = n_nodes as usize + 1;
+    let problem = FusionProblem::new(ProblemArrays {
+        n_variables,
+        inputs,
+        outputs,
+        groups: vec![0; n_nodes as usize],
+        links: vec![0; n_variables],
+        constants: vec![false; n_variables],
+        results: vec![true; n_variables],
+        weights: None,
+        orderings: Vec::new(),
+        max_operands: 500,
+    })
+    .unwrap();
+    let small = std::thread::Builder::new().stack_size(128 << 10);
+    let proof = small.spawn(move || {
+        let apart = Partition::singletons(n_nodes as usize);
+        prove(&problem, &apart, Objective::KernelsFirst, 10_000_000).map(|proof| proof.effort)
+    });
+    assert_eq!(proof.unwrap().join().unwrap().unwrap(), 10_000_000);
+}
