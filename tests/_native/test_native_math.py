@@ -25,7 +25,7 @@ import pytensor_fuse
 from pytensor_fuse import explain_native
 from pytensor_fuse._native.emission.calls import C_NAMES, SCIPY_SINGLE
 from pytensor_fuse._native.lowering import rules
-from pytensor_fuse._native.lowering.scalars import scalar_rule
+from pytensor_fuse._native.lowering.scalars.registry import scalar_rule
 from pytensor_fuse._native.program.operations import MATHEMATICS
 from pytensor_fuse._startup.features import native_math_now
 from support.numba_only import IMPORT, numba_inverse

@@ -17,7 +17,7 @@ from numba.core.errors import TypingError
 from numba.core.runtime import _nrt_python
 
 import pytensor_fuse
-from pytensor_fuse._native.linking.numba_messages import message_of
+from pytensor_fuse._native.linking.numba.messages import message_of
 from support.native_functions import native_function
 from support.processes import run_python
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from pytensor_fuse._cache.entry import Entry
     from pytensor_fuse._cache.inner_constants import Contents
     from pytensor_fuse._cache.linked import Shared
-    from pytensor_fuse._native.linking.dispatchers import NativeDispatcher
+    from pytensor_fuse._native.linking.numba.dispatchers import NativeDispatcher
     from pytensor_fuse._native.linking.python_runs import PythonRun
     from pytensor_fuse._native.linking.thunks import NativeThunk
     from pytensor_fuse._native.lowering.graph import Lowered
@@ -329,7 +329,7 @@ def _thunk(
 def _dispatcher(
     fgraph: FunctionGraph, nodes: Sequence[Apply[Any]], compiled: Compiled
 ) -> NativeDispatcher:
-    from pytensor_fuse._native.linking.dispatchers import dispatcher_of
+    from pytensor_fuse._native.linking.numba.dispatchers import dispatcher_of
 
     # The nodes first: each is pickled after what it reads, however long the chain is.
     parts = list(nodes), list(fgraph.inputs), list(fgraph.outputs)

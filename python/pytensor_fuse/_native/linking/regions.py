@@ -315,7 +315,7 @@ def _register() -> None:
     # Importing PyTensor's dispatch must not fail because of us. Without ours it knows of no parts,
     # and translates whole graphs.
     with suppress(Exception):
-        import_module("pytensor_fuse._native.linking.numba_regions")
+        import_module("pytensor_fuse._native.linking.numba.dispatch")
 
 
 after_import("pytensor.link.numba.dispatch", _register)

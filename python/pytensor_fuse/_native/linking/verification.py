@@ -18,7 +18,7 @@ from pytensor_fuse._native.linking.destroyed import destroyed_inputs
 from pytensor_fuse._native.linking.regions import parts_of, whole
 from pytensor_fuse._native.linking.single_precision import of_single_precision
 from pytensor_fuse._native.lowering.indexing.bounds import OUT_OF_BOUNDS
-from pytensor_fuse._native.lowering.scans import BEYOND_END
+from pytensor_fuse._native.lowering.scans.rules import BEYOND_END
 from pytensor_fuse._native.lowering.sparse.structures import UNEVEN
 
 if TYPE_CHECKING:

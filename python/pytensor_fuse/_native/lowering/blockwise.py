@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from pytensor.tensor.blockwise import Blockwise, BlockwiseWithCoreShape
 
+from pytensor_fuse._native.lowering.arrays.elementwise import broadcast_lengths
 from pytensor_fuse._native.lowering.batches import Batch, for_each
-from pytensor_fuse._native.lowering.elementwise import broadcast_lengths
 from pytensor_fuse._native.lowering.graph import graph_refusal, lower_inner
 from pytensor_fuse._native.lowering.registry import lower
-from pytensor_fuse._native.lowering.scalars import dtype_refusal
+from pytensor_fuse._native.lowering.scalars.registry import dtype_refusal
 from pytensor_fuse._native.lowering.tensors import Tensor
 from pytensor_fuse._pytensor.core_nodes import core_node
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytensor_fuse._native.lowering.graph import graph_refusal, lower_inner
 from pytensor_fuse._native.lowering.registry import NoRuleError, lower
-from pytensor_fuse._native.lowering.scalars import dtype_refusal
+from pytensor_fuse._native.lowering.scalars.registry import dtype_refusal
 from pytensor_fuse._native.lowering.tensors import scalar, stored
 
 if TYPE_CHECKING:

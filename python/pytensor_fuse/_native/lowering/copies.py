@@ -10,7 +10,7 @@ from pytensor.tensor.random.type import RandomGeneratorType
 
 from pytensor_fuse._native.lowering.parts import copy_of_argument
 from pytensor_fuse._native.lowering.registry import lower
-from pytensor_fuse._native.lowering.scalars import dtype_refusal
+from pytensor_fuse._native.lowering.scalars.registry import dtype_refusal
 from pytensor_fuse._native.lowering.sparse.matrices import SparseMatrix
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from pytensor.tensor.type_other import NoneTypeT
 
 from pytensor_fuse._native.lowering.context import Context
 from pytensor_fuse._native.lowering.generators import used_once
-from pytensor_fuse._native.lowering.others import (
+from pytensor_fuse._native.lowering.others.rules import (
     fault,
     lowered_by_others,
     verify_with_others,

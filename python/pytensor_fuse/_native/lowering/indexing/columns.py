@@ -8,13 +8,13 @@ import numpy as np
 from pytensor.graph.basic import Constant
 from pytensor.tensor.basic import constant
 
+from pytensor_fuse._native.lowering.arrays.reductions import reduced_along
 from pytensor_fuse._native.lowering.indexing.bounds import (
     is_always_in_bounds,
     is_in_bounds,
     wrapped,
 )
 from pytensor_fuse._native.lowering.indexing.masks import Positions, positions
-from pytensor_fuse._native.lowering.reductions import reduced_along
 from pytensor_fuse._native.lowering.tensors import Tensor
 
 if TYPE_CHECKING:

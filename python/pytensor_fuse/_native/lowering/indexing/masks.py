@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from pytensor.tensor.basic import Nonzero
 
 from pytensor_fuse._native.lowering.registry import lower
-from pytensor_fuse._native.lowering.scalars import dtype_refusal
+from pytensor_fuse._native.lowering.scalars.registry import dtype_refusal
 from pytensor_fuse._native.lowering.tensors import Tensor
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
 from pytensor_fuse._native.lowering.indexing.bounds import guarded
 from pytensor_fuse._native.lowering.indexing.selection import selection_of
 from pytensor_fuse._native.lowering.registry import lower
-from pytensor_fuse._native.lowering.scalars import dtype_refusal
+from pytensor_fuse._native.lowering.scalars.registry import dtype_refusal
 from pytensor_fuse._native.lowering.tensors import Tensor, scalar, stored
 
 if TYPE_CHECKING:

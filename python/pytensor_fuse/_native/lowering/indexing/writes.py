@@ -11,7 +11,7 @@ from pytensor.tensor.subtensor import IncSubtensor
 from pytensor_fuse._native.lowering.indexing.reads import reader
 from pytensor_fuse._native.lowering.indexing.selection import place_along, selection_of
 from pytensor_fuse._native.lowering.registry import lower
-from pytensor_fuse._native.lowering.scalars import dtype_refusal
+from pytensor_fuse._native.lowering.scalars.registry import dtype_refusal
 from pytensor_fuse._native.lowering.tensors import Tensor, scalar, stored
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pytensor.sparse import basic, math
 
-from pytensor_fuse._native.lowering.matrices import of_dtype
+from pytensor_fuse._native.lowering.matrices.operands import of_dtype
 from pytensor_fuse._native.lowering.registry import lower
 from pytensor_fuse._native.lowering.sparse.construction import refuses
 from pytensor_fuse._native.lowering.sparse.entries import (

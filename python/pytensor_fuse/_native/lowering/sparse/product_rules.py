@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from pytensor.sparse import math
 
-from pytensor_fuse._native.lowering.matrices import of_dtype
+from pytensor_fuse._native.lowering.matrices.operands import of_dtype
 from pytensor_fuse._native.lowering.registry import lower
 from pytensor_fuse._native.lowering.sparse.construction import refuses
 from pytensor_fuse._native.lowering.sparse.matrices import SparseMatrix, as_matrix, in_order

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from pytensor_fuse._native.lowering.matrices import of_dtype, transposed
+from pytensor_fuse._native.lowering.matrices.operands import of_dtype, transposed
 from pytensor_fuse._native.lowering.sparse.entries import (
     Entry,
     all_entries,

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pytensor.sparse import math
 
-from pytensor_fuse._native.lowering.matrices import of_dtype
-from pytensor_fuse._native.lowering.reductions import reduced_along
+from pytensor_fuse._native.lowering.arrays.reductions import reduced_along
+from pytensor_fuse._native.lowering.matrices.operands import of_dtype
 from pytensor_fuse._native.lowering.registry import lower
 from pytensor_fuse._native.lowering.sparse.construction import refuses
 from pytensor_fuse._native.lowering.sparse.formats import add_entries

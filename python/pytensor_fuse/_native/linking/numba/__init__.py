@@ -1,0 +1,1 @@
+"""Machine code inside of what Numba compiles."""

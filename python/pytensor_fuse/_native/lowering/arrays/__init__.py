@@ -1,0 +1,1 @@
+"""Ops on arrays, element by element or axis by axis."""

@@ -1,0 +1,61 @@
+"""Argmax: where the largest element is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from pytensor.tensor.math import Argmax
+
+from pytensor_fuse._native.lowering.arrays.reductions import reduced_along
+from pytensor_fuse._native.lowering.registry import lower
+from pytensor_fuse._native.lowering.scalars.registry import dtype_refusal
+from pytensor_fuse._native.lowering.tensors import Tensor
+from pytensor_fuse._native.program.combiners import identity
+
+if TYPE_CHECKING:
+    from pytensor.graph.basic import Apply
+
+    from pytensor_fuse._native.lowering.context import Context
+    from pytensor_fuse._native.lowering.tensors import Index
+    from pytensor_fuse._native.program.model import Value
+
+_EMPTY: Final = "attempt to get argmax of an empty sequence"
+
+
+def _refuses(op: Argmax, node: Apply[Any]) -> str | None:
+    return dtype_refusal(node)
+
+
+@lower.register(Argmax, refuses=_refuses)
+def _argmax(op: Argmax, node: Apply[Any], context: Context, inputs: list[Tensor]) -> list[Tensor]:
+    """Find the largest element, then the first place where it is.
+
+    These are reductions both, which may use vectors. NaN is the largest, and the first one counts.
+    """
+    builder, [given] = context.builder, inputs
+    axes = tuple(range(given.ndim)) if op.axis is None else tuple(op.axis)
+    kept = [axis for axis in range(given.ndim) if axis not in axes]
+    lengths = [context.length(length) for length in given.lengths]
+    is_none = context.is_empty([lengths[axis] for axis in axes])
+    is_needless = context.is_empty([lengths[axis] for axis in kept])
+    builder.check(builder.op("or", builder.op("not", is_none), is_needless), ValueError, _EMPTY)
+    # Places are counted along all reduced axes.
+    context.size([lengths[axis] for axis in axes])
+    initial = builder.constant(given.dtype, identity("maximum", given.dtype))
+    largest = reduced_along(context, given, axes, "maximum", given.dtype, initial)
+    beyond = builder.index(2**63 - 1)
+
+    def place(index: Index) -> Value:
+        """Return how many elements come before one, if it is the largest."""
+        element = given.at(index)
+        most = largest.at(tuple([index[axis] for axis in kept]))
+        is_largest = builder.op("eq", element, most)
+        if given.dtype[0] == "f":
+            is_largest = builder.op("or", is_largest, builder.op("ne", element, element))
+        before = builder.index(0)
+        for axis in axes:
+            before = builder.op("add", builder.op("mul", before, lengths[axis]), index[axis])
+        return builder.op("select", is_largest, before, beyond)
+
+    places = Tensor("i64", lengths, place)
+    return [reduced_along(context, places, axes, "minimum", "i64", beyond)]

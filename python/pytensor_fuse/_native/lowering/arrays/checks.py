@@ -1,0 +1,32 @@
+"""Ops that raise an exception unless conditions hold."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pytensor.raise_op import CheckAndRaise
+
+from pytensor_fuse._native.lowering.registry import lower
+from pytensor_fuse._native.lowering.scalars.registry import dtype_refusal
+from pytensor_fuse._native.program.failures import literal
+
+if TYPE_CHECKING:
+    from pytensor.graph.basic import Apply
+
+    from pytensor_fuse._native.lowering.context import Context
+    from pytensor_fuse._native.lowering.tensors import Tensor
+
+
+def _refuses(op: CheckAndRaise, node: Apply[Any]) -> str | None:
+    return dtype_refusal(node)
+
+
+@lower.register(CheckAndRaise, refuses=_refuses)
+def _check_and_raise(
+    op: CheckAndRaise, node: Apply[Any], context: Context, inputs: list[Tensor]
+) -> list[Tensor]:
+    builder = context.builder
+    given, *conditions = inputs
+    for condition in conditions:
+        builder.check(builder.cast(condition.at(()), "bool"), op.exc_type, literal(op.msg))
+    return [given]

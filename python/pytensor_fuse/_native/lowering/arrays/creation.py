@@ -1,0 +1,208 @@
+"""Ops that make arrays from numbers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from pytensor.tensor.basic import Alloc, AllocEmpty, ARange, Eye, MakeVector
+from pytensor.tensor.extra_ops import Bartlett
+
+from pytensor_fuse._native.lowering.registry import lower
+from pytensor_fuse._native.lowering.scalars.registry import dtype_refusal
+from pytensor_fuse._native.lowering.tensors import DTYPES, Tensor, stored
+from pytensor_fuse._pytensor.ops import alloc_broadcast_message
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pytensor.graph.basic import Apply
+
+    from pytensor_fuse._native.lowering.context import Context
+    from pytensor_fuse._native.lowering.tensors import Index
+    from pytensor_fuse._native.program.builder import Builder
+    from pytensor_fuse._native.program.model import Value
+
+_NEGATIVE: Final = "negative dimensions not allowed"
+# The texts of PyTensor's Numba implementations.
+_BROADCASTS: Final = alloc_broadcast_message()
+_MISMATCH: Final = "could not broadcast input array into the shape requested by Alloc"
+_NO_STEP: Final = "Maximum allowed size exceeded"
+
+
+def _refuses(op: Any, node: Apply[Any]) -> str | None:
+    return dtype_refusal(node)
+
+
+def is_length(builder: Builder, value: Value) -> bool:
+    """Whether a value is known not to be negative, as the length of an array is."""
+    number = builder.number(value)
+    return value in builder.program.lengths if number is None else number >= 0
+
+
+def dimensions(
+    context: Context, given: Sequence[Tensor], shape: Sequence[int | None]
+) -> list[Value]:
+    """Return the lengths that numbers say, checked not to be negative.
+
+    Parameters
+    ----------
+    context
+        The lowering.
+    given
+        The numbers.
+    shape
+        The lengths that are known when the graph is compiled.
+    """
+    builder = context.builder
+    lengths = []
+    for one, known in zip(given, shape, strict=True):
+        length = builder.cast(one.at(()), "i64")
+        if known is not None and builder.number(length) is None:
+            length = builder.index(known)
+        length = context.length(length)
+        if not is_length(builder, length):
+            is_valid = builder.op("ge", length, builder.index(0))
+            builder.check(is_valid, ValueError, _NEGATIVE)
+        lengths.append(length)
+    return lengths
+
+
+@lower.register(Alloc, refuses=_refuses)
+def _alloc(op: Alloc, node: Apply[Any], context: Context, inputs: list[Tensor]) -> list[Tensor]:
+    builder = context.builder
+    given, *numbers = inputs
+    value_type, out_type = node.inputs[0].type, node.outputs[0].type
+    is_one = [length == 1 for length in value_type.shape]
+    n_more = len(numbers) - given.ndim
+    # A length that PyTensor has from that of the value need not be the one that is asked for.
+    own = (*[None] * n_more, *[None if length == 1 else length for length in value_type.shape])
+    known = [
+        None if length == its else length for length, its in zip(out_type.shape, own, strict=True)
+    ]
+    lengths = dimensions(context, numbers, known)
+    zero = builder.index(0)
+    for axis in reversed(range(given.ndim)):
+        if is_one[axis]:
+            continue
+        this, length = context.length(given.lengths[axis]), lengths[n_more + axis]
+        if this != length:
+            is_equal = builder.op("eq", this, length)
+            is_many = builder.op("ne", this, builder.index(1))
+            builder.check(builder.op("or", is_equal, is_many), ValueError, _BROADCASTS)
+        lengths[n_more + axis] = context.require_equal(this, length, ValueError, _MISMATCH)
+    if all(is_one):
+        # Of one number there is nothing to store.
+        value = given.at((zero,) * given.ndim)
+        return [Tensor(given.dtype, lengths, lambda _: value)]
+
+    def at(index: Index) -> Value:
+        places = zip(index[n_more:], is_one, strict=True)
+        return given.at(tuple([zero if one else place for place, one in places]))
+
+    return [context.materialized(given.dtype, lengths, at)]
+
+
+@lower.register(AllocEmpty, refuses=_refuses)
+def _alloc_empty(
+    op: AllocEmpty, node: Apply[Any], context: Context, inputs: list[Tensor]
+) -> list[Tensor]:
+    [out] = node.outputs
+    lengths = dimensions(context, inputs, out.type.shape)
+    dtype = DTYPES[out.type.dtype]
+    if not lengths:
+        zero = context.builder.constant(dtype, 0)
+        return [Tensor(dtype, (), lambda _: zero)]
+    return [stored(context.builder, context.temporary(dtype, lengths))]
+
+
+@lower.register(Eye, refuses=_refuses)
+def _eye(op: Eye, node: Apply[Any], context: Context, inputs: list[Tensor]) -> list[Tensor]:
+    builder = context.builder
+    *sizes, shift = inputs
+    dtype = DTYPES[node.outputs[0].type.dtype]
+    lengths = dimensions(context, sizes, node.outputs[0].type.shape)
+    offset = builder.cast(shift.at(()), "i64")
+    one, zero = builder.constant(dtype, 1), builder.constant(dtype, 0)
+
+    def at(index: Index) -> Value:
+        row, column = index
+        is_on = builder.op("eq", builder.op("add", row, offset), column)
+        return builder.op("select", is_on, one, zero)
+
+    return [Tensor(dtype, lengths, at)]
+
+
+@lower.register(ARange, refuses=_refuses)
+def _arange(op: ARange, node: Apply[Any], context: Context, inputs: list[Tensor]) -> list[Tensor]:
+    builder = context.builder
+    dtype = DTYPES[node.outputs[0].type.dtype]
+    values = [one.at(()) for one in inputs]
+    # The numbers are Python's there: whole ones of any dtype, or floats of double precision.
+    kind = "f64" if any(builder.dtype(value)[0] == "f" for value in values) else "i64"
+    start, stop, step = [builder.cast(value, kind) for value in values]
+    zero = builder.constant(kind, 0)
+    builder.check(builder.op("ne", step, zero), ValueError, _NO_STEP)
+    known = node.outputs[0].type.shape[0]
+    length = builder.index(known) if known is not None else _steps(builder, start, stop, step)
+
+    def at(index: Index) -> Value:
+        far = builder.op("mul", builder.cast(index[0], kind), step)
+        return builder.cast(builder.op("add", start, far), dtype)
+
+    return [Tensor(dtype, (context.length(length),), at)]
+
+
+def _steps(builder: Builder, start: Value, stop: Value, step: Value) -> Value:
+    """Return how many steps lie between two numbers."""
+    if builder.dtype(step) == "f64":
+        n_steps = builder.op("ceil", builder.op("div", builder.op("sub", stop, start), step))
+        # Neither NaN nor what is too much has a place in an integer.
+        is_some = builder.op("gt", n_steps, builder.constant("f64", 0))
+        n_steps = builder.op("select", is_some, n_steps, builder.constant("f64", 0))
+        most = builder.constant("f64", 2.0**62)
+        builder.check(builder.op("le", n_steps, most), ValueError, _NO_STEP)
+        return builder.cast(n_steps, "i64")
+    if builder.number(step) == 1:
+        length = builder.op("sub", stop, start)
+    else:
+        length = builder.op("neg", builder.op("floordiv", builder.op("sub", start, stop), step))
+    return length if is_length(builder, length) else builder.op("maximum", length, builder.index(0))
+
+
+@lower.register(Bartlett, refuses=_refuses)
+def _bartlett(
+    op: Bartlett, node: Apply[Any], context: Context, inputs: list[Tensor]
+) -> list[Tensor]:
+    """Return a triangle, by NumPy's formula: 1 less the distance from the middle."""
+    builder = context.builder
+    zero, one = builder.index(0), builder.index(1)
+    length = builder.op("maximum", builder.cast(inputs[0].at(()), "i64"), zero)
+    last = builder.op("sub", length, one)
+    unit, n_steps = builder.constant("f64", 1), builder.cast(last, "f64")
+
+    def at(index: Index) -> Value:
+        place = builder.op("sub", builder.op("mul", index[0], builder.index(2)), last)
+        part = builder.op("div", builder.cast(place, "f64"), n_steps)
+        is_before = builder.op("le", place, zero)
+        rises, falls = builder.op("add", unit, part), builder.op("sub", unit, part)
+        is_only = builder.op("eq", last, zero)
+        return builder.op("select", is_only, unit, builder.op("select", is_before, rises, falls))
+
+    return [Tensor("f64", (context.length(length),), at)]
+
+
+@lower.register(MakeVector, refuses=_refuses)
+def _make_vector(
+    op: MakeVector, node: Apply[Any], context: Context, inputs: list[Tensor]
+) -> list[Tensor]:
+    dtype = DTYPES[node.outputs[0].type.dtype]
+    return [vector_of(context, dtype, [one.at(()) for one in inputs])]
+
+
+def vector_of(context: Context, dtype: str, values: Sequence[Value]) -> Tensor:
+    """Return a vector of values; who loads at a known index gets the value itself."""
+    builder = context.builder
+    buffer = context.temporary(dtype, [builder.index(len(values))])
+    for place, value in enumerate(values):
+        builder.store(buffer, (builder.index(place),), builder.cast(value, dtype))
+    return stored(builder, buffer)

@@ -1,0 +1,64 @@
+"""CumOp: sums and products up to each element along an axis."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from pytensor.tensor.extra_ops import CumOp
+
+from pytensor_fuse._native.lowering.registry import lower
+from pytensor_fuse._native.lowering.scalars.registry import dtype_refusal
+from pytensor_fuse._native.lowering.tensors import stored
+
+if TYPE_CHECKING:
+    from pytensor.graph.basic import Apply
+
+    from pytensor_fuse._native.lowering.context import Context
+    from pytensor_fuse._native.lowering.tensors import Index, Tensor
+    from pytensor_fuse._native.program.model import Value
+
+
+def _refuses(op: CumOp, node: Apply[Any]) -> str | None:
+    dtype = np.dtype(node.inputs[0].type.dtype)
+    if dtype.kind in "biu" and dtype.itemsize < 8:
+        # NumPy's are of 64 bits, whatever the type of the output says, and so are Numba's.
+        return f"cumulative sums of {dtype}"
+    if op.axis is None:
+        return "a cumulative sum without an axis"
+    return dtype_refusal(node)
+
+
+@lower.register(CumOp, refuses=_refuses)
+def _cumulative(
+    op: CumOp, node: Apply[Any], context: Context, inputs: list[Tensor]
+) -> list[Tensor]:
+    builder, [given] = context.builder, inputs
+    axis = op.axis % given.ndim
+    combiner, first = ("add", 0) if op.mode == "add" else ("mul", 1)
+    buffer = context.temporary(given.dtype, given.lengths)
+    length = context.length(given.lengths[axis])
+    others = [length for place, length in enumerate(given.lengths) if place != axis]
+
+    def along(place: Index) -> None:
+        def step(total: Value | None, at: Value) -> Value:
+            index = (*place[:axis], at, *place[axis:])
+            element = given.at(index)
+            total = element if total is None else builder.op(combiner, total, element)
+            builder.store(buffer, index, total)
+            return total
+
+        if context.is_short(length):
+            so_far: Value | None = None
+            for number in range(int(builder.number(length) or 0)):
+                so_far = step(so_far, builder.index(number))
+            return
+        with builder.loop(length) as loop:
+            total = builder.carried(given.dtype)
+            # A sum that begins with -0.0 is -0.0, as NumPy's.
+            is_float_sum = combiner == "add" and given.dtype[0] == "f"
+            initial = builder.constant(given.dtype, -0.0 if is_float_sum else first)
+            builder.carry(loop, total, initial, step(total, loop.index))
+
+    context.nest(others, along)
+    return [stored(builder, buffer)]

@@ -1,0 +1,260 @@
+"""Join, Split, and this package's ops that write streams in their places in a join."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from pytensor.tensor.basic import Join, Split
+
+from pytensor_fuse._joins.ops.fill import WriteFill
+from pytensor_fuse._joins.ops.join import WriteJoin
+from pytensor_fuse._joins.ops.layout import NEGATIVE_LENGTH, SHAPE_MISMATCH, SLOT_MISMATCH
+from pytensor_fuse._joins.ops.split import WriteSplit
+from pytensor_fuse._native.lowering.arrays.creation import is_length
+from pytensor_fuse._native.lowering.registry import lower
+from pytensor_fuse._native.lowering.reshaping import raveled
+from pytensor_fuse._native.lowering.scalars.registry import dtype_refusal
+from pytensor_fuse._native.lowering.tensors import DTYPES, NOTHING, Tensor, stored, view
+from pytensor_fuse._pytensor.ops import join_operands
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pytensor.graph.basic import Apply
+
+    from pytensor_fuse._joins.ops.layout import Length, Slot
+    from pytensor_fuse._native.lowering.context import Context
+    from pytensor_fuse._native.lowering.tensors import Index
+    from pytensor_fuse._native.program.model import BufferId, Value
+
+# The texts of PyTensor's Numba implementations; in 3.0, which calls NumPy's function, of Numba.
+_MISMATCH: Final = (
+    "all the input array dimensions except for the concatenation axis must match exactly"
+    if "axis" in Join.__props__
+    else "np.concatenate(): input sizes over dimension {axis} do not match"
+)
+_WRONG_NUMBER: Final = "Length of splits is not equal to n_splits"
+_TOO_LONG: Final = "joined arrays have more elements than any memory"
+_NEGATIVE_SIZE: Final = "Split sizes cannot be negative"
+_WRONG_SUM: Final = "Split sizes sum to {0}; expected {1}"
+
+
+# Joins
+
+
+def _join_refusal(op: Join, node: Apply[Any]) -> str | None:
+    axis, _ = join_operands(node)
+    return "a join along an axis that is computed" if axis is None else dtype_refusal(node)
+
+
+@lower.register(Join, refuses=_join_refusal)
+def _join(op: Join, node: Apply[Any], context: Context, inputs: list[Tensor]) -> list[Tensor]:
+    axis, operands = join_operands(node)
+    assert axis is not None
+    parts = inputs[-len(operands) :]
+    dtype = DTYPES[node.outputs[0].type.dtype]
+    return [joined(context, dtype, parts, axis, _MISMATCH)]
+
+
+def joined(
+    context: Context, dtype: str, parts: Sequence[Tensor], axis: int, mismatch: str
+) -> Tensor:
+    """Return an array that consists of parts along an axis.
+
+    Each part is stored by a loop nest of its own, into which the one that computes it may go.
+
+    Parameters
+    ----------
+    context
+        The lowering.
+    dtype
+        That of the result.
+    parts
+        What is joined, all of as many axes.
+    axis
+        Which one.
+    mismatch
+        The text of the exception for parts that differ in another ``{axis}``.
+    """
+    builder = context.builder
+    lengths = [context.length(length) for length in parts[0].lengths]
+    for part in parts[1:]:
+        for other, length in enumerate(part.lengths):
+            if other != axis:
+                lengths[other] = context.require_equal(
+                    length, lengths[other], ValueError, mismatch.replace("{axis}", str(other))
+                )
+    starts, conditions = _places(context, [context.length(part.lengths[axis]) for part in parts])
+    for condition in conditions:
+        builder.check(condition, MemoryError, _TOO_LONG)
+    lengths[axis] = starts.pop()
+    buffer = context.temporary(dtype, lengths)
+    for start, part in zip(starts, parts, strict=True):
+        _store_part(context, buffer, part, axis, start)
+    return stored(builder, buffer)
+
+
+def _places(context: Context, lengths: Sequence[Value]) -> tuple[list[Value], list[Value]]:
+    """Return where each part begins and the last one ends, and what holds if that is below 2^63."""
+    builder = context.builder
+    places = [builder.index(0)]
+    conditions = []
+    for length in lengths:
+        place = builder.op("add", places[-1], length)
+        if place != length:
+            # A sum that wraps is less than what has been added.
+            conditions.append(builder.op("ge", place, length))
+        places.append(place)
+    return places, conditions
+
+
+def _store_part(context: Context, buffer: BufferId, part: Tensor, axis: int, start: Value) -> None:
+    builder = context.builder
+    dtype = builder.program.buffers[buffer].dtype
+
+    def store(index: Index) -> None:
+        place = (*index[:axis], builder.op("add", index[axis], start), *index[axis + 1 :])
+        builder.store(buffer, place, builder.cast(part.at(index), dtype))
+
+    context.nest(part.lengths, store)
+
+
+# Splits
+
+
+def _split_axis(op: Split, node: Apply[Any]) -> int | None:
+    """Return the axis of a Split, or None if it is computed: an input in PyTensor 3.0."""
+    axis = getattr(op, "axis", None)
+    if axis is None:
+        axis = getattr(node.inputs[1], "data", None)
+    return None if axis is None else int(axis) % node.inputs[0].type.ndim
+
+
+def _split_refusal(op: Split, node: Apply[Any]) -> str | None:
+    if _split_axis(op, node) is None:
+        return "a split along an axis that is computed"
+    if node.inputs[-1].type.shape[0] is None:
+        return "a split into parts of which the number is not known"
+    return dtype_refusal(node)
+
+
+@lower.register(Split, refuses=_split_refusal)
+def _split(op: Split, node: Apply[Any], context: Context, inputs: list[Tensor]) -> list[Tensor]:
+    builder = context.builder
+    given, sizes = inputs[0], inputs[-1]
+    axis = _split_axis(op, node)
+    n_parts = op.len_splits
+    assert axis is not None
+    assert n_parts is not None
+    context.require_equal(sizes.lengths[0], builder.index(n_parts), ValueError, _WRONG_NUMBER)
+    zero = builder.index(0)
+    lengths = []
+    for number in range(n_parts):
+        length = builder.cast(sizes.at((builder.index(number),)), "i64")
+        if not is_length(builder, length):
+            builder.check(builder.op("ge", length, zero), ValueError, _NEGATIVE_SIZE)
+        lengths.append(length)
+    starts, conditions = _places(context, lengths)
+    total, expected = starts.pop(), context.length(given.lengths[axis])
+    # Not one length by another name: nothing is as long as the sum of parts.
+    for condition in (*conditions, builder.op("eq", total, expected)):
+        builder.check(condition, ValueError, _WRONG_SUM, total, expected)
+    return [
+        part_along(context, given, axis, start, length)
+        for start, length in zip(starts, lengths, strict=True)
+    ]
+
+
+def part_along(context: Context, given: Tensor, axis: int, start: Value, length: Value) -> Tensor:
+    """Return the view of a part of an array along an axis."""
+    builder = context.builder
+    lengths = (*given.lengths[:axis], length, *given.lengths[axis + 1 :])
+
+    def place(index: Index) -> Index:
+        return (*index[:axis], builder.op("add", index[axis], start), *index[axis + 1 :])
+
+    return view(given, lengths, place)
+
+
+# Writing joins: as everything is computed in registers and stored where it belongs by the passes,
+# the memory that such ops share is of no use here.
+
+
+def _write_refusal(op: Any, node: Apply[Any]) -> str | None:
+    for variable in (*node.inputs, *node.outputs):
+        dtype = getattr(variable.type, "dtype", None)
+        if dtype is not None and dtype not in DTYPES:
+            return f"no dtype {dtype}"
+    return None
+
+
+@lower.register(WriteSplit, refuses=_write_refusal)
+def _write_split(
+    op: WriteSplit, node: Apply[Any], context: Context, inputs: list[Tensor]
+) -> list[Tensor]:
+    """Check what the streams have to be like, and return parts that nothing has written."""
+    builder, layout = context.builder, op.layout
+    zero = builder.index(0)
+
+    def value_of(length: Length[int]) -> Value:
+        if length.source is None:
+            return builder.index(length.static or 0)
+        if length.dim is not None:
+            return context.length(inputs[length.source].lengths[length.dim])
+        value = builder.cast(inputs[length.source].at(()), "i64")
+        if not is_length(builder, value):
+            builder.check(builder.op("ge", value, zero), ValueError, NEGATIVE_LENGTH)
+        return value
+
+    shapes = [[value_of(length) for length in shape] for shape in layout.shapes]
+    if layout.ndim > 1:
+        for shape in shapes[1:]:
+            for axis, length in enumerate(shape):
+                if axis != layout.axis:
+                    shape[axis] = context.require_equal(
+                        length, shapes[0][axis], ValueError, SHAPE_MISMATCH
+                    )
+    if layout.total is not None:
+        total = value_of(layout.total)
+        for shape, slot in zip(shapes, layout.slots, strict=True):
+            length = context.size(shape) if layout.ndim == 1 else shape[layout.axis]
+            if slot is not None:
+                context.require_equal(
+                    length, _slot_length(context, slot, total), ValueError, SLOT_MISMATCH
+                )
+    dtype = DTYPES[layout.dtype]
+    unwritten = builder.constant(dtype, 0)
+    parts = [
+        [zero],
+        *(shape for shape, is_written in zip(shapes, layout.written, strict=True) if is_written),
+    ]
+    return [Tensor(dtype, lengths, lambda _: unwritten) for lengths in parts]
+
+
+def _slot_length(context: Context, slot: Slot, total: Value) -> Value:
+    """Return how long a slice is of a tensor of a length."""
+    builder = context.builder
+    start = builder.op("minimum", total, builder.index(slot.start))
+    if slot.stop is None:
+        return builder.op("sub", total, start)
+    return builder.op("sub", builder.op("minimum", total, builder.index(slot.stop)), start)
+
+
+@lower.register(WriteFill, refuses=_write_refusal)
+def _write_fill(
+    op: WriteFill, node: Apply[Any], context: Context, inputs: list[Tensor]
+) -> list[Tensor]:
+    number, part = inputs
+    value = context.builder.cast(number.at(()), part.dtype)
+    return [Tensor(part.dtype, part.lengths, lambda _: value)]
+
+
+@lower.register(WriteJoin, refuses=_write_refusal)
+def _write_join(
+    op: WriteJoin, node: Apply[Any], context: Context, inputs: list[Tensor]
+) -> list[Tensor]:
+    _, *streams = inputs
+    if op.ndim == 1:
+        streams = [raveled(context, stream) for stream in streams]
+    whole = joined(context, DTYPES[op.dtype], streams, op.axis, SHAPE_MISMATCH)
+    return [whole, *[NOTHING] * (len(node.outputs) - 1)]

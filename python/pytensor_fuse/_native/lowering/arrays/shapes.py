@@ -1,0 +1,188 @@
+"""Ops that ask for the shape of an array, say what it is, or change it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from pytensor.tensor.reshape import JoinDims, SplitDims
+from pytensor.tensor.shape import Reshape, Shape, Shape_i, SpecifyShape
+from pytensor.tensor.type_other import NoneTypeT
+
+from pytensor_fuse._native.lowering.arrays.creation import is_length, vector_of
+from pytensor_fuse._native.lowering.registry import lower
+from pytensor_fuse._native.lowering.reshaping import product, reshaped
+from pytensor_fuse._native.lowering.scalars.registry import dtype_refusal
+from pytensor_fuse._native.lowering.tensors import DTYPES, Tensor, scalar
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pytensor.graph.basic import Apply
+
+    from pytensor_fuse._native.lowering.context import Context
+    from pytensor_fuse._native.program.model import Value
+
+# The texts of Numba's reshape.
+_OTHER_SIZE: Final = "total size of new array must be unchanged"
+_MANY_NEGATIVE: Final = "multiple negative shape values"
+
+
+@lower.register(Shape, refuses=lambda op, node: dtype_refusal(node))
+def _shape(op: Shape, node: Apply[Any], context: Context, inputs: list[Tensor]) -> list[Tensor]:
+    lengths = [context.length(length) for length in inputs[0].lengths]
+    return [vector_of(context, "i64", lengths)]
+
+
+@lower.register(Shape_i, refuses=lambda op, node: dtype_refusal(node))
+def _shape_i(op: Shape_i, node: Apply[Any], context: Context, inputs: list[Tensor]) -> list[Tensor]:
+    return [scalar(context.builder, context.length(inputs[0].lengths[op.i]))]
+
+
+def _specify_refusal(op: SpecifyShape, node: Apply[Any]) -> str | None:
+    dtype = getattr(node.inputs[0].type, "dtype", None)
+    return None if dtype in DTYPES else f"no dtype {dtype}"
+
+
+@lower.register(SpecifyShape, refuses=_specify_refusal)
+def _specify_shape(
+    op: SpecifyShape, node: Apply[Any], context: Context, inputs: list[Tensor]
+) -> list[Tensor]:
+    builder = context.builder
+    given, *shape = inputs
+    lengths = list(given.lengths)
+    for axis, (variable, expected) in enumerate(zip(node.inputs[1:], shape, strict=True)):
+        if not isinstance(variable.type, NoneTypeT):
+            lengths[axis] = context.require_equal(
+                lengths[axis],
+                builder.cast(expected.at(()), "i64"),
+                AssertionError,
+                f"SpecifyShape: dim {axis} of input has shape {{0}}, expected {{1}}.",
+            )
+    return [Tensor(given.dtype, lengths, given.at, given.buffer, layout=given.layout)]
+
+
+# Reshape
+
+
+def _shape_refusal(op: Any, node: Apply[Any]) -> str | None:
+    if node.inputs[1].type.shape[0] is None:
+        return "a shape of which the number of axes is not known"
+    return dtype_refusal(node)
+
+
+@lower.register(Reshape, refuses=_shape_refusal)
+def _reshape(op: Reshape, node: Apply[Any], context: Context, inputs: list[Tensor]) -> list[Tensor]:
+    given, shape = inputs
+    wanted = _wanted(context, shape, node.outputs[0].type.shape)
+    lengths = _new_lengths(context, given, wanted)
+    if not lengths:
+        zero = context.builder.index(0)
+        return [scalar(context.builder, given.at((zero,) * given.ndim))]
+    return [reshaped(context, given, lengths)]
+
+
+@lower.register(JoinDims, refuses=lambda op, node: dtype_refusal(node))
+def _join_dims(
+    op: JoinDims, node: Apply[Any], context: Context, inputs: list[Tensor]
+) -> list[Tensor]:
+    [given] = inputs
+    start, stop = op.start_axis, op.start_axis + op.n_axes
+    joined = context.size([context.length(length) for length in given.lengths[start:stop]])
+    lengths = [*given.lengths[:start], joined, *given.lengths[stop:]]
+    return [reshaped(context, given, lengths)]
+
+
+@lower.register(SplitDims, refuses=_shape_refusal)
+def _split_dims(
+    op: SplitDims, node: Apply[Any], context: Context, inputs: list[Tensor]
+) -> list[Tensor]:
+    given, shape = inputs
+    before, after = given.lengths[: op.axis], given.lengths[op.axis + 1 :]
+    known = node.outputs[0].type.shape[op.axis : len(node.outputs[0].type.shape) - len(after)]
+    wanted = [*before, *_wanted(context, shape, known), *after]
+    return [reshaped(context, given, _new_lengths(context, given, wanted))]
+
+
+def _wanted(context: Context, shape: Tensor, known: Sequence[int | None]) -> list[Value]:
+    """Return the lengths that a vector says, of which some may be negative: to be found."""
+    builder = context.builder
+    zero = builder.index(0)
+    lengths = []
+    for axis, length in enumerate(known):
+        wanted = builder.cast(shape.at((builder.index(axis),)), "i64")
+        # A length of 0 that PyTensor has found out by dividing need not be one.
+        if length:
+            if builder.number(wanted) is None:
+                # It may have been found out from the size alone, whatever is asked for.
+                is_it = builder.op("eq", wanted, builder.index(length))
+                is_open = builder.op("lt", wanted, zero)
+                builder.check(builder.op("or", is_it, is_open), ValueError, _OTHER_SIZE)
+            wanted = builder.index(length)
+        lengths.append(wanted)
+    return lengths
+
+
+def _new_lengths(context: Context, given: Tensor, wanted: Sequence[Value]) -> list[Value]:
+    """Return the lengths of a new shape, checked to be of as many elements as the old one."""
+    builder = context.builder
+    wanted = [context.length(length) for length in wanted]
+    old = [context.length(length) for length in given.lengths]
+    unknown = [axis for axis, length in enumerate(wanted) if not is_length(builder, length)]
+    if not unknown:
+        _check_size(context, old, wanted)
+        return list(wanted)
+    if len(unknown) == 1 and builder.number(wanted[unknown[0]]) is not None:
+        [axis] = unknown
+        others = [*wanted[:axis], *wanted[axis + 1 :]]
+        found = _quotient(context, old, others)
+        if found is not None:
+            return [*wanted[:axis], found, *wanted[axis + 1 :]]
+    return _lengths_at_run_time(context, old, wanted)
+
+
+def _quotient(context: Context, old: Sequence[Value], others: Sequence[Value]) -> Value | None:
+    """Return the length that is left if it is known to be one, without dividing, or None."""
+    builder = context.builder
+    number, lengths = product(context, old)
+    divisor, divisors = product(context, others)
+    if divisors - lengths or not divisor or number % divisor:
+        return None
+    left = lengths - divisors
+    factors = [builder.index(number // divisor)] if number != divisor or not left else []
+    return context.size([*left.elements(), *factors])
+
+
+def _lengths_at_run_time(
+    context: Context, old: Sequence[Value], wanted: Sequence[Value]
+) -> list[Value]:
+    """Return the lengths of a shape of which one may be negative."""
+    builder = context.builder
+    zero, one = builder.index(0), builder.index(1)
+    is_negative = [builder.op("lt", length, zero) for length in wanted]
+    n_negative = zero
+    for condition in is_negative:
+        n_negative = builder.op("add", n_negative, builder.op("select", condition, one, zero))
+    builder.check(builder.op("le", n_negative, one), ValueError, _MANY_NEGATIVE)
+    # The comparison of the sizes finds a product that wraps.
+    known = context.wrapping_size(
+        [
+            builder.op("select", condition, one, length)
+            for condition, length in zip(is_negative, wanted, strict=True)
+        ]
+    )
+    left = builder.op("floordiv", context.size(old), known)
+    lengths = [
+        builder.op("select", condition, left, length)
+        for condition, length in zip(is_negative, wanted, strict=True)
+    ]
+    _check_size(context, old, lengths)
+    return lengths
+
+
+def _check_size(context: Context, old: Sequence[Value], new: Sequence[Value]) -> None:
+    """Check that shapes are of as many elements."""
+    builder = context.builder
+    if product(context, old) == product(context, new):
+        return
+    is_equal = builder.op("eq", context.wrapping_size(new), context.size(old))
+    builder.check(builder.op("and", context.fits(new), is_equal), ValueError, _OTHER_SIZE)

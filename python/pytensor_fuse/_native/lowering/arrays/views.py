@@ -1,0 +1,77 @@
+"""Ops that give another look at the elements of an array: nothing is computed or copied."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from pytensor.tensor.basic import ScalarFromTensor, TensorFromScalar
+from pytensor.tensor.elemwise import DimShuffle
+
+from pytensor_fuse._native.lowering.registry import lower
+from pytensor_fuse._native.lowering.scalars.registry import dtype_refusal
+from pytensor_fuse._native.lowering.tensors import Layout, Tensor, scalar, view
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pytensor.graph.basic import Apply
+
+    from pytensor_fuse._native.lowering.context import Context
+    from pytensor_fuse._native.lowering.tensors import Index
+
+# The text of PyTensor's Numba implementation.
+_NOT_ONE: Final = "DimShuffle: Attempting to squeeze axes with size not equal to one"
+
+
+def _refuses(op: Any, node: Apply[Any]) -> str | None:
+    return dtype_refusal(node)
+
+
+@lower.register(TensorFromScalar, ScalarFromTensor, refuses=_refuses)
+def _between_kinds(
+    op: Any, node: Apply[Any], context: Context, inputs: list[Tensor]
+) -> list[Tensor]:
+    return [scalar(context.builder, inputs[0].at(()))]
+
+
+@lower.register(DimShuffle, refuses=_refuses)
+def _dimshuffle(
+    op: DimShuffle, node: Apply[Any], context: Context, inputs: list[Tensor]
+) -> list[Tensor]:
+    builder, [given] = context.builder, inputs
+    if tuple(op.new_order) == tuple(range(given.ndim)):
+        return [given]
+    one, zero = builder.index(1), builder.index(0)
+    for axis in range(given.ndim):
+        if axis not in op.new_order:
+            length = given.lengths[axis]
+            builder.check(
+                builder.op("eq", length, one),
+                ValueError,
+                _NOT_ONE,
+            )
+    lengths = [one if axis == "x" else given.lengths[axis] for axis in op.new_order]
+    sources = [(axis, place) for place, axis in enumerate(op.new_order) if axis != "x"]
+
+    def place(index: Index) -> Index:
+        at = [zero] * given.ndim
+        for axis, where in sources:
+            at[axis] = index[where]
+        return tuple(at)
+
+    if not lengths:
+        return [scalar(builder, given.at(place(())))]
+    return [view(given, lengths, place, _shuffled(context, given, op.new_order))]
+
+
+def _shuffled(context: Context, given: Tensor, order: Sequence[int | str]) -> Layout | None:
+    """Return where the elements of an array with shuffled axes lie."""
+    layout = given.layout
+    if layout is None:
+        return None
+    one = context.builder.index(1)
+    if any(length != one for axis, length in enumerate(given.lengths) if axis not in order):
+        # The program does not know that the buffer's axis has length 1.
+        return None
+    axes = tuple([None if isinstance(axis, str) else layout.axes[axis] for axis in order])
+    return layout._replace(axes=axes)

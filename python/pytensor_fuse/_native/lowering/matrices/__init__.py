@@ -1,0 +1,1 @@
+"""Factorizations and functions of whole matrices."""

@@ -1,0 +1,175 @@
+"""Eigenvalues and eigenvectors of symmetric matrices, of one or of a pair.
+
+Where LAPACK fails, all numbers are NaN, as in PyTensor's Numba implementation.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, Final
+
+from pytensor.tensor.linalg.decomposition.eigen import Eigh, Eigvalsh
+from scipy.linalg import LinAlgError
+
+from pytensor_fuse._native.lowering.matrices.operands import (
+    all_finite,
+    copy_of,
+    fill_unless,
+    fill_with,
+    of_dtype,
+    real_refusal,
+    require_square,
+    sizes_of,
+    transposed,
+)
+from pytensor_fuse._native.lowering.matrices.workspaces import BLOCK, work
+from pytensor_fuse._native.lowering.registry import lower
+from pytensor_fuse._native.lowering.tensors import DTYPES, Tensor
+from pytensor_fuse._native.program.model import Operand
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pytensor.graph.basic import Apply
+
+    from pytensor_fuse._native.lowering.context import Context
+    from pytensor_fuse._native.lowering.tensors import Index
+    from pytensor_fuse._native.program.model import Value
+
+# The text of PyTensor's Numba implementation.
+_NOT_A_PAIR: Final = "A and B must have the same shape"
+# Where the lower triangle is in the rows that the columns of a matrix are.
+_TRIANGLES: Final = {True: "u", False: "l"}
+
+
+def _refuses(op: Any, node: Apply[Any]) -> str | None:
+    return real_refusal(node)
+
+
+@lower.register(Eigh, refuses=_refuses)
+def _eigh(op: Eigh, node: Apply[Any], context: Context, inputs: list[Tensor]) -> list[Tensor]:
+    dtype = DTYPES[node.outputs[0].type.dtype]
+    size, matrices = _columns(context, [of_dtype(context, one, dtype) for one in inputs])
+    values = context.array(dtype, [size], is_once=False)
+    is_one = len(matrices) == 1 and op.driver == "evr"
+    # Else LAPACK writes the vectors over the matrix.
+    vectors = context.array(dtype, [size, size], is_once=False) if is_one else matrices[0]
+
+    def run() -> Value:
+        triangle = _TRIANGLES[op.lower]
+        if is_one:
+            return _by_representations(context, triangle, size, matrices[0], values, vectors)
+        length, room = work(context, dtype, (2, size, size), (2 + BLOCK, size), (1,))
+        n_integers, integers = work(context, "i32", (5, size), (3,))
+        return context.builder.call(
+            f"{'sygvd' if len(matrices) == 2 else 'syevd'}_{triangle}",
+            [*sizes_of(context, [size]), length, n_integers],
+            [*matrices, values, room, integers],
+        )
+
+    _run_on_finite(context, matrices, [values, vectors], run, lower=op.lower)
+    return [context.held(values), transposed(context.held(vectors))]
+
+
+@lower.register(Eigvalsh, refuses=_refuses)
+def _eigvalsh(
+    op: Eigvalsh, node: Apply[Any], context: Context, inputs: list[Tensor]
+) -> list[Tensor]:
+    dtype = DTYPES[node.outputs[0].type.dtype]
+    size, matrices = _columns(context, [of_dtype(context, one, dtype) for one in inputs])
+    values = context.array(dtype, [size], is_once=False)
+
+    def run() -> Value:
+        triangle = _TRIANGLES[op.lower]
+        if len(matrices) == 1:
+            return _by_representations(context, triangle, size, matrices[0], values)
+        length, room = work(context, dtype, (2 + BLOCK, size), (1,))
+        n_integers, integers = work(context, "i32", (1,))
+        return context.builder.call(
+            f"sygvd_{triangle}_values",
+            [*sizes_of(context, [size]), length, n_integers],
+            [*matrices, values, room, integers],
+        )
+
+    _run_on_finite(context, matrices, [values], run, lower=op.lower)
+    return [context.held(values)]
+
+
+def _run_on_finite(
+    context: Context,
+    matrices: list[Operand],
+    results: list[Operand],
+    run: Callable[[], Value],
+    *,
+    lower: bool,
+) -> None:
+    """Run a routine, and fill its results with NaN where it fails.
+
+    It does not run on numbers that are not finite: on these, LAPACK may run forever, as it does in
+    PyTensor's Numba implementation, or report a success and leave results as they were.
+    """
+    builder = context.builder
+    are_finite = builder.constant("bool", True)
+    for matrix in matrices:
+        are_finite = builder.op("and", are_finite, _is_finite(context, matrix, lower=lower))
+    with builder.block() as then:
+        succeeded = builder.op("eq", run(), builder.index(0))
+        for array in results:
+            fill_unless(context, succeeded, array)
+    with builder.block() as otherwise:
+        for array in results:
+            fill_with(context, array, math.nan)
+    builder.branch(are_finite, then, otherwise, [])
+
+
+def _is_finite(context: Context, matrix: Operand, *, lower: bool) -> Value:
+    """Return whether the numbers in one triangle of a matrix, given by columns, are finite."""
+    builder, given = context.builder, context.held(matrix)
+    zero = builder.constant(given.dtype, 0.0)
+
+    def in_triangle(index: Index) -> Value:
+        column, row = index
+        is_in = builder.op("ge" if lower else "le", row, column)
+        return builder.op("select", is_in, given.at(index), zero)
+
+    return all_finite(context, Tensor(given.dtype, given.lengths, in_triangle))
+
+
+def _columns(context: Context, given: list[Tensor]) -> tuple[Value, list[Operand]]:
+    """Return the size of one or two matrices, and their columns, which routines may change."""
+    size = require_square(context, given[0])
+    for other in given[1:]:
+        for length in other.lengths:
+            context.require_equal(length, size, LinAlgError, _NOT_A_PAIR)
+    return size, [
+        copy_of(context, transposed(Tensor(one.dtype, (size, size), one.at))) for one in given
+    ]
+
+
+def _by_representations(
+    context: Context,
+    triangle: str,
+    size: Value,
+    matrix: Operand,
+    values: Operand,
+    vectors: Operand | None = None,
+) -> Value:
+    """Find the eigenvalues, and the eigenvectors, by relatively robust representations."""
+    builder = context.builder
+    dtype = builder.program.buffers[values.buffer].dtype
+    length, room = work(context, dtype, (6 + BLOCK, size))
+    n_integers, integers = work(context, "i32", (10, size))
+    n_found = Operand(context.temporary("i32", (), is_once=False))
+    sizes = sizes_of(context, [size])
+    if vectors is None:
+        return builder.call(
+            f"syevr_{triangle}_values",
+            [*sizes, length, n_integers],
+            [matrix, values, n_found, room, integers],
+        )
+    n_supports, supports = work(context, "i32", (2, size))
+    return builder.call(
+        f"syevr_{triangle}",
+        [*sizes, n_supports, length, n_integers],
+        [matrix, values, vectors, n_found, supports, room, integers],
+    )

@@ -1,0 +1,97 @@
+"""QR factorizations, with and without pivoting."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pytensor.tensor.linalg.decomposition.qr import QR
+
+from pytensor_fuse._native.lowering.matrices.operands import (
+    copy_of,
+    fill_with,
+    of_dtype,
+    real_refusal,
+    sizes_of,
+    transposed,
+)
+from pytensor_fuse._native.lowering.matrices.workspaces import BLOCK, work
+from pytensor_fuse._native.lowering.registry import lower
+from pytensor_fuse._native.lowering.tensors import DTYPES, Tensor
+from pytensor_fuse._native.program.model import Operand
+
+if TYPE_CHECKING:
+    from pytensor.graph.basic import Apply
+
+    from pytensor_fuse._native.lowering.context import Context
+    from pytensor_fuse._native.lowering.tensors import Index
+    from pytensor_fuse._native.program.model import Value
+
+
+def _refuses(op: QR, node: Apply[Any]) -> str | None:
+    # PyTensor's Numba implementation gives another shape than the op says.
+    if op.mode == "raw":
+        return "a QR factorization in mode raw"
+    rows, columns = node.inputs[0].type.shape
+    if op.mode == "r" and (rows is None or columns is None or rows > columns):
+        return "a QR factorization in mode r of what may have more rows than columns"
+    return real_refusal(node)
+
+
+@lower.register(QR, refuses=_refuses)
+def _qr(op: QR, node: Apply[Any], context: Context, inputs: list[Tensor]) -> list[Tensor]:
+    builder, dtype = context.builder, DTYPES[node.outputs[0].type.dtype]
+    matrix = of_dtype(context, inputs[0], dtype)
+    rows, columns = (context.length(length) for length in matrix.lengths)
+    least = rows if rows == columns else builder.op("minimum", rows, columns)
+    zero = builder.index(0)
+    factor = copy_of(context, transposed(matrix))
+    scales = context.temporary(dtype, [least], is_once=False)
+    length, room = work(context, dtype, (BLOCK + 2, columns), (BLOCK,))
+    sizes = [*sizes_of(context, [rows, columns, least]), length]
+    order: list[Tensor] = []
+    if op.pivoting:
+        pivots = context.temporary("i32", [columns], is_once=False)
+        context.fill(Operand(pivots), lambda _: builder.constant("i32", 0))
+        builder.call("geqp3", sizes, [factor, pivots, scales, room])
+        is_empty = context.is_empty([rows, columns])
+
+        def column(index: Index) -> Value:
+            pivot = builder.op("sub", builder.load(pivots, index), builder.constant("i32", 1))
+            return builder.op("select", is_empty, builder.constant("i32", 0), pivot)
+
+        order = [context.held(copy_of(context, Tensor("i32", [columns], column)))]
+    else:
+        builder.call("geqrf", sizes, [factor, scales, room])
+    kept = least if op.mode == "economic" else rows
+    of_columns = context.held(factor)
+
+    def of_upper(index: Index) -> Value:
+        row, column = index
+        is_in = builder.op("le", row, column)
+        element = of_columns.at((column, row))
+        return builder.op("select", is_in, element, builder.constant(dtype, 0.0))
+
+    upper = context.held(copy_of(context, Tensor(dtype, [kept, columns], of_upper)))
+    if op.mode == "r":
+        return [upper, *order]
+    orthogonal = context.array(dtype, [kept, rows], is_once=False)
+    buffer, prefix = orthogonal
+    if kept == least:
+        context.fill(orthogonal, of_columns.at)
+    else:
+        fill_with(context, orthogonal, 0.0)
+        with builder.loop(least) as outer, builder.loop(rows) as inner:
+            at = outer.index, inner.index
+            builder.store(buffer, prefix + at, of_columns.at(at))
+    length, room = work(context, dtype, (BLOCK, kept))
+    # Without columns, PyTensor has zeros where the identity is right.
+    with builder.block() as then:
+        builder.call(
+            "orgqr",
+            [*sizes_of(context, [rows, kept, least]), length],
+            [orthogonal, scales, room],
+        )
+    with builder.block() as otherwise:
+        pass
+    builder.branch(builder.op("gt", least, zero), then, otherwise, [])
+    return [transposed(context.held(orthogonal)), upper, *order]

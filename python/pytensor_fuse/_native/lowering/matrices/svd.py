@@ -1,0 +1,71 @@
+"""Singular values and vectors.
+
+Where LAPACK fails, all numbers are NaN, and the singular vectors of a matrix without elements are
+zeros, as in PyTensor's Numba implementation.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pytensor.tensor.linalg.decomposition.svd import SVD
+
+from pytensor_fuse._native.lowering.matrices.operands import (
+    copy_of,
+    fill_unless,
+    fill_with,
+    has_succeeded,
+    of_dtype,
+    real_refusal,
+    sizes_of,
+)
+from pytensor_fuse._native.lowering.matrices.workspaces import BLOCK, work
+from pytensor_fuse._native.lowering.registry import lower
+from pytensor_fuse._native.lowering.tensors import DTYPES, Tensor
+
+if TYPE_CHECKING:
+    from pytensor.graph.basic import Apply
+
+    from pytensor_fuse._native.lowering.context import Context
+
+
+def _refuses(op: SVD, node: Apply[Any]) -> str | None:
+    return real_refusal(node)
+
+
+@lower.register(SVD, refuses=_refuses)
+def _svd(op: SVD, node: Apply[Any], context: Context, inputs: list[Tensor]) -> list[Tensor]:
+    builder, dtype = context.builder, DTYPES[node.outputs[0].type.dtype]
+    matrix = of_dtype(context, inputs[0], dtype)
+    rows, columns = (context.length(length) for length in matrix.lengths)
+    least = rows if rows == columns else builder.op("minimum", rows, columns)
+    copied = copy_of(context, matrix)
+    values = context.array(dtype, [least], is_once=False)
+    if not op.compute_uv:
+        name, lengths = "svd_values", []
+    elif op.full_matrices:
+        name, lengths = "svd_full", [(rows, rows), (columns, columns)]
+    else:
+        name, lengths = "svd_thin", [(rows, least), (least, columns)]
+    arrays = [context.array(dtype, shape, is_once=False) for shape in lengths]
+    # At most 4 k**2 + 7 k for vectors beside blocks of columns, and 7 k for values alone.
+    of_vectors = [(4, least, least)] if op.compute_uv else []
+    length, room = work(context, dtype, *of_vectors, (10, least), (BLOCK, rows), (BLOCK, columns))
+    n_integers, integers = work(context, "i32", (8, least))
+    sizes = sizes_of(context, [rows, columns, least])
+    is_empty = context.is_empty([rows, columns])
+    with builder.block() as then:
+        for array in arrays:
+            fill_with(context, array, 0.0)
+    with builder.block() as otherwise:
+        report = builder.call(
+            name,
+            [*sizes, length, n_integers],
+            [copied, values, *arrays, room, integers],
+        )
+        succeeded = has_succeeded(context, report)
+        for array in (values, *arrays):
+            fill_unless(context, succeeded, array)
+    builder.branch(is_empty, then, otherwise, [])
+    held = [context.held(array) for array in (values, *arrays)]
+    return [held[1], held[0], held[2]] if op.compute_uv else held

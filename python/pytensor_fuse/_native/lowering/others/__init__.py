@@ -1,0 +1,1 @@
+"""Rules that other packages register, and checks of what these return."""

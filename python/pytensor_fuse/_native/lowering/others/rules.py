@@ -1,0 +1,97 @@
+"""Rules of others: what they are given and what they return is checked, and faults have their name.
+
+A rule returns tensors whose elements are computed when other rules read them. A fault that shows
+only then is still reported under the rule that contains it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pytensor_fuse._native.lowering.others.checking import checking
+from pytensor_fuse._native.lowering.others.requirements import require_element, require_index
+from pytensor_fuse._native.lowering.registry import NoRuleError, RuleError, lower
+from pytensor_fuse._native.lowering.tensors import NOTHING, Tensor
+from pytensor_fuse._native.lowering.values import OwningBuilder
+from pytensor_fuse._native.program.errors import ProgramError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pytensor.graph.basic import Apply
+
+    from pytensor_fuse._native.lowering.context import Context
+    from pytensor_fuse._native.lowering.tensors import Index
+    from pytensor_fuse._native.program.model import Program, Value
+
+
+def fault(node: Apply[Any], error: Exception) -> RuleError:
+    """Return what an exception of the rule for a node is: one that names the rule and the node."""
+    found = RuleError(f"{_told(node)} has a fault: {type(error).__name__}: {error}")
+    found.node = node
+    return found
+
+
+def _told(node: Apply[Any]) -> str:
+    return f"the rule {lower.rule_name(node.op)} for {type(node.op).__name__}, of the node {node},"
+
+
+def lowered_by_others(node: Apply[Any], context: Context, inputs: list[Tensor]) -> list[Tensor]:
+    """Lower a node by a rule that is not this package's."""
+    context.others.append(_told(node))
+    checked = checking(context)
+    builder = checked.builder
+    assert isinstance(builder, OwningBuilder)
+    outs = lower(node.op, node, checked, [_given(builder, one) for one in inputs])
+    if not isinstance(outs, list | tuple) or not all(isinstance(one, Tensor) for one in outs):
+        raise TypeError(f"it returns {outs!r}, and no list of tensors")
+    return [_returned(node, builder, one) for one in outs]
+
+
+def _given(builder: OwningBuilder, tensor: Tensor) -> Tensor:
+    if tensor is NOTHING or tensor.parts:
+        return tensor
+
+    def at(index: Index) -> Value:
+        require_index(builder, index, tensor.ndim)
+        return tensor.at(index)
+
+    return Tensor(tensor.dtype, tensor.lengths, at, tensor.buffer, tensor.data, tensor.layout)
+
+
+def _returned(node: Apply[Any], builder: OwningBuilder, tensor: Tensor) -> Tensor:
+    if tensor is NOTHING or tensor.parts:
+        return tensor
+    for length in tensor.lengths:
+        require_element(builder, length, "i64", "a length")
+
+    def at(index: Index) -> Value:
+        try:
+            element = tensor.at(index)
+            require_element(builder, element, tensor.dtype)
+        except (NoRuleError, RuleError) as error:
+            # That of a rule whose elements this one reads has its node already.
+            error.node = error.node or node
+            raise
+        except Exception as error:
+            raise fault(node, error) from error
+        return element
+
+    return Tensor(tensor.dtype, tensor.lengths, at, tensor.buffer, tensor.data, tensor.layout)
+
+
+def verify_with_others(program: Program, others: Sequence[str]) -> None:
+    """Verify a program that rules of others have written at.
+
+    Raises
+    ------
+    RuleError
+        If it is none.
+    """
+    from pytensor_fuse._native.program.verify import verify
+
+    try:
+        verify(program)
+    except ProgramError as error:
+        names = "\n".join(f"  {one}" for one in dict.fromkeys(others))
+        raise RuleError(f"what was written is no program: {error}. It is by\n{names}") from error

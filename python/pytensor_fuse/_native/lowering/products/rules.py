@@ -1,0 +1,130 @@
+"""Products of matrices: by BLAS, or by loops of our own where these are sooner.
+
+Products with few terms in all are written out, and products with one term in each sum are
+elementwise. Products of integers are loops, as BLAS has none. Products with vectors have modules of
+their own, `vector_products` and, for constants, `data_products`. All others are calls of BLAS,
+which transposes a matrix as it reads it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from pytensor.tensor.blas import BatchedDot
+from pytensor.tensor.math import Dot
+
+from pytensor_fuse._native.lowering.batches import Batch, for_each
+from pytensor_fuse._native.lowering.matrices.operands import (
+    in_memory,
+    of_dtype,
+    real_refusal_of,
+    sizes_of,
+    transposed,
+)
+from pytensor_fuse._native.lowering.products.data import by_streams, data_product
+from pytensor_fuse._native.lowering.products.vectors import with_vector
+from pytensor_fuse._native.lowering.registry import lower
+from pytensor_fuse._native.lowering.scalars.registry import dtype_refusal
+from pytensor_fuse._native.lowering.tensors import DTYPES, Tensor
+from pytensor_fuse._native.program.operations import FLOATS
+from pytensor_fuse._pytensor.versions import PRODUCT_MISMATCH as MISMATCH
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pytensor.graph.basic import Apply
+
+    from pytensor_fuse._native.lowering.context import Context
+    from pytensor_fuse._native.lowering.tensors import Index
+    from pytensor_fuse._native.program.model import Value
+
+# The text of PyTensor's Python implementation, without the arrays; Numba's checks nothing.
+_BATCH_MISMATCH: Final = "Inputs must have the same size in axis 0, but have sizes [{0}, {1}]."
+# Products of so many terms in all are written out.
+_MOST_TERMS: Final = 64
+
+
+def _refuses(_: Any, node: Apply[Any]) -> str | None:
+    # Masks may be factors, but not results.
+    return dtype_refusal(node) or real_refusal_of(node.outputs)
+
+
+@lower.register(Dot, refuses=_refuses)
+def _dot(_: Dot, node: Apply[Any], context: Context, inputs: list[Tensor]) -> list[Tensor]:
+    dtype = DTYPES[node.outputs[0].type.dtype]
+    data = data_product(node)
+    if data is not None:
+        return [by_streams(context, data, inputs[data.vector], dtype)]
+    return [product(context, *[of_dtype(context, one, dtype) for one in inputs])]
+
+
+@lower.register(BatchedDot, refuses=_refuses)
+def _batched_dot(
+    _: BatchedDot, node: Apply[Any], context: Context, inputs: list[Tensor]
+) -> list[Tensor]:
+    dtype = DTYPES[node.outputs[0].type.dtype]
+    one, other = (given.lengths[0] for given in inputs)
+    length = context.require_equal(one, other, TypeError, _BATCH_MISMATCH)
+    batches = [Batch(of_dtype(context, one, dtype), (False,)) for one in inputs]
+    return for_each(context, [length], batches, lambda given: [product(context, *given)])
+
+
+def product(context: Context, left: Tensor, right: Tensor) -> Tensor:
+    """Return the product of two matrices of one dtype."""
+    builder, dtype = context.builder, left.dtype
+    along = context.require_equal(left.lengths[1], right.lengths[0], ValueError, MISMATCH)
+    lengths = context.length(left.lengths[0]), context.length(right.lengths[1])
+    n_along = builder.number(along)
+
+    def term(index: Index, at: Value) -> Value:
+        return builder.op("mul", left.at((index[0], at)), right.at((at, index[1])))
+
+    zero = builder.constant(dtype, 0)
+    if n_along == 1 or _is_small((*lengths, along), context):
+
+        def total(index: Index) -> Value:
+            # From 0.0 on, as BLAS: a sum of -0.0 alone is 0.0.
+            found = zero
+            for place in range(int(n_along or 0)):
+                found = builder.op("add", found, term(index, builder.index(place)))
+            return found
+
+        # Stored at once: another op may overwrite a factor before the product is read.
+        return context.materialized(dtype, lengths, total)
+    if dtype not in FLOATS or all(builder.number(one) == 1 for one in lengths):
+
+        def by_loop(index: Index) -> Value:
+            with builder.loop(along) as loop:
+                return builder.reduce(loop, "add", zero, term(index, loop.index))
+
+        return context.materialized(dtype, lengths, by_loop)
+    return _by_blas(context, left, right, along)
+
+
+def _is_small(lengths: Sequence[Value], context: Context) -> bool:
+    """Whether a product has so few terms that they are written out."""
+    n_terms = 1
+    for length in lengths:
+        number = context.builder.number(length)
+        if number is None:
+            return False
+        n_terms *= int(number)
+    return n_terms <= _MOST_TERMS
+
+
+def _by_blas(context: Context, left: Tensor, right: Tensor, along: Value) -> Tensor:
+    builder = context.builder
+    lengths = context.length(left.lengths[0]), context.length(right.lengths[1])
+    if builder.number(lengths[1]) == 1:
+        return with_vector(context, left, right, along, lengths)
+    if builder.number(lengths[0]) == 1:
+        return transposed(
+            with_vector(context, transposed(right), transposed(left), along, lengths[::-1])
+        )
+    one, is_left_transposed = in_memory(context, left)
+    other, is_right_transposed = in_memory(context, right)
+    out = context.array(left.dtype, lengths)
+    flags = "nt"[is_left_transposed] + "nt"[is_right_transposed]
+    sizes = sizes_of(context, (lengths[0], along, lengths[1]))
+    builder.call(f"matmul_{flags}", sizes, [out, one, other])
+    return context.held(out)

@@ -1,0 +1,140 @@
+"""Products of matrices that come with the call, and vectors: by BLAS, or by loops of our own.
+
+A loop over the rows of a tall matrix can do what else is to be done with each row, and both
+products of a regression, ``X @ beta`` and ``X.T @ g``, in one pass. Where the rows lie one after
+the other, BLAS uses the processor's registers better than a loop that reads one element of each of
+many rows at once, unless there are few columns; a product with the transpose alone is sooner by
+BLAS anyway. Where the columns lie one after the other, the loop is sooner with all numbers of
+columns for which it has registers.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from pytensor_fuse._native.lowering.matrices.operands import fill_with, in_memory, sizes_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pytensor_fuse._native.lowering.context import Context
+    from pytensor_fuse._native.lowering.tensors import Index, Tensor
+    from pytensor_fuse._native.program.model import Value
+
+# Each is a stream of memory, or a register for a sum.
+_MOST: Final = 16
+# With more columns whose elements lie next to each other, BLAS is sooner.
+_MOST_BY_ROWS: Final = 6
+
+
+def with_vector(
+    context: Context, matrix: Tensor, column: Tensor, along: Value, lengths: Sequence[Value]
+) -> Tensor:
+    """Return the product of a matrix and a vector.
+
+    Parameters
+    ----------
+    context
+        The lowering.
+    matrix, column
+        The matrix, and the vector as a matrix of one column.
+    along
+        The length of each sum.
+    lengths
+        Those of the product.
+    """
+    builder = context.builder
+    n_along, n_kept = builder.number(along), builder.number(context.length(lengths[0]))
+    if _is_short(n_along, n_kept) and _is_by_loop(context, matrix, int(n_along or 0), is_long=True):
+        return _of_rows(context, matrix, column, int(n_along or 0), lengths)
+    if _is_short(n_kept, n_along) and _is_by_loop(context, matrix, int(n_kept or 0), is_long=False):
+        return _of_columns(context, matrix, column, along, lengths)
+    return _by_blas(context, matrix, column, along, lengths)
+
+
+def _is_short(number: float | None, other: float | None) -> bool:
+    """Whether an axis is one for which there are registers, and not longer than the other one."""
+    return number is not None and number <= _MOST and (other is None or number <= other)
+
+
+def _is_by_loop(context: Context, matrix: Tensor, n_short: int, *, is_long: bool) -> bool:
+    """Whether a loop along the long axis of a matrix is sooner than BLAS.
+
+    Parameters
+    ----------
+    context
+        The lowering.
+    matrix
+        The matrix.
+    n_short
+        The length of its other axis.
+    is_long
+        Whether the product has the long axis; else the sums are taken along it.
+    """
+    if not context.builder.program.reassociates:
+        # BLAS has its order of sums.
+        return False
+    layout = matrix.layout
+    short = int(is_long)
+    if layout is not None and layout.axes[short] == 0 and layout.axes[1 - short] == 1:
+        return True
+    if n_short > _MOST_BY_ROWS or layout is None:
+        return False
+    # The product with the transpose becomes a part of the same loop.
+    return is_long or (layout.buffer, layout.prefix) in context.by_rows
+
+
+def _of_rows(
+    context: Context, matrix: Tensor, column: Tensor, n_along: int, lengths: Sequence[Value]
+) -> Tensor:
+    """Return a product with short sums, each written out."""
+    if matrix.layout is not None:
+        context.by_rows.add((matrix.layout.buffer, matrix.layout.prefix))
+    builder, zero = context.builder, context.builder.index(0)
+
+    def total(index: Index) -> Value:
+        # From 0.0 on, as BLAS: a sum of -0.0 alone is 0.0.
+        found = builder.constant(matrix.dtype, 0.0)
+        for place in map(builder.index, range(n_along)):
+            term = builder.op("mul", matrix.at((index[0], place)), column.at((place, zero)))
+            found = builder.op("add", found, term)
+        return found
+
+    return context.materialized(matrix.dtype, lengths, total)
+
+
+def _of_columns(
+    context: Context, matrix: Tensor, column: Tensor, along: Value, lengths: Sequence[Value]
+) -> Tensor:
+    """Return a product of few long sums, all taken by one loop."""
+    builder, zero = context.builder, context.builder.index(0)
+    initial = builder.constant(matrix.dtype, 0.0)
+    places = [builder.index(place) for place in range(int(builder.number(lengths[0]) or 0))]
+    with builder.loop(along) as loop:
+        element = column.at((loop.index, zero))
+        totals = [
+            builder.reduce(
+                loop, "add", initial, builder.op("mul", matrix.at((place, loop.index)), element)
+            )
+            for place in places
+        ]
+    out, prefix = array = context.array(matrix.dtype, lengths)
+    for place, total in zip(places, totals, strict=True):
+        builder.store(out, (*prefix, place, zero), total)
+    return context.held(array)
+
+
+def _by_blas(
+    context: Context, matrix: Tensor, column: Tensor, along: Value, lengths: Sequence[Value]
+) -> Tensor:
+    builder = context.builder
+    one, is_transposed = in_memory(context, matrix)
+    other, _ = in_memory(context, column)
+    is_known = builder.number(along) not in (None, 0)
+    out = context.array(matrix.dtype, lengths, is_once=is_known)
+    if not is_known:
+        # BLAS leaves the result as it is where there is nothing to add up.
+        fill_with(context, out, 0.0)
+    name = ("" if is_known else "add_") + "matvec_" + "nt"[is_transposed]
+    builder.call(name, sizes_of(context, (lengths[0], along)), [out, one, other])
+    return context.held(out)

@@ -1,0 +1,1 @@
+"""Random variables as loops of draws."""

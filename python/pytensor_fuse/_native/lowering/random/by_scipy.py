@@ -1,0 +1,67 @@
+"""Random variables that are drawn in Python, by SciPy or NumPy: those whose formula is a short one.
+
+Numba mode calls Python for them. PyMC's are known by their names, so that nobody has to import it,
+and by the line that draws: another version may have another one.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING, Any, Final
+
+from pytensor_fuse._native.lowering.random.numbers import integer_below
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pytensor_fuse._native.lowering.random.numbers import Number
+    from pytensor_fuse._native.program.builder import Builder
+    from pytensor_fuse._native.program.model import BufferId, Value
+
+DOMAIN: Final = (
+    "Domain error in arguments. The `scale` parameter must be positive for all distributions, and"
+    " many distributions have restrictions on shape parameters. Please see the `scipy.stats.{name}`"
+    " documentation for details."
+)
+
+
+def _discrete_uniform(b: Builder, generator: BufferId, params: Sequence[Value]) -> Value:
+    low, last = [b.cast(one, "i64") for one in params]
+    b.check(b.op("le", low, last), ValueError, DOMAIN.format(name="randint"))
+    return integer_below(b, generator, low, b.op("add", last, b.index(1)))
+
+
+def _shifted_wald(b: Builder, generator: BufferId, params: Sequence[Value]) -> Value:
+    mean, scale, shift = [b.cast(one, "f64") for one in params]
+    for name, one in (("mean", mean), ("scale", scale)):
+        b.check(b.op("gt", one, b.constant("f64", 0)), ValueError, f"{name} <= 0")
+    return b.op("add", b.draw("wald", generator, [mean, scale]), shift)
+
+
+# The method that draws, its line, and what does the same.
+_OF_PYMC: Final[dict[str, tuple[str, str, Number]]] = {
+    "pymc.distributions.discrete.DiscreteUniformRV": (
+        "rng_fn_scipy",
+        "return stats.randint.rvs(lower, upper + 1, size=size, random_state=rng)",
+        _discrete_uniform,
+    ),
+    "pymc.distributions.continuous.WaldRV": (
+        "rng_fn",
+        "return np.asarray(rng.wald(mu, lam, size=size) + alpha)",
+        _shifted_wald,
+    ),
+}
+
+
+def number_of_pymc(op: Any) -> Number | None:
+    """Return what draws one number of an op of PyMC's; None if it is not known."""
+    kind = type(op)
+    found = _OF_PYMC.get(f"{kind.__module__}.{kind.__qualname__}")
+    if found is None:
+        return None
+    method, line, number = found
+    try:
+        source = inspect.getsource(getattr(kind, method))
+    except (AttributeError, OSError, TypeError):
+        return None
+    return number if line in source else None

@@ -1,0 +1,1 @@
+"""Scalar ops, from the values of inputs to those of outputs."""

@@ -1,0 +1,1 @@
+"""Scan as a loop."""

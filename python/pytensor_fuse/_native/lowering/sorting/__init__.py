@@ -1,0 +1,1 @@
+"""Sorts, and searches in sorted vectors."""

@@ -1,0 +1,1 @@
+"""Systems of equations, and the factors that solve them."""

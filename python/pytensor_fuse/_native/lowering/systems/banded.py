@@ -1,0 +1,120 @@
+"""Banded matrices: their LU factors, and systems with these, from this package's own ops."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from pytensor_fuse._linalg.ops.banded_lu import (
+    WRONG_BAND,
+    WRONG_FACTORS,
+    WRONG_PIVOTS_OF_BAND,
+    LUFactorBanded,
+    SolveLUFactorBanded,
+    rows_of_storage,
+)
+from pytensor_fuse._native.lowering.matrices.operands import (
+    copy_of,
+    fill_with,
+    in_memory,
+    real_refusal,
+    sizes_of,
+    transposed,
+)
+from pytensor_fuse._native.lowering.registry import lower
+from pytensor_fuse._native.lowering.systems.pivots import pivots_from_one, pivots_from_zero
+from pytensor_fuse._native.lowering.systems.right_sides import (
+    columns_of,
+    n_columns,
+    solution_of,
+    solved_if,
+)
+from pytensor_fuse._native.lowering.tensors import Tensor
+from pytensor_fuse._native.program.model import Operand
+
+if TYPE_CHECKING:
+    from pytensor.graph.basic import Apply
+
+    from pytensor_fuse._native.lowering.context import Context
+    from pytensor_fuse._native.program.model import Value
+
+
+def _refuses(op: Any, node: Apply[Any]) -> str | None:
+    return real_refusal(node)
+
+
+def _by_columns(context: Context, op: Any, band: Tensor) -> Tensor:
+    """Return the storage of a band by columns; let the call fail if it has not its rows."""
+    builder = context.builder
+    rows = builder.index(rows_of_storage(op.below, op.above))
+    context.require_equal(band.lengths[0], rows, ValueError, WRONG_BAND)
+    size = context.length(band.lengths[1])
+    return transposed(Tensor(band.dtype, (rows, size), band.at, layout=band.layout))
+
+
+def _sizes(context: Context, op: Any, columns: Tensor) -> list[Value]:
+    builder = context.builder
+    size, rows = columns.lengths
+    return [*sizes_of(context, [size]), builder.index(op.below), builder.index(op.above), rows]
+
+
+@lower.register(LUFactorBanded, refuses=_refuses)
+def _lu_factor_banded(
+    op: LUFactorBanded, node: Apply[Any], context: Context, inputs: list[Tensor]
+) -> list[Tensor]:
+    builder = context.builder
+    band = _by_columns(context, op, inputs[0])
+    size, rows = band.lengths
+    factors = copy_of(context, band)
+    pivots = context.array("i32", [size], is_once=False)
+    sizes = _sizes(context, op, band)
+    held, no = context.held(factors), builder.constant("bool", False)
+    with builder.loop(size) as outer:
+        with builder.loop(rows) as inner:
+            element = held.at((outer.index, inner.index))
+            is_nan = builder.reduce(inner, "or", no, builder.op("ne", element, element))
+        any_nan = builder.reduce(outer, "or", no, is_nan)
+    with builder.block() as then:
+        fill_with(context, factors, math.nan)
+        context.fill(
+            pivots,
+            lambda index: builder.op(
+                "add", builder.cast(index[0], "i32"), builder.constant("i32", 1)
+            ),
+        )
+    with builder.block() as otherwise:
+        builder.call("gbtrf", sizes, [factors, pivots])
+    builder.branch(any_nan, then, otherwise, [])
+    return [transposed(context.held(factors)), pivots_from_zero(context, pivots)]
+
+
+@lower.register(SolveLUFactorBanded, refuses=_refuses)
+def _solve_lu_factor_banded(
+    op: SolveLUFactorBanded, node: Apply[Any], context: Context, inputs: list[Tensor]
+) -> list[Tensor]:
+    builder = context.builder
+    band, right = _by_columns(context, op, inputs[0]), inputs[2]
+    size = band.lengths[0]
+    for one in inputs[1:]:
+        context.require_equal(one.lengths[0], size, ValueError, WRONG_FACTORS)
+    pivots = pivots_from_one(context, inputs[1], size, WRONG_PIVOTS_OF_BAND)
+    place = builder.index(op.below + op.above)
+    zero = builder.constant(band.dtype, 0.0)
+    with builder.loop(size) as loop:
+        # NaN is not greater, either.
+        element = builder.op("abs", band.at((loop.index, place)))
+        is_pivot = builder.op("gt", element, zero)
+        is_regular = builder.reduce(loop, "and", builder.constant("bool", True), is_pivot)
+    right = Tensor(right.dtype, (size, *right.lengths[1:]), right.at, layout=right.layout)
+    columns = columns_of(context, right, may_overwrite=False)
+    sizes = [*_sizes(context, op, band), *sizes_of(context, [n_columns(context, right)])]
+    held, is_transposed = in_memory(context, band)
+    if is_transposed:
+        held = Operand(context.copied(band))
+
+    def solve() -> None:
+        name = "gbtrs_t" if op.transposed else "gbtrs_n"
+        builder.call(name, sizes, [columns, held, pivots])
+
+    solved_if(context, is_regular, columns, solve)
+    return [solution_of(context, columns)]

@@ -1,0 +1,172 @@
+"""Inverses of matrices, from an LU factorization or a Cholesky factor.
+
+`MatrixInverse` raises what Numba's inverse raises; inverses from factors are NaN instead, unless
+they are given the matrix, which is then inverted itself where its factors are not finite.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, Final
+
+from pytensor.tensor.linalg.inverse import MatrixInverse
+from scipy.linalg import LinAlgError
+
+from pytensor_fuse._linalg.ops.cholesky_inverse import CholeskyInverse
+from pytensor_fuse._linalg.ops.lapack import NOT_SQUARE
+from pytensor_fuse._linalg.ops.lu_inverse import WRONG_PIVOTS, LUInverse
+from pytensor_fuse._linalg.ops.symmetric_lu import LEAST_ROWS_COMPILED
+from pytensor_fuse._native.lowering.matrices.operands import (
+    all_finite,
+    as_it_lies,
+    fill_unless,
+    fill_with,
+    has_succeeded,
+    is_finite,
+    of_dtype,
+    owned,
+    real_refusal,
+    sizes_of,
+    transposed,
+)
+from pytensor_fuse._native.lowering.matrices.workspaces import BLOCK, work
+from pytensor_fuse._native.lowering.registry import lower
+from pytensor_fuse._native.lowering.systems.lu_factors import lu_factors
+from pytensor_fuse._native.lowering.systems.pivots import pivots_from_one
+from pytensor_fuse._native.lowering.systems.triangle_loops import mirror_triangle
+from pytensor_fuse._native.lowering.tensors import DTYPES, Tensor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pytensor.graph.basic import Apply
+
+    from pytensor_fuse._native.lowering.context import Context
+    from pytensor_fuse._native.program.model import Operand, Value
+
+# The texts of Numba's inverse.
+_NOT_SQUARE: Final = "Last 2 dimensions of the array must be square."
+_NOT_FINITE: Final = "Array must not contain infs or NaNs."
+_SINGULAR: Final = "Matrix is singular to machine precision."
+
+
+def _refuses(op: Any, node: Apply[Any]) -> str | None:
+    return real_refusal(node)
+
+
+@lower.register(MatrixInverse, refuses=_refuses)
+def _matrix_inverse(
+    op: MatrixInverse, node: Apply[Any], context: Context, inputs: list[Tensor]
+) -> list[Tensor]:
+    return [_inverse(context, of_dtype(context, inputs[0], DTYPES[node.outputs[0].type.dtype]))]
+
+
+def _inverse(context: Context, matrix: Tensor) -> Tensor:
+    """Return the inverse of a matrix; let the call fail if there is none."""
+    builder = context.builder
+    rows, columns = matrix.lengths
+    size = context.require_equal(rows, columns, LinAlgError, _NOT_SQUARE)
+    matrix = Tensor(matrix.dtype, (size, size), matrix.at, layout=matrix.layout)
+    builder.check(all_finite(context, matrix), LinAlgError, _NOT_FINITE)
+    factors = lu_factors(context, matrix)
+    builder.check(has_succeeded(context, factors.report), LinAlgError, _SINGULAR)
+    _invert(context, factors.columns, factors.pivots, size)
+    return transposed(context.held(factors.columns))
+
+
+def _invert(context: Context, columns: Operand, pivots: Operand, size: Value) -> Value:
+    """Make the inverse of the LU factors of a matrix in place; return what LAPACK reports."""
+    builder = context.builder
+    dtype = builder.program.buffers[columns.buffer].dtype
+    length, room = work(context, dtype, (BLOCK, size))
+    return builder.call("getri", [*sizes_of(context, [size]), length], [columns, pivots, room])
+
+
+def _finite_diagonal(context: Context, tensor: Tensor) -> Value:
+    """Return whether the diagonal of a square matrix is finite."""
+    builder, yes = context.builder, context.builder.constant("bool", True)
+    with builder.loop(tensor.lengths[0]) as loop:
+        element = is_finite(context, tensor.at((loop.index, loop.index)))
+        return builder.reduce(loop, "and", yes, element)
+
+
+def _or_inverse_of(
+    context: Context, matrix: Tensor, are_finite: Value, into: Operand, invert: Callable[[], None]
+) -> None:
+    """Invert what is factorized in ``into`` if that is finite, and the matrix itself if not."""
+    builder = context.builder
+    with builder.block() as then:
+        invert()
+    with builder.block() as otherwise:
+        context.fill(into, _inverse(context, matrix).at)
+    builder.branch(are_finite, then, otherwise, [])
+
+
+@lower.register(CholeskyInverse, refuses=_refuses)
+def _cholesky_inverse(
+    op: CholeskyInverse, node: Apply[Any], context: Context, inputs: list[Tensor]
+) -> list[Tensor]:
+    builder = context.builder
+    factor, is_transposed = as_it_lies(inputs[0])
+    is_lower = op.lower != is_transposed
+    size = _require_square(context, factor)
+    factor = Tensor(factor.dtype, (size, size), factor.at, layout=factor.layout)
+    # Seen before the factor is overwritten.
+    are_finite = _finite_diagonal(context, factor) if op.checked else None
+    inverse = owned(context, factor, may_overwrite=op.overwrite_a)
+
+    def invert() -> None:
+        report = builder.call(
+            "potri_l" if is_lower else "potri_u", sizes_of(context, [size]), [inverse]
+        )
+        with builder.block() as then:
+            mirror_triangle(context, inverse, lower=is_lower)
+        with builder.block() as otherwise:
+            fill_with(context, inverse, math.nan)
+        builder.branch(has_succeeded(context, report), then, otherwise, [])
+
+    if are_finite is None:
+        invert()
+        return [context.held(inverse)]
+    # The array is symmetric, or holds the transpose of the inverse.
+    matrix = transposed(inputs[1]) if is_transposed else inputs[1]
+    _or_inverse_of(context, matrix, are_finite, inverse, invert)
+    held = context.held(inverse)
+    return [transposed(held) if is_transposed else held]
+
+
+def _require_square(context: Context, factor: Tensor) -> Value:
+    rows, columns = factor.lengths
+    return context.require_equal(rows, columns, LinAlgError, NOT_SQUARE)
+
+
+def _lu_refuses(op: LUInverse, node: Apply[Any]) -> str | None:
+    # For long axes that computes half of the inverse by blocks, which no routine does.
+    length = node.inputs[0].type.shape[0]
+    if op.symmetric and (length is None or length >= LEAST_ROWS_COMPILED):
+        return "the symmetric inverse of a matrix that may be large"
+    return real_refusal(node)
+
+
+@lower.register(LUInverse, refuses=_lu_refuses)
+def _lu_inverse(
+    op: LUInverse, node: Apply[Any], context: Context, inputs: list[Tensor]
+) -> list[Tensor]:
+    packed, given_pivots = inputs[:2]
+    size = _require_square(context, packed)
+    packed = Tensor(packed.dtype, (size, size), packed.at, layout=packed.layout)
+    context.require_equal(given_pivots.lengths[0], size, ValueError, WRONG_PIVOTS)
+    pivots = pivots_from_one(context, given_pivots, size, WRONG_PIVOTS)
+    are_finite = all_finite(context, packed) if op.checked else None
+    columns = owned(context, transposed(packed), may_overwrite=op.overwrite_a)
+
+    def invert() -> None:
+        report = _invert(context, columns, pivots, size)
+        fill_unless(context, has_succeeded(context, report), columns)
+
+    if are_finite is None:
+        invert()
+    else:
+        # The array holds the transpose.
+        _or_inverse_of(context, transposed(inputs[2]), are_finite, columns, invert)
+    return [transposed(context.held(columns))]

@@ -1,0 +1,142 @@
+"""LU factorizations as ops, and the permutations that their pivots are.
+
+A singular matrix has factors by LU, and factors of NaN by LUFactor, as PyTensor has it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from pytensor.tensor.linalg.decomposition.lu import LU, LUFactor, PivotToPermutations
+
+from pytensor_fuse._native.lowering.matrices.operands import (
+    copy_of,
+    fill_unless,
+    has_succeeded,
+    of_dtype,
+    real_refusal,
+    transposed,
+)
+from pytensor_fuse._native.lowering.registry import lower
+from pytensor_fuse._native.lowering.scalars.registry import dtype_refusal
+from pytensor_fuse._native.lowering.systems.lu_factors import lu_factors
+from pytensor_fuse._native.lowering.systems.pivots import pivots_from_zero
+from pytensor_fuse._native.lowering.tensors import DTYPES, Tensor
+
+if TYPE_CHECKING:
+    from pytensor.graph.basic import Apply
+
+    from pytensor_fuse._native.lowering.context import Context
+    from pytensor_fuse._native.lowering.tensors import Index
+    from pytensor_fuse._native.program.model import Value
+
+_NO_PIVOT: Final = "pivot {0} is out of bounds for {1} rows"
+
+
+def _refuses(op: Any, node: Apply[Any]) -> str | None:
+    return real_refusal(node)
+
+
+def _refuses_factor(op: LUFactor, node: Apply[Any]) -> str | None:
+    # PyTensor says that integers have factors of integers.
+    dtype = node.outputs[0].type.dtype
+    return real_refusal(node) if dtype.startswith("float") else f"factors of {dtype}"
+
+
+@lower.register(LUFactor, refuses=_refuses_factor)
+def _lu_factor(
+    op: LUFactor, node: Apply[Any], context: Context, inputs: list[Tensor]
+) -> list[Tensor]:
+    dtype = DTYPES[node.outputs[0].type.dtype]
+    factors = lu_factors(context, of_dtype(context, inputs[0], dtype))
+    fill_unless(context, has_succeeded(context, factors.report), factors.columns)
+    pivots = pivots_from_zero(context, factors.pivots)
+    return [transposed(context.held(factors.columns)), context.held(copy_of(context, pivots))]
+
+
+@lower.register(LU, refuses=_refuses)
+def _lu(op: LU, node: Apply[Any], context: Context, inputs: list[Tensor]) -> list[Tensor]:
+    builder, dtype = context.builder, DTYPES[node.outputs[-1].type.dtype]
+    factors = lu_factors(context, of_dtype(context, inputs[0], dtype))
+    both = transposed(context.held(factors.columns))
+    zero, one = builder.constant(dtype, 0.0), builder.constant(dtype, 1.0)
+
+    def of_lower(index: Index) -> Value:
+        row, column = index
+        above = builder.op("select", builder.op("eq", row, column), one, zero)
+        return builder.op("select", builder.op("gt", row, column), both.at(index), above)
+
+    def of_upper(index: Index) -> Value:
+        return builder.op("select", builder.op("le", *index), both.at(index), zero)
+
+    low = Tensor(dtype, both.lengths, of_lower)
+    high = context.held(copy_of(context, Tensor(dtype, both.lengths, of_upper)))
+    rows = inverse_of(context, order_of(context, pivots_from_zero(context, factors.pivots)))
+    if op.permute_l:
+        moved = Tensor(dtype, both.lengths, lambda at: of_lower((rows.at(at[:1]), at[1])))
+        return [context.held(copy_of(context, moved)), high]
+    low = context.held(copy_of(context, low))
+    if op.p_indices:
+        return [context.held(copy_of(context, of_dtype(context, rows, "i32"))), low, high]
+
+    def of_permutation(index: Index) -> Value:
+        is_there = builder.op("eq", rows.at(index[:1]), index[1])
+        return builder.op("select", is_there, one, zero)
+
+    permutation = copy_of(context, Tensor(dtype, both.lengths, of_permutation))
+    return [context.held(permutation), low, high]
+
+
+def _refuses_pivots(op: PivotToPermutations, node: Apply[Any]) -> str | None:
+    return dtype_refusal(node)
+
+
+@lower.register(PivotToPermutations, refuses=_refuses_pivots)
+def _pivot_to_permutations(
+    op: PivotToPermutations, node: Apply[Any], context: Context, inputs: list[Tensor]
+) -> list[Tensor]:
+    builder, [given] = context.builder, inputs
+    size = context.length(given.lengths[0])
+    zero = builder.index(0)
+
+    def at(index: Index) -> Value:
+        pivot = builder.cast(given.at(index), "i64")
+        is_negative = builder.op("lt", pivot, zero)
+        return builder.op("select", is_negative, builder.op("add", pivot, size), pivot)
+
+    with builder.loop(size) as loop:
+        pivot = at((loop.index,))
+        is_row = builder.op("ge", pivot, zero)
+        is_row = builder.op("and", is_row, builder.op("lt", pivot, size))
+        builder.check(is_row, IndexError, _NO_PIVOT, pivot, size)
+    order = order_of(context, Tensor("i64", [size], at))
+    return [order if op.inverse else inverse_of(context, order)]
+
+
+def order_of(context: Context, pivots: Tensor) -> Tensor:
+    """Return which row comes where if each row in turn is swapped with its pivot."""
+    builder = context.builder
+    size = context.length(pivots.lengths[0])
+    order = context.array("i64", [size], is_once=False)
+    context.fill(order, lambda index: index[0])
+    buffer, prefix = order
+    with builder.loop(size) as loop, builder.guarding():
+        here = (*prefix, loop.index)
+        there = (*prefix, builder.cast(pivots.at((loop.index,)), "i64"))
+        one, other = builder.load(buffer, here), builder.load(buffer, there)
+        builder.store(buffer, here, other)
+        builder.store(buffer, there, one, is_guarded=True)
+    return context.held(order)
+
+
+def inverse_of(context: Context, order: Tensor) -> Tensor:
+    """Return where each row comes."""
+    builder = context.builder
+    size = context.length(order.lengths[0])
+    inverse = context.array("i64", [size], is_once=False)
+    buffer, prefix = inverse
+    # All rows are different, so each is written.
+    with builder.loop(size) as loop:
+        place = (*prefix, order.at((loop.index,)))
+        builder.store(buffer, place, loop.index, is_guarded=True)
+    return context.held(inverse)

@@ -1,0 +1,46 @@
+"""Right-hand sides of systems of equations: as columns, which LAPACK solves for in place."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from pytensor_fuse._native.lowering.matrices.operands import fill_with, owned, transposed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pytensor_fuse._native.lowering.context import Context
+    from pytensor_fuse._native.lowering.tensors import Tensor
+    from pytensor_fuse._native.program.model import Operand, Value
+
+
+def columns_of(context: Context, right: Tensor, *, may_overwrite: bool) -> Operand:
+    """Return right-hand sides by columns, as LAPACK has them, in an array that it may change."""
+    return owned(context, _turned(right), may_overwrite=may_overwrite)
+
+
+def solution_of(context: Context, columns: Operand) -> Tensor:
+    """Return what stands by columns in an array."""
+    return _turned(context.held(columns))
+
+
+def _turned(tensor: Tensor) -> Tensor:
+    return transposed(tensor) if tensor.ndim == 2 else tensor
+
+
+def n_columns(context: Context, right: Tensor) -> Value:
+    """Return how many right-hand sides there are; a vector is one."""
+    return right.lengths[1] if right.ndim == 2 else context.builder.index(1)
+
+
+def solved_if(
+    context: Context, condition: Value, solution: Operand, solve: Callable[[], None]
+) -> None:
+    """Solve if a condition holds, and let the solution be NaN if not."""
+    builder = context.builder
+    with builder.block() as then:
+        solve()
+    with builder.block() as otherwise:
+        fill_with(context, solution, math.nan)
+    builder.branch(condition, then, otherwise, [])

@@ -1,0 +1,123 @@
+"""Systems of equations, by what is known of their matrix.
+
+A system whose matrix is singular, or not positive definite where it was said to be, has a solution
+of NaN, as PyTensor's Numba implementation has it; neither says of a matrix that it is close to
+that, where SciPy warns.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pytensor.tensor.linalg.solvers.general import Solve
+
+from pytensor_fuse._native.lowering.matrices.operands import (
+    as_it_lies,
+    has_succeeded,
+    of_dtype,
+    owned,
+    real_refusal,
+    require_conforming,
+    sizes_of,
+)
+from pytensor_fuse._native.lowering.matrices.workspaces import BLOCK, work
+from pytensor_fuse._native.lowering.registry import lower
+from pytensor_fuse._native.lowering.systems.lu_factors import lu_factors
+from pytensor_fuse._native.lowering.systems.right_sides import (
+    columns_of,
+    n_columns,
+    solution_of,
+    solved_if,
+)
+from pytensor_fuse._native.lowering.systems.small_systems import small_system
+from pytensor_fuse._native.lowering.systems.small_triangles import (
+    is_small,
+    small_factor,
+    small_solution_by_factor,
+)
+from pytensor_fuse._native.lowering.systems.triangles import solve_with_cholesky
+from pytensor_fuse._native.lowering.systems.tridiagonal import solve_tridiagonal
+from pytensor_fuse._native.lowering.tensors import DTYPES, Tensor
+from pytensor_fuse._native.program.model import Operand
+
+if TYPE_CHECKING:
+    from pytensor.graph.basic import Apply
+
+    from pytensor_fuse._native.lowering.context import Context
+
+
+def _refuses(op: Any, node: Apply[Any]) -> str | None:
+    return real_refusal(node)
+
+
+@lower.register(Solve, refuses=_refuses)
+def _solve(op: Solve, node: Apply[Any], context: Context, inputs: list[Tensor]) -> list[Tensor]:
+    dtype = DTYPES[node.outputs[0].type.dtype]
+    matrix, right = (of_dtype(context, one, dtype) for one in inputs)
+    size = require_conforming(context, matrix, right)
+    matrix = Tensor(dtype, (size, size), matrix.at, layout=matrix.layout)
+    right = Tensor(dtype, (size, *right.lengths[1:]), right.at, layout=right.layout)
+    # Bands of more than three diagonals are solved as if there were none, as by Numba, which warns.
+    solve = {
+        "pos": _positive_definite,
+        "sym": _symmetric,
+        "her": _symmetric,
+        "tridiagonal": _tridiagonal,
+    }.get(op.assume_a, _general)
+    return [solve(op, context, matrix, right)]
+
+
+def _general(op: Solve, context: Context, matrix: Tensor, right: Tensor) -> Tensor:
+    if is_small(context, matrix.lengths[0], right.lengths):
+        return small_system(context, matrix, right, matrix.lengths[0])
+    factors = lu_factors(context, matrix, may_overwrite=op.overwrite_a)
+    columns = columns_of(context, right, may_overwrite=op.overwrite_b)
+    sizes = sizes_of(context, [factors.size, n_columns(context, right)])
+
+    def solve() -> None:
+        context.builder.call("getrs", sizes, [columns, factors.columns, factors.pivots])
+
+    solved_if(context, has_succeeded(context, factors.report), columns, solve)
+    return solution_of(context, columns)
+
+
+def _positive_definite(op: Solve, context: Context, matrix: Tensor, right: Tensor) -> Tensor:
+    if is_small(context, matrix.lengths[0], right.lengths):
+        small = small_factor(context, matrix, matrix.lengths[0], lower=op.lower)
+        return small_solution_by_factor(context, small, right, lower=op.lower)
+    matrix, is_transposed = as_it_lies(matrix)
+    is_lower = op.lower != is_transposed
+    factor = owned(context, matrix, may_overwrite=op.overwrite_a)
+    solution = owned(context, right, may_overwrite=op.overwrite_b)
+    name = "potrf_l" if is_lower else "potrf_u"
+    report = context.builder.call(name, sizes_of(context, matrix.lengths[:1]), [factor])
+
+    def solve() -> None:
+        solve_with_cholesky(context, context.held(factor), solution, lower=is_lower)
+
+    solved_if(context, has_succeeded(context, report), solution, solve)
+    return context.held(solution)
+
+
+def _symmetric(op: Solve, context: Context, matrix: Tensor, right: Tensor) -> Tensor:
+    builder = context.builder
+    matrix, is_transposed = as_it_lies(matrix)
+    is_lower = op.lower != is_transposed
+    size = matrix.lengths[0]
+    factor = owned(context, matrix, may_overwrite=op.overwrite_a)
+    columns = columns_of(context, right, may_overwrite=op.overwrite_b)
+    pivots = Operand(context.temporary("i32", (size,)))
+    length, room = work(context, matrix.dtype, (BLOCK, size))
+    report = builder.call(
+        "sysv_l" if is_lower else "sysv_u",
+        [*sizes_of(context, [size, n_columns(context, right)]), length],
+        [factor, pivots, columns, room],
+    )
+    solved_if(context, has_succeeded(context, report), columns, lambda: None)
+    return solution_of(context, columns)
+
+
+def _tridiagonal(op: Solve, context: Context, matrix: Tensor, right: Tensor) -> Tensor:
+    columns = columns_of(context, right, may_overwrite=op.overwrite_b)
+    solve_tridiagonal(context, matrix, columns, n_columns(context, right))
+    return solution_of(context, columns)

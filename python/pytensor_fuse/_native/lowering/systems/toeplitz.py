@@ -1,0 +1,248 @@
+"""Systems with a symmetric Toeplitz matrix: Levinson's recursion, or a factor of the whole matrix.
+
+The recursion is that of `ToeplitzSolve`, with its conditions, and is refined once.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+from pytensor_fuse._linalg.ops.toeplitz import (
+    FEWEST_ROWS_COMPILED,
+    LARGEST_FALL,
+    NOT_AS_LONG,
+    ToeplitzSolve,
+)
+from pytensor_fuse._native.lowering.matrices.operands import has_succeeded, sizes_of, transposed
+from pytensor_fuse._native.lowering.registry import lower
+from pytensor_fuse._native.lowering.systems.triangle_loops import clear_triangle
+from pytensor_fuse._native.lowering.tensors import Tensor, stored
+from pytensor_fuse._native.program.model import Operand
+
+if TYPE_CHECKING:
+    from pytensor.graph.basic import Apply
+
+    from pytensor_fuse._native.lowering.context import Context
+    from pytensor_fuse._native.lowering.tensors import Index
+    from pytensor_fuse._native.program.model import BufferId, Value
+
+
+class _System(NamedTuple):
+    """A system of equations.
+
+    Attributes
+    ----------
+    size, columns
+        The numbers of rows and of right-hand sides.
+    row
+        The first row of the matrix.
+    right
+        The right-hand sides, one after the other.
+    """
+
+    size: Value
+    columns: Value
+    row: BufferId
+    right: Tensor
+
+
+@lower.register(ToeplitzSolve)
+def _toeplitz_solve(
+    op: ToeplitzSolve, node: Apply[ToeplitzSolve], context: Context, inputs: list[Tensor]
+) -> list[Tensor]:
+    builder = context.builder
+    row, right = inputs
+    rows, columns = right.lengths
+    size = context.require_equal(row.lengths[0], rows, ValueError, NOT_AS_LONG)
+    columns = context.length(columns)
+    own = context.copied(Tensor(row.dtype, (size,), row.at))
+    sides = context.copied(transposed(Tensor(right.dtype, (size, columns), right.at)))
+    system = _System(size, columns, own, stored(builder, sides))
+    solution = context.array("f64", (columns, size), is_once=False)
+    pivots = context.array("f64", (size,), is_once=False)
+    with builder.block() as then:
+        is_stable = _recursion(context, system, solution, pivots)
+    with builder.block() as otherwise:
+        no = builder.constant("bool", False)
+    is_long = builder.op("ge", size, builder.index(FEWEST_ROWS_COMPILED))
+    [is_solved] = builder.branch(is_long, then, otherwise, [(is_stable, no)])
+    with builder.block() as then:
+        _refine(context, system, solution)
+    with builder.block() as otherwise:
+        _by_factor(context, system, solution, pivots)
+    builder.branch(is_solved, then, otherwise, [])
+    return [transposed(context.held(solution)), context.held(pivots)]
+
+
+def _recursion(context: Context, system: _System, solution: Operand, pivots: Operand) -> Value:
+    """Solve by Levinson's recursion, and return whether it is stable; there is a first row."""
+    builder = context.builder
+    size, columns, row, right = system
+    zero, one = builder.index(0), builder.index(1)
+    unit = builder.constant("f64", 1.0)
+    predictor = context.temporary("f64", (size,), is_once=False)
+    first = builder.load(row, (zero,), is_guarded=True)
+    is_positive = builder.op("gt", first, builder.constant("f64", 0.0))
+    is_finite = builder.op("lt", first, builder.constant("f64", math.inf))
+    least = builder.op("div", first, builder.constant("f64", LARGEST_FALL))
+    _store(context, pivots, (zero,), first)
+    with builder.loop(columns) as loop:
+        begun = builder.op("div", right.at((loop.index, zero)), first)
+        _store(context, solution, (loop.index, zero), begun)
+    with builder.loop(builder.op("sub", size, one)) as steps:
+        error, is_stable = builder.carried("f64"), builder.carried("bool")
+        m = builder.op("add", steps.index, one)
+        with builder.block() as then:
+            reflection = _reflection(context, row, predictor, m, error)
+            _update(context, predictor, m, reflection)
+            product = builder.op(
+                "mul", builder.op("sub", unit, reflection), builder.op("add", unit, reflection)
+            )
+            smaller = builder.op("mul", error, product)
+            # NaN is not, either.
+            is_large = builder.op("ge", smaller, least)
+            _store(context, pivots, (m,), smaller)
+            _extend(context, system, solution, predictor, m, smaller)
+        with builder.block() as otherwise:
+            no = builder.constant("bool", False)
+        next_error, next_stable = builder.branch(
+            is_stable, then, otherwise, [(smaller, error), (is_large, no)]
+        )
+        builder.carry(steps, error, first, next_error)
+        return builder.carry(
+            steps, is_stable, builder.op("and", is_positive, is_finite), next_stable
+        )
+
+
+def _store(context: Context, array: Operand, index: Index, value: Value) -> None:
+    buffer, prefix = array
+    context.builder.store(buffer, (*prefix, *index), value)
+
+
+def _before(context: Context, m: Value, number: int, j: Value) -> Value:
+    """Return ``m - number - j``."""
+    builder = context.builder
+    return builder.op("sub", builder.op("sub", m, builder.index(number)), j)
+
+
+def _reflection(
+    context: Context, row: BufferId, predictor: BufferId, m: Value, error: Value
+) -> Value:
+    builder = context.builder
+    first = builder.load(row, (m,))
+    with builder.loop(builder.op("sub", m, builder.index(1))) as loop:
+        known = builder.load(row, (_before(context, m, 1, loop.index),))
+        term = builder.op("mul", known, builder.load(predictor, (loop.index,)))
+        total = builder.reduce(loop, "add", first, term)
+    return builder.op("div", total, builder.op("neg", error))
+
+
+def _update(context: Context, predictor: BufferId, m: Value, reflection: Value) -> None:
+    builder = context.builder
+    with builder.loop(builder.op("floordiv", m, builder.index(2))) as loop:
+        places = (loop.index,), (_before(context, m, 2, loop.index),)
+        old = [builder.load(predictor, place) for place in places]
+        for place, own, other in zip(places, old, old[::-1], strict=True):
+            builder.store(
+                predictor, place, builder.op("add", own, builder.op("mul", reflection, other))
+            )
+    builder.store(predictor, (builder.op("sub", m, builder.index(1)),), reflection)
+
+
+def _extend(
+    context: Context,
+    system: _System,
+    solution: Operand,
+    predictor: BufferId,
+    m: Value,
+    error: Value,
+) -> None:
+    """Make solutions with the first ``m`` rows those with one more."""
+    builder, held = context.builder, context.held(solution)
+    with builder.loop(system.columns) as outer:
+        column = outer.index
+        with builder.loop(m) as loop:
+            known = builder.load(system.row, (_before(context, m, 0, loop.index),))
+            term = builder.op("mul", known, held.at((column, loop.index)))
+            total = builder.reduce(loop, "add", builder.constant("f64", 0.0), term)
+        last = builder.op("sub", system.right.at((column, m)), total)
+        last = builder.op("div", last, error)
+        with builder.loop(m) as loop:
+            weight = builder.load(predictor, (_before(context, m, 1, loop.index),))
+            place = column, loop.index
+            moved = builder.op("add", held.at(place), builder.op("mul", weight, last))
+            _store(context, solution, place, moved)
+        _store(context, solution, (column, m), last)
+
+
+def _refine(context: Context, system: _System, solution: Operand) -> None:
+    """Add what solves for the residuals."""
+    builder, held = context.builder, context.held(solution)
+    size, columns, row, right = system
+    one, zero = builder.index(1), builder.constant("f64", 0.0)
+    if builder.number(columns) == 0:
+        return
+    residual = context.temporary("f64", (columns, size))
+    with builder.loop(columns) as outer:
+        column = outer.index
+        with builder.loop(size) as rows:
+            i = rows.index
+            with builder.loop(builder.op("add", i, one)) as loop:
+                known = builder.load(row, (_before(context, i, 0, loop.index),))
+                term = builder.op("mul", known, held.at((column, loop.index)))
+                below = builder.reduce(loop, "add", zero, term)
+            after = builder.op("add", i, one)
+            with builder.loop(builder.op("sub", size, after)) as loop:
+                known = builder.load(row, (builder.op("add", loop.index, one),))
+                term = builder.op(
+                    "mul", known, held.at((column, builder.op("add", loop.index, after)))
+                )
+                total = builder.reduce(loop, "add", below, term)
+            rest = builder.op("sub", right.at((column, i)), total)
+            builder.store(residual, (column, i), rest)
+    correction = Operand(context.temporary("f64", (columns, size), is_once=False))
+    unused = Operand(context.temporary("f64", (size,), is_once=False))
+    with builder.block() as then:
+        again = _System(size, columns, row, stored(builder, residual))
+        _recursion(context, again, correction, unused)
+    with builder.block() as otherwise:
+        pass
+    has_columns = builder.op("gt", columns, builder.index(0))
+    builder.branch(has_columns, then, otherwise, [])
+    more = context.held(correction)
+
+    def add(index: Index) -> None:
+        _store(context, solution, index, builder.op("add", held.at(index), more.at(index)))
+
+    context.nest((columns, size), add)
+
+
+def _by_factor(context: Context, system: _System, solution: Operand, pivots: Operand) -> None:
+    """Solve with the Cholesky factor of the whole matrix; NaN if there is none."""
+    builder = context.builder
+    size, columns, row, right = system
+    factor = context.temporary("f64", (size, size), is_once=False)
+    if not context.batch:
+        # The recursion needs no memory for a matrix, and is what nearly all systems have.
+        builder.allocate(factor)
+    # LAPACK reads the upper triangle: each of its rows begins as the first one.
+    with builder.loop(size) as rows, builder.loop(builder.op("sub", size, rows.index)) as loop:
+        place = rows.index, builder.op("add", rows.index, loop.index)
+        builder.store(factor, place, builder.load(row, (loop.index,)))
+    clear_triangle(context, Operand(factor), lower=True)
+    report = builder.call("potrf_u", sizes_of(context, [size]), [factor])
+    nan = builder.constant("f64", math.nan)
+    with builder.block() as then:
+        context.fill(solution, right.at)
+        builder.call("potrs_u", sizes_of(context, [size, columns]), [solution, Operand(factor)])
+
+        def square(index: Index) -> Value:
+            pivot = builder.load(factor, (index[0], index[0]))
+            return builder.op("mul", pivot, pivot)
+
+        context.fill(pivots, square)
+    with builder.block() as otherwise:
+        for array in (solution, pivots):
+            context.fill(array, lambda _: nan)
+    builder.branch(has_succeeded(context, report), then, otherwise, [])

@@ -1,0 +1,186 @@
+"""Cholesky factors, and systems of equations that are triangular or have such a factor.
+
+A matrix that is not positive definite has a factor of NaN, and so has a system with a zero on the
+diagonal a solution of NaN, as PyTensor has it.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from pytensor.tensor.linalg.decomposition.cholesky import Cholesky
+from pytensor.tensor.linalg.solvers.psd import CholeskySolve
+from pytensor.tensor.linalg.solvers.triangular import SolveTriangular
+
+from pytensor_fuse._native.lowering.matrices.operands import (
+    as_it_lies,
+    can_overwrite,
+    copy_of,
+    fill_unless,
+    fill_with,
+    has_succeeded,
+    in_memory,
+    of_dtype,
+    owned,
+    real_refusal,
+    require_conforming,
+    require_square,
+    sizes_of,
+    transposed,
+)
+from pytensor_fuse._native.lowering.registry import lower
+from pytensor_fuse._native.lowering.systems.small_triangles import (
+    is_small,
+    small_factor,
+    small_solution,
+    small_solution_by_factor,
+)
+from pytensor_fuse._native.lowering.systems.triangle_loops import clear_triangle
+from pytensor_fuse._native.lowering.tensors import DTYPES, Tensor
+from pytensor_fuse._native.program.model import Operand
+
+if TYPE_CHECKING:
+    from pytensor.graph.basic import Apply
+
+    from pytensor_fuse._native.lowering.context import Context
+    from pytensor_fuse._native.lowering.tensors import Index
+    from pytensor_fuse._native.program.model import Value
+
+
+def _refuses(op: Any, node: Apply[Any]) -> str | None:
+    return real_refusal(node)
+
+
+@lower.register(Cholesky, refuses=_refuses)
+def _cholesky(
+    op: Cholesky, node: Apply[Any], context: Context, inputs: list[Tensor]
+) -> list[Tensor]:
+    matrix = of_dtype(context, inputs[0], DTYPES[node.outputs[0].type.dtype])
+    return [cholesky_factor(context, matrix, lower=op.lower, may_overwrite=op.overwrite_a)]
+
+
+def cholesky_factor(
+    context: Context, matrix: Tensor, *, lower: bool, may_overwrite: bool = False
+) -> Tensor:
+    """Return the Cholesky factor of a matrix of floats.
+
+    Parameters
+    ----------
+    context
+        The lowering.
+    matrix
+        The matrix.
+    lower
+        Whether the factor is a lower triangle.
+    may_overwrite
+        Whether the factor may lie where the matrix lay.
+    """
+    builder, dtype = context.builder, matrix.dtype
+    size = require_square(context, matrix)
+    if is_small(context, size):
+        return small_factor(context, matrix, size, lower=lower)
+    matrix, is_transposed = as_it_lies(matrix)
+    zero = builder.constant(dtype, 0.0)
+    lower = lower != is_transposed
+
+    def of_triangle(index: Index) -> Value:
+        row, column = index
+        is_in = builder.op("ge" if lower else "le", row, column)
+        return builder.op("select", is_in, matrix.at(index), zero)
+
+    in_place = may_overwrite and can_overwrite(context, matrix)
+    if in_place:
+        factor = owned(context, matrix, may_overwrite=True)
+    else:
+        factor = copy_of(context, Tensor(dtype, (size, size), of_triangle))
+    report = builder.call("potrf_l" if lower else "potrf_u", sizes_of(context, [size]), [factor])
+    if in_place:
+        clear_triangle(context, factor, lower=not lower)
+    fill_unless(context, has_succeeded(context, report), factor)
+    held = context.held(factor)
+    return transposed(held) if is_transposed else held
+
+
+def solve_triangle(
+    context: Context, factor: Tensor, solution: Operand, *, lower: bool, unit: bool = False
+) -> None:
+    """Solve a triangular system in place.
+
+    Parameters
+    ----------
+    context
+        The lowering.
+    factor
+        The matrix, of which one triangle is read.
+    solution
+        An array with the right-hand sides, a vector or the columns of a matrix.
+    lower
+        Which triangle.
+    unit
+        Whether the diagonal is all ones, whatever stands there.
+    """
+    builder = context.builder
+    held, is_transposed = in_memory(context, factor)
+    about = builder.program.buffers[solution.buffer]
+    lengths = about.lengths[len(solution.prefix) :]
+    name = "solve_" + ("l" if lower else "u") + ("t" if is_transposed else "")
+    name += "_unit" if unit else ""
+    if len(lengths) == 1 or builder.number(lengths[1]) == 1:
+        sizes = sizes_of(context, lengths[:1])
+        builder.call(f"{name}_vector", sizes, [solution, held])
+    else:
+        builder.call(name, sizes_of(context, lengths), [solution, held])
+
+
+@lower.register(SolveTriangular, refuses=_refuses)
+def _solve_triangular(
+    op: SolveTriangular, node: Apply[Any], context: Context, inputs: list[Tensor]
+) -> list[Tensor]:
+    builder, dtype = context.builder, DTYPES[node.outputs[0].type.dtype]
+    matrix, right = (of_dtype(context, one, dtype) for one in inputs)
+    size = require_conforming(context, matrix, right)
+    if is_small(context, size, right.lengths):
+        return [
+            small_solution(
+                context, matrix, right, size, lower=op.lower, unit=bool(op.unit_diagonal)
+            )
+        ]
+    right = Tensor(dtype, (size, *right.lengths[1:]), right.at, layout=right.layout)
+    solution = owned(context, right, may_overwrite=op.overwrite_b)
+    if op.unit_diagonal:
+        solve_triangle(context, matrix, solution, lower=op.lower, unit=True)
+        return [context.held(solution)]
+    zero = builder.constant(dtype, 0.0)
+    with builder.loop(size) as loop:
+        is_zero = builder.op("eq", matrix.at((loop.index, loop.index)), zero)
+        is_singular = builder.reduce(loop, "or", builder.constant("bool", False), is_zero)
+    with builder.block() as then:
+        fill_with(context, solution, math.nan)
+    with builder.block() as otherwise:
+        solve_triangle(context, matrix, solution, lower=op.lower)
+    builder.branch(is_singular, then, otherwise, [])
+    return [context.held(solution)]
+
+
+@lower.register(CholeskySolve, refuses=_refuses)
+def _cholesky_solve(
+    op: CholeskySolve, node: Apply[Any], context: Context, inputs: list[Tensor]
+) -> list[Tensor]:
+    dtype = DTYPES[node.outputs[0].type.dtype]
+    factor, right = (of_dtype(context, one, dtype) for one in inputs)
+    size = require_conforming(context, factor, right)
+    right = Tensor(dtype, (size, *right.lengths[1:]), right.at, layout=right.layout)
+    if is_small(context, size, right.lengths):
+        return [small_solution_by_factor(context, factor, right, lower=op.lower)]
+    solution = owned(context, right, may_overwrite=op.overwrite_b)
+    solve_with_cholesky(context, factor, solution, lower=op.lower)
+    return [context.held(solution)]
+
+
+def solve_with_cholesky(
+    context: Context, factor: Tensor, solution: Operand, *, lower: bool
+) -> None:
+    """Solve a system in place with the lower or the upper Cholesky factor of its matrix."""
+    for matrix in (factor, transposed(factor))[:: 1 if lower else -1]:
+        solve_triangle(context, matrix, solution, lower=(matrix is factor) == lower)

@@ -1,0 +1,187 @@
+"""Tridiagonal matrices: their LU factors with partial pivoting, and systems with these."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from pytensor.tensor.linalg.solvers.tridiagonal import (
+    LUFactorTridiagonal,
+    SolveLUFactorTridiagonal,
+)
+
+from pytensor_fuse._native.lowering.matrices.operands import (
+    copy_of,
+    has_succeeded,
+    in_memory,
+    of_dtype,
+    owned,
+    real_refusal,
+    sizes_of,
+)
+from pytensor_fuse._native.lowering.registry import lower
+from pytensor_fuse._native.lowering.systems.right_sides import (
+    columns_of,
+    n_columns,
+    solution_of,
+    solved_if,
+)
+from pytensor_fuse._native.lowering.tensors import DTYPES, Tensor
+from pytensor_fuse._native.program.model import Operand
+
+if TYPE_CHECKING:
+    from pytensor.graph.basic import Apply
+
+    from pytensor_fuse._native.lowering.context import Context
+    from pytensor_fuse._native.lowering.tensors import Index
+    from pytensor_fuse._native.program.model import Value
+
+_WRONG_DIAGONALS: Final = (
+    "the diagonals next to the main one of {0} elements must have one element less, not {1}"
+)
+_WRONG_FACTORS: Final = "the factors of a tridiagonal matrix and the right-hand side do not fit"
+_WRONG_PIVOTS: Final = "the pivots are not those of a tridiagonal matrix"
+
+
+class _Factors(NamedTuple):
+    """The LU factors of a tridiagonal matrix, as LAPACK has them.
+
+    Attributes
+    ----------
+    lower, main, upper, second
+        The diagonals of what multiplies the rows, of the upper factor, and above that.
+    pivots
+        The row that each row was swapped with, counted from 1.
+    """
+
+    lower: Operand
+    main: Operand
+    upper: Operand
+    second: Operand
+    pivots: Operand
+
+
+def _less(context: Context, size: Value, number: int) -> Value:
+    builder = context.builder
+    less = builder.op("sub", size, builder.index(number))
+    return context.length(builder.op("maximum", less, builder.index(0)))
+
+
+def _sizes(context: Context, size: Value) -> list[Value]:
+    return sizes_of(context, [size, _less(context, size, 1), _less(context, size, 2)])
+
+
+def _factorize(
+    context: Context, lower: Operand, main: Operand, upper: Operand, size: Value
+) -> tuple[_Factors, Value]:
+    """Factorize a matrix in place, and return what LAPACK reports with the factors."""
+    dtype = context.builder.program.buffers[main.buffer].dtype
+    second = context.array(dtype, [_less(context, size, 2)])
+    pivots = context.array("i32", [size])
+    factors = _Factors(lower, main, upper, second, pivots)
+    return factors, context.builder.call("gttrf", _sizes(context, size), factors)
+
+
+def solve_tridiagonal(context: Context, matrix: Tensor, columns: Operand, n_columns: Value) -> None:
+    """Solve with a tridiagonal matrix in place, for columns; they become NaN if it is singular."""
+    builder, size = context.builder, matrix.lengths[0]
+    less, one = _less(context, size, 1), builder.index(1)
+
+    def diagonal(length: Value, down: bool, right: bool) -> Operand:
+        def at(index: Index) -> Value:
+            [place] = index
+            after = builder.op("add", place, one)
+            return matrix.at((after if down else place, after if right else place))
+
+        return copy_of(context, Tensor(matrix.dtype, (length,), at))
+
+    factors, report = _factorize(
+        context,
+        diagonal(less, True, False),
+        diagonal(size, False, False),
+        diagonal(less, False, True),
+        size,
+    )
+    sizes = [*_sizes(context, size), n_columns]
+    solved_if(
+        context,
+        has_succeeded(context, report),
+        columns,
+        lambda: _call(context, "gttrs_n", sizes, columns, factors),
+    )
+
+
+def _call(
+    context: Context, name: str, sizes: list[Value], columns: Operand, factors: _Factors
+) -> None:
+    context.builder.call(name, sizes, [columns, *factors])
+
+
+def _refuses(op: Any, node: Apply[Any]) -> str | None:
+    return real_refusal(node)
+
+
+@lower.register(LUFactorTridiagonal, refuses=_refuses)
+def _lu_factor(
+    op: LUFactorTridiagonal, node: Apply[Any], context: Context, inputs: list[Tensor]
+) -> list[Tensor]:
+    dtype = DTYPES[node.outputs[0].type.dtype]
+    given = [of_dtype(context, one, dtype) for one in inputs]
+    size = context.length(given[1].lengths[0])
+    less = _less(context, size, 1)
+    overwrites = op.overwrite_dl, op.overwrite_d, op.overwrite_du
+    arrays = []
+    for one, length, may_overwrite in zip(given, (less, size, less), overwrites, strict=True):
+        _require_length(context, one, length, size)
+        array = Tensor(dtype, (length,), one.at, layout=one.layout)
+        arrays.append(owned(context, array, may_overwrite=may_overwrite))
+    # That the matrix is singular shows in a zero on the diagonal.
+    factors, _ = _factorize(context, arrays[0], arrays[1], arrays[2], size)
+    return [context.held(one) for one in factors]
+
+
+def _require_length(context: Context, diagonal: Tensor, length: Value, size: Value) -> None:
+    builder, own = context.builder, context.length(diagonal.lengths[0])
+    builder.check(builder.op("eq", own, length), ValueError, _WRONG_DIAGONALS, size, own)
+
+
+@lower.register(SolveLUFactorTridiagonal, refuses=_refuses)
+def _solve_factorized(
+    op: SolveLUFactorTridiagonal, node: Apply[Any], context: Context, inputs: list[Tensor]
+) -> list[Tensor]:
+    builder, dtype = context.builder, DTYPES[node.outputs[0].type.dtype]
+    *diagonals, pivots, right = inputs
+    size = context.length(inputs[1].lengths[0])
+    sizes = _sizes(context, size)
+    for one, length in zip(
+        (*inputs[:5], right), (sizes[1], size, *sizes[1:], size, size), strict=True
+    ):
+        fits = builder.op("eq", context.length(one.lengths[0]), length)
+        builder.check(fits, ValueError, _WRONG_FACTORS)
+    swapped = of_dtype(context, pivots, "i32")
+    _require_pivots(context, swapped, size)
+    held = [
+        in_memory(context, one)[0]
+        for one in (*[of_dtype(context, one, dtype) for one in diagonals], swapped)
+    ]
+    right = of_dtype(context, right, dtype)
+    right = Tensor(dtype, (size, *right.lengths[1:]), right.at, layout=right.layout)
+    columns = columns_of(context, right, may_overwrite=op.overwrite_b)
+    name = "gttrs_t" if op.transposed else "gttrs_n"
+    # It reports nothing but arguments that it does not take.
+    _call(context, name, [*sizes, n_columns(context, right)], columns, _Factors(*held))
+    return [solution_of(context, columns)]
+
+
+def _require_pivots(context: Context, pivots: Tensor, size: Value) -> None:
+    """Let the call fail unless each row was swapped with itself or the next one, or there is none.
+
+    LAPACK would read and write wherever they say.
+    """
+    builder, one = context.builder, context.builder.index(1)
+    with builder.loop(size) as loop:
+        pivot = builder.cast(pivots.at((loop.index,)), "i64")
+        own = builder.op("add", loop.index, one)
+        after = builder.op("minimum", builder.op("add", own, one), size)
+        is_one = builder.op("or", builder.op("eq", pivot, own), builder.op("eq", pivot, after))
+        are_pivots = builder.reduce(loop, "and", builder.constant("bool", True), is_one)
+    builder.check(are_pivots, ValueError, _WRONG_PIVOTS)
