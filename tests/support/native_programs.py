@@ -14,21 +14,21 @@ from hypothesis import strategies as st
 
 from pytensor_fuse._native.program.arithmetic import NUMPY_DTYPES
 from pytensor_fuse._native.program.builder import Builder
+from pytensor_fuse._native.program.external.routines import ROUTINES
 from pytensor_fuse._native.program.model import Allocate, Operand, Result
 from pytensor_fuse._native.program.operations import (
     FLOATS,
     OPERATIONS,
     UNSIGNED,
 )
-from pytensor_fuse._native.program.routines import ROUTINES
 from support.native_dtypes import COMBINERS_OF, DTYPES, OPERATIONS_OF, numbers_of, same_kind
 from support.native_outcomes import Case
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from pytensor_fuse._native.program.external.routines import Role
     from pytensor_fuse._native.program.model import BufferId, Value
-    from pytensor_fuse._native.program.routines import Role
 
 
 # Routines, and which of the two lengths each of their sizes is.

@@ -24,8 +24,8 @@ from pytensor.raise_op import Assert
 
 from pytensor_fuse import NativeLinkError
 from pytensor_fuse._native.c_entry.function import native_graph
-from pytensor_fuse._native.emission.c_function import CInput, CInterface, COutput
-from pytensor_fuse._native.emission.c_library import (
+from pytensor_fuse._native.emission.c.function import CInput, CInterface, COutput
+from pytensor_fuse._native.emission.c.library import (
     library_modules,
     linked_name,
     unserved_externals,

@@ -10,8 +10,8 @@ import pytensor.tensor as pt
 import pytest
 
 from pytensor_fuse._native.c_entry.function import native_graph
-from pytensor_fuse._native.emission.c_function import CInput, CInterface, COutput, emit_c_module
-from pytensor_fuse._native.emission.c_support import DOES_NOT_FIT, NEGATIVE_LENGTH
+from pytensor_fuse._native.emission.c.function import CInput, CInterface, COutput, emit_c_module
+from pytensor_fuse._native.emission.c.support import DOES_NOT_FIT, NEGATIVE_LENGTH
 from pytensor_fuse._native.program.builder import Builder
 from pytensor_fuse._native.program.model import Result
 from pytensor_fuse._native.runtime.c_functions import CCode

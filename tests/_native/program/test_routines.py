@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pytensor_fuse._native.program.routines import ROUTINES, run_routine
+from pytensor_fuse._native.program.external.routines import ROUTINES, run_routine
 
 DTYPES = ["float64", "float32"]
 

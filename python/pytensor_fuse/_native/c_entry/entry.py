@@ -10,8 +10,8 @@ import numpy as np
 
 from pytensor_fuse._native.c_entry.function import CArray, native_graph
 from pytensor_fuse._native.c_entry.messages import NEGATIVE_OUTPUT
-from pytensor_fuse._native.emission.c_function import emit_c_module
-from pytensor_fuse._native.emission.c_support import (
+from pytensor_fuse._native.emission.c.function import emit_c_module
+from pytensor_fuse._native.emission.c.support import (
     DOES_NOT_FIT,
     N_DETAILS,
     NEGATIVE_LENGTH,

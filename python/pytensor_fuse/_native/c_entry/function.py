@@ -8,7 +8,7 @@ import numpy as np
 from pytensor.compile.executor import Function
 
 from pytensor_fuse._errors import NativeLinkError
-from pytensor_fuse._native.emission.c_function import CInput, CInterface, COutput
+from pytensor_fuse._native.emission.c.function import CInput, CInterface, COutput
 from pytensor_fuse._native.linking.graphs import late_refusals, refusals
 from pytensor_fuse._native.linking.thunks import overwritten_inputs
 from pytensor_fuse._native.linking.whole import native_thunk_of

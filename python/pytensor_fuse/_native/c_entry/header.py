@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from pytensor_fuse._native.c_entry.description import c_type
-from pytensor_fuse._native.emission.c_support import (
+from pytensor_fuse._native.emission.c.support import (
     DOES_NOT_FIT,
     N_DETAILS,
     NEGATIVE_LENGTH,

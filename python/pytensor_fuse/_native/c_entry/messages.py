@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from pytensor_fuse._native.emission.c_support import N_DETAILS
+from pytensor_fuse._native.emission.c.support import N_DETAILS
 from pytensor_fuse._native.program.failures import filled
 
 if TYPE_CHECKING:

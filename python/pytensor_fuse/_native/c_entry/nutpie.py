@@ -11,8 +11,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from pytensor_fuse._native.c_entry.function import native_graph
-from pytensor_fuse._native.emission.c_function import emit_c_module
-from pytensor_fuse._native.emission.nutpie_callbacks import (
+from pytensor_fuse._native.emission.c.function import emit_c_module
+from pytensor_fuse._native.emission.c.nutpie_callbacks import (
     CALLED,
     EXPAND,
     LOGP,

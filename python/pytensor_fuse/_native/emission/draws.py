@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 from pytensor_fuse._native.emission.types import REGISTER
 from pytensor_fuse._native.emission.ziggurat import ziggurat
-from pytensor_fuse._native.program.draws import MEMORY_BYTES, SYMBOLS
+from pytensor_fuse._native.program.external.draws import MEMORY_BYTES, SYMBOLS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pytensor_fuse._native.emission.writer import Writer
-    from pytensor_fuse._native.program.draws import Distribution
+    from pytensor_fuse._native.program.external.draws import Distribution
 
 
 def emit_draw(

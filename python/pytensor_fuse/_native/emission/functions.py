@@ -13,7 +13,8 @@ from pytensor_fuse._native.emission.packing import NOT_PACKED
 from pytensor_fuse._native.emission.routines import emit_call
 from pytensor_fuse._native.emission.types import MEMORY, REGISTER, literal
 from pytensor_fuse._native.emission.vectors import VectorLoop
-from pytensor_fuse._native.program.draws import DRAWS
+from pytensor_fuse._native.program.external.draws import DRAWS
+from pytensor_fuse._native.program.external.routines import ROUTINES
 from pytensor_fuse._native.program.model import (
     Call,
     Check,
@@ -24,7 +25,6 @@ from pytensor_fuse._native.program.model import (
     Op,
     Store,
 )
-from pytensor_fuse._native.program.routines import ROUTINES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pytensor_fuse._native.emission.writer import Writer
-    from pytensor_fuse._native.program.routines import Routine
+    from pytensor_fuse._native.program.external.routines import Routine
 
 
 def emit_call(

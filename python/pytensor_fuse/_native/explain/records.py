@@ -6,7 +6,7 @@ import enum
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from pytensor_fuse._native.program.draws import SYMBOLS
+from pytensor_fuse._native.program.external.draws import SYMBOLS
 from pytensor_fuse._reports.text import size
 
 if TYPE_CHECKING:

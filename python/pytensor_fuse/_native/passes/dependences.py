@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pytensor_fuse._native.program.external.routines import ROUTINES
 from pytensor_fuse._native.program.model import (
     Allocate,
     Call,
@@ -15,7 +16,6 @@ from pytensor_fuse._native.program.model import (
     Op,
     Store,
 )
-from pytensor_fuse._native.program.routines import ROUTINES
 from pytensor_fuse._native.program.walking import defined_by, statements_in, used_by
 
 if TYPE_CHECKING:

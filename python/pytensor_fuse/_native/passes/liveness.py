@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pytensor_fuse._native.program.external.routines import ROUTINES
 from pytensor_fuse._native.program.model import Call, Check, Draw, For, If, Load, Op, Store
-from pytensor_fuse._native.program.routines import ROUTINES
 from pytensor_fuse._native.program.walking import used_by
 
 if TYPE_CHECKING:

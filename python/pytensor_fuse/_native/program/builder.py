@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from pytensor_fuse._native.program.allocations import add_allocations
 from pytensor_fuse._native.program.blocks import Block, Loop
-from pytensor_fuse._native.program.draws import DRAWS
+from pytensor_fuse._native.program.external.draws import DRAWS
+from pytensor_fuse._native.program.external.routines import ROUTINES
 from pytensor_fuse._native.program.folding import fold
 from pytensor_fuse._native.program.model import (
     Allocate,
@@ -41,7 +42,6 @@ from pytensor_fuse._native.program.model import (
     Value,
 )
 from pytensor_fuse._native.program.operations import result_dtype
-from pytensor_fuse._native.program.routines import ROUTINES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from pytensor_fuse._native.program.arithmetic import NUMPY_DTYPES, evaluate
-from pytensor_fuse._native.program.draws import DRAWS, run_draw
+from pytensor_fuse._native.program.external.draws import DRAWS, run_draw
+from pytensor_fuse._native.program.external.routines import ROUTINES, run_routine
 from pytensor_fuse._native.program.failures import raised_by
 from pytensor_fuse._native.program.model import Call, Check, Draw, For, If, Load, Op, Store
-from pytensor_fuse._native.program.routines import ROUTINES, run_routine
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -280,8 +280,8 @@ class Call:
     Attributes
     ----------
     name
-        One of `pytensor_fuse._native.program.routines.ROUTINES`, which says what it reads and
-        writes.
+        One of `pytensor_fuse._native.program.external.routines.ROUTINES`, which lists the operands
+        that it reads and writes.
     sizes
         An ``i64`` value for each size of the routine.
     operands
@@ -311,7 +311,7 @@ class Draw:
     Attributes
     ----------
     name
-        One of `pytensor_fuse._native.program.draws.DRAWS`.
+        One of `pytensor_fuse._native.program.external.draws.DRAWS`.
     generator
         An input of one ``u64`` element, the address of a ``bitgen_t`` of NumPy's. It stands for the
         state of the generator, which a draw reads and writes: an input that draws are made from is

@@ -11,8 +11,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from pytensor_fuse._native.program.declarations import verify_declarations
-from pytensor_fuse._native.program.draws import DRAWS
 from pytensor_fuse._native.program.errors import ProgramError
+from pytensor_fuse._native.program.external.draws import DRAWS
+from pytensor_fuse._native.program.external.routines import ROUTINES
 from pytensor_fuse._native.program.model import (
     COMBINERS,
     Allocate,
@@ -26,14 +27,13 @@ from pytensor_fuse._native.program.model import (
     Store,
 )
 from pytensor_fuse._native.program.operations import FLOATS, OPERATIONS, result_dtype
-from pytensor_fuse._native.program.routines import ROUTINES
 from pytensor_fuse._native.program.walking import statements_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from pytensor_fuse._native.program.external.routines import Role
     from pytensor_fuse._native.program.model import BufferId, Operand, Program, Statement, Value
-    from pytensor_fuse._native.program.routines import Role
 
 __all__ = ["ProgramError", "verify"]
 

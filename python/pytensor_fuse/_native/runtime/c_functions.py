@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from typing import TYPE_CHECKING, Any
 
-from pytensor_fuse._native.emission.c_function import N_ADDRESSES, TABLE
+from pytensor_fuse._native.emission.c.function import N_ADDRESSES, TABLE
 from pytensor_fuse._native.runtime.objects import own_code_of
 
 if TYPE_CHECKING:

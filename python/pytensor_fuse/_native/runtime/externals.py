@@ -7,13 +7,13 @@ from functools import cache
 from typing import Any, Final
 
 from pytensor_fuse._native.emission.calls import OF_FLOATS, SCIPY
-from pytensor_fuse._native.program.draws import SYMBOLS, draw_address
-from pytensor_fuse._native.program.foreign import (
+from pytensor_fuse._native.program.external.addresses import (
     LIBRARIES,
     capsule_name,
     capsule_pointer,
     routine_address,
 )
+from pytensor_fuse._native.program.external.draws import SYMBOLS, draw_address
 
 # Operations that SciPy has another name for.
 _NAMES: Final = {"digamma": "psi", "gammaln": "gammaln"}

@@ -20,8 +20,8 @@ from pytensor_fuse._native.lowering.others.requirements import (
     require_value,
 )
 from pytensor_fuse._native.lowering.values import OwningBuilder
+from pytensor_fuse._native.program.external.routines import ROUTINES
 from pytensor_fuse._native.program.operations import OPERATIONS
-from pytensor_fuse._native.program.routines import ROUTINES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from pytensor.tensor.random import basic
 
-from pytensor_fuse._native.program.draws import DRAWS
+from pytensor_fuse._native.program.external.draws import DRAWS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from pytensor_fuse._native.program.foreign import routine_address
-from pytensor_fuse._native.program.routine_lines import LINES
+from pytensor_fuse._native.program.external.addresses import routine_address
+from pytensor_fuse._native.program.external.routine_lines import LINES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

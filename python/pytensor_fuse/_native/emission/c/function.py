@@ -10,7 +10,7 @@ from __future__ import annotations
 from itertools import accumulate
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
-from pytensor_fuse._native.emission.c_support import (
+from pytensor_fuse._native.emission.c.support import (
     DOES_NOT_FIT,
     N_DETAILS,
     NO_MEMORY,

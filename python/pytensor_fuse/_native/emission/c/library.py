@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from pytensor_fuse._native.emission.c_function import TABLE, emit_c_module
+from pytensor_fuse._native.emission.c.function import TABLE, emit_c_module
 from pytensor_fuse._native.emission.module import ENTRY
-from pytensor_fuse._native.program.routines import ROUTINES
+from pytensor_fuse._native.program.external.routines import ROUTINES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from pytensor_fuse._native.emission.c_function import CInterface
+    from pytensor_fuse._native.emission.c.function import CInterface
     from pytensor_fuse._native.emission.module import Module
 
 # Functions by the names that linkers know them by: Fortran's compilers add the last character.

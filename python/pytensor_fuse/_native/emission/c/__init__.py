@@ -1,0 +1,1 @@
+"""Functions of C round machine code, for callers that need no Python."""
