@@ -108,7 +108,7 @@ def emit_c_module(
     ptr output_lengths, ptr details)``: addresses of the inputs, the lengths of all their axes,
     addresses of the memory for the outputs and how many elements have room there; then where the
     lengths of all axes of the outputs go, or null, and where the numbers that tell of a failure go,
-    or null. It returns 0, the number of the program's failure, or one of the codes of `c_support`.
+    or null. It returns 0, the number of the program's failure, or one of the codes of `support`.
 
     Parameters
     ----------

@@ -2,7 +2,7 @@
 
 Products with few terms in all are written out, and products with one term in each sum are
 elementwise. Products of integers are loops, as BLAS has none. Products with vectors have modules of
-their own, `vector_products` and, for constants, `data_products`. All others are calls of BLAS,
+their own, `products.vectors` and, for constants, `products.data`. All others are calls of BLAS,
 which transposes a matrix as it reads it.
 """
 
