@@ -10,7 +10,7 @@ from pytensor.tensor.random.type import RandomGeneratorType
 
 from pytensor_fuse._native.lowering.parts import copy_of_argument
 from pytensor_fuse._native.lowering.registry import lower
-from pytensor_fuse._native.lowering.scalars.registry import dtype_refusal
+from pytensor_fuse._native.lowering.scalars.registry import dtype_refusal, refuses_dtypes
 from pytensor_fuse._native.lowering.sparse.matrices import SparseMatrix
 
 if TYPE_CHECKING:
@@ -20,16 +20,12 @@ if TYPE_CHECKING:
     from pytensor_fuse._native.lowering.tensors import Tensor
 
 
-def _refuses(op: Any, node: Apply[Any]) -> str | None:
-    return dtype_refusal(node)
-
-
 def _refuses_copy(op: Any, node: Apply[Any]) -> str | None:
     is_generator = isinstance(node.inputs[0].type, RandomGeneratorType)
     return None if is_generator else dtype_refusal(node)
 
 
-@lower.register(TypeCastingOp, CpuContiguous, refuses=_refuses)
+@lower.register(TypeCastingOp, CpuContiguous, refuses=refuses_dtypes)
 def _same(op: Any, node: Apply[Any], context: Context, inputs: list[Tensor]) -> list[Tensor]:
     return list(inputs)
 

@@ -8,7 +8,7 @@ from pytensor.tensor.math import Argmax
 
 from pytensor_fuse._native.lowering.arrays.reductions import reduced_along
 from pytensor_fuse._native.lowering.registry import lower
-from pytensor_fuse._native.lowering.scalars.registry import dtype_refusal
+from pytensor_fuse._native.lowering.scalars.registry import refuses_dtypes
 from pytensor_fuse._native.lowering.tensors import Tensor
 from pytensor_fuse._native.program.combiners import identity
 
@@ -22,11 +22,7 @@ if TYPE_CHECKING:
 _EMPTY: Final = "attempt to get argmax of an empty sequence"
 
 
-def _refuses(op: Argmax, node: Apply[Any]) -> str | None:
-    return dtype_refusal(node)
-
-
-@lower.register(Argmax, refuses=_refuses)
+@lower.register(Argmax, refuses=refuses_dtypes)
 def _argmax(op: Argmax, node: Apply[Any], context: Context, inputs: list[Tensor]) -> list[Tensor]:
     """Find the largest element, then the first place where it is.
 

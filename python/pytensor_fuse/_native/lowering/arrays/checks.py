@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from pytensor.raise_op import CheckAndRaise
 
 from pytensor_fuse._native.lowering.registry import lower
-from pytensor_fuse._native.lowering.scalars.registry import dtype_refusal
+from pytensor_fuse._native.lowering.scalars.registry import refuses_dtypes
 from pytensor_fuse._native.program.failures import literal
 
 if TYPE_CHECKING:
@@ -17,11 +17,7 @@ if TYPE_CHECKING:
     from pytensor_fuse._native.lowering.tensors import Tensor
 
 
-def _refuses(op: CheckAndRaise, node: Apply[Any]) -> str | None:
-    return dtype_refusal(node)
-
-
-@lower.register(CheckAndRaise, refuses=_refuses)
+@lower.register(CheckAndRaise, refuses=refuses_dtypes)
 def _check_and_raise(
     op: CheckAndRaise, node: Apply[Any], context: Context, inputs: list[Tensor]
 ) -> list[Tensor]:

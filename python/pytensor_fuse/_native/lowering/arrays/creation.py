@@ -8,7 +8,7 @@ from pytensor.tensor.basic import Alloc, AllocEmpty, ARange, Eye, MakeVector
 from pytensor.tensor.extra_ops import Bartlett
 
 from pytensor_fuse._native.lowering.registry import lower
-from pytensor_fuse._native.lowering.scalars.registry import dtype_refusal
+from pytensor_fuse._native.lowering.scalars.registry import refuses_dtypes
 from pytensor_fuse._native.lowering.tensors import DTYPES, Tensor, stored
 from pytensor_fuse._pytensor.ops import alloc_broadcast_message
 
@@ -27,10 +27,6 @@ _NEGATIVE: Final = "negative dimensions not allowed"
 _BROADCASTS: Final = alloc_broadcast_message()
 _MISMATCH: Final = "could not broadcast input array into the shape requested by Alloc"
 _NO_STEP: Final = "Maximum allowed size exceeded"
-
-
-def _refuses(op: Any, node: Apply[Any]) -> str | None:
-    return dtype_refusal(node)
 
 
 def is_length(builder: Builder, value: Value) -> bool:
@@ -67,7 +63,7 @@ def dimensions(
     return lengths
 
 
-@lower.register(Alloc, refuses=_refuses)
+@lower.register(Alloc, refuses=refuses_dtypes)
 def _alloc(op: Alloc, node: Apply[Any], context: Context, inputs: list[Tensor]) -> list[Tensor]:
     builder = context.builder
     given, *numbers = inputs
@@ -102,7 +98,7 @@ def _alloc(op: Alloc, node: Apply[Any], context: Context, inputs: list[Tensor]) 
     return [context.materialized(given.dtype, lengths, at)]
 
 
-@lower.register(AllocEmpty, refuses=_refuses)
+@lower.register(AllocEmpty, refuses=refuses_dtypes)
 def _alloc_empty(
     op: AllocEmpty, node: Apply[Any], context: Context, inputs: list[Tensor]
 ) -> list[Tensor]:
@@ -115,7 +111,7 @@ def _alloc_empty(
     return [stored(context.builder, context.temporary(dtype, lengths))]
 
 
-@lower.register(Eye, refuses=_refuses)
+@lower.register(Eye, refuses=refuses_dtypes)
 def _eye(op: Eye, node: Apply[Any], context: Context, inputs: list[Tensor]) -> list[Tensor]:
     builder = context.builder
     *sizes, shift = inputs
@@ -132,7 +128,7 @@ def _eye(op: Eye, node: Apply[Any], context: Context, inputs: list[Tensor]) -> l
     return [Tensor(dtype, lengths, at)]
 
 
-@lower.register(ARange, refuses=_refuses)
+@lower.register(ARange, refuses=refuses_dtypes)
 def _arange(op: ARange, node: Apply[Any], context: Context, inputs: list[Tensor]) -> list[Tensor]:
     builder = context.builder
     dtype = DTYPES[node.outputs[0].type.dtype]
@@ -169,7 +165,7 @@ def _steps(builder: Builder, start: Value, stop: Value, step: Value) -> Value:
     return length if is_length(builder, length) else builder.op("maximum", length, builder.index(0))
 
 
-@lower.register(Bartlett, refuses=_refuses)
+@lower.register(Bartlett, refuses=refuses_dtypes)
 def _bartlett(
     op: Bartlett, node: Apply[Any], context: Context, inputs: list[Tensor]
 ) -> list[Tensor]:
@@ -191,7 +187,7 @@ def _bartlett(
     return [Tensor("f64", (context.length(length),), at)]
 
 
-@lower.register(MakeVector, refuses=_refuses)
+@lower.register(MakeVector, refuses=refuses_dtypes)
 def _make_vector(
     op: MakeVector, node: Apply[Any], context: Context, inputs: list[Tensor]
 ) -> list[Tensor]:

@@ -8,7 +8,7 @@ from pytensor.tensor.basic import ExtractDiag
 from pytensor.tensor.extra_ops import FillDiagonal, FillDiagonalOffset
 
 from pytensor_fuse._native.lowering.registry import lower
-from pytensor_fuse._native.lowering.scalars.registry import dtype_refusal
+from pytensor_fuse._native.lowering.scalars.registry import refuses_dtypes
 from pytensor_fuse._native.lowering.tensors import view
 
 if TYPE_CHECKING:
@@ -24,11 +24,7 @@ if TYPE_CHECKING:
 _NOT_EQUAL: Final = "All dimensions of input must be of equal length"
 
 
-def _refuses(op: Any, node: Apply[Any]) -> str | None:
-    return dtype_refusal(node)
-
-
-@lower.register(ExtractDiag, refuses=_refuses)
+@lower.register(ExtractDiag, refuses=refuses_dtypes)
 def _extract_diag(
     op: ExtractDiag, node: Apply[Any], context: Context, inputs: list[Tensor]
 ) -> list[Tensor]:
@@ -61,7 +57,7 @@ def _extract_diag(
     return [context.materialized(given.dtype, lengths, diagonal.at)]
 
 
-@lower.register(FillDiagonal, refuses=_refuses)
+@lower.register(FillDiagonal, refuses=refuses_dtypes)
 def _fill_diagonal(
     op: FillDiagonal, node: Apply[Any], context: Context, inputs: list[Tensor]
 ) -> list[Tensor]:
@@ -81,7 +77,7 @@ def _fill_diagonal(
     return [_filled(context, given, inputs[1], is_on)]
 
 
-@lower.register(FillDiagonalOffset, refuses=_refuses)
+@lower.register(FillDiagonalOffset, refuses=refuses_dtypes)
 def _fill_diagonal_offset(
     op: FillDiagonalOffset, node: Apply[Any], context: Context, inputs: list[Tensor]
 ) -> list[Tensor]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pytensor.tensor.extra_ops import RavelMultiIndex, UnravelIndex
 
 from pytensor_fuse._native.lowering.registry import lower
-from pytensor_fuse._native.lowering.scalars.registry import dtype_refusal
+from pytensor_fuse._native.lowering.scalars.registry import dtype_refusal, refuses_dtypes
 from pytensor_fuse._native.lowering.tensors import scalar, stored
 
 if TYPE_CHECKING:
@@ -27,11 +27,7 @@ _NO_ELEMENTS: Final = "cannot unravel if shape has zero entries (is empty)."
 _DIFFERENT: Final = "all input arrays must have the same shape"
 
 
-def _refuses(op: UnravelIndex, node: Apply[Any]) -> str | None:
-    return dtype_refusal(node)
-
-
-@lower.register(UnravelIndex, refuses=_refuses)
+@lower.register(UnravelIndex, refuses=refuses_dtypes)
 def _unravel_index(
     op: UnravelIndex, node: Apply[Any], context: Context, inputs: list[Tensor]
 ) -> list[Tensor]:

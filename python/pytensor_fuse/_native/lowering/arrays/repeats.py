@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pytensor.tensor.extra_ops import Repeat
 
 from pytensor_fuse._native.lowering.registry import lower
-from pytensor_fuse._native.lowering.scalars.registry import dtype_refusal
+from pytensor_fuse._native.lowering.scalars.registry import refuses_dtypes
 from pytensor_fuse._native.lowering.sorting.binary_search import in_memory
 
 if TYPE_CHECKING:
@@ -28,11 +28,7 @@ _MOST_ELEMENTS: Final = 2.0**62
 _TOO_MANY: Final = "an array would have more elements than any memory"
 
 
-def _refuses(op: Repeat, node: Apply[Any]) -> str | None:
-    return dtype_refusal(node)
-
-
-@lower.register(Repeat, refuses=_refuses)
+@lower.register(Repeat, refuses=refuses_dtypes)
 def _repeat(op: Repeat, node: Apply[Any], context: Context, inputs: list[Tensor]) -> list[Tensor]:
     builder = context.builder
     given, repeats = in_memory(context, inputs[0]), inputs[1]

@@ -8,7 +8,7 @@ from pytensor.tensor.basic import ScalarFromTensor, TensorFromScalar
 from pytensor.tensor.elemwise import DimShuffle
 
 from pytensor_fuse._native.lowering.registry import lower
-from pytensor_fuse._native.lowering.scalars.registry import dtype_refusal
+from pytensor_fuse._native.lowering.scalars.registry import refuses_dtypes
 from pytensor_fuse._native.lowering.tensors import Layout, Tensor, scalar, view
 
 if TYPE_CHECKING:
@@ -23,18 +23,14 @@ if TYPE_CHECKING:
 _NOT_ONE: Final = "DimShuffle: Attempting to squeeze axes with size not equal to one"
 
 
-def _refuses(op: Any, node: Apply[Any]) -> str | None:
-    return dtype_refusal(node)
-
-
-@lower.register(TensorFromScalar, ScalarFromTensor, refuses=_refuses)
+@lower.register(TensorFromScalar, ScalarFromTensor, refuses=refuses_dtypes)
 def _between_kinds(
     op: Any, node: Apply[Any], context: Context, inputs: list[Tensor]
 ) -> list[Tensor]:
     return [scalar(context.builder, inputs[0].at(()))]
 
 
-@lower.register(DimShuffle, refuses=_refuses)
+@lower.register(DimShuffle, refuses=refuses_dtypes)
 def _dimshuffle(
     op: DimShuffle, node: Apply[Any], context: Context, inputs: list[Tensor]
 ) -> list[Tensor]:

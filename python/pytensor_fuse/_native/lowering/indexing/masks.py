@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from pytensor.tensor.basic import Nonzero
 
 from pytensor_fuse._native.lowering.registry import lower
-from pytensor_fuse._native.lowering.scalars.registry import dtype_refusal
+from pytensor_fuse._native.lowering.scalars.registry import refuses_dtypes
 from pytensor_fuse._native.lowering.tensors import Tensor
 
 if TYPE_CHECKING:
@@ -77,11 +77,7 @@ def _loader(context: Context, buffer: BufferId) -> Callable[[Index], Value]:
     return lambda index: context.builder.load(buffer, index)
 
 
-def _refuses(op: Nonzero, node: Apply[Any]) -> str | None:
-    return dtype_refusal(node)
-
-
-@lower.register(Nonzero, refuses=_refuses)
+@lower.register(Nonzero, refuses=refuses_dtypes)
 def _nonzero(
     op: Nonzero, node: Apply[Any], context: Context, inputs: list[Tensor]
 ) -> Sequence[Tensor]:

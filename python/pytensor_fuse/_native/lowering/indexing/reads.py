@@ -10,7 +10,7 @@ from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
 from pytensor_fuse._native.lowering.indexing.bounds import guarded
 from pytensor_fuse._native.lowering.indexing.selection import selection_of
 from pytensor_fuse._native.lowering.registry import lower
-from pytensor_fuse._native.lowering.scalars.registry import dtype_refusal
+from pytensor_fuse._native.lowering.scalars.registry import refuses_dtypes
 from pytensor_fuse._native.lowering.tensors import Tensor, scalar, stored
 
 if TYPE_CHECKING:
@@ -31,11 +31,7 @@ _GATHERS = tuple(
 )
 
 
-def _refuses(op: Any, node: Apply[Any]) -> str | None:
-    return dtype_refusal(node)
-
-
-@lower.register(Subtensor, refuses=_refuses)
+@lower.register(Subtensor, refuses=refuses_dtypes)
 def _subtensor(
     op: Subtensor, node: Apply[Any], context: Context, inputs: list[Tensor]
 ) -> Sequence[Tensor]:
@@ -49,7 +45,7 @@ def _subtensor(
     return [Tensor(base.dtype, selection.lengths, lambda index: read(selection.at(index)))]
 
 
-@lower.register(*_GATHERS, refuses=_refuses)
+@lower.register(*_GATHERS, refuses=refuses_dtypes)
 def _advanced_subtensor(
     op: AdvancedSubtensor, node: Apply[Any], context: Context, inputs: list[Tensor]
 ) -> Sequence[Tensor]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from pytensor.tensor.linalg.constructors import BlockDiagonal
 
 from pytensor_fuse._native.lowering.registry import lower
-from pytensor_fuse._native.lowering.scalars.registry import dtype_refusal
+from pytensor_fuse._native.lowering.scalars.registry import refuses_dtypes
 from pytensor_fuse._native.lowering.tensors import DTYPES
 
 if TYPE_CHECKING:
@@ -18,11 +18,7 @@ if TYPE_CHECKING:
     from pytensor_fuse._native.program.model import Value
 
 
-def _refuses(op: BlockDiagonal, node: Apply[Any]) -> str | None:
-    return dtype_refusal(node)
-
-
-@lower.register(BlockDiagonal, refuses=_refuses)
+@lower.register(BlockDiagonal, refuses=refuses_dtypes)
 def _block_diagonal(
     op: BlockDiagonal, node: Apply[Any], context: Context, inputs: list[Tensor]
 ) -> list[Tensor]:

@@ -17,7 +17,7 @@ from pytensor_fuse._native.lowering.matrices.operands import (
     fill_unless,
     fill_with,
     of_dtype,
-    real_refusal,
+    refuses_not_real,
     require_square,
     sizes_of,
     transposed,
@@ -42,11 +42,7 @@ _NOT_A_PAIR: Final = "A and B must have the same shape"
 _TRIANGLES: Final = {True: "u", False: "l"}
 
 
-def _refuses(op: Any, node: Apply[Any]) -> str | None:
-    return real_refusal(node)
-
-
-@lower.register(Eigh, refuses=_refuses)
+@lower.register(Eigh, refuses=refuses_not_real)
 def _eigh(op: Eigh, node: Apply[Any], context: Context, inputs: list[Tensor]) -> list[Tensor]:
     dtype = DTYPES[node.outputs[0].type.dtype]
     size, matrices = _columns(context, [of_dtype(context, one, dtype) for one in inputs])
@@ -71,7 +67,7 @@ def _eigh(op: Eigh, node: Apply[Any], context: Context, inputs: list[Tensor]) ->
     return [context.held(values), transposed(context.held(vectors))]
 
 
-@lower.register(Eigvalsh, refuses=_refuses)
+@lower.register(Eigvalsh, refuses=refuses_not_real)
 def _eigvalsh(
     op: Eigvalsh, node: Apply[Any], context: Context, inputs: list[Tensor]
 ) -> list[Tensor]:

@@ -20,7 +20,7 @@ from pytensor_fuse._native.lowering.matrices.operands import (
     fill_unless,
     has_succeeded,
     of_dtype,
-    real_refusal,
+    refuses_not_real,
     require_square,
     sizes_of,
 )
@@ -84,11 +84,7 @@ _LIMITS: Final = {
 }
 
 
-def _refuses(op: Expm, node: Apply[Any]) -> str | None:
-    return real_refusal(node)
-
-
-@lower.register(Expm, refuses=_refuses)
+@lower.register(Expm, refuses=refuses_not_real)
 def _expm(op: Expm, node: Apply[Any], context: Context, inputs: list[Tensor]) -> list[Tensor]:
     builder, dtype = context.builder, DTYPES[node.outputs[0].type.dtype]
     matrix = of_dtype(context, inputs[0], dtype)

@@ -31,6 +31,11 @@ def real_refusal(node: Apply[Any]) -> str | None:
     return real_refusal_of((*node.inputs, *node.outputs))
 
 
+def refuses_not_real(op: Any, node: Apply[Any]) -> str | None:
+    """Return why the inputs and outputs of a node are not arrays of real numbers, or None."""
+    return real_refusal(node)
+
+
 def real_refusal_of(variables: Sequence[Variable[Any, Any]]) -> str | None:
     """Return why variables are not arrays of real numbers, or None."""
     for variable in variables:

@@ -16,7 +16,7 @@ from pytensor_fuse._native.lowering.matrices.operands import (
     fill_with,
     has_succeeded,
     of_dtype,
-    real_refusal,
+    refuses_not_real,
     sizes_of,
 )
 from pytensor_fuse._native.lowering.matrices.workspaces import BLOCK, work
@@ -29,11 +29,7 @@ if TYPE_CHECKING:
     from pytensor_fuse._native.lowering.context import Context
 
 
-def _refuses(op: SVD, node: Apply[Any]) -> str | None:
-    return real_refusal(node)
-
-
-@lower.register(SVD, refuses=_refuses)
+@lower.register(SVD, refuses=refuses_not_real)
 def _svd(op: SVD, node: Apply[Any], context: Context, inputs: list[Tensor]) -> list[Tensor]:
     builder, dtype = context.builder, DTYPES[node.outputs[0].type.dtype]
     matrix = of_dtype(context, inputs[0], dtype)

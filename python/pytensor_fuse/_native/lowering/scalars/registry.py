@@ -54,6 +54,11 @@ def dtype_refusal(node: Apply[Any]) -> str | None:
     return dtypes_refusal((*node.inputs, *node.outputs))
 
 
+def refuses_dtypes(op: Any, node: Apply[Any]) -> str | None:
+    """Return which dtype of a node programs do not have, or None: what most rules refuse."""
+    return dtype_refusal(node)
+
+
 def dtypes_refusal(variables: Iterable[Variable[Any, Any]]) -> str | None:
     """Return which dtype of variables programs do not have, or None."""
     for variable in variables:

@@ -9,7 +9,7 @@ from pytensor.tensor.extra_ops import SearchsortedOp
 
 from pytensor_fuse._native.lowering.registry import lower
 from pytensor_fuse._native.lowering.reshaping import raveled, reshaped
-from pytensor_fuse._native.lowering.scalars.registry import dtype_refusal
+from pytensor_fuse._native.lowering.scalars.registry import refuses_dtypes
 from pytensor_fuse._native.lowering.tensors import DTYPES, scalar, stored
 
 if TYPE_CHECKING:
@@ -32,11 +32,7 @@ _OTHER_SORTER: Final = "sorter.size must equal a.size"
 _NO_PLACE: Final = "Sorter index out of range."
 
 
-def _refuses(op: SearchsortedOp, node: Apply[Any]) -> str | None:
-    return dtype_refusal(node)
-
-
-@lower.register(SearchsortedOp, refuses=_refuses)
+@lower.register(SearchsortedOp, refuses=refuses_dtypes)
 def _search_sorted(
     op: SearchsortedOp, node: Apply[Any], context: Context, inputs: list[Tensor]
 ) -> list[Tensor]:

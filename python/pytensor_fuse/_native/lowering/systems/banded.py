@@ -17,7 +17,7 @@ from pytensor_fuse._native.lowering.matrices.operands import (
     copy_of,
     fill_with,
     in_memory,
-    real_refusal,
+    refuses_not_real,
     sizes_of,
     transposed,
 )
@@ -39,10 +39,6 @@ if TYPE_CHECKING:
     from pytensor_fuse._native.program.model import Value
 
 
-def _refuses(op: Any, node: Apply[Any]) -> str | None:
-    return real_refusal(node)
-
-
 def _by_columns(context: Context, op: Any, band: Tensor) -> Tensor:
     """Return the storage of a band by columns; let the call fail if it has not its rows."""
     builder = context.builder
@@ -58,7 +54,7 @@ def _sizes(context: Context, op: Any, columns: Tensor) -> list[Value]:
     return [*sizes_of(context, [size]), builder.index(op.below), builder.index(op.above), rows]
 
 
-@lower.register(LUFactorBanded, refuses=_refuses)
+@lower.register(LUFactorBanded, refuses=refuses_not_real)
 def _lu_factor_banded(
     op: LUFactorBanded, node: Apply[Any], context: Context, inputs: list[Tensor]
 ) -> list[Tensor]:
@@ -88,7 +84,7 @@ def _lu_factor_banded(
     return [transposed(context.held(factors)), pivots_from_zero(context, pivots)]
 
 
-@lower.register(SolveLUFactorBanded, refuses=_refuses)
+@lower.register(SolveLUFactorBanded, refuses=refuses_not_real)
 def _solve_lu_factor_banded(
     op: SolveLUFactorBanded, node: Apply[Any], context: Context, inputs: list[Tensor]
 ) -> list[Tensor]:

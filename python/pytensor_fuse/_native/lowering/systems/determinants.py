@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pytensor.tensor.linalg.summary import Det, SLogDet
 from scipy.linalg import LinAlgError
 
-from pytensor_fuse._native.lowering.matrices.operands import all_finite, of_dtype, real_refusal
+from pytensor_fuse._native.lowering.matrices.operands import all_finite, of_dtype, refuses_not_real
 from pytensor_fuse._native.lowering.registry import lower
 from pytensor_fuse._native.lowering.systems.lu_factors import lu_factors
 from pytensor_fuse._native.lowering.tensors import DTYPES, Tensor, scalar
@@ -27,18 +27,14 @@ _NOT_SQUARE: Final = "Last 2 dimensions of the array must be square."
 _NOT_FINITE: Final = "Array must not contain infs or NaNs."
 
 
-def _refuses(op: Any, node: Apply[Any]) -> str | None:
-    return real_refusal(node)
-
-
-@lower.register(SLogDet, refuses=_refuses)
+@lower.register(SLogDet, refuses=refuses_not_real)
 def _slogdet(op: SLogDet, node: Apply[Any], context: Context, inputs: list[Tensor]) -> list[Tensor]:
     dtype = DTYPES[node.outputs[0].type.dtype]
     sign, logarithm = _sign_and_logarithm(context, of_dtype(context, inputs[0], dtype))
     return [scalar(context.builder, context.builder.cast(one, dtype)) for one in (sign, logarithm)]
 
 
-@lower.register(Det, refuses=_refuses)
+@lower.register(Det, refuses=refuses_not_real)
 def _det(op: Det, node: Apply[Any], context: Context, inputs: list[Tensor]) -> list[Tensor]:
     builder, dtype = context.builder, DTYPES[node.outputs[0].type.dtype]
     sign, logarithm = _sign_and_logarithm(context, of_dtype(context, inputs[0], dtype))

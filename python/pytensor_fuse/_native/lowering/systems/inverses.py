@@ -26,6 +26,7 @@ from pytensor_fuse._native.lowering.matrices.operands import (
     of_dtype,
     owned,
     real_refusal,
+    refuses_not_real,
     sizes_of,
     transposed,
 )
@@ -50,11 +51,7 @@ _NOT_FINITE: Final = "Array must not contain infs or NaNs."
 _SINGULAR: Final = "Matrix is singular to machine precision."
 
 
-def _refuses(op: Any, node: Apply[Any]) -> str | None:
-    return real_refusal(node)
-
-
-@lower.register(MatrixInverse, refuses=_refuses)
+@lower.register(MatrixInverse, refuses=refuses_not_real)
 def _matrix_inverse(
     op: MatrixInverse, node: Apply[Any], context: Context, inputs: list[Tensor]
 ) -> list[Tensor]:
@@ -102,7 +99,7 @@ def _or_inverse_of(
     builder.branch(are_finite, then, otherwise, [])
 
 
-@lower.register(CholeskyInverse, refuses=_refuses)
+@lower.register(CholeskyInverse, refuses=refuses_not_real)
 def _cholesky_inverse(
     op: CholeskyInverse, node: Apply[Any], context: Context, inputs: list[Tensor]
 ) -> list[Tensor]:

@@ -15,10 +15,11 @@ from pytensor_fuse._native.lowering.matrices.operands import (
     has_succeeded,
     of_dtype,
     real_refusal,
+    refuses_not_real,
     transposed,
 )
 from pytensor_fuse._native.lowering.registry import lower
-from pytensor_fuse._native.lowering.scalars.registry import dtype_refusal
+from pytensor_fuse._native.lowering.scalars.registry import refuses_dtypes
 from pytensor_fuse._native.lowering.systems.lu_factors import lu_factors
 from pytensor_fuse._native.lowering.systems.pivots import pivots_from_zero
 from pytensor_fuse._native.lowering.tensors import DTYPES, Tensor
@@ -31,10 +32,6 @@ if TYPE_CHECKING:
     from pytensor_fuse._native.program.model import Value
 
 _NO_PIVOT: Final = "pivot {0} is out of bounds for {1} rows"
-
-
-def _refuses(op: Any, node: Apply[Any]) -> str | None:
-    return real_refusal(node)
 
 
 def _refuses_factor(op: LUFactor, node: Apply[Any]) -> str | None:
@@ -54,7 +51,7 @@ def _lu_factor(
     return [transposed(context.held(factors.columns)), context.held(copy_of(context, pivots))]
 
 
-@lower.register(LU, refuses=_refuses)
+@lower.register(LU, refuses=refuses_not_real)
 def _lu(op: LU, node: Apply[Any], context: Context, inputs: list[Tensor]) -> list[Tensor]:
     builder, dtype = context.builder, DTYPES[node.outputs[-1].type.dtype]
     factors = lu_factors(context, of_dtype(context, inputs[0], dtype))
@@ -87,11 +84,7 @@ def _lu(op: LU, node: Apply[Any], context: Context, inputs: list[Tensor]) -> lis
     return [context.held(permutation), low, high]
 
 
-def _refuses_pivots(op: PivotToPermutations, node: Apply[Any]) -> str | None:
-    return dtype_refusal(node)
-
-
-@lower.register(PivotToPermutations, refuses=_refuses_pivots)
+@lower.register(PivotToPermutations, refuses=refuses_dtypes)
 def _pivot_to_permutations(
     op: PivotToPermutations, node: Apply[Any], context: Context, inputs: list[Tensor]
 ) -> list[Tensor]:

@@ -16,7 +16,7 @@ from pytensor_fuse._native.lowering.matrices.operands import (
     has_succeeded,
     of_dtype,
     owned,
-    real_refusal,
+    refuses_not_real,
     require_conforming,
     sizes_of,
 )
@@ -46,11 +46,7 @@ if TYPE_CHECKING:
     from pytensor_fuse._native.lowering.context import Context
 
 
-def _refuses(op: Any, node: Apply[Any]) -> str | None:
-    return real_refusal(node)
-
-
-@lower.register(Solve, refuses=_refuses)
+@lower.register(Solve, refuses=refuses_not_real)
 def _solve(op: Solve, node: Apply[Any], context: Context, inputs: list[Tensor]) -> list[Tensor]:
     dtype = DTYPES[node.outputs[0].type.dtype]
     matrix, right = (of_dtype(context, one, dtype) for one in inputs)

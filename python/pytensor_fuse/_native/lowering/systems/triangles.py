@@ -23,7 +23,7 @@ from pytensor_fuse._native.lowering.matrices.operands import (
     in_memory,
     of_dtype,
     owned,
-    real_refusal,
+    refuses_not_real,
     require_conforming,
     require_square,
     sizes_of,
@@ -48,11 +48,7 @@ if TYPE_CHECKING:
     from pytensor_fuse._native.program.model import Value
 
 
-def _refuses(op: Any, node: Apply[Any]) -> str | None:
-    return real_refusal(node)
-
-
-@lower.register(Cholesky, refuses=_refuses)
+@lower.register(Cholesky, refuses=refuses_not_real)
 def _cholesky(
     op: Cholesky, node: Apply[Any], context: Context, inputs: list[Tensor]
 ) -> list[Tensor]:
@@ -133,7 +129,7 @@ def solve_triangle(
         builder.call(name, sizes_of(context, lengths), [solution, held])
 
 
-@lower.register(SolveTriangular, refuses=_refuses)
+@lower.register(SolveTriangular, refuses=refuses_not_real)
 def _solve_triangular(
     op: SolveTriangular, node: Apply[Any], context: Context, inputs: list[Tensor]
 ) -> list[Tensor]:
@@ -163,7 +159,7 @@ def _solve_triangular(
     return [context.held(solution)]
 
 
-@lower.register(CholeskySolve, refuses=_refuses)
+@lower.register(CholeskySolve, refuses=refuses_not_real)
 def _cholesky_solve(
     op: CholeskySolve, node: Apply[Any], context: Context, inputs: list[Tensor]
 ) -> list[Tensor]:

@@ -15,7 +15,7 @@ from pytensor_fuse._native.lowering.matrices.operands import (
     in_memory,
     of_dtype,
     owned,
-    real_refusal,
+    refuses_not_real,
     sizes_of,
 )
 from pytensor_fuse._native.lowering.registry import lower
@@ -116,11 +116,7 @@ def _call(
     context.builder.call(name, sizes, [columns, *factors])
 
 
-def _refuses(op: Any, node: Apply[Any]) -> str | None:
-    return real_refusal(node)
-
-
-@lower.register(LUFactorTridiagonal, refuses=_refuses)
+@lower.register(LUFactorTridiagonal, refuses=refuses_not_real)
 def _lu_factor(
     op: LUFactorTridiagonal, node: Apply[Any], context: Context, inputs: list[Tensor]
 ) -> list[Tensor]:
@@ -144,7 +140,7 @@ def _require_length(context: Context, diagonal: Tensor, length: Value, size: Val
     builder.check(builder.op("eq", own, length), ValueError, _WRONG_DIAGONALS, size, own)
 
 
-@lower.register(SolveLUFactorTridiagonal, refuses=_refuses)
+@lower.register(SolveLUFactorTridiagonal, refuses=refuses_not_real)
 def _solve_factorized(
     op: SolveLUFactorTridiagonal, node: Apply[Any], context: Context, inputs: list[Tensor]
 ) -> list[Tensor]:
