@@ -1,1 +1,1 @@
-"""Compiled functions for callers who have no Python: in this process, and as libraries."""
+"""Compiled functions for callers without Python: C function pointers and shared libraries."""

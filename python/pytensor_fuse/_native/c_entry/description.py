@@ -1,4 +1,4 @@
-"""What the files in C of an exported function are written from."""
+"""Description of an exported function, from which its C files are generated."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ if TYPE_CHECKING:
     from pytensor_fuse._native.c_entry.function import CArray
     from pytensor_fuse._native.program.model import Failure
 
-# How C calls the elements of each dtype.
+# C types of the elements by dtype, where they differ from ``<dtype>_t``.
 _TYPES: Final = {"float64": "double", "float32": "float", "bool": "uint8_t"}
 
 
 class CDescription(NamedTuple):
-    """What the files say of an exported function.
+    """Facts about an exported function that its C files state.
 
     Attributes
     ----------
     name
-        Its name, an identifier of C.
+        The function's name, a C identifier.
     inputs, outputs
-        What it takes and gives.
+        The arrays that it takes and returns.
     failures
-        What the positive numbers stand for that it returns.
+        The failures that its positive return codes stand for.
     machine
-        For which machine its code is.
+        The machine that its code is compiled for.
     version
         The version of this package.
     """
@@ -38,5 +38,5 @@ class CDescription(NamedTuple):
 
 
 def c_type(about: CArray) -> str:
-    """Return how C calls the elements of an array."""
+    """Return the C type of an array's elements."""
     return _TYPES.get(about.dtype, f"{about.dtype}_t")

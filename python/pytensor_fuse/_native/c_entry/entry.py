@@ -1,4 +1,4 @@
-"""Compiled functions as functions of C in this process."""
+"""C function pointers: compiled functions called through `ctypes` in this process."""
 
 from __future__ import annotations
 
@@ -37,47 +37,48 @@ _PROTOTYPE: Final = ctypes.CFUNCTYPE(
 
 
 class CEntry:
-    """A compiled function as a function of C; it must live as long as it is called.
+    """A compiled function as a C function; the object must outlive every call.
 
-    Its signature, which stays as it is in later versions:
+    The signature, which later versions keep:
 
     .. code-block:: c
 
         int64_t call(const void *const *inputs, const int64_t *lengths, void *const *outputs,
                      const int64_t *capacities, int64_t *output_lengths, int64_t *details);
 
-    ``inputs`` has the address of each input's elements, a C-contiguous array that is aligned;
-    ``lengths`` the lengths of all axes of all inputs, one input after the other. ``outputs`` has
-    the address of memory for each output, aligned and apart from all other arrays, and
-    ``capacities`` how many elements have room there: 1 for an output without axes. The lengths of
-    all axes of all outputs are written to ``output_lengths``, unless that is null. Inputs are not
-    written to.
+    ``inputs`` holds the address of each input's elements, an aligned C-contiguous array;
+    ``lengths`` the lengths of all axes of all inputs, one input after the other. ``outputs`` holds
+    the address of each output's buffer, which must be aligned and overlap no other array, and
+    ``capacities`` the number of elements that fit in each: 1 for an output without axes. The
+    lengths of all axes of all outputs are written to ``output_lengths``, unless that is null.
+    Inputs are never written to.
 
-    It returns 0 if all went well, and otherwise a code. Outputs may have been written to by then.
-    Eight numbers that describe the failure are written to ``details``, unless that is null:
+    The function returns 0 on success and a code otherwise. Outputs may have been written to by
+    then. Eight numbers that describe the failure are written to ``details``, unless that is null:
 
-    - ``-1``: there is no memory for what lies between inputs and outputs.
-    - ``-2``: an output has more elements than have room; the number of the output, and how many
-      elements it has. Its lengths have been written.
+    - ``-1``: out of memory for intermediate results.
+    - ``-2``: an output has more elements than its buffer holds; the number of the output, and its
+      number of elements. Its lengths have been written.
     - ``-3``: a length of an input is negative, or differs from the one that the input's type
-      states; the number of the input, the axis, the length that is stated or -1, and the length.
+      states; the number of the input, the axis, the stated length or -1, and the actual length.
     - ``-4``: an output would have a negative length; the number of the output, the axis and the
       length.
-    - a positive number: what the compiled function would raise; `error` makes the exception. These
-      numbers may differ between versions of this package, and after the function is compiled anew.
+    - a positive number: an exception of the compiled function, which `error` constructs. These
+      numbers may differ between versions of this package, and between compilations.
 
-    Any number of threads may call it at once, with or without Python's lock.
+    Any number of threads may call the function concurrently, with or without the interpreter lock.
 
     Attributes
     ----------
     address
-        That of the function of C. What calls it must keep this object.
+        The address of the C function. Its callers must keep this object alive.
     ctypes
-        The function for `ctypes`, which calls it without Python's lock, and keeps what it needs.
+        The function as a `ctypes` function, which releases the interpreter lock and keeps its code
+        alive.
     inputs
-        What the caller gives, in order.
+        The arguments, in order.
     outputs
-        What the caller gets, in order.
+        The results, in order.
     """
 
     address: int
@@ -105,26 +106,25 @@ class CEntry:
         raise TypeError("a CEntry has addresses of its process: pickle the function it is made of")
 
     def __call__(self, *arrays: Any) -> Any:
-        """Call the function of C, with memory for its outputs.
+        """Call the C function with newly allocated outputs.
 
         Parameters
         ----------
         *arrays : array_like
-            One for each input, of its dtype and number of axes. Arrays that are not contiguous are
-            copied.
+            One array for each input, with its dtype and number of axes. Arrays that are not
+            contiguous are copied.
 
         Returns
         -------
         numpy.ndarray or list of numpy.ndarray
-            What the compiled function returns.
+            The results of the compiled function.
 
         Raises
         ------
         TypeError
-            If there are more or fewer arrays than inputs, or one has another dtype or number of
-            axes.
+            If the number of arrays, or the dtype or number of axes of one, is wrong.
         Exception
-            As `error` makes them.
+            As constructed by `error`.
         """
         if len(arrays) != len(self.inputs):
             raise TypeError(f"{len(arrays)} arrays for a function of {len(self.inputs)} inputs")
@@ -155,7 +155,7 @@ class CEntry:
             shape = tuple(output_lengths[first : first + len(about.shape)])
             first += len(shape)
             size = math.prod(shape)
-            # What has room to spare would keep all of it.
+            # A view would keep the whole of a buffer with spare room alive.
             found.append((one if size == one.size else one[:size].copy()).reshape(shape))
         return found[0] if self._is_single else found
 
@@ -165,9 +165,9 @@ class CEntry:
         Parameters
         ----------
         code : int
-            What the function of C has returned, but 0.
+            The nonzero return value of the C function.
         details : sequence of int
-            The numbers that it has written.
+            The numbers that it has written to ``details``.
 
         Returns
         -------
@@ -177,7 +177,7 @@ class CEntry:
         Raises
         ------
         ValueError
-            If there is no such code.
+            If no code of this function has that number.
         """
         told = [*details, *[0] * N_DETAILS][:N_DETAILS]
         if code == NO_MEMORY:
@@ -206,7 +206,7 @@ class CEntry:
 
     @staticmethod
     def _memory(about: CArray, largest: int) -> np.ndarray[Any, Any]:
-        """Return memory for an output, which may be too little if its lengths are not known."""
+        """Return a buffer for an output, which may be too small if its lengths are unknown."""
         # PyTensor states a length of -1 where it knows that the call will fail.
         known = [max(one, 0) for one in about.shape if one is not None]
         size = math.prod(known) if len(known) == len(about.shape) else largest
@@ -222,32 +222,32 @@ def _numbers(numbers: Sequence[int]) -> Any:
 
 
 def compile_c(compiled: Function, *, shared: SharedVariables = "values") -> CEntry:
-    """Return a compiled function as a function of C, for callers who have no Python.
+    """Return a compiled function as a C function, for callers without Python.
 
     Parameters
     ----------
     compiled : Function
         A compiled function that is machine code as a whole (`explain_native` says whether it is),
-        or a function of PyMC's that holds one: `compile_logp` and others make such, and
+        or a function of PyMC that holds one, as made by `compile_logp` and others, and by
         `logp_dlogp_function`. It must have no updates.
     shared : {"values", "inputs"}
-        What becomes of shared variables: ``values`` copies the values that they have now, which
-        each call reads; ``inputs`` leaves them to the caller, behind the other inputs and in the
-        order in which ``inputs`` of the result has them.
+        The treatment of shared variables: ``values`` copies their present values, which each call
+        reads; ``inputs`` turns them into inputs after the other ones, in the order of the result's
+        ``inputs``.
 
     Returns
     -------
     CEntry
-        The function's address, a function for `ctypes`, and what it takes and gives.
+        The function's address, a `ctypes` function, and descriptions of its inputs and outputs.
 
     Raises
     ------
     TypeError
-        If it is no compiled function.
+        If the argument is not a compiled function.
     ValueError
-        If the function updates shared variables, or ``shared`` is another word.
+        If the function updates shared variables, or ``shared`` has another value.
     NativeLinkError
-        If the function is not machine code as a whole; the message lists what is not.
+        If the function is not machine code as a whole; the message lists the other parts.
 
     Examples
     --------
@@ -262,7 +262,7 @@ def compile_c(compiled: Function, *, shared: SharedVariables = "values") -> CEnt
     >>> entry
     <CEntry (x: float64[?]) -> (float64[], float64[?])>
 
-    As C calls it, here through `ctypes`:
+    The call from C, here through `ctypes`:
 
     >>> x, total, twice = np.array([1.0, 2.0, 4.0]), np.empty(()), np.empty(3)
     >>> entry.ctypes(
@@ -277,7 +277,7 @@ def compile_c(compiled: Function, *, shared: SharedVariables = "values") -> CEnt
     >>> total, twice
     (array(7.), array([2., 4., 8.]))
 
-    The same, with memory for the outputs:
+    The same call with buffers allocated for the outputs:
 
     >>> entry(x)
     [array(7.), array([2., 4., 8.])]

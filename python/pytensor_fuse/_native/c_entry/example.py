@@ -1,4 +1,4 @@
-"""A program in C that calls an exported function, and what builds it."""
+"""Example program in C that calls an exported function, and its makefile."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def example(about: CDescription) -> str:
-    """Return the text of a program that calls the function and prints what it gives."""
+    """Return the C source of a program that calls the function and prints its results."""
     name, big = about.name, about.name.upper()
     filled_in = "\n".join([_filled_in(number, one) for number, one in enumerate(about.inputs)])
     memory = "\n".join([_memory(number, one) for number, one in enumerate(about.outputs)])
@@ -29,7 +29,7 @@ def example(about: CDescription) -> str:
         first += len(one.shape)
     shown = "\n".join(printed)
     return f"""\
-/* Calls {name} on arrays of simple numbers and prints what it gives. */
+/* Calls {name} on arrays of simple numbers and prints its results. */
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -41,7 +41,7 @@ def example(about: CDescription) -> str:
 
 static void *memory(int64_t n, size_t size)
 {{
-    /* Never of no bytes, for which some libraries give NULL. */
+    /* At least one byte: malloc(0) may return NULL. */
     void *found = malloc((size_t)n * size + 1);
     if (!found) {{
         fprintf(stderr, "there is no memory\\n");
@@ -63,7 +63,7 @@ int main(void)
 
 {filled_in}
 {memory}
-    /* Where a capacity is a guess, the function says how many elements there are. */
+    /* Where a capacity is a guess, the function reports the number of elements. */
     while ((code = {name}(inputs, lengths, outputs, capacities, output_lengths, details))
            == {big}_DOES_NOT_FIT) {{
         int64_t output = details[0];
@@ -85,14 +85,14 @@ int main(void)
 
 
 def makefile(name: str, rpath: str) -> str:
-    """Return the text of a file for make that builds the example.
+    """Return the text of a makefile that builds the example.
 
     Parameters
     ----------
     name
-        That of the function.
+        The name of the function.
     rpath
-        How the linker calls the directory of the program.
+        The linker's notation for the directory of the program.
     """
     told = rpath.replace("$", "$$")
     return f"""\

@@ -1,4 +1,4 @@
-"""Compiled functions as libraries for those who run them without Python."""
+"""Export of compiled functions as shared libraries that run without Python."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ class CExport(NamedTuple):
     library
         The shared library.
     header
-        The header, which says what the function takes and gives.
+        The header, which documents the function's arguments and results.
     example
-        A program in C that calls it.
+        A C program that calls the function.
     makefile
-        What builds the example by ``make``.
+        The makefile that builds the example.
     """
 
     library: Path
@@ -69,27 +69,27 @@ def export_c(
 ) -> CExport:
     """Write a compiled function as a shared library, with a header and an example in C.
 
-    The library has the machine code and all data that it reads, and needs no Python. It is for the
-    processor and the system that it is written on: another processor may not have its instructions.
-    The function has the signature of `CEntry`.
+    The library contains the machine code and all data that it reads, and needs no Python. It is
+    specific to the processor and operating system that it was written on: another processor may
+    lack some of its instructions. The function has the signature of `CEntry`.
 
     Parameters
     ----------
     compiled : Function
-        A compiled function, as `compile_c` takes it.
+        A compiled function, as for `compile_c`.
     folder : str or os.PathLike
-        Where the files go; it is made if it is not there. Files of these names are replaced, also
-        an ``example.c`` and a ``Makefile`` that are there.
+        The destination, which is created if it does not exist. Existing files of these names are
+        replaced, including ``example.c`` and ``Makefile``.
     name : str
-        The function's name in C, by which the files are called as well.
+        The function's name in C, from which the names of the files are derived.
     shared : {"values", "inputs"}
-        What becomes of shared variables, as `compile_c` says.
+        The treatment of shared variables, as for `compile_c`.
     compiler : str, optional
         The command of the C compiler, which links the library. By default it is that of the
         environment's ``CC``, or ``cc``.
     libraries : sequence of str
-        What the linker is told besides, for linear algebra: ``["-llapack", "-lblas"]``, say, or
-        the paths of libraries and of sources in C.
+        Further arguments of the linker, for linear algebra: ``["-llapack", "-lblas"]``, say, or the
+        paths of libraries and C sources.
 
     Returns
     -------
@@ -99,11 +99,11 @@ def export_c(
     Raises
     ------
     TypeError
-        If it is no compiled function.
+        If the argument is not a compiled function.
     ValueError
-        If the function updates shared variables, ``shared`` is another word, or ``name`` is no
-        identifier of C or one that is taken: a word of C or C++, a name of the C library, a
-        function that this one calls, a library that is linked.
+        If the function updates shared variables, ``shared`` has another value, or ``name`` is not a
+        C identifier or already taken: a keyword of C or C++, a name of the C library, a function
+        that this one calls, a library that is linked.
     NativeLinkError
         If the function is not machine code as a whole, or calls functions of SciPy that exist in
         Python only; the message lists them.
@@ -112,8 +112,8 @@ def export_c(
     FileNotFoundError
         If there is no C compiler.
     RuntimeError
-        If the C compiler fails; the message has what it says, and which functions of BLAS and
-        LAPACK it has not found.
+        If the C compiler fails; the message has its output and the missing functions of BLAS and
+        LAPACK.
 
     Examples
     --------
@@ -153,7 +153,8 @@ def export_c(
         parts.append(work / f"{name}_messages.c")
         parts[-1].write_text(messages(about), encoding="utf-8")
         link_library(command, parts, work / files.library.name, libraries, called)
-        # What fails leaves the folder as it was, and programs that run keep the library they have.
+        # A failure leaves the folder unchanged, and running programs keep the library that they
+        # loaded.
         for one in (files.header, files.library):
             (work / one.name).replace(one)
     files.example.write_text(example(about), encoding="utf-8")
@@ -174,7 +175,7 @@ def _description(name: str, graph: NativeGraph) -> CDescription:
 
 
 def _parts(name: str, graph: NativeGraph, folder: Path) -> list[Path]:
-    """Write the object code of a library's parts."""
+    """Write the object files of a library."""
     modules = library_modules(
         name,
         graph.interface,

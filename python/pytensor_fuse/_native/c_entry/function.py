@@ -1,4 +1,4 @@
-"""What is known of a compiled function before C calls it."""
+"""Checks and descriptions of a compiled function before C calls it."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ SharedVariables = Literal["values", "inputs"]
 
 
 class CArray(NamedTuple):
-    """An input or an output of a function of C.
+    """An input or an output of a C function.
 
     Attributes
     ----------
     name
-        What the graph calls it; None if it has no name.
+        The variable's name in the graph; None if it has no name.
     dtype
-        The dtype of its elements, as NumPy names it.
+        The dtype of its elements, in NumPy's notation.
     shape
-        The length of each axis; None if it is known only when the function is called.
+        The length of each axis; None if it is known only at the call.
     """
 
     name: str | None
@@ -51,22 +51,22 @@ class CArray(NamedTuple):
 
 
 class NativeGraph(NamedTuple):
-    """A compiled function's machine code, and what it takes and gives.
+    """A compiled function's machine code, with descriptions of its inputs and outputs.
 
     Attributes
     ----------
     compiled
         The machine code.
     interface
-        All inputs and outputs, as the function of C is written for them.
+        All inputs and outputs of the C function.
     inputs
-        What the caller gives.
+        The arguments of a call.
     outputs
-        What the caller gets.
+        The results of a call.
     bound
-        The values of shared variables that are the last inputs of the machine code.
+        The values of shared variables that are bound to the last inputs of the machine code.
     is_single
-        Whether the compiled function returns its output itself, and not a list.
+        Whether the compiled function returns its output itself instead of a list.
     """
 
     compiled: Compiled
@@ -78,26 +78,26 @@ class NativeGraph(NamedTuple):
 
 
 def native_graph(who: str, compiled: object, shared: SharedVariables) -> NativeGraph:
-    """Return the machine code of a compiled function, and what it takes and gives.
+    """Return the machine code of a compiled function, with descriptions of inputs and outputs.
 
     Parameters
     ----------
     who
-        The public function that was called.
+        The name of the public function that was called, for messages.
     compiled
-        What it was given.
+        The argument of that function.
     shared
-        ``values`` to bind the shared variables to copies of their values, ``inputs`` to leave them
-        to the caller, behind the other inputs.
+        ``values`` to bind the shared variables to copies of their values, ``inputs`` to turn them
+        into inputs after the other ones.
 
     Raises
     ------
     TypeError
-        If it is no compiled function.
+        If the argument is not a compiled function.
     ValueError
-        If the function updates shared variables, or ``shared`` is none of the two.
+        If the function updates shared variables, or ``shared`` has another value.
     NativeLinkError
-        If it is not machine code as a whole.
+        If the function is not machine code as a whole.
     """
     if shared not in ("values", "inputs"):
         raise ValueError(f"shared must be 'values' or 'inputs', not {shared!r}")
@@ -139,7 +139,8 @@ def native_graph(who: str, compiled: object, shared: SharedVariables) -> NativeG
 
 
 def _function(who: str, compiled: object) -> Function:
-    # PyMC's functions of a point hold one, and so do those of values and their gradients.
+    # PyMC's point functions hold a compiled function, and so do its functions of values and
+    # gradients.
     for name in ("f", "_pytensor_function"):
         asked = getattr(compiled, name, None)
         if isinstance(asked, Function) and not isinstance(compiled, Function):

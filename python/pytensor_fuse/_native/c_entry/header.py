@@ -1,4 +1,4 @@
-"""The header of an exported function."""
+"""C header of an exported function."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def _listed(arrays: Sequence[CArray]) -> str:
         last = first + len(one.shape) - 1
         places = "" if last < first else f", lengths {first}"
         places += f" to {last}" if last > first else ""
-        # A name may be any text, but must not end the comment.
+        # A name may be any text, but must not end the C comment.
         name = "" if one.name is None else f" ({_plain(one.name)})"
         lines.append(f"     {number}{name}: {c_type(one)}{lengths}{places}")
         first += len(one.shape)

@@ -1,4 +1,4 @@
-"""The functions in C that tell of the failures of an exported function."""
+"""C functions that describe the failures of an exported function."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from pytensor_fuse._native.program.failures import filled
 if TYPE_CHECKING:
     from pytensor_fuse._native.c_entry.description import CDescription
 
-# It begins as NumPy says it where PyTensor's function makes its output.
+# The message starts with NumPy's words where PyTensor's function would allocate the output.
 NEGATIVE_OUTPUT: Final = (
     "negative dimensions are not allowed: axis {1} of output {0} would have length {2}"
 )
-# This mark stands for a detail of a failure while the rest of a message is escaped.
+# This mark stands for a detail of a failure while the rest of the message is escaped.
 _DETAIL: Final = re.compile("\0(\\d)")
 
 
 def messages(about: CDescription) -> str:
-    """Return the text of the functions that tell of failures."""
+    """Return the C source of the functions that describe failures."""
     name, big = about.name, about.name.upper()
     told = [
         ("0", "", "no failure"),
@@ -76,7 +76,7 @@ const char *{name}_exception(int64_t code)
 
 
 def _quoted(text: str) -> str:
-    """Return a text as a literal of C, in UTF-8."""
+    """Return a text as a C string literal, in UTF-8."""
     return f'"{_escaped(text)}"'
 
 
@@ -93,5 +93,5 @@ def _written(message: str) -> str:
     parts = _DETAIL.split(marked)
     form = '" PRId64 "'.join([f"{_escaped(one)}%" for one in parts[:-1:2]] + [_escaped(parts[-1])])
     numbers = "".join([f", d[{one}]" for one in parts[1::2]])
-    # A message without details is a text, and no format.
+    # The message goes through snprintf in either case, so percent signs are doubled.
     return f'return (size_t)snprintf(text, size, "{form}"{numbers});'

@@ -1,4 +1,4 @@
-"""What an exported function may be called."""
+"""Names that an exported function may have."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _KEYWORDS: Final = frozenset(
         *("true", "typeof", "typeof_unqual", "asm", "fortran"),
     )
 )
-# The header is for C++, too.
+# The header serves C++ as well.
 _KEYWORDS_OF_CPP: Final = frozenset(
     (
         *("and", "and_eq", "bitand", "bitor", "catch", "char16_t", "char32_t", "char8_t"),
@@ -32,38 +32,38 @@ _KEYWORDS_OF_CPP: Final = frozenset(
         *("virtual", "wchar_t", "xor", "xor_eq"),
     )
 )
-# Types and macros of the headers that the files include, and of those that all programs do.
+# Types and macros of the headers that the generated files and most programs include.
 _OF_HEADERS: Final = re.compile(
     r"\w+_t|NULL|EOF|FILE|BUFSIZ|FOPEN_MAX|FILENAME_MAX|L_tmpnam|TMP_MAX|RAND_MAX|EXIT_\w+|SEEK_\w+"
     r"|MB_CUR_MAX|U?INT\w*_(MAX|MIN|C|WIDTH)|(PRI|SCN)[diouxX]\w+"
     r"|(SIZE|PTRDIFF|WCHAR|WINT|SIG_ATOMIC)_(MAX|MIN|WIDTH)|P_tmpdir|offsetof|std(in|out|err)"
     r"|errno|assert|linux|unix|i386"
 )
-# What the example calls something else.
+# Other identifiers in the example.
 _OF_THE_EXAMPLE: Final = frozenset(
     (
         *("N", "capacities", "code", "details", "elements", "i", "inputs", "lengths", "main"),
         *("memory", "n", "output", "output_lengths", "outputs", "sizes", "text"),
     )
 )
-# Libraries that compilers link programs with: ``-lc`` in the example's folder would find another.
+# Default libraries of compilers: ``-lc`` in the example's folder would find the export instead.
 _LIBRARIES: Final = frozenset(("c", "m", "gcc", "gcc_s", "pthread", "dl", "rt", "System"))
 
 
 def check_name(name: str, libraries: Sequence[str]) -> None:
-    """Check that a function may have a name, by which its library is called as well.
+    """Raise an exception if a function, and hence its library, must not have a name.
 
     Parameters
     ----------
     name
         The name.
     libraries
-        What the linker is told besides.
+        Further arguments of the linker.
 
     Raises
     ------
     ValueError
-        If it may not.
+        If the name is not an identifier, or is taken.
     """
     if not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII):
         raise ValueError(f"name must be an identifier of C, not {name!r}")

@@ -1,6 +1,6 @@
-"""Functions of PyTensor's as the functions of C that nutpie's sampler calls.
+"""Callbacks of nutpie's sampler as C functions around PyTensor's machine code.
 
-Imported when nutpie first compiles a model.
+This module is imported when nutpie first compiles a model.
 """
 
 from __future__ import annotations
@@ -31,26 +31,26 @@ if TYPE_CHECKING:
 
 _POINTER = ctypes.POINTER(ctypes.c_double)
 
-# Faults that the program has been told of.
+# Faults that have been reported in this process.
 _told: set[str] = set()
 
 
 class NutpieCallback:
-    """A function of C, in the place of a `numba.core.ccallback.CFunc`.
+    """A C function that replaces a `numba.core.ccallback.CFunc`.
 
-    Threads may call it at once, without the interpreter's lock. It has to be kept as long as
-    anybody does.
+    Threads may call it concurrently, without the interpreter lock. Callers must keep the object
+    alive.
 
     Parameters
     ----------
     graph
-        The machine code that it calls.
+        The machine code that the callback calls.
     name
-        Its name.
+        The name of the callback.
     text
-        Its text.
+        The LLVM text of the callback.
     arguments
-        The types of its arguments.
+        The `ctypes` types of its arguments.
     """
 
     def __init__(self, graph: NativeGraph, name: str, text: str, arguments: Sequence[Any]) -> None:
@@ -61,7 +61,7 @@ class NutpieCallback:
 
     @property
     def address(self) -> int:
-        """Where the function is."""
+        """The address of the function."""
         return self._code.address
 
     @property
@@ -71,13 +71,13 @@ class NutpieCallback:
 
     @cached_property
     def ctypes(self) -> Any:
-        """The function as `ctypes` calls it."""
+        """The function as a `ctypes` function."""
         made: Any = ctypes.CFUNCTYPE(ctypes.c_int64, *self._arguments)(self.address)
         made.code = self._code
         return made
 
     def inspect_llvm(self) -> str:
-        """Return LLVM's text of the function; `explain_native` has that of the machine code."""
+        """Return the LLVM text of the callback; `explain_native` has that of the machine code."""
         return self._text
 
     def __repr__(self) -> str:
@@ -93,11 +93,11 @@ def logp(function: Any, n_dim: int, places: Sequence[DataPlace]) -> NutpieCallba
     Parameters
     ----------
     function
-        The function of PyTensor's: of the point and shared variables.
+        PyTensor's function of the point and the shared variables.
     n_dim
-        How many numbers a point has.
+        The number of coordinates of a point.
     places
-        Where the data of the shared variables are.
+        The locations of the data of the shared variables.
 
     Returns
     -------
@@ -120,11 +120,11 @@ def expand(
     Parameters
     ----------
     function
-        The function of PyTensor's: of the point and shared variables.
+        PyTensor's function of the point and the shared variables.
     n_dim, n_expanded
-        How many numbers a point has, and how many all variables have.
+        The number of coordinates of a point, and the number of elements of all variables.
     places
-        Where the data of the shared variables are.
+        The locations of the data of the shared variables.
 
     Returns
     -------
@@ -147,7 +147,7 @@ def _is_native(function: Any) -> bool:
 
 @contextmanager
 def _faults_told() -> Iterator[None]:
-    """Warn of a fault of ours, which must not stop a compilation: Numba makes the function."""
+    """Turn an internal error into a warning, since Numba can still compile the function."""
     try:
         yield
     except Exception as error:
@@ -164,9 +164,9 @@ def _faults_told() -> Iterator[None]:
 def _graph(
     function: Any, n_dim: int, places: Sequence[DataPlace], output_ndims: Sequence[int]
 ) -> NativeGraph | None:
-    """Return the machine code of a function, if it takes a point and data, and gives doubles.
+    """Return the machine code of a function from a point and data to float64, if it is such.
 
-    None if it does not, or is not machine code as a whole.
+    None if the inputs or outputs differ from that, or the function is not machine code as a whole.
     """
     if not _is_native(function):
         return None
