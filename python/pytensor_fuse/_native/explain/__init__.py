@@ -1,1 +1,1 @@
-"""What became of a graph on its way to machine code, for people who ask."""
+"""Reports on the compilation of a graph to machine code."""

@@ -1,8 +1,8 @@
-"""The width of the registers that loops compute in, read from LLVM's assembly.
+"""Vector width of loops, read from LLVM's assembly.
 
-LLVM may change the vectors that the emitter has written: those that are too wide for a processor
-are cut, and an operation that it lacks is done element by element. LLVM's
-assembly says for each block what it is called in the text and which loop it is in.
+LLVM may change the vectors that the emitter wrote: it splits those that are too wide for the
+processor, and scalarizes operations that the processor lacks. Comments in LLVM's assembly give the
+name of each block in the LLVM text, and the loop that contains it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _BLOCK: Final = re.compile(r"(?:\.L(BB\d+_\d+):|# %bb\.\d+:)")
 _NAME: Final = re.compile(r"# %(\S+)")
 _IS_HEADER: Final = re.compile(r"=>This (?:Inner )?Loop Header")
 _HEADER: Final = re.compile(r"Header=(BB\d+_\d+)")
-# x86: arithmetic on several elements. What zeroes a register, or changes a sign, is none.
+# x86: packed arithmetic. Instructions that zero a register or change a sign do not count.
 _PACKED: Final = re.compile(
     r"\tv?(?:p(?:add|sub|mul|cmp|max|min|s[lr]l|abs)\w*"
     r"|(?:fn?m(?:add|sub)\d*|add|sub|mul|div|max|min|sqrt|cmp\w*)p[sd])\t"
@@ -57,20 +57,20 @@ def _blocks(assembly: str) -> list[_Block]:
 
 
 def register_bits(assembly: str, notes: Sequence[LoopNote]) -> list[int | None]:
-    """Return how wide the registers are that each loop computes in.
+    """Return the width of the registers in which each loop computes.
 
     Parameters
     ----------
     assembly
         LLVM's assembly of a module, with comments.
     notes
-        What the emitter says of the module's loops.
+        The emitter's notes on the module's loops.
 
     Returns
     -------
     list of (int or None)
-        For each loop 512, 256 or 128, 0 if it computes with single elements, and None if that
-        cannot be read: LLVM has taken the loop apart, or the processor is of another family.
+        For each loop 512, 256 or 128, 0 if it computes on single elements, and None if the width is
+        unknown: LLVM has dissolved the loop, or the processor is of another family.
     """
     if "%r" not in assembly:
         return [None] * len(notes)

@@ -1,4 +1,4 @@
-"""From a compiled function or a graph to the report on its machine code."""
+"""Construction of the report on a compiled function or a graph."""
 
 from __future__ import annotations
 
@@ -51,25 +51,25 @@ if TYPE_CHECKING:
 
 
 def explain_native(compiled: Function | FunctionGraph | Variable[Any, Any]) -> NativeReport:
-    """Return what became of a graph on its way to machine code, and why not more.
+    """Return a report on a graph's compilation to machine code, with the reasons for its limits.
 
     Parameters
     ----------
     compiled : Function, FunctionGraph or Variable
-        A compiled function, or PyMC's function of a point that holds one, or a variable that has
-        been evaluated: its latest function is meant. Or a graph, which is then
-        lowered to loops to see what would become of it. It should have been rewritten for Numba
-        mode. Nothing is changed, and nothing is run.
+        A compiled function, or PyMC's point function that holds one, or a variable that has been
+        evaluated, which stands for its latest function. Or a graph, which is lowered to a loop
+        program for the report; it should have been rewritten for Numba mode. Nothing is changed or
+        run.
 
     Returns
     -------
     NativeReport
-        What is machine code and what is not, with its loops and its memory.
+        The native and the other parts, with loops and memory.
 
     Raises
     ------
     TypeError
-        If it is neither a function nor a graph, nor a variable that has been evaluated.
+        If the argument is none of these.
 
     Examples
     --------
@@ -100,14 +100,14 @@ def explain_native(compiled: Function | FunctionGraph | Variable[Any, Any]) -> N
 
 
 def not_native(fgraph: FunctionGraph, order: Sequence[Apply[Any]]) -> tuple[NotNative, ...]:
-    """Return what keeps a graph from being machine code as a whole, without writing it.
+    """Return the reasons why a graph is not machine code as a whole, without emitting code.
 
     Parameters
     ----------
     fgraph
         The graph.
     order
-        Its nodes in the order in which they run, by which they are named.
+        Its nodes in the order of execution, from which their names are derived.
     """
     try:
         refused = refusals(fgraph, order)
@@ -120,7 +120,7 @@ def _named(refused: Sequence[Refusal], order: Sequence[Apply[Any]]) -> tuple[Not
     places = {node: place for place, node in enumerate(order)}
     found = []
     for culprit, reason in refused:
-        # Nodes of inner graphs are of another class where these are frozen.
+        # Nodes of frozen inner graphs are of another class.
         op = getattr(culprit, "op", None)
         if isinstance(culprit, Apply) and culprit in places:
             name = node_name(places[culprit], culprit)
@@ -133,14 +133,14 @@ def _named(refused: Sequence[Refusal], order: Sequence[Apply[Any]]) -> tuple[Not
 
 
 def native_state(function: Function | None, refused: Sequence[NotNative]) -> NativeState:
-    """Return what became of a graph.
+    """Return the state of a graph's compilation.
 
     Parameters
     ----------
     function
-        The function that it has been compiled into, if it has.
+        The function that it has been compiled into, if any.
     refused
-        What keeps it from being machine code as a whole.
+        The reasons why it is not machine code as a whole.
     """
     if function is None:
         return NativeState.COULD_NOT if refused else NativeState.COULD
@@ -212,7 +212,7 @@ def _of_graph(fgraph: FunctionGraph) -> NativeReport:
 
 
 def _would_be(fgraph: FunctionGraph, order: tuple[Apply[Any], ...]) -> NativeRegion:
-    """Write a graph as LLVM's text, and no further."""
+    """Lower and emit a graph as LLVM text without compiling it."""
     marks = [time.perf_counter()]
     lowered = lowered_graph(fgraph, order)
     marks.append(time.perf_counter())
@@ -275,7 +275,7 @@ def _region(
 def _by_part(
     variables: Sequence[Variable[Any, Any]], copies: Sequence[int] = ()
 ) -> list[Variable[Any, Any]]:
-    """Return the variable of each part that machine code is given for some."""
+    """Return the variable behind each part of the machine code's arguments."""
     return [variables[place] for place, _ in input_parts(variables, copies)]
 
 

@@ -1,4 +1,4 @@
-"""The loops, calls and buffers of a compiled program, as a report shows them."""
+"""Loops, calls and buffers of a compiled program, as a report shows them."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ def loops_of(
     bits: Sequence[int | None],
     names: Sequence[str],
 ) -> tuple[NativeLoop, ...]:
-    """Return the loops of a program, each before those inside of it.
+    """Return the loops of a program, each before its inner loops.
 
     Parameters
     ----------
     program
         The program that was emitted.
     notes
-        What the emitter says of its loops, in the same order; of loops that are there for the loops
-        inside of them alone, it says nothing.
+        The emitter's notes on its loops, in the same order; a loop that serves only as the frame of
+        inner loops has no note.
     bits
-        How wide the registers are that each of them computes in.
+        The width of the registers in which each of these loops computes.
     names
-        What each buffer is called.
+        The name of each buffer.
     """
     told = iter(zip(notes, bits, strict=True))
     found: list[NativeLoop] = []
@@ -75,14 +75,14 @@ def _with_depth(block: Sequence[Statement], depth: int) -> Iterator[tuple[int, F
 
 
 def calls_of(program: Program, names: Sequence[str]) -> tuple[NativeCall, ...]:
-    """Return the calls of routines of a program, and its draws.
+    """Return a program's calls of library routines, and its draws.
 
     Parameters
     ----------
     program
         The program that was emitted.
     names
-        What each buffer is called.
+        The name of each buffer.
     """
     found = []
     for depth, call in _calls(program.body, 0):
@@ -109,7 +109,7 @@ def _calls(block: Sequence[Statement], depth: int) -> Iterator[tuple[int, Call |
 
 
 def _accesses(loop: For, names: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...], int]:
-    """Return what a loop reads and writes, without the loops inside of it, and its operations."""
+    """Return a loop's reads, writes and number of operations, excluding its inner loops."""
     reads: dict[str, None] = {}
     writes: dict[str, None] = {}
     n_operations = 0
@@ -149,7 +149,7 @@ def _number(program: Program, value: Value) -> int | None:
 def buffer_names(
     program: Program, inputs: Sequence[str], outputs: Sequence[str]
 ) -> tuple[str, ...]:
-    """Return what each buffer is called: as its variable where it has one, with its number.
+    """Return the name of each buffer: its number, with the name of its variable if any.
 
     Parameters
     ----------
@@ -176,9 +176,9 @@ def buffers_of(
     program
         The program that was emitted.
     placement
-        Where its temporary buffers lie.
+        The offsets of its temporary buffers.
     names
-        What each is called.
+        The name of each buffer.
     """
     used = {buffer for one in program.body for buffer in accessed_by(one)}
     found = []

@@ -1,4 +1,4 @@
-"""The loops of machine code as a still picture: SVG that stands alone."""
+"""Picture of the loops of machine code: a self-contained SVG."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LINE = COLORS["line"].light
 
 
 def picture(regions: Sequence[NativeRegion]) -> str:
-    """Return the picture: each loop a box, in that of the loop round it.
+    """Return the picture: each loop is a box inside the box of its outer loop.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ def picture(regions: Sequence[NativeRegion]) -> str:
 
 
 def _heights(loops: Sequence[NativeLoop]) -> list[int]:
-    """Return the height of each loop's box, those inside of it included."""
+    """Return the height of each loop's box, which includes its inner loops."""
     heights = [_HEAD] * len(loops)
     for at in range(len(loops) - 1, -1, -1):
         inner = at + 1

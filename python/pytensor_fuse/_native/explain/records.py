@@ -1,4 +1,4 @@
-"""The records that a report on machine code holds."""
+"""Records of a report on machine code."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class NativeState(enum.Enum):
-    """What became of a graph."""
+    """The state of a graph's compilation."""
 
     WHOLE = "machine code as a whole"
     PARTS = "its regions are machine code, Numba has the rest"
@@ -28,15 +28,15 @@ class NativeState(enum.Enum):
 
 @dataclass(frozen=True)
 class PythonRuns:
-    """How often a function has run in Python that Numba has not compiled.
+    """The number of runs in Python of a function that Numba has not compiled.
 
     Attributes
     ----------
     n_runs
-        How often it has.
+        The number of runs so far.
     most_runs
-        How often it does before Numba compiles it: as often as takes as long as compiling does.
-        None if it always does, for Numba would have Python run the same.
+        The number of runs before Numba compiles the function: they take as long as its compilation.
+        None if it always runs in Python, because Numba would call the same Python code.
     """
 
     n_runs: int
@@ -58,9 +58,9 @@ class NotNative:
     Attributes
     ----------
     name
-        Its place in the order in which the graph runs, and its op; or the variable.
+        The node's position in the order of execution and its op; or the variable.
     why
-        Why it cannot be lowered, in words.
+        The reason why it cannot be lowered.
     """
 
     name: str
@@ -77,22 +77,22 @@ class NativeLoop:
     Attributes
     ----------
     depth
-        How many loops it is in.
+        The number of loops around it.
     extent
-        How often it runs; None if that is known only when the function is called.
+        The trip count; None if it is known only at the call.
     lanes
-        How many elements it takes at once, in vectors; 1 if it runs element by element.
+        The number of elements per vector; 1 if the loop runs element by element.
     why_scalar
-        What keeps it from vectors; None if nothing does.
+        The reason why the loop is not vectorized; None if it is.
     register_bits
-        How wide the registers are that it computes in, read from LLVM's assembly: 512, 256, 128,
-        or 0 if there is one element in each; None if that is not known.
+        The width of the registers in which it computes, read from LLVM's assembly: 512, 256, 128,
+        or 0 if each holds one element; None if it is unknown.
     n_operations
-        How many operations each iteration has, without those of loops inside.
+        The number of operations of each iteration, without those of inner loops.
     n_reductions
-        How many sums, products and the like it makes.
+        The number of reductions, such as sums and products.
     reads, writes
-        The names of the buffers that it accesses, without those of loops inside.
+        The names of the buffers that it accesses, without those of inner loops.
     """
 
     depth: int
@@ -119,20 +119,20 @@ class NativeLoop:
 
 @dataclass(frozen=True)
 class NativeCall:
-    """A call of a routine of BLAS or LAPACK, or of a function of NumPy that draws a random number.
+    """A call of a routine of BLAS or LAPACK, or of NumPy's C code that draws a random number.
 
     Attributes
     ----------
     depth
-        How many loops it is in.
+        The number of loops around it.
     name
         The routine's name in the program.
     function
-        The function that it is, as SciPy or NumPy calls it: ``"blas.dgemm"``, or
+        The external function, as SciPy or NumPy names it: ``"blas.dgemm"``, or
         ``"numpy.random_gamma"``.
     operands
-        The names of the buffers that it is called on, those that it writes first; the generator
-        that it draws from.
+        The names of the buffers that it is called on, with written ones first; for a draw, the
+        generator.
     """
 
     depth: int
@@ -163,14 +163,14 @@ class NativeBuffer:
     kind
         ``"input"``, ``"constant"``, ``"output"`` or ``"temporary"``.
     dtype
-        That of its elements.
+        The dtype of its elements.
     shape
-        Its lengths; None for one that is known only when the function is called.
+        Its lengths; None for one that is known only at the call.
     n_bytes
-        Its size, if that is known.
+        Its size; None if unknown.
     offset
-        Where in the scratch memory of a call a temporary one lies, if that is known: those that
-        are not in use together may lie in one place.
+        The offset of a temporary buffer in the scratch memory of a call; None if unknown. Buffers
+        with disjoint live ranges may share memory.
     """
 
     name: str
@@ -195,28 +195,28 @@ class NativeRegion:
     nodes
         The names of its nodes.
     loops
-        Its loops, each before those inside of it.
+        Its loops, each before its inner loops.
     calls
         Its calls of routines of BLAS and LAPACK, in the order of the program.
     buffers
         Its arrays.
     scratch_bytes
-        The temporary memory of a call, as far as its size is known now.
+        The scratch memory of a call, as far as its size is known before the call.
     has_late_sizes
-        Whether more is needed, as much as the arguments of a call say.
+        Whether further scratch memory is needed, of a size that depends on the arguments.
     seconds
-        How long each step of compiling took, by its name: ``lower`` from the graph to loops,
-        ``passes`` over these, ``emit`` their text for LLVM, ``code`` from that to machine code.
-        Steps that have not been done are not there.
+        The duration of each step of the compilation, by name: ``lower`` from the graph to loops,
+        ``passes`` over these, ``emit`` their LLVM text, ``code`` from that to machine code. Steps
+        that have not been done are absent.
     origin
-        Where the machine code came from: ``"compiled"``, ``"memory"`` or ``"disk"``; None where
-        there is none.
+        The origin of the machine code: ``"compiled"``, ``"memory"`` or ``"disk"``; None if there is
+        none.
     native_math
-        Where mathematical functions come from, as `enable` takes it: ``"vector"`` or ``"libm"``.
+        The origin of mathematical functions, as for `enable`: ``"vector"`` or ``"libm"``.
     text
         The loops as text.
     llvm
-        What LLVM is given.
+        The LLVM text.
     """
 
     nodes: tuple[str, ...]

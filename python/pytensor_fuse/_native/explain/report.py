@@ -1,4 +1,4 @@
-"""The report on what became of a graph on its way to machine code."""
+"""Report on a graph's compilation to machine code."""
 
 from __future__ import annotations
 
@@ -28,29 +28,29 @@ if TYPE_CHECKING:
 # The version of the dicts' layout.
 _FORMAT = 1
 
-# How many loops of a region a text shows; the rest is counted.
+# The number of loops of a region that the text shows; the rest is counted.
 _SHOWN = 24
 
 
 @dataclass(frozen=True, eq=False)
 class NativeReport:
-    """What `explain_native` found. Printed, it is a report of a screen.
+    """The result of `explain_native`. Printed, it is a report of about one screen.
 
     Attributes
     ----------
     title
-        What was asked about.
+        The subject of the report.
     linker
         The class of the linker that compiled a function; None for a graph.
     state
-        What became of the graph, as a `NativeState`.
+        The state of the graph's compilation, as a `NativeState`.
     not_native
-        What keeps it from being machine code as a whole.
+        The reasons why the graph is not machine code as a whole.
     regions
-        Each function of machine code that the graph has become: one if all of it is machine code.
-        For a graph that has not been compiled, the one that it would become.
+        The graph's functions of machine code: one if all of it is machine code. For a graph that
+        has not been compiled, the function that it would become.
     python_runs
-        How often a function has run in Python that Numba has not compiled; None for all others.
+        The number of runs in Python of a function that Numba has not compiled; None for all others.
     """
 
     title: str
@@ -82,19 +82,19 @@ class NativeReport:
 
     @property
     def llvm(self) -> str:
-        """What LLVM is given, for all regions."""
+        """The LLVM text of all regions."""
         return "\n".join(region.llvm for region in self.regions)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything in plain types, as JSON has them.
+        """Return everything in plain types, ready for JSON.
 
         Returns
         -------
         dict
-            ``format`` is the version of what follows: ``versions`` of PyTensor and this package,
+            ``format`` is the version of this layout: ``versions`` of PyTensor and this package,
             ``title``, ``linker``, ``state`` and ``is_native``, a dict or None for ``python_runs``,
             and lists of dicts for ``not_native`` and ``regions``. Sizes are in bytes, None where
-            they are not known.
+            they are unknown.
         """
         return {
             "format": _FORMAT,
@@ -115,7 +115,7 @@ class NativeReport:
     def to_svg(self, path: str | os.PathLike[str]) -> None: ...
 
     def to_svg(self, path: str | os.PathLike[str] | None = None) -> str | None:
-        """Draw the loops, each in the one that it is in, and the buffers that they access.
+        """Draw the nested loops and the buffers that they access.
 
         Parameters
         ----------
@@ -141,12 +141,12 @@ class NativeReport:
     def to_html(self, path: str | os.PathLike[str]) -> None: ...
 
     def to_html(self, path: str | os.PathLike[str] | None = None) -> str | None:
-        """Make a page of the report, for a browser.
+        """Render the report as a page for a browser.
 
         Parameters
         ----------
         path : str or os.PathLike, optional
-            The file to write. It holds all that it needs, and asks nothing of a network.
+            The file to write. It is self-contained and loads nothing from a network.
 
         Returns
         -------
