@@ -1,1 +1,1 @@
-"""From LLVM's text to functions that can be called."""
+"""Runtime: from LLVM text to callable functions."""

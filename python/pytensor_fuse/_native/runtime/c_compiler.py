@@ -1,4 +1,4 @@
-"""The C compiler of the machine: it links object code and sources into a shared library."""
+"""The machine's C compiler, which links object code and sources into a shared library."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ if TYPE_CHECKING:
 
 
 def library_name(name: str) -> str:
-    """Return what the file of a shared library is called here."""
+    """Return the file name of a shared library on this platform."""
     return f"lib{name}.dylib" if sys.platform == "darwin" else f"lib{name}.so"
 
 
 def program_directory() -> str:
-    """Return how the linker calls the directory of a program."""
+    """Return the linker's notation for the directory of a program."""
     return "@loader_path" if sys.platform == "darwin" else "$ORIGIN"
 
 
 def in_c_library(name: str) -> bool:
-    """Whether the C library, or another one that this process shares with all, has a name."""
+    """Whether a name exists in the C library, or in another library loaded for global use."""
     if sys.platform == "win32":
         return False
     try:
-        # No attribute: an object of this class has some of its own.
+        # Indexing instead of attribute access: the object has attributes of its own.
         ctypes.CDLL(None)[name]
     except AttributeError:
         return False
@@ -44,12 +44,12 @@ def c_compiler(asked: str | None) -> list[str]:
     Parameters
     ----------
     asked
-        The command, if the user gives one; else it is that of the environment's ``CC``, or ``cc``.
+        The user's command; None for that of the environment's ``CC``, or ``cc``.
 
     Raises
     ------
     NotImplementedError
-        On Windows, whose compilers link in other ways.
+        On Windows, where compilers link differently.
     FileNotFoundError
         If there is no such program.
     """
@@ -71,26 +71,25 @@ def link_library(
     libraries: Sequence[str],
     fortran: Sequence[str] = (),
 ) -> None:
-    """Link a shared library that has all it needs.
+    """Link a self-contained shared library.
 
     Parameters
     ----------
     compiler
         The command that runs the compiler.
     parts
-        Object code, and sources in C, whose headers are next to them.
+        Object files, and C sources with their headers next to them.
     library
-        The file to be written.
+        The output file.
     libraries
-        What the linker is told besides, as ``-llapack``.
+        Further arguments of the linker, such as ``-llapack``.
     fortran
-        The functions of BLAS and LAPACK, as linkers name them, that the libraries have to have.
+        The functions of BLAS and LAPACK, by linker name, that the libraries must provide.
 
     Raises
     ------
     RuntimeError
-        If the compiler fails; the message has what it says, and what to do where it has not found
-        linear algebra.
+        If the compiler fails; the message has its output, and advice if linear algebra is missing.
     """
     named = (
         ["-Wl,-install_name,@rpath/" + library.name]
@@ -102,7 +101,7 @@ def link_library(
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         said = done.stderr or done.stdout
-        # Some linkers put a character before each name.
+        # Some linkers prefix each name with a character.
         missing = [one for one in fortran if re.search(rf"(?<![^\W_])_?{one}(?!\w)", said)]
         if any(one.startswith("-l") and _names(said, one) for one in libraries):
             missing = list(fortran)
@@ -112,12 +111,12 @@ def link_library(
 
 
 def _names(said: str, library: str) -> bool:
-    """Whether a linker says something of a library, as ``-llapack``: that it is not there."""
+    """Whether a linker's output mentions a library, such as ``-llapack``, as missing."""
     return library in said or f"'{library.removeprefix('-l')}'" in said
 
 
 def _how_to_find(missing: Sequence[str]) -> str:
-    """Say what to do about functions of linear algebra that the linker has not found."""
+    """Return advice on functions of linear algebra that the linker has not found."""
     if not missing:
         return ""
     return (

@@ -1,4 +1,4 @@
-"""Functions of C round machine code, loaded into this process."""
+"""C functions around machine code, loaded into this process."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 
 
 class CCode:
-    """A function of C that calls machine code; it must live as long as it is called.
+    """A C function that calls machine code; the object must outlive every call.
 
-    It keeps the machine code, its constants and the inputs that are bound. Nothing changes after it
-    was made, so threads may call it at once, with or without the interpreter's lock.
+    It keeps the machine code, its constants and the bound inputs alive. It is immutable, so threads
+    may call it concurrently, with or without the interpreter lock.
 
     Parameters
     ----------
     text
         A module by `emission.c_function`, whose table is unbound.
     function
-        The name of the function in it.
+        The name of the function in the module.
     compiled
         The machine code.
     bound
@@ -36,7 +36,7 @@ class CCode:
     Attributes
     ----------
     address
-        That of the function.
+        The address of the function.
     """
 
     def __init__(

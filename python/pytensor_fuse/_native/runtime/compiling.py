@@ -1,4 +1,4 @@
-"""From a lowered graph to code that can be called: the way through all steps."""
+"""Compilation of a lowered graph to callable code, through all passes."""
 
 from __future__ import annotations
 
@@ -37,19 +37,19 @@ class Compiled(NamedTuple):
     program
         The program that was emitted.
     placement
-        Where its temporary buffers lie.
+        The locations of its temporary buffers.
     constants
-        The arrays that it reads as constants, as it reads them.
+        The arrays of its constants, in the layout that it reads.
     module
-        LLVM's text.
+        The LLVM text.
     code
-        The machine code; who calls it must keep this.
+        The machine code; callers must keep this object.
     origin
-        Where the code came from: ``compiled``, ``memory`` or ``disk``.
+        The origin of the code: ``compiled``, ``memory`` or ``disk``.
     seconds
-        How long each step took, by its name.
+        The duration of each step, by name.
     copies
-        The inputs of its graph of which it is given copies, behind all others.
+        The inputs of the graph of which the code receives copies, behind all others.
     """
 
     program: Program
@@ -63,16 +63,16 @@ class Compiled(NamedTuple):
 
 
 def optimized(program: Program, constants: Sequence[np.ndarray[Any, Any]]) -> Program:
-    """Return a program that does the same, sooner.
+    """Return an equivalent program that runs faster.
 
-    Sums of floats are taken in another order only if the program says that this may be.
+    Sums of floats are reordered only if the program allows it.
 
     Parameters
     ----------
     program
-        The program as it was lowered.
+        The program after lowering.
     constants
-        The arrays that it reads as constants.
+        The arrays of its constants.
     """
     program = fused(rewritten(program, reciprocals=program.reassociates))
     positive = positive_constants(constants, read_constants(program))
@@ -84,12 +84,12 @@ def optimized(program: Program, constants: Sequence[np.ndarray[Any, Any]]) -> Pr
             if about.kind == "constant" and about.position in positive
         ],
     )
-    # Loops fused bring stores to the loads that they feed, and what that frees may fuse again.
+    # Fusion brings stores next to the loads that they feed; forwarding them may enable more fusion.
     return privatized(fused(with_shared_logs(program)))
 
 
 def emitted(program: Program, placement: Placement) -> tuple[Module, Packing]:
-    """Return LLVM's text of a program for this machine, and which of its constants are packed."""
+    """Return the LLVM text of a program for this machine, and the packing of its constants."""
     machine = host_machine()
     packing = packed_constants(program, machine)
     module = emit_module(
@@ -109,21 +109,21 @@ def compile_program(
     *,
     since: float | None = None,
 ) -> Compiled:
-    """Make machine code of a program.
+    """Compile a program to machine code.
 
     Parameters
     ----------
     program
-        The program as it was lowered.
+        The program after lowering.
     constants
-        The arrays that it reads as constants.
+        The arrays of its constants.
     since
-        When lowering began, by `time.perf_counter`, for the record.
+        The start of the lowering, by `time.perf_counter`, for the record.
 
     Raises
     ------
     RuntimeError
-        If LLVM or SciPy does not have what the program needs.
+        If LLVM or SciPy lacks something that the program needs.
     """
     marks = [time.perf_counter()]
 

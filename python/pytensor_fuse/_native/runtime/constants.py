@@ -1,4 +1,4 @@
-"""The arrays that machine code reads as constants, as it reads them."""
+"""Constants of machine code, in the layout that it reads."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _WIDEST_VECTOR: Final = 64
 def laid_out(
     constants: Sequence[np.ndarray[Any, Any]], packing: Packing, read: Collection[int]
 ) -> list[np.ndarray[Any, Any]]:
-    """Return copies of the constants of a program: packed, or followed by their last element.
+    """Return copies of the constants of a program: packed, or padded with their last element.
 
-    Nothing stands in the places of those that are not read.
+    Constants that are not read are replaced by empty arrays.
 
-    A pack stands in the place of its first member; in those of the others, nothing does.
+    A pack takes the place of its first member; the other members are replaced by empty arrays.
     """
     found = {}
     for positions in packing.packs:
@@ -39,7 +39,7 @@ def laid_out(
 
 
 def bytes_of(laid_out: np.ndarray[Any, Any]) -> bytes:
-    """Return the bytes of an array as `laid_out` has it in memory, with those that follow it."""
+    """Return the bytes of an array of `laid_out`, including the padding behind it."""
     data = laid_out.tobytes()
     last = data[-laid_out.itemsize :] or bytes(laid_out.itemsize)
     return data + last * (_WIDEST_VECTOR // laid_out.itemsize)
@@ -53,7 +53,7 @@ def read_constants(program: Program) -> set[int]:
 def positive_constants(
     constants: Sequence[np.ndarray[Any, Any]], read: Collection[int]
 ) -> set[int]:
-    """Return which of the constants that are read have no negative element, and no -0.0."""
+    """Return the constants, among those that are read, without negative elements or -0.0."""
     return {
         position
         for position in read
@@ -65,8 +65,8 @@ def positive_constants(
 def _padded(data: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Return a copy of an array from which whole vectors can be read.
 
-    Its last element follows it as often as it takes: what is computed of it takes no longer than
-    what is computed of the array, and as an index it is in bounds.
+    The padding repeats the last element: computing on it is as fast as on the array, and as an
+    index it is in bounds.
     """
     n_elements = _WIDEST_VECTOR // data.itemsize
     whole = np.full(data.size + n_elements, data.flat[-1] if data.size else 0, data.dtype)
@@ -76,7 +76,7 @@ def _padded(data: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 def _pack(arrays: Sequence[np.ndarray[Any, Any]], lanes: int) -> np.ndarray[Any, Any]:
-    """Return vectors of arrays of one length and dtype, those of the same elements together."""
+    """Return the interleaved vectors of arrays with the same length and dtype."""
     size = arrays[0].size
     n_whole, left = divmod(size, lanes)
     pack = np.empty((n_whole + (left > 0), len(arrays), lanes), arrays[0].dtype)

@@ -1,4 +1,4 @@
-"""Functions by address: those of SciPy and NumPy that programs call."""
+"""External functions: the addresses of functions of SciPy and NumPy that programs call."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pytensor_fuse._native.program.external.addresses import (
 )
 from pytensor_fuse._native.program.external.draws import SYMBOLS, draw_address
 
-# Operations that SciPy has another name for.
+# Operations that SciPy knows by another name.
 _NAMES: Final = {"digamma": "psi", "gammaln": "gammaln"}
 
 
@@ -23,15 +23,14 @@ _NAMES: Final = {"digamma": "psi", "gammaln": "gammaln"}
 def address_of(symbol: str) -> int:
     """Return the address of a function of BLAS, LAPACK, `scipy.special` or `numpy.random`.
 
-    The last argument of those of `scipy.special` is an integer more, which Cython adds to some and
-    which all others ignore.
+    Functions of `scipy.special` take one more integer argument at the end: Cython adds it to some
+    of them, and all others ignore it.
 
     Parameters
     ----------
     symbol
-        ``blas.dgemm`` and the like; or ``scipy.`` and the name of the operation, for one of
-        doubles, and ``.float`` behind that for one of single precision; or ``numpy.random_gamma``
-        and the like.
+        ``blas.dgemm`` and the like; or ``scipy.`` and the name of the operation on doubles, with
+        the suffix ``.float`` for single precision; or ``numpy.random_gamma`` and the like.
 
     Raises
     ------

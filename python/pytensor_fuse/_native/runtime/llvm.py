@@ -1,4 +1,4 @@
-"""LLVM through llvmlite: the host's processor, object code from text, functions from objects."""
+"""LLVM through llvmlite: host processor, object code from text, loading of object code."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pytensor_fuse._native.emission.module import ENTRY
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-# Code generation that spends more time gains less than 7 % on the loops that programs have.
+# Higher levels gain less than 7 % on the loops of programs.
 _LEVEL: Final = 2
 
 _lock: Final = threading.Lock()
@@ -26,7 +26,7 @@ hold_in_forks(_lock)
 
 @cache
 def _initialized() -> None:
-    # Newer versions do it by themselves, and say so by an exception.
+    # Newer versions initialize themselves, and raise an exception here.
     with suppress(RuntimeError):
         llvm.initialize()
     llvm.initialize_native_target()
@@ -59,13 +59,13 @@ def _new_target_machine(*, is_loaded_here: bool = True) -> Any:
 
 @cache
 def _target_machine() -> Any:
-    """Return the one that makes object code; an engine owns the one that it is given."""
+    """Return the target machine for object code, shared by all calls; engines own theirs."""
     return _new_target_machine()
 
 
 @cache
 def host_machine() -> Machine:
-    """Return what of the host decides how loops are written."""
+    """Return the properties of the host that the emission of loops depends on."""
     _initialized()
     has = llvm.get_host_cpu_features()
     if has.get("avx512f") and has.get("avx512vl") and has.get("avx512dq") and has.get("avx512bw"):
@@ -81,7 +81,7 @@ def _always_has_fma() -> bool:
 
 
 def versions() -> tuple[str, ...]:
-    """Return what the code depends on besides its text: LLVM and the processor."""
+    """Return the dependencies of the code besides its text: LLVM's version and the processor."""
     return (llvmlite.__version__, ".".join(map(str, llvm.llvm_version_info)), *host())
 
 
@@ -99,7 +99,7 @@ def assembly(text: str) -> str:
     Raises
     ------
     RuntimeError
-        If LLVM does not take the text.
+        If LLVM rejects the text.
     """
     with _lock:
         machine = _new_target_machine()
@@ -114,7 +114,7 @@ def object_code(text: str) -> bytes:
     Raises
     ------
     RuntimeError
-        If LLVM does not take the text.
+        If LLVM rejects the text.
     """
     with _lock:
         code: bytes = _target_machine().emit_object(_module(text))
@@ -122,12 +122,12 @@ def object_code(text: str) -> bytes:
 
 
 def library_object(text: str) -> bytes:
-    """Return the object code of a module, to be linked into a shared library for this machine.
+    """Return the object code of a module for a shared library on this machine.
 
     Raises
     ------
     RuntimeError
-        If LLVM does not take the text.
+        If LLVM rejects the text.
     """
     with _lock:
         code: bytes = _new_target_machine(is_loaded_here=False).emit_object(_module(text))
@@ -135,7 +135,7 @@ def library_object(text: str) -> bytes:
 
 
 def _copy_into_callers(module: Any) -> None:
-    """Copy the functions that say so into their callers, and change nothing else."""
+    """Inline the functions marked ``alwaysinline``, and change nothing else."""
     machine = _target_machine()
     options = llvm.create_pipeline_tuning_options(speed_level=0)
     passes = llvm.create_new_module_pass_manager()
@@ -144,12 +144,12 @@ def _copy_into_callers(module: Any) -> None:
 
 
 class Code:
-    """Object code that has been loaded; it must live as long as its function is called.
+    """Loaded object code; the object must outlive every call of its function.
 
     Attributes
     ----------
     address
-        That of the function.
+        The address of the function.
     """
 
     def __init__(
@@ -162,7 +162,7 @@ class Code:
         code
             The object code.
         externals
-            Symbols that it needs, and their addresses.
+            The external symbols of the code, and their addresses.
         function
             The name of the function.
         """

@@ -1,8 +1,8 @@
-"""Object code by what it was made of: in memory, and on disk for other processes.
+"""Cache of object code, in memory, and on disk for other processes.
 
-The key is a digest of LLVM's text, of LLVM's version and of the processor: the text has everything
-else in it, and nothing of the process. Code that has been loaded is shared by all functions of one
-text, as machine code keeps no state of its own.
+The key is a digest of the LLVM text, LLVM's version and the processor: the text contains everything
+else, and nothing specific to the process. Loaded code is shared by all functions with the same
+text, since machine code is stateless.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pytensor_fuse._native.runtime.llvm import Code, object_code, versions
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-# So much loaded code is remembered; what was used least recently goes first. Functions keep theirs.
+# The size of the LRU cache of loaded code. Functions keep their own code alive.
 _MOST: Final = 512
 
 _lock: Final = threading.Lock()
@@ -30,28 +30,28 @@ _loaded: Final[OrderedDict[bytes, Code]] = OrderedDict()
 
 
 def code_of(text: str, externals: Sequence[str], resolve: Callable[[str], int]) -> tuple[Code, str]:
-    """Return the code of a module, loaded.
+    """Return the loaded code of a module.
 
     Parameters
     ----------
     text
-        The module.
+        The LLVM text of the module.
     externals
-        The symbols that it needs from outside.
+        The external symbols of the module.
     resolve
-        Returns the address of one.
+        Returns the address of a symbol.
 
     Returns
     -------
     Code
         The code, which must be kept as long as it may run.
     str
-        Where it came from: ``compiled``, ``memory`` or ``disk``.
+        The origin of the code: ``compiled``, ``memory`` or ``disk``.
 
     Raises
     ------
     RuntimeError
-        If LLVM does not take the text.
+        If LLVM rejects the text.
     """
     key = _key(text)
     kept = level()
@@ -72,19 +72,19 @@ def code_of(text: str, externals: Sequence[str], resolve: Callable[[str], int]) 
 
 
 def own_code_of(text: str, function: str) -> Code:
-    """Return the code of a module that has a state, loaded for nobody else.
+    """Return the code of a module with mutable state, loaded anew for the caller alone.
 
     Parameters
     ----------
     text
-        The module. It needs nothing but the C library from outside.
+        The LLVM text of the module, without external symbols except for the C library's.
     function
         The name of its function.
 
     Raises
     ------
     RuntimeError
-        If LLVM does not take the text.
+        If LLVM rejects the text.
     """
     return Code(_object_of(text, _key(text))[0], function=function)
 
@@ -97,7 +97,7 @@ def _key(text: str) -> bytes:
 
 
 def _object_of(text: str, key: bytes) -> tuple[bytes, str]:
-    """Return object code, and whether it was ``compiled`` or comes from ``disk``."""
+    """Return object code, and its origin: ``compiled`` or ``disk``."""
     on_disk = level() is Level.DISK
     data = disk.tried("reading", lambda: disk.default_disk().get(key)) if on_disk else None
     if isinstance(data, bytes):
@@ -109,7 +109,7 @@ def _object_of(text: str, key: bytes) -> tuple[bytes, str]:
 
 
 def _forget() -> None:
-    """Forget the loaded code that no function needs."""
+    """Clear the cache of loaded code."""
     with _lock:
         _loaded.clear()
 
