@@ -1,1 +1,1 @@
-"""Where PyTensor's Numba linker is given machine code instead."""
+"""Linking: machine code in the place of the code of PyTensor's Numba linker."""

@@ -1,12 +1,12 @@
-"""Where in this process machine code and its constants are, for code that Numba compiled.
+"""Addresses of machine code and its constants, for code that Numba compiled.
 
-Numba links a call of machine code into whatever calls it, and keeps that on disk. What is kept
-names no address: it asks here by a digest, when it first runs in a process.
+Numba links a call of machine code into its callers, and caches those on disk. The cached code
+contains no address: on its first run in a process it asks here, with a digest.
 
-Numba's code has the address of a table, two pointers that are never freed. The machine code and
-its data live as long as their `Place`; `lifetimes` says how long that is. Then the table is
-emptied, and whoever looks into it raises. The table of a digest is filled again by machine code
-that does the same, so that what Numba compiled before finds it.
+Numba's code holds the address of a table, two pointers that are never freed. The machine code and
+its data live as long as their `Place`; `lifetimes` documents how long that is. Then the table is
+cleared, and code that reads it raises. Equivalent machine code fills the table of its digest again,
+so that earlier code of Numba finds it.
 """
 
 from __future__ import annotations
@@ -21,31 +21,31 @@ from pytensor_fuse._forks import hold_in_forks
 if TYPE_CHECKING:
     from pytensor_fuse._native.runtime.compiling import Compiled
 
-# Places may be freed, and their tables emptied, whenever Python collects garbage.
+# Reentrant, because garbage collection may free places and clear their tables at any time.
 _lock: Final = threading.RLock()
 hold_in_forks(_lock)
-# All that there ever were, of two pointers each: Numba does not tell when code is gone for good.
+# All tables ever made, two pointers each: Numba does not report when its code is gone for good.
 _tables: Final[list[Any]] = []
 _tables_by_digest: Final[dict[str, Any]] = {}
 _by_digest: Final[WeakValueDictionary[str, Place]] = WeakValueDictionary()
 
 
 class Place:
-    """Machine code that Numba's code can call as long as this lives.
+    """Machine code that Numba's code can call during the life of this object.
 
     Parameters
     ----------
     compiled
         The machine code.
     table
-        What leads to it: the addresses of the code, and of the table of its constants.
+        The table for the addresses of the code and of the table of its constants.
 
     Attributes
     ----------
     compiled
         The machine code.
     table
-        Where the table is.
+        The address of the table.
     """
 
     def __init__(self, compiled: Compiled, table: Any) -> None:
@@ -59,7 +59,7 @@ class Place:
 
 
 def _empty(table: Any, constants: int) -> None:
-    """Empty the table of a place, unless it is another one's by now."""
+    """Clear the table of a place, unless another place has taken it over."""
     with _lock:
         if table[1] == constants:
             table[0] = table[1] = None
@@ -72,7 +72,7 @@ def _new_table() -> Any:
 
 
 def new_place(compiled: Compiled) -> Place:
-    """Return a place for machine code, which nobody else finds.
+    """Return a private place for machine code, which no lookup finds.
 
     Parameters
     ----------
@@ -89,9 +89,9 @@ def shared_place(digest: str, compiled: Compiled) -> Place:
     Parameters
     ----------
     digest
-        What it asks for; it tells what the machine code does, and with what data.
+        The key of the lookup; it identifies the machine code's function and data.
     compiled
-        The machine code. If there is some that does the same, the place is of that.
+        The machine code. Equivalent machine code that has a place already takes precedence.
     """
     with _lock:
         known = _by_digest.get(digest)
@@ -104,7 +104,7 @@ def shared_place(digest: str, compiled: Compiled) -> Place:
 
 
 class Address:
-    """Finds machine code by its digest; what Numba's code has of it, pickled.
+    """A picklable lookup of machine code by digest, for Numba's code.
 
     Parameters
     ----------
@@ -116,6 +116,6 @@ class Address:
         self.digest = digest
 
     def __call__(self) -> int:
-        """Return where the table is that leads to the code; 0 if there is no such code."""
+        """Return the address of the table for the code; 0 if there is no such code."""
         known = _by_digest.get(self.digest)
         return 0 if known is None else known.table

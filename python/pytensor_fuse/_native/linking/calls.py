@@ -1,4 +1,4 @@
-"""Calls of PyTensor's functions whose arguments need no conversion, in one step."""
+"""Fast path for calls of PyTensor's functions whose arguments need no conversion."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which inputs of a graph its nodes overwrite."""
+"""Inputs of a graph that its nodes overwrite."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Graphs as thunks of machine code. Loaded when the first graph is linked: it takes a while."""
+"""Linking of whole graphs as thunks of machine code; imported with the first graph, for speed."""
 
 from __future__ import annotations
 
@@ -44,19 +44,19 @@ if TYPE_CHECKING:
     from pytensor_fuse._native.lowering.graph import Lowered
     from pytensor_fuse._native.runtime.compiling import Compiled
 
-# Importing them registers them.
+# The imports register the rules.
 _RULES = rules, sparse
 
 
 class Refusal(NamedTuple):
-    """What keeps a graph from machine code.
+    """The reason why a graph is not machine code.
 
     Attributes
     ----------
     culprit
-        The node or the variable.
+        The node or the variable at fault.
     reason
-        Why it cannot be lowered.
+        The reason why it cannot be lowered.
     """
 
     culprit: Apply[Any] | Variable[Any, Any]
@@ -64,28 +64,28 @@ class Refusal(NamedTuple):
 
 
 class _Native(NamedTuple):
-    """The code of a graph, for graphs that are equal to it."""
+    """The code of a graph, cached for equal graphs."""
 
     compiled: Compiled
     contents: Contents
     fastmath: Any
-    # How many rules there were: a later one may be another for an op.
+    # The number of rules at the time: a later one may replace the rule of an op.
     n_registered: int
 
 
-# In bytes: the program, LLVM's text and the loaded code of a small graph.
+# In bytes: an estimate for the program, the LLVM text and the loaded code of a small graph.
 _SMALL: Final = 100_000
 
 
 def _keep(entry: Entry, native: _Native) -> None:
-    """Let an entry of the rewrite cache have the code of its graph, if there is room for both."""
+    """Cache the code of a graph in its entry of the rewrite cache, if there is room for both."""
     weight = _weight(entry, [native.compiled], native.contents)
     if memory.has_room(entry, weight):
         memory.put_code(entry, native, weight)
 
 
 def _weight(entry: Entry, codes: Sequence[Compiled], contents: Contents) -> int:
-    """Return what the code of a graph keeps alive besides the graph, as the cache counts it."""
+    """Return the weight in the cache of the memory that a graph's code adds to the graph."""
     known = {id(one.data) for one in entry.rewritten.constants}
     arrays = [*contents.arrays(), *(array for one in codes for array in one.constants)]
     n_bytes = sum(one.nbytes for one in arrays if id(one) not in known)
@@ -94,17 +94,17 @@ def _weight(entry: Entry, codes: Sequence[Compiled], contents: Contents) -> int:
 
 
 def has_all_rules(fgraph: FunctionGraph) -> bool:
-    """Whether no op of a graph needs Numba, as far as ops show; a rule may still refuse a node."""
+    """Whether all ops of a graph have rules, although a rule may still refuse a node."""
     return all(lower.has_rule(node.op) or is_optimizer(node.op) for node in fgraph.apply_nodes)
 
 
 def refusals(fgraph: FunctionGraph, nodes: Sequence[Apply[Any]]) -> list[Refusal]:
-    """Return what keeps a graph from being machine code as a whole.
+    """Return the reasons why a graph is not machine code as a whole.
 
     Raises
     ------
     RuleError
-        If what says that a rule refuses a node has a fault.
+        If the predicate of a rule fails.
     """
     found = [
         Refusal(variable, why)
@@ -124,23 +124,23 @@ def refusals(fgraph: FunctionGraph, nodes: Sequence[Apply[Any]]) -> list[Refusal
 
 
 def late_refusals(fgraph: FunctionGraph, nodes: Sequence[Apply[Any]]) -> list[Refusal]:
-    """Return what keeps a graph from machine code although each node has a rule."""
+    """Return the reasons why a graph is not machine code although each node has a rule."""
     try:
         lowered_graph(fgraph, nodes)
     except NoRuleError as error:
         return [late_refusal(error, fgraph)]
-    except Exception:  # A fault, which whoever compiles the graph is warned of.
+    except Exception:  # A fault, of which the compilation of the graph warns.
         return []
     return []
 
 
 def late_refusal(error: NoRuleError | RuleError, fgraph: FunctionGraph) -> Refusal:
-    """Return what a rule has found out only while it wrote, or its fault."""
+    """Return the refusal for an error that a rule raised during lowering."""
     return Refusal(error.node or fgraph.outputs[0], str(error))
 
 
 def lowered_graph(fgraph: FunctionGraph, nodes: Sequence[Apply[Any]]) -> Lowered:
-    """Write the program of a graph, as it is compiled.
+    """Return the program of a graph, with the options of its compilation.
 
     Raises
     ------
@@ -158,12 +158,12 @@ def lowered_graph(fgraph: FunctionGraph, nodes: Sequence[Apply[Any]]) -> Lowered
 
 
 def compile_graph(fgraph: FunctionGraph, nodes: Sequence[Apply[Any]]) -> Compiled:
-    """Make machine code of a graph all of whose nodes have rules.
+    """Compile a graph all of whose nodes have rules.
 
     Raises
     ------
     NoRuleError, RuntimeError
-        If that fails all the same.
+        If a rule refuses its node during lowering, or LLVM fails.
     """
     since = time.perf_counter()
     lowered = lowered_graph(fgraph, nodes)
@@ -179,7 +179,7 @@ def strictly_linked(
     Raises
     ------
     NativeLinkError
-        If there are nodes without a rule.
+        If a node cannot be lowered.
     """
     found = [f"{one.culprit}: {one.reason}" for one in refusals(fgraph, nodes)]
     if not found:
@@ -200,19 +200,19 @@ def linked_if_possible(
     storage_map: Any,
     by_numba: Callable[[], Any] | None = None,
 ) -> NativeThunk | PythonRun | None:
-    """Return the thunk of a graph; None if Numba is to compile it.
+    """Return the thunk of a graph; None if Numba must compile it.
 
     Parameters
     ----------
     fgraph
         The graph.
     nodes
-        Its nodes in the order in which they are to run.
+        Its nodes in the order of execution.
     storage_map
         The storage of its variables.
     by_numba
-        Has Numba compile it, and returns the thunk and the function for Numba, for a graph that
-        runs in Python as long as it runs rarely. Without it, no graph does.
+        A function that compiles the graph by Numba and returns the thunk and the dispatcher, for a
+        graph that runs in Python as long as it runs rarely. Without it, no graph does.
     """
     shared = shared_by(fgraph)
     if shared is not None and (known := _of_equal(shared)) is not None:
@@ -222,7 +222,7 @@ def linked_if_possible(
         return None
     try:
         if refusals(fgraph, nodes):
-            # What Numba has compiled for an equal graph is there at once.
+            # Numba's code of an equal graph is available at once.
             if by_numba is not None and (shared is None or shared.entry.linked is None):
                 later = partial(_compiled_later, fgraph, nodes, shared, by_numba)
                 run = python_run(fgraph, nodes, storage_map, later)
@@ -236,11 +236,11 @@ def linked_if_possible(
             _keep(shared.entry, native)
             linked_otherwise(fgraph)
         return _thunk(fgraph, nodes, compiled, storage_map)
-    except NoRuleError:  # `late_refusals` finds out again which rule could not write its node.
+    except NoRuleError:  # `late_refusals` finds the rule that could not lower its node.
         return None
     except RuleError as error:
         _say(str(error))
-    except Exception as error:  # A fault of ours must not stop a compilation.
+    except Exception as error:  # An internal error must not stop a compilation.
         _say(f"{type(error).__name__}: {error}")
     return None
 
@@ -251,10 +251,10 @@ def _compiled_later(
     shared: Shared | None,
     by_numba: Callable[[], Any],
 ) -> Any:
-    """Have a graph compiled that has run in Python until now."""
+    """Compile a graph by Numba after runs in Python."""
     try:
         _let_numba_have(fgraph, nodes, shared)
-    except Exception as error:  # A fault of ours must not stop a call.
+    except Exception as error:  # An internal error must not stop a call.
         _say(f"{type(error).__name__}: {error}")
     return by_numba()
 
@@ -262,26 +262,26 @@ def _compiled_later(
 def _let_numba_have(
     fgraph: FunctionGraph, nodes: Sequence[Apply[Any]], shared: Shared | None
 ) -> None:
-    """Make what can be of a graph's regions, and let Numba have the rest."""
+    """Compile the regions of a graph and leave the rest to Numba."""
     parts = take_apart(fgraph, nodes)
     if parts is None:
         return
     linked_in_parts(fgraph, parts.told())
     if shared is not None:
-        # What Numba makes of the graph is kept whatever it weighs, and has the regions.
+        # Numba's code of the graph is cached whatever its weight, and refers to the regions.
         codes = [one.compiled for one in parts.regions]
         memory.put_code(shared.entry, None, _weight(shared.entry, codes, shared.contents))
 
 
 def keep_parts(fgraph: FunctionGraph, dispatcher: Any) -> None:
-    """Let the regions of a graph live as long as what Numba made of it.
+    """Keep the regions of a graph alive as long as Numba's code for it.
 
     Parameters
     ----------
     fgraph
         The graph.
     dispatcher
-        What Numba made of it; equal graphs may share it.
+        Numba's dispatcher for the graph; equal graphs may share it.
     """
     parts = parts_of(fgraph)
     if parts is not None:
@@ -298,7 +298,7 @@ def _say(reason: str) -> None:
 
 
 def _of_equal(shared: Shared) -> Compiled | None:
-    """Return the code of an equal graph, unless somebody has written to its constants since."""
+    """Return the code of an equal graph, unless its constants have been written to since."""
     known = shared.entry.native
     if not isinstance(known, _Native) or known.fastmath != config.numba__fastmath:
         return None
@@ -331,7 +331,7 @@ def _dispatcher(
 ) -> NativeDispatcher:
     from pytensor_fuse._native.linking.numba.dispatchers import dispatcher_of
 
-    # The nodes first: each is pickled after what it reads, however long the chain is.
+    # The nodes come first: each is pickled after its operands, so long chains need no recursion.
     parts = list(nodes), list(fgraph.inputs), list(fgraph.outputs)
     return dispatcher_of(compiled, fgraph, (_dispatcher_again, parts))
 
@@ -341,6 +341,6 @@ def _dispatcher_again(
     inputs: list[Variable[Any, Any]],
     outputs: list[Variable[Any, Any]],
 ) -> NativeDispatcher:
-    """Return the dispatcher of a graph that was pickled, with machine code for this process."""
+    """Return the dispatcher of an unpickled graph, with machine code for this process."""
     fgraph = FunctionGraph(inputs, outputs, clone=False)
     return _dispatcher(fgraph, nodes, compile_graph(fgraph, nodes))

@@ -1,13 +1,13 @@
-"""How long machine code lives that Numba's code calls: as long as that can run.
+"""Lifetimes of machine code that Numba's code calls: as long as that code can run.
 
-Numba never unloads what it compiled. But it can be run only by those who have its dispatcher or
-callback, and these hold the library of what was compiled, which holds those that were linked into
-it: so whoever calls a dispatcher, in code that Numba compiled, keeps what the dispatcher calls,
-whatever becomes of the dispatcher.
+Numba never unloads compiled code, but running it takes its dispatcher or callback, and these hold
+the library of the compiled code, which in turn holds the libraries that were linked into it.
+Compiled callers of a dispatcher therefore keep its machine code alive, even after the dispatcher
+itself is gone.
 
-The address of a callback holds nothing: whoever calls it must keep the callback. And what Numba
-loads from disk has no library of what it was linked with; if somebody's caller that is kept on disk
-outlives what it calls, it raises.
+The address of a callback holds nothing: its callers must keep the callback. Code that Numba loads
+from disk does not hold the libraries that it was linked with: a caller that outlives the machine
+code raises.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _kept: Final[WeakKeyDictionary[Any, set[Place]]] = WeakKeyDictionary()
 
 
 def keep_with(dispatcher: Any, places: Sequence[Place]) -> None:
-    """Let machine code live as long as a dispatcher of Numba, or whatever was compiled with it.
+    """Keep machine code alive as long as one of Numba's dispatchers, or code compiled with it.
 
     Parameters
     ----------
     dispatcher
-        The dispatcher, or the Python function if Numba compiles nothing.
+        The dispatcher, or the Python function if Numba's compilation is disabled.
     places
         The places of the machine code that it calls.
     """
@@ -46,7 +46,7 @@ def _keep(owner: Any, places: Sequence[Place]) -> None:
 
 
 def _watch(dispatcher: Any) -> None:
-    """Let the libraries that a dispatcher gets keep what it keeps."""
+    """Let future libraries of a dispatcher keep the same places alive."""
     stock, own = type(dispatcher).add_overload, ref(dispatcher)
 
     def add_overload(compiled: Any) -> None:

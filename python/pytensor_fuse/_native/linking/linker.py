@@ -1,4 +1,4 @@
-"""Numba's linker with machine code of our own: where a graph has it, Numba is not even imported."""
+"""Numba's linker with machine code: it imports Numba only for graphs without machine code."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ _stock_create: Any = JITLinker.create_jitable_thunk
 
 
 class NativeLinker(NumbaLinker):
-    """A linker that makes machine code of whole graphs, and of nothing else.
+    """A linker that accepts only graphs that are machine code as a whole.
 
-    It is PyTensor's Numba linker but that it raises where a node has no rule.
+    It differs from PyTensor's Numba linker in that it raises where a node has no rule.
     """
 
 
 def native_thunks(load: Callable[[], Any]) -> ReplacedAttributes:
-    """Return the patch that gives Numba's linker machine code.
+    """Return the patch that makes Numba's linker use machine code.
 
     Parameters
     ----------
     load
-        Imports `pytensor_fuse._native.linking.graphs`, or returns None if that is not possible. A
-        program that compiles nothing does not wait for the rules and LLVM.
+        A function that imports `pytensor_fuse._native.linking.graphs`, or returns None if that
+        fails. It delays the import of the rules and LLVM until the first compilation.
     """
 
     def create(
@@ -87,7 +87,7 @@ def native_thunks(load: Callable[[], Any]) -> ReplacedAttributes:
     def is_native(fgraph: FunctionGraph) -> bool:
         if use() is not Use.ON or (graphs := load()) is None:
             return False
-        # As far as that shows now: a function that runs once seldom needs it.
+        # A prediction: a function that is known to run rarely does not need Numba either.
         return known_runs() is not None or graphs.has_all_rules(fgraph)
 
     links_without_numba(is_native)

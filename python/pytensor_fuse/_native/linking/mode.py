@@ -1,4 +1,4 @@
-"""The mode NATIVE and its linker, by name, for those who want no Numba at all."""
+"""The mode NATIVE and its linker, registered by name, for programs without Numba."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pytensor_fuse._native.linking.linker import NativeLinker
 
 
 class NamedMode:
-    """The patch that adds the linker and the mode, and takes them out again."""
+    """The patch that registers the linker and the mode, and removes them again."""
 
     def __init__(self) -> None:
         numba: Any = modes.predefined_modes["NUMBA"]
@@ -20,7 +20,7 @@ class NamedMode:
         self._mode = modes.Mode(self._linker, numba.provided_optimizer)
 
     def prepare(self) -> None:
-        """Look whether the names are free."""
+        """Check that the names are free."""
         for names, name, ours in (
             (self._linkers, "native", self._linker),
             (self._modes, "NATIVE", self._mode),
@@ -29,12 +29,12 @@ class NamedMode:
                 raise ValueError(f"there is another {name} already")
 
     def apply(self) -> None:
-        """Add them."""
+        """Register the linker and the mode."""
         self._linkers["native"] = self._linker
         self._modes["NATIVE"] = self._mode
 
     def undo(self) -> None:
-        """Take them out."""
+        """Remove the linker and the mode."""
         for names, name, ours in (
             (self._linkers, "native", self._linker),
             (self._modes, "NATIVE", self._mode),
@@ -43,7 +43,7 @@ class NamedMode:
                 del names[name]
 
     def holds(self) -> bool:
-        """Whether they are there."""
+        """Whether the linker and the mode are registered."""
         return (
             self._linkers.get("native") is self._linker and self._modes.get("NATIVE") is self._mode
         )

@@ -1,4 +1,4 @@
-"""The inner functions of optimizers as machine code, where all of their nodes have rules."""
+"""Inner functions of optimizers as machine code, where all of their nodes have rules."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 
 def _mode() -> Mode | None:
-    # Their graphs have been rewritten with those around them.
+    # Inner graphs have been rewritten together with the outer ones.
     return None if use() is Use.OFF else Mode(NativeLinker(), SequentialGraphRewriter())
 
 
 def native_inner_functions() -> Patch:
-    """Return the patch."""
+    """Return the patch of the optimizers' inner functions."""
     patch: Patch = inner_functions(_mode, NativeLinkError)
     return patch

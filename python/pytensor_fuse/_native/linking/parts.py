@@ -1,10 +1,10 @@
-"""Functions whose arguments or results are not all arrays: what machine code takes are their parts.
+"""Arguments and results that are not arrays: machine code works on their parts.
 
-A thunk of its own takes the arguments apart before each call, and puts the results together. A
-generator that draws have changed is returned itself, or the copy of it if that was changed instead.
+A thunk class of its own splits the arguments before each call and assembles the results. A
+generator from which a call drew is returned itself, or its copy if draws were made from that.
 
-NumPy draws under the lock of a generator, and without the interpreter's. Machine code takes the
-former as well: a thread within NumPy may be at the same generator.
+NumPy draws under the lock of a generator, without the interpreter lock. Machine code takes the
+generator's lock as well, since a thread within NumPy may be using the same generator.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ Array = np.ndarray[Any, Any]
 
 
 class Passing(NamedTuple):
-    """How variables of a type are passed to machine code and returned by it.
+    """The way in which values of a type are passed to machine code and returned by it.
 
     Attributes
     ----------
     apart
-        Takes an argument, and returns an array for each of its parts.
+        Takes an argument and returns an array for each of its parts.
     together
-        Takes the type and the arrays of a result, and returns it; None if results are always
+        Takes the type and the arrays of a result and returns it; None if results are always
         arguments, or copies of them.
     copy
         Returns a copy of an argument.
     lock
-        Returns the lock of an argument, which is held during a call; None if they have none.
+        Returns the lock of an argument, which is held during a call; None if the type has none.
     """
 
     apart: Callable[[Any], Sequence[Array]]
@@ -68,7 +68,7 @@ PASSING: Final[dict[type, Passing]] = {
 
 
 class _Argument(NamedTuple):
-    """An argument that is taken apart: where it is, how, and where its parts go to."""
+    """An argument that is split into parts: its source, method and destination."""
 
     cell: list[Any]
     passing: Passing
@@ -77,14 +77,14 @@ class _Argument(NamedTuple):
 
 
 class _Returned(NamedTuple):
-    """A result that is put together: where it goes to, how, and where its parts are.
+    """A result that is assembled from parts: its destination, method and source.
 
     Attributes
     ----------
     kind
-        Its type.
+        The type of the result.
     argument
-        Which of the arguments that are taken apart it is; None if it is none of them.
+        The number of the split argument that it is identical to; None if it is a new value.
     """
 
     cell: list[Any]
@@ -95,7 +95,7 @@ class _Returned(NamedTuple):
 
 
 class ThunkOfParts(NativeThunk):
-    """The code of a function that takes or returns what is no array."""
+    """The code of a function with arguments or results that are not arrays."""
 
     _taken: list[_Argument]
     _returned: list[_Returned]
@@ -105,7 +105,7 @@ class ThunkOfParts(NativeThunk):
     def _cells(self) -> tuple[list[list[Any]], list[list[Any]]]:
         graph, results = self.fgraph, iter(self.compiled.program.results)
         self._taken, self._returned = [], []
-        # The number, among the arguments that are taken apart, of the one that an input belongs to.
+        # The number of the split argument that each input of the machine code belongs to.
         owners: dict[int, int] = {}
         given: list[list[Any]] = []
         positions = [*range(len(graph.inputs)), *self.compiled.copies]
@@ -135,7 +135,7 @@ class ThunkOfParts(NativeThunk):
         self._lockable = [
             (place, one.passing.lock)
             for place, one in enumerate(self._taken)
-            # A copy is nobody else's.
+            # Nobody else has access to a copy.
             if one.passing.lock is not None and not one.is_copy
         ]
         self._parts = [part for one in self._taken for part in one.parts]
@@ -143,15 +143,15 @@ class ThunkOfParts(NativeThunk):
         return given, made
 
     def __call__(self) -> list[Any]:  # type: ignore[override] # as NativeThunk's
-        """Run with what is in the storage of the inputs; the results go to that of the outputs."""
+        """Run on the contents of the inputs' storage; the results go to that of the outputs."""
         given = [one.cell[0] for one in self._taken]
         if len(self._lockable) == 1:
-            # The stack for several takes as long as a short call.
+            # The exit stack for several locks takes as long as a short call.
             [(place, lock_of)] = self._lockable
             with lock_of(given[place]):
                 return self._run(given)
         with ExitStack() as held:
-            # Each once, and in an order that all functions take them in.
+            # Each lock once, in one global order, so that concurrent calls cannot deadlock.
             locks = {id(lock): lock for lock in [of(given[place]) for place, of in self._lockable]}
             for key in sorted(locks):
                 held.enter_context(locks[key])
@@ -183,13 +183,13 @@ def _new_cells(variable: Variable[Any, Any]) -> list[list[Any]]:
 
 
 def _argument(results: Sequence[Result], owners: dict[int, int]) -> int | None:
-    """Return which argument the parts of a result are those of, or None."""
+    """Return the number of the argument to which all parts of a result belong, or None."""
     found = {owners.get(one.number) if one.kind == "input" else None for one in results}
     return found.pop() if len(found) == 1 else None
 
 
 def numba_function(fgraph: FunctionGraph) -> Any:
-    """Return what Numba makes of a graph, for its callers: they have no parts to give."""
+    """Return Numba's function for a graph, for callers that pass whole arguments."""
     from pytensor.link.numba.linker import NumbaLinker
 
     linker = NumbaLinker()

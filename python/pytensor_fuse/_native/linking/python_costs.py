@@ -1,8 +1,8 @@
-"""Whether a graph runs in Python in less time than Numba takes to compile it.
+"""Cost model: whether a graph runs in Python in less time than Numba takes to compile it.
 
 Costs are integers, about microseconds on today's machines: decisions must not depend on a clock.
-Nodes that have rules are in regions of machine code all the same, so that what is counted here is
-what Python does between these.
+Nodes that have rules are in regions of machine code in either case, so the model covers the Python
+code between these.
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ if TYPE_CHECKING:
 
     from pytensor.graph.basic import Apply
 
-# Numba compiles the smallest graph in half a second, and most in several.
+# Numba compiles the smallest graph in half a second, and most in several seconds.
 COMPILE: Final = 500_000
-# A call of a function of regions; of a region; of an op; and of an op by NumPy's `vectorize`.
+# The costs of a call of a function of regions, a region, an op, and an op by NumPy's `vectorize`.
 _CALL: Final = 50
 _REGION: Final = 5
 _NODE: Final = 20
 _STEP: Final = 50
-# What Numba would have Python run, too.
+# Python would call optimizers under Numba, too.
 _OPTIMIZER: Final = 100
-# As NumPy takes.
+# NumPy's limit.
 _MOST_OPERANDS: Final = 32
 
 
 def why_not_python(nodes: Iterable[Apply[Any]]) -> str | None:
-    """Return why nodes cannot run in Python in the place of Numba, or None if they can.
+    """Return the reason why nodes cannot run in Python instead of Numba, or None if they can.
 
     Parameters
     ----------
     nodes
-        The nodes that are in no region of machine code.
+        The nodes outside of the regions of machine code.
     """
     for node in nodes:
         why = _refusal(node)
@@ -53,14 +53,14 @@ def why_not_python(nodes: Iterable[Apply[Any]]) -> str | None:
 
 
 def run_cost(nodes: Iterable[Apply[Any]], n_regions: int) -> int:
-    """Return what a run costs.
+    """Return the cost of a run.
 
     Parameters
     ----------
     nodes
-        The nodes that are in no region of machine code, none of which is refused.
+        The nodes outside of the regions of machine code, none of which is refused.
     n_regions
-        How many regions there are.
+        The number of regions.
     """
     return _CALL + _REGION * n_regions + sum(_cost(node) for node in nodes)
 
@@ -106,7 +106,7 @@ def _cost(node: Apply[Any]) -> int:
 
 
 def _n_blocks(node: Apply[Any]) -> int | None:
-    """Return how often a node over blocks calls its op; None if that is not known."""
+    """Return the number of calls that a node over blocks makes of its op; None if unknown."""
     n_blocks = 1
     for length in node.outputs[0].type.shape[: node.op.batch_ndim(node)]:
         if length is None:

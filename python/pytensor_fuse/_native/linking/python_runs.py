@@ -1,9 +1,9 @@
-"""Functions with machine code where there are rules, and Python in the place of Numba.
+"""Functions that run regions of machine code, and Python code instead of Numba's for the rest.
 
-Numba compiles for seconds what runs in a millisecond. Functions that are known to run once run in
-Python; whoever runs one again and again all the same has it compiled, once its runs have cost what
-compiling does. So do functions of which Numba would have nothing but what it leaves to Python
-itself: calls of SciPy's optimizers.
+Numba compiles for seconds for a run of a millisecond. Functions that are known to run once
+therefore run in Python; if they run again and again all the same, Numba compiles them once their
+runs have cost as much as the compilation. Functions in which Numba would compile nothing but calls
+back into Python, to SciPy's optimizers, always run in Python.
 """
 
 from __future__ import annotations
@@ -37,43 +37,43 @@ if TYPE_CHECKING:
 
     from pytensor_fuse._pytensor.python_nodes import Cells
 
-# A region is worth it with any node but those that only look at an array in another way: in
-# Python, a kernel would be a loop over its elements.
+# A region pays off for any node that does more than make a view of an array: in Python, a kernel
+# would be a loop over its elements.
 _LEAST_WEIGHT: Final = 2
 
 
 class PythonRun:
-    """A thunk that runs a graph in Python, in the place of the function that Numba would compile.
+    """A thunk that runs a graph in Python instead of the function that Numba would compile.
 
     Parameters
     ----------
     fgraph
         The graph.
     parts
-        The graph in parts.
+        The graph, split into regions and other nodes.
     cost
-        What a run costs; None if Numba would save nothing of it.
+        The cost of a run; None if Numba would save nothing of it.
     storage_map
         The storage of its variables.
     compile_graph
-        Has Numba compile the graph, and returns the thunk.
+        A function that compiles the graph by Numba and returns the thunk.
 
     Attributes
     ----------
     parts
-        The graph in parts.
+        The graph, split into regions and other nodes.
     compiled
-        What Numba made of the graph, once it has.
+        Numba's thunk of the graph, once it is compiled.
     n_runs
-        How often it has run in Python.
+        The number of runs in Python so far.
     most_runs
-        How often it may, before Numba compiles it; None if there is no end to it.
+        The number of runs before Numba compiles it; None if it never does.
     inputs, outputs
         The storage of the inputs and outputs.
     lazy
         False: all inputs are read at once.
     allow_gc, storage_map
-        As PyTensor sets them.
+        Set by PyTensor.
     """
 
     lazy = False
@@ -118,7 +118,7 @@ class PythonRun:
         ]
 
     def __call__(self) -> Any:
-        """Run with what is in the storage of the inputs; the results go to that of the outputs."""
+        """Run on the contents of the inputs' storage; the results go to that of the outputs."""
         if self.compiled is None and self.n_runs == self.most_runs:
             self._compile()
         if self.compiled is not None:
@@ -128,7 +128,7 @@ class PythonRun:
             if self.most_runs is None:
                 self._run()
             else:
-                # Numba's code says nothing of overflows and divisions by zero.
+                # Numba's code does not report overflows and divisions by zero.
                 with np.errstate(all="ignore"):
                     self._run()
         except Exception:
@@ -145,14 +145,15 @@ class PythonRun:
 
     @property
     def jit_fn(self) -> Any:
-        """What Numba makes of the graph, which it now compiles."""
+        """Numba's function for the graph, which is compiled on the first access."""
         if self.compiled is None:
             self._compile()
         return self.compiled.jit_fn
 
     @jit_fn.setter
     def jit_fn(self, value: Any) -> None:
-        # PyTensor sets it to what the linker returned; until somebody asks, nothing is made.
+        # PyTensor sets it to the linker's result, None at first; the function is compiled on
+        # demand.
         if value is not None:
             self.compiled.jit_fn = value
 
@@ -169,23 +170,23 @@ def python_run(
     storage_map: dict[Variable[Any, Any], list[Any]],
     compile_graph: Callable[[], Any],
 ) -> PythonRun | None:
-    """Return what runs a graph in Python, if that takes less than having Numba compile it.
+    """Return a thunk that runs a graph in Python, if that takes less time than Numba's compilation.
 
     Parameters
     ----------
     fgraph
         The graph, which is not machine code as a whole.
     nodes
-        Its nodes in the order in which they are to run.
+        Its nodes in the order of execution.
     storage_map
         The storage of its variables.
     compile_graph
-        Has Numba compile the graph, and returns the thunk and the function for Numba.
+        A function that compiles the graph by Numba and returns the thunk and the dispatcher.
 
     Raises
     ------
     NoRuleError, RuntimeError
-        If a region cannot be compiled all the same.
+        If a region cannot be compiled.
     """
     n_runs = known_runs()
     has_optimizers = any(is_optimizer(node.op) for node in nodes)
@@ -202,13 +203,13 @@ def python_run(
         cost = run_cost(others, len(parts.regions))
         if n_runs is None or n_runs * cost > COMPILE:
             return None
-    # What an op compiles to call it in a loop does not run once.
+    # A function that an op compiles to call it in a loop runs more than once.
     with runs_known(None):
         return PythonRun(fgraph, parts, cost, storage_map, compile_graph)
 
 
 def _is_as_soon_in_python(node: Apply[Any]) -> bool:
-    """Whether Numba would have Python run a node as well, or hardly anything is to be done."""
+    """Whether Numba would run a node in Python as well, or the node takes hardly any time."""
     return is_optimizer(node.op) or weight(node) < _LEAST_WEIGHT
 
 

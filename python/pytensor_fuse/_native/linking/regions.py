@@ -1,10 +1,10 @@
-"""Graphs in which some nodes have no rule: as few regions of the others as there can be.
+"""Regions: the fewest groups of nodes with rules in graphs where other nodes have none.
 
-A region becomes one node, in a copy of the graph that only Numba's dispatch sees. Numba compiles
-the rest and calls the regions.
+A region becomes one node in a copy of the graph that only Numba's dispatch sees. Numba compiles the
+rest and calls the regions.
 
-Regions change nothing that they are given, whatever their nodes do: what the graph overwrites in
-place, a region copies. So a region may run where all of its nodes may, and its results are its own.
+Regions never write to their inputs: where the graph overwrites a value in place, its region copies
+that. A region may thus run whenever all of its nodes may, and its results alias nothing.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ if TYPE_CHECKING:
 
     from pytensor_fuse._native.runtime.compiling import Compiled
 
-# To compile the call of a region takes Numba as long as two loops over elements, a tenth of a
-# second. Reductions take it several times as long, and nodes without a loop half of that, or less.
+# The compile time of a region's call in Numba equals that of two loops over elements, a tenth of a
+# second. Reductions take several times as long, and nodes without a loop half of that, or less.
 _LEAST_WEIGHT: Final = 4
 _HEAVY: Final = (
     CAReduce,
@@ -58,13 +58,13 @@ _HEAVY: Final = (
     Blockwise,
     BlockwiseWithCoreShape,
 )
-# The modules of the ops of linear algebra.
+# The modules of the linear algebra ops.
 _MATRICES: Final = ("pytensor.tensor.linalg.", "pytensor_fuse._linalg.ops.")
 _LIGHT: Final = (DimShuffle, Shape_i, SpecifyShape, ScalarFromTensor, TensorFromScalar)
 
 
 class NativeRegion(Op):
-    """Machine code as an op, which is in no graph but those that Numba translates.
+    """Machine code as an op, which occurs only in the graphs that Numba translates.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ class NativeRegion(Op):
     Attributes
     ----------
     place
-        Where Numba's code finds it.
+        The place where Numba's code finds it.
     """
 
     __props__ = ("digest",)
@@ -99,12 +99,12 @@ class NativeRegion(Op):
         return Apply(self, list(inputs), [one.type() for one in self.inner_outputs])
 
     def perform(self, node: Apply[Any], inputs: Any, output_storage: Any) -> None:
-        """Raise: Numba alone calls it."""
+        """Raise, because only Numba calls a region."""
         raise NotImplementedError("machine code of a region is for Numba's linker")
 
 
 def _digest(compiled: Compiled, variables: Sequence[Variable[Any, Any]], n_inputs: int) -> str:
-    """Return what tells all that a call of machine code does."""
+    """Return a digest of everything that determines the effect of a call of machine code."""
     made = blake2b(b"pytensor-fuse region 2 ", digest_size=20)
     failures = [
         (one.exception.__module__, one.exception.__qualname__, one.message)
@@ -121,14 +121,14 @@ def _digest(compiled: Compiled, variables: Sequence[Variable[Any, Any]], n_input
 
 
 class Parts(NamedTuple):
-    """A graph in parts.
+    """A graph, split into regions and other nodes.
 
     Attributes
     ----------
     fgraph
-        A copy of the graph, in which regions are one node each.
+        A copy of the graph in which each region is one node.
     order
-        Its nodes in an order in which they can run, readers before those who overwrite.
+        Its nodes in an executable order, readers of a value before those who overwrite it.
     regions
         The regions.
     """
@@ -138,7 +138,7 @@ class Parts(NamedTuple):
     regions: list[NativeRegion]
 
     def told(self) -> bytes:
-        """Return what tells these parts from others of an equal graph."""
+        """Return a key that distinguishes these parts from other partitions of an equal graph."""
         return " ".join([one.digest for one in self.regions]).encode()
 
 
@@ -146,13 +146,13 @@ _parts: Final[WeakKeyDictionary[FunctionGraph, Parts]] = WeakKeyDictionary()
 
 
 def parts_of(fgraph: FunctionGraph) -> Parts | None:
-    """Return the parts of a graph that is being linked; None if it has none."""
+    """Return the parts of a graph that is being linked; None if it is not split."""
     return _parts.get(fgraph)
 
 
 @contextmanager
 def whole(fgraph: FunctionGraph) -> Iterator[None]:
-    """Let Numba's dispatch translate all of a graph meanwhile."""
+    """Let Numba's dispatch translate a graph as a whole within the context."""
     parts = _parts.pop(fgraph, None)
     try:
         yield
@@ -162,24 +162,24 @@ def whole(fgraph: FunctionGraph) -> Iterator[None]:
 
 
 def take_apart(fgraph: FunctionGraph, nodes: Sequence[Apply[Any]]) -> Parts | None:
-    """Let Numba's dispatch translate a graph in parts, if any of its nodes are worth it.
+    """Let Numba's dispatch translate a graph in parts, if the regions are worth it.
 
     Parameters
     ----------
     fgraph
-        The graph, which stays as it is.
+        The graph, which does not change.
     nodes
-        Its nodes in the order in which they are to run.
+        Its nodes in the order of execution.
 
     Returns
     -------
     Parts or None
-        The parts; None if Numba is to have all.
+        The parts; None if Numba compiles all of the graph.
 
     Raises
     ------
     NoRuleError, RuntimeError
-        If a region cannot be compiled all the same.
+        If a region cannot be compiled.
     """
     made = in_parts(fgraph, nodes, _LEAST_WEIGHT)
     if made is not None:
@@ -188,23 +188,23 @@ def take_apart(fgraph: FunctionGraph, nodes: Sequence[Apply[Any]]) -> Parts | No
 
 
 def in_parts(fgraph: FunctionGraph, nodes: Sequence[Apply[Any]], least_weight: int) -> Parts | None:
-    """Return a graph in parts, if any of its nodes are worth it; as `take_apart` does.
+    """Return the parts of a graph for `take_apart`, if the regions are worth it.
 
     Parameters
     ----------
     fgraph
-        The graph, which stays as it is.
+        The graph, which does not change.
     nodes
-        Its nodes in the order in which they are to run.
+        Its nodes in the order of execution.
     least_weight
-        What the nodes of a region weigh at least.
+        The least total weight of a region's nodes.
     """
     groups = _groups(fgraph, nodes, least_weight)
     return None if groups is None else _copied(fgraph, groups)
 
 
 def _is_native(node: Apply[Any]) -> bool:
-    """Whether a node may be in a region: it has a rule, and Numba can have all that it touches."""
+    """Whether a node may be in a region: it has a rule, and Numba has its operands and results."""
     touched = [one for one in node.inputs if not isinstance(one, Constant)]
     variables = (*touched, *node.outputs)
     if any(not is_array(one) or variable_refusal(one) is not None for one in variables):
@@ -213,7 +213,7 @@ def _is_native(node: Apply[Any]) -> bool:
 
 
 def weight(node: Apply[Any]) -> int:
-    """Return how much is gained if a node is in a region, if it has a rule.
+    """Return the benefit of a node in a region, provided that it has a rule.
 
     Parameters
     ----------
@@ -229,7 +229,7 @@ def weight(node: Apply[Any]) -> int:
 def _groups(
     fgraph: FunctionGraph, nodes: Sequence[Apply[Any]], least_weight: int
 ) -> list[tuple[list[Apply[Any]], bool]] | None:
-    """Return the nodes in groups that run one after the other, and whether each is a region."""
+    """Return the nodes in groups in the order of execution, and whether each group is a region."""
     is_native = [_is_native(node) for node in nodes]
     weights = [weight(node) * is_one for node, is_one in zip(nodes, is_native, strict=True)]
     if sum(weights) < least_weight:
@@ -241,7 +241,7 @@ def _groups(
         for variable in node.inputs
         if variable.owner is not None
     ]
-    # Whoever reads what another one overwrites comes before that one.
+    # Readers of a value come before the node that overwrites it.
     for node, before in fgraph.orderings().items():
         edges += [(positions[one], positions[node]) for one in before]
     numbers = native_regions(
@@ -285,7 +285,7 @@ def _copied(fgraph: FunctionGraph, groups: list[tuple[list[Apply[Any]], bool]]) 
 
 
 def _region(fgraph: FunctionGraph, nodes: list[Apply[Any]]) -> NativeRegion:
-    """Return machine code of some nodes."""
+    """Compile some nodes as a region."""
     since = time.perf_counter()
     own = set(nodes)
     inputs: dict[Variable[Any, Any], None] = {}
@@ -312,8 +312,8 @@ def _region(fgraph: FunctionGraph, nodes: list[Apply[Any]]) -> NativeRegion:
 
 
 def _register() -> None:
-    # Importing PyTensor's dispatch must not fail because of us. Without ours it knows of no parts,
-    # and translates whole graphs.
+    # An internal error must not break the import of PyTensor's dispatch. Without this module, the
+    # dispatch ignores regions and translates whole graphs.
     with suppress(Exception):
         import_module("pytensor_fuse._native.linking.numba.dispatch")
 

@@ -1,4 +1,4 @@
-"""Which variables of a graph have the rounding errors of single precision, whatever their dtype."""
+"""Variables of a graph with rounding errors of single precision, whatever their dtype."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 
 def of_single_precision(nodes: Sequence[Apply[Any]]) -> set[Variable[Any, Any]]:
-    """Return the floats that nodes compute in single precision, or from what is computed so.
+    """Return the floats that depend on a computation in single precision.
 
     Parameters
     ----------
     nodes
-        The nodes of a graph in an order in which they can run.
+        The nodes of a graph in an executable order.
     """
     found: set[Variable[Any, Any]] = set()
     for node in nodes:
@@ -37,7 +37,7 @@ def _is_single(node: Apply[Any]) -> bool:
         return True
     op = node.op.scalar_op if isinstance(node.op, Elemwise) else node.op
     if isinstance(op, TrueDiv):
-        # Numba divides integers in the least precise floats that have them all.
+        # Numba divides integers in the least precise float type that represents them exactly.
         return all(np.dtype(one.type.dtype).itemsize <= 2 for one in node.inputs)
     return any(_is_single(inner) for graph in own_graphs(op) for inner in graph.apply_nodes)
 

@@ -19,7 +19,7 @@ _MOST: Final = (1 << 31) - 1
 def _apart(matrix: Any) -> Sequence[Array]:
     data, indices, indptr = matrix.data, matrix.indices, matrix.indptr
     if len(indptr) and 0 <= indptr[-1] < min(len(data), len(indices)):
-        # SciPy's matrices may have room for more entries than there are.
+        # SciPy's matrices may have spare capacity behind their entries.
         data, indices = data[: indptr[-1]], indices[: indptr[-1]]
     return [
         data,
@@ -30,12 +30,12 @@ def _apart(matrix: Any) -> Sequence[Array]:
 
 
 def _in_32_bits(indices: Array) -> Array:
-    """Return indices in the dtype that machine code takes.
+    """Return indices in the dtype of machine code.
 
     Raises
     ------
     OverflowError
-        If one does not fit into it.
+        If an index does not fit into it.
     """
     if indices.dtype == np.int32:
         return indices

@@ -1,4 +1,4 @@
-"""Machine code as what PyTensor's functions call."""
+"""Thunks of machine code, which PyTensor's functions call."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 
 class NativeThunk(NativeFunction):
-    """The code of one function of PyTensor's, and what PyTensor expects of a thunk.
+    """The code of one of PyTensor's functions, with the interface of a thunk.
 
     Attributes
     ----------
     compiled
-        What it was made of.
+        The compiled graph.
     fgraph
         The graph.
     inputs, outputs
@@ -33,12 +33,12 @@ class NativeThunk(NativeFunction):
     lazy
         False: all inputs are read at once.
     allow_gc
-        Whether PyTensor's function forgets arguments and results after each call.
+        Whether PyTensor's function drops arguments and results after each call.
     storage_map
         The storage of each variable.
     n_arguments
-        How many arguments PyTensor's function takes, if `calls` may look at them; -1 if it may not,
-        None before it has asked.
+        The number of arguments of PyTensor's function, if `calls` may take its fast path; -1 if it
+        may not, None before the first call.
     """
 
     n_arguments: int | None
@@ -60,7 +60,7 @@ class NativeThunk(NativeFunction):
         storage_map: dict[Variable[Any, Any], list[Any]],
         make_jit_fn: Callable[[], Any],
     ) -> None:
-        """Take what `native_thunk` is given."""
+        """Store the arguments of `native_thunk`."""
         self.compiled = compiled
         self.fgraph = fgraph
         self.inputs = [storage_map[one] for one in fgraph.inputs]
@@ -72,11 +72,11 @@ class NativeThunk(NativeFunction):
         self.bind(*self._cells())
 
     def _cells(self) -> tuple[list[list[Any]], list[list[Any]]]:
-        """Return the storage of what the code takes and gives."""
+        """Return the storage of the code's arguments and results."""
         return self.inputs, self.outputs
 
     def __call__(self) -> list[Any]:  # type: ignore[override] # PyO3 says nothing of arguments
-        """Run with what is in the storage of the inputs; the results go to that of the outputs."""
+        """Run on the contents of the inputs' storage; the results go to that of the outputs."""
         try:
             return super().__call__()
         except Exception:
@@ -84,12 +84,12 @@ class NativeThunk(NativeFunction):
             raise
 
     def raise_with_op(self) -> None:
-        """Raise the exception that is being handled, with a note on the graph that failed.
+        """Raise the current exception again, with a note on the graph that failed.
 
         Raises
         ------
         Exception
-            As PyTensor raises those of its own thunks.
+            In the same form as from PyTensor's own thunks.
         """
         if self._blamed is not None:
             raise_with_op(self.fgraph, self._blamed, self)
@@ -103,7 +103,8 @@ class NativeThunk(NativeFunction):
 
     @jit_fn.setter
     def jit_fn(self, value: Any) -> None:
-        # PyTensor sets it to what the linker returned; until somebody asks, nothing is made.
+        # PyTensor sets it to the linker's result, None at first; the function is compiled on
+        # demand.
         if value is not None:
             self._jit_fn = value
 
@@ -111,16 +112,16 @@ class NativeThunk(NativeFunction):
 def specified_inputs(
     inputs: Sequence[Variable[Any, Any]], copies: Sequence[int] = ()
 ) -> list[tuple[str, tuple[int, ...]]]:
-    """Return what `NativeFunction` is told of inputs: dtypes, and lengths with -1 for unknown.
+    """Return the inputs' description for `NativeFunction`: dtypes, and lengths with -1 for unknown.
 
     Parameters
     ----------
     inputs
         The inputs of the graph.
     copies
-        Those of which the code is given copies as well.
+        The positions of the inputs of which the code receives copies as well.
     """
-    # Functions by other linkers, whose calls are looked at as well, do without the rules.
+    # A local import: functions of other linkers, whose calls pass here too, do not need the rules.
     from pytensor_fuse._native.lowering.parts import input_parts
 
     return [
@@ -132,7 +133,7 @@ def specified_inputs(
 def specified_outputs(
     program: Program, outputs: Sequence[Variable[Any, Any]]
 ) -> list[tuple[Any, ...]]:
-    """Return what `NativeFunction` is told of outputs."""
+    """Return the outputs' description for `NativeFunction`."""
     from pytensor_fuse._native.lowering.parts import type_parts
 
     told: list[tuple[Any, ...]] = []
@@ -153,8 +154,8 @@ def overwritten_inputs(program: Program) -> list[int]:
 
 
 def failing(program: Program) -> Callable[[int, tuple[int, ...]], BaseException]:
-    """Return what makes the exceptions of a program, of its failures' numbers and their details."""
-    # The program itself need not live as long as what calls its code.
+    """Return a function that makes a program's exceptions from a failure's number and details."""
+    # The closure must not keep the program alive.
     failures = tuple(program.failures)
 
     def fail(number: int, details: tuple[int, ...]) -> BaseException:
@@ -181,7 +182,7 @@ def native_thunk(
     storage_map
         The storage of its variables.
     make_jit_fn
-        Makes the function for Numba when it is first asked for.
+        A function that makes the function for Numba, called on the first request.
     kind
         The class of the thunk.
     """

@@ -1,9 +1,9 @@
-"""Functions that run what Numba makes of their graph as well, and compare: for finding faults.
+"""Verification mode: functions that also run Numba's code and compare the results.
 
-Numbers may differ by rounding: sums are taken in another order, and mathematical functions are
-other ones. Everything else is the same: dtypes, shapes, which elements are NaN, the states of
-generators of random numbers, and what is raised, but for an index out of bounds and for a Scan of
-more steps than there are rows: machine code raises an error, and Numba, which does not look
+Numbers may differ by rounding: sums are taken in another order, and the mathematical functions are
+different implementations. Everything else must be equal: dtypes, shapes, positions of NaN, the
+states of random generators, and exceptions. The exceptions to this are an index out of bounds and a
+Scan of more steps than there are rows: machine code raises, and Numba, which does not check
 everywhere, is not run.
 """
 
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from pytensor.graph.basic import Apply
     from pytensor.graph.fg import FunctionGraph
 
-# How far numbers may be apart: relative to themselves, and to the largest number of their array,
-# since what is left of terms that cancel has their rounding errors.
+# Tolerances: relative to each number, and to the largest number of its array, since the difference
+# of terms that cancel carries their rounding errors.
 RELATIVE: Final = {"float64": 1e-8, "float32": 1e-4}
 ABSOLUTE: Final = {"float64": 1e-10, "float32": 1e-5}
 
@@ -38,29 +38,29 @@ class NativeMismatchError(AssertionError):
 
 
 class VerifiedThunk:
-    """A thunk that runs another one, and what Numba makes of the whole graph.
+    """A thunk that runs another one, and Numba's function of the whole graph.
 
     Parameters
     ----------
     thunk
-        The thunk with machine code in it.
+        The thunk that contains machine code.
     reference
-        What Numba makes of the graph: it takes the inputs and returns the outputs.
+        Numba's function of the graph: it takes the inputs and returns the outputs.
     fgraph
         The graph.
     nodes
-        Its nodes in the order in which they run.
+        Its nodes in the order of execution.
 
     Attributes
     ----------
     thunk
-        The thunk with machine code in it.
+        The thunk that contains machine code.
     inputs, outputs
         The storage of the inputs and outputs.
     lazy
         False: all inputs are read at once.
     allow_gc, storage_map
-        As PyTensor sets them.
+        Set by PyTensor.
     """
 
     lazy = False
@@ -81,7 +81,7 @@ class VerifiedThunk:
 
     @property
     def jit_fn(self) -> Any:
-        """What the thunk has: it is not verified."""
+        """The thunk's function for Numba, which is not verified."""
         return self.thunk.jit_fn
 
     @jit_fn.setter
@@ -90,7 +90,7 @@ class VerifiedThunk:
             self.thunk.jit_fn = value
 
     def __call__(self) -> Any:
-        """Run both with what is in the storage of the inputs.
+        """Run both on the contents of the inputs' storage.
 
         Raises
         ------
@@ -109,14 +109,14 @@ class VerifiedThunk:
         except Exception as raised:
             error = raised
         if error is not None and _is_out_of_bounds(error):
-            # Numba does not look everywhere: it would read, or overwrite, any memory there.
+            # Numba does not check everywhere: it would read or overwrite arbitrary memory there.
             raise error
         try:
             expected = self._reference(*given)
         except Exception as raised:
             failure = raised
         if error is not None:
-            # PyTensor adds to the message where it comes from.
+            # PyTensor appends the origin of the exception to the message.
             if type(error) is type(failure) and str(error).startswith(str(failure)):
                 raise error
             told = "nothing" if failure is None else _told(failure)
@@ -139,18 +139,18 @@ def verified(
     made: tuple[list[Any], list[Any], Any] | None,
     by_numba: Callable[[], tuple[list[Any], list[Any], Any]],
 ) -> tuple[list[Any], list[Any], Any]:
-    """Return what a linker makes of a graph, verified if there is machine code in it.
+    """Return a linker's result for a graph, verified if it contains machine code.
 
     Parameters
     ----------
     fgraph
         The graph.
     nodes
-        Its nodes in the order in which they run.
+        Its nodes in the order of execution.
     made
-        What was made of it without Numba, if it was.
+        The result without Numba, if there is one.
     by_numba
-        Has Numba's linker make it.
+        A function that makes the result of Numba's linker.
     """
     if made is None:
         made = by_numba()
@@ -173,14 +173,14 @@ def _told(error: Exception) -> str:
 
 
 def _are_alike(one: Any, other: Any) -> bool:
-    """Whether states of generators are the same."""
+    """Whether states of generators are equal."""
     if isinstance(one, dict):
         return one.keys() == other.keys() and all(_are_alike(one[key], other[key]) for key in one)
     return np.array_equal(one, other)
 
 
 def _difference_of_matrices(ours: Any, theirs: Any, *, is_single: bool) -> str | None:
-    """Return how a sparse matrix differs from Numba's, or None."""
+    """Return the difference of a sparse matrix from Numba's, or None."""
     if ours.shape != theirs.shape:
         return f"has shape {ours.shape}, and Numba's {theirs.shape}"
     for name in ("indptr", "indices", "data"):
@@ -191,15 +191,15 @@ def _difference_of_matrices(ours: Any, theirs: Any, *, is_single: bool) -> str |
 
 
 def difference(ours: Any, theirs: Any, *, is_single: bool = False) -> str | None:
-    """Return how an output of machine code differs from Numba's beyond rounding, or None.
+    """Return the difference of an output of machine code from Numba's beyond rounding, or None.
 
     Parameters
     ----------
     ours, theirs
-        The outputs. What is neither an array of numbers, nor a sparse matrix, nor a generator is
-        not compared.
+        The outputs. Values other than numeric arrays, sparse matrices and generators are not
+        compared.
     is_single
-        Whether floats have the errors of single precision, whatever their dtype.
+        Whether floats have rounding errors of single precision, whatever their dtype.
     """
     if hasattr(ours, "indptr"):
         return _difference_of_matrices(ours, theirs, is_single=is_single)

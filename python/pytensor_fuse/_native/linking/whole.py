@@ -1,4 +1,4 @@
-"""Functions that are machine code as a whole, and those that run in Python instead."""
+"""Recognition of functions that are machine code as a whole, or run in Python instead."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def native_thunk_of(function: Function) -> NativeThunk | None:
-    """Return what a function calls, if all of it is machine code."""
+    """Return the thunk of a function, if all of it is machine code."""
     vm: Any = function.vm
     if isinstance(vm, VerifiedThunk):
         vm = vm.thunk
@@ -21,6 +21,6 @@ def native_thunk_of(function: Function) -> NativeThunk | None:
 
 
 def python_run_of(function: Function) -> PythonRun | None:
-    """Return what a function calls, if it runs in Python what Numba has not compiled."""
+    """Return the thunk of a function that runs in Python until Numba compiles it."""
     vm: Any = function.vm
     return vm if isinstance(vm, PythonRun) and vm.compiled is None else None

@@ -1,1 +1,1 @@
-"""Machine code inside of what Numba compiles."""
+"""Machine code inside of functions that Numba compiles."""

@@ -1,7 +1,7 @@
-"""The body of a function for Numba that calls machine code: one intrinsic, which fills its tables.
+"""Body of a Numba function that calls machine code: one intrinsic, which fills its tables.
 
-The machine code gets what `NativeFunction` gives it, but that Numba's runtime owns the memory: its
-outputs become Numba's arrays as they are. Nothing needs the interpreter's lock.
+The call follows the calling convention of `NativeFunction`, except that Numba's runtime owns the
+memory: outputs become Numba's arrays without a copy. The interpreter lock is never needed.
 """
 
 from __future__ import annotations
@@ -37,21 +37,21 @@ def body_of(
     *,
     casting: Literal["same_kind", "unsafe"] = "same_kind",
 ) -> Callable[..., Any]:
-    """Return a Python function that Numba can compile, which calls machine code.
+    """Return a Python function for Numba that calls machine code.
 
     Parameters
     ----------
     interface
-        What the function takes and gives.
+        The function's inputs and outputs.
     locate
-        Adds to a function what finds the machine code: it gets Numba's context and the builder,
-        and returns pointers to the code and to the table of its constants.
+        A function that emits the lookup of the machine code: it gets Numba's context and the
+        builder, and returns pointers to the code and to the table of its constants.
     casting
-        By which of NumPy's rules an argument of another dtype is cast.
+        NumPy's rule by which an argument of another dtype is cast.
     """
     call = _intrinsic_of(interface, locate, casting)
     names = ", ".join(f"x{k}" for k in range(len(interface.inputs)))
-    # Numba asks the globals of a function for its module.
+    # Numba reads the module's name from the globals of a function.
     scope: dict[str, Any] = {"call": call, "__name__": __name__}
     exec(f"def native({names}): return call({names})", scope)
     made: Callable[..., Any] = scope["native"]
@@ -85,14 +85,14 @@ def _check(position: int, kind: Any, given: Given, casting: Literal["same_kind",
     wanted = f"argument {position} must be an array of dtype {given.dtype}"
     if ndim != len(given.shape) or not isinstance(dtype, types.Number | types.Boolean):
         raise TypingError(f"{wanted} and {len(given.shape)} dimensions, not {kind}")
-    # A caller from Python may give the same, by `NativeDispatcher`.
+    # `NativeDispatcher` accepts the same conversions from Python callers.
     its = as_dtype(dtype)
     if isinstance(dtype, types.Complex) or not np.can_cast(its, given.dtype, casting):
         raise TypingError(f"{wanted}, or one of the same kind that can be cast to it, not {its}")
 
 
 class _Call:
-    """The code of one call, while it is written."""
+    """The builder of the code of one call."""
 
     def __init__(self, context: Any, builder: Any, interface: Interface) -> None:
         self._context = context
@@ -104,7 +104,7 @@ class _Call:
     def emit(
         self, called: Any, values: Sequence[Any], locate: Callable[[Any, Any], tuple[Any, Any]]
     ) -> Any:
-        """Write the call; return what it returns."""
+        """Emit the call and return its result."""
         builder = self._builder
         entry, constants = locate(self._context, builder)
         arrays, data, dims = self._arguments(called.args, values)
@@ -128,7 +128,7 @@ class _Call:
     def _arguments(
         self, kinds: Sequence[Any], values: Sequence[Any]
     ) -> tuple[list[tuple[Any, Any]], Any, Any]:
-        """Write what puts the arguments into tables."""
+        """Emit the stores that put the arguments into tables."""
         builder, inputs = self._builder, self._interface.inputs
         n_lengths = sum(len(given.shape) for given in inputs)
         data = cgutils.alloca_once(builder, POINTER, size=max(len(inputs), 1))
@@ -154,7 +154,7 @@ class _Call:
         return arrays, data, dims
 
     def _number(self, given: Given, kind: Any, value: Any) -> Any:
-        """Write a number to memory as an array without dimensions."""
+        """Emit a store of a number to memory, as an array without dimensions."""
         builder, context = self._builder, self._context
         element = from_dtype(np.dtype(given.dtype))
         place = cgutils.alloca_once(builder, context.get_data_type(element))
@@ -162,7 +162,7 @@ class _Call:
         return place
 
     def _plain(self, given: Given, kind: Any, value: Any) -> tuple[Any, Any]:
-        """Return an array, or a copy of it if the machine code cannot have the array itself."""
+        """Return an array, or a copy of it if the machine code cannot use the array itself."""
         wanted = type_of(given.dtype, len(given.shape), is_scalar=False)
         is_plain = kind.dtype == wanted.dtype and kind.layout == "C" and kind.aligned
         if is_plain and (kind.mutable or not given.is_overwritten):
@@ -178,7 +178,7 @@ class _Call:
         return self._copied(copy_alike if kind.dtype == element else copy, wanted, kind, value)
 
     def _array_of(self, given: Given, kind: Any, value: Any) -> tuple[Any, Any]:
-        """Return an array without dimensions that has a number."""
+        """Return an array without dimensions that holds a number."""
         wanted = type_of(given.dtype, 0, is_scalar=False)
         element = wanted.dtype
 
@@ -196,7 +196,7 @@ class _Call:
         return wanted, made
 
     def _check_lengths(self, dims: Any) -> None:
-        """Write what raises if an input has not the lengths that it is known to have."""
+        """Emit the check of the inputs' lengths against the known ones."""
         axes = [
             (length, position, axis)
             for position, given in enumerate(self._interface.inputs)
@@ -205,7 +205,7 @@ class _Call:
         if all(length < 0 for length, _, _ in axes):
             return
         builder = self._builder
-        # Three rows: what lengths are known, and whose they are.
+        # Three rows: the known length of each axis, its input and its number.
         tables = [
             cgutils.global_constant(builder, f"native.{name}", constant_row(row))
             for name, row in zip(("known", "inputs", "axes"), zip(*axes, strict=True), strict=True)
@@ -267,7 +267,7 @@ class _Call:
             self._context.nrt.decref(self._builder, kind, value)
 
     def _fail(self, frame: Frame, code: Any) -> None:
-        """Write what frees all that was made, and raises."""
+        """Emit the release of all outputs and copies, and the exception."""
         builder, failures = self._builder, self._interface.failures
         frame.release_outputs()
         self._free_copies()
@@ -281,7 +281,7 @@ class _Call:
             self._raise(failure.exception, failure.message, frame.details())
         builder.position_at_end(no_memory)
         self._raise(MemoryError, "there is no memory", [])
-        # Nothing comes here: what is written next belongs somewhere.
+        # Unreachable, but the builder needs a block for the code that follows.
         builder.position_at_end(builder.append_basic_block("unreachable"))
         builder.unreachable()
 

@@ -1,4 +1,4 @@
-"""What Numba's dispatch does with regions. Imported only once Numba's dispatch is."""
+"""Numba's dispatch for graphs with regions; imported together with Numba's dispatch."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from pytensor_fuse._native.linking.regions import NativeRegion, parts_of
 if TYPE_CHECKING:
     from pytensor.graph.basic import Apply
 
-# Part of the keys of what Numba keeps on disk: it changes with what is written below.
+# Part of the keys of Numba's cache on disk; changes with the code below.
 _VERSION = 2
 
 _stock_graph: Any = numba_funcify_and_cache_key.dispatch(AbstractFunctionGraph)
@@ -33,7 +33,7 @@ def _graph(fgraph: FunctionGraph, node: Apply[Any] | None = None, **kwargs: Any)
     parts = parts_of(fgraph)
     if parts is None:
         return _stock_graph(fgraph, node=node, **kwargs)
-    # These are about the variables of the graph, not about those of its copy.
+    # These refer to the variables of the graph instead of its copy.
     for name in ("input_storage", "output_storage", "storage_map"):
         kwargs.pop(name, None)
     return _stock_graph(parts.fgraph, node=node, **{**kwargs, "order": parts.order})
@@ -41,7 +41,7 @@ def _graph(fgraph: FunctionGraph, node: Apply[Any] | None = None, **kwargs: Any)
 
 @register_funcify_and_cache_key(NativeRegion)  # type: ignore[untyped-decorator]
 def _region(op: NativeRegion, node: Apply[Any] | None = None, **kwargs: Any) -> Any:
-    # Numba never forgets what writes a call: that must not hold the op.
+    # Numba keeps every closure that emits a call: it must not hold the op.
     digest = op.digest
     interface = interface_of(
         op.compiled, op.inner_inputs, op.inner_outputs, is_single=len(op.inner_outputs) == 1
@@ -50,14 +50,14 @@ def _region(op: NativeRegion, node: Apply[Any] | None = None, **kwargs: Any) -> 
     def locate(context: Any, builder: Any) -> tuple[Any, Any]:
         return _located(context, builder, digest)
 
-    # What Numba gives is what PyTensor says it is, though Numba may have a wider type for it.
+    # Unsafe casts lose nothing: values have PyTensor's dtype, though Numba may infer a wider one.
     made = numba_njit(body_of(interface, locate, casting="unsafe"))
     keep_with(made, [op.place])
     return made, f"{digest}_{_VERSION}"
 
 
 def _located(context: Any, builder: Any, digest: str) -> tuple[Any, Any]:
-    """Write what finds machine code by its digest: once in a process, with Python's lock."""
+    """Emit the lookup of machine code by digest: once per process, under the interpreter lock."""
     kind = POINTER.as_pointer()
     slot = cgutils.add_global_variable(builder.module, kind, f"native.place.{digest}")
     slot.linkage, slot.initializer, slot.align = "private", kind(None), 8

@@ -1,9 +1,9 @@
-"""Machine code as a dispatcher of Numba: what other packages take from PyTensor's functions.
+"""Machine code as a Numba dispatcher, the interface of PyTensor's functions to other packages.
 
-Numba compiles a wrapper for those who call it from code of theirs. From Python, nothing is
-compiled: the machine code is there already, and the bindings call it sooner than Numba would.
+Numba compiles a wrapper for compiled callers. Calls from Python compile nothing: they reach the
+machine code through the bindings, faster than through Numba.
 
-This and what it imports load Numba; it is imported when somebody first asks for a dispatcher.
+This module loads Numba; it is imported with the first request for a dispatcher.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ if TYPE_CHECKING:
 
 
 class NativeDispatcher(CPUDispatcher):
-    """A dispatcher whose Python callers go round Numba.
+    """A dispatcher whose Python callers bypass Numba.
 
     Parameters
     ----------
     body
-        What Numba compiles for others.
+        The function that Numba compiles for compiled callers.
     native
-        What Python calls.
+        The function for Python callers.
     dtypes
-        Those of the inputs.
+        The dtypes of the inputs.
     made_by
-        The function that makes it anew, and its arguments: what is pickled.
+        A function and its arguments that construct an equal dispatcher, for pickling.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class NativeDispatcher(CPUDispatcher):
         dtypes: Sequence[str],
         made_by: tuple[Callable[..., NativeDispatcher], tuple[Any, ...]],
     ) -> None:
-        # Only Python would need the wrappers for Python; they take most of the time to compile.
+        # Only Python callers would need these wrappers, which take most of the compile time.
         options = {"nopython": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
         super().__init__(body, targetoptions=options)
         self._native = native
@@ -70,7 +70,7 @@ class NativeDispatcher(CPUDispatcher):
         try:
             outputs = self._native.call(args)
         except TypeError:
-            # Numba takes what can be converted.
+            # Numba accepts convertible arguments.
             converted = self._converted(args)
             if converted is None:
                 raise
@@ -92,7 +92,7 @@ class NativeDispatcher(CPUDispatcher):
         return self._made_by
 
     def __copy__(self) -> NativeDispatcher:
-        # As copies of Numba's dispatchers: nothing in them changes what they compute.
+        # Numba's dispatchers return themselves as well: they have no mutable state to copy.
         return self
 
     def __deepcopy__(self, memo: Any) -> NativeDispatcher:
@@ -106,7 +106,7 @@ def interface_of(
     *,
     is_single: bool = False,
 ) -> Interface:
-    """Return what a compiled graph takes and gives.
+    """Return the interface of a compiled graph.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ def interface_of(
     inputs, outputs
         Its variables.
     is_single
-        Whether the only output is returned itself.
+        Whether the only output is returned without a tuple.
     """
     program = compiled.program
     overwritten = overwritten_inputs(program)
@@ -145,7 +145,7 @@ def dispatcher_of(
     fgraph: FunctionGraph,
     made_by: tuple[Callable[..., NativeDispatcher], tuple[Any, ...]],
 ) -> NativeDispatcher:
-    """Return a dispatcher of Numba that calls the code of a graph.
+    """Return a Numba dispatcher that calls the code of a graph.
 
     Parameters
     ----------
@@ -154,20 +154,20 @@ def dispatcher_of(
     fgraph
         The graph.
     made_by
-        A function, and its arguments, that makes an equal dispatcher in another process.
+        A function and its arguments that construct an equal dispatcher in another process.
 
     Returns
     -------
     NativeDispatcher
-        It takes an argument for each input, and returns a tuple of the outputs, as what PyTensor's
-        linker makes; none, if there are no outputs.
+        It takes an argument for each input, and returns a tuple of the outputs like the function of
+        PyTensor's linker, or None if there are no outputs.
     """
     program, place = compiled.program, new_place(compiled)
-    # Numba never forgets what writes a call: that must not hold the place.
+    # Numba keeps every closure that emits a call: it must not hold the place.
     table = place.table
 
     def locate(context: Any, builder: Any) -> tuple[Any, Any]:
-        # Numba does not put on disk what has such addresses in it.
+        # The dynamic address keeps Numba from caching the function on disk.
         found = context.add_dynamic_addr(builder, table, info="machine code")
         return code_and_constants(context, builder, builder.bitcast(found, POINTER.as_pointer()))
 

@@ -1,6 +1,6 @@
-"""The context that machine code gets of a call: where it asks for memory, and what it was given.
+"""Frame of a call from Numba's code: the context with allocators that machine code receives.
 
-The memory of outputs is that of Numba's runtime, which counts references.
+Numba's reference-counted runtime owns the memory of outputs.
 """
 
 from __future__ import annotations
@@ -25,37 +25,37 @@ _ALLOCATE_TYPE: Final = ir.FunctionType(POINTER, [POINTER, I64, _DIMS])
 _SCRATCH_TYPE: Final = ir.FunctionType(POINTER, [POINTER, I64])
 
 _N_DETAILS: Final = 8
-# Arenas and results start at the lines of caches and the widest vectors.
+# Arenas and results are aligned to cache lines and the widest vectors.
 _ALIGNMENT: Final = 64
-# The fields of the context, in their order. The machine code knows the first three.
+# The fields of the context, in order. The machine code accesses the first three.
 _ALLOCATE, _SCRATCH, _DETAILS, _ARENA, _OWNERS, _DATA, _LENGTHS = range(7)
-# An arena of at most so many bytes is on the stack. Threads have stacks of two megabytes and more.
+# Arenas up to this size are on the stack. Threads have stacks of at least two megabytes.
 _STACK_BYTES: Final = 1 << 16
 
 
 class Frame:
-    """The context of one call, in a function that is being written.
+    """The context of one call, in a function under construction.
 
     Parameters
     ----------
     context
-        Numba's.
+        Numba's context.
     builder
-        Writes the function.
+        The builder of the function.
     interface
-        What the machine code takes and gives.
+        The interface of the machine code.
 
     Attributes
     ----------
     pointer
-        What the machine code gets.
+        The pointer that the machine code receives.
     """
 
     def __init__(self, context: Any, builder: Any, interface: Interface) -> None:
         self._context = context
         self._builder = builder
         self._outputs = interface.outputs
-        # Where the lengths of each output are among those of all.
+        # The position of each output's lengths among those of all outputs.
         self._first = [0, *accumulate(one.ndim for one in interface.outputs)]
         n_outputs = len(interface.outputs)
         self._type = ir.LiteralStructType(
@@ -87,36 +87,36 @@ class Frame:
         return cgutils.gep_inbounds(self._builder, self._frame, 0, field, *inside)
 
     def details(self) -> list[Any]:
-        """Write what loads the numbers of a failure."""
+        """Emit loads of the numbers of a failure."""
         return [self._builder.load(self._place(_DETAILS, k)) for k in range(_N_DETAILS)]
 
     def owner(self, output: int) -> Any:
-        """Write what loads Numba's owner of an output's memory."""
+        """Emit a load of Numba's owner of an output's memory."""
         return self._builder.load(self._place(_OWNERS, output))
 
     def data(self, output: int) -> Any:
-        """Write what loads where an output's elements are."""
+        """Emit a load of the address of an output's elements."""
         return self._builder.load(self._place(_DATA, output))
 
     def lengths(self, output: int) -> list[Any]:
-        """Write what loads the lengths of an output."""
+        """Emit loads of the lengths of an output."""
         axes = range(self._first[output], self._first[output + 1])
         return [self._builder.load(self._place(_LENGTHS, axis)) for axis in axes]
 
     def release(self, owner: Any) -> None:
-        """Write what gives up a reference to memory, or none if there is none."""
+        """Emit the release of a reference to memory, which may be null."""
         kind = ir.FunctionType(ir.VoidType(), [POINTER])
         function = cgutils.get_or_insert_function(self._builder.module, kind, "NRT_decref")
         self._builder.call(function, [owner])
 
     def release_outputs(self) -> None:
-        """Write what frees the outputs that have been made."""
+        """Emit the release of the outputs that have been allocated."""
         if self._outputs:
             with cgutils.for_range(self._builder, I64(len(self._outputs))) as loop:
                 self.release(self._builder.load(self._place(_OWNERS, loop.index)))
 
     def release_arena(self) -> None:
-        """Write what frees the memory of intermediate results."""
+        """Emit the release of the memory of intermediate results."""
         if not self._is_on_stack:
             arena = self._builder.load(self._place(_ARENA))
             with self._builder.if_then(cgutils.is_not_null(self._builder, arena)):
@@ -125,12 +125,12 @@ class Frame:
     def _function(self, kind: Any, name: str) -> tuple[Any, Any]:
         module = self._builder.module
         function = ir.Function(module, kind, module.get_unique_name(f"native.{name}"))
-        # The linker of modules gives another name to one of two.
+        # LLVM's linker renames internal functions on a collision.
         function.linkage = "internal"
         return function, ir.IRBuilder(function.append_basic_block("start"))
 
     def _allocator(self) -> Any:
-        """Add the function that makes the memory of an output."""
+        """Add the function that allocates the memory of an output."""
         outputs = self._outputs
         function, builder = self._function(_ALLOCATE_TYPE, "allocate")
         if not outputs:
@@ -179,7 +179,7 @@ class Frame:
         return function
 
     def _scratch(self) -> Any:
-        """Add the function that makes an arena."""
+        """Add the function that allocates an arena."""
         function, builder = self._function(_SCRATCH_TYPE, "scratch")
         given, size = function.args
         frame = builder.bitcast(given, self._type.as_pointer())

@@ -1,4 +1,4 @@
-"""What a function of machine code takes and gives, as Numba is told of it."""
+"""Interface of a function of machine code: inputs, outputs and failures, for Numba."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ class Given(NamedTuple):
     dtype
         Its dtype.
     shape
-        Its lengths, -1 where one is not known.
+        Its lengths, -1 where one is unknown.
     is_scalar
-        Whether it is a scalar, and no array without dimensions.
+        Whether it is a scalar instead of an array without dimensions.
     is_overwritten
-        Whether the machine code writes to it.
+        Whether the machine code overwrites it.
     """
 
     dtype: str
@@ -38,15 +38,15 @@ class Returned(NamedTuple):
     Attributes
     ----------
     kind
-        ``fresh``, or ``input`` or ``output`` if it is one of those.
+        ``fresh``, or ``input`` or ``output`` if it is an alias.
     number
-        Which input or output it is.
+        The number of the aliased input or output.
     dtype
         Its dtype.
     ndim
-        How many dimensions it has.
+        The number of dimensions.
     is_scalar
-        Whether it is a scalar, and no array without dimensions.
+        Whether it is a scalar instead of an array without dimensions.
     """
 
     kind: str
@@ -57,18 +57,18 @@ class Returned(NamedTuple):
 
 
 class Interface(NamedTuple):
-    """What a function takes and gives.
+    """The inputs, outputs and failures of a function.
 
     Attributes
     ----------
     inputs, outputs
         Its inputs and outputs.
     failures
-        What it raises.
+        The exceptions that it may raise.
     is_single
-        Whether it returns its only output itself, and no tuple.
+        Whether it returns its only output without a tuple.
     n_scratch
-        How many bytes of memory it needs while it runs; None if that is not known before.
+        The number of bytes of scratch memory that it needs; None if unknown before the call.
     """
 
     inputs: tuple[Given, ...]
@@ -78,7 +78,7 @@ class Interface(NamedTuple):
     n_scratch: int | None = None
 
     def returns(self) -> Any:
-        """Return Numba's type of what is returned."""
+        """Return Numba's type of the result."""
         kinds = [type_of(one.dtype, one.ndim, one.is_scalar) for one in self.outputs]
         if self.is_single:
             return kinds[0]
@@ -86,6 +86,6 @@ class Interface(NamedTuple):
 
 
 def type_of(dtype: str, ndim: int, is_scalar: bool) -> Any:
-    """Return Numba's type of an array that is C-contiguous, or of a scalar."""
+    """Return Numba's type of a C-contiguous array, or of a scalar."""
     element = from_dtype(np.dtype(dtype))
     return element if is_scalar else types.Array(element, ndim, "C")

@@ -1,4 +1,4 @@
-"""Messages of exceptions with numbers, which become text only if somebody reads them."""
+"""Exception messages with numbers, which are formatted only on demand."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class _Message(types.Type):
     Parameters
     ----------
     text
-        The message, with ``{0}``, ``{1}`` ... for numbers.
+        The message, with placeholders ``{0}``, ``{1}`` ... for numbers.
     n_details
-        How many numbers there are.
+        The number of available numbers.
     """
 
     def __init__(self, text: str, n_details: int) -> None:
@@ -40,19 +40,19 @@ class _MessageModel(models.PrimitiveModel):
 
 @box(_Message)  # type: ignore[untyped-decorator]
 def _boxed(kind: Any, value: Any, c: Any) -> Any:
-    """Return the message as Python's text; None if there is no memory for it."""
+    """Return the message as a Python string; None if memory runs out."""
     numbers: list[Any] = []
 
     def place(number: int) -> str:
         numbers.append(c.builder.extract_value(value, number))
         return "%d"
 
-    # Python formats its own text: what C formats has to be ASCII, and ends at a zero.
+    # Python formats the text: C formats would have to be ASCII, and end at a zero byte.
     parts = filled(kind.text.replace("%", "%%"), kind.n_details, place)
     template = c.pyapi.unserialize(c.pyapi.serialize_object(parts))
     form = c.context.insert_const_string(c.builder.module, f"({'L' * len(numbers)})")
     args = _called(c, "Py_BuildValue", [form, *numbers], n_named=1)
-    # Numba puts what is returned into a tuple, whatever it is: it must not be a null pointer.
+    # Numba puts the result into a tuple unchecked, so it must not be a null pointer.
     result = cgutils.alloca_once_value(c.builder, c.pyapi.borrow_none())
     is_there = c.builder.and_(
         cgutils.is_not_null(c.builder, template), cgutils.is_not_null(c.builder, args)
@@ -71,7 +71,7 @@ def _boxed(kind: Any, value: Any, c: Any) -> Any:
 
 
 def _called(c: Any, name: str, args: list[Any], *, n_named: int) -> Any:
-    """Write a call of a function of Python's, which may have more arguments than its named ones."""
+    """Emit a call of a C function of Python, which may take more arguments than the named ones."""
     named = [arg.type for arg in args[:n_named]]
     form = ir.FunctionType(c.pyapi.pyobj, named, var_arg=len(args) > n_named)
     function = cgutils.get_or_insert_function(c.builder.module, form, name)
@@ -79,7 +79,7 @@ def _called(c: Any, name: str, args: list[Any], *, n_named: int) -> Any:
 
 
 def message_of(text: str, n_details: int) -> Any:
-    """Return Numba's type of a message, or the text itself if there are no numbers in it."""
+    """Return Numba's type of a message, or the text itself if it contains no numbers."""
     numbers: list[int] = []
 
     def place(number: int) -> str:

@@ -1,4 +1,4 @@
-"""What finds machine code in a function that Numba compiles, once it knows the table."""
+"""Load of machine code through its table in functions that Numba compiles."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _FREED: Final = (
 
 
 def code_and_constants(context: Any, builder: Any, table: Any) -> tuple[Any, Any]:
-    """Write what loads where the machine code and the table of its constants are, or raises.
+    """Emit loads of the addresses of the machine code and of its constants, or an exception.
 
     Parameters
     ----------
     context, builder
-        Numba's context, and what writes the function.
+        Numba's context, and the builder of the function.
     table
-        Points to the addresses, see `addresses`.
+        A pointer to the table of addresses, see `addresses`.
     """
     code, constants = (builder.load(cgutils.gep_inbounds(builder, table, k)) for k in range(2))
     with builder.if_then(cgutils.is_null(builder, code), likely=False):
