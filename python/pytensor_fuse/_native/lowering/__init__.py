@@ -1,1 +1,1 @@
-"""From PyTensor's graphs to loop programs: what each op means."""
+"""Lowering of PyTensor's graphs to loop programs, by a rule for each op."""

@@ -1,7 +1,7 @@
-"""Batches of arrays: a loop over the first axes, in which each array is a part of a larger one.
+"""Batches of arrays: a loop over the batch axes, around code for one member.
 
-Nothing is copied to get at a part: its elements lie in memory behind an index of the first axes,
-where routines read them, and a new array that the loop makes is a part of one for all iterations.
+Access to a member copies nothing: its elements lie in memory behind a prefix of batch indices,
+where routines can read them, and an array made by the loop is a part of one for all iterations.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ class Batch(NamedTuple):
     Attributes
     ----------
     tensor
-        All of them, behind the axes of the batch.
+        All arrays, behind the batch axes.
     is_one
-        For each axis of the batch, whether one array stands for all.
+        For each batch axis, whether its only array is broadcast.
     """
 
     tensor: Tensor
@@ -41,18 +41,18 @@ def for_each(
     batches: Sequence[Batch],
     body: Callable[[list[Tensor]], Sequence[Tensor]],
 ) -> list[Tensor]:
-    """Write a loop over batches of arrays, and return the batches that it makes.
+    """Emit a loop over batches of arrays, and return the batches of results.
 
     Parameters
     ----------
     context
         The lowering.
     lengths
-        Those of the axes of the batches.
+        The lengths of the batch axes.
     batches
-        What the loop is given.
+        The operands of the loop.
     body
-        Writes one iteration: it is given an array of each batch, and returns new ones.
+        Emits one iteration: takes a member of each batch, and returns new arrays.
 
     Returns
     -------
@@ -62,7 +62,7 @@ def for_each(
     Raises
     ------
     NoRuleError
-        If only an iteration knows a length of its result.
+        If a length of a result is known only within an iteration.
     """
     builder = context.builder
     given = [_at_hand(context, one) for one in batches]
@@ -76,7 +76,7 @@ def for_each(
 
 @contextmanager
 def _iterating(context: Context, lengths: Sequence[Value]) -> Iterator[Index]:
-    """Open a loop for each axis, and tell the context of the index."""
+    """Open a loop for each axis, and register its index with the context."""
     builder, outer = context.builder, context.batch
     with ExitStack() as loops:
         index = tuple(
@@ -95,7 +95,7 @@ def _iterating(context: Context, lengths: Sequence[Value]) -> Iterator[Index]:
 
 
 def _at_hand(context: Context, batch: Batch) -> Batch:
-    """Return a batch that is in memory if several iterations read the same of it."""
+    """Return a batch, copied to memory if several iterations read the same elements."""
     tensor = batch.tensor
     if tensor.layout is not None or tensor.data is not None or not any(batch.is_one):
         return batch
@@ -104,7 +104,7 @@ def _at_hand(context: Context, batch: Batch) -> Batch:
 
 
 def _part(context: Context, batch: Batch, index: Index) -> Tensor:
-    """Return the array that a batch has at an index."""
+    """Return the member of a batch at an index."""
     tensor, zero = batch.tensor, context.builder.index(0)
     place = tuple([zero if is_one else at for at, is_one in zip(index, batch.is_one, strict=True)])
     data = None
@@ -120,7 +120,7 @@ def _part(context: Context, batch: Batch, index: Index) -> Tensor:
 
 
 def _layout_of_part(context: Context, layout: Layout | None, place: Index) -> Layout | None:
-    """Return where an array of a batch lies, if that is behind an index of the first axes."""
+    """Return the layout of a member, if it lies behind a prefix of batch indices."""
     if layout is None:
         return None
     buffer, prefix, axes = layout
@@ -129,7 +129,7 @@ def _layout_of_part(context: Context, layout: Layout | None, place: Index) -> La
     n_outer = min([axis for axis in inner if axis is not None], default=n_axes)
     if any(axis is not None and axis >= n_outer for axis in outer):
         return None
-    # Axes of the buffer that the batch does not have are of length 1.
+    # Axes of the buffer that the batch lacks have length 1.
     behind = [context.builder.index(0)] * n_outer
     for axis, at in zip(outer, place, strict=True):
         if axis is not None:
@@ -148,12 +148,12 @@ def _in_whole(context: Context, part: Tensor, first: BufferId) -> Tensor:
     part
         The array.
     first
-        The first buffer of which the loop may be the only owner.
+        The first buffer that may belong to the loop alone.
 
     Raises
     ------
     NoRuleError
-        If only the iteration knows a length.
+        If a length is known only within the iteration.
     """
     layout = part.layout
     if layout is not None and layout.buffer >= first:
@@ -170,7 +170,7 @@ def _in_whole(context: Context, part: Tensor, first: BufferId) -> Tensor:
 
 
 def _whole(context: Context, part: Tensor, lengths: Sequence[Value], n_axes: int) -> Tensor:
-    """Return the array of which an iteration has made a part."""
+    """Return the array whose part an iteration has made."""
     builder, layout = context.builder, part.layout
     assert layout is not None
     buffer, prefix, axes = layout

@@ -1,4 +1,4 @@
-"""Blockwise: an op on arrays, for each of a batch of them."""
+"""Blockwise: an op on arrays, applied to each member of a batch."""
 
 from __future__ import annotations
 
@@ -52,6 +52,6 @@ def _refuses_inner(op: BlockwiseWithCoreShape, node: Apply[Any]) -> str | None:
 def _blockwise_with_core_shape(
     op: BlockwiseWithCoreShape, node: Apply[Any], context: Context, inputs: list[Tensor]
 ) -> list[Tensor]:
-    # The shapes, which are the last inputs, are those that the rule for the core op gives.
+    # The trailing shape inputs are redundant: the core op's rule determines the same shapes.
     graph = op.fgraph
     return lower_inner(context, graph.inputs, graph.outputs, graph.toposort(), inputs)

@@ -1,4 +1,4 @@
-"""IfElse: one of two sides runs."""
+"""IfElse: a branch that runs one of two sides."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     Side = Callable[[], Sequence[Tensor]]
 
-# PyTensor 3.3 has moved them, and compiles an IfElse to one that computes only one side.
+# PyTensor 3.3 has a new module for IfElse, and compiles it to an op that computes only one side.
 _ops: Any = import_module(
     "pytensor.conditional.op" if find_spec("pytensor.conditional") else "pytensor.ifelse"
 )
@@ -62,7 +62,7 @@ if hasattr(_ops, "LazyIfElse"):
 
 
 def either(context: Context, given: Tensor, then: Side, otherwise: Side) -> list[Tensor]:
-    """Return the arrays of one of two sides, of which no other statements run.
+    """Return the arrays of one of two sides; the statements of the other side do not run.
 
     Parameters
     ----------
@@ -71,17 +71,17 @@ def either(context: Context, given: Tensor, then: Side, otherwise: Side) -> list
     given
         The condition.
     then, otherwise
-        Write the statements of a side, and return its arrays.
+        Emit the statements of a side, and return its arrays.
 
     Returns
     -------
     list of Tensor
-        Arrays of their own.
+        New arrays, without aliases.
 
     Raises
     ------
     NoRuleError
-        If a length is computed in one side alone: it is not known where memory is placed.
+        If a length is computed in one side alone: memory is planned outside of the branch.
     """
     builder = context.builder
     condition = builder.cast(given.at(()), "bool")
@@ -95,7 +95,7 @@ def either(context: Context, given: Tensor, then: Side, otherwise: Side) -> list
                 if tensor.ndim:
                     buffer = buffers.get(position)
                     if buffer is None:
-                        # Its lengths depend on both sides, and it is there before them.
+                        # Its lengths depend on both sides, which it precedes.
                         buffer = builder.buffer("temporary", 0, tensor.dtype, ())
                         buffers[position] = buffer
                     _copy(context, tensor, buffer)

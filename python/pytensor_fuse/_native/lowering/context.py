@@ -1,4 +1,4 @@
-"""What rules write programs with: nests of loops, new arrays, and checks of lengths."""
+"""Lowering context: loop nests, new arrays and checks of lengths, for rules."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from pytensor_fuse._native.program.builder import Builder
     from pytensor_fuse._native.program.model import BufferId, Value
 
-# An axis of at most so many elements is written out, next to a longer one.
+# An axis of at most this length is unrolled next to a longer one.
 _SHORT: Final = 8
-# No nest has more copies of its body.
+# Unrolling makes at most this many copies of a nest's body.
 _MOST_COPIES: Final = 16
-# No array has more elements.
+# A bound on the number of elements of any array.
 _MOST_ELEMENTS: Final = 2.0**62
 _TOO_MANY: Final = "an array would have more elements than any memory"
 
@@ -36,29 +36,29 @@ class Context:
     Attributes
     ----------
     builder
-        Writes the program.
+        The builder of the program.
     constants
         The arrays of its constant buffers.
     streams
-        The bits of matrices of which each row is a constant buffer, and these buffers.
+        The bits of matrices whose rows are constant buffers, and these buffers.
     overwritable
-        The buffers of inputs that may be overwritten.
+        The input buffers that may be overwritten.
     overwritten
-        Those that have been.
+        The input buffers that are overwritten.
     by_rows
-        The matrices, as buffers and indices of their first axes, that loops over their rows read.
+        The matrices, as buffers and batch indices, that loops over their rows read.
     others
-        The rules that are not this package's, and have written at the program.
+        The names of the third-party rules that have contributed to the program.
     arguments
-        The inputs of the graph that are no arrays: the position of each.
+        The positions of the graph inputs that are not arrays.
     kept
-        The parts of constants that are no arrays, and their tensors.
+        The parts of constants that are not arrays, with their tensors, for reuse.
     copies
-        The positions of those of which the program is given a copy, behind all other inputs.
+        The positions of inputs of which the program receives a copy, behind all other inputs.
     used_once
-        The generators of random numbers that only one node reads.
+        The random generators that only one node reads.
     batch
-        While a loop over matrices is written, the length and the index of each of its axes.
+        The length and the index of each batch axis, while a loop over a batch is being emitted.
     """
 
     def __init__(self, builder: Builder) -> None:
@@ -86,7 +86,7 @@ class Context:
     # Lengths
 
     def length(self, length: Value) -> Value:
-        """Return the length that stands for all that are known to equal this one."""
+        """Return the representative of all lengths that are known to equal this one."""
         same = self._same
         while (other := same.get(length)) is not None:
             length = other
@@ -95,14 +95,14 @@ class Context:
     def require_equal(
         self, one: Value, other: Value, exception: type[BaseException], message: str
     ) -> Value:
-        """Let two lengths be equal, by a check unless that is known; return the one to use."""
+        """Unify two lengths, by a check unless they are known equal; return the one to use."""
         one, other = self.length(one), self.length(other)
         if one == other:
             return one
         builder = self.builder
         condition = builder.op("eq", one, other)
         builder.check(condition, exception, message, one, other)
-        # The better known one stands for both.
+        # The better known one becomes the representative.
         if builder.number(other) is not None:
             one, other = other, one
         if builder.n_open_blocks == 1:
@@ -110,16 +110,16 @@ class Context:
         return one
 
     def size(self, lengths: Sequence[Value]) -> Value:
-        """Return the number of elements of an array, checked not to wrap.
+        """Return the number of elements of an array, with a check against overflow.
 
-        Stores and loads that are in bounds only because of the check have to be guarded.
+        Stores and loads that are in bounds only because of the check must be guarded.
         """
         if not self._is_of_given(lengths):
             self.builder.check(self.fits(lengths), MemoryError, _TOO_MANY)
         return self.wrapping_size(lengths)
 
     def _is_of_given(self, lengths: Sequence[Value]) -> bool:
-        """Whether there is an array in memory, before anything runs, that has these lengths."""
+        """Whether an input or a constant has these lengths, which rules out an overflow."""
         counts = Counter(lengths)
         return any(
             buffer.kind in ("input", "constant")
@@ -129,16 +129,16 @@ class Context:
         )
 
     def wrapping_size(self, lengths: Sequence[Value]) -> Value:
-        """Return the number of elements of an array, which wraps as integers do."""
+        """Return the number of elements of an array, which wraps around on overflow."""
         size = self.builder.index(1)
         for length in lengths:
             size = self.builder.op("mul", size, length)
         return size
 
     def fits(self, lengths: Sequence[Value]) -> Value:
-        """Return whether the number of elements of an array does not wrap.
+        """Return a condition that is true if the number of elements of an array does not overflow.
 
-        Of one axis it cannot. Lengths may be negative.
+        A single axis never overflows. Lengths may be negative.
         """
         builder = self.builder
         if sum(builder.number(length) != 1 for length in lengths) < 2:
@@ -149,7 +149,7 @@ class Context:
         return builder.op("lt", builder.op("abs", size), builder.constant("f64", _MOST_ELEMENTS))
 
     def is_empty(self, lengths: Sequence[Value]) -> Value:
-        """Return whether an array has no elements."""
+        """Return a condition that is true if an array has no elements."""
         builder = self.builder
         is_empty = builder.constant("bool", False)
         for length in lengths:
@@ -160,10 +160,10 @@ class Context:
     # Loops
 
     def nest(self, lengths: Sequence[Value], body: Callable[[Index], None]) -> None:
-        """Run a body for each index into an array.
+        """Emit a loop nest over the indices of an array.
 
-        Short axes are written out where there is a longer one, which then is the axis of vectors.
-        Iterations must not depend on each other.
+        Short axes are unrolled if there is a longer one, which then is the vectorized axis.
+        Iterations must be independent.
         """
         builder = self.builder
         lengths = [self.length(length) for length in lengths]
@@ -185,7 +185,7 @@ class Context:
         run(0)
 
     def _written_out(self, lengths: Sequence[Value]) -> frozenset[int]:
-        """Return the axes of a nest that are written out."""
+        """Return the axes of a nest that are unrolled."""
         numbers = [self.builder.number(length) for length in lengths]
         out = {axis for axis, number in enumerate(numbers) if number is not None and number <= 2}
         short = [
@@ -194,7 +194,7 @@ class Context:
             if number is not None and 2 < number <= _SHORT
         ]
         if len(short) + len(out) == len(lengths) and short:
-            # No long axis: the last short one is the axis of vectors.
+            # No long axis: the last short one stays a loop that can be vectorized.
             short.pop()
         copies = 1
         for axis in out:
@@ -207,27 +207,27 @@ class Context:
         return frozenset(out)
 
     def is_short(self, length: Value) -> bool:
-        """Whether an axis of a length is written out next to a longer one."""
+        """Whether an axis of this length is unrolled next to a longer one."""
         number = self.builder.number(length)
         return number is not None and number <= _SHORT
 
     # Arrays
 
     def temporary(self, dtype: str, lengths: Sequence[Value], *, is_once: bool = True) -> BufferId:
-        """Add a temporary buffer; while a loop over matrices is written, one for each of them."""
+        """Add a temporary buffer; within a loop over a batch, a new one for each iteration."""
         lengths = [self.length(length) for length in lengths]
         buffer = self.builder.buffer("temporary", 0, dtype, lengths, is_once=is_once)
         self.renew(buffer)
         return buffer
 
     def renew(self, buffer: BufferId) -> None:
-        """Let a temporary buffer be another one in each iteration of an open loop."""
+        """Make a temporary buffer local to each iteration of an open loop."""
         if self.batch or self._n_repeating:
             self.builder.allocate(buffer)
 
     @contextmanager
     def repeating(self) -> Iterator[None]:
-        """Let temporary buffers meanwhile be new ones in each iteration of an open loop."""
+        """Make temporary buffers within the context local to each iteration of an open loop."""
         batch, self.batch = self.batch, []
         self._n_repeating += 1
         try:
@@ -237,12 +237,12 @@ class Context:
             self.batch = batch
 
     def array(self, dtype: str, lengths: Sequence[Value], *, is_once: bool = True) -> Operand:
-        """Return a new array for a result; while a loop over matrices is written, a part of one.
+        """Return a new array for a result; within a loop over a batch, a part of a batch array.
 
         Parameters
         ----------
         dtype, lengths
-            Those of the array.
+            The dtype and lengths of the array.
         is_once
             Whether each element is written at most once, and not read before that.
         """
@@ -250,13 +250,13 @@ class Context:
         outer = [length for length, _ in self.batch]
         if not self.batch or any(self.builder.depth(one) for one in (*outer, *lengths)):
             return Operand(self.temporary(dtype, lengths, is_once=is_once))
-        # In a loop around the batch, each iteration writes it again.
+        # In a loop around the batch, each iteration writes the array again.
         is_once = is_once and not self._n_repeating
         buffer = self.builder.buffer("temporary", 0, dtype, [*outer, *lengths], is_once=is_once)
         return Operand(buffer, tuple([index for _, index in self.batch]))
 
     def held(self, array: Operand) -> Tensor:
-        """Return what an array in memory holds."""
+        """Return an array in memory as a tensor."""
         builder, (buffer, prefix) = self.builder, array
         if not prefix:
             return stored(builder, buffer)
@@ -270,7 +270,7 @@ class Context:
         )
 
     def fill(self, array: Operand, at: Callable[[Index], Value]) -> None:
-        """Write all elements of an array in memory."""
+        """Emit stores to all elements of an array in memory."""
         builder, (buffer, prefix) = self.builder, array
         lengths = builder.program.buffers[buffer].lengths[len(prefix) :]
         self.nest(lengths, lambda index: builder.store(buffer, prefix + tuple(index), at(index)))
@@ -278,7 +278,7 @@ class Context:
     def materialized(
         self, dtype: str, lengths: Sequence[Value], at: Callable[[Index], Value]
     ) -> Tensor:
-        """Return a new array with given elements, computed now."""
+        """Return a new array in memory with computed elements."""
         if not lengths:
             value = at(())
             return Tensor(dtype, (), lambda _: value)
@@ -287,20 +287,20 @@ class Context:
         return self.held(array)
 
     def copied(self, tensor: Tensor, *, is_once: bool = True) -> BufferId:
-        """Return a new buffer with the elements of an array."""
+        """Return a new buffer with a copy of an array."""
         buffer = self.temporary(tensor.dtype, tensor.lengths, is_once=is_once)
         self.nest(tensor.lengths, lambda index: self.builder.store(buffer, index, tensor.at(index)))
         return buffer
 
     def overwriting(self, tensor: Tensor) -> BufferId | None:
-        """Return the buffer of an input of the program that an op may overwrite, or None."""
+        """Return the buffer of a program input if an op may overwrite it, or None."""
         if tensor.buffer not in self.overwritable:
             return None
         self.overwritten.add(tensor.buffer)
         return tensor.buffer
 
     def destination(self, tensor: Tensor) -> BufferId | None:
-        """Return the buffer of an array that an op may overwrite, to write to; None to copy it."""
+        """Return the buffer of an array if an op may write to it in place; None if it must copy."""
         if tensor.buffer is None:
             return None
         about = self.builder.program.buffers[tensor.buffer]
@@ -310,12 +310,12 @@ class Context:
         return tensor.buffer
 
     def constant_tensor(self, variable: Constant[Any]) -> Tensor:
-        """Return the array of a constant: a literal if all its elements are the same.
+        """Return the tensor of a constant: a literal if all its elements are equal.
 
         Raises
         ------
         NoRuleError
-            If it is not an array of a dtype that programs have.
+            If it is not an array of a supported dtype.
         """
         builder = self.builder
         dtype = DTYPES.get(getattr(variable.type, "dtype", ""))
@@ -332,7 +332,7 @@ class Context:
         def at(index: Index) -> Value:
             places = [builder.number(place) for place in index]
             numbers = tuple([int(place) for place in places if place is not None])
-            # What is out of bounds comes after a check that fails.
+            # An index out of bounds follows a check that fails.
             if len(numbers) < len(index) or not all(
                 0 <= number < length for number, length in zip(numbers, data.shape, strict=True)
             ):
@@ -343,7 +343,7 @@ class Context:
 
 
 def _is_uniform(data: np.ndarray[Any, Any]) -> bool:
-    """Whether all elements of an array are the same to the bit."""
+    """Whether all elements of an array are bitwise equal."""
     first = data.reshape(-1)[:1]
     if data.size == 1:
         return True

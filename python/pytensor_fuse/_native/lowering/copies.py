@@ -1,4 +1,4 @@
-"""Ops that give an array again: the same one, or a copy."""
+"""Identities and copies of arrays."""
 
 from __future__ import annotations
 

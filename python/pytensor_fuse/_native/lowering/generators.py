@@ -1,10 +1,10 @@
-"""Generators of random numbers while a graph is lowered: which of them may be changed.
+"""Random generators during lowering: ownership and copies.
 
-Machine code changes generators, and makes none. A generator that a node must leave as it is becomes
-another one, a copy that is made before the call: so it must be an argument of the function, as it
-was when the call began. A node that says of a generator that it does not change it may change it
-all the same if it is the only one that reads it, and it is the program's own: a copy, an argument
-that may be changed, or what draws from one of these have left.
+Machine code changes generators in place, and constructs none. A node that must not change its
+generator uses a copy instead. Copies are made before the call, so the generator must be an argument
+of the function in the state of that time. A node that is declared to preserve its generator may
+change it all the same if it is the only reader, and the program owns the generator: a copy, an
+overwritable argument, or the result of a draw from one of these.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def is_generator(variable: Variable[Any, Any]) -> bool:
-    """Whether a variable is a generator of random numbers."""
+    """Whether a variable is a random generator."""
     return isinstance(variable.type, RandomGeneratorType)
 
 
@@ -44,21 +44,21 @@ def used_once(
 def own_generator(
     context: Context, given: Tensor, variable: Variable[Any, Any], *, destroys: bool
 ) -> Tensor:
-    """Return a generator that a node may change: the one that it is given, or a copy.
+    """Return a generator that a node may change: its operand, or a copy.
 
     Parameters
     ----------
     context
         The lowering.
     given, variable
-        The generator.
+        The tensor and the variable of the generator.
     destroys
-        Whether the node says that it changes it.
+        Whether the op declares that it overwrites the generator.
 
     Raises
     ------
     NoRuleError
-        If it would have to be copied on the way.
+        If a copy would be needed of a generator that is not in its state before the call.
     """
     [state] = given.parts
     may_change = destroys or variable in context.used_once

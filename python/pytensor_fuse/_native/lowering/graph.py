@@ -1,4 +1,4 @@
-"""A graph as a program: its nodes in order, each by its rule."""
+"""Lowering of a graph to a program: each node in order, by its rule."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ class Lowered(NamedTuple):
     Attributes
     ----------
     program
-        The program, as the rules wrote it.
+        The program, as emitted by the rules.
     constants
-        The arrays that it reads as constants, C-contiguous.
+        The C-contiguous arrays of its constants.
     copies
-        The inputs of the graph of which it is given copies, to change them, behind all others.
+        The graph inputs of which the program receives copies to overwrite, behind all other inputs.
     """
 
     program: Program
@@ -51,7 +51,7 @@ class Lowered(NamedTuple):
 
 
 def variable_refusal(variable: Variable[Any, Any]) -> str | None:
-    """Return why a variable cannot be given to a program or returned by one, or None."""
+    """Return the reason why a variable cannot be an input or output of a program, or None."""
     kind = variable.type
     if type_parts(kind) is not None:
         return None
@@ -69,20 +69,20 @@ def lower_graph(
     reassociates: bool = False,
     calls_libm: bool = False,
 ) -> Lowered:
-    """Write the program of a graph.
+    """Lower a graph to a program.
 
     Parameters
     ----------
     inputs, outputs
-        Its variables.
+        The variables of the graph.
     nodes
-        Its nodes in an order in which they can run, readers before those who overwrite.
+        Its nodes in an executable order, readers of a value before those who overwrite it.
     destroyed
-        The inputs that may be overwritten.
+        The positions of the inputs that may be overwritten.
     reassociates
-        Whether sums and products may be taken in any order.
+        Whether sums and products may be reassociated.
     calls_libm
-        Whether mathematical functions are those that Numba's back-end calls, to the last bit.
+        Whether to use the mathematical functions of Numba's back end, for bitwise equal results.
 
     Returns
     -------
@@ -96,7 +96,7 @@ def lower_graph(
     RuleError
         If a rule has a fault.
     """
-    # Objects for each value take time, and only rules of others are checked by them.
+    # Checked objects for each value take time, and only third-party rules need the checks.
     kind = OwningBuilder if lower.has_others else RuleBuilder
     builder = kind(reassociates=reassociates, calls_libm=calls_libm)
     graph = _Graph(Context(builder), {})
@@ -117,14 +117,14 @@ def lower_graph(
 
 
 class _Graph:
-    """A graph that is being lowered: the tensor of each variable so far."""
+    """A graph that is being lowered, with the tensor of each variable so far."""
 
     def __init__(self, context: Context, tensors: dict[Variable[Any, Any], Tensor]) -> None:
         self.context = context
         self._tensors = tensors
 
     def give(self, variable: Variable[Any, Any], position: int, *, may_destroy: bool) -> None:
-        """Let a variable be an input of the program."""
+        """Add a variable as an input of the program."""
         why = variable_refusal(variable)
         if why is not None:
             raise NoRuleError(f"{why} as an input")
@@ -136,7 +136,7 @@ class _Graph:
                 builder.program.buffers[buffer].is_once = False
                 context.overwritable.add(buffer)
             if shape == ():
-                # Read at once, so that nobody reads it after it was overwritten.
+                # Load it now: the buffer may be overwritten later.
                 tensors.append(scalar(builder, builder.load(buffer, ())))
             else:
                 tensors.append(stored(builder, buffer))
@@ -159,7 +159,7 @@ class _Graph:
         return found
 
     def lower(self, node: Apply[Any]) -> None:
-        """Lower a node, whose inputs have been lowered."""
+        """Lower a node whose operands have been lowered."""
         given = [self.tensor(variable) for variable in node.inputs]
         try:
             if lower.is_own(node.op):
@@ -175,12 +175,12 @@ class _Graph:
         self._tensors.update(zip(node.outputs, outs, strict=True))
 
     def give_back(self, variable: Variable[Any, Any]) -> None:
-        """Let a variable be the next output of the program."""
+        """Add a variable as the next output of the program."""
         why = variable_refusal(variable)
         if why is not None:
             raise NoRuleError(f"{why} as an output")
         whole = self.tensor(variable)
-        # An argument that is no array, or a copy of one, is returned itself.
+        # An argument that is not an array, or a copy of it, is returned itself.
         is_itself = whole in self.context.arguments
         for tensor in whole.parts or (whole,):
             self._give_back_part(tensor, is_itself=is_itself)
@@ -208,7 +208,7 @@ class _Graph:
         context.nest(lengths, copy)
 
     def _become_output(self, buffer: BufferId | None, position: int) -> None:
-        """Let what was a temporary buffer be returned."""
+        """Turn a temporary buffer into an output."""
         builder = self.context.builder
         assert buffer is not None
         about = builder.program.buffers[buffer]
@@ -218,12 +218,12 @@ class _Graph:
 
 
 def _require_declared(node: Apply[Any], outs: Sequence[Tensor]) -> None:
-    """Require what the types of a node's outputs say: the arrays that are made go by these.
+    """Check a rule's results against the declared types, by which result arrays are allocated.
 
     Raises
     ------
     TypeError
-        If a rule returns something else.
+        If a rule returns other dtypes or numbers of axes.
     """
     declared: list[Any] = []
     made: list[Any] = []
@@ -249,18 +249,18 @@ def lower_inner(
     *,
     destroyed: Collection[int] = (),
 ) -> list[Tensor]:
-    """Write the statements of an inner graph in the place of its node.
+    """Emit the statements of an inner graph in place of its node.
 
     Parameters
     ----------
     context
         The lowering.
     inputs, outputs, nodes
-        The inner graph.
+        The variables and nodes of the inner graph.
     given
-        What its inputs are.
+        The tensors of its inputs.
     destroyed
-        The generators among its inputs that it may change.
+        The positions of its generators that it may change.
 
     Returns
     -------
@@ -280,7 +280,7 @@ def lower_inner(
 
 
 def graph_refusal(graph: Any) -> str | None:
-    """Return why a node of an inner graph cannot be lowered, or None if all can."""
+    """Return the reason why a node of an inner graph cannot be lowered, or None."""
     for inner in graph.toposort():
         why = lower.refusal(inner)
         if why is not None:
@@ -303,8 +303,8 @@ def _op_from_graph(
     outs = lower_inner(
         context, graph.inputs, graph.outputs, graph.toposort(), inputs, destroyed=destroyed
     )
-    # The op says of no output that it is a view, so that its inputs may be overwritten while others
-    # still read the outputs.
+    # The op declares no output as a view, so its inputs may be overwritten while others still read
+    # the outputs.
     own: list[Tensor] = []
     known: set[int] = set()
     for one in outs:

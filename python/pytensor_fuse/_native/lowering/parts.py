@@ -1,8 +1,8 @@
-"""Variables of types that are no arrays, as several arrays: their parts.
+"""Parts: values that are not arrays, passed to programs as several arrays.
 
-A program takes and returns arrays only. A generator of random numbers is passed as the address of
-its state; inputs and results of a program are numbered by part. `linking.parts` takes the arguments
-of a function apart, and puts its results together.
+A program takes and returns arrays only. A random generator is passed as the address of its state.
+Inputs and results of a program are numbered by part. `linking.parts` splits the arguments of a
+function, and assembles its results.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ class Part(NamedTuple):
     Attributes
     ----------
     dtype
-        That of its elements, as NumPy calls it.
+        The dtype of its elements, in NumPy's notation.
     shape
-        The length of each axis; None where it is not known.
+        The length of each axis; None if unknown.
     """
 
     dtype: str
@@ -43,9 +43,9 @@ class Part(NamedTuple):
 
 @singledispatch
 def type_parts(kind: Any) -> tuple[Part, ...] | None:
-    """Return the parts of variables of a type; None if they cannot be passed to machine code.
+    """Return the parts of variables of a type; None if machine code does not support them.
 
-    An array is its own only part.
+    An array has one part, itself.
     """
     return None
 
@@ -58,30 +58,30 @@ def _array(kind: Any) -> tuple[Part, ...] | None:
 
 @type_parts.register(RandomGeneratorType)
 def _generator(kind: RandomGeneratorType) -> tuple[Part, ...]:
-    # The address of its `bitgen_t`.
+    # The part is the address of its `bitgen_t`.
     return (Part("uint64", (1,)),)
 
 
 def is_array(variable: Variable[Any, Any]) -> bool:
-    """Whether a variable is passed as it is."""
-    # Sparse matrices are of a type that is one of arrays, too.
+    """Whether a variable is passed as a single array."""
+    # An `isinstance` check would accept sparse matrices, whose type derives from that of arrays.
     return type_parts.dispatch(type(variable.type)) is _array
 
 
 @singledispatch
 def received(kind: Any, context: Context, parts: Sequence[Tensor]) -> Tensor:
-    """Return what an argument of a type that is no array is, of the tensors of its parts."""
+    """Return the tensor of a split argument from the tensors of its parts."""
     return of_parts(parts)
 
 
 @singledispatch
 def constant_of(kind: Any, context: Context, variable: Constant[Any]) -> Tensor:
-    """Return what a constant of a type is.
+    """Return the tensor of a constant of a type.
 
     Raises
     ------
     NoRuleError
-        If programs cannot have it.
+        If programs do not support it.
     """
     return context.constant_tensor(variable)
 
@@ -89,14 +89,14 @@ def constant_of(kind: Any, context: Context, variable: Constant[Any]) -> Tensor:
 def input_parts(
     inputs: Sequence[Variable[Any, Any]], copies: Sequence[int]
 ) -> list[tuple[int, Part]]:
-    """Return what a program is given, with the positions of the inputs that it is a part of.
+    """Return the parts that a program receives, with the positions of their inputs in the graph.
 
     Parameters
     ----------
     inputs
-        The inputs of its graph.
+        The inputs of the graph.
     copies
-        Those of which it is given copies as well, behind all others.
+        The positions of inputs of which the program receives copies, behind all others.
     """
     return [
         (place, part)
@@ -106,7 +106,7 @@ def input_parts(
 
 
 def copy_of_argument(context: Context, given: Tensor, kind: Any) -> Tensor:
-    """Return a copy of an argument that is no array, made before the program runs.
+    """Return a copy of a split argument, made before the program runs.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ def copy_of_argument(context: Context, given: Tensor, kind: Any) -> Tensor:
     Raises
     ------
     NoRuleError
-        If it is no argument, or has been changed by then.
+        If it is not an argument, or has been overwritten by then.
     """
     position = context.arguments.get(given)
     if position is None:
@@ -135,6 +135,6 @@ def copy_of_argument(context: Context, given: Tensor, kind: Any) -> Tensor:
         context.overwritable.add(buffer)
         parts.append(stored(context.builder, buffer))
     copy = of_parts(parts)
-    # Until it is changed, a copy of it is one of the argument.
+    # Until it is overwritten, a copy of it is a copy of the argument.
     context.arguments[copy] = position
     return copy

@@ -1,12 +1,12 @@
-"""The rules, one per kind of op, registered as PyTensor's back-ends register theirs.
+"""Registry of rules, one for each kind of op, in the style of PyTensor's back ends.
 
 >>> import pytensor.tensor as pt
 >>> from pytensor_fuse._native.lowering.registry import lower
 >>> lower.has_rule(pt.sort(pt.vector()).owner.op)
 True
 
-A rule takes the op, its apply node, the `Context` to write with, and a `Tensor` for each input; it
-returns a `Tensor` for each output.
+A rule takes the op, its apply node, the `Context` of the lowering, and a `Tensor` for each input;
+it returns a `Tensor` for each output.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ _OWN: Final = __name__.partition(".")[0]
 
 
 class NoRuleError(Exception):
-    """A node cannot be lowered; the message says why.
+    """A node cannot be lowered; the message gives the reason.
 
-    A rule raises it where that is known only while it writes; Numba then compiles the graph.
+    A rule raises it for reasons that it finds only during lowering; Numba then compiles the graph.
 
     Attributes
     ----------
@@ -47,8 +47,8 @@ class NoRuleError(Exception):
 class RuleError(Exception):
     """A rule has a fault; the message names the rule, the op and the node.
 
-    What the rule raised, if it did, is its cause. Numba compiles the graph, with a warning, and
-    mode NATIVE raises it.
+    The original exception, if any, is its cause. Numba compiles the graph, with a warning; mode
+    NATIVE raises the error.
 
     Attributes
     ----------
@@ -60,20 +60,20 @@ class RuleError(Exception):
 
 
 class Lowering:
-    """The rules by class of op, and which nodes they refuse.
+    """The rules by class of op, with their predicates.
 
     Attributes
     ----------
     n_registered
-        How many rules have been registered, those that others have replaced as well.
+        The number of registrations, including rules that were replaced later.
     """
 
     def __init__(self) -> None:
         self._rules: Any = singledispatch(_no_rule)
         self._refusals: Any = singledispatch(_refuses_nothing)
-        # The rules that are not this package's, by what they are.
+        # The identities of third-party rules.
         self._others: set[int] = set()
-        # The rules for classes that need not be there, by their names.
+        # The rules for classes of optional packages, by qualified name.
         self._named: dict[str, tuple[Rule, Refusal | None]] = {}
         self.n_registered = 0
 
@@ -83,9 +83,10 @@ class Lowering:
         Parameters
         ----------
         *ops
-            The classes; a rule holds for their subclasses as well, unless these have their own.
+            The classes; a rule applies to subclasses as well, unless these have their own.
         refuses
-            Says why a node of the op cannot be lowered, or None if it can; it changes nothing.
+            A predicate without side effects: returns the reason why a node cannot be lowered, or
+            None.
         """
 
         def registered(rule: _Rule) -> _Rule:
@@ -100,12 +101,12 @@ class Lowering:
         return registered
 
     def register_named(self, name: str, refuses: Refusal | None = None) -> Callable[[_Rule], _Rule]:
-        """Return a decorator that registers a rule for a class of a package that need not be there.
+        """Return a decorator that registers a rule for a class of an optional package.
 
         Parameters
         ----------
         name
-            The names of the module and of the class, with a dot between them.
+            The qualified name of the class: module, dot, class.
         refuses
             As for `register`.
         """
@@ -118,7 +119,7 @@ class Lowering:
         return registered
 
     def _rule(self, op: Any) -> Any:
-        """Return the rule for an op; that for the name of its class becomes the class's own."""
+        """Return the rule for an op; the first use of a rule by class name registers the class."""
         kind = type(op)
         found = self._rules.dispatch(kind)
         if found is _no_rule:
@@ -135,11 +136,11 @@ class Lowering:
 
     @property
     def has_others(self) -> bool:
-        """Whether there are rules that are not this package's."""
+        """Whether there are third-party rules."""
         return bool(self._others)
 
     def is_own(self, op: Any) -> bool:
-        """Whether the rule for an op is one of this package."""
+        """Whether the rule for an op is this package's own."""
         return not self._others or id(self._rule(op)) not in self._others
 
     def rule_name(self, op: Any) -> str:
@@ -147,12 +148,12 @@ class Lowering:
         return _name(self._rule(op))
 
     def refusal(self, node: Apply[Any]) -> str | None:
-        """Return why a node cannot be lowered by the rule for its op, or None.
+        """Return the reason why the rule for a node's op cannot lower it, or None.
 
         Raises
         ------
         RuleError
-            If what says it has a fault.
+            If the predicate of the rule has a fault.
         """
         op = node.op
         if not self.has_rule(op):

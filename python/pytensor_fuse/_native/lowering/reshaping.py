@@ -1,8 +1,8 @@
-"""Views of arrays with other axes: which elements they are of what they are views of.
+"""Reshaped views: the map from an index of the view to an index of the array.
 
-Axes that stay, and those of length 1, are told apart from axes that are joined or split, so that
-loops over both arrays can be one. An element of axes that are split is found by multiplying and
-adding, one of axes that are joined by dividing.
+Unchanged axes, and axes of length 1, are kept apart from those that are merged or split, so that
+loops over both arrays can fuse. Indices along split axes combine by multiplication and addition;
+the index along a merged axis is decomposed by division.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ if TYPE_CHECKING:
 
 
 class _Group(NamedTuple):
-    """Axes of an array, and axes of its view that are these in another form."""
+    """Axes of an array, and the axes of its view that replace them."""
 
     given: list[int]
     made: list[int]
 
 
 class Product(NamedTuple):
-    """A product of lengths: a number, and how often each length that is not known is in it."""
+    """A product of lengths: a number, and the multiplicity of each unknown length."""
 
     number: int
     lengths: Counter[Value]
 
 
 def product(context: Context, lengths: Sequence[Value]) -> Product:
-    """Return a product of lengths."""
+    """Return a product of lengths in canonical form."""
     number, others = 1, Counter[int]()
     for length in lengths:
         known = context.builder.number(length)
@@ -47,14 +47,14 @@ def product(context: Context, lengths: Sequence[Value]) -> Product:
 
 
 def reshaped(context: Context, given: Tensor, lengths: Sequence[Value]) -> Tensor:
-    """Return the view of an array of other lengths, which are of as many elements."""
+    """Return the view of an array with other lengths and the same number of elements."""
     lengths = [context.length(length) for length in lengths]
     old = [context.length(length) for length in given.lengths]
     if lengths == old:
         return Tensor(given.dtype, lengths, given.at, given.buffer, layout=given.layout)
     groups = _groups(context, old, lengths)
     if given.buffer is None and any(len(group.given) > 1 for group in groups):
-        # What divides should not have more to do for each element than a load.
+        # The divisions of a merged index should only feed loads, not recomputed elements.
         given = stored(context.builder, context.copied(given))
     return _view(context, given, old, lengths, groups)
 
@@ -95,7 +95,7 @@ def _view(
 
 
 def _groups(context: Context, old: Sequence[Value], new: Sequence[Value]) -> list[_Group]:
-    """Return which axes of an array become which axes of its view, without those of length 1."""
+    """Return the groups of axes of an array and its view that correspond, without length 1."""
     one = context.builder.index(1)
     given = [axis for axis, length in enumerate(old) if length != one]
     made = [axis for axis, length in enumerate(new) if length != one]
@@ -117,7 +117,7 @@ def _first_group(
     given: list[int],
     made: list[int],
 ) -> _Group:
-    """Return the fewest axes, from the first ones on, of which the products are the same."""
+    """Return the shortest leading groups of axes whose products of lengths agree."""
     for n_given in range(1, len(given) + 1):
         of_given = product(context, [old[axis] for axis in given[:n_given]])
         for n_made in range(1, len(made) + 1):

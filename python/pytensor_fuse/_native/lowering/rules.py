@@ -1,4 +1,4 @@
-"""All rules of this package: importing this module registers them."""
+"""Imports of all rules of this package, which register them."""
 
 from __future__ import annotations
 
@@ -91,8 +91,8 @@ __all__ = [
 
 
 def _register_sparse() -> None:
-    # Importing PyTensor's sparse ops must not fail because of us. Without our rules, Numba compiles
-    # them.
+    # An internal error must not break the import of PyTensor's sparse ops. Without these rules,
+    # Numba compiles them.
     with suppress(Exception):
         import_module("pytensor_fuse._native.lowering.sparse.rules")
 

@@ -1,4 +1,4 @@
-"""What a variable is while a graph is lowered: a function from an index to a value."""
+"""Tensors: the representation of variables during lowering, as functions from index to value."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ NAMES: Final = {dtype: name for name, dtype in DTYPES.items()}
 
 
 class Layout(NamedTuple):
-    """Where the elements of an array lie in memory.
+    """The location of an array's elements in memory.
 
     Attributes
     ----------
     buffer
         The buffer that holds them.
     prefix
-        The index of the buffer's first axes, if the array is only what the buffer has there.
+        The index of the buffer's first axes, if the array is only a part of the buffer.
     axes
-        For each axis of the array, the axis of the buffer behind the prefix; None for one of length
-        1 that the buffer does not have. All other axes of the buffer are of length 1.
+        For each axis of the array, the axis of the buffer behind the prefix; None for an axis of
+        length 1 that the buffer lacks. All other axes of the buffer have length 1.
     """
 
     buffer: BufferId
@@ -50,24 +50,25 @@ class Layout(NamedTuple):
 
 
 class Tensor:
-    """An array, or a scalar, as what gives its elements.
+    """An array or a scalar, represented by a function that computes its elements.
 
     Attributes
     ----------
     dtype
         The program's name of its dtype.
     lengths
-        A value for each axis.
+        The length of each axis.
     at
-        Adds to the program what gives the element at an index, and returns its value.
+        Emits the computation of the element at an index, and returns its value.
     buffer
-        The buffer that holds just this array, element for element, if one does.
+        The buffer that holds exactly this array, element for element; None if there is none.
     data
-        The elements, if they are a constant's.
+        The elements, if the array is a constant.
     layout
-        Where the elements lie, if a buffer holds them in any order of the axes.
+        The location of the elements, if a buffer holds them with its axes in any order.
     parts
-        For a variable that is no array, the arrays that stand for it, as `type_parts` lists them.
+        For a variable that is not an array, the arrays that represent it, as listed by
+        `type_parts`.
     """
 
     __slots__ = ("at", "buffer", "data", "dtype", "layout", "lengths", "parts")
@@ -108,7 +109,7 @@ def stored(builder: Builder, buffer: BufferId) -> Tensor:
 
 
 def scalar(builder: Builder, value: Value) -> Tensor:
-    """Return the 0-d array of one value."""
+    """Return a value as an array without axes."""
     return Tensor(builder.dtype(value), (), lambda _: value)
 
 
@@ -125,24 +126,24 @@ def view(
     base
         The other array.
     lengths
-        Those of the view.
+        The lengths of the view.
     place
-        Where in ``base`` the element at an index of the view is.
+        The map from an index of the view to an index of ``base``.
     layout
-        Where the elements lie in memory, if that is known.
+        The location of the elements in memory; None if unknown.
     """
     return Tensor(base.dtype, lengths, lambda index: base.at(place(index)), layout=layout)
 
 
 def element_of(builder: Builder, base: Tensor, at: Value) -> Tensor:
-    """Return the array that another one has at an index of its first axis."""
+    """Return the part of an array at an index of its first axis."""
     if base.ndim == 1:
         return scalar(builder, base.at((at,)))
     layout = base.layout
     if layout is not None:
         first, *rest = layout.axes
         axes = tuple([None if axis is None else axis - 1 for axis in rest])
-        # Only the first axis of a buffer can be a part of the prefix.
+        # A prefix covers the leading axes of a buffer only.
         layout = Layout(layout.buffer, (*layout.prefix, at), axes) if first == 0 else None
     return Tensor(base.dtype, base.lengths[1:], lambda index: base.at((at, *index)), layout=layout)
 
@@ -151,12 +152,12 @@ def _no_element(index: Index) -> Value:
     raise ValueError("a variable that is no array has no elements")
 
 
-# What a variable that is no array is: None for a length that is not specified.
+# A variable that is not an array: None for a length that is not specified.
 NOTHING: Final = Tensor("bool", (), _no_element)
 
 
 def of_parts(parts: Sequence[Tensor]) -> Tensor:
-    """Return what a variable is that is no array, but several."""
+    """Return the tensor of a variable that is represented by several arrays."""
     made = Tensor("bool", (), _no_element)
     made.parts = tuple(parts)
     return made

@@ -1,7 +1,7 @@
-"""The values that rules handle: ids of the program's values, on which arithmetic raises.
+"""Values of the program as rules handle them: ids on which Python arithmetic raises.
 
-Ids are numbers, so that tables of all values are lists. A rule that took one for the number that it
-names would compute something else, and nobody would notice: so arithmetic on them raises.
+Ids are integers, so that tables of all values are lists. A rule that mistook an id for the number
+that it stands for would silently compute something else: arithmetic on ids therefore raises.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from pytensor_fuse._native.program.blocks import Block
 
-# Python's operators, and what a rule writes in their place.
+# Python's operators, and the operations that a rule must use instead.
 _OPERATIONS: Final = {
     "add": "add",
     "sub": "sub",
@@ -41,12 +41,12 @@ _OPERATIONS: Final = {
     "floor": "floor",
     "ceil": "ceil",
 }
-# Those of two arguments that Python also asks of the second one.
+# Binary operators, which Python also looks up reflected on the second operand.
 _REFLECTED: Final = tuple(_OPERATIONS)[:12]
 
 
 class Value(int):
-    """The id of a value. Two are equal if they are one value; `Builder.number` gives literals."""
+    """The id of a value. Equal ids are the same value; `Builder.number` returns literals."""
 
     __slots__ = ()
 
@@ -69,12 +69,12 @@ for _name in ("int", "float", "bool"):
     setattr(Value, f"__{_name}__", _refused("builder.number(value) where it may be a literal"))
 
 _MOST: Final = 1024
-# Ids are the same in all programs.
+# Ids are shared by all programs, so that small ones need no allocation.
 _FIRST: Final = tuple([Value(number) for number in range(_MOST)])
 
 
 class RuleBuilder(Builder):
-    """What rules write with: a builder whose values nobody can calculate with by mistake."""
+    """The builder for rules, whose values refuse accidental arithmetic."""
 
     def _new(self, dtype: str, home: Block) -> Value:
         number = len(self._dtypes)
@@ -84,7 +84,7 @@ class RuleBuilder(Builder):
 
 
 class OwningBuilder(RuleBuilder):
-    """A builder whose values are objects of its own: it knows those of other programs."""
+    """A builder whose values are objects of its own, distinct from those of other programs."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -98,6 +98,6 @@ class OwningBuilder(RuleBuilder):
         return value
 
     def owns(self, value: Value) -> bool:
-        """Whether a value is one of the program."""
+        """Whether a value belongs to the program."""
         number = int.__index__(value)
         return number < len(self._values) and self._values[number] is value

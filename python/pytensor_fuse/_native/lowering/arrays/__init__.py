@@ -1,1 +1,1 @@
-"""Ops on arrays, element by element or axis by axis."""
+"""Rules for ops on arrays, element by element or axis by axis."""

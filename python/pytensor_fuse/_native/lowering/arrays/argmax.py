@@ -1,4 +1,4 @@
-"""Argmax: where the largest element is."""
+"""Argmax: the position of the largest element."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _EMPTY: Final = "attempt to get argmax of an empty sequence"
 
 @lower.register(Argmax, refuses=refuses_dtypes)
 def _argmax(op: Argmax, node: Apply[Any], context: Context, inputs: list[Tensor]) -> list[Tensor]:
-    """Find the largest element, then the first place where it is.
+    """Reduce to the largest element, then to its first position.
 
-    These are reductions both, which may use vectors. NaN is the largest, and the first one counts.
+    Both reductions may be vectorized. NaN counts as the largest, and its first position wins.
     """
     builder, [given] = context.builder, inputs
     axes = tuple(range(given.ndim)) if op.axis is None else tuple(op.axis)
@@ -35,14 +35,14 @@ def _argmax(op: Argmax, node: Apply[Any], context: Context, inputs: list[Tensor]
     is_none = context.is_empty([lengths[axis] for axis in axes])
     is_needless = context.is_empty([lengths[axis] for axis in kept])
     builder.check(builder.op("or", builder.op("not", is_none), is_needless), ValueError, _EMPTY)
-    # Places are counted along all reduced axes.
+    # Positions are counted along all reduced axes, so their number must fit.
     context.size([lengths[axis] for axis in axes])
     initial = builder.constant(given.dtype, identity("maximum", given.dtype))
     largest = reduced_along(context, given, axes, "maximum", given.dtype, initial)
     beyond = builder.index(2**63 - 1)
 
     def place(index: Index) -> Value:
-        """Return how many elements come before one, if it is the largest."""
+        """Return the number of elements before one that is the largest, or a large number."""
         element = given.at(index)
         most = largest.at(tuple([index[axis] for axis in kept]))
         is_largest = builder.op("eq", element, most)

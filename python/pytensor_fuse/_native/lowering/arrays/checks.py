@@ -1,4 +1,4 @@
-"""Ops that raise an exception unless conditions hold."""
+"""CheckAndRaise: an exception unless conditions hold."""
 
 from __future__ import annotations
 

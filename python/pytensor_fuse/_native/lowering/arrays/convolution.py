@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from pytensor_fuse._native.program.builder import Builder
     from pytensor_fuse._native.program.model import BufferId, Value
 
-# NumPy's texts, and SciPy's.
+# Messages of NumPy and SciPy.
 _EMPTY: Final = ("a cannot be empty", "v cannot be empty")
 _NEITHER: Final = "For 'valid' mode, one must be at least as large as the other in every dimension"
-# A kernel of more elements is sooner by a Fourier transform, which SciPy would take.
+# For larger kernels a Fourier transform is faster, and SciPy would use one.
 _MOST_WEIGHTS: Final = 400
 
 
@@ -48,7 +48,7 @@ def _refuses_matrices(op: Convolve2d, node: Apply[Any]) -> str | None:
 def _convolve(
     op: Convolve1d | Convolve2d, node: Apply[Any], context: Context, inputs: list[Tensor]
 ) -> list[Tensor]:
-    """Add the products with each element of the kernel in turn, so that loops are over vectors."""
+    """Accumulate the products with one kernel element at a time, so that inner loops vectorize."""
     builder = context.builder
     do, zero, one = builder.op, builder.index(0), builder.index(1)
     for given, message in zip(inputs, _EMPTY, strict=False):
@@ -64,7 +64,7 @@ def _convolve(
     ]
     if len(n_signal) > 1:
         _require_larger(builder, is_full, n_signal, n_kernel)
-    # What is valid begins where the shorter one lies in the longer one as a whole.
+    # Valid results begin where the shorter operand lies within the longer one as a whole.
     first, lengths = [], []
     for length, other in zip(n_signal, n_kernel, strict=True):
         n_less = do("sub", do("minimum", length, other), one)
@@ -84,7 +84,8 @@ def _convolve(
                 at_weight((*index, loop.index))
             return
         weight = builder.cast(kernel.at(index), dtype)
-        # The result at an index has the product with the signal at the index and these.
+        # The product belongs to the result at an index and the signal at that index plus the
+        # shifts.
         shifts = [do("sub", begin, place) for begin, place in zip(first, index, strict=True)]
         _add(builder, result, signal, weight, shifts)
 
@@ -95,7 +96,7 @@ def _convolve(
 def _add(
     builder: Builder, result: BufferId, signal: Tensor, weight: Value, shifts: Sequence[Value]
 ) -> None:
-    """Add the products of a signal and a weight, as far as the shifted signal goes."""
+    """Add the products of a signal and a weight, as far as the shifted signal reaches."""
     do, zero = builder.op, builder.index(0)
     about = builder.program.buffers[result]
 

@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from pytensor_fuse._native.program.model import Value
 
 _NEGATIVE: Final = "negative dimensions not allowed"
-# The texts of PyTensor's Numba implementations.
+# Messages of PyTensor's Numba implementations.
 _BROADCASTS: Final = alloc_broadcast_message()
 _MISMATCH: Final = "could not broadcast input array into the shape requested by Alloc"
 _NO_STEP: Final = "Maximum allowed size exceeded"
 
 
 def is_length(builder: Builder, value: Value) -> bool:
-    """Whether a value is known not to be negative, as the length of an array is."""
+    """Whether a value is known to be nonnegative, as the length of an array is."""
     number = builder.number(value)
     return value in builder.program.lengths if number is None else number >= 0
 
@@ -38,16 +38,16 @@ def is_length(builder: Builder, value: Value) -> bool:
 def dimensions(
     context: Context, given: Sequence[Tensor], shape: Sequence[int | None]
 ) -> list[Value]:
-    """Return the lengths that numbers say, checked not to be negative.
+    """Return requested lengths, with a check that they are nonnegative.
 
     Parameters
     ----------
     context
         The lowering.
     given
-        The numbers.
+        The requested lengths, as scalars.
     shape
-        The lengths that are known when the graph is compiled.
+        The lengths that are known at compile time.
     """
     builder = context.builder
     lengths = []
@@ -70,7 +70,7 @@ def _alloc(op: Alloc, node: Apply[Any], context: Context, inputs: list[Tensor]) 
     value_type, out_type = node.inputs[0].type, node.outputs[0].type
     is_one = [length == 1 for length in value_type.shape]
     n_more = len(numbers) - given.ndim
-    # A length that PyTensor has from that of the value need not be the one that is asked for.
+    # A length that PyTensor inferred from the value may differ from the requested one.
     own = (*[None] * n_more, *[None if length == 1 else length for length in value_type.shape])
     known = [
         None if length == its else length for length, its in zip(out_type.shape, own, strict=True)
@@ -87,7 +87,7 @@ def _alloc(op: Alloc, node: Apply[Any], context: Context, inputs: list[Tensor]) 
             builder.check(builder.op("or", is_equal, is_many), ValueError, _BROADCASTS)
         lengths[n_more + axis] = context.require_equal(this, length, ValueError, _MISMATCH)
     if all(is_one):
-        # Of one number there is nothing to store.
+        # A single number needs no buffer.
         value = given.at((zero,) * given.ndim)
         return [Tensor(given.dtype, lengths, lambda _: value)]
 
@@ -133,7 +133,7 @@ def _arange(op: ARange, node: Apply[Any], context: Context, inputs: list[Tensor]
     builder = context.builder
     dtype = DTYPES[node.outputs[0].type.dtype]
     values = [one.at(()) for one in inputs]
-    # The numbers are Python's there: whole ones of any dtype, or floats of double precision.
+    # Numba's range is over Python numbers here: integers, or floats of double precision.
     kind = "f64" if any(builder.dtype(value)[0] == "f" for value in values) else "i64"
     start, stop, step = [builder.cast(value, kind) for value in values]
     zero = builder.constant(kind, 0)
@@ -149,10 +149,10 @@ def _arange(op: ARange, node: Apply[Any], context: Context, inputs: list[Tensor]
 
 
 def _steps(builder: Builder, start: Value, stop: Value, step: Value) -> Value:
-    """Return how many steps lie between two numbers."""
+    """Return the number of steps between two numbers."""
     if builder.dtype(step) == "f64":
         n_steps = builder.op("ceil", builder.op("div", builder.op("sub", stop, start), step))
-        # Neither NaN nor what is too much has a place in an integer.
+        # NaN and huge numbers have no valid conversion to an integer.
         is_some = builder.op("gt", n_steps, builder.constant("f64", 0))
         n_steps = builder.op("select", is_some, n_steps, builder.constant("f64", 0))
         most = builder.constant("f64", 2.0**62)
@@ -169,7 +169,7 @@ def _steps(builder: Builder, start: Value, stop: Value, step: Value) -> Value:
 def _bartlett(
     op: Bartlett, node: Apply[Any], context: Context, inputs: list[Tensor]
 ) -> list[Tensor]:
-    """Return a triangle, by NumPy's formula: 1 less the distance from the middle."""
+    """Return NumPy's triangular window: 1 minus the distance from the middle."""
     builder = context.builder
     zero, one = builder.index(0), builder.index(1)
     length = builder.op("maximum", builder.cast(inputs[0].at(()), "i64"), zero)
@@ -196,7 +196,7 @@ def _make_vector(
 
 
 def vector_of(context: Context, dtype: str, values: Sequence[Value]) -> Tensor:
-    """Return a vector of values; who loads at a known index gets the value itself."""
+    """Return a vector of values; a load at a constant index yields the value itself."""
     builder = context.builder
     buffer = context.temporary(dtype, [builder.index(len(values))])
     for place, value in enumerate(values):

@@ -1,4 +1,4 @@
-"""CumOp: sums and products up to each element along an axis."""
+"""CumOp: cumulative sums and products along an axis."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def _refuses(op: CumOp, node: Apply[Any]) -> str | None:
     dtype = np.dtype(node.inputs[0].type.dtype)
     if dtype.kind in "biu" and dtype.itemsize < 8:
-        # NumPy's are of 64 bits, whatever the type of the output says, and so are Numba's.
+        # NumPy and Numba accumulate in 64 bits, whatever the dtype of the output.
         return f"cumulative sums of {dtype}"
     if op.axis is None:
         return "a cumulative sum without an axis"
@@ -55,7 +55,7 @@ def _cumulative(
             return
         with builder.loop(length) as loop:
             total = builder.carried(given.dtype)
-            # A sum that begins with -0.0 is -0.0, as NumPy's.
+            # A sum that starts from -0.0 preserves it, as NumPy does.
             is_float_sum = combiner == "add" and given.dtype[0] == "f"
             initial = builder.constant(given.dtype, -0.0 if is_float_sum else first)
             builder.carry(loop, total, initial, step(total, loop.index))

@@ -1,4 +1,4 @@
-"""Ops that take diagonals, or fill them."""
+"""Extraction and filling of diagonals."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pytensor_fuse._native.lowering.tensors import Index, Tensor
     from pytensor_fuse._native.program.model import Value
 
-# NumPy's text.
+# NumPy's message.
 _NOT_EQUAL: Final = "All dimensions of input must be of equal length"
 
 
@@ -94,7 +94,7 @@ def _fill_diagonal_offset(
 def _filled(
     context: Context, given: Tensor, number: Tensor, is_on: Callable[[Index], Value]
 ) -> Tensor:
-    """Return an array that has a number in some places."""
+    """Return a copy of an array with a number stored in some positions."""
     builder = context.builder
     value = builder.cast(number.at(()), given.dtype)
     return context.materialized(

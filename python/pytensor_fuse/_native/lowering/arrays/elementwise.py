@@ -77,7 +77,7 @@ def _elemwise(
 
 
 def _is_number(variable: Variable[Any, Any]) -> bool:
-    """Whether Numba has an input of a kernel as a number, which its messages do not count."""
+    """Whether Numba passes an operand of a kernel as a number, which its messages do not count."""
     node = variable.owner
     if node is not None and isinstance(node.op, DimShuffle):
         node = node.inputs[0].owner
@@ -90,18 +90,18 @@ def broadcast_lengths(
     broadcasts: Sequence[tuple[bool, ...]],
     asked: Sequence[Value] | None = None,
 ) -> list[Value]:
-    """Return the lengths that inputs broadcast to; those that must be equal are checked.
+    """Return the common lengths of broadcast operands, with checks where they must be equal.
 
     Parameters
     ----------
     context
         The lowering.
     inputs
-        The inputs, all of as many axes.
+        The operands, all with the same number of axes.
     broadcasts
-        For each input, which axes have one element that stands for many.
+        For each operand and axis, whether its only element is broadcast.
     asked
-        The lengths that there must be, if somebody asks for some.
+        The required lengths, if there are any.
     """
     builder = context.builder
     one = builder.index(1)

@@ -1,4 +1,4 @@
-"""UnravelIndex and RavelMultiIndex: from flat indices to coordinates, and back."""
+"""UnravelIndex and RavelMultiIndex: conversion between flat indices and coordinates."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pytensor_fuse._native.program.builder import Builder
     from pytensor_fuse._native.program.model import Value
 
-# NumPy's texts, but for that of arrays of different shapes, which is Numba's.
+# NumPy's messages, and Numba's for arrays of different shapes.
 _OUTSIDE: Final = "index {0} is out of bounds for array with size {1}"
 _INVALID: Final = "invalid entry in coordinates array"
 _NO_ELEMENTS: Final = "cannot unravel if shape has zero entries (is empty)."
@@ -60,7 +60,7 @@ def _unravel_index(
 
 
 def _dimensions(builder: Builder, shape: Tensor, number: int) -> list[Value]:
-    """Return so many lengths that a vector has."""
+    """Return the first lengths of a shape vector."""
     return [builder.cast(shape.at((builder.index(at),)), "i64") for at in range(number)]
 
 

@@ -1,4 +1,4 @@
-"""Join, Split, and this package's ops that write streams in their places in a join."""
+"""Join, Split, and this package's ops that write streams into their slots of a join."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pytensor_fuse._native.lowering.tensors import Index
     from pytensor_fuse._native.program.model import BufferId, Value
 
-# The texts of PyTensor's Numba implementations; in 3.0, which calls NumPy's function, of Numba.
+# Messages of PyTensor's Numba implementations; those of 3.0 call NumPy's function in Numba.
 _MISMATCH: Final = (
     "all the input array dimensions except for the concatenation axis must match exactly"
     if "axis" in Join.__props__
@@ -59,22 +59,22 @@ def _join(op: Join, node: Apply[Any], context: Context, inputs: list[Tensor]) ->
 def joined(
     context: Context, dtype: str, parts: Sequence[Tensor], axis: int, mismatch: str
 ) -> Tensor:
-    """Return an array that consists of parts along an axis.
+    """Return the concatenation of arrays along an axis.
 
-    Each part is stored by a loop nest of its own, into which the one that computes it may go.
+    Each part is stored by a loop nest of its own, with which the nest of its producer may fuse.
 
     Parameters
     ----------
     context
         The lowering.
     dtype
-        That of the result.
+        The dtype of the result.
     parts
-        What is joined, all of as many axes.
+        The operands, all with the same number of axes.
     axis
-        Which one.
+        The axis of the concatenation.
     mismatch
-        The text of the exception for parts that differ in another ``{axis}``.
+        The message of the exception for parts whose lengths differ along another ``{axis}``.
     """
     builder = context.builder
     lengths = [context.length(length) for length in parts[0].lengths]
@@ -95,14 +95,14 @@ def joined(
 
 
 def _places(context: Context, lengths: Sequence[Value]) -> tuple[list[Value], list[Value]]:
-    """Return where each part begins and the last one ends, and what holds if that is below 2^63."""
+    """Return the starts of the parts, the end of the last, and conditions against overflow."""
     builder = context.builder
     places = [builder.index(0)]
     conditions = []
     for length in lengths:
         place = builder.op("add", places[-1], length)
         if place != length:
-            # A sum that wraps is less than what has been added.
+            # A sum that wraps around is less than either addend.
             conditions.append(builder.op("ge", place, length))
         places.append(place)
     return places, conditions
@@ -156,7 +156,7 @@ def _split(op: Split, node: Apply[Any], context: Context, inputs: list[Tensor]) 
         lengths.append(length)
     starts, conditions = _places(context, lengths)
     total, expected = starts.pop(), context.length(given.lengths[axis])
-    # Not one length by another name: nothing is as long as the sum of parts.
+    # The lengths are not unified: the sum of the parts is the length of no array.
     for condition in (*conditions, builder.op("eq", total, expected)):
         builder.check(condition, ValueError, _WRONG_SUM, total, expected)
     return [
@@ -176,8 +176,8 @@ def part_along(context: Context, given: Tensor, axis: int, start: Value, length:
     return view(given, lengths, place)
 
 
-# Writing joins: as everything is computed in registers and stored where it belongs by the passes,
-# the memory that such ops share is of no use here.
+# Write ops: since passes keep values in registers and store them directly to their destinations,
+# the memory that these ops share is not used here.
 
 
 def _write_refusal(op: Any, node: Apply[Any]) -> str | None:
@@ -192,7 +192,7 @@ def _write_refusal(op: Any, node: Apply[Any]) -> str | None:
 def _write_split(
     op: WriteSplit, node: Apply[Any], context: Context, inputs: list[Tensor]
 ) -> list[Tensor]:
-    """Check what the streams have to be like, and return parts that nothing has written."""
+    """Check the lengths of the streams, and return parts with arbitrary contents."""
     builder, layout = context.builder, op.layout
     zero = builder.index(0)
 
@@ -232,7 +232,7 @@ def _write_split(
 
 
 def _slot_length(context: Context, slot: Slot, total: Value) -> Value:
-    """Return how long a slice is of a tensor of a length."""
+    """Return the length of a slice of an axis with a given length."""
     builder = context.builder
     start = builder.op("minimum", total, builder.index(slot.start))
     if slot.stop is None:

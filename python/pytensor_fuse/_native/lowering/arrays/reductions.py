@@ -33,12 +33,12 @@ _COMBINERS: Final[dict[type, str]] = {
     ps.XOR: "xor",
     MulWithoutZeros: "mul",
 }
-# No more elements are reduced, or results kept in registers, without a loop.
+# Bound of full unrolling, for reduced elements and for results in registers.
 _MOST_WRITTEN_OUT: Final = 16
 
 
 def combiner_of(scalar_op: Any, dtype: str) -> str:
-    """Return how a scalar op combines values of a dtype."""
+    """Return the reduction operator of a scalar op for a dtype."""
     name = _COMBINERS[type(scalar_op)]
     if dtype == "bool":
         return {"add": "or", "mul": "and"}.get(name, name)
@@ -46,7 +46,7 @@ def combiner_of(scalar_op: Any, dtype: str) -> str:
 
 
 def _accumulator(op: CAReduce, node: Apply[Any]) -> str | None:
-    """Return the dtype of what a reduction adds up, or None if programs do not have it."""
+    """Return the accumulator's dtype in programs, or None if they do not have it."""
     return DTYPES.get(getattr(op, "acc_dtype", None) or node.outputs[0].type.dtype)
 
 
@@ -71,7 +71,7 @@ def _careduce(
         reduced = _product_without_zeros(context, given, axes, accumulator)
     else:
         combiner = combiner_of(op.scalar_op, accumulator)
-        # A sum begins with 0.0, as PyTensor's does: with -0.0, one of nothing would be -0.0.
+        # A sum starts from 0.0, as PyTensor's does: from -0.0, an empty sum would be -0.0.
         first = 0 if combiner == "add" else identity(combiner, accumulator)
         initial = builder.constant(accumulator, first)
         reduced = reduced_along(context, given, axes, combiner, accumulator, initial)
@@ -87,7 +87,7 @@ def _careduce(
 def _product_without_zeros(
     context: Context, given: Tensor, axes: tuple[int, ...], dtype: str
 ) -> Tensor:
-    """Return the products of what is not 0, which are 0 where there is nothing else."""
+    """Return the products of the nonzero elements, which are 0 where all elements are 0."""
     builder = context.builder
     one, zero = builder.constant(dtype, 1), builder.constant(dtype, 0)
 
@@ -121,9 +121,9 @@ def reduced_along(
 ) -> Tensor:
     """Return an array reduced along axes.
 
-    The elements are taken in the order in which they lie in memory. Results that are reduced along
-    the last axes are in registers while they are; so are those of few kept axes after them. The
-    others are added up in memory, row by row.
+    The elements are visited in memory order. Results of reductions along the last axes accumulate
+    in registers, and so do those with few elements along kept axes behind the reduced ones. All
+    others accumulate in memory, row by row.
 
     Parameters
     ----------
@@ -132,9 +132,9 @@ def reduced_along(
     given
         The array.
     axes
-        Along which ones it is reduced, in their order.
+        The axes of the reduction, in ascending order.
     combiner, dtype, initial
-        How values of a dtype are combined, and what is there at first.
+        The reduction operator, the dtype of the accumulator, and its initial value.
     """
     kept = [axis for axis in range(given.ndim) if axis not in axes]
     lengths = [context.length(length) for length in given.lengths]
@@ -163,7 +163,7 @@ def _number_of(context: Context, lengths: Sequence[Value]) -> float:
 
 
 class _Reduction:
-    """A reduction in progress: where in the array it is, and how it combines."""
+    """The state of a reduction in progress: its index into the array, and its operator."""
 
     def __init__(
         self, context: Context, given: Tensor, combiner: str, dtype: str, initial: Value
@@ -177,14 +177,14 @@ class _Reduction:
         self.index = [context.builder.index(0)] * given.ndim
 
     def go(self, axes: Sequence[int], place: Sequence[Value]) -> None:
-        """Go to a place along axes."""
+        """Set the index along some axes."""
         for axis, at in zip(axes, place, strict=True):
             self.index[axis] = at
 
     def totals(
         self, left: Sequence[int], places: Sequence[Index], along: Sequence[int] = ()
     ) -> list[Value]:
-        """Reduce along the axes that are left, once for each place along others."""
+        """Reduce along the remaining axes, once for each position along others."""
         builder = self.context.builder
         if not left:
             values = []
@@ -212,7 +212,7 @@ class _Reduction:
             return [builder.reduce(loop, self.combiner, self.initial, term) for term in terms]
 
     def _initial_tells(self) -> bool:
-        """Whether the first term is not the total so far: 0.0 and -0.0 give 0.0."""
+        """Whether the initial value affects the first term: 0.0 + -0.0 is 0.0."""
         is_sum = self.combiner == "add" and self.dtype[0] == "f"
         return is_sum and not self.context.builder.program.reassociates
 
@@ -231,7 +231,7 @@ def _in_registers(
     inner: Sequence[int],
     axes: Sequence[int],
 ) -> Tensor:
-    """Reduce for each place along the outer axes, for all places along the inner ones at once."""
+    """Reduce at each outer position, for all inner positions at once."""
     builder, lengths = context.builder, reduction.lengths
     buffer = context.temporary(reduction.dtype, [lengths[axis] for axis in (*outer, *inner)])
     ranges = [range(int(builder.number(lengths[axis]) or 0)) for axis in inner]
@@ -249,7 +249,7 @@ def _in_registers(
 def _in_memory(
     context: Context, reduction: _Reduction, kept: Sequence[int], axes: Sequence[int]
 ) -> Tensor:
-    """Reduce row by row: combine with what is in memory, in the order of the array."""
+    """Accumulate row by row in memory, in the order of the array."""
     builder, lengths = context.builder, reduction.lengths
     kept_lengths = [lengths[axis] for axis in kept]
     buffer = context.temporary(reduction.dtype, kept_lengths, is_once=False)

@@ -1,4 +1,4 @@
-"""Repeat: each element along an axis so many times."""
+"""Repeat: repetition of the elements along an axis."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from pytensor_fuse._native.lowering.tensors import Index, Tensor
     from pytensor_fuse._native.program.model import BufferId, Value
 
-# Numba's texts for vectors, and NumPy's, which is called for all else.
+# Numba's messages for vectors, and NumPy's for all other arrays, where Numba calls NumPy.
 _NEGATIVE: Final = "negative dimensions are not allowed"
 _NEGATIVE_OF_NUMPY: Final = "repeats may not contain negative values."
 _MISMATCH: Final = "operands could not be broadcast together"
 _MISMATCH_OF_NUMPY: Final = f"{_MISMATCH} with shape ({{0}},) ({{1}},)"
 
-# No array has more elements.
+# A bound on the number of elements of any array.
 _MOST_ELEMENTS: Final = 2.0**62
 _TOO_MANY: Final = "an array would have more elements than any memory"
 
@@ -48,7 +48,7 @@ def _repeat(op: Repeat, node: Apply[Any], context: Context, inputs: list[Tensor]
 def _sources(
     context: Context, length: Value, repeats: Tensor, *, is_vector: bool
 ) -> tuple[BufferId, Value]:
-    """Return which element comes where, and how many places there are."""
+    """Return the source position of each result position, and the number of the latter."""
     builder = context.builder
     op, zero = builder.op, builder.index(0)
     n_numbers = context.length(repeats.lengths[0])

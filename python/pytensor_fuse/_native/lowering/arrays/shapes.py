@@ -1,4 +1,4 @@
-"""Ops that ask for the shape of an array, say what it is, or change it."""
+"""Ops that read, assert or change the shape of an array."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pytensor_fuse._native.lowering.context import Context
     from pytensor_fuse._native.program.model import Value
 
-# The texts of Numba's reshape.
+# Messages of Numba's reshape.
 _OTHER_SIZE: Final = "total size of new array must be unchanged"
 _MANY_NEGATIVE: Final = "multiple negative shape values"
 
@@ -104,16 +104,16 @@ def _split_dims(
 
 
 def _wanted(context: Context, shape: Tensor, known: Sequence[int | None]) -> list[Value]:
-    """Return the lengths that a vector says, of which some may be negative: to be found."""
+    """Return the lengths in a shape vector; negative ones are to be inferred."""
     builder = context.builder
     zero = builder.index(0)
     lengths = []
     for axis, length in enumerate(known):
         wanted = builder.cast(shape.at((builder.index(axis),)), "i64")
-        # A length of 0 that PyTensor has found out by dividing need not be one.
+        # A static length of 0 is ignored: PyTensor may have inferred it wrongly by a division.
         if length:
             if builder.number(wanted) is None:
-                # It may have been found out from the size alone, whatever is asked for.
+                # PyTensor may have inferred it from the size alone, whatever the shape vector says.
                 is_it = builder.op("eq", wanted, builder.index(length))
                 is_open = builder.op("lt", wanted, zero)
                 builder.check(builder.op("or", is_it, is_open), ValueError, _OTHER_SIZE)
@@ -123,7 +123,7 @@ def _wanted(context: Context, shape: Tensor, known: Sequence[int | None]) -> lis
 
 
 def _new_lengths(context: Context, given: Tensor, wanted: Sequence[Value]) -> list[Value]:
-    """Return the lengths of a new shape, checked to be of as many elements as the old one."""
+    """Return the lengths of a new shape, with a check that it preserves the size."""
     builder = context.builder
     wanted = [context.length(length) for length in wanted]
     old = [context.length(length) for length in given.lengths]
@@ -141,7 +141,7 @@ def _new_lengths(context: Context, given: Tensor, wanted: Sequence[Value]) -> li
 
 
 def _quotient(context: Context, old: Sequence[Value], others: Sequence[Value]) -> Value | None:
-    """Return the length that is left if it is known to be one, without dividing, or None."""
+    """Return the inferred length as a product of known ones, or None if that takes a division."""
     builder = context.builder
     number, lengths = product(context, old)
     divisor, divisors = product(context, others)
@@ -155,7 +155,7 @@ def _quotient(context: Context, old: Sequence[Value], others: Sequence[Value]) -
 def _lengths_at_run_time(
     context: Context, old: Sequence[Value], wanted: Sequence[Value]
 ) -> list[Value]:
-    """Return the lengths of a shape of which one may be negative."""
+    """Return the lengths of a shape, one of which may turn out negative when the code runs."""
     builder = context.builder
     zero, one = builder.index(0), builder.index(1)
     is_negative = [builder.op("lt", length, zero) for length in wanted]
@@ -163,7 +163,7 @@ def _lengths_at_run_time(
     for condition in is_negative:
         n_negative = builder.op("add", n_negative, builder.op("select", condition, one, zero))
     builder.check(builder.op("le", n_negative, one), ValueError, _MANY_NEGATIVE)
-    # The comparison of the sizes finds a product that wraps.
+    # A product that wraps around fails the comparison of sizes below.
     known = context.wrapping_size(
         [
             builder.op("select", condition, one, length)
@@ -180,7 +180,7 @@ def _lengths_at_run_time(
 
 
 def _check_size(context: Context, old: Sequence[Value], new: Sequence[Value]) -> None:
-    """Check that shapes are of as many elements."""
+    """Check that two shapes have the same number of elements."""
     builder = context.builder
     if product(context, old) == product(context, new):
         return

@@ -1,4 +1,4 @@
-"""SplineWrapper of PyMC: a spline of SciPy's, as the polynomials that it is made of."""
+"""PyMC's SplineWrapper: a SciPy spline, evaluated as piecewise polynomials."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pytensor_fuse._native.lowering.tensors import Index, Tensor
     from pytensor_fuse._native.program.model import Value
 
-# How SciPy says what a spline is outside of its interval.
+# SciPy's codes for the extrapolation of a spline.
 _GOES_ON: Final = 0
 _IS_ZERO: Final = 1
 _STAYS: Final = 3
@@ -71,14 +71,14 @@ def _spline(op: Any, node: Apply[Any], context: Context, inputs: list[Tensor]) -
 
 
 def _pieces(spline: Any) -> tuple[np.ndarray, float, np.ndarray]:
-    """Return where polynomials begin, where the last one ends, and rows of their coefficients."""
+    """Return the starts of the polynomials, the end of the last, and rows of coefficients."""
     from scipy.interpolate import PPoly
 
     places, numbers = spline.get_knots(), spline.get_coeffs()
     degree = len(numbers) - len(places) + 1
-    # The knots at both ends are there as often as makes the spline end there.
+    # Multiple knots at both ends clamp the spline there.
     knots = np.pad(places, degree, mode="edge")
     made = PPoly.from_spline((knots, numbers, degree))
-    # Knots at one place have no polynomial between them.
+    # Coincident knots have no polynomial between them.
     pieces = degree + np.flatnonzero(places[:-1] < places[1:])
     return knots[pieces], float(places[-1]), np.ascontiguousarray(made.c[:, pieces])

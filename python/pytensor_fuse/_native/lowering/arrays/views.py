@@ -1,4 +1,4 @@
-"""Ops that give another look at the elements of an array: nothing is computed or copied."""
+"""Views of arrays: ops that neither compute nor copy elements."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pytensor_fuse._native.lowering.context import Context
     from pytensor_fuse._native.lowering.tensors import Index
 
-# The text of PyTensor's Numba implementation.
+# The message of PyTensor's Numba implementation.
 _NOT_ONE: Final = "DimShuffle: Attempting to squeeze axes with size not equal to one"
 
 
@@ -61,7 +61,7 @@ def _dimshuffle(
 
 
 def _shuffled(context: Context, given: Tensor, order: Sequence[int | str]) -> Layout | None:
-    """Return where the elements of an array with shuffled axes lie."""
+    """Return the layout of an array with permuted axes."""
     layout = given.layout
     if layout is None:
         return None

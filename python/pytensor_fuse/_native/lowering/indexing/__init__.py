@@ -1,1 +1,1 @@
-"""Indexing: slices, integers, index arrays and masks, to read elements and to write them."""
+"""Indexing: reads and writes by slices, integers, index arrays and masks."""

@@ -1,4 +1,4 @@
-"""Single indices: negative ones count from the end, and none may be out of bounds."""
+"""Single indices: negative ones count from the end, and bounds are checked."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ if TYPE_CHECKING:
     from pytensor_fuse._native.program.builder import Builder
     from pytensor_fuse._native.program.model import Value
 
-# What Numba says. Where it does not look, an index out of bounds is an error here all the same.
+# Numba's message. An index out of bounds raises here even where Numba does not check.
 OUT_OF_BOUNDS: Final = "index is out of bounds"
 
 
 def wrapped(builder: Builder, value: Value, length: Value) -> Value:
-    """Return an index of any dtype as ``i64``, counted from the front.
+    """Return an index of any dtype as ``i64``, with negative ones wrapped.
 
     Parameters
     ----------
     builder
-        Writes the program.
+        The builder of the program.
     value
         The index.
     length
-        That of its axis.
+        The length of its axis.
     """
     is_signed = builder.dtype(value)[0] == "i"
     value = builder.cast(value, "i64")
@@ -37,16 +37,16 @@ def wrapped(builder: Builder, value: Value, length: Value) -> Value:
 
 
 def is_always_in_bounds(builder: Builder, dtype: str, length: Value) -> bool:
-    """Whether each number of a dtype is an index in bounds along an axis.
+    """Whether all values of a dtype are valid indices along an axis.
 
     Parameters
     ----------
     builder
-        Writes the program.
+        The builder of the program.
     dtype
-        That of the index.
+        The dtype of the index.
     length
-        That of the axis.
+        The length of the axis.
     """
     number = builder.number(length)
     bits = int(dtype[1:]) - (dtype[0] == "i")
@@ -54,16 +54,16 @@ def is_always_in_bounds(builder: Builder, dtype: str, length: Value) -> bool:
 
 
 def is_in_bounds(builder: Builder, value: Value, length: Value) -> Value:
-    """Return whether an index of any dtype is in bounds.
+    """Return a condition that is true if an index of any dtype is in bounds.
 
     Parameters
     ----------
     builder
-        Writes the program.
+        The builder of the program.
     value
-        The index, as it is given.
+        The index, which may be negative.
     length
-        That of its axis.
+        The length of its axis.
     """
     zero = builder.index(0)
     number = builder.number(value)
@@ -72,28 +72,28 @@ def is_in_bounds(builder: Builder, value: Value, length: Value) -> Value:
         return builder.op("ge", place, zero) if number else builder.op("gt", length, zero)
     if number is not None and builder.dtype(value) != "u64":
         return builder.op("lt", builder.cast(value, "i64"), length)
-    # As unsigned numbers, those that are negative are too large.
+    # As unsigned numbers, negative indices are too large.
     if builder.dtype(value) != "u64":
         value = builder.cast(wrapped(builder, value, length), "u64")
     return builder.op("lt", value, builder.cast(length, "u64"))
 
 
 def checked(builder: Builder, value: Value, length: Value) -> tuple[Value, bool]:
-    """Check an index, and return it as ``i64`` from the front.
+    """Check an index, and return it as a nonnegative ``i64``.
 
     Parameters
     ----------
     builder
-        Writes the program.
+        The builder of the program.
     value
         The index, of any dtype.
     length
-        That of its axis.
+        The length of its axis.
 
     Returns
     -------
     Value
-        The place.
+        The position along the axis.
     bool
         Whether it is in bounds only because of the check.
     """
@@ -103,9 +103,9 @@ def checked(builder: Builder, value: Value, length: Value) -> tuple[Value, bool]
 
 
 def guarded(builder: Builder, tensor: Tensor, index: Index) -> Value:
-    """Return an element of an array at an index that a check found to be in bounds.
+    """Return an element of an array at an index that is in bounds because of a check.
 
-    All that is loaded for it is loaded after the check: also what lies under a view.
+    All loads for it come after the check, including those in the computation of a view.
     """
     with builder.guarding():
         return tensor.at(index)

@@ -1,4 +1,4 @@
-"""Index arrays: integers along one axis of what they index, and masks along several."""
+"""Index arrays: integers for one axis, or masks for several."""
 
 from __future__ import annotations
 
@@ -30,22 +30,22 @@ _MOST: Final = (1 << 63) - 1
 
 
 class Column(NamedTuple):
-    """An index array as places along one axis.
+    """An index array as positions along one axis.
 
     Attributes
     ----------
     lengths
-        Those of the index array.
+        The lengths of the index array.
     stretches
-        For each of its axes, whether its one element stands for many.
+        For each of its axes, whether its only element is broadcast.
     at
-        Adds what gives the place at an index into the index array, counted from the front.
+        Emits the position, counted from the front, at an index into the index array.
     in_bounds
-        Whether all places are in bounds: a value, or None if there is no doubt.
+        The condition that all positions are in bounds; None if they always are.
     may_repeat
-        Whether two of its places may be the same.
+        Whether a position may occur more than once.
     is_checked
-        Whether the places are in bounds because of a check that is written already.
+        Whether an earlier check already established that the positions are in bounds.
     """
 
     lengths: tuple[Value, ...]
@@ -63,20 +63,20 @@ def columns_of(
     lengths: Sequence[Value],
     first: int,
 ) -> list[Column]:
-    """Return the columns that an index array is, one for each axis that it indexes.
+    """Return the columns of an index array, one for each axis that it indexes.
 
     Parameters
     ----------
     context
         The lowering.
     variable, given
-        The index array.
+        The variable and the tensor of the index array.
     lengths
-        Those of what it indexes, from the first axis that it indexes on.
+        The lengths of the indexed array, from the first axis that the index array applies to.
     first
-        Which axis that is.
+        The number of that axis.
     """
-    # In an inner graph, what is a constant outside is an input.
+    # A constant of the outer graph may be an input of an inner one.
     data = np.asarray(variable.data) if isinstance(variable, Constant) else given.data
     if variable.type.dtype == "bool":
         is_checked = _require_mask(context, given, lengths, first)
@@ -88,7 +88,7 @@ def columns_of(
         else:
             found = []
             for one, length in zip(positions(context, given), lengths, strict=False):
-                # The mask is as long, or has no positions.
+                # The mask has the length of the axis, or no positions.
                 one.limit = length
                 found.append(_computed(context, one, (False,), length, may_repeat=False))
         return [one._replace(is_checked=is_checked) for one in found]
@@ -99,12 +99,12 @@ def columns_of(
 
 
 def _require_mask(context: Context, mask: Tensor, lengths: Sequence[Value], first: int) -> bool:
-    """Let a mask be as long as what it selects from, or 0 long, along each axis, as NumPy does.
+    """Check that a mask has the length of each of its axes, or is empty, by NumPy's rules.
 
     Returns
     -------
     bool
-        Whether that had to be checked.
+        Whether that took a check at run time.
     """
     builder = context.builder
     is_checked = False
@@ -134,7 +134,7 @@ def _computed(
     *,
     may_repeat: bool,
 ) -> Column:
-    """Return the column of an index array that is known at run time."""
+    """Return the column of an index array that is computed at run time."""
     builder = context.builder
     length = context.length(length)
     own = tuple([context.length(one) for one in given.lengths])
@@ -157,18 +157,18 @@ def _computed(
 def _constant(
     context: Context, data: np.ndarray[Any, Any], given: Tensor | None, length: Value
 ) -> Column:
-    """Return the column of an index array that is a constant.
+    """Return the column of a constant index array.
 
     Parameters
     ----------
     context
         The lowering.
     data
-        The index array.
+        The contents of the index array.
     given
-        What reads it, if it is a constant of the graph.
+        The tensor of the index array, if that is a constant of the graph.
     length
-        That of the axis.
+        The length of the axis.
     """
     builder = context.builder
     length = context.length(length)
@@ -204,7 +204,7 @@ def _smallest(data: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[An
 def _reader(
     context: Context, data: np.ndarray[Any, Any], given: Tensor | None, length: Value
 ) -> Callable[[Index], Value]:
-    """Return what reads a constant index array: arithmetic, if its steps are even."""
+    """Return a function that reads a constant index array, by arithmetic if it is a range."""
     builder = context.builder
     flat = data.reshape(-1).astype(np.int64)
     is_negative = bool((flat < 0).all())

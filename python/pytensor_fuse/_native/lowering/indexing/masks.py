@@ -1,4 +1,4 @@
-"""Where arrays are not zero: index arrays whose length is found at run time."""
+"""Nonzero: index arrays of a length that is determined at run time."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 
 class Positions(Tensor):
-    """A vector of indices of which each is at least 0 and less than a limit.
+    """A vector of indices that are all at least 0 and less than a limit.
 
     Attributes
     ----------
     limit
-        The value that is greater than each element.
+        The upper bound, which is exclusive.
     """
 
     __slots__ = ("limit",)
@@ -37,25 +37,25 @@ class Positions(Tensor):
 
 
 def positions(context: Context, given: Tensor) -> list[Positions]:
-    """Return the indices of the elements that are not zero, in C order: a vector for each axis.
+    """Return the indices of the nonzero elements in C order, as a vector for each axis.
 
     Parameters
     ----------
     context
         The lowering.
     given
-        An array of at least one axis.
+        An array with at least one axis.
     """
     builder = context.builder
     lengths = [context.length(length) for length in given.lengths]
-    # Each index is stored, and stays if it is that of a nonzero element: no branch.
+    # Each index is stored, and overwritten by the next unless its element is nonzero: no branch.
     size = context.size(lengths)
     is_guarded = len(lengths) > 1
     buffers = [context.temporary("i64", (size,), is_once=False) for _ in lengths]
     one, zero = builder.index(1), builder.index(0)
 
     def count(index: Index, so_far: Value) -> Value:
-        """Go over the axes that are left; return the number of nonzero elements so far."""
+        """Loop over the remaining axes; return the number of nonzero elements so far."""
         if len(index) == len(lengths):
             for buffer, place in zip(buffers, index, strict=True):
                 builder.store(buffer, (so_far,), place, is_guarded=is_guarded)

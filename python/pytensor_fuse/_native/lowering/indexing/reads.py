@@ -1,4 +1,4 @@
-"""Ops that read what they index: by slices as views, by index arrays into a new array."""
+"""Reads by index: views for slices, new arrays for index arrays."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pytensor_fuse._native.lowering.tensors import Index
     from pytensor_fuse._native.program.model import Value
 
-# 3.0 has an op of its own for one index vector.
+# PyTensor 3.0 has a separate op for one index vector.
 _GATHERS = tuple(
     getattr(subtensor, name)
     for name in ("AdvancedSubtensor", "AdvancedSubtensor1")
@@ -60,7 +60,7 @@ def _advanced_subtensor(
 
 
 def reader(context: Context, base: Tensor, selection: Selection) -> Callable[[Index], Value]:
-    """Return what reads the base of a selection at a place."""
+    """Return a function that reads the base of a selection at a position."""
     if not selection.is_guarded:
         return base.at
     return lambda place: guarded(context.builder, base, place)

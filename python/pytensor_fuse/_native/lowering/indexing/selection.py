@@ -1,4 +1,4 @@
-"""What an op indexes: from the index of a selected element to where in the base it is."""
+"""Selections: the map from the index of a selected element to its position in the base."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ if TYPE_CHECKING:
     from pytensor_fuse._native.lowering.tensors import Index, Tensor
     from pytensor_fuse._native.program.model import Value
 
-    # A place along an axis that is dropped, or the places along one that is kept or replaced.
+    # A position along an axis that is dropped, or positions along one that is kept or replaced.
     Entry = Value | Span | Column
 
 
 class Selection:
     """The elements that an op reads or writes, as an array.
 
-    Index arrays share a group of axes. It stands where the first of them was if they are next to
-    each other, and in front otherwise.
+    Index arrays share a group of axes. The group takes the place of the first index array if all
+    are adjacent, and comes first otherwise.
 
     Attributes
     ----------
     lengths
-        A value for each axis of the selection.
+        The length of each axis of the selection.
     first, last
-        The group is the axes ``first`` ... ``last - 1``.
+        The range of the group's axes: ``first`` ... ``last - 1``.
     is_guarded
-        Whether the places are in bounds only because of a check.
+        Whether the positions are in bounds only because of a check.
     may_repeat
-        Whether two elements may have the same place.
+        Whether two elements may have the same position.
     is_all
-        Whether it is the base itself.
+        Whether the selection is the base itself.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class Selection:
         group = _group_lengths(context, columns)
         self._group = group
         self.is_guarded = _require_in_bounds(context, columns, group) or is_guarded
-        # The places of several columns repeat together only.
+        # The positions of several columns repeat only if all columns do.
         self.may_repeat = bool(columns) and all(_repeats(one, len(group)) for one in columns)
         self.first = _place_of_group(entries)
         self.last = self.first + len(group)
@@ -67,12 +67,12 @@ class Selection:
         self.is_all = tuple(entries) == tuple([whole(context.builder, one) for one in base])
 
     def columns(self, index: Index) -> list[Value]:
-        """Return the place along each axis that has an index array.
+        """Return the position along each axis that has an index array.
 
         Parameters
         ----------
         index
-            The index into the selection, of which the group's part is read.
+            The index into the selection, of which only the group's axes are read.
         """
         builder = self._context.builder
         places = []
@@ -90,14 +90,14 @@ class Selection:
         return places
 
     def place(self, index: Index, columns: Sequence[Value]) -> Index:
-        """Return where in the base a selected element is.
+        """Return the position of a selected element in the base.
 
         Parameters
         ----------
         index
             The index into the selection.
         columns
-            What `columns` returned for it.
+            The result of `columns` for the same index.
         """
         left = iter(columns)
         kept = iter((*index[: self.first], *index[self.last :]))
@@ -112,19 +112,19 @@ class Selection:
         return tuple(out)
 
     def nest(self, body: Callable[[Index, Index], None]) -> None:
-        """Run a body for each selected element, in C order.
+        """Emit a loop nest over the selected elements, in C order.
 
         Parameters
         ----------
         body
-            Is given the index into the selection, and the place in the base.
+            Emits one iteration, from the index into the selection and the position in the base.
         """
         context = self._context
         inner = self.lengths[self.last :]
         if self.first == self.last or all(context.is_short(length) for length in inner):
             context.nest(self.lengths, lambda index: body(index, self.at(index)))
             return
-        # Index arrays are read outside of the loops over what each of their elements selects.
+        # Index arrays are read outside of the loops over the elements that each entry selects.
         rest = (context.builder.index(0),) * len(inner)
 
         def at_columns(outer: Index) -> None:
@@ -137,25 +137,25 @@ class Selection:
         context.nest(self.lengths[: self.last], at_columns)
 
     def at(self, index: Index) -> Index:
-        """Return where in the base a selected element is."""
+        """Return the position of a selected element in the base."""
         return self.place(index, self.columns(index))
 
 
 def selection_of(
     context: Context, node: Apply[Any], inputs: Sequence[Tensor], n_operands: int
 ) -> Selection:
-    """Return what a node indexes in its first input.
+    """Return the selection of a node in its first input.
 
     Parameters
     ----------
     context
         The lowering.
     node
-        Of an op with an ``idx_list``.
+        A node of an op with an ``idx_list``.
     inputs
-        What its inputs are.
+        The tensors of its inputs.
     n_operands
-        How many inputs there are before the indices.
+        The number of inputs before the indices.
     """
     builder = context.builder
     base = inputs[0]
@@ -185,21 +185,21 @@ def selection_of(
 
 
 def takes_integers(op: Any) -> bool:
-    """Whether the indices of an op that are no slices are integers, and no arrays."""
+    """Whether the indices of an op besides slices are integers instead of arrays."""
     return isinstance(op, Subtensor | IncSubtensor)
 
 
 def place_along(
     context: Context, index: Value, length: Value, into: Value, *, is_one: bool
 ) -> Value:
-    """Return where along an axis, of one element or of as many as another, an index reads.
+    """Return the index along an axis that may be broadcast to the length of another.
 
     Parameters
     ----------
     context
         The lowering.
     index
-        Along the other axis.
+        The index along the other axis.
     length, into
         The lengths of the axis and of the other one.
     is_one
@@ -216,7 +216,7 @@ def place_along(
 
 
 def _place_of_group(entries: Sequence[Entry]) -> int:
-    """Return the axis of the selection at which the group of index arrays begins."""
+    """Return the axis of the selection at which the group of index arrays starts."""
     at = [axis for axis, entry in enumerate(entries) if isinstance(entry, Column)]
     if not at or at[-1] - at[0] >= len(at):
         return 0
@@ -252,7 +252,7 @@ def _group_lengths(context: Context, columns: Sequence[Column]) -> tuple[Value, 
 
 
 def _require_in_bounds(context: Context, columns: Sequence[Column], group: Sequence[Value]) -> bool:
-    """Check index arrays; return whether that was needed."""
+    """Emit the bounds checks of index arrays; return whether any check was needed."""
     builder = context.builder
     is_needed = any(column.is_checked for column in columns)
     for column in columns:
@@ -260,7 +260,7 @@ def _require_in_bounds(context: Context, columns: Sequence[Column], group: Seque
             continue
         condition = column.in_bounds
         if len(columns) > 1:
-            # What is not selected may be out of bounds.
+            # An index out of bounds is valid if nothing is selected.
             condition = builder.op("or", condition, context.is_empty(group))
         builder.check(condition, IndexError, OUT_OF_BOUNDS)
         is_needed = True
@@ -268,5 +268,5 @@ def _require_in_bounds(context: Context, columns: Sequence[Column], group: Seque
 
 
 def _repeats(column: Column, ndim: int) -> bool:
-    """Whether the places of a column, stretched to so many axes, may repeat."""
+    """Whether the positions of a column, broadcast to a number of axes, may repeat."""
     return column.may_repeat or len(column.lengths) < ndim or any(column.stretches)

@@ -1,4 +1,4 @@
-"""Slices, clipped as Python clips them."""
+"""Slices, with Python's rules for bounds."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ if TYPE_CHECKING:
     from pytensor_fuse._native.program.model import Value
 
 _MOST: Final = (1 << 63) - 1
-# The sum of a length and a smaller step than that does not overflow.
+# The sum of a length and a step below this bound does not overflow.
 _SMALL: Final = 1 << 31
 
 
 class Span(NamedTuple):
-    """The places ``start``, ``start + step``, ... along an axis, which are in bounds.
+    """The positions ``start``, ``start + step``, ... along an axis, all in bounds.
 
     Attributes
     ----------
     start, step
-        The first place and the distance between two.
+        The first position and the distance between two.
     length
-        The number of places.
+        The number of positions.
     """
 
     start: Value
@@ -29,7 +29,7 @@ class Span(NamedTuple):
     length: Value
 
     def at(self, builder: Builder, index: Value) -> Value:
-        """Return the place of an index."""
+        """Return the position of an index."""
         return builder.op("add", self.start, builder.op("mul", index, self.step))
 
 
@@ -39,7 +39,7 @@ def whole(builder: Builder, length: Value) -> Span:
 
 
 def as_i64(builder: Builder, value: Value) -> Value:
-    """Return an integer as ``i64``; what is too large for that becomes the largest one."""
+    """Return an integer as ``i64``; larger numbers saturate."""
     if builder.dtype(value) == "u64":
         value = builder.op("minimum", value, builder.constant("u64", _MOST))
     return builder.cast(value, "i64")
@@ -48,16 +48,16 @@ def as_i64(builder: Builder, value: Value) -> Value:
 def span_of(
     builder: Builder, length: Value, start: Value | None, stop: Value | None, step: Value | None
 ) -> Span:
-    """Return where a slice of an axis reads.
+    """Return the span of a slice along an axis.
 
     Parameters
     ----------
     builder
-        Writes the program; a step that may be zero is checked.
+        The builder of the program; a step that may be zero is checked.
     length
-        That of the axis.
+        The length of the axis.
     start, stop, step
-        Integers of any dtype, or None where they are left out.
+        Integers of any dtype, or None where omitted.
     """
     start = None if start is None else as_i64(builder, start)
     stop = None if stop is None else as_i64(builder, stop)
@@ -71,12 +71,12 @@ def span_of(
 
 
 def _clipped(builder: Builder, place: Value, length: Value, least: int) -> Value:
-    """Return a place, from the end if it is negative, as one of least ... length + least."""
+    """Return a slice bound, wrapped if negative, and clipped to least ... length + least."""
     number = builder.number(place)
     low = builder.index(least)
     high = builder.op("add", length, low)
     if number == least == 0:
-        # No length is negative.
+        # Lengths are never negative.
         return low
     if number is not None and number >= 0:
         return builder.op("minimum", place, high)
@@ -99,7 +99,7 @@ def _forwards(
         width = width if first == zero else builder.op("maximum", width, zero)
     number = None if start is None else builder.number(start)
     if number is not None and number >= 0:
-        # Where clipping would change it, the span has no places.
+        # Where clipping would change the start, the span is empty.
         first = builder.index(int(number))
     return Span(first, builder.index(step), _steps(builder, width, step))
 
@@ -107,9 +107,9 @@ def _forwards(
 def _width(
     builder: Builder, length: Value, start: Value | None, stop: Value | None
 ) -> Value | None:
-    """Return the width of a slice in the form that equal slices share, or None.
+    """Return the width of a slice in a canonical form, or None.
 
-    So ``x[1:]`` and ``x[:-1]`` are known to be equally long.
+    The form shows that ``x[1:]`` and ``x[:-1]`` have the same length.
     """
     zero = builder.index(0)
     front = 0 if start is None else builder.number(start)
@@ -146,7 +146,7 @@ def _backwards(
 
 
 def _steps(builder: Builder, width: Value, step: int) -> Value:
-    """Return how many steps fit into a width."""
+    """Return the number of steps within a width."""
     if step == 1:
         return width
     if step < _SMALL:
@@ -165,7 +165,7 @@ def _steps_at_run_time(builder: Builder, width: Value, step: Value) -> Value:
 def _either_way(
     builder: Builder, length: Value, start: Value | None, stop: Value | None, step: Value
 ) -> Span:
-    """Return the span of a slice whose step is known at run time only."""
+    """Return the span of a slice whose step is known only at run time."""
     zero, minus_one = builder.index(0), builder.index(-1)
     builder.check(builder.op("ne", step, zero), ValueError, "slice step cannot be zero")
     step = builder.op("maximum", step, builder.index(-_MOST))

@@ -1,4 +1,4 @@
-"""Ops that write what they index, in place or into a copy."""
+"""Writes by index, in place or to a copy."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pytensor_fuse._native.lowering.tensors import Index
     from pytensor_fuse._native.program.model import BufferId, Value
 
-# 3.0 has an op of its own for one index vector.
+# PyTensor 3.0 has a separate op for one index vector.
 _SCATTERS = tuple(
     getattr(subtensor, name)
     for name in ("AdvancedIncSubtensor", "AdvancedIncSubtensor1")
@@ -32,7 +32,7 @@ _SCATTERS = tuple(
 )
 
 _DOES_NOT_FIT: Final = "operands could not be broadcast together with remapped shapes"
-# 3.0 leaves the assignment to a slice to Numba, which names the shapes.
+# PyTensor 3.0 leaves the assignment to a slice to Numba, whose message has the shapes.
 _NAMES_SHAPES: Final = hasattr(subtensor, "AdvancedIncSubtensor1")
 _MOST_DETAILS: Final = 8
 
@@ -50,7 +50,7 @@ def _refuses(op: Any, node: Apply[Any]) -> str | None:
 
 
 def _ndim_selected(op: Any, node: Apply[Any]) -> int:
-    """Return the number of axes of what an op writes to."""
+    """Return the number of axes of an op's selection."""
     base, _, *indices = node.inputs
     ndim: int = base.type.ndim
     arrays: list[Any] = [indices[entry] for entry in op.idx_list if isinstance(entry, int)]
@@ -63,9 +63,9 @@ def _ndim_selected(op: Any, node: Apply[Any]) -> int:
 
 
 def _may_write(op: Any, base: str, value: str) -> bool:
-    """Whether casting a value to the dtype of the base first gives what computing it does."""
+    """Whether a cast of the value to the dtype of the base commutes with the operation."""
     if op.set_instead_of_inc:
-        # Floats as integers are left to PyTensor, as are numbers as bools.
+        # PyTensor keeps assignments of floats to integers, and of numbers to bools.
         return base == value or (base != "bool" and (base[0] == "f" or value[0] != "f"))
     common = np.result_type(base, value)
     return common == base or (base != "bool" and common.kind in "iu")
@@ -86,7 +86,7 @@ def _write(op: Any, node: Apply[Any], context: Context, inputs: list[Tensor]) ->
         given.keep_apart(op, into)
     combiner = "" if op.set_instead_of_inc else "or" if base.dtype == "bool" else "add"
     if combiner and getattr(op, "ignore_duplicates", False) and selection.may_repeat:
-        # The last of the sums with the old element stays.
+        # By NumPy's rules, the last sum with the old element wins.
         given.add_to(base)
         combiner = ""
     if into is None:
@@ -101,13 +101,13 @@ def _sum(context: Context, one: Value, other: Value) -> Value:
 
 
 def _shape(first: int, ndim: int) -> str:
-    """Return the text of a shape whose lengths are details of a check, from the first on."""
+    """Return the text of a shape whose lengths are consecutive details of a check."""
     places = ", ".join([f"{{{first + axis}}}" for axis in range(ndim)])
     return f"({places},)" if ndim == 1 else f"({places})"
 
 
 class _Value:
-    """What is written to a selection, stretched where it has one element."""
+    """The value to write to a selection, broadcast where it has one element."""
 
     def __init__(
         self,
@@ -131,7 +131,7 @@ class _Value:
         ]
 
     def _misfit(self, op: Any) -> tuple[str, list[Value]]:
-        """Return what is said of lengths that do not fit, with its details."""
+        """Return the message for lengths that do not fit, with its details."""
         into = self._selection.lengths
         if not (_NAMES_SHAPES and isinstance(op, IncSubtensor) and op.set_instead_of_inc):
             return _DOES_NOT_FIT, []
@@ -155,7 +155,7 @@ class _Value:
         Returns
         -------
         Value or None
-            Whether the axis is not stretched, if that is known at run time only.
+            Whether the axis has its full length, if that is known only at run time.
         """
         context, builder = self._context, self._context.builder
         one = builder.index(1)
@@ -177,14 +177,14 @@ class _Value:
         return None
 
     def keep_apart(self, op: Any, into: BufferId) -> None:
-        """Copy the value if what it is read from may be overwritten before."""
+        """Copy the value if the base that is overwritten may overlap it."""
         own = self._given.buffer
         may_overlap = bool(getattr(op, "destroyhandler_tolerate_aliased", ()))
         if may_overlap and self._given.ndim and (own is None or own == into):
             self._given = stored(self._context.builder, self._context.copied(self._given))
 
     def add_to(self, base: Tensor) -> None:
-        """Let the value be its sum with what is selected in a base."""
+        """Replace the value by its sum with the selected elements of a base."""
         context, selection = self._context, self._selection
         builder = context.builder
         buffer = context.temporary(base.dtype, selection.lengths)
@@ -208,7 +208,7 @@ class _Value:
         index
             The index.
         is_exact
-            Whether no axis is stretched of which that is not known before.
+            Whether axes that may have one element are known to have their full length here.
         """
         own = [
             at
@@ -226,7 +226,7 @@ class _Value:
         return self._given.at(tuple(own))
 
     def write(self, into: BufferId, combiner: str) -> None:
-        """Write the value to a buffer."""
+        """Emit the stores of the value to a buffer."""
         builder = self._context.builder
         doubts = [doubt for doubt in self._is_in_doubt if doubt is not None]
         if not doubts:
@@ -235,7 +235,7 @@ class _Value:
         is_exact = doubts[0]
         for doubt in doubts[1:]:
             is_exact = builder.op("and", is_exact, doubt)
-        # Stretched values are rare: the other loop has accesses of constant steps.
+        # Broadcast values are rare: the common loop has accesses with constant strides.
         with builder.block() as then:
             self._run(into, combiner, is_exact=True)
         with builder.block() as otherwise:

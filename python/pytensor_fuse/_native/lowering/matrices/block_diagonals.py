@@ -1,4 +1,4 @@
-"""Matrices of which given ones are the blocks along the diagonal."""
+"""Block diagonal matrices."""
 
 from __future__ import annotations
 

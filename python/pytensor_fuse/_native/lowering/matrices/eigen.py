@@ -1,6 +1,6 @@
-"""Eigenvalues and eigenvectors of symmetric matrices, of one or of a pair.
+"""Eigenvalues and eigenvectors of symmetric matrices, including generalized problems.
 
-Where LAPACK fails, all numbers are NaN, as in PyTensor's Numba implementation.
+If LAPACK fails, all results are NaN, as in PyTensor's Numba implementation.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from pytensor_fuse._native.lowering.tensors import Index
     from pytensor_fuse._native.program.model import Value
 
-# The text of PyTensor's Numba implementation.
+# The message of PyTensor's Numba implementation.
 _NOT_A_PAIR: Final = "A and B must have the same shape"
-# Where the lower triangle is in the rows that the columns of a matrix are.
+# The triangle of the stored transpose to read, by ``lower``.
 _TRIANGLES: Final = {True: "u", False: "l"}
 
 
@@ -48,7 +48,7 @@ def _eigh(op: Eigh, node: Apply[Any], context: Context, inputs: list[Tensor]) ->
     size, matrices = _columns(context, [of_dtype(context, one, dtype) for one in inputs])
     values = context.array(dtype, [size], is_once=False)
     is_one = len(matrices) == 1 and op.driver == "evr"
-    # Else LAPACK writes the vectors over the matrix.
+    # All other routines overwrite the matrix with the eigenvectors.
     vectors = context.array(dtype, [size, size], is_once=False) if is_one else matrices[0]
 
     def run() -> Value:
@@ -99,10 +99,10 @@ def _run_on_finite(
     *,
     lower: bool,
 ) -> None:
-    """Run a routine, and fill its results with NaN where it fails.
+    """Run a routine, and fill its results with NaN if it fails.
 
-    It does not run on numbers that are not finite: on these, LAPACK may run forever, as it does in
-    PyTensor's Numba implementation, or report a success and leave results as they were.
+    The routine runs on finite numbers only: on others, LAPACK may loop forever, as it does in
+    PyTensor's Numba implementation, or report success without writing results.
     """
     builder = context.builder
     are_finite = builder.constant("bool", True)
@@ -119,7 +119,7 @@ def _run_on_finite(
 
 
 def _is_finite(context: Context, matrix: Operand, *, lower: bool) -> Value:
-    """Return whether the numbers in one triangle of a matrix, given by columns, are finite."""
+    """Return a condition that is true if one triangle of a column-major matrix is finite."""
     builder, given = context.builder, context.held(matrix)
     zero = builder.constant(given.dtype, 0.0)
 
@@ -132,7 +132,7 @@ def _is_finite(context: Context, matrix: Operand, *, lower: bool) -> Value:
 
 
 def _columns(context: Context, given: list[Tensor]) -> tuple[Value, list[Operand]]:
-    """Return the size of one or two matrices, and their columns, which routines may change."""
+    """Return the size of one or two matrices, and column-major copies for routines to overwrite."""
     size = require_square(context, given[0])
     for other in given[1:]:
         for length in other.lengths:
@@ -150,7 +150,7 @@ def _by_representations(
     values: Operand,
     vectors: Operand | None = None,
 ) -> Value:
-    """Find the eigenvalues, and the eigenvectors, by relatively robust representations."""
+    """Compute eigenvalues, and eigenvectors, by relatively robust representations."""
     builder = context.builder
     dtype = builder.program.buffers[values.buffer].dtype
     length, room = work(context, dtype, (6 + BLOCK, size))

@@ -1,7 +1,7 @@
-"""The exponential of a matrix: Padé approximants, scaling and squaring.
+"""Matrix exponential: Padé approximants, scaling and squaring.
 
-This is the algorithm of PyTensor's Numba implementation [1]_, which takes the approximant by the
-1-norm. Numbers that are not finite give NaN.
+The algorithm is that of PyTensor's Numba implementation [1]_, which chooses the approximant by the
+1-norm. Nonfinite input gives NaN.
 
 References
 ----------
@@ -71,7 +71,7 @@ _COEFFICIENTS: Final = {
         1.0,
     ),
 }
-# Up to which norm each is exact to the precision of the dtype.
+# The largest norm for which each approximant is accurate to the precision of the dtype.
 _LIMITS: Final = {
     "f64": {
         3: 1.495585217958292e-02,
@@ -107,7 +107,7 @@ def _expm(op: Expm, node: Apply[Any], context: Context, inputs: list[Tensor]) ->
 
 
 def _norm(context: Context, matrix: Tensor) -> Value:
-    """Return the largest sum of absolute values of a column; NaN if there is one."""
+    """Return the 1-norm; NaN if an element is NaN."""
     builder, [size, _] = context.builder, matrix.lengths
     zero = builder.constant(matrix.dtype, 0.0)
     with builder.loop(size) as columns:
@@ -118,7 +118,7 @@ def _norm(context: Context, matrix: Tensor) -> Value:
 
 
 def _scaling(context: Context, norm: Value, limit: float) -> tuple[Value, Value]:
-    """Return how often a matrix is halved until its norm is within a limit, and by what that is."""
+    """Return the number of halvings that bring a norm within a limit, and the scale factor."""
     builder, dtype = context.builder, context.builder.dtype(norm)
     one, half = builder.constant(dtype, 1.0), builder.constant(dtype, 0.5)
     is_large = builder.op("gt", norm, builder.constant(dtype, limit))
@@ -139,7 +139,7 @@ class _Work:
     Attributes
     ----------
     scaled
-        The matrix of which the approximant is taken.
+        The argument of the approximant.
     odd, even
         The odd and the even part of its numerator.
     """
@@ -160,14 +160,14 @@ class _Work:
     def multiply(
         self, out: BufferId | Operand, left: BufferId | Operand, right: BufferId | Operand
     ) -> None:
-        """Write the product of two matrices into a third one."""
+        """Store the product of two matrices to a third one."""
         sizes = sizes_of(self._context, [self._size] * 3)
         self._context.builder.call("matmul_nn", sizes, [out, left, right])
 
     def _polynomial(
         self, out: BufferId, coefficients: Mapping[int, float], *others: BufferId
     ) -> None:
-        """Write a polynomial of even powers of the matrix, plus other matrices."""
+        """Store a polynomial of even powers of the matrix, plus other matrices."""
         builder, dtype = self._context.builder, self._dtype
         none = builder.constant(dtype, 0.0)
 
@@ -189,7 +189,7 @@ class _Work:
         self._context.fill(Operand(out), at)
 
     def by_degree(self, limits: Sequence[tuple[int, float]], norm: Value) -> None:
-        """Write the parts of the approximant that a norm asks for."""
+        """Emit the parts of the approximant, with a branch on the norm for its degree."""
         (degree, limit), *others = limits
         if not others:
             self._parts(degree)
@@ -215,7 +215,7 @@ class _Work:
             self._polynomial(self._sum, odd)
             self._polynomial(self.even, even)
         else:
-            # The powers from 8 on are multiples of the sixth.
+            # The powers from 8 on are computed as multiples of the sixth.
             for part, low, shift in ((self._sum, odd, 7), (self.even, even, 6)):
                 high = {power: numbers[power + shift] for power in (6, 4, 2)}
                 self._polynomial(self.odd, high)
@@ -224,10 +224,9 @@ class _Work:
         self.multiply(self.odd, self.scaled, self._sum)
 
     def divide(self, found: Operand) -> Value:
-        """Write the approximant, and return what LAPACK reports.
+        """Store the approximant, and return LAPACK's status.
 
-        The quotient of the parts is the same from both sides, as both are polynomials of one
-        matrix.
+        Left and right quotients of the parts agree, because polynomials of one matrix commute.
         """
         context, builder = self._context, self._context.builder
         context.fill(

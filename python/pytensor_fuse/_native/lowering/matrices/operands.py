@@ -1,4 +1,4 @@
-"""What all rules of linear algebra ask for: matrices in memory, of one dtype, and their sizes."""
+"""Operands of linear algebra rules: matrices in memory, of one dtype, and their sizes."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ if TYPE_CHECKING:
     from pytensor_fuse._native.lowering.context import Context
     from pytensor_fuse._native.program.model import Value
 
-# BLAS and LAPACK count in 32 bits.
+# BLAS and LAPACK have 32-bit sizes.
 _MOST: Final = 2**31
 _TOO_LONG: Final = "an axis of {0} elements is longer than BLAS and LAPACK can count"
-# The texts of PyTensor's Numba implementation.
+# Messages of PyTensor's Numba implementation.
 NOT_SQUARE: Final = "Last 2 dimensions of A must be square"
 NOT_CONFORMING: Final = "Dimensions of A and B do not conform"
 
 
 def real_refusal(node: Apply[Any]) -> str | None:
-    """Return why the inputs and outputs of a node are not arrays of real numbers, or None."""
+    """Return the reason why a node's operands and results are not real arrays, or None."""
     return real_refusal_of((*node.inputs, *node.outputs))
 
 
 def refuses_not_real(op: Any, node: Apply[Any]) -> str | None:
-    """Return why the inputs and outputs of a node are not arrays of real numbers, or None."""
+    """Return the reason why a node's operands and results are not real arrays, or None."""
     return real_refusal(node)
 
 
 def real_refusal_of(variables: Sequence[Variable[Any, Any]]) -> str | None:
-    """Return why variables are not arrays of real numbers, or None."""
+    """Return the reason why variables are not real arrays, or None."""
     for variable in variables:
         dtype = getattr(variable.type, "dtype", None)
         if dtype not in DTYPES or dtype == "bool":
@@ -46,7 +46,7 @@ def real_refusal_of(variables: Sequence[Variable[Any, Any]]) -> str | None:
 
 
 def of_dtype(context: Context, tensor: Tensor, dtype: str) -> Tensor:
-    """Return an array in another dtype."""
+    """Return an array converted to a dtype."""
     if tensor.dtype == dtype:
         return tensor
     builder = context.builder
@@ -54,7 +54,7 @@ def of_dtype(context: Context, tensor: Tensor, dtype: str) -> Tensor:
 
 
 def sizes_of(context: Context, lengths: Sequence[Value]) -> list[Value]:
-    """Return lengths as sizes for a routine, and let the call fail if one is too long."""
+    """Return lengths as sizes for a routine, with a check that they fit into 32 bits."""
     builder = context.builder
     sizes = [context.length(length) for length in lengths]
     for size in sizes:
@@ -66,9 +66,9 @@ def sizes_of(context: Context, lengths: Sequence[Value]) -> list[Value]:
 
 
 def in_memory(context: Context, tensor: Tensor) -> tuple[Operand, bool]:
-    """Return an array as a routine can read it, and whether it lies there transposed.
+    """Return an array as an operand for a routine, and whether it is stored transposed.
 
-    An array that no buffer holds, in the order of its axes or in the opposite one, is copied.
+    The array is copied unless a buffer holds it, with its axes in order or reversed.
     """
     layout = tensor.layout
     if layout is not None:
@@ -80,18 +80,18 @@ def in_memory(context: Context, tensor: Tensor) -> tuple[Operand, bool]:
 
 
 def copy_of(context: Context, tensor: Tensor) -> Operand:
-    """Return a copy of an array that routines may change; it may be a result."""
+    """Return a copy of an array that routines may overwrite; it may be a result."""
     array = context.array(tensor.dtype, tensor.lengths, is_once=False)
     context.fill(array, tensor.at)
     return array
 
 
 def can_overwrite(context: Context, tensor: Tensor) -> bool:
-    """Whether a routine can work where an array lies, if its op may overwrite it.
+    """Whether a routine can work in place on an array, if its op may overwrite it.
 
-    It can if all of a buffer is the array, in the order of its axes, and the buffer is temporary,
-    or an input of the program that may be overwritten. While a loop over matrices is written,
-    results are parts of one array: so nothing is overwritten.
+    It can if the array is a whole buffer with its axes in order, and the buffer is temporary, or an
+    overwritable input of the program. Within a loop over a batch, results are parts of one array,
+    so nothing is overwritten.
     """
     layout = tensor.layout
     if layout is None or layout.prefix or context.batch:
@@ -103,7 +103,7 @@ def can_overwrite(context: Context, tensor: Tensor) -> bool:
 
 
 def owned(context: Context, tensor: Tensor, *, may_overwrite: bool) -> Operand:
-    """Return an array that routines may change: where its elements lie already, or a copy.
+    """Return an array that routines may overwrite: the operand itself, or a copy.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ def owned(context: Context, tensor: Tensor, *, may_overwrite: bool) -> Operand:
     tensor
         The array.
     may_overwrite
-        Whether the op may overwrite it; nobody reads it afterwards then.
+        Whether the op may overwrite the array, which then has no later readers.
     """
     if not may_overwrite or not can_overwrite(context, tensor):
         return copy_of(context, tensor)
@@ -125,9 +125,9 @@ def owned(context: Context, tensor: Tensor, *, may_overwrite: bool) -> Operand:
 
 
 def as_it_lies(tensor: Tensor) -> tuple[Tensor, bool]:
-    """Return a matrix or its transpose, whichever lies in memory by rows, and whether it is that.
+    """Return a matrix or its transpose, whichever is row-major, and whether it is the latter.
 
-    A matrix that lies nowhere is returned itself.
+    A matrix that is not in memory is returned itself.
     """
     layout = tensor.layout
     if layout is not None and layout.axes == (1, 0):
@@ -147,19 +147,19 @@ def transposed(tensor: Tensor) -> Tensor:
 
 
 def require_square(context: Context, matrix: Tensor) -> Value:
-    """Let the call fail unless a matrix is square; return the length of its axes."""
+    """Emit a check that a matrix is square; return the length of its axes."""
     rows, columns = matrix.lengths
     return context.require_equal(rows, columns, LinAlgError, NOT_SQUARE)
 
 
 def require_conforming(context: Context, matrix: Tensor, right: Tensor) -> Value:
-    """Let the call fail unless a square matrix has as many rows as the right-hand side."""
+    """Emit checks that a matrix is square, with as many rows as the right-hand side."""
     context.require_equal(matrix.lengths[0], right.lengths[0], LinAlgError, NOT_CONFORMING)
     return require_square(context, matrix)
 
 
 def fill_with(context: Context, array: Operand, number: float) -> None:
-    """Write one number into all elements of an array."""
+    """Store one number to all elements of an array."""
     dtype = context.builder.program.buffers[array.buffer].dtype
     value = context.builder.constant(dtype, number)
     context.fill(array, lambda _: value)
@@ -176,19 +176,19 @@ def fill_unless(context: Context, condition: Value, array: Operand) -> None:
 
 
 def has_succeeded(context: Context, report: Value) -> Value:
-    """Return whether LAPACK reports nothing."""
+    """Return the condition that LAPACK's status is a success."""
     return context.builder.op("eq", report, context.builder.index(0))
 
 
 def is_finite(context: Context, value: Value) -> Value:
-    """Return whether a number is neither infinite nor NaN."""
+    """Return a condition that is true if a number is finite."""
     builder = context.builder
     infinity = builder.constant(builder.dtype(value), math.inf)
     return builder.op("lt", builder.op("abs", value), infinity)
 
 
 def all_finite(context: Context, matrix: Tensor) -> Value:
-    """Return whether all elements of a matrix are finite."""
+    """Return a condition that is true if all elements of a matrix are finite."""
     builder, yes = context.builder, context.builder.constant("bool", True)
     matrix, _ = as_it_lies(matrix)
     rows, columns = matrix.lengths

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def _refuses(op: QR, node: Apply[Any]) -> str | None:
-    # PyTensor's Numba implementation gives another shape than the op says.
+    # PyTensor's Numba implementation returns another shape than the op declares.
     if op.mode == "raw":
         return "a QR factorization in mode raw"
     rows, columns = node.inputs[0].type.shape
@@ -84,7 +84,7 @@ def _qr(op: QR, node: Apply[Any], context: Context, inputs: list[Tensor]) -> lis
             at = outer.index, inner.index
             builder.store(buffer, prefix + at, of_columns.at(at))
     length, room = work(context, dtype, (BLOCK, kept))
-    # Without columns, PyTensor has zeros where the identity is right.
+    # Without columns, PyTensor returns zeros where the identity would be correct.
     with builder.block() as then:
         builder.call(
             "orgqr",

@@ -1,7 +1,7 @@
-"""Singular values and vectors.
+"""Singular value decomposition.
 
-Where LAPACK fails, all numbers are NaN, and the singular vectors of a matrix without elements are
-zeros, as in PyTensor's Numba implementation.
+If LAPACK fails, all results are NaN, and the singular vectors of an empty matrix are zeros, as in
+PyTensor's Numba implementation.
 """
 
 from __future__ import annotations

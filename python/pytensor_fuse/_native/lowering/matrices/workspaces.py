@@ -1,7 +1,7 @@
-"""The arrays that routines of LAPACK work in, by LAPACK's documented formulas.
+"""Workspaces of LAPACK routines, sized by LAPACK's documented formulas.
 
-LAPACK works by blocks of at most 64 columns, and takes as much room as it is given: with a block of
-room, it does what it does after a query for the best size.
+LAPACK works on blocks of at most 64 columns, and adapts to the workspace: with room for a block, it
+behaves as after a query for the optimal size.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ BLOCK: Final = 64
 def work(
     context: Context, dtype: str, *terms: tuple[int, *tuple[Value, ...]]
 ) -> tuple[Value, BufferId]:
-    """Return an array of a sum of products of numbers and lengths, and of at least 1, elements.
+    """Return an array whose size is a sum of products of numbers and lengths, at least 1.
 
     Parameters
     ----------
     context
         The lowering.
     dtype
-        That of the array.
+        The dtype of the array.
     *terms
         The factors of each term: a number, then lengths.
 

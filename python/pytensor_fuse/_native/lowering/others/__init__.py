@@ -1,1 +1,1 @@
-"""Rules that other packages register, and checks of what these return."""
+"""Third-party rules, and checks of their results."""

@@ -1,6 +1,6 @@
-"""What rules of others write with: a builder that says at once what is wrong with what it is given.
+"""Checked builder for third-party rules, which reports invalid arguments at once.
 
-The rules of this package are tested, and write without checks.
+This package's own rules are tested, and use the builder without checks.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def checking(context: Context) -> Context:
-    """Return a context that goes on with the same program, and checks what it is given."""
+    """Return a context that continues the same program with checks of all arguments."""
     assert isinstance(context.builder, OwningBuilder)
     other = copy(context)
     other.builder = CheckingBuilder(context.builder)
@@ -45,7 +45,7 @@ class CheckingBuilder(OwningBuilder):
     Parameters
     ----------
     builder
-        Whose program it goes on with: all that one knows, both know.
+        The builder of the program to continue; both share all state.
     """
 
     def __init__(self, builder: OwningBuilder) -> None:
@@ -56,11 +56,11 @@ class CheckingBuilder(OwningBuilder):
         return super().constant(dtype, require_literal(dtype, number))
 
     def number(self, value: int) -> bool | int | float | None:
-        require_value(self, value, "what may be a literal")
+        require_value(self, value, "the argument of builder.number")
         return super().number(value)
 
     def dtype(self, value: int) -> str:
-        require_value(self, value, "what has a dtype")
+        require_value(self, value, "the argument of builder.dtype")
         return super().dtype(value)
 
     def op(self, name: str, *args: int) -> int:
@@ -86,7 +86,7 @@ class CheckingBuilder(OwningBuilder):
         return super().op(name, *args)
 
     def cast(self, value: int, dtype: str) -> int:
-        require_value(self, value, "what is cast")
+        require_value(self, value, "the operand of a cast")
         require_dtype(dtype)
         return super().cast(value, dtype)
 
@@ -150,9 +150,9 @@ class CheckingBuilder(OwningBuilder):
 
     def carry(self, loop: Loop, inner: int, initial: int, following: int) -> int:
         require_innermost(self, loop, "builder.carry")
-        require_value(self, inner, "what is carried")
+        require_value(self, inner, "a carried value")
         for one in (initial, following):
-            require_element(self, one, self._dtypes[inner], "what is carried")
+            require_element(self, one, self._dtypes[inner], "a carried value")
         return super().carry(loop, inner, initial, following)
 
     def branch(

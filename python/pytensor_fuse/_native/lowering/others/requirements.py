@@ -1,4 +1,4 @@
-"""Requirements of what rules of others give: each function says at once what is wrong with it."""
+"""Requirements on the results and arguments of third-party rules, each with a clear exception."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def require_value(builder: OwningBuilder, one: object, what: str) -> Value:
     Raises
     ------
     TypeError
-        If it is something else.
+        If it is not a value.
     ValueError
         If it is a value of another program.
     """
@@ -42,7 +42,7 @@ def require_index(builder: OwningBuilder, index: object, ndim: int) -> None:
     Raises
     ------
     TypeError
-        If it is something else.
+        If it is not such a tuple.
     """
     if not isinstance(index, tuple | list) or len(index) != ndim:
         raise TypeError(f"an index of {ndim} axes is a tuple of as many values, not {index!r}")
@@ -58,7 +58,7 @@ def require_element(
     Raises
     ------
     TypeError
-        If it is something else.
+        If it is not a value, or has another dtype.
     """
     found = builder.program.dtypes[require_value(builder, value, what)]
     if found != dtype:
@@ -71,19 +71,19 @@ def require_dtype(dtype: object) -> None:
     Raises
     ------
     TypeError
-        If it is something else.
+        If it is not such a name.
     """
     if dtype not in DTYPES:
         raise TypeError(f"{dtype!r} is no dtype of programs{near(dtype, DTYPES)}")
 
 
 def require_literal(dtype: str, number: object) -> bool | int | float:
-    """Require a number that a dtype has, and return it as Python's.
+    """Require a number that a dtype can represent, and return it as a Python number.
 
     Raises
     ------
     TypeError
-        If it is something else.
+        If it is not such a number.
     """
     if type(number) is Value:
         raise TypeError("a literal is a number of Python's, and this is a value of the program")
@@ -106,14 +106,14 @@ def require_literal(dtype: str, number: object) -> bool | int | float:
 
 
 def require_failure(exception: object, message: object, n_details: int) -> None:
-    """Require what a check can raise: a class of exceptions, made from a text with its details.
+    """Require an exception class and a message from which a check can construct an exception.
 
     Raises
     ------
     TypeError
-        If it is something else.
+        If it is not an exception class, or the construction fails.
     ValueError
-        If the text has places for details that there are not.
+        If the message has placeholders beyond the details.
     """
     if not isinstance(exception, type) or not issubclass(exception, BaseException):
         raise TypeError(f"a check raises a class of exceptions, and {exception!r} is none")
@@ -140,12 +140,12 @@ def require_innermost(builder: OwningBuilder, loop: object, what: str) -> None:
     Raises
     ------
     TypeError
-        If it is no loop.
+        If it is not a loop.
     ValueError
-        If it is another one.
+        If it is another loop.
     """
     if not isinstance(loop, Loop):
-        raise TypeError(f"{what} has {loop!r} in the place of what builder.loop gives")
+        raise TypeError(f"{what} has {loop!r} instead of the loop that builder.loop returns")
     require_value(builder, loop.index, "the index of a loop")
     if not builder.is_visible(loop.index):
         raise ValueError(f"{what} after the loop has ended: it belongs inside of the with block")
@@ -154,7 +154,7 @@ def require_innermost(builder: OwningBuilder, loop: object, what: str) -> None:
 
 
 def near(name: object, names: Any) -> str:
-    """Return which names are near one that does not exist, as the end of a message."""
+    """Return the names that are similar to an unknown one, as the end of a message."""
     import difflib
 
     found = difflib.get_close_matches(str(name), list(names), cutoff=0.5)

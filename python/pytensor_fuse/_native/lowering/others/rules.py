@@ -1,7 +1,7 @@
-"""Rules of others: what they are given and what they return is checked, and faults have their name.
+"""Calls of third-party rules: checked arguments and results, and faults attributed to the rule.
 
-A rule returns tensors whose elements are computed when other rules read them. A fault that shows
-only then is still reported under the rule that contains it.
+The elements of a rule's tensors are computed when other rules read them. A fault that shows only
+then is still attributed to the rule that contains it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def fault(node: Apply[Any], error: Exception) -> RuleError:
-    """Return what an exception of the rule for a node is: one that names the rule and the node."""
+    """Return an error that attributes an exception to the rule for a node."""
     found = RuleError(f"{_told(node)} has a fault: {type(error).__name__}: {error}")
     found.node = node
     return found
@@ -37,7 +37,7 @@ def _told(node: Apply[Any]) -> str:
 
 
 def lowered_by_others(node: Apply[Any], context: Context, inputs: list[Tensor]) -> list[Tensor]:
-    """Lower a node by a rule that is not this package's."""
+    """Lower a node by a third-party rule."""
     context.others.append(_told(node))
     checked = checking(context)
     builder = checked.builder
@@ -70,7 +70,7 @@ def _returned(node: Apply[Any], builder: OwningBuilder, tensor: Tensor) -> Tenso
             element = tensor.at(index)
             require_element(builder, element, tensor.dtype)
         except (NoRuleError, RuleError) as error:
-            # That of a rule whose elements this one reads has its node already.
+            # An error from a rule whose elements this one reads has its node already.
             error.node = error.node or node
             raise
         except Exception as error:
@@ -81,12 +81,12 @@ def _returned(node: Apply[Any], builder: OwningBuilder, tensor: Tensor) -> Tenso
 
 
 def verify_with_others(program: Program, others: Sequence[str]) -> None:
-    """Verify a program that rules of others have written at.
+    """Verify a program to which third-party rules have contributed.
 
     Raises
     ------
     RuleError
-        If it is none.
+        If the program is invalid.
     """
     from pytensor_fuse._native.program.verify import verify
 
@@ -94,4 +94,4 @@ def verify_with_others(program: Program, others: Sequence[str]) -> None:
         verify(program)
     except ProgramError as error:
         names = "\n".join(f"  {one}" for one in dict.fromkeys(others))
-        raise RuleError(f"what was written is no program: {error}. It is by\n{names}") from error
+        raise RuleError(f"invalid program: {error}. It was emitted by\n{names}") from error

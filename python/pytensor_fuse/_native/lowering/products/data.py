@@ -1,10 +1,10 @@
-"""Products of constant matrices of few rows or columns with vectors, as in a regression on data.
+"""Products of vectors with constant matrices of few rows or columns, as in regression.
 
-A regression multiplies a matrix of data by its coefficients, and the gradient by the rows of the
-log-density multiplies the same matrix, transposed. Its few columns become constants of their own,
-which the loop over the rows reads side by side: both products are a part of the loop that does all
-other work on the rows, and read the matrix once. BLAS reads it twice. BLAS takes sums in an order
-of its own, and so does this, where `numba__fastmath` allows it.
+A regression multiplies a data matrix by the coefficients, and its gradient multiplies the transpose
+by the derivatives with respect to the rows. Each of the few columns becomes a constant buffer of
+its own. Both products thus fuse into the loop that does all other work on the rows, which reads the
+matrix once; BLAS would read it twice. The order of the sums differs from that of BLAS, so
+`numba__fastmath` must allow it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pytensor_fuse._native.lowering.tensors import Index
     from pytensor_fuse._native.program.model import BufferId, Value
 
-# Each is a stream of memory, or a register for a sum.
+# Each column takes a memory stream, or a register for its sum.
 _MOST: Final = 16
 
 
@@ -34,9 +34,9 @@ class DataProduct(NamedTuple):
     Attributes
     ----------
     matrix
-        The constant, with the axis along which it is multiplied last.
+        The constant, with the contracted axis last.
     vector
-        Which input the vector is.
+        The position of the vector among the operands.
     """
 
     matrix: np.ndarray[Any, Any]
@@ -44,7 +44,7 @@ class DataProduct(NamedTuple):
 
 
 def data_product(node: Apply[Any]) -> DataProduct | None:
-    """Return the product of data that a node is, or None."""
+    """Return the product with constant data that a node computes, or None."""
     left, right = node.inputs
     if not config.numba__fastmath or len({one.type.dtype for one in (left, right)}) > 1:
         return None
@@ -63,7 +63,7 @@ def data_product(node: Apply[Any]) -> DataProduct | None:
 
 
 def by_streams(context: Context, data: DataProduct, given: Tensor, dtype: str) -> Tensor:
-    """Return the product of a matrix, and of the vector that is given."""
+    """Return the product of a constant matrix and a vector."""
     builder, n_kept = context.builder, data.matrix.shape[0]
 
     def vector(at: Value) -> Value:
@@ -78,7 +78,7 @@ def by_streams(context: Context, data: DataProduct, given: Tensor, dtype: str) -
             for number, column in enumerate(columns):
                 element = builder.load(column, (row.index,))
                 term = builder.op("mul", element, vector(builder.index(number)))
-                # From 0.0 on, as BLAS: a sum of -0.0 alone is 0.0.
+                # The sum starts from 0.0, as in BLAS: a sum of -0.0 alone is 0.0.
                 total = builder.op("add", total, term)
             builder.store(out, (row.index,), total)
     else:
@@ -103,7 +103,7 @@ def by_streams(context: Context, data: DataProduct, given: Tensor, dtype: str) -
 
 
 def _streams(context: Context, rows: np.ndarray[Any, Any], dtype: str) -> list[BufferId]:
-    """Return a constant buffer for each row, the same ones for the same rows."""
+    """Return a constant buffer for each row, shared between equal matrices."""
     rows = np.ascontiguousarray(rows)
     bits = rows.view(f"u{rows.dtype.itemsize}")
     for known, buffers in context.streams:

@@ -1,9 +1,9 @@
-"""Products of matrices: by BLAS, or by loops of our own where these are sooner.
+"""Matrix products: by BLAS, or by loop nests where these are faster.
 
-Products with few terms in all are written out, and products with one term in each sum are
-elementwise. Products of integers are loops, as BLAS has none. Products with vectors have modules of
-their own, `products.vectors` and, for constants, `products.data`. All others are calls of BLAS,
-which transposes a matrix as it reads it.
+Products with few terms in total are fully unrolled, and products with one term in each sum are
+elementwise. Products of integers are loops, as BLAS has none. Products with vectors are in
+`products.vectors`, and in `products.data` for constants. All others are calls of BLAS, which can
+transpose its operands.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ if TYPE_CHECKING:
     from pytensor_fuse._native.lowering.tensors import Index
     from pytensor_fuse._native.program.model import Value
 
-# The text of PyTensor's Python implementation, without the arrays; Numba's checks nothing.
+# The message of PyTensor's Python implementation, without the arrays; Numba checks nothing.
 _BATCH_MISMATCH: Final = "Inputs must have the same size in axis 0, but have sizes [{0}, {1}]."
-# Products of so many terms in all are written out.
+# Products up to this total number of terms are fully unrolled.
 _MOST_TERMS: Final = 64
 
 
 def _refuses(_: Any, node: Apply[Any]) -> str | None:
-    # Masks may be factors, but not results.
+    # Boolean masks may be factors, but not results.
     return dtype_refusal(node) or real_refusal_of(node.outputs)
 
 
@@ -83,7 +83,7 @@ def product(context: Context, left: Tensor, right: Tensor) -> Tensor:
     if n_along == 1 or _is_small((*lengths, along), context):
 
         def total(index: Index) -> Value:
-            # From 0.0 on, as BLAS: a sum of -0.0 alone is 0.0.
+            # The sum starts from 0.0, as in BLAS: a sum of -0.0 alone is 0.0.
             found = zero
             for place in range(int(n_along or 0)):
                 found = builder.op("add", found, term(index, builder.index(place)))
@@ -102,7 +102,7 @@ def product(context: Context, left: Tensor, right: Tensor) -> Tensor:
 
 
 def _is_small(lengths: Sequence[Value], context: Context) -> bool:
-    """Whether a product has so few terms that they are written out."""
+    """Whether a product has few enough terms for unrolling."""
     n_terms = 1
     for length in lengths:
         number = context.builder.number(length)

@@ -1,11 +1,10 @@
-"""Products of matrices that come with the call, and vectors: by BLAS, or by loops of our own.
+"""Products of vectors with matrices that are not constant: by BLAS, or by loop nests.
 
-A loop over the rows of a tall matrix can do what else is to be done with each row, and both
-products of a regression, ``X @ beta`` and ``X.T @ g``, in one pass. Where the rows lie one after
-the other, BLAS uses the processor's registers better than a loop that reads one element of each of
-many rows at once, unless there are few columns; a product with the transpose alone is sooner by
-BLAS anyway. Where the columns lie one after the other, the loop is sooner with all numbers of
-columns for which it has registers.
+A loop over the rows of a tall matrix can fuse with all other work on each row, and compute both
+products of a regression, ``X @ beta`` and ``X.T @ g``, in one pass. If the matrix is row-major,
+BLAS uses registers better than a loop that gathers one element of each of many rows at once, unless
+there are few columns; and a product with the transpose alone is faster by BLAS. If the matrix is
+column-major, the loop is faster for every number of columns that fits into registers.
 """
 
 from __future__ import annotations
@@ -21,9 +20,9 @@ if TYPE_CHECKING:
     from pytensor_fuse._native.lowering.tensors import Index, Tensor
     from pytensor_fuse._native.program.model import Value
 
-# Each is a stream of memory, or a register for a sum.
+# Each column takes a memory stream, or a register for its sum.
 _MOST: Final = 16
-# With more columns whose elements lie next to each other, BLAS is sooner.
+# With more contiguous columns, BLAS is faster.
 _MOST_BY_ROWS: Final = 6
 
 
@@ -41,7 +40,7 @@ def with_vector(
     along
         The length of each sum.
     lengths
-        Those of the product.
+        The lengths of the product.
     """
     builder = context.builder
     n_along, n_kept = builder.number(along), builder.number(context.length(lengths[0]))
@@ -53,12 +52,12 @@ def with_vector(
 
 
 def _is_short(number: float | None, other: float | None) -> bool:
-    """Whether an axis is one for which there are registers, and not longer than the other one."""
+    """Whether the elements along an axis fit into registers, and it is not the longer axis."""
     return number is not None and number <= _MOST and (other is None or number <= other)
 
 
 def _is_by_loop(context: Context, matrix: Tensor, n_short: int, *, is_long: bool) -> bool:
-    """Whether a loop along the long axis of a matrix is sooner than BLAS.
+    """Whether a loop along the long axis of a matrix is faster than BLAS.
 
     Parameters
     ----------
@@ -69,10 +68,10 @@ def _is_by_loop(context: Context, matrix: Tensor, n_short: int, *, is_long: bool
     n_short
         The length of its other axis.
     is_long
-        Whether the product has the long axis; else the sums are taken along it.
+        Whether the product has the long axis; otherwise the sums run along it.
     """
     if not context.builder.program.reassociates:
-        # BLAS has its order of sums.
+        # The order of the sums would differ from that of BLAS.
         return False
     layout = matrix.layout
     short = int(is_long)
@@ -80,20 +79,20 @@ def _is_by_loop(context: Context, matrix: Tensor, n_short: int, *, is_long: bool
         return True
     if n_short > _MOST_BY_ROWS or layout is None:
         return False
-    # The product with the transpose becomes a part of the same loop.
+    # The product with the transpose fuses into the same loop.
     return is_long or (layout.buffer, layout.prefix) in context.by_rows
 
 
 def _of_rows(
     context: Context, matrix: Tensor, column: Tensor, n_along: int, lengths: Sequence[Value]
 ) -> Tensor:
-    """Return a product with short sums, each written out."""
+    """Return a product with short sums, each unrolled."""
     if matrix.layout is not None:
         context.by_rows.add((matrix.layout.buffer, matrix.layout.prefix))
     builder, zero = context.builder, context.builder.index(0)
 
     def total(index: Index) -> Value:
-        # From 0.0 on, as BLAS: a sum of -0.0 alone is 0.0.
+        # The sum starts from 0.0, as in BLAS: a sum of -0.0 alone is 0.0.
         found = builder.constant(matrix.dtype, 0.0)
         for place in map(builder.index, range(n_along)):
             term = builder.op("mul", matrix.at((index[0], place)), column.at((place, zero)))
@@ -106,7 +105,7 @@ def _of_rows(
 def _of_columns(
     context: Context, matrix: Tensor, column: Tensor, along: Value, lengths: Sequence[Value]
 ) -> Tensor:
-    """Return a product of few long sums, all taken by one loop."""
+    """Return a product of few long sums, all computed by one loop."""
     builder, zero = context.builder, context.builder.index(0)
     initial = builder.constant(matrix.dtype, 0.0)
     places = [builder.index(place) for place in range(int(builder.number(lengths[0]) or 0))]
@@ -133,7 +132,7 @@ def _by_blas(
     is_known = builder.number(along) not in (None, 0)
     out = context.array(matrix.dtype, lengths, is_once=is_known)
     if not is_known:
-        # BLAS leaves the result as it is where there is nothing to add up.
+        # BLAS leaves the result unchanged if the sums are empty.
         fill_with(context, out, 0.0)
     name = ("" if is_known else "add_") + "matvec_" + "nt"[is_transposed]
     builder.call(name, sizes_of(context, (lengths[0], along)), [out, one, other])

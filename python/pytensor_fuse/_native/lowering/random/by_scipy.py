@@ -1,7 +1,7 @@
-"""Random variables that are drawn in Python, by SciPy or NumPy: those whose formula is a short one.
+"""Random variables that Numba mode draws in Python, by short formulas of SciPy or NumPy.
 
-Numba mode calls Python for them. PyMC's are known by their names, so that nobody has to import it,
-and by the line that draws: another version may have another one.
+PyMC's ops are recognized by name, without an import of PyMC, and by the source line that draws:
+other versions may have other formulas.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def _shifted_wald(b: Builder, generator: BufferId, params: Sequence[Value]) -> V
     return b.op("add", b.draw("wald", generator, [mean, scale]), shift)
 
 
-# The method that draws, its line, and what does the same.
+# The method that draws, its source line, and an equivalent emitter.
 _OF_PYMC: Final[dict[str, tuple[str, str, Number]]] = {
     "pymc.distributions.discrete.DiscreteUniformRV": (
         "rng_fn_scipy",
@@ -54,7 +54,7 @@ _OF_PYMC: Final[dict[str, tuple[str, str, Number]]] = {
 
 
 def number_of_pymc(op: Any) -> Number | None:
-    """Return what draws one number of an op of PyMC's; None if it is not known."""
+    """Return the emitter of one draw of a PyMC op; None if the op is unknown."""
     kind = type(op)
     found = _OF_PYMC.get(f"{kind.__module__}.{kind.__qualname__}")
     if found is None:

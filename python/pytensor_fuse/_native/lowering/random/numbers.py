@@ -1,8 +1,8 @@
-"""Random variables without axes of their own: what draws one number of each.
+"""Scalar random variables: the formula of one draw of each.
 
-The formulas are those of PyTensor's Numba mode where it has some of its own, down to the order in
-which numbers are drawn, and NumPy's functions where Numba's draw the same numbers. Of those of
-PyTensor's Python implementations, which are SciPy's for some ops, a few differ.
+The formulas follow PyTensor's Numba mode, down to the order of the draws: its own formulas where it
+has some, and NumPy's functions where Numba draws the same numbers. A few results differ from those
+of PyTensor's Python implementations, which call SciPy for some ops.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def _draws(name: str) -> Number:
-    """Return what draws a number from a distribution that has the op's parameters."""
+    """Return the emitter of a distribution that has the parameters of the op."""
     takes = DRAWS[name].takes
 
     def number(b: Builder, generator: BufferId, params: Sequence[Value]) -> Value:
@@ -108,7 +108,7 @@ def _integers(b: Builder, generator: BufferId, params: Sequence[Value]) -> Value
 
 
 def integer_below(b: Builder, generator: BufferId, low: Value, high: Value) -> Value:
-    """Return an integer of an interval that ends before its upper bound."""
+    """Return an integer from the interval from low to high, high excluded."""
     last = b.op("sub", high, b.index(1))
     spread = b.cast(b.op("sub", last, low), "u64")
     return b.cast(b.draw("bounded_integer", generator, [b.cast(low, "u64"), spread]), "i64")

@@ -1,10 +1,10 @@
-"""Random variables: loops of draws, in the order of memory.
+"""Random variables: loops of draws, in memory order.
 
-A draw for each element of a result, with the parameters of a distribution broadcast against each
-other, is what PyTensor's Numba mode does. Each is one call of the function of NumPy that its
-`Generator` calls, on the generator itself, so numbers and the state that is left are the same.
+Like PyTensor's Numba mode, the loops draw each element of a result with broadcast parameters of the
+distribution. Each draw is one call of the C function behind NumPy's `Generator`, on the state of
+the generator itself, so the numbers and the final state are the same.
 
-A generator that somebody else uses as it was is copied, as `generators` says.
+A generator with other uses of its former state is copied, see `generators`.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def _random_variable(
 
 
 def _number(op: RandomVariable) -> Number | None:
-    """Return what draws one number of an op that has no axes of its own, or None."""
+    """Return the emitter of one draw of an op whose draws are scalars, or None."""
     return NUMBERS.get(type(op)) or number_of_pymc(op)
 
 

@@ -1,6 +1,6 @@
-"""Random variables that have vectors for parameters, or are vectors themselves.
+"""Random variables whose parameters or draws are vectors.
 
-The numbers of a vector are drawn one after the other, and the vectors of a batch as well.
+The numbers of a vector are drawn consecutively, and so are the vectors of a batch.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ _SIZES: Final = "a mean of {0} elements and a covariance of {1} rows"
 
 
 class Drawing(NamedTuple):
-    """What is drawn.
+    """The draws of a node.
 
     Attributes
     ----------
     context
         The lowering.
     generator
-        Where the numbers come from.
+        The buffer of the generator's state.
     lengths
-        Those of the batch.
+        The lengths of the batch.
     params
         The parameters of the distribution.
     broadcasts
-        For each parameter, which axes of the batch have one element that stands for many.
+        For each parameter and batch axis, whether its only element is broadcast.
     dtype
-        That of the result.
+        The dtype of the result.
     """
 
     context: Context
@@ -54,7 +54,7 @@ class Drawing(NamedTuple):
     dtype: str
 
     def at(self, number: int, index: Index, *inner: Value) -> Value:
-        """Return an element of a parameter, at an index of the batch and one behind that."""
+        """Return an element of a parameter, at an index of the batch and one within a member."""
         zero = self.context.builder.index(0)
         place = [
             zero if is_one else at
@@ -67,7 +67,7 @@ class Drawing(NamedTuple):
         return self.context.builder.cast(self.at(number, index, *inner), "f64")
 
     def numbers(self, number: Callable[[Index], Value]) -> Tensor:
-        """Return an array of one number for each of the batch."""
+        """Return an array with one number for each member of the batch."""
         context, builder = self.context, self.context.builder
         if not self.lengths:
             return scalar(builder, builder.cast(number(()), self.dtype))
@@ -81,7 +81,7 @@ class Drawing(NamedTuple):
 
 
 def in_order(builder: Builder, lengths: Sequence[Value], body: Callable[[Index], None]) -> None:
-    """Run a body for each index into an array, in the order of memory."""
+    """Emit a loop nest over the indices of an array, in memory order."""
 
     def run(index: Index) -> None:
         if len(index) == len(lengths):
@@ -189,7 +189,7 @@ def _mv_normal(drawing: Drawing) -> Tensor:
     context, b = drawing.context, drawing.context.builder
     mean, covariance = drawing.params
     size = context.require_equal(mean.lengths[-1], covariance.lengths[-1], ValueError, _SIZES)
-    # One factor serves all vectors of one covariance.
+    # All vectors with the same covariance share one factor.
     are_one = drawing.broadcasts[1]
     own = [
         b.index(1) if is_one else length

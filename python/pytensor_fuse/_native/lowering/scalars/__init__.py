@@ -1,1 +1,1 @@
-"""Scalar ops, from the values of inputs to those of outputs."""
+"""Scalar ops, from operand values to result values."""

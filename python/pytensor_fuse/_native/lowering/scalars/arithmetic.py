@@ -1,4 +1,4 @@
-"""The rules of arithmetic on scalars: sums, products, quotients, powers, signs and rounding."""
+"""Scalar arithmetic: sums, products, quotients, powers, signs and rounding."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ scalar_rule.register(ps.Invert)(operation("not"))
 def _bits_refusal(op: Any, node: Apply[Any]) -> str | None:
     dtypes = [variable.type.dtype for variable in node.inputs]
     if np.result_type(*map(np.dtype, dtypes)).kind == "f":
-        # PyTensor gives them a result of floats, and no implementation.
+        # PyTensor declares a float result for these, and has no implementation.
         return f"bits of {' and '.join(dtypes)}"
     return None
 
@@ -76,13 +76,14 @@ def _sqr(op: Any, node: Apply[Any], b: Builder, args: list[Value]) -> Value:
 
 
 def _chained(name: str, on_bools: str) -> ScalarRule:
-    """Return the rule of a sum or product of any number of terms, taken from the left."""
+    """Return the rule of a sum or product of any number of terms, from left to right."""
 
     def rule(op: Any, node: Apply[Any], b: Builder, args: list[Value]) -> Value:
         dtype = out_dtype(node)
         total = args[0]
         for arg in args[1:]:
-            # Floats of less precision than the output are rounded to their own.
+            # Intermediate results keep the operands' own float dtype if it is narrower than the
+            # output's.
             step = common_dtype(b, (total, arg)) if dtype == "f64" else dtype
             step = step if step[0] == "f" else dtype
             total = b.op(
@@ -114,8 +115,8 @@ _SMALL: Final = ("bool", "i8", "u8", "i16", "u16")
 def _true_div(op: Any, node: Apply[Any], b: Builder, args: list[Value]) -> Value:
     dtype = out_dtype(node)
     if dtype[0] != "f" or all(b.dtype(arg)[0] != "f" for arg in args):
-        # Integers are divided in double precision whatever the output is; by Numba in single
-        # precision where that has all of them.
+        # Integers are divided in double precision whatever the output; Numba uses single precision
+        # where that represents all operands exactly.
         is_single = b.program.calls_libm and all(b.dtype(arg) in _SMALL for arg in args)
         dtype = "f32" if is_single else "f64"
     return b.op("div", *[b.cast(arg, dtype) for arg in args])
@@ -126,9 +127,9 @@ def _int_div(op: Any, node: Apply[Any], b: Builder, args: list[Value]) -> Value:
     dtype = out_dtype(node)
     args = [b.cast(arg, dtype) for arg in args]
     if dtype[0] == "f":
-        # As Numba and C divide: of 1.0 and 0.1 that is 10, and NumPy's is 9.
+        # As in Numba and C: 1.0 // 0.1 is 10.0, where NumPy has 9.0.
         return b.op("floor", b.op("div", *args))
-    # Dividing by False gives False, as dividing integers by 0 gives 0.
+    # Division by False gives False, as the division of integers by 0 gives 0.
     return b.op("and" if dtype == "bool" else "floordiv", *args)
 
 
@@ -138,7 +139,7 @@ def _mod(op: Any, node: Apply[Any], b: Builder, args: list[Value]) -> Value:
     if dtype == "bool":
         return b.constant("bool", False)
     rest = b.op("mod", *[b.cast(arg, dtype) for arg in args])
-    # NumPy gives a rest of zero the sign of the divisor, and Numba none.
+    # NumPy gives a zero remainder the sign of the divisor; Numba's is +0.0.
     is_numbas = b.program.calls_libm and dtype[0] == "f"
     return b.op("add", rest, b.constant(dtype, 0.0)) if is_numbas else rest
 
@@ -161,7 +162,7 @@ def _sign(op: Any, node: Apply[Any], b: Builder, args: list[Value]) -> Value:
     if dtype == "bool":
         return x
     zero, one = b.constant(dtype, 0), b.constant(dtype, 1)
-    # The sign of -0.0 is 0.0, and in Numba -0.0.
+    # The sign of -0.0 is 0.0 in NumPy, and -0.0 in Numba.
     zero_or_x = x if b.program.calls_libm and dtype[0] == "f" else zero
     sign = b.op("select", b.op("gt", x, zero), one, zero_or_x)
     if dtype[0] == "u":
@@ -189,8 +190,8 @@ scalar_rule.register(ps.RoundHalfToEven)(_rounding("rint"))
 
 @scalar_rule.register(ps.RoundHalfAwayFromZero)
 def _round_away(op: Any, node: Apply[Any], b: Builder, args: list[Value]) -> Value:
-    # In double precision, and with 0.5 added before rounding down, as PyTensor has it: the number
-    # before 0.5 is rounded to 1.
+    # In double precision, as in PyTensor, by an addition of 0.5 and rounding down: the predecessor
+    # of 0.5 is rounded to 1.
     x = b.cast(args[0], "f64")
     half = b.constant("f64", 0.5)
     up = b.op("floor", b.op("add", x, half))
@@ -200,9 +201,9 @@ def _round_away(op: Any, node: Apply[Any], b: Builder, args: list[Value]) -> Val
 
 # Powers
 
-# Powers of so small an exponent are products, with one rounding more than necessary at most.
+# Powers with these exponents are products, with at most one rounding more than necessary.
 _MULTIPLIED: Final = (2, 3)
-# Numba multiplies where exponents have no more bits than so many, the last one alone.
+# Numba multiplies for exponents up to 2**16, which have at most this many bits.
 _MULTIPLIED_BITS: Final = 17
 
 
@@ -213,7 +214,7 @@ def _pow_refusal(op: Any, node: Apply[Any]) -> str | None:
         return None
     numbers = known_numbers(node.inputs[1])
     if numbers is None or np.any(numbers < 0):
-        # Numba raises an exception for a negative power of 0, NumPy for any.
+        # Numba raises an exception for a negative power of 0, NumPy for every negative power.
         return "a power of integers whose exponent may be negative"
     return None
 
@@ -231,10 +232,10 @@ def _pow(op: Any, node: Apply[Any], b: Builder, args: list[Value]) -> Value:
 
 
 def _power_of_numba(b: Builder, base: Value, exponent: Value) -> Value:
-    """Return a float to the power of an integer, with the roundings that Numba's has.
+    """Return a float to the power of an integer, with the same roundings as Numba's.
 
-    It squares and multiplies in the dtype of the base, and calls the C library's function, of
-    doubles, for exponents beyond 2**16.
+    Numba squares and multiplies in the dtype of the base, and calls the C library's pow on doubles
+    for exponents beyond 2**16.
     """
     dtype, given = b.dtype(exponent), b.dtype(base)
     wide = b.cast(exponent, "u64" if dtype == "u64" else "i64")
@@ -271,7 +272,7 @@ def _float_pow(b: Builder, dtype: str, base: Value, exponent: Value) -> Value:
 
 
 def _product(b: Builder, dtype: str, base: Value, exponent: int) -> Value:
-    """Return a power by squaring and multiplying."""
+    """Return a power by repeated squaring."""
     result = b.constant(dtype, 1)
     while exponent:
         if exponent & 1:
@@ -282,7 +283,7 @@ def _product(b: Builder, dtype: str, base: Value, exponent: int) -> Value:
 
 
 def _integer_pow(b: Builder, dtype: str, base: Value, exponent: Value, bits: int) -> Value:
-    """Return a power of an integer, of which the exponent is of so many bits."""
+    """Return a power of an integer, whose exponent has at most the given number of bits."""
     number = b.number(exponent)
     if number is not None:
         return _product(b, dtype, base, int(number))

@@ -1,4 +1,4 @@
-"""The rules of mathematical functions of scalars: each is an operation by name."""
+"""Mathematical functions of scalars, each a named operation."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pytensor_fuse._native.program.builder import Builder
     from pytensor_fuse._native.program.model import Value
 
-# By the names of the classes: some are in one version of PyTensor only.
+# By class name, since some classes exist in one version of PyTensor only.
 _FUNCTIONS: Final = {
     "Log": "log",
     "Log2": "log2",
@@ -78,10 +78,10 @@ _FUNCTIONS: Final = {
     "BetaIncInv": "betaincinv",
     "Hyp2F1": "hyp2f1",
 }
-# What Numba computes in double precision of integers, whatever their width; but not the logistic
-# function of those without a sign.
+# Functions of integers that Numba computes in double precision, whatever the width; except for the
+# logistic function of unsigned integers.
 _IN_DOUBLE: Final = ("erf", "erfc", "gammaln", "sigmoid")
-# Units of angles, in PyTensor 3.0.
+# Conversions of angles in PyTensor 3.0.
 _FACTORS: Final = {"Deg2Rad": math.pi / 180, "Rad2Deg": 180 / math.pi}
 
 
@@ -122,14 +122,14 @@ for _class, _name in _FUNCTIONS.items():
 for _class, _factor in _FACTORS.items():
     _register(_class, _product(_factor))
 
-# Operations that SciPy has another name for.
+# Operations that SciPy knows by another name.
 _OF_SCIPY: Final = {"psi": "digamma", "expit": "sigmoid"}
 
 
 def _special_function(op: Any) -> str | None:
-    """Return the operation that a scalar op of any package is by what it says of itself, or None.
+    """Return the operation that a scalar op declares as its SciPy function, or None.
 
-    Numba mode goes by that, too.
+    Numba mode relies on the same declaration, ``nfunc_spec``.
     """
     about = getattr(op, "nfunc_spec", None)
     if about is None:

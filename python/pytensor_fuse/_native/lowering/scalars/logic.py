@@ -1,4 +1,4 @@
-"""The rules of comparisons, choices and conversions of scalars."""
+"""Comparisons, selections and conversions of scalars."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _MIRRORED: Final = {"eq": "eq", "ne": "ne", "lt": "gt", "le": "ge", "gt": "lt", 
 
 
 def compared(b: Builder, name: str, one: Value, other: Value) -> Value:
-    """Return how two values of any dtypes compare: integers exactly, as in NumPy."""
+    """Return a comparison of two values of any dtypes: integers exactly, as in NumPy."""
     dtypes = b.dtype(one), b.dtype(other)
     if dtypes[0] == "u64" and dtypes[1][0] == "i":
         name, one, other = _MIRRORED[name], other, one
     elif not (dtypes[0][0] == "i" and dtypes[1] == "u64"):
         dtype = common_dtype(b, (one, other))
         return b.op(name, b.cast(one, dtype), b.cast(other, dtype))
-    # No dtype has all numbers of both; negative ones are below all others.
+    # No dtype holds all values of both; negative numbers are less than all unsigned ones.
     is_negative = b.op("lt", one, b.constant(b.dtype(one), 0))
     result = b.op(name, b.cast(one, "u64"), other)
     if name in ("ne", "lt", "le"):

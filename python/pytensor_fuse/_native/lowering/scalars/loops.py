@@ -1,4 +1,4 @@
-"""Scalar ops that loop: until a condition holds, or so many times."""
+"""ScalarLoop: a loop until a condition holds, or for a number of steps."""
 
 from __future__ import annotations
 
@@ -23,16 +23,15 @@ if TYPE_CHECKING:
     from pytensor_fuse._native.program.builder import Builder
     from pytensor_fuse._native.program.model import Value
 
-# A loop cannot be left: what is left of it after its condition holds is skipped, in blocks of
-# blocks of so many steps. A loop of a million steps that ends at once then tests its condition a
-# thousand times.
+# The loop has no early exit: after its condition holds, nested blocks of steps are skipped instead.
+# A loop of a million steps that ends at once thus tests its condition a thousand times.
 _BLOCK: Final = 32
 
 
 @scalar_refusal.register(ScalarLoop)
 def _refusal(op: ScalarLoop, node: Apply[Any]) -> str | None:
     if not op.is_while:
-        # It raises an exception for a negative number of steps, which no element may do.
+        # A negative number of steps raises an exception, which elementwise code cannot do.
         n_steps = known_numbers(node.inputs[0])
         if n_steps is None or (n_steps < 0).any():
             return "a scalar loop without condition, whose number of steps is not known"
@@ -63,7 +62,7 @@ def _repeated(
     first: list[Value],
     step: Callable[[list[Value], Value], list[Value]],
 ) -> list[Value]:
-    """Return a state after steps."""
+    """Return the state after a number of steps."""
     with b.loop(n_steps) as loop:
         state = [b.carried(b.dtype(value)) for value in first]
         following = step(state, loop.index)
@@ -76,7 +75,7 @@ def _repeated(
 def _until(
     b: Builder, n_steps: Value, first: list[Value], step: Callable[[list[Value]], list[Value]]
 ) -> list[Value]:
-    """Return a state after steps, or after the first one that sets its last part."""
+    """Return the state after a number of steps, or after the first one that sets its last part."""
     block = b.index(_BLOCK)
     blocks = b.index(_BLOCK * _BLOCK)
 

@@ -1,7 +1,7 @@
-"""Polygamma functions of a known order: digamma, trigamma, and all others by Hurwitz's zeta.
+"""Polygamma functions of a known order: digamma, trigamma, and others by the Hurwitz zeta function.
 
-That is summed up by Euler and Maclaurin's formula, as in SciPy's C code: terms up to an argument
-of more than 9, and an asymptotic series for the rest.
+The zeta function is computed by the Euler-Maclaurin formula, as in SciPy's C code: terms up to an
+argument of more than 9, and an asymptotic series for the rest.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from pytensor_fuse._native.program.model import Value
 
 _BY_NAME: Final = {0: "digamma", 1: "trigamma"}
-# The factorials of those beyond, and powers, leave the range of doubles too soon.
+# For higher orders, factorials and powers leave the range of doubles too soon.
 _LAST_ORDER: Final = 20
 _N_TERMS: Final = 9
-# Nobody waits for more; an argument that needs them is below the negative of this.
+# A bound on the run time; only arguments below its negative need more terms.
 _MOST_TERMS: Final = 10_000_000
-# From here on, two terms of the series are all that counts.
+# Beyond this argument, two terms of the series are accurate.
 _FAR: Final = 1e8
 # The factorial of 2 k, divided by the Bernoulli number of 2 k, for k from 1 on.
 _DIVISORS: Final = (
@@ -50,7 +50,7 @@ _DIVISORS: Final = (
 
 
 def _order(node: Apply[Any]) -> int | None:
-    """Return the order of a polygamma function if it is known, and the same for all elements."""
+    """Return the order of a polygamma function if it is a constant, equal for all elements."""
     numbers = known_numbers(node.inputs[0])
     if numbers is None or not numbers.size or (numbers != numbers.flat[0]).any():
         return None
@@ -73,13 +73,13 @@ def _polygamma(op: Any, node: Apply[Any], b: Builder, args: list[Value]) -> Valu
     if order in _BY_NAME:
         return b.op(_BY_NAME[order], b.cast(args[1], out_dtype(node)))
     factor = b.constant("f64", (-1.0) ** (order + 1) * math.factorial(order))
-    # Both zeros have the pole of 0.0.
+    # Adding 0.0 turns -0.0 into 0.0, so that both have the same pole.
     argument = b.op("add", b.cast(args[1], "f64"), b.constant("f64", 0.0))
     return b.op("mul", factor, _zeta(b, order + 1, argument))
 
 
 def _power(b: Builder, value: Value, exponent: int) -> Value:
-    """Return a power by products."""
+    """Return a power by repeated squaring."""
     if exponent == 1:
         return value
     half = _power(b, value, exponent // 2)
@@ -88,7 +88,7 @@ def _power(b: Builder, value: Value, exponent: int) -> Value:
 
 
 def _zeta(b: Builder, exponent: int, argument: Value) -> Value:
-    """Return the sum of the powers with a negative exponent of an argument, of it and 1, ..."""
+    """Return the Hurwitz zeta function: the sum of (argument + k) ** -exponent over k >= 0."""
 
     def number(of: float) -> Value:
         return b.constant("f64", of)
@@ -102,7 +102,7 @@ def _zeta(b: Builder, exponent: int, argument: Value) -> Value:
     above = b.op("sub", number(_N_TERMS + 1), b.op("ceil", argument))
     above = b.op("minimum", above, number(_MOST_TERMS))
     n_terms = b.op("select", is_positive, b.index(_N_TERMS), b.cast(above, "i64"))
-    # Poles are known without a sum, however far from zero: all doubles beyond 2**52 are whole.
+    # Poles need no sum, however far from zero: all doubles beyond 2**52 are integers.
     n_terms = b.op("select", is_pole, b.index(0), n_terms)
     with b.loop(n_terms) as loop:
         total = b.carried("f64")

@@ -1,7 +1,7 @@
-"""Scalar ops: from the values of a node's inputs to those of its outputs.
+"""Registry of scalar rules: from the values of a node's operands to those of its results.
 
-Each kind of op registers its rule with `scalar_rule`. A rule computes in the dtype of the output,
-as NumPy does, unless it says otherwise; what it returns is then cast to the declared dtype.
+Each kind of op registers its rule with `scalar_rule`. By default, a rule computes in the dtype of
+the output, as NumPy does; its result is cast to the declared dtype.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 
 @singledispatch
 def scalar_rule(op: Any, node: Apply[Any], b: Builder, args: list[Value]) -> Value | list[Value]:
-    """Return the value of a scalar op, or those of its outputs: a rule for each class of ops."""
+    """Return the value of a scalar op, or one for each output; dispatches on the class of op."""
     raise NoRuleError(f"no rule for the scalar op {op}")
 
 
 @singledispatch
 def scalar_refusal(op: Any, node: Apply[Any]) -> str | None:
-    """Return why a scalar op cannot be lowered, or None if it can.
+    """Return the reason why a scalar op cannot be lowered, or None.
 
     Parameters
     ----------
@@ -50,17 +50,17 @@ def scalar_refusal(op: Any, node: Apply[Any]) -> str | None:
 
 
 def dtype_refusal(node: Apply[Any]) -> str | None:
-    """Return which dtype of a node programs do not have, or None."""
+    """Return a message on the first dtype of a node that programs do not support, or None."""
     return dtypes_refusal((*node.inputs, *node.outputs))
 
 
 def refuses_dtypes(op: Any, node: Apply[Any]) -> str | None:
-    """Return which dtype of a node programs do not have, or None: what most rules refuse."""
+    """Return a message on the first unsupported dtype; the predicate of most rules."""
     return dtype_refusal(node)
 
 
 def dtypes_refusal(variables: Iterable[Variable[Any, Any]]) -> str | None:
-    """Return which dtype of variables programs do not have, or None."""
+    """Return a message on the first dtype of variables that programs do not support, or None."""
     for variable in variables:
         dtype = getattr(variable.type, "dtype", None)
         if dtype not in DTYPES:
@@ -69,7 +69,7 @@ def dtypes_refusal(variables: Iterable[Variable[Any, Any]]) -> str | None:
 
 
 def inner_refusal(graph: Any) -> str | None:
-    """Return why a graph of scalar ops cannot be lowered, or None."""
+    """Return the reason why a graph of scalar ops cannot be lowered, or None."""
     for node in graph.toposort():
         why = dtype_refusal(node) or scalar_refusal(node.op, node)
         if why is not None:
@@ -85,16 +85,16 @@ def scalar_values(op: Any, node: Apply[Any], b: Builder, args: Sequence[Value]) 
     op
         The scalar op.
     node
-        Its node, or one with inputs and outputs of the same dtypes.
+        Its node, or one whose inputs and outputs have the same dtypes.
     b
-        Writes the program.
+        The builder of the program.
     args
-        The values of the inputs.
+        The values of the operands.
 
     Returns
     -------
     list of Value
-        One for each output, of the declared dtypes.
+        A value for each output, of the declared dtype.
     """
     found = scalar_rule(op, node, b, list(args))
     outs = found if isinstance(found, list) else [found]
@@ -128,7 +128,7 @@ def literal(b: Builder, constant: Any) -> Value:
 
 
 def known_numbers(variable: Any) -> np.ndarray[Any, Any] | None:
-    """Return the numbers of a constant, maybe with other axes, or None."""
+    """Return the contents of a constant, up to a permutation of axes, or None."""
     while variable.owner is not None and isinstance(variable.owner.op, DimShuffle):
         variable = variable.owner.inputs[0]
     data = getattr(variable, "data", None)

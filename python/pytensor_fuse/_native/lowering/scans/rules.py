@@ -1,12 +1,12 @@
-"""Scan: a loop whose body is the inner graph, on the state that each step hands to the next.
+"""Scan: a loop over the inner graph, with the state that each step passes to the next.
 
-States are told apart by where they are kept. States of single numbers that only look back are in
-registers: each step carries the last values on, and the trace is written if it is longer than one.
-All others are read from the trace itself, at an index that moves with the step. A trace with room
-for all steps is indexed by the step; a shorter one is a ring, and each of these has a position that
-is carried on and begins anew at the end.
+States differ in their storage. Scalar states that only refer to earlier steps are in registers:
+each step carries the last values, and writes the trace if that has more than one row. All other
+states are read from the trace, at an index that moves with the step. A trace with room for all
+steps is indexed by the step; a shorter one is a ring buffer, with a position that is carried and
+wraps around at the end.
 
-All results of a step are computed before one of them is written where another one may be read.
+All results of a step are computed before any of them is written to a row that may be read.
 """
 
 from __future__ import annotations
@@ -30,23 +30,23 @@ if TYPE_CHECKING:
     from pytensor_fuse._native.lowering.context import Context
     from pytensor_fuse._native.program.blocks import Loop
 
-# The texts of Scan's Python implementation.
+# Messages of Scan's Python implementation.
 _NEGATIVE: Final = "Scan was asked to run for negative number of step {0}"
 _SEQUENCE: Final = "Sequence"
 
 _NO_ROWS: Final = "Scan has {0} rows for the results of its steps"
-# Stock lets it change where the state has no trace, which no model of PyMC's does.
+# PyTensor allows a state without a trace to change its shape, which no model of PyMC's does.
 _CHANGES: Final = (
     "Scan has a state without a trace that changes from {0} to {1} elements, for which machine code"
     " has no memory: compile with pytensor_fuse.enabled(native=False)"
 )
 
-# Numba does not check these, and would read or overwrite any memory: how their texts begin.
+# The beginnings of messages of checks that Numba omits, at the risk of memory errors.
 BEYOND_END: Final = tuple(text.partition("{")[0] for text in (_NEGATIVE, _SEQUENCE, TOO_SHORT))
 
 
 def _refuses(op: Scan, node: Apply[Any]) -> str | None:
-    # Generators of random numbers can be states without a trace, and nothing else.
+    # Random generators can be states without a trace, and nothing else.
     generators = {
         one
         for one in (
@@ -65,7 +65,7 @@ def _scan(op: Scan, node: Apply[Any], context: Context, inputs: list[Tensor]) ->
 
 
 class _Scan:
-    """One Scan while it is lowered."""
+    """A Scan that is being lowered."""
 
     def __init__(self, op: Scan, node: Apply[Any], context: Context, inputs: list[Tensor]) -> None:
         self._op = op
@@ -100,13 +100,13 @@ class _Scan:
                 strict=True,
             )
         ]
-        # Those of arrays that there are, so that they are not negative.
+        # Lengths of existing arrays, which are therefore nonnegative.
         buffers = self._builder.program.buffers
         shapes = [*[one.lengths for one in inputs], *[one.lengths for one in buffers]]
         self._lengths = {context.length(length) for shape in shapes for length in shape}
 
     def _first_of(self, given: Tensor, variable: Variable[Any, Any], *, destroys: bool) -> Tensor:
-        """Return what the first step is given for a state without a trace."""
+        """Return the initial value of a state without a trace."""
         if given.parts:
             return own_generator(self._context, given, variable, destroys=destroys)
         if given.ndim == 0:
@@ -137,7 +137,7 @@ class _Scan:
             builder.check(has_room, IndexError, _NO_ROWS, size)
 
     def run(self) -> list[Tensor]:
-        """Write the loop and return the op's outputs."""
+        """Emit the loop and return the op's outputs."""
         op, context, builder = self._op, self._context, self._builder
         info = op.info
         n_mit_mot_outs = info.n_mit_mot_outs
@@ -189,13 +189,13 @@ class _Scan:
         return [*results, *finals]
 
     def _step(self, loop: Loop, carried: Sequence[Tensor]) -> list[Tensor]:
-        """Write the inner graph and return its outputs."""
+        """Emit the inner graph and return its outputs."""
         op, builder = self._op, self._builder
         given = [element_of(builder, one, loop.index) for one in op.outer_seqs(self._inputs)]
         for trace, taps in zip(self._traces, self._in_taps, strict=True):
             given += [trace.at_tap(tap) for tap in taps]
         given += carried
-        # They are no step's own, so no step may overwrite them.
+        # All steps share these operands, so none may overwrite them.
         given += [
             one if one.parts else Tensor(one.dtype, one.lengths, one.at, None, one.data, one.layout)
             for one in op.outer_non_seqs(self._inputs)

@@ -1,4 +1,4 @@
-"""The trace of a state or a result of Scan: an array with a row for each step, or a ring."""
+"""Trace of a state or a result of Scan: an array with a row for each step, or a ring buffer."""
 
 from __future__ import annotations
 
@@ -20,30 +20,29 @@ _OTHER_SHAPE: Final = "Scan has a state with an axis of {1} elements, of which a
 
 
 class Trace:
-    """A trace while its Scan is lowered.
+    """A trace of a Scan that is being lowered.
 
     Parameters
     ----------
     context
         The lowering.
     buffer
-        What holds it.
+        The buffer that holds the rows.
     n_before
-        How many of its rows come before the first step's.
+        The number of rows before that of the first step.
     n_steps
         The number of steps.
     n_behind
-        How many rows behind its own one a step reads or writes.
+        The distance of the furthest row behind its own that a step reads or writes.
     lags
-        Where the values of the last steps are, from the latest on, if they are single numbers in
-        registers.
+        The initial values of the last steps, the latest first, if they are scalars in registers.
     wraps
-        Whether a step writes rows before those that it is given.
+        Whether a step writes to rows before the initial ones.
 
     Attributes
     ----------
     buffer
-        What holds it.
+        The buffer that holds the rows.
     """
 
     def __init__(
@@ -64,7 +63,7 @@ class Trace:
         self._n_before = n_before
         self._size = builder.program.buffers[buffer].lengths[0]
         n_rows = builder.op("add", n_steps, builder.index(n_before + n_behind))
-        # A row before the first one is the last one, as in a ring.
+        # A row before the first one is the last one, as in a ring buffer.
         self._is_whole = not wraps and context.length(self._size) == context.length(n_rows)
         self._is_one = builder.number(self._size) == 1
         self._first_lags = lags
@@ -85,22 +84,22 @@ class Trace:
         may_overwrite: bool,
         in_registers: bool,
     ) -> Trace:
-        """Return the trace of a state, which begins with what the Scan is given.
+        """Return the trace of a state, which starts with the initial rows.
 
         Parameters
         ----------
         context
             The lowering.
         state
-            The rows that are given.
+            The initial rows.
         taps
-            Where a step reads and where it writes, in relation to its own row.
+            The rows that a step reads and those that it writes, relative to its own.
         n_steps
             The number of steps.
         may_overwrite
-            Whether the op may overwrite what it is given.
+            Whether the op may overwrite the initial rows.
         in_registers
-            Whether single numbers may be kept in registers: a step only reads rows before its own.
+            Whether scalars may be kept in registers: steps read only rows before their own.
         """
         builder = context.builder
         reads, writes = taps
@@ -110,7 +109,7 @@ class Trace:
         has_rows = builder.op("ge", size, builder.index(least))
         has_lags = in_registers and state.ndim == 1
         if not (has_lags and n_before == 1):
-            # There may be no rows if there are no steps.
+            # Rows may be missing if there are no steps.
             has_rows = builder.op("or", has_rows, builder.op("eq", n_steps, builder.index(0)))
         builder.check(
             has_rows,
@@ -130,30 +129,30 @@ class Trace:
     def of_results(
         context: Context, result: Tensor, size: Value, n_steps: Value, known: Container[Value]
     ) -> Trace:
-        """Return the trace of results that no later step reads; the inner graph has been lowered.
+        """Return the trace of results that no later step reads, after the inner graph is lowered.
 
         Parameters
         ----------
         context
             The lowering.
         result
-            What a step makes.
+            The result of a step.
         size
             The number of rows.
         n_steps
             The number of steps.
         known
-            Lengths that are not negative for certain.
+            Lengths that are known to be nonnegative.
 
         Raises
         ------
         NoRuleError
-            If a step decides on the shape of its result.
+            If the shape of a result depends on its step.
         """
         builder = context.builder
         depth = builder.n_open_blocks - 1
         lengths = [context.length(one) for one in result.lengths]
-        # A length that a step computes is checked by steps alone, which there may be none of.
+        # The checks of a computed length are within steps, of which there may be none.
         lengths = [
             one
             if one in known or builder.number(one) is not None
@@ -164,7 +163,7 @@ class Trace:
             raise NoRuleError("a result of a step whose shape the step decides on")
         buffer = builder.buffer("temporary", 0, result.dtype, (size, *lengths), is_once=False)
         if builder.n_open_blocks > 2:
-            # The loop around this one has a new trace in each iteration.
+            # Each iteration of the outer loop has a new trace.
             builder.allocate_around(buffer)
         return Trace(context, buffer, 0, n_steps)
 
@@ -181,7 +180,7 @@ class Trace:
             self._lags = [builder.carried(dtype) for _ in self._first_lags]
 
     def at_tap(self, tap: int) -> Tensor:
-        """Return what a step reads."""
+        """Return the row that a step reads."""
         if self._lags:
             return scalar(self._builder, self._lags[-tap - 1])
         return element_of(self._builder, stored(self._builder, self.buffer), self._row(tap))
@@ -203,7 +202,7 @@ class Trace:
         return builder.op("select", is_behind, builder.op("sub", row, self._size), row)
 
     def prepared(self, result: Tensor, tap: int) -> Callable[[], None]:
-        """Compute what a step writes, and return what writes it."""
+        """Compute the row that a step writes, and return the emitter of its store."""
         context, builder = self._context, self._builder
         about = builder.program.buffers[self.buffer]
         if result.ndim == 0:
@@ -253,14 +252,14 @@ class Trace:
     # After the loop
 
     def finished(self, n_done: Value, *, is_while: bool) -> Tensor:
-        """Return the trace in the order of the steps, and zeros where there was no step.
+        """Return the trace in the order of the steps, with zeros for missing steps.
 
         Parameters
         ----------
         n_done
-            The number of steps that were done.
+            The number of completed steps.
         is_while
-            Whether steps could end the loop: then the trace ends with the last of them.
+            Whether steps may end the loop: the trace then ends with the last completed one.
         """
         builder, context, buffer = self._builder, self._context, self.buffer
         if self._is_one and self._last is not None:
@@ -296,7 +295,7 @@ class Trace:
 
 
 def _first_lags(context: Context, buffer: BufferId, n_before: int, n_steps: Value) -> list[Value]:
-    """Return the rows that a trace of numbers begins with, the latest first."""
+    """Return the initial rows of a trace of scalars, the latest first."""
     builder = context.builder
 
     def rows() -> list[Value]:
@@ -320,7 +319,7 @@ def _first_lags(context: Context, buffer: BufferId, n_before: int, n_steps: Valu
 
 
 def settled(context: Context, tensor: Tensor) -> Tensor:
-    """Return what a step makes, computed now: its elements may be those of rows that it writes."""
+    """Return a step's result, computed now: it may depend on rows that the step overwrites."""
     if tensor.ndim == 0:
         return scalar(context.builder, tensor.at(()))
     return context.materialized(tensor.dtype, tensor.lengths, tensor.at)

@@ -1,4 +1,4 @@
-"""Searchsorted: where in a sorted vector numbers belong."""
+"""Binary search (searchsorted)."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from pytensor_fuse._native.program.builder import Builder
     from pytensor_fuse._native.program.model import BufferId, Value
 
-# No vector has more elements than 2 to the power of this.
+# The logarithm of a bound on the length of a vector.
 _MOST_STEPS: Final = 62
-# So many numbers, and where they belong as far as that is known, stay in the nearest memory.
+# A block of numbers and their positions fits into the first-level cache.
 _BLOCK: Final = 512
-# NumPy's texts.
+# NumPy's messages.
 _OTHER_SORTER: Final = "sorter.size must equal a.size"
 _NO_PLACE: Final = "Sorter index out of range."
 
@@ -67,7 +67,7 @@ def _search_sorted(
     found = context.temporary("i64", numbers.lengths, is_once=False)
 
     def settle(at: Value, half: Value) -> None:
-        """Keep the half of the remaining range that one number belongs to."""
+        """Keep the half of the remaining range that contains the position of one number."""
         before = builder.load(found, (at,), is_guarded=True)
         with builder.guarding():
             number = builder.cast(numbers.at((at,)), dtype)
@@ -81,9 +81,9 @@ def _search_sorted(
 def _settle_blocks(
     context: Context, found: BufferId, length: Value, settle: Callable[[Value, Value], None]
 ) -> None:
-    """Halve what is left for all numbers of a block at once, as it is as much for all of them.
+    """Halve the remaining ranges of a block of numbers together, since all have the same length.
 
-    Steps of different numbers do not wait for each other, and may use vectors.
+    Steps for different numbers are independent, and may be vectorized.
     """
     builder = context.builder
     op, zero, block = builder.op, builder.index(0), builder.index(_BLOCK)
@@ -103,23 +103,24 @@ def _settle_blocks(
 
 
 def in_memory(context: Context, given: Tensor) -> Tensor:
-    """Return an array whose elements are loaded, and not computed whenever one is read."""
+    """Return an array whose elements are loaded instead of computed on each read."""
     if given.layout is not None or given.data is not None or given.ndim == 0:
         return given
     return stored(context.builder, context.copied(given))
 
 
 def place_in(builder: Builder, length: Value, comes_before: Callable[[Value], Value]) -> Value:
-    """Return how many elements of a sorted vector come before something.
+    """Return the number of elements of a sorted vector that satisfy a monotonic predicate.
 
     Parameters
     ----------
     builder
-        Writes the program.
+        The builder of the program.
     length
         The number of elements.
     comes_before
-        Says of a position whether the element there does, as do all those in front of it.
+        Returns whether an element, given by its position, comes before the number, as do all
+        earlier ones.
     """
     with builder.loop(_most_steps(builder, length)) as loop:
         found, n_left = builder.carried("i64"), builder.carried("i64")
@@ -140,7 +141,7 @@ def _half(builder: Builder, n_left: Value) -> Value:
 
 
 def _go_on(builder: Builder, loop: Loop, n_left: Value, length: Value, half: Value) -> None:
-    """Let a loop of steps go on with the smaller half until nothing is left."""
+    """Continue a search loop on the smaller half until the range is empty."""
     fewer = builder.op("sub", n_left, half)
     loop.until = builder.op("eq", fewer, builder.index(0))
     builder.carry(loop, n_left, length, fewer)
@@ -151,7 +152,7 @@ def _middle(builder: Builder, found: Value, half: Value) -> Value:
 
 
 def _step(builder: Builder, half: Value, is_before: Value) -> Value:
-    """Return how many elements come before as well: by a mask, and no branch."""
+    """Return the number of further elements that come before: by a mask instead of a branch."""
     return builder.op("and", half, builder.op("neg", builder.cast(is_before, "i64")))
 
 

@@ -1,12 +1,12 @@
-"""A stable sort by merging, from the bottom up, as loops.
+"""Merge sort: bottom-up, stable and branch-free.
 
-Runs of 4 elements are sorted in registers. Then runs of 4, 8, 16 ... elements are merged pair by
-pair, from one half of a buffer to the other. A pair of whole runs is merged from both of its ends
-at once: as many steps from each end as a run has elements fill the result, and no run is exhausted
-before the last of these steps, so that nothing is compared but the elements.
+Runs of 4 elements are sorted in registers. Then pairs of runs of 4, 8, 16 ... elements are merged,
+from one half of a buffer to the other. A pair of whole runs is merged from both ends at once: as
+many steps from each end as a run has elements fill the result, and no run is exhausted before the
+last of these steps, so that bounds need no comparisons.
 
-No branch depends on elements, for nothing predicts it. What LLVM would make a branch of, if it were
-a selection, is written with masks.
+No branch depends on elements, because it would be unpredictable. Selections that LLVM would turn
+into branches are written with masks.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ _FIRST_LEVEL: Final = 2
 _RUN: Final = 1 << _FIRST_LEVEL
 # A run of 2**62 elements is longer than any array.
 _MOST_LEVELS: Final = 62
-# Compared in turn, neighbours of a run come into order, and equal ones stay as they are.
+# The sorting network of a run: compare-and-swap of neighbors is stable.
 _NEIGHBOURS: Final = (0, 2, 1, 0, 2, 1)
 
 
 class Line(NamedTuple):
-    """Buffers of two halves each, to sort a line of elements in.
+    """Buffers of two halves each, in which a line of elements is sorted.
 
     Attributes
     ----------
     keys
         The elements.
     places
-        Where each was in the line; None if nobody asks.
+        The original position of each element; None if not requested.
     half
-        The length of a half: that of the line and of what fills its last run.
+        The length of a half: that of the line, padded to whole runs.
     """
 
     keys: BufferId
@@ -54,9 +54,9 @@ class SortedLine(NamedTuple):
     Attributes
     ----------
     key
-        Gives the element at a position of the sorted line.
+        Returns the element at a position of the sorted line.
     place
-        Gives where it was in the line, if that was asked for.
+        Returns its original position, if requested.
     """
 
     key: Callable[[Value], Value]
@@ -64,7 +64,7 @@ class SortedLine(NamedTuple):
 
 
 def new_line(context: Context, dtype: str, length: Value, *, with_places: bool) -> Line:
-    """Return buffers for lines of a length."""
+    """Return buffers for lines of a given length."""
     builder = context.builder
     half = builder.op("add", length, builder.index(_RUN - 1))
     size = [builder.op("shl", half, builder.index(1))]
@@ -83,11 +83,11 @@ def sort_line(
     context
         The lowering.
     line
-        The buffers to sort in.
+        The buffers of the sort.
     length
         The number of elements.
     element
-        Gives the element at a position.
+        Returns the element at a position.
     """
     builder = context.builder
     with builder.guarding():
@@ -132,7 +132,7 @@ class _Sort:
         def load(buffer: BufferId, position: Value) -> Value:
             at = op("add", last, position)
             if is_float:
-                # NaNs lie at the end of the first half, the last one first.
+                # NaNs are stored in reverse order at the end of the first half.
                 is_number = op("lt", position, n_numbers)
                 behind = op("sub", op("sub", line.half, one), op("sub", position, n_numbers))
                 at = op("select", is_number, at, behind)
@@ -145,7 +145,7 @@ class _Sort:
         return SortedLine(lambda position: load(line.keys, position), place)
 
     def _fill(self, length: Value, element: Callable[[Value], Value]) -> Value:
-        """Write a line into the first half, NaNs at its end; return how many are not NaN."""
+        """Store a line to the first half, NaNs at its end; return the number of other elements."""
         builder, line = self._builder, self._line
         op, zero, one = builder.op, builder.index(0), builder.index(1)
         with builder.loop(length) as loop:
@@ -161,7 +161,7 @@ class _Sort:
             return builder.carry(loop, before, zero, following)
 
     def _fill_last_run(self, n_numbers: Value, end: Value) -> None:
-        """Fill the last run with what stays behind all elements."""
+        """Pad the last run with elements that sort behind all others."""
         builder = self._builder
         largest = builder.constant(self._dtype, identity("minimum", self._dtype))
         with builder.loop(builder.op("sub", end, n_numbers)) as loop:
@@ -169,7 +169,7 @@ class _Sort:
             self._store(at, [largest, builder.index(0)])
 
     def _is_in_order(self, end: Value) -> Value:
-        """Return whether nothing is left to do."""
+        """Return whether the line is already sorted."""
         builder, keys = self._builder, self._line.keys
         one = builder.index(1)
         with builder.loop(builder.op("sub", end, one)) as loop:
@@ -198,7 +198,7 @@ class _Sort:
             self._store(place, values)
 
     def _swapped(self, swaps: Value, one: Value, other: Value) -> tuple[Value, Value]:
-        """Return two values in this order, or in the other one."""
+        """Return two values, swapped under a condition."""
         builder = self._builder
         dtype = builder.dtype(one)
         if dtype[0] in "fb":
@@ -209,7 +209,7 @@ class _Sort:
         return builder.op("xor", one, differs), builder.op("xor", other, differs)
 
     def _put(self, to: Value, step: Value, first: Value, second: Value) -> None:
-        """Write one of two elements, by their positions: the first one for 0, the second for 1."""
+        """Store the element at one of two positions: the first for step 0, the second for 1."""
         builder = self._builder
         differs = builder.op("xor", first, second)
         at = builder.op("xor", first, builder.op("and", differs, builder.op("neg", step)))
@@ -235,7 +235,7 @@ class _Sort:
             builder.carry(loop, high_end, end, op("add", op("sub", high_end, one), step_end))
 
     def _merge_rest(self, source: Value, target: Value, width: Value, n_rest: Value) -> None:
-        """Merge what is left at the end of the line: a run, and a part of another one maybe."""
+        """Merge the rest at the end of the line: a run, and possibly a part of another."""
         builder, keys = self._builder, self._line.keys
         op, one = builder.op, builder.index(1)
         middle, end = op("add", source, op("minimum", width, n_rest)), op("add", source, n_rest)

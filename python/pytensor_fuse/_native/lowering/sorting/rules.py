@@ -1,4 +1,4 @@
-"""Sorts along an axis, and the unique elements of an array."""
+"""Sort, ArgSort and Unique."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def _axis(op: Any, node: Apply[Any]) -> int | None:
-    """Return the axis of a sort if it is known, counted from the front."""
+    """Return the nonnegative axis of a sort if it is a constant."""
     axis = getattr(op, "axis", None)
     if axis is None:
         # In PyTensor 3.0 the axis is an input: a number, or a vector of one.
@@ -54,7 +54,7 @@ def _arg_sort(
 ) -> list[Tensor]:
     owner = node.inputs[0].owner
     if owner is not None and isinstance(owner.op, PivotToPermutations):
-        # What sorts a permutation is its inverse.
+        # The permutation that sorts a permutation is its inverse.
         return [inverse_of(context, inputs[0])]
     return [_sorted(op, node, context, inputs[0], with_places=True)]
 
@@ -62,9 +62,9 @@ def _arg_sort(
 def _sorted(
     op: Any, node: Apply[Any], context: Context, given: Tensor, *, with_places: bool
 ) -> Tensor:
-    """Return the elements along an axis in order, or where each of them was.
+    """Return the sorted elements along an axis, or their original positions.
 
-    All kinds of sorts are stable, for the order of equal elements is open in the others.
+    All kinds of sorts are stable: the unstable kinds leave the order of equal elements open.
     """
     builder = context.builder
     axis = _axis(op, node)
@@ -89,7 +89,7 @@ def _sorted(
 
 
 def _for_each(context: Context, lengths: Sequence[Value], body: Callable[[Index], None]) -> None:
-    """Run a body, which is too long to be written more than once, for each index in turn."""
+    """Emit a loop nest over indices, without unrolling since the body is long."""
 
     def run(index: Index) -> None:
         if len(index) == len(lengths):
@@ -121,7 +121,7 @@ def _unique(op: Unique, node: Apply[Any], context: Context, inputs: list[Tensor]
         context.temporary(dtype, [length], is_once=False)
         for dtype in (given.dtype, "i64", "i64", "i64")
     ]
-    # Each element is written behind those kept so far, and stays if it is kept: no branch.
+    # Each element is stored behind those kept so far, and overwritten unless kept: no branch.
     with builder.loop(length) as loop:
         n_before, last = builder.carried("i64"), builder.carried(given.dtype)
         key = in_order.key(loop.index)

@@ -1,4 +1,4 @@
-"""Sparse matrices that come with a call, and those that are constants."""
+"""Sparse matrices that are arguments or constants."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from pytensor_fuse._native.lowering.context import Context
 
-# SciPy's indices have 32 bits, but for matrices that are too large for them.
+# SciPy's indices have 32 bits, except for matrices too large for them.
 _MOST = 1 << 31
 
 
@@ -73,9 +73,9 @@ def _constant(kind: SparseTensorType, context: Context, variable: Constant[Any])
 def _kept(
     context: Context, array: np.ndarray[Any, Any], dtype: str
 ) -> tuple[Tensor, np.ndarray[Any, Any]]:
-    """Return the tensor of a part of a constant, and the part.
+    """Return the tensor of a part of a constant, with its array.
 
-    A matrix and its transpose share their parts, of which the program has one copy.
+    A matrix and its transpose share parts, of which the program has one copy.
     """
     array = np.asarray(array, dtype=dtype)
     for other, tensor in context.kept:
@@ -87,7 +87,7 @@ def _kept(
 
 
 def _is_same(one: np.ndarray[Any, Any], other: np.ndarray[Any, Any]) -> bool:
-    """Whether two arrays of one dtype and shape have the same bits."""
+    """Whether two arrays of one dtype and shape are bitwise equal."""
     is_one_view = one.ctypes.data == other.ctypes.data and one.strides == other.strides
     return is_one_view or one.tobytes() == other.tobytes()
 
@@ -99,7 +99,7 @@ def _is_valid(
     n_major: int,
     n_minor: int,
 ) -> bool:
-    """Whether arrays are those of a sparse matrix, with all of its entries in bounds."""
+    """Whether arrays are the parts of a valid sparse matrix, with all entries in bounds."""
     if len(indptr) != n_major + 1 or len(indices) != len(values) or len(indices) >= _MOST:
         return False
     if indptr[0] != 0 or indptr[-1] != len(indices) or bool((indptr[1:] < indptr[:-1]).any()):

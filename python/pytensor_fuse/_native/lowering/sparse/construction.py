@@ -1,4 +1,4 @@
-"""Ops that make sparse matrices of arrays, take them apart, or pass their entries on."""
+"""Construction of sparse matrices from arrays, and conversions back."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _NOT_TWO: Final = "Shape should be an array of length 2"
 
 
 def refuses(op: Any, node: Apply[Any]) -> str | None:
-    """Return why a node with sparse variables cannot be lowered, or None."""
+    """Return the reason why a node with sparse variables cannot be lowered, or None."""
     return dtype_refusal(node) or format_refusal(node)
 
 
@@ -51,7 +51,7 @@ def _csm(op: Any, node: Apply[Any], context: Context, inputs: list[Tensor]) -> l
     major, minor = in_order(op.format, rows, columns)
     known = structure_of(indices, indptr)
     if isinstance(shape, StructurePart) and shape.structure is known and shape.storage == op.format:
-        # Other values at the entries of a matrix.
+        # The op puts new values at the entries of an existing matrix.
         major, minor = known.n_major, known.n_minor
     structure = checked_structure(context, values, indices, indptr, major, minor)
     return [SparseMatrix(builder, values, structure, op.format)]
@@ -59,7 +59,7 @@ def _csm(op: Any, node: Apply[Any], context: Context, inputs: list[Tensor]) -> l
 
 @lower.register(basic.CSMGrad, refuses=refuses)
 def _csm_grad(op: Any, node: Apply[Any], context: Context, inputs: list[Tensor]) -> list[Tensor]:
-    """Return for each entry of one matrix the sum of the entries that another one has there."""
+    """Return for each entry of one matrix the sum of another matrix's entries at its position."""
     builder = context.builder
     values, indices, indptr, shape, g_values, g_indices, g_indptr, _ = inputs
     dtype = DTYPES[node.outputs[0].type.dtype]

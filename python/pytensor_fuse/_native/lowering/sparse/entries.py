@@ -16,16 +16,16 @@ if TYPE_CHECKING:
 
 
 class Entry(NamedTuple):
-    """An entry while a loop over the entries of a matrix is written.
+    """An entry, while a loop over the entries of a matrix is being emitted.
 
     Attributes
     ----------
     loop
-        The loop over the entries of one major place.
+        The loop over the entries of one major index.
     major, minor
-        Where it is.
+        The indices of the entry along the major and the minor axis.
     at
-        Which of all entries it is.
+        The position of the entry among all entries.
     """
 
     loop: Loop
@@ -35,7 +35,7 @@ class Entry(NamedTuple):
 
 
 def bounds_of(context: Context, structure: Structure, major: Value) -> tuple[Value, Value]:
-    """Return the first entry of a major place, and how many it has."""
+    """Return the first entry and the number of entries of a major index."""
     builder = context.builder
     first = builder.cast(structure.indptr.at((major,)), "i64")
     following = builder.op("add", major, builder.index(1))
@@ -44,13 +44,13 @@ def bounds_of(context: Context, structure: Structure, major: Value) -> tuple[Val
 
 
 def minor_of(context: Context, structure: Structure, at: Value) -> Value:
-    """Return the minor place of an entry."""
+    """Return the minor index of an entry."""
     return context.builder.cast(structure.indices.at((at,)), "i64")
 
 
 @contextmanager
 def guarding(context: Context, *structures: Structure) -> Iterator[None]:
-    """Let loads meanwhile come after the checks of structures."""
+    """Order loads within the context after the checks of structures."""
     is_needed = any(one.is_checked for one in structures)
     with context.builder.guarding() if is_needed else nullcontext():
         yield
@@ -60,18 +60,18 @@ def guarding(context: Context, *structures: Structure) -> Iterator[None]:
 def entries_of(
     context: Context, structure: Structure, major: Value, *, by_vectors: bool = False
 ) -> Iterator[Entry]:
-    """Write a loop over the entries of one major place.
+    """Emit a loop over the entries of one major index.
 
     Parameters
     ----------
     context
         The lowering.
     structure
-        Where the entries are.
+        The structure of the entries.
     major
-        The place.
+        The major index.
     by_vectors
-        Whether several entries may be taken at a time. That takes longer where there are few.
+        Whether the loop may be vectorized, which is slower for few entries.
     """
     builder = context.builder
     with guarding(context, structure):
@@ -91,7 +91,7 @@ def entries_of(
 
 @contextmanager
 def all_entries(context: Context, structure: Structure) -> Iterator[Entry]:
-    """Write a loop over the entries of all major places, which run in order."""
+    """Emit a loop over the entries of all major indices, in order."""
     with (
         context.builder.loop(structure.n_major) as outer,
         entries_of(context, structure, outer.index) as entry,
@@ -100,14 +100,14 @@ def all_entries(context: Context, structure: Structure) -> Iterator[Entry]:
 
 
 def gatherable(context: Context, tensor: Tensor) -> Tensor:
-    """Return an array whose elements are read again and again, in memory."""
+    """Return an array in memory, since its elements are read repeatedly."""
     if tensor.layout is not None or tensor.data is not None:
         return tensor
     return context.materialized(tensor.dtype, tensor.lengths, tensor.at)
 
 
 def filled(context: Context, dtype: str, lengths: Sequence[Value]) -> BufferId:
-    """Return a new array of zeros to add to."""
+    """Return a new array of zeros, for accumulation."""
     builder = context.builder
     buffer = context.temporary(dtype, lengths, is_once=False)
     zero = builder.constant(dtype, 0)

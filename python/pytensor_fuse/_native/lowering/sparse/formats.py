@@ -1,4 +1,4 @@
-"""A sparse matrix in the other format, and from and to arrays."""
+"""Conversions between the sparse formats, and from and to arrays."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def in_format(context: Context, matrix: SparseMatrix, storage: str) -> SparseMat
 
 
 def converted(context: Context, matrix: SparseMatrix) -> SparseMatrix:
-    """Return a matrix in the other format, its entries of each major place in order.
+    """Return a matrix in the other format, with sorted entries along each major index.
 
-    Entries that have one place stay apart, in the order that they had.
+    Duplicate entries are kept, in their original order.
     """
     builder, old = context.builder, matrix.structure
     n_entries, n_major = context.length(old.n_entries), context.length(old.n_minor)
@@ -60,7 +60,7 @@ def converted(context: Context, matrix: SparseMatrix) -> SparseMatrix:
 
 
 def _add_up(context: Context, buffer: BufferId, length: Value) -> None:
-    """Let each element of a vector, from the second on, be the sum of all up to it."""
+    """Replace a vector by its cumulative sums, from its second element on."""
     builder = context.builder
     with builder.loop(length) as loop:
         place = (builder.op("add", loop.index, builder.index(1)),)
@@ -71,7 +71,7 @@ def _add_up(context: Context, buffer: BufferId, length: Value) -> None:
 
 
 def to_array(context: Context, matrix: SparseMatrix) -> Tensor:
-    """Return a matrix as an array; entries that have one place are added up."""
+    """Return a matrix as an array; duplicate entries are summed."""
     buffer = filled(context, matrix.dtype, matrix.lengths)
     add_entries(context, buffer, matrix)
     return stored(context.builder, buffer)
@@ -88,7 +88,7 @@ def add_entries(context: Context, buffer: BufferId, matrix: SparseMatrix) -> Non
 
 
 def from_array(context: Context, given: Tensor, storage: str) -> SparseMatrix:
-    """Return the elements of an array that are not zero as a sparse matrix."""
+    """Return the nonzero elements of an array as a sparse matrix."""
     builder = context.builder
     lengths = [context.length(length) for length in given.lengths]
     n_major, n_minor = lengths if storage == "csr" else lengths[::-1]
@@ -106,7 +106,7 @@ def from_array(context: Context, given: Tensor, storage: str) -> SparseMatrix:
             here = is_there(element(outer.index, inner.index))
             row = builder.reduce(inner, "add", zero, here)
         n_entries = builder.reduce(outer, "add", zero, row)
-    # Each element is stored, and stays if it is not zero: no branch, but room for one more.
+    # Each element is stored, and overwritten if it is zero: no branch, but room for one more.
     room = [builder.op("add", n_entries, builder.index(1))]
     indices = context.temporary("i32", room, is_once=False)
     values = context.temporary(given.dtype, room, is_once=False)
@@ -135,7 +135,7 @@ def from_array(context: Context, given: Tensor, storage: str) -> SparseMatrix:
 
 
 def first_of(context: Context, buffer: BufferId, length: Value) -> Tensor:
-    """Return the first elements of a vector in memory, of which there may be more."""
+    """Return the first elements of a vector in memory, which may be longer."""
     builder = context.builder
     dtype = builder.program.buffers[buffer].dtype
     return Tensor(dtype, [length], lambda index: builder.load(buffer, index))

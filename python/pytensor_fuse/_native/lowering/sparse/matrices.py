@@ -1,4 +1,4 @@
-"""A sparse matrix as the values of its entries and its structure."""
+"""Sparse matrices as the values of their entries and their structure."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FORMATS: Final = ("csr", "csc")
 
 
 def no_element(index: Index) -> Value:
-    """Raise: an op that reads a sparse matrix as an array has no rule for it."""
+    """Raise, because the rule of an op on arrays does not apply to a sparse matrix."""
     raise NoRuleError("an element of a sparse matrix")
 
 
@@ -34,9 +34,9 @@ class SparseMatrix(Tensor):
     values
         The values of its entries.
     structure
-        Where they are.
+        The positions of its entries.
     format
-        ``csr`` or ``csc``.
+        The format, ``csr`` or ``csc``.
     """
 
     __slots__ = ("builder", "format", "structure", "values")
@@ -68,15 +68,15 @@ class SparseMatrix(Tensor):
 
     @property
     def transposed(self) -> SparseMatrix:
-        """Its transpose, in the other format."""
+        """The transpose, in the other format."""
         return SparseMatrix(self.builder, self.values, self.structure, other_format(self.format))
 
     def with_values(self, values: Tensor) -> SparseMatrix:
-        """Return a matrix of the same structure with other values."""
+        """Return a matrix with the same structure and other values."""
         return SparseMatrix(self.builder, values, self.structure, self.format)
 
     def copied(self, context: Context, dtype: str | None = None) -> SparseMatrix:
-        """Return a matrix whose values are its own, in a dtype."""
+        """Return a matrix with a copy of the values, in a dtype."""
         builder, values, dtype = context.builder, self.values, dtype or self.dtype
 
         def element(index: Index) -> Value:
@@ -91,15 +91,15 @@ def other_format(storage: str) -> str:
 
 
 def in_order(storage: str, major: _T, minor: _T) -> tuple[_T, _T]:
-    """Return what is of major places and what is of minor ones, that of rows first.
+    """Return a pair for the major and the minor axis in the order of rows and columns.
 
-    It is its own inverse: of rows and columns, it returns what is of major places first.
+    The function is its own inverse: it also maps rows and columns to major and minor.
     """
     return (major, minor) if storage == "csr" else (minor, major)
 
 
 def format_refusal(node: Apply[Any]) -> str | None:
-    """Return which format of a node's sparse variables programs do not have, or None."""
+    """Return a message on the first unsupported format of a node's sparse variables, or None."""
     for variable in (*node.inputs, *node.outputs):
         storage = getattr(variable.type, "format", "csr")
         if storage not in FORMATS:
@@ -108,7 +108,7 @@ def format_refusal(node: Apply[Any]) -> str | None:
 
 
 def as_matrix(tensor: Tensor) -> SparseMatrix:
-    """Return what the tensor of a sparse variable is."""
+    """Return the tensor of a sparse variable as a sparse matrix."""
     if not isinstance(tensor, SparseMatrix):
         raise NoRuleError("a sparse matrix that is not known by its parts")
     return tensor

@@ -1,8 +1,8 @@
-"""Sums and products of two sparse matrices, entry by entry, as SciPy computes them.
+"""Elementwise sums and products of two sparse matrices, with SciPy's order of entries.
 
-If both have the entries of each major place in order, and no two at one place, so does the result.
-Else its entries come in the reverse order of where they are met first. Entries that become zero are
-left out.
+If the entries of both are sorted without duplicates along each major index, so is the result.
+Otherwise its entries come in the reverse order of their first occurrence. Entries that become zero
+are dropped.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pytensor_fuse._native.program.model import BufferId, Value
 
 
-# Versions of PyTensor have other names for their classes, and the same for their ops.
+# The names of the classes depend on the version of PyTensor, those of the ops do not.
 _Add: Final = type(math.add_s_s)
 
 
@@ -44,7 +44,7 @@ def _merge(op: Any, node: Apply[Any], context: Context, inputs: list[Tensor]) ->
 
 
 class _Merge:
-    """A sum or product while it is written.
+    """A sum or product that is being emitted.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ class _Merge:
     name
         The operation.
     dtype
-        That of the result, in which it is computed.
+        The dtype of the result and of the computation.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class _Merge:
         self._n_major = context.length(one.structure.n_major)
         self._n_minor = context.length(one.structure.n_minor)
         self._is_checked = one.structure.is_checked or other.structure.is_checked
-        # Each entry of the result is stored, and stays if it is not zero: room for one more.
+        # Each entry of the result is stored, and overwritten if it is zero: room for one more.
         n_entries = builder.op("add", one.structure.n_entries, other.structure.n_entries)
         room = [builder.op("add", n_entries, builder.index(1))]
         bounds = [builder.op("add", self._n_major, builder.index(1))]
@@ -79,7 +79,7 @@ class _Merge:
         self._bounds = context.temporary("i32", bounds, is_once=False)
 
     def run(self) -> SparseMatrix:
-        """Write the loops and return the result."""
+        """Emit the loops and return the result."""
         context, builder = self._context, self._builder
         builder.store(self._bounds, (builder.index(0),), builder.constant("i32", 0))
         with guarding(context, *[one.structure for one in self._matrices]):
@@ -108,18 +108,18 @@ class _Merge:
         return SparseMatrix(builder, values, structure, self._matrices[0].format)
 
     def _by_major(self, row: Callable[[Value, Value], Value]) -> Value:
-        """Write a loop over major places.
+        """Emit a loop over major indices.
 
         Parameters
         ----------
         row
-            Is given the major place and the number of entries before it; writes the entries of the
-            place, and returns the number of entries up to its end.
+            Emits the entries of one major index, from that index and the number of entries before
+            it; returns the number of entries up to its end.
 
         Returns
         -------
         Value
-            The number of all entries.
+            The total number of entries.
         """
         builder = self._builder
         with builder.loop(self._n_major) as loop:
@@ -132,7 +132,7 @@ class _Merge:
             return builder.carry(loop, before, builder.index(0), after)
 
     def _put(self, at: Value, minor: Value, value: Value) -> Value:
-        """Write an entry of the result; return the number of entries with it."""
+        """Store an entry of the result; return the number of entries including it."""
         builder = self._builder
         builder.store(self._indices, (at,), builder.cast(minor, "i32"), is_guarded=self._is_checked)
         builder.store(self._values, (at,), value, is_guarded=self._is_checked)
@@ -142,7 +142,7 @@ class _Merge:
     # Entries in order
 
     def _in_order(self) -> Value:
-        """Write the result of two matrices whose entries are in order."""
+        """Emit the merge of two matrices with sorted entries."""
 
         def row(major: Value, before: Value) -> Value:
             spans = [bounds_of(self._context, one.structure, major) for one in self._matrices]
@@ -160,21 +160,21 @@ class _Merge:
     def _merged(
         self, spans: Sequence[tuple[Value, Value]], before: Value
     ) -> tuple[list[Value], Value]:
-        """Write what merges entries until one of the matrices has no more at a major place.
+        """Emit the merge along a major index until one of the matrices has no more entries.
 
         Parameters
         ----------
         spans
-            For each matrix, the first entry and the number of entries at the place.
+            For each matrix, the first entry and the number of entries of the major index.
         before
-            How many entries the result has.
+            The number of entries of the result before.
 
         Returns
         -------
         list of Value
-            How many entries of each matrix have been merged.
+            The number of merged entries of each matrix.
         Value
-            How many entries the result has then.
+            The number of entries of the result afterwards.
         """
         builder = self._builder
         zero, one = builder.index(0), builder.index(1)
@@ -210,7 +210,7 @@ class _Merge:
             return finals, builder.carry(loop, at, before, following)
 
     def _rest(self, number: int, span: tuple[Value, Value], done: Value, before: Value) -> Value:
-        """Write the entries that only one matrix has left; return how many the result has then."""
+        """Store the rest of one matrix's entries; return the number of entries of the result."""
         builder = self._builder
         (first, count), none = span, builder.constant(self._dtype, 0)
         first = builder.op("add", first, done)
@@ -226,9 +226,9 @@ class _Merge:
     # Entries in any order
 
     def _in_any_order(self) -> Value:
-        """Write the result of two matrices whose entries are in any order, or repeat."""
+        """Emit the result of two matrices whose entries are unsorted or have duplicates."""
         builder, context = self._builder, self._context
-        # The places that a row has so far are a chain; -1 is in no chain, -2 ends one.
+        # The minor indices of a row so far form a linked list; -1 marks absence, -2 ends the list.
         absent, end = builder.index(-1), builder.index(-2)
         chain = context.temporary("i64", [self._n_minor], is_once=False)
         sums = [context.temporary(self._dtype, [self._n_minor], is_once=False) for _ in range(2)]
@@ -264,7 +264,7 @@ class _Merge:
     def _chained(
         self, loop: Loop, minor: Value, chain: BufferId, head: Value, count: Value
     ) -> tuple[Value, Value]:
-        """Put a place in front of a chain unless it is there; return the head and the length."""
+        """Prepend a minor index to a list unless it is in it; return the head and the length."""
         builder = self._builder
         first, number = builder.carried("i64"), builder.carried("i64")
         old = builder.load(chain, (minor,))
@@ -278,7 +278,7 @@ class _Merge:
 
 
 def _is_in_order(context: Context, structure: Structure) -> Value:
-    """Return whether the entries of each major place are in order, and none repeats a place."""
+    """Return a condition that is true if entries are sorted without duplicates."""
     builder = context.builder
     yes = builder.constant("bool", True)
     if structure.known is not None:

@@ -1,4 +1,4 @@
-"""Products of a sparse matrix with what has no zeros in its way: only the entries change."""
+"""Products of a sparse matrix that preserve its structure: only values change."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def _scaled(
 def _by_entries(
     context: Context, matrix: SparseMatrix, factor: Callable[[Value, Value], Value]
 ) -> SparseMatrix:
-    """Return a matrix times a factor for each major and minor place."""
+    """Return a matrix times a factor for each major and minor index."""
     builder, structure = context.builder, matrix.structure
     out = context.temporary(matrix.dtype, [structure.n_entries])
     with all_entries(context, structure) as entry:

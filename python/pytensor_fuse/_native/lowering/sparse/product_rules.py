@@ -1,4 +1,4 @@
-"""Ops that are products of matrices of which at least one is sparse, and their gradients."""
+"""Rules for matrix products with at least one sparse factor, and for their gradients."""
 
 from __future__ import annotations
 

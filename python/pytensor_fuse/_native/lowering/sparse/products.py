@@ -1,9 +1,9 @@
 """Products of a sparse matrix and an array, or of two sparse matrices, as an array.
 
-A product that has the major axis gathers: each of its elements is a sum over the entries of one
-major place. One that has the minor axis scatters: each entry adds to an element. Where a constant
-has as many entries in each major place, as the indicators of groups have, neither needs a loop over
-the entries, and what else is done for each row is done in the same loop, by vectors.
+A product along the major axis gathers: each of its elements is a sum over the entries of one major
+index. A product along the minor axis scatters: each entry is added to an element. If a constant has
+the same number of entries for each major index, as group indicators have, neither needs a loop over
+entries, and other work on each row fuses into the same vectorized loop.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
     from pytensor_fuse._native.lowering.tensors import Index
     from pytensor_fuse._native.program.model import BufferId, Value
 
-# SciPy's text has the shapes, of which a check has the two that matter.
+# SciPy's message contains both shapes; a check has the two lengths that matter.
 MISMATCH: Final = "a product of {0} columns and {1} rows"
-# So many entries of a major place are written out, and so many columns have sums in registers.
+# Bound of unrolling, for the entries of a major index and for columns with sums in registers.
 _MOST_WRITTEN_OUT: Final = 8
-# A sum of so many terms is taken by vectors, although they are gathered from all over an array.
+# Sums of at least this many terms are vectorized, although their operands are gathered.
 _LEAST_FOR_VECTORS: Final = 16
 
 
@@ -51,7 +51,7 @@ def with_array(context: Context, matrix: SparseMatrix, other: Tensor, dtype: str
     matrix, other
         The factors.
     dtype
-        That of the product, in which it is computed.
+        The dtype of the product and of the computation.
     """
     context.require_equal(matrix.lengths[1], other.lengths[0], ValueError, MISMATCH)
     values, right = of_dtype(context, matrix.values, dtype), of_dtype(context, other, dtype)
@@ -68,7 +68,7 @@ def array_with(context: Context, other: Tensor, matrix: SparseMatrix, dtype: str
 
 
 class _Product:
-    """A product while it is written.
+    """A product that is being emitted.
 
     Parameters
     ----------
@@ -90,11 +90,11 @@ class _Product:
         self._right = right
         self._dtype = values.dtype
         self._zero = context.builder.constant(values.dtype, 0)
-        # The axes behind the first one: those of a vector are none.
+        # The axes behind the first one; a vector has none.
         self._inner = [context.length(length) for length in right.lengths[1:]]
 
     def _columns(self) -> list[Index] | None:
-        """Return the columns of the product if they are few and known."""
+        """Return the columns of the product if they are few and their number is known."""
         if not self._inner:
             return [()]
         number = self._builder.number(self._inner[0])
@@ -103,7 +103,7 @@ class _Product:
         return [(self._builder.index(place),) for place in range(int(number))]
 
     def _each(self) -> int | None:
-        """Return how many entries each major place has if they are written out."""
+        """Return the number of entries of each major index if they are unrolled."""
         each = self._structure.per_major()
         return each if each is not None and each <= _MOST_WRITTEN_OUT else None
 
@@ -111,7 +111,7 @@ class _Product:
         return self._builder.op("mul", self._values.at((at,)), self._right.at((minor, *column)))
 
     def gathered(self) -> Tensor:
-        """Return a product of as many rows as there are major places."""
+        """Return a product with a row for each major index."""
         context = self._context
         self._right = gatherable(context, self._right)
         each, columns = self._each(), self._columns()
@@ -152,7 +152,7 @@ class _Product:
         return context.materialized(self._dtype, [structure.n_major, *self._inner], total)
 
     def scattered(self) -> Tensor:
-        """Return a product of as many rows as there are minor places."""
+        """Return a product with a row for each minor index."""
         builder, context, structure = self._builder, self._context, self._structure
         each = self._each()
         buffer = filled(context, self._dtype, [structure.n_minor, *self._inner])
@@ -170,7 +170,7 @@ class _Product:
         return stored(builder, buffer)
 
     def _scatter_one_of_each(self, buffer: BufferId, each: int, number: int) -> None:
-        """Add one entry of each major place to the product."""
+        """Add one entry of each major index to the product."""
         builder, context = self._builder, self._context
 
         def add(index: Index) -> None:
@@ -184,7 +184,7 @@ class _Product:
     def _add_row(
         self, buffer: BufferId, into: Value, row: Value, at: Value, *, is_checked: bool
     ) -> None:
-        """Add a row of the other factor, times an entry, to one of the product."""
+        """Add a row of the other factor, times an entry, to a row of the product."""
         builder = self._builder
 
         def add(index: Index) -> None:
@@ -195,7 +195,7 @@ class _Product:
 
 
 def _place(context: Context, major: Value, each: int, number: int) -> Value:
-    """Return which entry is one of a major place, each of which has as many."""
+    """Return the position of an entry where all major indices have the same number."""
     builder = context.builder
     first = builder.op("mul", major, builder.index(each))
     return builder.op("add", first, builder.index(number))
@@ -204,18 +204,18 @@ def _place(context: Context, major: Value, each: int, number: int) -> Value:
 def sampled(
     context: Context, structure: Structure, by_major: Tensor, by_minor: Tensor, dtype: str
 ) -> Tensor:
-    """Return for each entry the product of its row of one array and its row of another.
+    """Return for each entry the inner product of its rows in two arrays.
 
     Parameters
     ----------
     context
         The lowering.
     structure
-        Where the entries are.
+        The structure of the entries.
     by_major, by_minor
-        The arrays: one has a row for each major place, the other one for each minor place.
+        The arrays, with rows for the major and for the minor indices.
     dtype
-        That of the products.
+        The dtype of the products.
     """
     builder = context.builder
     along = context.require_equal(by_major.lengths[1], by_minor.lengths[1], ValueError, MISMATCH)
@@ -248,7 +248,7 @@ def of_sparse(context: Context, left: SparseMatrix, right: SparseMatrix, dtype: 
     buffer = filled(context, dtype, [left.lengths[0], right.lengths[1]])
     if left.format == "csr" and right.format == "csc":
         right = converted(context, right)
-    # The entries of one factor are taken in order, and each asks for a major place of the other.
+    # A loop over the entries of one factor accesses one major index of the other for each.
     is_by_left = right.format == "csr"
     outer, inner = (left, right) if is_by_left else (right, left)
     is_checked = outer.structure.is_checked or inner.structure.is_checked
@@ -263,7 +263,7 @@ def of_sparse(context: Context, left: SparseMatrix, right: SparseMatrix, dtype: 
 
 
 def gathered_sum(context: Context, matrix: SparseMatrix) -> Tensor:
-    """Return the sum of each major place's entries."""
+    """Return the sum of the entries of each major index."""
     builder, structure = context.builder, matrix.structure
     zero = builder.constant(matrix.dtype, 0)
     buffer = context.temporary(matrix.dtype, [structure.n_major])
@@ -284,7 +284,7 @@ def _sums(
     terms: Callable[[Entry], Sequence[Value]],
     zero: Value,
 ) -> list[Value]:
-    """Return sums of what there is for each entry of one major place."""
+    """Return sums of terms over the entries of one major index."""
     builder = context.builder
 
     def total(*, by_vectors: bool) -> list[Value]:
@@ -307,7 +307,7 @@ def _sums(
 
 
 def scattered_sum(context: Context, matrix: SparseMatrix) -> Tensor:
-    """Return the sum of each minor place's entries."""
+    """Return the sum of the entries of each minor index."""
     builder, structure = context.builder, matrix.structure
     buffer = filled(context, matrix.dtype, [structure.n_minor])
 

@@ -1,4 +1,4 @@
-"""All rules for sparse matrices: importing this module registers them, and needs PyTensor's ops."""
+"""Imports of all rules for sparse matrices, which register them and need PyTensor's sparse ops."""
 
 from __future__ import annotations
 

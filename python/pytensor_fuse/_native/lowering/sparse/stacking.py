@@ -1,4 +1,4 @@
-"""Matrices stacked on each other or side by side, rows of a matrix by number, entries in order."""
+"""Stacking, row selection and sorting of sparse matrices."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pytensor_fuse._native.lowering.tensors import Index
     from pytensor_fuse._native.program.model import Value
 
-# The texts of Numba mode's.
+# Messages of Numba mode.
 _MISMATCH: Final = "Mismatching dimensions along axis {axis}"
 _OUT_OF_BOUNDS: Final = "row index out of bounds"
 
@@ -45,7 +45,7 @@ def _stack(op: Any, node: Apply[Any], context: Context, inputs: list[Tensor]) ->
 def _stacked(
     context: Context, blocks: Sequence[SparseMatrix], n_minor: Value, dtype: str
 ) -> SparseMatrix:
-    """Return a matrix of the major places of several."""
+    """Return the concatenation of matrices along the major axis."""
     builder = context.builder
     majors, entries = [builder.index(0)], [builder.index(0)]
     for block in blocks:
@@ -79,9 +79,9 @@ def _copy_block(
     block
         The matrix.
     into
-        The indices, values and bounds of all.
+        The indices, values and bounds of the result.
     major, entry
-        How many major places and entries come before.
+        The number of major indices and of entries before the matrix.
     """
     builder, structure = context.builder, block.structure
     indices, values, bounds = into
@@ -111,7 +111,7 @@ def _rows(op: Any, node: Apply[Any], context: Context, inputs: list[Tensor]) -> 
 
 
 def _selected(context: Context, matrix: SparseMatrix, given: Tensor) -> SparseMatrix:
-    """Return a matrix of some major places of another one."""
+    """Return a matrix of selected major indices of another one."""
     builder, old = context.builder, matrix.structure
     [count] = given.lengths
     one, zero = builder.index(1), builder.index(0)
@@ -150,5 +150,5 @@ def _selected(context: Context, matrix: SparseMatrix, given: Tensor) -> SparseMa
 
 @lower.register(basic.EnsureSortedIndices, refuses=refuses)
 def _sorted(op: Any, node: Apply[Any], context: Context, inputs: list[Tensor]) -> list[Tensor]:
-    # Each conversion puts the entries of a major place in order.
+    # Each conversion sorts the entries along each major index.
     return [converted(context, converted(context, as_matrix(inputs[0])))]

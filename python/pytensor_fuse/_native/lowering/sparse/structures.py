@@ -1,12 +1,12 @@
-"""Where the entries of a sparse matrix are, and whether arrays that are given say so.
+"""Structures: the positions of the entries of a sparse matrix, and their validation.
 
-Rows of a matrix in format csr, and columns of one in format csc, are *major*; the others are
-*minor*. Entries of one major place lie next to each other, between two elements of ``indptr``. A
+The *major* axis is that of rows in format csr, and that of columns in format csc; the other one is
+*minor*. The entries of a major index are contiguous, between two elements of ``indptr``. A
 transpose has the same parts, and so the same structure.
 
-All structures are valid: ``indptr`` never falls, ends with the number of entries, and minor places
-are in bounds. Where a matrix comes with the call, or from an op that is given any arrays, that is
-checked once, and what is read and written by its places comes after the check.
+All structures are valid: ``indptr`` never decreases, it ends with the number of entries, and minor
+indices are in bounds. For a matrix that is an argument, or comes from an op on arbitrary arrays,
+one check establishes that, and accesses through its indices come after the check.
 """
 
 from __future__ import annotations
@@ -28,25 +28,25 @@ UNEVEN: Final = (
     "the indptr of a sparse matrix has to begin with 0, may not fall, and has to end with the "
     "number of its values"
 )
-# Indices of SciPy have 32 bits.
+# SciPy's indices have 32 bits.
 _MOST: Final = (1 << 31) - 1
 
 
 class Structure:
-    """Where the entries of a sparse matrix are.
+    """The positions of the entries of a sparse matrix.
 
     Attributes
     ----------
     indices
-        The minor place of each entry.
+        The minor index of each entry.
     indptr
-        The first entry of each major place, and the number of all.
+        The first entry of each major index, and the total number of entries.
     n_major, n_minor
         The lengths of the axes.
     is_checked
-        Whether the places are in bounds because of a check that is written already.
+        Whether an earlier check established that the indices are in bounds.
     known
-        The two arrays, if they are constants.
+        The contents of the two arrays, if they are constants.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class Structure:
         return self.indices.lengths[0]
 
     def per_major(self) -> int | None:
-        """Return how many entries each major place has if that is known and the same for all."""
+        """Return the number of entries of each major index if it is known and the same for all."""
         if self.known is None:
             return None
         indices, indptr = self.known
@@ -84,7 +84,7 @@ class Structure:
         return each if is_even else None
 
     def all_have(self, least: int) -> bool | None:
-        """Return whether all major places have so many entries; None if only some may have."""
+        """Return whether all major indices have this many entries; None if only some may have."""
         if self.known is None:
             return None
         counts = np.diff(self.known[1])
@@ -92,7 +92,7 @@ class Structure:
         return bool(enough.all()) if enough.all() or not enough.any() else None
 
     def is_sorted(self) -> bool:
-        """Whether the entries of each major place are known to be in order, each at its own."""
+        """Whether the entries of each major index are known to be sorted without duplicates."""
         if self.known is None:
             return False
         indices, indptr = self.known
@@ -103,7 +103,7 @@ class Structure:
 
 
 class StructurePart(Tensor):
-    """One of the arrays of a structure, or a shape, which tells where it is from.
+    """An array of a structure, or a shape, with a reference to the structure.
 
     Attributes
     ----------
@@ -116,7 +116,7 @@ class StructurePart(Tensor):
     __slots__ = ("storage", "structure")
 
     def __init__(self, part: Tensor, structure: Structure, storage: str = "") -> None:
-        # Without a buffer, for no op may overwrite what other matrices may share.
+        # There is no buffer, so that no op overwrites parts that other matrices may share.
         super().__init__(part.dtype, part.lengths, part.at, None, part.data, part.layout)
         self.structure = structure
         self.storage = storage
@@ -130,14 +130,14 @@ def checked_structure(
     n_major: Value,
     n_minor: Value,
 ) -> Structure:
-    """Return the structure of arrays that may be anything, with checks that it is one.
+    """Return the structure of arbitrary arrays, with checks of its validity.
 
     Parameters
     ----------
     context
         The lowering.
     values
-        The values, of which there must be one for each entry, if there are any.
+        The values, one for each entry; None if there are none.
     indices, indptr
         The arrays, of any integer dtype.
     n_major, n_minor
@@ -165,7 +165,7 @@ def checked_structure(
 
 
 def structure_of(indices: Tensor, indptr: Tensor) -> Structure | None:
-    """Return the structure that two arrays are, or None if they are not known to be one."""
+    """Return the structure of which two arrays are the parts, or None if there is none."""
     if isinstance(indices, StructurePart) and isinstance(indptr, StructurePart):
         known = indices.structure
         is_it = indices is known.indices and indptr is known.indptr
@@ -174,9 +174,9 @@ def structure_of(indices: Tensor, indptr: Tensor) -> Structure | None:
 
 
 def _as_indices(context: Context, tensor: Tensor) -> Tensor:
-    """Return an index array that no op overwrites, in the dtype that sparse matrices have.
+    """Return an index array in the dtype of sparse matrices that no op overwrites.
 
-    Larger numbers wrap.
+    Larger numbers wrap around.
     """
     builder = context.builder
     if tensor.dtype == "i32":
@@ -192,7 +192,7 @@ def _as_indices(context: Context, tensor: Tensor) -> Tensor:
 
 
 def _check_bounds(context: Context, indptr: Tensor, n_major: Value, n_entries: Value) -> None:
-    """Check that the bounds of major places are in order."""
+    """Check that ``indptr`` starts at 0, never decreases, and ends with the number of entries."""
     builder, zero = context.builder, context.builder.index(0)
 
     def at(index: Value) -> Value:
@@ -208,12 +208,12 @@ def _check_bounds(context: Context, indptr: Tensor, n_major: Value, n_entries: V
 
 
 def _check_minor(context: Context, indices: Tensor, n_entries: Value, n_minor: Value) -> None:
-    """Check that all entries are within the minor axis."""
+    """Check that all minor indices are in bounds."""
     builder = context.builder
     limit = builder.op("minimum", n_minor, builder.index(_MOST))
     limit = builder.cast(limit, "u32")
     with builder.loop(n_entries) as loop:
-        # As unsigned numbers, those that are negative are too large.
+        # As unsigned numbers, negative indices are too large.
         place = builder.cast(indices.at((loop.index,)), "u32")
         is_there = builder.op("lt", place, limit)
         are_there = builder.reduce(loop, "and", builder.constant("bool", True), is_there)

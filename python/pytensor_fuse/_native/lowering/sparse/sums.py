@@ -1,4 +1,4 @@
-"""Sums of the entries of a sparse matrix, and of one and an array."""
+"""Sums of the entries of a sparse matrix, and sums of a sparse matrix and an array."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _sum(op: Any, node: Apply[Any], context: Context, inputs: list[Tensor]) -> l
 
 
 def require_one_shape(context: Context, one: Tensor, other: Tensor) -> list[Value]:
-    """Let the call fail unless two matrices have one shape, and return that."""
+    """Check that two matrices have the same shape, and return it."""
     return [
         context.require_equal(mine, theirs, AssertionError, MISMATCH)
         for mine, theirs in zip(one.lengths, other.lengths, strict=True)

@@ -1,1 +1,1 @@
-"""Systems of equations, and the factors that solve them."""
+"""Linear systems, and the factorizations that solve them."""

@@ -1,4 +1,4 @@
-"""Banded matrices: their LU factors, and systems with these, from this package's own ops."""
+"""Banded matrices: LU factorization and solution, for this package's own ops."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 def _by_columns(context: Context, op: Any, band: Tensor) -> Tensor:
-    """Return the storage of a band by columns; let the call fail if it has not its rows."""
+    """Return a band in column-major storage, with a check of its number of rows."""
     builder = context.builder
     rows = builder.index(rows_of_storage(op.below, op.above))
     context.require_equal(band.lengths[0], rows, ValueError, WRONG_BAND)
@@ -97,7 +97,7 @@ def _solve_lu_factor_banded(
     place = builder.index(op.below + op.above)
     zero = builder.constant(band.dtype, 0.0)
     with builder.loop(size) as loop:
-        # NaN is not greater, either.
+        # The comparison is false for NaN as well.
         element = builder.op("abs", band.at((loop.index, place)))
         is_pivot = builder.op("gt", element, zero)
         is_regular = builder.reduce(loop, "and", builder.constant("bool", True), is_pivot)

@@ -1,7 +1,7 @@
-"""Determinants and their logarithms, by LU factors.
+"""Determinants and their logarithms, by LU factorization.
 
-As in Numba, the logarithms of the pivots are added up, which do not overflow as a product may, and
-numbers that are not finite are an error.
+As in Numba, the logarithms of the pivots are summed, since their product may overflow, and
+nonfinite elements raise an exception.
 """
 
 from __future__ import annotations

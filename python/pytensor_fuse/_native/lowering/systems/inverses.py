@@ -1,7 +1,8 @@
 """Inverses of matrices, from an LU factorization or a Cholesky factor.
 
-`MatrixInverse` raises what Numba's inverse raises; inverses from factors are NaN instead, unless
-they are given the matrix, which is then inverted itself where its factors are not finite.
+`MatrixInverse` raises the same exceptions as Numba's inverse. Inverses from factors are NaN
+instead, unless the op has the matrix itself as an operand, which is then inverted if its factors
+are not finite.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
     from pytensor_fuse._native.lowering.context import Context
     from pytensor_fuse._native.program.model import Operand, Value
 
-# The texts of Numba's inverse.
+# Messages of Numba's inverse.
 _NOT_SQUARE: Final = "Last 2 dimensions of the array must be square."
 _NOT_FINITE: Final = "Array must not contain infs or NaNs."
 _SINGULAR: Final = "Matrix is singular to machine precision."
@@ -59,7 +60,7 @@ def _matrix_inverse(
 
 
 def _inverse(context: Context, matrix: Tensor) -> Tensor:
-    """Return the inverse of a matrix; let the call fail if there is none."""
+    """Return the inverse of a matrix, with a check that it exists."""
     builder = context.builder
     rows, columns = matrix.lengths
     size = context.require_equal(rows, columns, LinAlgError, _NOT_SQUARE)
@@ -72,7 +73,7 @@ def _inverse(context: Context, matrix: Tensor) -> Tensor:
 
 
 def _invert(context: Context, columns: Operand, pivots: Operand, size: Value) -> Value:
-    """Make the inverse of the LU factors of a matrix in place; return what LAPACK reports."""
+    """Replace LU factors by the inverse of their product in place; return LAPACK's status."""
     builder = context.builder
     dtype = builder.program.buffers[columns.buffer].dtype
     length, room = work(context, dtype, (BLOCK, size))
@@ -80,7 +81,7 @@ def _invert(context: Context, columns: Operand, pivots: Operand, size: Value) ->
 
 
 def _finite_diagonal(context: Context, tensor: Tensor) -> Value:
-    """Return whether the diagonal of a square matrix is finite."""
+    """Return a condition that is true if the diagonal of a square matrix is finite."""
     builder, yes = context.builder, context.builder.constant("bool", True)
     with builder.loop(tensor.lengths[0]) as loop:
         element = is_finite(context, tensor.at((loop.index, loop.index)))
@@ -90,7 +91,7 @@ def _finite_diagonal(context: Context, tensor: Tensor) -> Value:
 def _or_inverse_of(
     context: Context, matrix: Tensor, are_finite: Value, into: Operand, invert: Callable[[], None]
 ) -> None:
-    """Invert what is factorized in ``into`` if that is finite, and the matrix itself if not."""
+    """Invert the factors in ``into`` if they are finite, and the matrix itself otherwise."""
     builder = context.builder
     with builder.block() as then:
         invert()
@@ -108,7 +109,7 @@ def _cholesky_inverse(
     is_lower = op.lower != is_transposed
     size = _require_square(context, factor)
     factor = Tensor(factor.dtype, (size, size), factor.at, layout=factor.layout)
-    # Seen before the factor is overwritten.
+    # Computed before the factor is overwritten.
     are_finite = _finite_diagonal(context, factor) if op.checked else None
     inverse = owned(context, factor, may_overwrite=op.overwrite_a)
 
@@ -138,7 +139,7 @@ def _require_square(context: Context, factor: Tensor) -> Value:
 
 
 def _lu_refuses(op: LUInverse, node: Apply[Any]) -> str | None:
-    # For long axes that computes half of the inverse by blocks, which no routine does.
+    # For long axes, the op computes half of the inverse by blocks, for which there is no routine.
     length = node.inputs[0].type.shape[0]
     if op.symmetric and (length is None or length >= LEAST_ROWS_COMPILED):
         return "the symmetric inverse of a matrix that may be large"

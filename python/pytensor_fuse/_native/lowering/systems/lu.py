@@ -1,6 +1,6 @@
-"""LU factorizations as ops, and the permutations that their pivots are.
+"""LU factorizations as ops, and permutations from pivots.
 
-A singular matrix has factors by LU, and factors of NaN by LUFactor, as PyTensor has it.
+For a singular matrix, LU returns factors and LUFactor returns NaN, as in PyTensor.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _NO_PIVOT: Final = "pivot {0} is out of bounds for {1} rows"
 
 
 def _refuses_factor(op: LUFactor, node: Apply[Any]) -> str | None:
-    # PyTensor says that integers have factors of integers.
+    # PyTensor declares integer factors for integer matrices.
     dtype = node.outputs[0].type.dtype
     return real_refusal(node) if dtype.startswith("float") else f"factors of {dtype}"
 
@@ -107,7 +107,7 @@ def _pivot_to_permutations(
 
 
 def order_of(context: Context, pivots: Tensor) -> Tensor:
-    """Return which row comes where if each row in turn is swapped with its pivot."""
+    """Return the permutation that results from swapping each row in turn with its pivot."""
     builder = context.builder
     size = context.length(pivots.lengths[0])
     order = context.array("i64", [size], is_once=False)
@@ -123,12 +123,12 @@ def order_of(context: Context, pivots: Tensor) -> Tensor:
 
 
 def inverse_of(context: Context, order: Tensor) -> Tensor:
-    """Return where each row comes."""
+    """Return the inverse of a permutation."""
     builder = context.builder
     size = context.length(order.lengths[0])
     inverse = context.array("i64", [size], is_once=False)
     buffer, prefix = inverse
-    # All rows are different, so each is written.
+    # All rows are different, so each element is written.
     with builder.loop(size) as loop:
         place = (*prefix, order.at((loop.index,)))
         builder.store(buffer, place, loop.index, is_guarded=True)

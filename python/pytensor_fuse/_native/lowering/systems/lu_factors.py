@@ -1,4 +1,4 @@
-"""LU factors with partial pivoting, which many rules start from."""
+"""LU factorization with partial pivoting, shared by many rules."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ class LUFactors(NamedTuple):
     size
         The length of its axes.
     columns
-        The factors by columns, as LAPACK has them: the transpose of the matrix that holds the lower
-        factor, whose diagonal is all ones, below the upper one. Routines may change it.
+        The factors in column-major order, as for LAPACK: the buffer is the transpose of the matrix
+        that holds the upper factor, and below it the lower one, whose unit diagonal is implicit.
+        Routines may overwrite it.
     pivots
-        The row that each row was swapped with, counted from 1, as 32-bit integers.
+        The row with which each row was swapped, one-based, as 32-bit integers.
     report
-        What LAPACK reports, an ``i64`` value: 0, or the number of the first pivot that is zero,
-        counted from 1.
+        LAPACK's status, an ``i64`` value: 0, or the one-based number of the first zero pivot.
     """
 
     size: Value
@@ -41,7 +41,7 @@ class LUFactors(NamedTuple):
 
 
 def lu_factors(context: Context, matrix: Tensor, *, may_overwrite: bool = False) -> LUFactors:
-    """Return the LU factors of a matrix of floats; let the call fail unless it is square.
+    """Return the LU factors of a matrix of floats, with a check that it is square.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ def lu_factors(context: Context, matrix: Tensor, *, may_overwrite: bool = False)
     matrix
         The matrix.
     may_overwrite
-        Whether the op may overwrite it.
+        Whether the op may overwrite the matrix.
     """
     size = require_square(context, matrix)
     square = Tensor(matrix.dtype, (size, size), matrix.at, layout=matrix.layout)

@@ -1,4 +1,4 @@
-"""Right-hand sides of systems of equations: as columns, which LAPACK solves for in place."""
+"""Right-hand sides of linear systems: column-major arrays, which LAPACK overwrites in place."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 
 def columns_of(context: Context, right: Tensor, *, may_overwrite: bool) -> Operand:
-    """Return right-hand sides by columns, as LAPACK has them, in an array that it may change."""
+    """Return right-hand sides in column-major order, in an array that LAPACK may overwrite."""
     return owned(context, _turned(right), may_overwrite=may_overwrite)
 
 
 def solution_of(context: Context, columns: Operand) -> Tensor:
-    """Return what stands by columns in an array."""
+    """Return the contents of a column-major array."""
     return _turned(context.held(columns))
 
 
@@ -30,14 +30,14 @@ def _turned(tensor: Tensor) -> Tensor:
 
 
 def n_columns(context: Context, right: Tensor) -> Value:
-    """Return how many right-hand sides there are; a vector is one."""
+    """Return the number of right-hand sides; a vector is one."""
     return right.lengths[1] if right.ndim == 2 else context.builder.index(1)
 
 
 def solved_if(
     context: Context, condition: Value, solution: Operand, solve: Callable[[], None]
 ) -> None:
-    """Solve if a condition holds, and let the solution be NaN if not."""
+    """Solve if a condition holds, and set the solution to NaN otherwise."""
     builder = context.builder
     with builder.block() as then:
         solve()

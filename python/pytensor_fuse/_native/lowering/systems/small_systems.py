@@ -1,12 +1,12 @@
-"""Systems of a few equations, written out: Gaussian elimination with partial pivoting.
+"""Small linear systems, fully unrolled: Gaussian elimination with partial pivoting.
 
-As in `small_triangles`, a call of LAPACK would take longer than the work. Nothing branches: rows
-are swapped by selecting, so that a loop over a batch of systems becomes one of vectors.
+As in `small_triangles`, a call of LAPACK would take longer than the work. There are no branches:
+rows are swapped by selections, so that a loop over a batch of systems can be vectorized.
 
-The pivot of a column is its largest element below the rows that are done, the first of several, as
-LAPACK has it. It comes to its place by comparing with one row after the other, each time the larger
-element goes up; the rows below may then be in another order than LAPACK's, which decides nothing
-but which of several equal elements is the first in a later column.
+As in LAPACK, the pivot of a column is its largest element below the finished rows, the first of
+several. Comparisons with one row after the other move the larger element up each time. The rows
+below may then be in another order than LAPACK's, which only affects the choice between equal
+elements in later columns.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def small_system(context: Context, matrix: Tensor, right: Tensor, length: Value)
     size = int(builder.number(length) or 0)
     n_right = int(builder.number(right.lengths[1]) or 0) if right.ndim == 2 else 1
     place = [builder.index(one) for one in range(max(size, n_right))]
-    # The equations: a row of the matrix and of the right-hand sides each.
+    # The equations: each is a row of the matrix and of the right-hand sides.
     rows = [
         [matrix.at((place[row], place[column])) for column in range(size)]
         + [right.at((place[row], place[column])[: right.ndim]) for column in range(n_right)]

@@ -1,8 +1,8 @@
-"""Cholesky factors and triangular systems of a few equations, written out.
+"""Small Cholesky factors and triangular systems, fully unrolled.
 
-A call of LAPACK takes longer than the work on a matrix of two or three rows. Written out, a loop
-over a batch of them has no loops inside, and becomes one of vectors: each element of a vector is of
-another matrix.
+A call of LAPACK takes longer than the work on a matrix of two or three rows. If the work is
+unrolled, a loop over a batch of matrices has no inner loops and can be vectorized, with a different
+matrix in each lane.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from pytensor_fuse._native.lowering.context import Context
     from pytensor_fuse._native.program.model import Value
 
-# Matrices of so many rows, and so many right-hand sides, are written out.
+# The largest numbers of rows and right-hand sides for unrolling.
 _MOST_ROWS: Final = 4
 _MOST_COLUMNS: Final = 4
 
 
 def is_small(context: Context, size: Value, right: Sequence[Value] = ()) -> bool:
-    """Whether a matrix and its right-hand sides have so few elements that work is written out.
+    """Whether a matrix and its right-hand sides are small enough for unrolling.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ def is_small(context: Context, size: Value, right: Sequence[Value] = ()) -> bool
     size
         The number of rows.
     right
-        The lengths of the right-hand sides; that of the rows is the first.
+        The lengths of the right-hand sides, that of the rows first.
     """
     number = context.builder.number(size)
     if number is None or not 0 < number <= _MOST_ROWS:
@@ -46,8 +46,8 @@ def is_small(context: Context, size: Value, right: Sequence[Value] = ()) -> bool
 def small_factor(context: Context, matrix: Tensor, length: Value, *, lower: bool) -> Tensor:
     """Return the Cholesky factor of a small matrix; only one triangle is read.
 
-    It is NaN as a whole if a pivot is not positive. A pivot of NaN is none of these for OpenBLAS:
-    only what it is computed with is NaN then.
+    All of it is NaN if a pivot is not positive. As in OpenBLAS, a NaN pivot does not count: it only
+    propagates to the elements that depend on it.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ def small_factor(context: Context, matrix: Tensor, length: Value, *, lower: bool
     length
         The length of its axes.
     lower
-        Whether it is the lower factor, of the lower triangle.
+        Whether to compute the lower factor, from the lower triangle.
     """
     builder, dtype = context.builder, matrix.dtype
     size = int(builder.number(length) or 0)
@@ -92,20 +92,20 @@ def small_factor(context: Context, matrix: Tensor, length: Value, *, lower: bool
 def small_solution(
     context: Context, matrix: Tensor, right: Tensor, length: Value, *, lower: bool, unit: bool
 ) -> Tensor:
-    """Return the solution of a small triangular system; NaN if it has none.
+    """Return the solution of a small triangular system; NaN if the matrix is singular.
 
     Parameters
     ----------
     context
         The lowering.
     matrix, right
-        The matrix, of which one triangle is read, and the right-hand sides.
+        The matrix, of which only one triangle is read, and the right-hand sides.
     length
         The number of their rows.
     lower
-        Which triangle.
+        Whether the lower triangle is read.
     unit
-        Whether the diagonal is all ones, whatever stands there.
+        Whether to assume a unit diagonal, whatever the matrix contains.
     """
     builder, dtype = context.builder, right.dtype
     size = int(builder.number(length) or 0)
@@ -147,7 +147,7 @@ def small_solution_by_factor(
 def of_rows(
     context: Context, lengths: Sequence[Value], rows: Sequence[Sequence[Value]], dtype: str
 ) -> Tensor:
-    """Return a new matrix, or vector of one element in each row."""
+    """Return a new matrix, or a vector with one element in each row."""
     builder = context.builder
     buffer, prefix = array = context.array(dtype, lengths)
     for row, values in enumerate(rows):

@@ -1,8 +1,8 @@
-"""Systems of equations, by what is known of their matrix.
+"""Solve: linear systems, by the assumed structure of their matrix.
 
-A system whose matrix is singular, or not positive definite where it was said to be, has a solution
-of NaN, as PyTensor's Numba implementation has it; neither says of a matrix that it is close to
-that, where SciPy warns.
+The solution is NaN if the matrix is singular, or not positive definite despite the assumption, as
+in PyTensor's Numba implementation. Unlike SciPy, neither implementation warns of ill-conditioned
+matrices.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def _solve(op: Solve, node: Apply[Any], context: Context, inputs: list[Tensor]) 
     size = require_conforming(context, matrix, right)
     matrix = Tensor(dtype, (size, size), matrix.at, layout=matrix.layout)
     right = Tensor(dtype, (size, *right.lengths[1:]), right.at, layout=right.layout)
-    # Bands of more than three diagonals are solved as if there were none, as by Numba, which warns.
+    # Wider bands are solved like general matrices, as by Numba, which warns.
     solve = {
         "pos": _positive_definite,
         "sym": _symmetric,

@@ -1,6 +1,6 @@
-"""Systems with a symmetric Toeplitz matrix: Levinson's recursion, or a factor of the whole matrix.
+"""Symmetric Toeplitz systems: Levinson recursion, with a Cholesky factorization as the fallback.
 
-The recursion is that of `ToeplitzSolve`, with its conditions, and is refined once.
+The recursion and its conditions are those of `ToeplitzSolve`, with one step of refinement.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class _System(NamedTuple):
-    """A system of equations.
+    """A linear system with a Toeplitz matrix.
 
     Attributes
     ----------
@@ -76,7 +76,7 @@ def _toeplitz_solve(
 
 
 def _recursion(context: Context, system: _System, solution: Operand, pivots: Operand) -> Value:
-    """Solve by Levinson's recursion, and return whether it is stable; there is a first row."""
+    """Solve by the Levinson recursion, and return whether it is stable; the size is at least 1."""
     builder = context.builder
     size, columns, row, right = system
     zero, one = builder.index(0), builder.index(1)
@@ -100,7 +100,7 @@ def _recursion(context: Context, system: _System, solution: Operand, pivots: Ope
                 "mul", builder.op("sub", unit, reflection), builder.op("add", unit, reflection)
             )
             smaller = builder.op("mul", error, product)
-            # NaN is not, either.
+            # The comparison is false for NaN as well.
             is_large = builder.op("ge", smaller, least)
             _store(context, pivots, (m,), smaller)
             _extend(context, system, solution, predictor, m, smaller)
@@ -158,7 +158,7 @@ def _extend(
     m: Value,
     error: Value,
 ) -> None:
-    """Make solutions with the first ``m`` rows those with one more."""
+    """Extend solutions of the leading ``m`` equations to ``m + 1``."""
     builder, held = context.builder, context.held(solution)
     with builder.loop(system.columns) as outer:
         column = outer.index
@@ -177,7 +177,7 @@ def _extend(
 
 
 def _refine(context: Context, system: _System, solution: Operand) -> None:
-    """Add what solves for the residuals."""
+    """Add the solutions for the residuals."""
     builder, held = context.builder, context.held(solution)
     size, columns, row, right = system
     one, zero = builder.index(1), builder.constant("f64", 0.0)
@@ -224,9 +224,9 @@ def _by_factor(context: Context, system: _System, solution: Operand, pivots: Ope
     size, columns, row, right = system
     factor = context.temporary("f64", (size, size), is_once=False)
     if not context.batch:
-        # The recursion needs no memory for a matrix, and is what nearly all systems have.
+        # The recursion, which nearly all systems take, needs no memory for a matrix.
         builder.allocate(factor)
-    # LAPACK reads the upper triangle: each of its rows begins as the first one.
+    # LAPACK reads the upper triangle, whose rows are prefixes of the first row.
     with builder.loop(size) as rows, builder.loop(builder.op("sub", size, rows.index)) as loop:
         place = rows.index, builder.op("add", rows.index, loop.index)
         builder.store(factor, place, builder.load(row, (loop.index,)))

@@ -1,4 +1,4 @@
-"""Loops over one triangle of a square array in memory: LAPACK leaves the other one as it is."""
+"""Loops over one triangle of a square array in memory, where LAPACK leaves the other unchanged."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ if TYPE_CHECKING:
     from pytensor_fuse._native.lowering.context import Context
     from pytensor_fuse._native.program.model import Operand, Value
 
-# Columns at a time: what is read by rows fills a line of the cache, and what is written is as many
-# streams as a cache holds side by side where rows are a power of two apart.
+# The width of a block of columns: reads by rows fill a cache line, and the number of write streams
+# is the associativity of a cache whose sets collide if rows are a power of two apart.
 _BLOCK: Final = 8
 
 
@@ -18,7 +18,7 @@ def _size_of(context: Context, array: Operand) -> Value:
 
 
 def clear_triangle(context: Context, array: Operand, *, lower: bool) -> None:
-    """Write zeros into the triangle below, or above, the diagonal."""
+    """Fill the triangle below, or above, the diagonal with zeros."""
     builder, (buffer, prefix) = context.builder, array
     zero = builder.constant(builder.program.buffers[buffer].dtype, 0.0)
     size, one = _size_of(context, array), builder.index(1)
@@ -31,10 +31,10 @@ def clear_triangle(context: Context, array: Operand, *, lower: bool) -> None:
 
 
 def mirror_triangle(context: Context, array: Operand, *, lower: bool) -> None:
-    """Let a square array be symmetric: copy its lower triangle over the upper, or upper over lower.
+    """Make a square array symmetric by copying its lower triangle to the upper, or upper to lower.
 
-    Block by block: a transposed copy of whole rows touches as many lines of the cache as it copies
-    numbers.
+    The copy runs block by block: a transposed copy of whole rows would touch one cache line for
+    each element.
     """
     builder, (buffer, prefix) = context.builder, array
     size, one, block = _size_of(context, array), builder.index(1), builder.index(_BLOCK)
@@ -43,7 +43,7 @@ def mirror_triangle(context: Context, array: Operand, *, lower: bool) -> None:
         start = builder.op("mul", outer.index, block)
         with builder.loop(builder.op("sub", size, start)) as rows:
             row = builder.op("add", rows.index, start)
-            # The diagonal, too, within the block: it is copied to itself.
+            # Within its block, the diagonal is copied to itself.
             width = builder.op("minimum", builder.op("add", rows.index, one), block)
             with builder.loop(width) as columns:
                 column = builder.op("add", columns.index, start)

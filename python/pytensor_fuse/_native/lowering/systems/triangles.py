@@ -1,7 +1,7 @@
-"""Cholesky factors, and systems of equations that are triangular or have such a factor.
+"""Cholesky factors, and linear systems with triangular matrices or Cholesky factors.
 
-A matrix that is not positive definite has a factor of NaN, and so has a system with a zero on the
-diagonal a solution of NaN, as PyTensor has it.
+As in PyTensor, the factor is NaN if the matrix is not positive definite, and the solution is NaN if
+the diagonal contains a zero.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def cholesky_factor(
     lower
         Whether the factor is a lower triangle.
     may_overwrite
-        Whether the factor may lie where the matrix lay.
+        Whether the factor may overwrite the matrix.
     """
     builder, dtype = context.builder, matrix.dtype
     size = require_square(context, matrix)
@@ -108,13 +108,13 @@ def solve_triangle(
     context
         The lowering.
     factor
-        The matrix, of which one triangle is read.
+        The matrix, of which only one triangle is read.
     solution
         An array with the right-hand sides, a vector or the columns of a matrix.
     lower
-        Which triangle.
+        Whether the lower triangle is read.
     unit
-        Whether the diagonal is all ones, whatever stands there.
+        Whether to assume a unit diagonal, whatever the matrix contains.
     """
     builder = context.builder
     held, is_transposed = in_memory(context, factor)
@@ -177,6 +177,6 @@ def _cholesky_solve(
 def solve_with_cholesky(
     context: Context, factor: Tensor, solution: Operand, *, lower: bool
 ) -> None:
-    """Solve a system in place with the lower or the upper Cholesky factor of its matrix."""
+    """Solve a system in place with the lower or upper Cholesky factor of its matrix."""
     for matrix in (factor, transposed(factor))[:: 1 if lower else -1]:
         solve_triangle(context, matrix, solution, lower=(matrix is factor) == lower)

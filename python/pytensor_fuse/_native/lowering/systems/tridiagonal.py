@@ -1,4 +1,4 @@
-"""Tridiagonal matrices: their LU factors with partial pivoting, and systems with these."""
+"""Tridiagonal matrices: LU factorization with partial pivoting, and solution."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ _WRONG_PIVOTS: Final = "the pivots are not those of a tridiagonal matrix"
 
 
 class _Factors(NamedTuple):
-    """The LU factors of a tridiagonal matrix, as LAPACK has them.
+    """The LU factors of a tridiagonal matrix, in LAPACK's form.
 
     Attributes
     ----------
     lower, main, upper, second
-        The diagonals of what multiplies the rows, of the upper factor, and above that.
+        The multipliers of the elimination, and the three diagonals of the upper factor.
     pivots
-        The row that each row was swapped with, counted from 1.
+        The row with which each row was swapped, one-based.
     """
 
     lower: Operand
@@ -73,7 +73,7 @@ def _sizes(context: Context, size: Value) -> list[Value]:
 def _factorize(
     context: Context, lower: Operand, main: Operand, upper: Operand, size: Value
 ) -> tuple[_Factors, Value]:
-    """Factorize a matrix in place, and return what LAPACK reports with the factors."""
+    """Factorize a matrix in place, and return the factors with LAPACK's status."""
     dtype = context.builder.program.buffers[main.buffer].dtype
     second = context.array(dtype, [_less(context, size, 2)])
     pivots = context.array("i32", [size])
@@ -82,7 +82,7 @@ def _factorize(
 
 
 def solve_tridiagonal(context: Context, matrix: Tensor, columns: Operand, n_columns: Value) -> None:
-    """Solve with a tridiagonal matrix in place, for columns; they become NaN if it is singular."""
+    """Solve with a tridiagonal matrix in place; the columns become NaN if it is singular."""
     builder, size = context.builder, matrix.lengths[0]
     less, one = _less(context, size, 1), builder.index(1)
 
@@ -130,7 +130,7 @@ def _lu_factor(
         _require_length(context, one, length, size)
         array = Tensor(dtype, (length,), one.at, layout=one.layout)
         arrays.append(owned(context, array, may_overwrite=may_overwrite))
-    # That the matrix is singular shows in a zero on the diagonal.
+    # A singular matrix has a zero on the diagonal of its factor, so the status is redundant.
     factors, _ = _factorize(context, arrays[0], arrays[1], arrays[2], size)
     return [context.held(one) for one in factors]
 
@@ -163,15 +163,15 @@ def _solve_factorized(
     right = Tensor(dtype, (size, *right.lengths[1:]), right.at, layout=right.layout)
     columns = columns_of(context, right, may_overwrite=op.overwrite_b)
     name = "gttrs_t" if op.transposed else "gttrs_n"
-    # It reports nothing but arguments that it does not take.
+    # The status only reports invalid arguments.
     _call(context, name, [*sizes, n_columns(context, right)], columns, _Factors(*held))
     return [solution_of(context, columns)]
 
 
 def _require_pivots(context: Context, pivots: Tensor, size: Value) -> None:
-    """Let the call fail unless each row was swapped with itself or the next one, or there is none.
+    """Check that each row is swapped with itself or the next one, or that there are no rows.
 
-    LAPACK would read and write wherever they say.
+    LAPACK would access memory out of bounds otherwise.
     """
     builder, one = context.builder, context.builder.index(1)
     with builder.loop(size) as loop:
