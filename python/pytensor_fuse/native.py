@@ -1,11 +1,11 @@
-"""Machine code for others: rules for ops of your own, and functions for callers in C.
+"""Public interface of machine code: rules for third-party ops, and functions for callers in C.
 
-`compile_c` returns a compiled function as a function of C, and `export_c` writes it as a library
-that needs no Python.
+`compile_c` returns a compiled function as a C function, and `export_c` writes it as a library that
+needs no Python.
 
-A rule takes the op, its apply node, a `Context` to write with and a `Tensor` for each input, and
-returns a `Tensor` for each output. `lower` registers it for a class of ops, as PyTensor's back-ends
-register what they do for one:
+A rule takes the op, its apply node, the `Context` of the lowering and a `Tensor` for each input,
+and returns a `Tensor` for each output. `lower` registers it for a class of ops, in the style of
+PyTensor's back ends:
 
 >>> import numpy as np
 >>> import pytensor
@@ -34,7 +34,7 @@ register what they do for one:
 >>> f(np.array([1.0, 2.0]))
 array(6.)
 
-The guide on machine code says what a rule may do.
+The guide on machine code documents the scope of rules.
 """
 
 from importlib import import_module
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from pytensor_fuse._native.c_entry.export import CExport, export_c
     from pytensor_fuse._native.c_entry.function import CArray
 
-# What is imported by this is registered: rules of others come after those of this package.
+# The import registers this package's own rules before third-party ones.
 _RULES = rules
 
 __all__ = [
@@ -74,7 +74,7 @@ __all__ = [
     "view",
 ]
 
-# They import LLVM, which who writes rules need not wait for.
+# These import LLVM, for which authors of rules need not wait.
 _HOMES = {
     "CArray": "_native.c_entry.function",
     **dict.fromkeys(("CEntry", "compile_c"), "_native.c_entry.entry"),

@@ -1,4 +1,4 @@
-"""Whether graphs become machine code, as ``PYTENSOR_FUSE_NATIVE`` says, and what that calls."""
+"""The setting ``PYTENSOR_FUSE_NATIVE``, and the choice of mathematical functions."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ VARIABLE: Final = "PYTENSOR_FUSE_NATIVE"
 
 
 class Use(Enum):
-    """What becomes of graphs in Numba mode."""
+    """The treatment of graphs in Numba mode."""
 
     OFF = "off"
     ON = "on"
-    # Numba's function runs as well, and results that differ are an error.
+    # Numba's function runs as well, and a difference between the results is an error.
     VERIFY = "verify"
 
 
@@ -44,10 +44,10 @@ _use: Final = _by_environment()
 
 
 def use() -> Use:
-    """Return what becomes of graphs that are linked now."""
+    """Return the treatment of graphs that are linked now."""
     return _use if "native" in on_now() else Use.OFF
 
 
 def calls_libm() -> bool:
-    """Whether graphs that are linked now call mathematical functions as Numba's back-end does."""
+    """Whether graphs that are linked now call the mathematical functions of Numba's back end."""
     return native_math_now() == LIBM
