@@ -33,7 +33,7 @@ def _by_environment() -> Use:
     except ValueError:
         names = ", ".join(use.value for use in Use)
         warnings.warn(
-            f"{VARIABLE}={value!r} is none of {names}; it is taken for on",
+            f"{VARIABLE}={value!r} is none of {names}; assuming on",
             RuntimeWarning,
             stacklevel=2,
         )

@@ -103,7 +103,7 @@ class CEntry:
         return f"<CEntry ({inputs}) -> ({outputs})>"
 
     def __reduce__(self) -> Any:
-        raise TypeError("a CEntry has addresses of its process: pickle the function it is made of")
+        raise TypeError("a CEntry has addresses of its process: pickle its function instead")
 
     def __call__(self, *arrays: Any) -> Any:
         """Call the C function with newly allocated outputs.

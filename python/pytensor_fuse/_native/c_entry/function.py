@@ -167,9 +167,7 @@ def _why_not_native(who: str, function: Function) -> str:
             f"{linker}: compile it in mode NATIVE"
         )
     told = "\n".join(lines)
-    return (
-        f"{who} takes a function that is machine code as a whole; what is left to others:\n{told}"
-    )
+    return f"{who} takes a function that is machine code as a whole; these parts are not:\n{told}"
 
 
 def _array(variable: Variable[Any, Any]) -> CArray:

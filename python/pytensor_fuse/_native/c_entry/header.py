@@ -32,11 +32,11 @@ def header(about: CDescription) -> str:
 
    The library is for {about.machine}, and needs no Python.
 
-   Inputs, with the places of their lengths among all:
+   Inputs, with the positions of their lengths in `lengths`:
 {_listed(about.inputs)}
-   Outputs, likewise:
+   Outputs, with the positions of their lengths in `output_lengths`:
 {_listed(about.outputs)}
-   A length that is ? is known only when the function is called. */
+   A length of ? is known only at the call. */
 
 #ifndef {big}_H
 #define {big}_H
@@ -54,36 +54,35 @@ extern "C" {{
 #define {big}_N_OUTPUT_LENGTHS {n_output_lengths}
 #define {big}_N_DETAILS {N_DETAILS}
 
-/* What the function returns besides 0 and the numbers of its own failures, which are positive. */
+/* Return codes besides 0 and the positive numbers of the function's own failures. */
 #define {big}_NO_MEMORY ({NO_MEMORY})
 #define {big}_DOES_NOT_FIT ({DOES_NOT_FIT})
 #define {big}_WRONG_LENGTH ({WRONG_LENGTH})
 #define {big}_NEGATIVE_LENGTH ({NEGATIVE_LENGTH})
 
-/* Computes the outputs. Any number of threads may call it at once.
+/* Computes the outputs. Any number of threads may call it concurrently.
 
-   inputs          the address of each input's elements: an array that is C-contiguous and aligned.
-                   Nothing is written to it.
+   inputs          the address of each input's elements, an aligned C-contiguous array that is
+                   never written to.
    lengths         the lengths of all axes of all inputs, one input after the other.
-   outputs         the address of memory for each output, aligned and apart from all other arrays.
-   capacities      how many elements have room there: 1 for an output without axes.
-   output_lengths  where the lengths of all axes of all outputs are written, or NULL.
-   details         where {N_DETAILS} numbers are written that describe a failure, or NULL.
+   outputs         the address of each output's buffer, aligned and without overlaps.
+   capacities      the number of elements that fit in each: 1 for an output without axes.
+   output_lengths  receives the lengths of all axes of all outputs; may be NULL.
+   details         receives {N_DETAILS} numbers that describe a failure; may be NULL.
 
-   Returns 0 if all went well, and a code otherwise. Outputs may have been written to by then.
+   Returns 0 on success and a code otherwise. Outputs may have been written to by then.
 
-   {big}_NO_MEMORY: there is no memory for what lies between inputs and outputs.
-   {big}_DOES_NOT_FIT: output details[0] has details[1] elements, more than have room there; its
-       lengths have been written.
+   {big}_NO_MEMORY: out of memory for intermediate results.
+   {big}_DOES_NOT_FIT: output details[0] has details[1] elements, more than its buffer holds;
+       its lengths have been written.
    {big}_WRONG_LENGTH: axis details[1] of input details[0] has length details[3], which is negative
        or should be details[2].
    {big}_NEGATIVE_LENGTH: axis details[1] of output details[0] would have length details[2].
-   A positive number: {name}_message says what went wrong. It may be another one in a library that
-       is exported anew. */
+   A positive number: see {name}_message. The number may change with each export of the library. */
 int64_t {name}(const void *const *inputs, const int64_t *lengths, void *const *outputs,
 {" " * (len(name) + 9)}const int64_t *capacities, int64_t *output_lengths, int64_t *details);
 
-/* Writes what a code means, at most size - 1 characters and a 0; returns how long the text is.
+/* Writes the message of a code, at most size - 1 characters and a 0; returns its full length.
 
    details may be NULL; the text then has zeros for the numbers. */
 size_t {name}_message(int64_t code, const int64_t *details, char *text, size_t size);

@@ -21,7 +21,7 @@ class NativeState(enum.Enum):
     NO_RULE = "Numba compiles it: there are nodes that cannot be lowered"
     NUMBA = "Numba compiles it, although every node can be lowered: native was off, or failed"
     PYTHON = "its regions are machine code, Python has the rest"
-    OTHER = "another linker compiled it: only those of Numba mode become machine code"
+    OTHER = "another linker compiled it: only functions of Numba mode become machine code"
     COULD = "not compiled; it would become machine code as a whole"
     COULD_NOT = "not compiled; there are nodes that cannot be lowered"
 

@@ -217,14 +217,14 @@ def _summary(region: NativeRegion) -> Iterator[str]:
     for buffer in region.buffers:
         kinds.setdefault(buffer.kind, []).append(buffer.n_bytes)
     temporary = len(kinds.get("temporary", ()))
-    more = ", and what the arguments of a call say" if region.has_late_sizes else ""
+    more = ", and more that depends on the arguments" if region.has_late_sizes else ""
     yield f"scratch memory: {size(region.scratch_bytes)}{more}, for {count(temporary, 'array')}"
     constants = kinds.get("constant", [])
     if constants:
         total = sum(n for n in constants if n is not None)
         yield f"constants: {size(total)} in {count(len(constants), 'array')}"
     if region.native_math == "libm":
-        yield "mathematical functions: those that Numba calls, one number at a time"
+        yield "mathematical functions: Numba's, one number at a time"
     n_draws = sum(one.is_draw for one in region.calls)
     n_routines = len(region.calls) - n_draws
     calls = f", {count(n_routines, 'call')} of BLAS or LAPACK" if n_routines else ""

@@ -112,7 +112,7 @@ def refusals(fgraph: FunctionGraph, nodes: Sequence[Apply[Any]]) -> list[Refusal
         if (why := variable_refusal(variable)) is not None
     ]
     found += [
-        Refusal(variable, "an output that is a number of Python's, and no array")
+        Refusal(variable, "an output that is a number of Python's, not an array")
         for variable in fgraph.outputs
         if isinstance(variable.type, ScalarType)
     ]

@@ -222,7 +222,7 @@ def difference(ours: Any, theirs: Any, *, is_single: bool = False) -> str | None
         return f"has NaN where Numba's has not, or the other way round, {n_others} times"
     is_finite = np.isfinite(those)
     if not np.array_equal(these[~is_finite & ~is_nan], those[~is_finite & ~is_nan]):
-        return "has not the infinities of Numba's"
+        return "has other infinities than Numba's"
     mine, yours = these[is_finite], those[is_finite]
     if not mine.size:
         return None

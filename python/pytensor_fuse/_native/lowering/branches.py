@@ -145,4 +145,4 @@ def _either_length(context: Context, condition: Value, one: Value, other: Value)
 
 def _require_visible(context: Context, lengths: Sequence[Value]) -> None:
     if not all(context.builder.is_visible(length) for length in lengths):
-        raise NoRuleError("an array whose length only one side of a branch knows")
+        raise NoRuleError("an array whose length is known on one side of a branch only")

@@ -124,7 +124,9 @@ def copy_of_argument(context: Context, given: Tensor, kind: Any) -> Tensor:
     """
     position = context.arguments.get(given)
     if position is None:
-        raise NoRuleError(f"a copy of a variable of type {kind} that is no input of the function")
+        raise NoRuleError(
+            f"a copy of a variable of type {kind} that is not an input of the function"
+        )
     if any(part.buffer in context.overwritten for part in given.parts):
         raise NoRuleError(f"a copy of a variable of type {kind} that has been changed")
     context.copies.append(position)

@@ -149,7 +149,7 @@ def element_of(builder: Builder, base: Tensor, at: Value) -> Tensor:
 
 
 def _no_element(index: Index) -> Value:
-    raise ValueError("a variable that is no array has no elements")
+    raise ValueError("a variable that is not an array has no elements")
 
 
 # A variable that is not an array: None for a length that is not specified.

@@ -54,7 +54,7 @@ def c_compiler(asked: str | None) -> list[str]:
         If there is no such program.
     """
     if sys.platform == "win32":
-        raise NotImplementedError("libraries are linked on Linux and macOS, and not on Windows")
+        raise NotImplementedError("libraries can be linked on Linux and macOS, but not on Windows")
     command = shlex.split(asked or os.environ.get("CC") or "cc")
     if not command or shutil.which(command[0]) is None:
         raise FileNotFoundError(

@@ -67,7 +67,7 @@ def _dimensions(builder: Builder, shape: Tensor, number: int) -> list[Value]:
 def _refuses_multi(op: RavelMultiIndex, node: Apply[Any]) -> str | None:
     *indices, shape = node.inputs
     if shape.type.shape != (len(indices),):
-        return "coordinates in a shape of which the number of axes is not known"
+        return "coordinates in a shape with an unknown number of axes"
     if len({one.type.ndim for one in indices}) > 1:
         return "coordinates that are broadcast"
     return dtype_refusal(node)

@@ -134,7 +134,7 @@ def _split_refusal(op: Split, node: Apply[Any]) -> str | None:
     if _split_axis(op, node) is None:
         return "a split along an axis that is computed"
     if node.inputs[-1].type.shape[0] is None:
-        return "a split into parts of which the number is not known"
+        return "a split into an unknown number of parts"
     return dtype_refusal(node)
 
 

@@ -66,7 +66,7 @@ def _specify_shape(
 
 def _shape_refusal(op: Any, node: Apply[Any]) -> str | None:
     if node.inputs[1].type.shape[0] is None:
-        return "a shape of which the number of axes is not known"
+        return "a shape with an unknown number of axes"
     return dtype_refusal(node)
 
 

@@ -43,7 +43,7 @@ def _refuses(op: Any, node: Apply[Any]) -> str | None:
         return why
     base, value = node.inputs[:2]
     if value.type.ndim > _ndim_selected(op, node):
-        return "a value of more axes than what it is written to"
+        return "a value with more axes than its target"
     if not _may_write(op, base.type.dtype, value.type.dtype):
         return f"values of {value.type.dtype} written to {base.type.dtype}"
     return None

@@ -33,7 +33,7 @@ def _refuses(op: QR, node: Apply[Any]) -> str | None:
         return "a QR factorization in mode raw"
     rows, columns = node.inputs[0].type.shape
     if op.mode == "r" and (rows is None or columns is None or rows > columns):
-        return "a QR factorization in mode r of what may have more rows than columns"
+        return "a QR factorization in mode r of a matrix that may have more rows than columns"
     return real_refusal(node)
 
 

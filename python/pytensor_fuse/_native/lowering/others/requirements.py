@@ -131,7 +131,7 @@ def require_failure(exception: object, message: object, n_details: int) -> None:
     except Exception as error:
         raise TypeError(f"{exception.__name__} cannot be made from a text: {error}") from error
     if not isinstance(made, BaseException):
-        raise TypeError(f"{exception.__name__} of a text is no exception, but {made!r}")
+        raise TypeError(f"{exception.__name__} of a text is not an exception, but {made!r}")
 
 
 def require_innermost(builder: OwningBuilder, loop: object, what: str) -> None:

@@ -39,7 +39,7 @@ def _axis(op: Any, node: Apply[Any]) -> int | None:
 def _refuses(op: Any, node: Apply[Any]) -> str | None:
     why = dtype_refusal(node)
     if why is None and _axis(op, node) is None:
-        return "a sort along an axis that is not known"
+        return "a sort along an unknown axis"
     return why
 
 

@@ -36,7 +36,7 @@ def _is_sparse(variable: Any) -> bool:
 
 def _refuses(op: Any, node: Apply[Any]) -> str | None:
     if _is_sparse(node.outputs[0]) and isinstance(op, math.StructuredDot):
-        return "a product of sparse matrices that is one"
+        return "a product of sparse matrices with a sparse result"
     return refuses(op, node)
 
 
