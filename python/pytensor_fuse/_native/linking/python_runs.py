@@ -152,8 +152,7 @@ class PythonRun:
 
     @jit_fn.setter
     def jit_fn(self, value: Any) -> None:
-        # PyTensor sets it to the linker's result, None at first; the function is compiled on
-        # demand.
+        # PyTensor assigns the linker's result, which is None: the function is compiled on demand.
         if value is not None:
             self.compiled.jit_fn = value
 
