@@ -1,4 +1,4 @@
-"""What single operations give."""
+"""Results of single operations."""
 
 import math
 
@@ -103,7 +103,7 @@ def test_floats_become_integers_as_on_x86(number, expected):
 
 
 def test_integers_become_floats_and_each_other():
-    # By way of double precision it would be rounded twice.
+    # A detour through double precision would round twice.
     number = 2**60 + 2**36 + 1
     assert cast_scalar(np.int64(number), "f32").item() == 2.0**60 + 2.0**37
     assert cast_scalar(np.int64(-1), "u32").item() == 2**32 - 1

@@ -1,4 +1,4 @@
-"""What programs come out of the builder: shared, hoisted and forwarded work."""
+"""The builder: sharing, hoisting and store-to-load forwarding."""
 
 import math
 
@@ -19,13 +19,13 @@ def b():
 
 @pytest.fixture
 def vector(b):
-    """An input of unknown length."""
+    """Add an input of unknown length."""
     return b.given("input", 0, "f64", (None,))
 
 
 @pytest.fixture
 def pair(b):
-    """An input of two elements."""
+    """Add an input of two elements."""
     return b.given("input", 1, "f64", (2,))
 
 
@@ -79,7 +79,7 @@ def test_work_that_does_not_vary_goes_out_of_loops(b, vector):
             square = b.op("mul", n, n)
             row = b.op("add", outer.index, square)
             b.op("add", inner.index, row)
-        # It is known out here, though it was written inside.
+        # The operation was hoisted here, although it was requested in the inner block.
         assert b.op("mul", n, n) == square
         assert b.op("add", outer.index, square) == row
     assert b.op("mul", n, n) == square
@@ -174,7 +174,7 @@ def test_buffers_that_are_written_again_are_read_again(b, vector):
     one, two = b.constant("f64", 1.0), b.constant("f64", 2.0)
     b.store(buffer, (zero,), one)
     assert b.load(buffer, (zero,)) == one
-    # It may be the same element.
+    # This may be the same element.
     b.store(buffer, (n,), two)
     again = b.load(buffer, (zero,))
     assert again != one
@@ -285,7 +285,7 @@ def test_reductions_and_carries(b, vector):
         total = b.reduce(loop, "add", zero, value)
         last = b.carry(loop, factor, one, b.op("add", factor, factor))
     assert (b.dtype(total), b.dtype(last)) == ("f64", "i64")
-    # Both are known after the loop, and not before.
+    # Both are defined after the loop only.
     b.op("mul", total, b.cast(last, "f64"))
     assert (
         body(b)
@@ -349,7 +349,7 @@ def test_allocations_come_before_the_first_use(b, vector):
     assert found == [
         ("Op", None),
         ("Check", None),
-        # No later than where it was asked for, and in the order of asking.
+        # At the point of the request at the latest, in the order of the requests.
         ("Allocate", outs[3]),
         ("Allocate", outs[0]),
         ("Allocate", outs[1]),

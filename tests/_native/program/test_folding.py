@@ -1,4 +1,4 @@
-"""What is folded has the bits that running the operation gives."""
+"""Folded operations have the same bits as operations that run."""
 
 import math
 from itertools import product
@@ -35,12 +35,12 @@ def assert_same_bits(one, other):
 
 
 def assert_folds(builder, name, dtype, args, variables):
-    """Compare what is folded, if it is, with the operation on all numbers of the variables.
+    """Compare a folded operation, if it folds, with the operation on all numbers of the variables.
 
     Returns
     -------
     bool
-        Whether it is folded.
+        Whether the operation folds.
     """
     folded = fold(builder, name, dtype, args)
     if folded is None:
@@ -100,7 +100,7 @@ def test_selections():
         assert_folds(builder, "select", "f64", args, variables)
         for args in product(conditions, [one, two, *literals], [one, two, *literals])
     )
-    # All with a known condition, and those of which the sides are one.
+    # All selections with a known condition, and those with equal sides.
     assert n_folded == 2 * 25 + 5
 
 

@@ -1,4 +1,4 @@
-"""What programs do when they run, and what none may do."""
+"""The interpreter: results of programs, and errors for invalid actions."""
 
 import numpy as np
 import pytest
@@ -86,7 +86,7 @@ def test_sides_of_branches_and_accumulation():
   reduce %9:f64 = minimum %1, %8
   store @3[] = %9
 """)
-    # The first element is loaded before it grows.
+    # The first element is loaded before the addition to it.
     assert first.tolist() == [1.0, 2.0, 1.0]
     assert given.tolist() == [4.0, 2.0, 4.0]
     assert last.item() == -1.0

@@ -1,4 +1,4 @@
-"""Random programs are valid, come back from their text, and run as they were written."""
+"""Random programs pass the verifier, survive a round trip through text, and run as written."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -28,7 +28,7 @@ def test_text_has_all_of_a_program(case):
 
 
 class PlainBuilder(Builder):
-    """Writes each statement where it is asked for: nothing is shared, hoisted or folded."""
+    """Writes each statement where it is requested: no sharing, hoisting or folding."""
 
     def _op(self, name, dtype, args):
         out = self._new(dtype, self._blocks[-1])
@@ -43,7 +43,7 @@ class PlainBuilder(Builder):
 
 @st.composite
 def programs_written_twice(draw):
-    """Draw one program as two builders write it."""
+    """Draw one program, written by two builders."""
     drawn = []
 
     def draw_and_note(strategy):

@@ -1,4 +1,4 @@
-"""Each routine against NumPy: the lines that say how LAPACK is called."""
+"""Each routine against NumPy, to test the declarations of LAPACK calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The text of a program, and what is said of a text that is none."""
+"""The text format of programs, and errors for malformed text."""
 
 import math
 from textwrap import dedent

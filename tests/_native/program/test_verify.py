@@ -1,4 +1,4 @@
-"""Each rule has a file of programs that break it, and say so on the line that does."""
+"""Each rule has a file of programs that break it, annotated on the offending line."""
 
 from pathlib import Path
 
@@ -37,7 +37,7 @@ def test_rule(rule, text, marked):
     with pytest.raises(ProgramError) as caught:
         verify(program)
     assert str(caught.value) == f"{expected} (rule: {rule})"
-    # What the message names stands on the line.
+    # The value or buffer that the message names is on the line.
     name = expected.split()[0]
     assert name[0] not in "%@" or name in statement or rule == "dense ids"
 
@@ -49,7 +49,7 @@ def with_value(dtype, number):
     return program
 
 
-# What the text cannot say.
+# Faults that the text format cannot express.
 
 
 @pytest.mark.parametrize(

@@ -1,1 +1,1 @@
-"""The loop program: its form, text, verifier and interpreter."""
+"""The loop program: data model, text format, verifier, interpreter and builder."""

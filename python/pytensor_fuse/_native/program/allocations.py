@@ -1,4 +1,4 @@
-"""Where buffers come to be that are written before it is known that they are returned."""
+"""Placement of the `Allocate` statements of buffers that are written before they are declared."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 
 def add_allocations(statements: list[Statement], latest: Mapping[BufferId, int]) -> None:
-    """Let each buffer come to be before the statement that accesses it first, in one walk for all.
+    """Insert an `Allocate` before the first statement that accesses each buffer, in one walk.
 
     Parameters
     ----------
     statements
-        The outermost block, which is changed.
+        The outermost block, which is changed in place.
     latest
-        The buffers, and before which statement each comes to be if none before accesses it.
+        For each buffer, the position of the statement before which it is allocated at the latest.
     """
     places = dict(latest)
     unmet = set(places)

@@ -1,7 +1,7 @@
-"""What each operation gives, as NumPy scalars: slow and obvious.
+"""Reference evaluation of each operation on NumPy scalars: slow and obvious.
 
-Integers are Python's, wrapped to their width at the end; floats are NumPy's. The functions of
-mathematics are computed in double precision and rounded to the dtype.
+Integers are computed as Python integers and wrapped to their width at the end; floats are NumPy's.
+Mathematical functions are computed in double precision and rounded to the dtype.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 Scalar = np.generic
 
-# It has no types.
+# `scipy.special` has no type stubs.
 special: Final[Any] = import_module("scipy.special")
 
 NUMPY_DTYPES: Final[dict[str, type[Any]]] = {
@@ -58,7 +58,7 @@ def evaluate(name: str, dtype: str, args: list[Scalar]) -> Scalar:
     Returns
     -------
     np.generic
-        Of the dtype.
+        The result, a scalar of the dtype.
     """
     of = NUMPY_DTYPES[dtype]
     with np.errstate(all="ignore"):
@@ -96,7 +96,7 @@ def cast_scalar(value: Scalar, dtype: str) -> Scalar:
     if dtype == "bool":
         return cast("Scalar", np.bool_(value.item() != 0))
     if dtype in FLOATS:
-        # NumPy's conversion rounds once; one by way of a Python number might round twice.
+        # NumPy's conversion rounds once; a detour through a Python number might round twice.
         with np.errstate(all="ignore"):
             return cast("Scalar", value.astype(of))
     if isinstance(value, np.floating):
@@ -105,7 +105,7 @@ def cast_scalar(value: Scalar, dtype: str) -> Scalar:
 
 
 def _truncated(number: float, dtype: str) -> int:
-    """Return an integer of which the low bits are a float's as an integer dtype."""
+    """Return an integer whose low bits are those of a float converted to an integer dtype."""
     if dtype == "u64" and number >= 2.0**63:
         return _converted(number - 2.0**63, 64) + (1 << 63)
     return _converted(number, 64 if dtype in ("i64", "u64", "u32") else 32)
@@ -182,7 +182,8 @@ def _log1mexp(x: Any) -> Any:
 
 
 def _power(x: Any, y: Any) -> Any:
-    # Of a single exponent, NumPy makes square roots and products that differ from powers.
+    # NumPy computes a power with a scalar exponent by square roots and products, whose last bits
+    # differ.
     return np.power(np.array([x, x]), np.array([y, 1.0]))[0]
 
 

@@ -1,4 +1,4 @@
-"""Blocks and loops that are being written."""
+"""Blocks and loops under construction."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ if TYPE_CHECKING:
 
 
 class Block:
-    """A block that is being written, on the stack of open ones.
+    """A block under construction, on the stack of open blocks.
 
     Attributes
     ----------
     statements
-        What is in it so far.
+        The statements so far.
     depth
-        Its place on the stack.
+        The position on the stack.
     is_open
-        Whether more may come.
+        Whether statements may still be added.
     written
-        The buffers that it writes, those of closed blocks inside of it too.
+        The buffers that it writes, including those that its closed inner blocks write.
     """
 
     __slots__ = ("depth", "is_open", "statements", "written")
@@ -33,7 +33,7 @@ class Block:
 
 
 class Loop:
-    """A loop that is being written: its index, what it reduces and carries, and what ends it."""
+    """A loop under construction: its index, reductions, carries and exit condition."""
 
     __slots__ = ("carries", "index", "known", "reductions", "until")
 
@@ -42,5 +42,5 @@ class Loop:
         self.reductions: list[Reduction] = []
         self.carries: list[Carry] = []
         self.until: Value | None = None
-        # The results of reductions, by all that they are made of.
+        # The results of reductions, by combiner, initial value and term.
         self.known: dict[tuple[str, Value, Value], Value] = {}

@@ -1,10 +1,11 @@
-"""Builds programs statement by statement, sharing and hoisting what it can.
+"""Program builder: emits statements one by one, and shares and hoists work on the way.
 
 Equal operations on equal values are one value (global value numbering within the open blocks), and
-an operation goes to the outermost block that has its arguments: operations are total, so running
-one where its result is not needed is harmless. A load of an element that was stored or loaded
-before is the value of that statement. So programs that a pass writes out again through a builder
-come out with common subexpressions shared, invariant work hoisted and stores forwarded to loads.
+an operation goes to the outermost block in which its arguments are defined: operations are total,
+so running one where its result is not needed is harmless. A load of an element that was stored or
+loaded before reuses the value of that statement. A pass that rebuilds a program through a builder
+thereby gets common subexpression elimination, loop-invariant code motion and store-to-load
+forwarding.
 """
 
 from __future__ import annotations
@@ -55,9 +56,9 @@ class Builder:
     reassociates
         Whether sums and products of floats may be taken in any order.
     calls_libm
-        Whether mathematical functions are those that Numba's back-end calls, to the last bit.
+        Whether mathematical functions are those that Numba's back end calls, to the last bit.
     failures
-        Failures that the program has from the start.
+        Failures that the program starts with.
     """
 
     def __init__(
@@ -69,7 +70,7 @@ class Builder:
     ) -> None:
         self.program = Program(reassociates=reassociates, calls_libm=calls_libm)
         self.program.failures += failures
-        # The number of each; of equal ones, the first.
+        # The number of each failure; equal failures have that of the first.
         self._failures: dict[Failure, int] = {}
         for number, failure in enumerate(self.program.failures):
             self._failures.setdefault(failure, number)
@@ -80,18 +81,18 @@ class Builder:
         self._blocks = [root]
         self._homes: list[Block] = []
         self._known: dict[tuple[Any, ...], tuple[Value, Block]] = {}
-        # Where conditions have been checked.
+        # The block in which each condition was checked.
         self._checked: dict[Value, Block] = {}
-        # Contents of buffers that are written more than once hold until the next write.
+        # The contents of a buffer that is written more than once are known until the next write.
         self._versions: dict[BufferId, int] = {}
         self._is_guarding = False
-        # Buffers that come to be before their first use, and before which statement at the latest.
+        # Buffers to allocate before their first use, with the latest position for that.
         self._unplaced: dict[BufferId, int] = {}
         self.program.body = root.statements
 
     @property
     def n_open_blocks(self) -> int:
-        """The number of blocks that are open, the outermost one too."""
+        """The number of open blocks, including the outermost one."""
         return len(self._blocks)
 
     # Values
@@ -106,14 +107,14 @@ class Builder:
         return self._dtypes[value]
 
     def depth(self, value: Value) -> int:
-        """Return how many blocks are around the one that defines a value."""
+        """Return the nesting depth of the block that defines a value."""
         return self._homes[value].depth
 
     def constant(self, dtype: str, number: bool | int | float) -> Value:
         """Return the value of a literal."""
         is_float = dtype[0] == "f"
         if dtype == "f32":
-            # Folding takes the literal for what it will be when the program runs.
+            # Round now, so that folding computes with the number that the program will have.
             number = c_float(number).value
         # All bits count: 0.0 and -0.0 are equal, and NaN is not equal to itself.
         key = (dtype, struct.pack("<d", number) if is_float else number)
@@ -130,15 +131,15 @@ class Builder:
         return self.constant("i64", number)
 
     def number(self, value: Value) -> bool | int | float | None:
-        """Return the literal that a value is, or None."""
+        """Return the number of a literal; None for any other value."""
         return self.program.constants.get(value)
 
     def is_visible(self, value: Value) -> bool:
-        """Whether a value is defined in a block that is open."""
+        """Whether the block that defines a value is still open."""
         return self._homes[value].is_open
 
     def length(self, buffer: BufferId, axis: int) -> Value:
-        """Return the length of an axis of a buffer that the caller gives, which is not known."""
+        """Return the length of an axis of a caller's buffer, if it is unknown until the call."""
         key = buffer, axis
         found = self._lengths.get(key)
         if found is None:
@@ -152,11 +153,11 @@ class Builder:
         return self._op(name, dtype, args)
 
     def operation(self, name: str, dtype: str, args: tuple[Value, ...]) -> Value:
-        """Return the value of an operation, no cast, of which the result's dtype is given."""
+        """Return the value of an operation other than a cast; the result's dtype is given."""
         return self._op(name, dtype, args)
 
     def cast(self, value: Value, dtype: str) -> Value:
-        """Return a value of another dtype, converted as C converts."""
+        """Return a value converted to another dtype, as C converts."""
         return value if self._dtypes[value] == dtype else self._op("cast", dtype, (value,))
 
     def _op(self, name: str, dtype: str, args: tuple[Value, ...]) -> Value:
@@ -195,7 +196,7 @@ class Builder:
     def given(
         self, kind: BufferKind, position: int, dtype: str, shape: Sequence[int | None]
     ) -> BufferId:
-        """Add a buffer that the caller gives, of which some lengths may be unknown (None)."""
+        """Add a buffer that the caller passes; a length of None is unknown until the call."""
         number = self.buffer(kind, position, dtype, ())
         self.program.buffers[number].lengths = tuple(
             [
@@ -206,29 +207,29 @@ class Builder:
         return number
 
     def allocate(self, buffer: BufferId) -> None:
-        """Let a buffer come to be here."""
+        """Allocate a buffer here."""
         self._blocks[-1].statements.append(Allocate(buffer))
 
     def allocate_around(self, buffer: BufferId) -> None:
-        """Let a buffer come to be before the innermost open block."""
+        """Allocate a buffer before the innermost open block."""
         self._blocks[-2].statements.append(Allocate(buffer))
 
     def allocate_before_use(self, buffer: BufferId) -> None:
-        """Let a buffer come to be before what accesses it first, and after the checks before that.
+        """Request an allocation before the first access, and after the checks that precede it.
 
-        It comes to be no later than here. Lengths that are computed may be negative, or too large,
+        The buffer is allocated here at the latest. Computed lengths may be negative, or too large,
         until a check has passed. `place_allocations` writes the statement.
 
         Raises
         ------
         ValueError
-            If a length is known in an inner block only.
+            If a length is defined in an inner block.
         """
         self._require_outermost(buffer)
         self._unplaced[buffer] = len(self._blocks[0].statements)
 
     def place_allocations(self) -> None:
-        """Write the statements that `allocate_before_use` has promised, in one walk for all."""
+        """Write the allocations that `allocate_before_use` has requested, in one walk."""
         add_allocations(self._blocks[0].statements, self._unplaced)
         self._unplaced = {}
 
@@ -257,7 +258,7 @@ class Builder:
 
     @contextmanager
     def guarding(self) -> Iterator[None]:
-        """Let all loads meanwhile be in bounds only because a check before them has passed."""
+        """Mark all loads in this context as guarded: in bounds only after the preceding checks."""
         outer, self._is_guarding = self._is_guarding, True
         try:
             yield
@@ -265,7 +266,7 @@ class Builder:
             self._is_guarding = outer
 
     def _home_of_load(self, buffer: BufferId, index: tuple[Value, ...], is_guarded: bool) -> Block:
-        """Return the outermost block in which a load is in bounds and reads the same."""
+        """Return the outermost block in which a load is in bounds and reads the same element."""
         here = self._blocks[-1]
         about = self.program.buffers[buffer]
         if is_guarded or not about.is_once:
@@ -297,18 +298,18 @@ class Builder:
         here.written.add(buffer)
         self._forget(buffer)
         if not combiner:
-            # The value may come from an outer block; it is known in this one only.
+            # The value may come from an outer block, but the element has it in this block only.
             self._known[self._key(buffer, index)] = value, here
 
     def call(
         self, name: str, sizes: Sequence[Value], operands: Sequence[Operand | BufferId]
     ) -> Value:
-        """Call a routine on whole buffers, or on what they have at indices of their first axes.
+        """Call a routine on whole buffers, or on subarrays at an index of their leading axes.
 
         Returns
         -------
         Value
-            What LAPACK reports; 0 for routines of BLAS.
+            LAPACK's ``info``; 0 for routines of BLAS.
         """
         routine = ROUTINES[name]
         here = self._blocks[-1]
@@ -322,16 +323,16 @@ class Builder:
         return self.index(0) if out is None else out
 
     def draw(self, name: str, generator: BufferId, args: Sequence[Value]) -> Value:
-        """Draw a random number, here and after all earlier draws from the generator.
+        """Draw a random number here, after all earlier draws from the generator.
 
         Parameters
         ----------
         name
             The distribution.
         generator
-            An input of one ``u64``, its address, that is not once.
+            An input of one ``u64``, the generator's address. Its `is_once` is False.
         args
-            Its parameters.
+            The parameters of the distribution.
         """
         here = self._blocks[-1]
         out = self._new(DRAWS[name].gives, here)
@@ -360,12 +361,12 @@ class Builder:
 
     @contextmanager
     def loop(self, extent: Value) -> Iterator[Loop]:
-        """Write a loop; what the block is given has the loop's index.
+        """Write a loop, whose body is the ``with`` block.
 
         Yields
         ------
         Loop
-            For `reduce` and `carry`.
+            The loop with its index, to be passed to `reduce` and `carry`.
         """
         with self._open() as block:
             loop = Loop(self._new("i64", block))
@@ -382,14 +383,14 @@ class Builder:
         )
 
     def reduce(self, loop: Loop, combiner: str, initial: Value, term: Value) -> Value:
-        """Let a loop, the innermost open one, combine a term of each iteration.
+        """Add a reduction of a term to a loop, the innermost open one.
 
-        Equal reductions of a loop are one.
+        Equal reductions of a loop share one result.
 
         Returns
         -------
         Value
-            What is there after the loop.
+            The result, defined after the loop.
         """
         key = combiner, initial, term
         out = loop.known.get(key)
@@ -399,18 +400,18 @@ class Builder:
         return out
 
     def carried(self, dtype: str) -> Value:
-        """Return a value that the innermost open loop hands from an iteration to the next."""
+        """Return a new loop-carried value of the innermost open loop."""
         return self._new(dtype, self._blocks[-1])
 
     def carry(self, loop: Loop, inner: Value, initial: Value, following: Value) -> Value:
-        """Say what a carried value is at first and in each next iteration; return the last."""
+        """Set the initial and following values of a carry; return its value after the loop."""
         out = self._new(self._dtypes[initial], self._blocks[-2])
         loop.carries.append(Carry(out, inner, initial, following))
         return out
 
     @contextmanager
     def block(self) -> Iterator[list[Statement]]:
-        """Write a side of a branch; the block is given the list of its statements."""
+        """Write one side of a branch; yield the list of its statements."""
         with self._open() as block:
             yield block.statements
 
@@ -432,12 +433,12 @@ class Builder:
     def check(
         self, condition: Value, exception: type[BaseException], message: str, *details: Value
     ) -> None:
-        """Let the call fail unless a condition holds, or has been checked on the way here."""
+        """Check a condition, unless it is known to hold or a dominating check has tested it."""
         if self.number(condition) is True:
             return
         checked = self._checked.get(condition)
         if checked is not None and checked.is_open:
-            # That check has failed if this one would.
+            # Wherever this check would fail, the earlier one already has.
             return
         self._checked[condition] = self._blocks[-1]
         failure = Failure(exception, message)

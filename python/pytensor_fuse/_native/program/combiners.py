@@ -1,4 +1,4 @@
-"""What reductions and accumulations begin with."""
+"""Identity elements of combiners, with which reductions and accumulations begin."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 
 
 def identity(combiner: str, dtype: str) -> bool | int | float:
-    """Return the number that a combiner leaves others unchanged by, to the bit.
+    """Return the identity element of a combiner, exact to the bit.
 
     For sums of floats it is -0.0: adding 0.0 changes the sign of -0.0.
     """

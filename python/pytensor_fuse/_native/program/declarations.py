@@ -1,4 +1,4 @@
-"""Checks what a program declares: literals, lengths, buffers, failures and results."""
+"""Verification of a program's declarations: literals, lengths, buffers, failures and results."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from pytensor_fuse._native.program.model import DTYPES
 if TYPE_CHECKING:
     from pytensor_fuse._native.program.model import Buffer, BufferId, Program, Value
 
-# Those that the caller gives.
+# The kinds of buffers that the caller passes.
 _GIVEN: Final = ("input", "constant")
 
 
 def verify_declarations(program: Program) -> None:
-    """Check all that stands before the body of a program.
+    """Check the declarations, which precede the body of a program.
 
     Raises
     ------

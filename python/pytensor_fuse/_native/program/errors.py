@@ -1,4 +1,4 @@
-"""What is wrong with a program, or with its text."""
+"""Exceptions for invalid programs and malformed program text."""
 
 from __future__ import annotations
 
@@ -8,4 +8,4 @@ class ProgramError(ValueError):
 
 
 class ParseError(ValueError):
-    """A text is not that of a program; the message names the line."""
+    """A text does not describe a program; the message names the line."""

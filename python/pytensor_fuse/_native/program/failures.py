@@ -1,4 +1,4 @@
-"""What a check that fails raises."""
+"""Exceptions of failed checks, and their message templates."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ _TOLD: Final = re.compile(r"\{\{(\d)\}\}|\{(\d)\}")
 
 
 def literal(text: str) -> str:
-    """Return a message for somebody's text, in which ``{0}`` stands for itself."""
+    """Return a message template for a literal text: each ``{0}`` is escaped."""
     return _PLACE.sub(r"{{\1}}", text)
 
 
 def filled(message: str, n_details: int, detail: Callable[[int], str]) -> str:
-    """Return the text of a message.
+    """Return a message with its placeholders filled.
 
     Parameters
     ----------
     message
-        It has ``{0}``, ``{1}`` ... for details, and ``{{0}}`` for ``{0}`` itself.
+        The template: ``{0}``, ``{1}`` ... stand for details, and ``{{0}}`` for ``{0}`` itself.
     n_details
-        The number of details; what stands for others is left as it is.
+        The number of details; placeholders beyond them are left alone.
     detail
-        Gives the text of the detail of a number.
+        Returns the text of the detail with a given number.
     """
 
     def told(place: re.Match[str]) -> str:
@@ -42,7 +42,7 @@ def filled(message: str, n_details: int, detail: Callable[[int], str]) -> str:
 
 
 def unfilled(message: str, n_details: int) -> list[str]:
-    """Return the places of a message for which there is no detail."""
+    """Return the placeholders of a message that have no detail."""
     return [
         place[0]
         for place in _TOLD.finditer(message)

@@ -1,6 +1,6 @@
-"""Operations whose result is known while a program is written.
+"""Constant folding and algebraic simplification, while a program is built.
 
-Only what gives the same bits as running the operation would is folded: ``x + 0.0`` is not, since
+An operation is folded only if the result has the same bits as running it: ``x + 0.0`` is not, since
 ``-0.0 + 0.0`` is ``0.0``.
 """
 
@@ -46,7 +46,7 @@ def _is_in_range(number: int, dtype: str) -> bool:
 
 
 def fold(builder: Builder, name: str, dtype: str, args: tuple[Value, ...]) -> Value | None:
-    """Return the value that an operation gives if it is known now, or None."""
+    """Return the value that an operation folds to, or None."""
     constants = builder.program.constants
     numbers = [constants.get(arg) for arg in args]
     n_unknown = numbers.count(None)
@@ -115,7 +115,7 @@ def _folded_cast(builder: Builder, dtype: str, source: str, number: _Number) -> 
 def _simplified(
     builder: Builder, name: str, dtype: str, args: tuple[Value, ...], numbers: list[_Number | None]
 ) -> Value | None:
-    """Simplify an operation of two arguments of which one is known."""
+    """Simplify an operation of two arguments, one of which is a literal."""
     if len(args) != 2:
         return None
     second = numbers[1]

@@ -1,9 +1,9 @@
-"""Runs a program statement by statement: slowly, and as the oracle of everything below.
+"""Interpreter of programs: runs them statement by statement, as the oracle of every later stage.
 
-What a program may never do is an error here: an access out of bounds, or a second write of an
-element that is written at most once. An element that nothing has written is unknown, and so is what
-is computed from it: that is harmless while it decides nothing, for a builder may let an operation
-run where its result is not needed.
+An action that no valid program takes is an error here: an access out of bounds, or a second write
+of an element that is written at most once. An element that was never written is unknown, and so is
+each value computed from it. An unknown value is harmless as long as no control flow, index or
+length depends on it, because a builder may hoist an operation to where its result is not needed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 
 class InterpreterError(AssertionError):
-    """A program does what no valid program does."""
+    """A program does something that no valid program does."""
 
 
 def interpret(
@@ -39,30 +39,30 @@ def interpret(
     Parameters
     ----------
     program
-        Must be valid, as `verify` says.
+        The program, which must pass `verify`.
     inputs
-        The arrays by position, of the dtypes and lengths that the program declares. Those that the
+        The arrays by position, of the dtypes and lengths that the program declares. Inputs that the
         program writes are overwritten.
     constants
-        As the inputs.
+        The constant arrays, likewise.
 
     Returns
     -------
     list of np.ndarray
-        The outputs. One that is an input, or an earlier output, is the same object.
+        The outputs. An output that is an input, or an earlier output, is the same object.
 
     Raises
     ------
     InterpreterError
-        The program does what it may not, or the arrays are not those that it declares.
+        The program does something invalid, or the arrays differ from its declarations.
     BaseException
-        What a failed check raises.
+        The exception of a failed check.
     """
     return _Run(program, inputs, constants).outputs()
 
 
 class _Unknown:
-    """The value of what nothing has written."""
+    """The value of an element that was never written."""
 
 
 _UNKNOWN: Final = _Unknown()
@@ -76,7 +76,7 @@ class _Memory:
     array
         Its elements.
     is_written, is_known
-        Which of them have been written, and which with a known value.
+        For each element, whether it has been written, and whether with a known value.
     """
 
     __slots__ = ("array", "is_known", "is_written")
@@ -146,7 +146,7 @@ class _Run:
         lengths = self._lengths(about)
         if any(length < 0 for length in lengths):
             raise InterpreterError(f"@{buffer} is of shape {lengths}")
-        # An element that nothing writes shows.
+        # Fill with conspicuous values, so that a read of an unwritten element shows.
         odd = np.nan if about.dtype[0] == "f" else 99
         array = np.full(lengths, odd, NUMPY_DTYPES[about.dtype])
         memory = self._memory[buffer] = _Memory(array, is_given=False)
@@ -154,11 +154,11 @@ class _Run:
 
     def _of(self, buffer: BufferId) -> _Memory:
         memory = self._memory[buffer]
-        # Temporary buffers of lengths that are known at first are there without a statement.
+        # Temporary buffers whose lengths are known at the start need no `Allocate` statement.
         return self._allocate(buffer) if memory is None else memory
 
     def _place(self, buffer: BufferId, index: tuple[Value, ...]) -> tuple[_Memory, tuple[int, ...]]:
-        """Return the memory of a buffer, and where in it an element is."""
+        """Return the memory of a buffer, and the checked index of an element in it."""
         memory = self._of(buffer)
         place = tuple([self._integer(at) for at in index])
         for at, length in zip(place, memory.array.shape, strict=True):
@@ -270,7 +270,7 @@ class _Run:
         arrays = []
         for (buffer, prefix), role in zip(call.operands, routine.operands, strict=True):
             memory = self._of(buffer)
-            # With an ellipsis, an element is an array as well.
+            # With an ellipsis, a single element is a 0-d array, not a scalar.
             at: tuple[Any, ...] = (*[self._integer(one) for one in prefix], ...)
             array, shape = memory.array[at], routine.shape(role, sizes)
             if [one for one in array.shape if one != 1] != [one for one in shape if one != 1]:

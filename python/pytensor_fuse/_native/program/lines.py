@@ -1,4 +1,4 @@
-"""The lines of a text as tokens, taken from the left."""
+"""Tokenizer of program text: the tokens of each line, consumed from the left."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TOKEN: Final = re.compile(
 
 
 class Line:
-    """The tokens of a line, taken from the left."""
+    """The tokens of a line, consumed from the left."""
 
     def __init__(self, number: int, indent: int, tokens: list[str]) -> None:
         self.number = number
@@ -31,7 +31,7 @@ class Line:
 
     @property
     def next(self) -> str:
-        """The next token, which is not taken; empty at the end."""
+        """The next token, not consumed; empty at the end of the line."""
         return self._tokens[self._at] if self._at < len(self._tokens) else ""
 
     def take(self) -> str:
@@ -40,7 +40,7 @@ class Line:
         return token
 
     def takes(self, token: str) -> bool:
-        """Take a token if it comes next; return whether it does."""
+        """Consume a token if it comes next; return whether it does."""
         is_next = self.next == token
         self._at += is_next
         return is_next
@@ -74,7 +74,7 @@ class Line:
         return token
 
     def values(self, opening: str, closing: str) -> tuple[Value, ...]:
-        """Take values between brackets."""
+        """Consume values between brackets."""
         self.expect(opening)
         values: list[Value] = []
         while not self.takes(closing):

@@ -1,16 +1,16 @@
-"""The loop program: what a graph computes, as loops over buffers, between graph and machine code.
+"""The loop program: an intermediate representation of loops over buffers, below the graph.
 
 A program is a tree of blocks. A statement computes a value from values, reads or writes one element
 of a buffer, calls a routine of BLAS or LAPACK on whole buffers, draws a random number, checks a
-condition, or is a loop or a branch with blocks of its own. Values are numbers in registers, named
-by dense ids and assigned once; buffers are C-contiguous arrays, named by dense ids, whose lengths
-are values. A 0-d array is a buffer without lengths.
+condition, allocates a buffer, or is a loop or a branch with blocks of its own. Values are scalars
+in registers, named by dense ids and assigned once (SSA); buffers are C-contiguous arrays, named by
+dense ids, whose lengths are values. A 0-d array is a buffer without lengths.
 
 The dtypes are ``f64 f32 i64 i32 i16 i8 u64 u32 u16 u8 bool``. Indices and lengths are ``i64``.
 
-`pytensor_fuse._native.program.operations` lists the operations and `routines` the routines, `text`
-prints and parses programs, `verify` checks them, and `interpret` runs them: slowly, and as the
-oracle of everything below.
+`pytensor_fuse._native.program.operations` lists the operations and `external.routines` the
+routines; `text` prints programs and `parse` reads them, `verify` checks them, and `interpret` runs
+them, slowly, as the oracle of every later stage.
 """
 
 from __future__ import annotations
@@ -46,17 +46,17 @@ class Buffer:
     Attributes
     ----------
     kind
-        ``input`` and ``constant`` buffers are given by the caller, ``output`` buffers are allocated
-        by it when asked, ``temporary`` ones lie in the scratch memory of a call.
+        The caller passes ``input`` and ``constant`` buffers and allocates ``output`` buffers on
+        request; ``temporary`` buffers lie in the scratch memory of a call.
     position
-        Which of the inputs, constants or outputs it is; 0 for temporaries.
+        The position among the inputs, constants or outputs; 0 for temporaries.
     dtype
-        That of its elements.
+        The dtype of its elements.
     lengths
         A value for each axis.
     is_once
-        Whether each element is written at most once, and never read before that. Buffers that the
-        caller gives are so if nothing writes them.
+        Whether each element is written at most once, and never read before that. A buffer that the
+        caller passes is once if the program never writes it.
     """
 
     __slots__ = ("dtype", "is_once", "kind", "lengths", "position")
@@ -167,7 +167,7 @@ class Carry(NamedTuple):
     initial
         Defined outside of the loop.
     following
-        What ``inner`` is in the next iteration.
+        The value of ``inner`` in the next iteration.
     """
 
     out: Value
@@ -179,9 +179,9 @@ class Carry(NamedTuple):
 class For:
     """A loop in which ``index`` counts from 0 to ``extent`` - 1.
 
-    An iteration in which ``until``, a ``bool`` value of the body, is true is the last one. A loop
-    without that and without carries may run its iterations in any order if their accesses allow it;
-    that is for the passes to find out.
+    The first iteration in which ``until``, a ``bool`` value of the body, is true is the last one. A
+    loop without ``until`` and without carries may run its iterations in any order if their accesses
+    allow it, which the passes determine.
     """
 
     __slots__ = ("body", "carries", "extent", "index", "reductions", "until")
@@ -204,7 +204,7 @@ class For:
 
 
 class Choice(NamedTuple):
-    """A value that a branch defines: ``then`` or ``otherwise``, by the side that ran."""
+    """A value that a branch defines: ``then`` or ``otherwise``, depending on the side that ran."""
 
     out: Value
     then: Value
@@ -212,7 +212,7 @@ class Choice(NamedTuple):
 
 
 class If:
-    """One of two blocks runs, by ``condition``, a ``bool`` value."""
+    """A branch: runs one of two blocks, depending on ``condition``, a ``bool`` value."""
 
     __slots__ = ("choices", "condition", "otherwise", "then")
 
@@ -230,7 +230,7 @@ class If:
 
 
 class Check:
-    """The call fails with a failure of the program unless ``condition`` holds.
+    """A check: the call fails with one of the program's failures unless ``condition`` holds.
 
     Attributes
     ----------
@@ -249,7 +249,7 @@ class Check:
 
 
 class Allocate:
-    """A buffer of kind output, or a temporary one, comes to be; its lengths are known here."""
+    """The allocation of an output or temporary buffer, whose lengths are known here."""
 
     __slots__ = ("buffer",)
 
@@ -258,14 +258,14 @@ class Allocate:
 
 
 class Operand(NamedTuple):
-    """An array that a routine is called with: a buffer, or what it has at an index of first axes.
+    """An array that a routine is called with: a buffer, or a subarray of its trailing axes.
 
     Attributes
     ----------
     buffer
         The buffer.
     prefix
-        The index of its first axes; the operand is the array of all other axes there.
+        An index of the leading axes; the operand is the subarray of the other axes at that index.
     """
 
     buffer: BufferId
@@ -275,7 +275,7 @@ class Operand(NamedTuple):
 class Call:
     """``out = name(sizes)(operands)``: a routine of BLAS or LAPACK.
 
-    It is in bounds only because the checks before it have passed.
+    It is guarded: in bounds only because the checks before it have passed.
 
     Attributes
     ----------
@@ -285,9 +285,9 @@ class Call:
     sizes
         An ``i64`` value for each size of the routine.
     operands
-        The arrays. Apart from axes of length 1, they have the sizes that the routine says.
+        The arrays. Apart from axes of length 1, their shapes are those that the routine declares.
     out
-        The ``i64`` value of what LAPACK reports; None for routines of BLAS.
+        The ``i64`` value of LAPACK's ``info``; None for routines of BLAS.
     """
 
     __slots__ = ("name", "operands", "out", "sizes")
@@ -306,7 +306,7 @@ class Call:
 
 
 class Draw:
-    """``out = name(*args)`` of a random generator: each draw changes what the next one returns.
+    """``out = name(*args)``: a draw from a random generator, which changes its state.
 
     Attributes
     ----------
@@ -314,8 +314,7 @@ class Draw:
         One of `pytensor_fuse._native.program.external.draws.DRAWS`.
     generator
         An input of one ``u64`` element, the address of a ``bitgen_t`` of NumPy's. It stands for the
-        state of the generator, which a draw reads and writes: an input that draws are made from is
-        not once.
+        state of the generator, which a draw reads and writes, so its `is_once` is False.
     args
         The parameters of the distribution.
     """
@@ -333,12 +332,12 @@ Statement = Op | Load | Store | For | If | Check | Allocate | Call | Draw
 
 
 class Failure(NamedTuple):
-    """What a failed check raises.
+    """The exception of a failed check.
 
     Attributes
     ----------
     exception
-        The class.
+        The exception class.
     message
         The text; ``{0}``, ``{1}`` ... stand for the details of the check, and ``{{0}}`` for
         ``{0}`` itself.
@@ -354,10 +353,10 @@ class Result(NamedTuple):
     Attributes
     ----------
     kind
-        ``buffer``: the output buffer of this number; ``input``: the array that is given as that
-        input, which has been overwritten; ``output``: the same array as an earlier output.
+        ``buffer``: the output buffer of this number; ``input``: the array passed as that input,
+        which has been overwritten in place; ``output``: the same array as an earlier output.
     number
-        The buffer, input or output.
+        The number of the buffer, input or output.
     """
 
     kind: Literal["buffer", "input", "output"]
@@ -374,19 +373,19 @@ class Program:
     constants
         The values that are literals: Python bools, ints and floats.
     lengths
-        The values that are lengths of buffers which the caller gives, as (buffer, axis).
+        The values that are lengths of buffers that the caller passes, as (buffer, axis).
     buffers
         All buffers.
     body
         The outermost block.
     failures
-        What checks raise.
+        The exceptions of checks.
     results
         The outputs.
     reassociates
         Whether sums and products of floats may be taken in any order.
     calls_libm
-        Whether mathematical functions are those that Numba's back-end calls, to the last bit.
+        Whether mathematical functions are those that Numba's back end calls, to the last bit.
     """
 
     __slots__ = (
@@ -413,7 +412,7 @@ class Program:
         self.calls_libm = calls_libm
 
     def with_body(self, body: list[Statement]) -> Program:
-        """Return a program of the same values and buffers with another outermost block."""
+        """Return a program with the same values and buffers and another outermost block."""
         other = Program(reassociates=self.reassociates)
         for name in self.__slots__:
             setattr(other, name, getattr(self, name))
@@ -421,7 +420,7 @@ class Program:
         return other
 
     def extended(self) -> Program:
-        """Return an equal program to which values, literals and buffers may be added."""
+        """Return a copy to which values, literals and buffers may be added."""
         other = self.with_body(self.body)
         other.dtypes = list(self.dtypes)
         other.constants = dict(self.constants)

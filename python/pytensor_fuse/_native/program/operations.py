@@ -1,24 +1,25 @@
-"""The operations on values, and which dtypes they take and give.
+"""Operations on values: their arities, operand dtypes and result dtypes.
 
 All are total: none traps, whatever its arguments, so an operation may run where its result is not
 needed. ``floordiv`` and ``mod`` of integers give 0 for a divisor of 0, as NumPy's do, and shifts by
 at least the width of the dtype (or by less than 0) give 0, or -1 for ``shr`` of a negative number.
 
-Integers wrap, also ``abs`` and ``neg`` of the least one, and ``floordiv`` of that by -1.
-``floordiv`` and ``mod`` of floats give what NumPy's do. ``minimum`` and ``maximum`` pass NaN on; of
-zeros of both signs they may give either. ``rint`` rounds halves to even. Comparisons with NaN are
-false, but for ``ne``.
+Integers wrap; so do ``abs`` and ``neg`` of the least integer, and its ``floordiv`` by -1.
+``floordiv`` and ``mod`` of floats agree with NumPy's. ``minimum`` and ``maximum`` propagate NaN;
+for two zeros of different signs they may return either. ``rint`` rounds halves to even. Comparisons
+with NaN are false, except for ``ne``.
 
-Casts to ``bool`` tell 0 from all else, NaN too. Integers keep their low bits. Numbers that become
-floats are rounded, halves to even. Floats that become integers are truncated as x86's instructions
-do: what is NaN or beyond a signed dtype gives its least number. ``i64`` and ``i32`` have such an
-instruction; ``i16``, ``i8``, ``u16`` and ``u8`` are the low bits of the ``i32``, ``u32`` those of
-the ``i64``, and ``u64`` those of the ``i64`` below 2**63; from there on it is the ``i64`` of the
-number less 2**63, with the highest bit flipped.
+Casts to ``bool`` map 0 to false and everything else, also NaN, to true. Integers keep their low
+bits. Conversions to floats round halves to even. Conversions from floats to integers truncate, as
+x86's instructions do: NaN and numbers beyond a signed dtype become its least number. ``i64`` and
+``i32`` have such an instruction; ``i16``, ``i8``, ``u16`` and ``u8`` take the low bits of the
+``i32``, and ``u32`` those of the ``i64``. ``u64`` takes the bits of the ``i64`` below 2**63; from
+there on, it is the ``i64`` of the number less 2**63, with the highest bit flipped.
 
-``gammaln_of_positive`` and the like are what ``gammaln`` is for arguments whose sign bit is clear,
-and for NaN; for others they give any number. ``pow_by_log(x, y, a, b)`` is ``pow(x, y)`` if ``a``
-is ``pow_log(x)`` and ``b`` is ``pow_log_low(x)``; what these two are is left open.
+``gammaln_of_positive`` and the like equal ``gammaln`` for arguments whose sign bit is clear, and
+for NaN; for other arguments their result is unspecified. ``pow_by_log(x, y, a, b)`` is ``pow(x,
+y)`` if ``a`` is ``pow_log(x)`` and ``b`` is ``pow_log_low(x)``; the results of these two are
+unspecified.
 """
 
 from __future__ import annotations
@@ -35,17 +36,17 @@ ALL: Final = (*NUMBERS, "bool")
 
 
 class Operation(NamedTuple):
-    """What an operation takes and gives.
+    """The signature of an operation.
 
     Attributes
     ----------
     arity
         The number of arguments.
     takes
-        The dtypes that arguments may have. All arguments have the same one, but for ``select``,
-        whose first is a ``bool``.
+        The dtypes that arguments may have. All arguments have the same dtype, except that the first
+        argument of ``select`` is a ``bool``.
     gives
-        The dtype of the result: ``same``, or one by name, or ``any`` for casts.
+        The dtype of the result: ``same`` as the arguments', a dtype by name, or ``any`` for casts.
     """
 
     arity: int
@@ -82,7 +83,7 @@ _ROUNDING: Final = {
     name: Operation(1, FLOATS) for name in ("sqrt", "floor", "ceil", "trunc", "rint")
 }
 
-# Each is in the library of vector functions, the C library or SciPy.
+# Each of these is in the library of vector functions, the C library or SciPy.
 _OF_ONE: Final = (
     "exp exp2 expm1 log log2 log10 log1p log1mexp softplus sigmoid tanh sinh cosh sin cos tan "
     "arctan arcsin arccos arctanh arcsinh arccosh erf erfc erfcx erfinv erfcinv gammaln gamma "
@@ -98,10 +99,10 @@ MATHEMATICS: Final = {
     "hyp2f1": Operation(4, FLOATS),
 }
 
-# Forms for arguments that are not negative: the functions, and what follows their names.
+# Functions with forms for nonnegative arguments, and the suffix of these forms' names.
 OF_POSITIVE: Final = ("gammaln", "gamma", "digamma", "trigamma")
 POSITIVE: Final = "_of_positive"
-# Several powers of one base: the two parts of its logarithm, and the powers.
+# Powers of a shared base: the high and low parts of its logarithm, and the power.
 POWER_LOG: Final = "pow_log"
 POWER_LOG_LOW: Final = "pow_log_low"
 POWER_BY_LOG: Final = "pow_by_log"

@@ -1,4 +1,4 @@
-"""Reads the text of a program, as `pytensor_fuse._native.program.text` describes it."""
+"""Parser of program text, in the format that `pytensor_fuse._native.program.text` describes."""
 
 from __future__ import annotations
 
@@ -45,24 +45,24 @@ def parse_program(text: str) -> Program:
     Parameters
     ----------
     text
-        As `print_program` gives it, or written by hand.
+        The output of `print_program`, or text written by hand.
 
     Returns
     -------
     Program
-        It need not be valid: `verify` tells. A value that is used, or passed over by the ids of
-        others, and defined nowhere has the empty string for a dtype.
+        The program, which need not pass `verify`. An id below the greatest that the text does not
+        define has the empty string as its dtype.
 
     Raises
     ------
     ParseError
-        The text is not that of a program.
+        The text does not describe a program.
     """
     return _Parser(read_lines(text)).parse()
 
 
 def parse_number(dtype: str, text: str) -> bool | int | float:
-    """Return the literal that a text is; ``ValueError`` if it is none of the dtype."""
+    """Return the number of a literal's text; raise ``ValueError`` if it is none of the dtype."""
     if dtype == "bool":
         return {"true": True, "false": False}[text]
     if dtype[0] != "f":
@@ -71,12 +71,12 @@ def parse_number(dtype: str, text: str) -> bool | int | float:
 
 
 def _resolve(name: str) -> type[BaseException] | None:
-    """Return the exception class of a dotted name, which without a dot is that of a builtin."""
+    """Return the exception class of a dotted name; a name without a dot is a builtin."""
     parts = name.split(".")
     found: object = None
     if len(parts) == 1:
         found = getattr(builtins, name, None)
-    # A class may be within a class: the longest part that is a module is one.
+    # A class may be nested in a class: the module is the longest importable prefix.
     for n_module in range(len(parts) - 1, 0, -1):
         try:
             found = importlib.import_module(".".join(parts[:n_module]))
@@ -89,7 +89,7 @@ def _resolve(name: str) -> type[BaseException] | None:
 
 
 class _Pending(NamedTuple):
-    """The carry that the head of a loop names, of which the rest comes after the body."""
+    """The part of a carry that the head of a loop declares; the rest comes after the body."""
 
     inner: Value
     initial: Value
@@ -199,7 +199,7 @@ class _Parser:
     # Statements
 
     def _block(self, outer: int) -> list[Statement]:
-        """Read the lines that are indented by more than ``outer``."""
+        """Parse the lines that are indented by more than ``outer``."""
         statements: list[Statement] = []
         if self._at == len(self._lines) or self._lines[self._at].indent <= outer:
             return statements
@@ -280,7 +280,7 @@ class _Parser:
         return Store(buffer, index, value, combiner, is_guarded=is_guarded)
 
     def _next_is(self, indent: int, word: str) -> bool:
-        """Whether the next line belongs to the statement at an indentation, by its first word."""
+        """Whether the next line has an indentation and begins with a word."""
         if self._at == len(self._lines):
             return False
         line = self._lines[self._at]

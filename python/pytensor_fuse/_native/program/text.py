@@ -1,4 +1,4 @@
-"""Programs as text, line by line.
+"""Text format of programs.
 
 The declarations come first, then the body; blocks are indented, and ``#`` begins a comment::
 
@@ -17,20 +17,20 @@ The declarations come first, then the body; blocks are indented, and ``#`` begin
       allocate @1
       store @1[] = %5
 
-Each value has its dtype where it is defined. ``program reassociates`` lets sums be taken in any
-order, and ``libm`` after that has mathematical functions be those that Numba calls. A loop with
-carries names their inner and initial values, as ``for %2:i64 < %0 carrying %6:f64 = %1``, and after
-the body what follows: ``carry %7:f64 = %6 <- %8``, where ``%7`` is there after the loop. A line
-``until %9`` after the body says which value ends the loop. A branch
-is ``if %9``, ``else`` unless that side is empty, and ``choice %10:f64 = %11 | %12``. Other
-statements are ``store add @1[%2] = %3`` with a combiner, ``load guarded`` and ``store guarded``,
-``check %9 else 0(%2)`` for failure 0 with its details, and ``call matmul_nn(%0, %1, %2) @3, @1,
-@2[%9]`` for a routine with its sizes and its operands; one of LAPACK, as ``%5:i64 = call
-potrf_u(%0) @3``, defines a value; ``%6:f64 = draw gamma(%1, %2) @4`` is a random number. Floats
-are in hexadecimal, or ``inf``, ``-inf``, ``nan`` and ``-nan``.
+A value's dtype is given where it is defined. ``program reassociates`` allows sums in any order, and
+``libm`` after that selects the mathematical functions that Numba calls. A loop with carries
+declares their inner and initial values in its head, ``for %2:i64 < %0 carrying %6:f64 = %1``, and
+their following values after the body: ``carry %7:f64 = %6 <- %8``, where ``%7`` is defined after
+the loop. A line ``until %9`` after the body names the value that ends the loop. A branch is ``if
+%9``, ``else`` unless that side is empty, and ``choice %10:f64 = %11 | %12``. Other statements are
+``store add @1[%2] = %3`` with a combiner, ``load guarded`` and ``store guarded``, ``check %9 else
+0(%2)`` for failure 0 with its details, and ``call matmul_nn(%0, %1, %2) @3, @1, @2[%9]`` for a
+routine with its sizes and operands. A routine of LAPACK defines a value: ``%5:i64 = call
+potrf_u(%0) @3``. ``%6:f64 = draw gamma(%1, %2) @4`` draws a random number. Floats are written in
+hexadecimal, or as ``inf``, ``-inf``, ``nan`` and ``-nan``.
 
-The text has all that a program has, so it is the same for two programs only if these are the same;
-`pytensor_fuse._native.program.parse` reads it.
+The text is complete: two programs have the same text only if they are equal.
+`pytensor_fuse._native.program.parse` parses it.
 """
 
 from __future__ import annotations
@@ -52,12 +52,12 @@ def print_program(program: Program) -> str:
     Parameters
     ----------
     program
-        Must be valid: what a value that nothing defines has for a dtype is not printed.
+        The program, which must be valid: the dtype of a value that is never defined is not printed.
 
     Returns
     -------
     str
-        What `parse_program` takes.
+        The text, which `parse_program` reads.
     """
     names = [f"%{value}" for value in range(len(program.dtypes))]
     definitions = [f"%{value}:{dtype}" for value, dtype in enumerate(program.dtypes)]
@@ -91,7 +91,7 @@ def print_number(number: bool | int | float) -> str:
     if isinstance(number, bool):
         return "true" if number else "false"
     if isinstance(number, float):
-        # The sign of NaN is a part of its bits, which `hex` leaves out.
+        # `hex` omits the sign of NaN, which is part of its bits.
         sign = "-" if math.isnan(number) and math.copysign(1.0, number) < 0 else ""
         return sign + number.hex()
     return str(number)
@@ -109,8 +109,8 @@ def _print_buffer(about: Buffer) -> str:
     return f"{about.kind} {about.position} {about.dtype}[{lengths}]{once}"
 
 
-# A program's text is the key of its machine code: this runs for each program that is compiled, so
-# the frequent statements come first and call nothing.
+# A program's text is the cache key of its machine code, so this runs for each compiled program: the
+# frequent statements come first and call no other function.
 def _print_block(
     block: list[Statement],
     indent: str,

@@ -1,7 +1,7 @@
-"""Checks that a program is one: what each part may rely on.
+"""Verifier of programs: checks the invariants that passes and emission rely on.
 
-The rules are those of `pytensor_fuse._native.program.model`. Each is named in the errors, and has a
-file of programs that break it in ``tests/_native/program/files``.
+The rules are those of `pytensor_fuse._native.program.model`. Errors name the broken rule, and each
+rule has a file of programs that break it in ``tests/_native/program/files``.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def verify(program: Program) -> None:
 
 
 class _Scope:
-    """What an open block has of its own, gone when the block ends."""
+    """The state of an open block, discarded when the block ends."""
 
     __slots__ = ("allocated", "loaded", "name", "stored", "values")
 
@@ -61,7 +61,7 @@ class _Scope:
         self.name = name
         self.values: list[Value] = []
         self.allocated: list[BufferId] = []
-        # Places in buffers, by canonical index.
+        # Elements of buffers, by canonical index.
         self.stored: set[tuple[BufferId, tuple[Any, ...]]] = set()
         self.loaded: set[tuple[BufferId, tuple[Any, ...]]] = set()
 
@@ -287,7 +287,7 @@ class _Verifier:
             self._require(at, "i64", f"an index into @{buffer}", "indices")
 
     def _reach(self, buffer: BufferId) -> None:
-        """Require that there is a buffer here."""
+        """Require that a buffer exists and is allocated here."""
         self._require_buffer(buffer)
         about = self._program.buffers[buffer]
         if about.kind in ("output", "temporary"):
@@ -334,7 +334,7 @@ class _Verifier:
         if about.kind == "input":
             raise ProgramError(f"@{buffer} is once, an input, and written (rule: once)")
         place = self._place(buffer, store.index)
-        # A routine stores all behind a prefix.
+        # A routine stores the whole subarray at a prefix.
         places = [(buffer, place[1][:n_axes]) for n_axes in range(len(store.index) + 1)]
         for scope in self._scopes:
             if not scope.stored.isdisjoint(places):
@@ -439,6 +439,6 @@ class _Verifier:
 def _overlap(
     one: tuple[BufferId, tuple[Any, ...]], other: tuple[BufferId, tuple[Any, ...]]
 ) -> bool:
-    """Whether what a buffer has at an index of some axes is, in part, at an index of others."""
+    """Whether two subarrays, each at an index of leading axes, overlap."""
     n_axes = min(len(one[1]), len(other[1]))
     return one[0] == other[0] and one[1][:n_axes] == other[1][:n_axes]

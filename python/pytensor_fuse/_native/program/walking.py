@@ -1,4 +1,4 @@
-"""What statements read, write and define, those inside of them too."""
+"""Traversal of statements: their uses, definitions and buffer accesses, with nested statements."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def statements_in(block: Sequence[Statement]) -> Iterator[Statement]:
-    """Yield the statements of a block, each before those inside of it."""
+    """Yield all statements of a block in pre-order: each before its nested statements."""
     for statement in block:
         yield statement
         if isinstance(statement, For):
@@ -36,7 +36,7 @@ def statements_in(block: Sequence[Statement]) -> Iterator[Statement]:
 def with_blocks(
     statement: For | If, becomes: Callable[[Sequence[Statement]], list[Statement]]
 ) -> For | If:
-    """Return a loop or a branch with other blocks; a function makes each of the old one."""
+    """Return a loop or a branch with each block replaced by the result of a function."""
     if isinstance(statement, If):
         then, otherwise = becomes(statement.then), becomes(statement.otherwise)
         return If(statement.condition, then, otherwise, statement.choices)
@@ -52,7 +52,7 @@ def with_blocks(
 
 
 def used_by(statement: Statement) -> tuple[Value, ...]:
-    """Return the values that a statement itself uses, without the blocks inside of it."""
+    """Return the values that a statement itself uses, its nested blocks left out."""
     if isinstance(statement, Op | Draw):
         return statement.args
     if isinstance(statement, Load):
@@ -84,7 +84,7 @@ def used_by(statement: Statement) -> tuple[Value, ...]:
 
 
 def defined_by(statement: Statement) -> list[Value]:
-    """Return the values that a statement defines for those after it."""
+    """Return the values that a statement defines for the statements after it."""
     if isinstance(statement, Op | Load | Draw):
         return [statement.out]
     if isinstance(statement, For):
@@ -98,7 +98,7 @@ def defined_by(statement: Statement) -> list[Value]:
 
 
 def accessed_by(statement: Statement) -> Iterator[BufferId]:
-    """Yield the buffers that a statement, or one inside of it, reads or writes."""
+    """Yield the buffers that a statement or a nested one reads or writes."""
     for inner in statements_in([statement]):
         if isinstance(inner, Load | Store):
             yield inner.buffer

@@ -1,1 +1,1 @@
-"""Functions of other libraries that programs call: BLAS, LAPACK, and NumPy's draws."""
+"""External functions that programs call: BLAS, LAPACK and NumPy's random number functions."""

@@ -1,4 +1,4 @@
-"""Functions of SciPy by address, in the modules that it has for Cython."""
+"""Addresses of SciPy's BLAS and LAPACK functions, from the modules that it exports to Cython."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any, Final
 
-# How the symbols of their functions begin, and where they are.
+# The prefix of the functions' symbols for each library, and the module that exports them.
 LIBRARIES: Final = {"blas.": "scipy.linalg.cython_blas", "lapack.": "scipy.linalg.cython_lapack"}
 
 
@@ -20,7 +20,7 @@ def routine_address(symbol: str) -> int:
     Parameters
     ----------
     symbol
-        Such as ``blas.dgemm`` or ``lapack.dpotrf``.
+        The library and the function, such as ``blas.dgemm`` or ``lapack.dpotrf``.
 
     Raises
     ------
@@ -37,7 +37,7 @@ def routine_address(symbol: str) -> int:
 
 
 def capsule_name(capsule: Any) -> bytes:
-    """Return the name of a capsule; that of a function of Cython's is its signature."""
+    """Return the name of a capsule, which for a Cython function is its signature."""
     function = ctypes.pythonapi.PyCapsule_GetName
     function.restype, function.argtypes = ctypes.c_char_p, [ctypes.py_object]
     name: bytes = function(capsule)
@@ -45,7 +45,7 @@ def capsule_name(capsule: Any) -> bytes:
 
 
 def capsule_pointer(capsule: Any) -> int:
-    """Return the address that a capsule has."""
+    """Return the address that a capsule holds."""
     function = ctypes.pythonapi.PyCapsule_GetPointer
     function.restype, function.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
     address: int = function(capsule, capsule_name(capsule))

@@ -1,17 +1,17 @@
-"""Random numbers: the functions of NumPy that draw them, by a generator's address.
+"""Random draws: NumPy's C functions for distributions, called with a generator's address.
 
-A distribution has one line: its name, the dtypes of its parameters, that of what it draws, and the
-function of C in the library of `numpy.random`::
+A distribution has one line: its name, the dtypes of its parameters, the dtype of its result, and
+the C function in the library of `numpy.random`::
 
     gamma  f64 f64  f64  random_gamma
 
-The function takes the generator, and the parameters in the line's order. What stands behind that in
-a line is given to it as well: ``memory`` is the address of memory that it keeps what it knows of
-its parameters in, which is all zeros before it knows anything, and ``unmasked`` are the two
-arguments that tell a bounded integer to be drawn by Lemire's method.
+The function takes the generator, and the parameters in the line's order. A further word adds
+arguments: ``memory`` is the address of a buffer in which the function caches quantities derived
+from its parameters, all zeros at first, and ``unmasked`` stands for the two arguments that select
+Lemire's method for bounded integers.
 
-NumPy's ``distributions.h`` documents the functions. NumPy's own methods of a `Generator` call them:
-so they draw the same numbers, and leave the same state.
+NumPy's ``distributions.h`` documents the functions. The methods of NumPy's `Generator` call the
+same functions, so programs draw the same numbers and leave the same state.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-# How the symbols of the functions begin.
+# The prefix of the functions' symbols.
 SYMBOLS: Final = "numpy."
-# At least what a `binomial_t` of NumPy takes, in bytes.
+# At least the size of NumPy's `binomial_t`, in bytes.
 MEMORY_BYTES: Final = 256
 
 _LINES: Final = """
@@ -58,7 +58,7 @@ bounded_integer       u64 u64      u64  random_bounded_uint64 unmasked
 
 
 class Distribution(NamedTuple):
-    """A function that draws.
+    """A distribution and the function that draws from it.
 
     Attributes
     ----------
@@ -67,11 +67,11 @@ class Distribution(NamedTuple):
     takes
         The dtypes of its parameters.
     gives
-        That of what it draws.
+        The dtype of the number that it draws.
     function
-        The function of C.
+        The C function.
     more
-        What else it is given: ``memory``, ``unmasked`` or nothing.
+        Its further arguments: ``memory``, ``unmasked``, or empty for none.
     """
 
     name: str
@@ -94,7 +94,7 @@ DRAWS: Final = {one.name: one for one in map(_distribution, _LINES.strip().split
 
 @cache
 def _library() -> ctypes.CDLL:
-    # NumPy does not list the module among those of its interface, but all versions have it.
+    # The module is not part of NumPy's public interface, but all versions have it.
     return ctypes.CDLL(import_module("numpy.random._generator").__file__ or "")
 
 
@@ -105,7 +105,7 @@ def draw_address(function: str) -> int:
     Raises
     ------
     RuntimeError
-        If NumPy has no such function, or does not show it.
+        If NumPy has no such function, or does not export it.
     """
     try:
         found = getattr(_library(), function)
@@ -125,12 +125,12 @@ _NUMPY: Final[dict[str, Any]] = {"f64": np.float64, "i64": np.int64, "u64": np.u
 
 
 def run_draw(distribution: Distribution, generator: int, args: Sequence[Any]) -> Any:
-    """Draw a number, as a scalar of NumPy's.
+    """Draw a number, as a NumPy scalar.
 
     Parameters
     ----------
     distribution
-        What is drawn.
+        The distribution.
     generator
         The address of the generator's ``bitgen_t``.
     args

@@ -1,20 +1,20 @@
-"""The lines of the routines of BLAS and LAPACK that programs call.
+"""Declarations of the BLAS and LAPACK routines that programs call, one line each.
 
 A routine has one line: its name, its sizes, its operands, and the call in Fortran's order::
 
     matmul_nn  mkn  C=mn A:mk B:kn  blas.gemm N N n m k 1.0 B n' A k' 0.0 C n'
 
-The letters ``mkn`` are its sizes, in the order in which a program gives them. ``C=mn`` is an array
+The letters ``mkn`` are its sizes, in the order in which a program passes them. ``C=mn`` is an array
 of ``m`` rows of ``n`` elements that is written as a whole, ``A:mk`` one that is read, and ``F+nn``
 one that is read and written; ``P=n.i32`` has 32-bit integers, and all others have the dtype of the
-routine. An argument of the call is an operand, a size, a size that is at least 1 (``n'``), a letter
-for an option (``'N``), a number with a point for a real one, a number without for an integer, or
-``info``, where LAPACK reports what went wrong.
+routine. An argument of the call is an operand, a size, a size that is at least 1 (``n'``), an
+option letter (``'N``), a real number (written with a point), an integer (without one), or ``info``,
+LAPACK's error code.
 
-Buffers are C-contiguous and routines take the columns of a matrix one after the other, so that each
-sees the transpose of a matrix: the upper triangle as the lower one, a product with its factors in
-the other order. The names are those of what the buffers hold: ``potrf_l`` makes the lower factor of
-a lower triangle, though LAPACK is told ``U``.
+Buffers are row-major and the routines expect column-major matrices, so each routine sees the
+transpose of a matrix: the upper triangle as the lower one, a product with its factors in the other
+order. The names describe the contents of the buffers: ``potrf_l`` computes the lower factor of a
+lower triangle, although LAPACK receives the option ``U``.
 """
 
 from __future__ import annotations
@@ -40,29 +40,29 @@ potri_l     n    F+nn            lapack.potri 'U n F n' info
 potri_u     n    F+nn            lapack.potri 'L n F n' info
 """
 
-# LAPACK works on the transpose: the columns of a matrix are the rows of the buffer.
+# LAPACK works on the transpose: the columns of its matrix are the rows of the buffer.
 _LU: Final = """
 getrf       n    F+nn P=n.i32    lapack.getrf n n F n' P info
 getri       nw   F+nn P:n.i32 W=w    lapack.getri n F n' P W w info
 getrs       nk   X+kn F:nn P:n.i32   lapack.getrs 'N n k F n' P X n' info
 """
 
-# Right-hand sides are columns, the rows of a buffer.
+# The right-hand sides are columns in LAPACK, and rows of the buffer.
 _SYMMETRIC: Final = """
 sysv_l      nkw  F+nn P=n.i32 X+kn W=w  lapack.sysv 'U n k F n' P X n' W w info
 sysv_u      nkw  F+nn P=n.i32 X+kn W=w  lapack.sysv 'L n k F n' P X n' W w info
 """
 
-# The diagonals below, on and above the main one are of lengths `m`, `n` and `m`, and what fills in
-# above them of length `f`.
+# The diagonals below, on and above the main one have lengths `m`, `n` and `m`; the fill-in above
+# them has length `f`.
 _TRIDIAGONAL: Final = """
 gttrf       nmf  L+m D+n U+m S=f P=n.i32       lapack.gttrf n L D U S P info
 gttrs_n     nmfk X+kn L:m D:n U:m S:f P:n.i32  lapack.gttrs 'N n k L D U S P X n' info
 gttrs_t     nmfk X+kn L:m D:n U:m S:f P:n.i32  lapack.gttrs 'T n k L D U S P X n' info
 """
 
-# Diagonals are rows in LAPACK's storage: `l` below the main one, `u` above it, and `r` with what
-# fills in. The storage is by columns, the rows of a buffer.
+# Diagonals are rows in LAPACK's band storage: `l` below the main one, `u` above it, and `r` in all,
+# including fill-in. The storage is column-major; its columns are the rows of the buffer.
 _BANDED: Final = """
 gbtrf       nlur  F+nr P=n.i32       lapack.gbtrf n n l u F r' P info
 gbtrs_n     nlurk X+kn F:nr P:n.i32  lapack.gbtrs 'N n l u k F r' P X n' info
@@ -71,14 +71,14 @@ gbtrs_t     nlurk X+kn F:nr P:n.i32  lapack.gbtrs 'T n l u k F r' P X n' info
 
 
 def _eigen() -> list[str]:
-    """Return the lines of routines for symmetric matrices, of which one triangle is read.
+    """Return the lines of eigenvalue routines for symmetric matrices, which read one triangle.
 
-    The rows of the buffer are the eigenvectors. Each ends with the arrays that it works in.
+    The rows of the buffer are the eigenvectors. The last operands are the workspace arrays.
     """
     lines = []
     for name, triangle in (("u", "L"), ("l", "U")):
         about = f"'{triangle} n A n'"
-        part = "0.0 0.0 0 0 0.0"  # All values are asked for, and no tolerance.
+        part = "0.0 0.0 0 0 0.0"  # The range and tolerance, unused: all eigenvalues are requested.
         lines += [
             f"syevr_{name} npwi A+nn S=n Z=nn M=.i32 Y=p.i32 W=w I=i.i32"
             f" lapack.syevr 'V 'A {about} {part} M S Z n' Y W w I i info",
@@ -93,23 +93,23 @@ def _eigen() -> list[str]:
     return lines
 
 
-# The singular vectors of the transpose, which LAPACK sees, are those of the matrix, and change
-# places. What is called a row of V is a right one.
+# LAPACK sees the transpose, whose left singular vectors are the right ones of the matrix and vice
+# versa. The rows of V are the right singular vectors.
 _SVD: Final = """
 svd_full    mnkwi  A+mn S=k U=mm V=nn W=w I=i.i32  lapack.gesdd 'A n m A n' S V n' U m' W w I info
 svd_thin    mnkwi  A+mn S=k U=mk V=kn W=w I=i.i32  lapack.gesdd 'S n m A n' S V n' U k' W w I info
 svd_values  mnkwi  A+mn S=k W=w I=i.i32  lapack.gesdd 'N n m A n' S 0.0 1 0.0 1 W w I info
 """
 
-# LAPACK works on the transpose: the columns of a matrix are the rows of the buffer.
+# LAPACK works on the transpose: the columns of its matrix are the rows of the buffer.
 _QR: Final = """
 geqrf       mnkw  F+nm T=k W=w  lapack.geqrf m n F m' T W w info
 geqp3       mnkw  F+nm P+n.i32 T=k W=w  lapack.geqp3 m n F m' P T W w info
 orgqr       mqkw  Q+qm T:k W=w  lapack.orgqr m q k Q m' T W w info
 """
 
-# How a triangle and the order of its axes are told: what stands in the routine's name, and what
-# BLAS is told of the triangle, and whether to transpose it, for right-hand sides by rows.
+# Triangles and whether they are transposed: the suffix of the routine's name, and BLAS's options
+# `uplo` and `trans` for right-hand sides in rows.
 _TRIANGLES: Final = (("l", "U", "N"), ("lt", "L", "T"), ("u", "L", "N"), ("ut", "U", "T"))
 
 
@@ -122,7 +122,7 @@ def _solving() -> list[str]:
                 f"solve_{name}{suffix} nk X+nk A:nn"
                 f" blas.trsm 'R '{triangle} '{order} '{diagonal} k n 1.0 A n' X k'"
             )
-            # The one vector is a column, which the transpose of the matrix solves.
+            # A single vector is a column, so the opposite transposition applies.
             other = "T" if order == "N" else "N"
             lines.append(
                 f"solve_{name}{suffix}_vector n x+n A:nn"

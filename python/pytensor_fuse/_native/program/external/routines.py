@@ -1,6 +1,6 @@
-"""The routines of BLAS and LAPACK that programs call: what each reads and writes, and a call of it.
+"""BLAS and LAPACK routines that programs call: the operands of each, and a way to run it.
 
-`routine_lines` has a line for each, and says how to read it.
+`routine_lines` declares them, and documents the format of the lines.
 """
 
 from __future__ import annotations
@@ -21,18 +21,19 @@ if TYPE_CHECKING:
 
 
 class Role(NamedTuple):
-    """What a routine does with an operand.
+    """The role of an operand in a routine.
 
     Attributes
     ----------
     name
-        What it is called in the routine's line.
+        Its name in the routine's line.
     sizes
         A letter for each axis.
     is_read, is_written
-        Whether the routine reads and writes it. One that is only written is written as a whole.
+        Whether the routine reads and writes it. An operand that is only written is written as a
+        whole.
     dtype
-        The dtype of its elements; empty for that of the routine.
+        The dtype of its elements; empty if it is that of the routine.
     """
 
     name: str
@@ -52,11 +53,11 @@ class Routine(NamedTuple):
     sizes
         A letter for each size.
     operands
-        What it does with each operand.
+        The role of each operand.
     function
-        The function of BLAS or LAPACK, without the letter that says its dtype: ``blas.gemm``.
+        The function of BLAS or LAPACK, without the letter for its dtype: ``blas.gemm``.
     arguments
-        Those of the function.
+        The arguments of the function.
     """
 
     name: str
@@ -67,7 +68,7 @@ class Routine(NamedTuple):
 
     @property
     def reports(self) -> bool:
-        """Whether it says what went wrong."""
+        """Whether it reports errors by ``info``."""
         return "info" in self.arguments
 
     def symbol(self, dtype: str) -> str:
@@ -113,7 +114,7 @@ ROUTINES: Final = {routine.name: routine for routine in map(_routine, LINES)}
 def run_routine(
     routine: Routine, sizes: Sequence[int], arrays: Sequence[np.ndarray[Any, Any]]
 ) -> int:
-    """Call a routine on arrays, and return what it reports; 0 if it reports nothing.
+    """Call a routine on arrays, and return its ``info``; 0 if it has none.
 
     Parameters
     ----------
@@ -122,7 +123,7 @@ def run_routine(
     sizes
         Its sizes.
     arrays
-        Its operands, C-contiguous; those that it writes are overwritten.
+        Its operands, C-contiguous; the operands that it writes are overwritten.
     """
     by_name: dict[str, Any] = {}
     for letter, size in zip(routine.sizes, sizes, strict=True):
