@@ -1,4 +1,4 @@
-"""Runs a program with its temporary buffers in one arena, where they have been placed."""
+"""Interpreter that places temporary buffers in one arena, at the offsets of a placement."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class _RunInArena(_Run):
     def _allocate(self, buffer: BufferId) -> _Memory:
         memory = super()._allocate(buffer)
         if self._is_placed(buffer):
-            # Where it lies is known when it is used.
+            # The offset is known when the buffer is used.
             self._memory[buffer] = None
         return memory
 
@@ -61,7 +61,7 @@ class _RunInArena(_Run):
         part = self._arena[start : start + size]
         assert part.size == size, "the arena is too small"
         array = part.view(dtype).reshape(lengths)
-        # What nothing has written is not known, although it may lie there from another buffer.
+        # Elements are unknown until written, although another buffer may have left values there.
         memory = self._memory[buffer] = _Memory(array, is_given=False)
         return memory
 
@@ -69,7 +69,7 @@ class _RunInArena(_Run):
 def in_arena(
     placement: Placement,
 ) -> Callable[[Program, Sequence[np.ndarray], Sequence[np.ndarray]], list[np.ndarray]]:
-    """Return an interpreter of the program for which a placement was made."""
+    """Return an interpreter for the program of a placement."""
 
     def by(
         program: Program, inputs: Sequence[np.ndarray], constants: Sequence[np.ndarray]

@@ -1,4 +1,4 @@
-"""Random programs of which the loops write the same few arrays, at all kinds of indices."""
+"""Random programs whose loops write the same few arrays, at all kinds of indices."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _OPERATIONS = ("add", "mul", "sub", "xor", "maximum")
 
 
 class _Writer:
-    """Draws a program over arrays of integers of one length along each axis."""
+    """Draws a program over integer arrays that have the same length along each axis."""
 
     def __init__(self, draw: Callable[..., Any], longest: int) -> None:
         self.draw = draw
@@ -51,7 +51,7 @@ class _Writer:
             self.fill(buffer)
         self.fill(out)
         self.written.append(out)
-        # Few are enough for conflicts.
+        # A few arrays are enough for conflicts.
         self.written = [self.one_of(self.written) for _ in range(draw(st.integers(1, 3)))]
         # Arrays that are written once.
         self.once: list[BufferId] = []
@@ -100,7 +100,7 @@ class _Writer:
             self.statement(indices, known, depth)
 
     def statement(self, indices: list[Value], known: list[Value], depth: int) -> None:
-        """Draw a statement; what it defines goes to the values that are known."""
+        """Draw a statement; add the value that it defines to the known values."""
         b = self.b
         kinds = ["store", "store", "load", "add", "check"]
         if depth < 2:
@@ -144,7 +144,7 @@ class _Writer:
 
 @st.composite
 def memory_programs(draw: Callable[..., Any], *, longest: int = 3) -> Case:
-    """Draw a program with arrays for it, of axes that are not longer than that."""
+    """Draw a program and arrays for it, whose axes have at most a given length."""
     writer = _Writer(draw, longest)
     known: list[Value] = []
     for _ in range(draw(st.integers(1, 6))):

@@ -1,7 +1,7 @@
-"""What passes make of programs: each file has programs, and after each one what becomes of it.
+"""Golden files of passes: programs, each with its expected result.
 
-A line ``# fused``, or another one of `PASSES`, before a program names the pass; ``# becomes`` comes
-before the text of the result. ``PYTENSOR_FUSE_UPDATE=1`` writes the results anew.
+A line ``# fused``, or another key of `PASSES`, before a program names the pass; ``# becomes``
+precedes the text of the result. ``PYTENSOR_FUSE_UPDATE=1`` regenerates the results.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def placed(program: Program) -> Program:
 
 
 def twice(program: Program) -> Program:
-    """Fuse what is left of loops that are fused."""
+    """Fuse loops, and then fuse the result again."""
     return fused(fused(program))
 
 
@@ -46,7 +46,7 @@ PASSES = {
 
 
 def parts(file: Path) -> list[list[str]]:
-    """Return the lines of a file, cut before each pass."""
+    """Return the lines of a file, split before each pass."""
     found: list[list[str]] = [[]]
     for line in file.read_text().splitlines():
         if line in PASSES:
@@ -74,12 +74,12 @@ def test_programs(file, number, lines):
     else:
         assert text == print_program(parse_program("\n".join(lines[at:])))
     if lines[0] != "# placed":
-        # What a pass has done, it does not do again.
+        # Passes leave nothing for a second rewrite: rewriting is idempotent.
         assert print_program(rewritten(after)) == print_program(rewritten(rewritten(after)))
 
 
 def update(file: Path, number: int, text: str) -> None:
-    """Write a result into its file; a comment at the end belongs to what follows."""
+    """Write a result into its file; a trailing comment belongs to the next program."""
     all_parts = parts(file)
     lines = all_parts[number + 1]
     at = lines.index("# becomes")

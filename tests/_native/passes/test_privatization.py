@@ -1,4 +1,4 @@
-"""Additions at computed places are the same in copies: to the bit where no sum is rounded."""
+"""Privatization keeps the results of scattered additions, to the bit if no sum is rounded."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ DTYPES = ("f64", "f32", "i64", "i32", "i16", "i8", "u64", "u32", "u16", "u8")
 
 
 def with_copies(program, least_share=0):
-    """Let all loops have copies of what they add to, or those over so many rows for an element."""
+    """Privatize all loops, or only loops with a least number of rows per element."""
     with (
         mock.patch.object(privatization, "_LEAST_EXTENT", 0),
         mock.patch.object(privatization, "_LEAST_SHARE", least_share),
@@ -52,9 +52,9 @@ def test_all_programs(case, is_fused):
 
 @st.composite
 def sums_by_group(draw):
-    """Rows that are added to one or two arrays, at places that may be one group's or several's."""
+    """Draw a program that adds rows to one or two arrays, at indices of one group or several."""
     b = Builder(reassociates=True)
-    # A vector has 8 lanes at most, and there are 8 copies.
+    # Up to several times the number of copies, 8, which is also the most lanes of a vector.
     n_rows, ndim, is_known = draw(st.integers(0, 30)), draw(st.integers(1, 2)), draw(st.booleans())
     n_groups = draw(st.integers(1, 4))
     inputs = []

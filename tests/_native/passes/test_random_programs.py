@@ -1,7 +1,7 @@
-"""Passes keep what programs do, to the bit, and make no more loops of them than there were.
+"""Passes preserve the results of random programs, to the bit, and do not add loops.
 
-No pass changes the order in which a sum or a product of floats is taken, nor that in which stores
-combine with an element; if several checks would fail, the first one of the original program fails.
+No pass here changes the order of a sum or a product of floats, or the order in which stores combine
+with an element; if several checks would fail, the first one of the original program fails.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def n_loops(program):
 
 
 def require_kept(passes, case):
-    """Require that passes change the text of a program only."""
+    """Require that passes preserve what a program does."""
     text = print_program(case.program)
     before = run(case)
     program = case.program

@@ -1,4 +1,4 @@
-"""Forms for arguments that are not negative, and powers that share a logarithm, give the same."""
+"""Forms for nonnegative arguments, and powers with a shared logarithm, keep the results."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_all_programs(case, is_fused):
 
 
 def over(arrays, write, *, n_constants=0):
-    """Return a case whose program writes something of the elements of arrays of one length."""
+    """Return a case whose program computes elements from those of arrays of equal length."""
     b = Builder()
     first = arrays[0]
     buffers = [b.given("input", k, "f64", first.shape) for k in range(len(arrays) - n_constants)]
@@ -171,7 +171,7 @@ def test_sums_of_what_is_not_negative_are_not():
 
 @pytest.mark.parametrize("size", [5, 5000])
 def test_data_of_other_signs_are_not_taken_for_positive_ones(size):
-    """Graphs that differ in large constants alone share what was rewritten."""
+    """Graphs that differ only in large constants share one cached rewrite."""
     scale = pt.scalar("scale")
     rng = np.random.default_rng(size)
     for low in (0.5, -7.5):

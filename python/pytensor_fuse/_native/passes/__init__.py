@@ -1,1 +1,1 @@
-"""Programs from programs: loops fused, dead code left out, buffers placed."""
+"""Passes over loop programs: loop fusion, dead code elimination, buffer placement and others."""

@@ -1,4 +1,4 @@
-"""Which statements of a block must run after which, and where two loops may still be one."""
+"""Dependence graph of a block: which statements must run in order, and which loops may fuse."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ if TYPE_CHECKING:
     from pytensor_fuse._native.program.model import BufferId, Program, Statement, Value
 
 Axes = frozenset[int]
-# An index as far as it is known.
+# An index; None on axes where it is not a literal.
 Place = tuple["bool | int | float | None", ...]
 
 
 class _Accesses:
-    """How one statement reaches one buffer.
+    """The accesses of one statement to one buffer.
 
     Attributes
     ----------
     axes
-        The axes on which all its accesses are at the index of the loop that the statement is.
+        The axes that every access indexes by the loop's own index, if the statement is a loop.
     indices
-        The indices of all accesses if each is made of literals, as numbers; None otherwise.
+        The indices of all accesses as numbers, if each consists of literals; None otherwise.
     """
 
     __slots__ = ("axes", "indices")
@@ -54,7 +54,7 @@ class _Accesses:
 
 
 class _Buffer:
-    """Who has reached a buffer so far."""
+    """The statements that have accessed a buffer so far."""
 
     __slots__ = ("allocated", "at_literals", "readers", "writers")
 
@@ -62,31 +62,31 @@ class _Buffer:
         self.allocated: int | None = None
         self.writers: list[tuple[int, _Accesses]] = []
         self.readers: list[tuple[int, _Accesses]] = []
-        # Writers of single elements at known places, by place. They are several if each of them
-        # writes in a branch.
+        # Writers of single elements at literal indices, by index. An element has several writers if
+        # each of them writes in a branch.
         self.at_literals: dict[Place, list[int]] = {}
 
 
 class Dependences:
-    """The edges between the statements of a block.
+    """The dependence edges between the statements of a block.
 
     Parameters
     ----------
     program, statements
         The program, and the block.
     labels
-        Which loops may be one: those of one label.
+        A label for each statement: only loops with equal labels may fuse.
     stands_for
-        For indices of loops that are a part of others, the indices of these.
+        For the indices of loops that have been fused into others, the indices of these.
     late_lengths
-        For buffers of lengths that statements compute, these lengths.
+        For each buffer with computed lengths, these lengths.
 
     Attributes
     ----------
     froms, tos
-        The ends of each edge, as positions in the block.
+        The source and the target of each edge, as positions in the block.
     can_fuse
-        Whether the edge holds if both ends are loops that become one.
+        Whether each edge is still satisfied if both ends are loops that are fused.
     """
 
     def __init__(
@@ -106,7 +106,8 @@ class Dependences:
         self._late_lengths = late_lengths
         self._definitions: dict[Value, int] = {}
         self._buffers: dict[BufferId, _Buffer] = {}
-        # The last check that needs no loop, the last that does, and whose results need loops.
+        # The last check that depends on no loop, the last that does, and the statements whose
+        # results depend on loops.
         self._early_check: int | None = None
         self._late_check: int | None = None
         self._is_late: set[int] = set()
@@ -169,13 +170,13 @@ class Dependences:
                     if role.is_written:
                         self._reach(writes, buffer, prefix, index)
             elif isinstance(one, Draw):
-                # What a check before it forbids is not drawn.
+                # A draw changes the generator, so it must not run if an earlier check fails.
                 is_guarded = draws = True
             elif isinstance(one, Allocate):
                 self._after_allocation(number, one.buffer, sources)
                 self._buffers.setdefault(one.buffer, _Buffer()).allocated = number
         if draws:
-            # Two arguments may be one generator: all draws keep their order.
+            # Two inputs may be the same generator, so all draws keep their order.
             if self._last_draw is not None:
                 sources[self._last_draw] = None
             self._last_draw = number
@@ -228,18 +229,18 @@ class Dependences:
             if loop_index is not None
             else ()
         )
-        # A routine reaches all of the axes behind its prefix.
+        # A routine accesses the whole subarray at its prefix.
         place: Place = tuple([constants.get(at) for at in index])
         n_whole = len(self._program.buffers[buffer].lengths) - len(index)
         found.add(axes, (*place, *[None] * n_whole))
 
     def _may_meet(self, number: int, one: _Accesses, source: int, other: _Accesses) -> bool:
-        """Whether two loops may be one although both reach a buffer that one of them writes."""
+        """Whether two loops may fuse although both access a buffer that one of them writes."""
         same = self._labels[number] == self._labels[source]
         return bool(same and one.axes and other.axes and one.axes & other.axes)
 
     def _after_allocation(self, number: int, buffer: BufferId, sources: dict[int, None]) -> None:
-        """Let what reaches a buffer come after what makes it, and what its lengths come from."""
+        """Order an access after the buffer's allocation, or the definitions of its lengths."""
         found = self._buffers.get(buffer)
         if found is not None and found.allocated is not None:
             if found.allocated != number:
@@ -281,9 +282,10 @@ class Dependences:
     def _not_behind(
         self, number: int, accesses: _Accesses, before: list[tuple[int, _Accesses]]
     ) -> list[tuple[int, _Accesses]]:
-        """Let a statement that writes a buffer run after those before; return what else matters.
+        """Order a write after earlier accesses; return those that later writes must still follow.
 
-        What must have ended before this statement has ended before what comes after this one.
+        An access that must end before this write also ends before all later writes, by
+        transitivity.
         """
         rest = []
         for source, other in before:

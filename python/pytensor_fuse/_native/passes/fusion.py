@@ -1,9 +1,9 @@
-"""Loops over the same range become one where their accesses allow it.
+"""Loop fusion: loops over the same range are merged where their accesses allow it.
 
-Statements of a block are put in an order in which loops of one extent come together, by the core's
-typed fusion: two loops may be one if no statement between them must run after one and before the
-other, and if each iteration of the second needs of the first only what the same iteration made.
-Loops that have loops inside are fused with their like, and then so are the loops inside of them.
+The core's typed fusion reorders the statements of a block so that loops of equal extent are
+adjacent. Two loops may fuse if no statement must run after one and before the other, and if each
+iteration of the second depends only on the same iteration of the first. Loop nests are fused with
+loop nests, and then the loops inside of them are fused in turn.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ if TYPE_CHECKING:
 
     from pytensor_fuse._native.program.model import BufferId, Program, Statement, Value
 
-# The label of what is never fused.
+# The label of statements that are never fused.
 NEVER: Final = (1 << 32) - 1
 
 
 class Fused:
-    """A program's blocks with loops fused.
+    """The blocks of a program after loop fusion.
 
     Attributes
     ----------
     body
         The outermost block.
     merged
-        For each loop that was made of several, the indices of the others; they stand for its own.
+        For each fused loop, the indices of the loops merged into it, which equal its own index.
     """
 
     def __init__(self, program: Program) -> None:
         self.merged: dict[For, list[Value]] = {}
         self._program = program
-        # The indices of fused loops, and which index stands for them.
+        # The index that replaces the index of each loop that was merged into another.
         self._stands_for: dict[Value, Value] = {}
         given = {*program.constants, *program.lengths}
         self._late_lengths: dict[BufferId, list[Value]] = {}
@@ -55,11 +55,11 @@ class Fused:
         return [self._one(group) for group in self._scheduled(statements)]
 
     def _scheduled(self, statements: Sequence[Statement]) -> list[list[Statement]]:
-        """Return the statements in groups that become one, in the order in which they run."""
+        """Return the statements in execution order, in groups that are to be fused."""
         labels = self._labels(statements)
         kinds = [label for label in labels if label != NEVER]
         if len(set(kinds)) == len(kinds):
-            # There is nothing to fuse.
+            # No two loops have the same label.
             return [[statement] for statement in statements]
         edges = Dependences(self._program, statements, labels, self._stands_for, self._late_lengths)
         groups = schedule_loops(labels, edges.froms, edges.tos, edges.can_fuse)
@@ -70,7 +70,7 @@ class Fused:
 
     @staticmethod
     def _labels(statements: Sequence[Statement]) -> list[int]:
-        """Return a number for each statement; loops of one number may be one."""
+        """Return a label for each statement; only loops with equal labels may fuse."""
         kinds: dict[tuple[Value, bool], int] = {}
         labels = []
         for statement in statements:
@@ -82,7 +82,7 @@ class Fused:
         return labels
 
     def _one(self, group: list[Statement]) -> Statement:
-        """Return one statement that does what those of a group do."""
+        """Fuse the statements of a group into one, and recurse into its blocks."""
         first = group[0]
         if isinstance(first, If):
             then, otherwise = self._block(first.then), self._block(first.otherwise)
@@ -109,10 +109,10 @@ class Fused:
 
 
 def _may_fuse(loop: For) -> bool:
-    """Whether a loop may be one with others.
+    """Whether a loop may be fused with others.
 
-    Draws come one after the other, so a loop with draws has no vectors, and those that it is one
-    with would have none either.
+    Draws are sequential, so a loop with draws cannot be vectorized, and neither could any loop that
+    is fused with it.
     """
     if loop.carries or loop.until is not None:
         return False
@@ -120,12 +120,12 @@ def _may_fuse(loop: For) -> bool:
 
 
 def fused(program: Program) -> Program:
-    """Return an equal program in which loops over the same range are one where they may be.
+    """Return an equivalent program in which loops over the same range are fused where possible.
 
     Parameters
     ----------
     program
-        The program, which stays as it is.
+        The program, which is not changed.
     """
     found = Fused(program)
     reordered = program.with_body(found.body)

@@ -1,4 +1,4 @@
-"""Which statements, values and buffers a program's results and checks depend on."""
+"""Liveness: the statements, values and buffers on which results, checks and draws depend."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ if TYPE_CHECKING:
 
 
 class Live:
-    """What is needed.
+    """The live statements, values and buffers of a program.
 
-    Blocks are read backwards: what uses a value comes after what defines it, but for the carries of
-    loops. A store may be needed by a load that comes before it, in an iteration that comes after;
-    then everything is read once more.
+    Blocks are traversed backwards: a value is used after its definition, except for the carries of
+    loops. A store may be needed by a load that precedes it, in a later iteration of a loop around
+    both; then the whole program is traversed again.
 
     Attributes
     ----------
     statements
-        Those that must stay.
+        The statements that must stay.
     values
-        Those that are used.
+        The values that are used.
     buffers
-        Those that are read or returned.
+        The buffers that are read, returned or passed as inputs.
     """
 
     def __init__(self, program: Program) -> None:
@@ -40,7 +40,7 @@ class Live:
             if about.kind in ("output", "input")
         }
         self._program = program
-        # Buffers of which a store was not needed when it was met.
+        # Buffers with a store that was dead when the traversal reached it.
         self._passed: set[BufferId] = set()
         self._is_again = False
         for result in program.results:
@@ -59,7 +59,7 @@ class Live:
             self._is_again = True
 
     def _block(self, statements: Sequence[Statement]) -> bool:
-        """Mark what a block needs; return whether it must stay."""
+        """Mark the live parts of a block; return whether it has any live statement."""
         needed, values, buffers = self.statements, self.values, self.buffers
         stays = False
         for statement in reversed(statements):
@@ -91,10 +91,10 @@ class Live:
                 if not self._call(statement):
                     continue
             elif isinstance(statement, Draw):
-                # The state that it leaves behind is a result.
+                # A draw is always live, because it changes the state of its generator.
                 values.update(statement.args)
             elif statement.buffer in buffers:
-                # What accesses it comes after it; its lengths are needed by then.
+                # Accesses come after the allocation, so the traversal has met them already.
                 values.update(self._program.buffers[statement.buffer].lengths)
             else:
                 self._passed.add(statement.buffer)
@@ -134,14 +134,14 @@ class Live:
                 else:
                     rest.append(carry)
             stays = self._block(loop.body) or stays
-            # What the body needs may be handed on by another carry.
+            # The body may use further carried values.
             carries = rest
             if not any(carry.inner in values for carry in carries):
                 break
         if stays:
             values.add(loop.extent)
             if loop.until is not None and loop.until not in values:
-                # What decides on the end may need more carries.
+                # The exit condition may depend on more carries.
                 values.add(loop.until)
                 self._loop(loop)
         return stays

@@ -1,11 +1,11 @@
-"""Where temporary buffers lie in the scratch memory of a call.
+"""Placement of temporary buffers in the scratch memory of a call.
 
-The memory is asked for once, before the first statement that touches a temporary buffer. Buffers
-that are in use at the same time lie apart; others may share memory. What has known lengths is
-placed by the core's best fit. Buffers whose lengths are known only when the function is called, but
-before that statement, share a place with buffers of the same lengths and elements. A buffer whose
-lengths come later gets memory of its own when they are there, and so does one that a side of a
-branch allocates, which may never run.
+The memory is requested once, before the first statement that accesses a temporary buffer. Buffers
+with overlapping live ranges lie apart; others may share memory. The core's best-fit algorithm
+places buffers of known lengths. Buffers whose lengths are known only in the call, but before that
+statement, share offsets with buffers of the same lengths and element size. A buffer whose lengths
+are computed later is allocated on its own once they are known, and so is a buffer of unknown
+lengths that a side of a branch allocates, because that side may never run.
 """
 
 from __future__ import annotations
@@ -21,31 +21,31 @@ from pytensor_fuse._native.program.walking import accessed_by, defined_by, state
 if TYPE_CHECKING:
     from pytensor_fuse._native.program.model import BufferId, Program, Statement, Value
 
-# Buffers begin at cache lines.
+# Buffers are aligned to cache lines.
 _ALIGNMENT: Final = 64
-# More bytes than any process has, and few enough that adding some does not overflow.
+# More bytes than any process has, yet few enough that sums near it do not overflow.
 MOST_BYTES: Final = float(1 << 60)
 
 Amount = int | tuple[str, "Value"]
 
 
 class Placement(NamedTuple):
-    """Where temporary buffers lie.
+    """The placement of temporary buffers.
 
     Attributes
     ----------
     at
-        The statement of the outermost block before which the memory is asked for.
+        The position in the outermost block before which the memory is requested.
     offsets
-        Where each buffer lies: a number of bytes, or ``("value", value)``. Those that are not in it
-        get memory of their own by an `Allocate`.
+        The offset of each buffer: a number of bytes, or ``("value", value)``. Buffers without an
+        offset are allocated on their own by an `Allocate` statement.
     total
-        The bytes of all together, likewise; None if no memory is needed.
+        The total size in bytes, in the same form; None if no memory is needed.
     fits
-        Whether the total is right: a ``bool`` value, or None if it is for certain. It is not if
-        the number of bytes is beyond ``i64``.
+        A ``bool`` value that is false if the total size is too large, so that it may have
+        overflowed ``i64``; None if it cannot.
     n_bytes
-        The bytes of the buffers of known lengths.
+        The size of the buffers of known lengths, in bytes.
     """
 
     at: int
@@ -61,13 +61,13 @@ def place_temporaries(program: Program) -> Placement:
     Parameters
     ----------
     program
-        The program, to which the computation of offsets is added, and `Allocate` statements of
-        buffers with late lengths.
+        The program, which is changed in place: the computation of offsets is added, and `Allocate`
+        statements for buffers whose lengths are computed later.
 
     Returns
     -------
     Placement
-        The places.
+        The placement.
     """
     spans = _spans(program)
     at = min([first for first, _ in spans.values()], default=0)
@@ -101,7 +101,7 @@ def place_temporaries(program: Program) -> Placement:
 
 
 def _allocated_in_branches(program: Program) -> set[BufferId]:
-    """Return the buffers that are allocated in a side of a branch that is in no loop."""
+    """Return the buffers that are allocated in a branch outside of all loops."""
     found: set[BufferId] = set()
     pending = [one for one in program.body if isinstance(one, If)]
     while pending:
@@ -123,7 +123,7 @@ def _known_size(program: Program, buffer: BufferId) -> int:
 
 
 def _spans(program: Program) -> dict[BufferId, tuple[int, int]]:
-    """Return the first and the last statement of the outermost block that touch each temporary."""
+    """Return each temporary's live range: its first and last access in the outermost block."""
     spans: dict[BufferId, tuple[int, int]] = {}
     for number, outer in enumerate(program.body):
         for buffer in accessed_by(outer):
@@ -134,7 +134,7 @@ def _spans(program: Program) -> dict[BufferId, tuple[int, int]]:
 
 
 def _allocate_where_known(program: Program, late: list[BufferId], at: int) -> None:
-    """Let buffers come to be when their lengths are known, which is not before a statement."""
+    """Allocate buffers once their lengths are known, behind a given statement at the earliest."""
     body = program.body
     if not late:
         return
@@ -164,7 +164,7 @@ def _with_given(
     given: dict[tuple[int, tuple[Value, ...]], list[BufferId]],
     spans: dict[BufferId, tuple[int, int]],
 ) -> Placement:
-    """Place buffers of lengths that come with the call behind those of known lengths."""
+    """Place buffers whose lengths are known in the call behind the buffers of known lengths."""
     added: list[Statement] = []
 
     def op(name: str, *args: Value, dtype: str = "i64") -> Value:
@@ -178,8 +178,8 @@ def _with_given(
         program.constants[len(program.dtypes) - 1] = number
         return len(program.dtypes) - 1
 
-    # A length that has not been checked yet may be negative. Its check fails before anything is
-    # stored there, but buffers to which something is stored by then need their memory.
+    # A length that has not been checked yet may be negative. Its check fails before the first store
+    # to its buffer, but until then other buffers are stored to, whose offsets must be valid.
     @cache
     def at_least_none(length: Value) -> Value:
         is_checked = length in program.lengths or program.constants.get(length, -1) >= 0
@@ -188,7 +188,7 @@ def _with_given(
     mask, most = constant(-_ALIGNMENT), constant(_ALIGNMENT - 1)
     start = -(-placement.n_bytes // _ALIGNMENT) * _ALIGNMENT
     end = constant(start)
-    # The same in floats, which do not wrap.
+    # The same sum in floats, which do not wrap.
     rough_end = constant(float(start), "f64")
     rough_most = constant(float(_ALIGNMENT), "f64")
     for (item_size, lengths), buffers in given.items():
@@ -199,7 +199,7 @@ def _with_given(
             rough_size = op("mul", rough_size, rough, dtype="f64")
         size = op("and", op("add", size, most), mask)
         rough_size = op("add", rough_size, rough_most, dtype="f64")
-        # The values of places are in the order in which the places are made.
+        # Offsets are values with ascending ids, so the heap pops the offset that was added first.
         free: list[Value] = []
         taken: list[tuple[int, Value]] = []
         for buffer in sorted(buffers, key=lambda one: spans[one]):

@@ -1,7 +1,7 @@
-"""Powers of one base share its logarithm.
+"""Sharing of logarithms between powers of one base.
 
-The gradient of ``x ** a`` has ``x ** (a - 1)``. Half of the time that a power takes goes to the
-logarithm of its base, in two parts, which is the same for both.
+The gradient of ``x ** a`` contains ``x ** (a - 1)``. Half of the time of a power goes to the
+logarithm of its base, in a high and a low part, which is the same for both.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ if TYPE_CHECKING:
 
 
 def with_shared_logs(program: Program) -> Program:
-    """Return a program in which powers of one base, in one block, are computed by its logarithm.
+    """Return a program in which powers of one base, in one block, use the base's logarithm.
 
-    Each power has operations for the logarithm of its own: `rewritten` shares them.
+    Each power gets its own operations for the logarithm; `rewritten` merges them.
 
     Parameters
     ----------
     program
-        The program, which stays as it is.
+        The program, which is not changed.
 
     Returns
     -------
     Program
-        The program itself if it calls the functions that Numba's back-end calls.
+        The new program; the same program if it calls the functions that Numba's back end calls.
     """
     if program.calls_libm:
         return program

@@ -1,15 +1,15 @@
-"""Loops that add to elements at computed places add to several copies, which are then added up.
+"""Array privatization: scattered additions go to several copies, which are then added up.
 
-Rows of one group, one after the other, add to one element: each addition needs the result of the
-one before, which has just been stored, and loading that takes a processor longer than all other
-work of a row. Here each of several rows in turn adds to a copy of its own (array privatization: Tu
-and Padua, "Automatic array privatization", 1993). Row ``i`` always adds to copy ``i`` modulo their
-number, and the copies are added up in order, so the result is the same on every machine; but it is
-another order of the sum, which only integers and `numba__fastmath` allow.
+Consecutive rows of one group add to the same element, so each addition depends on the previous one
+through memory: a load that waits for a store, which takes a processor longer than all other work of
+a row. With privatization, consecutive rows add to different copies of the array (Tu and Padua,
+"Automatic array privatization", 1993). Row ``i`` always adds to copy ``i`` modulo the number of
+copies, and the copies are added up in order, so the result is the same on every machine. The order
+of the sum differs, however, which only integers and `numba__fastmath` allow.
 
-Filling and adding up the copies must be worth it. If lengths come with the call, the loop is there
-twice, and a branch takes one of them; but not in other loops, each iteration of which would fill
-copies of what may be a large array.
+The pass applies where the gain exceeds the cost of filling and adding up the copies. If lengths are
+known only in the call, the loop is emitted twice and a branch selects one version, except inside
+other loops, each iteration of which would fill copies of an array that may be large.
 
 ::
 
@@ -48,28 +48,28 @@ if TYPE_CHECKING:
 
     from pytensor_fuse._native.program.model import BufferId, Value
 
-# A power of two. An addition takes as long as four or five that do not wait for it.
+# A power of two. The latency of an addition equals the time of four or five independent ones.
 _COPIES: Final = 8
-# So many iterations for each element pay for its copies.
+# The number of iterations per element from which the copies pay.
 _LEAST_SHARE: Final = 16
-# Shorter loops take microseconds whatever is done.
+# Shorter loops take only microseconds either way.
 _LEAST_EXTENT: Final = 2048
-# Copies of more elements leave the processor's caches, and rows of one group are seldom near.
+# Copies of more elements exceed the processor's caches, and rows of one group are seldom near.
 _MOST_ELEMENTS: Final = 4096
 
 
 def privatized(program: Program) -> Program:
-    """Return a program in which long loops add to copies of what they add to at computed places.
+    """Return a program in which long loops with scattered additions add to copies.
 
     Parameters
     ----------
     program
-        The program, which stays as it is.
+        The program, which is not changed.
 
     Returns
     -------
     Program
-        The program itself if it has no such loop.
+        The new program; the same program if it has no such loop.
     """
     pass_ = _Privatization(program)
     body = pass_.block(program.body)
@@ -77,16 +77,16 @@ def privatized(program: Program) -> Program:
 
 
 class _Privatization:
-    """One program on its way.
+    """The state of the pass over one program.
 
     Attributes
     ----------
     program
-        The old program with the values and buffers of the new one.
+        The old program, extended by the values and buffers of the new one.
     at_start
-        What decides whether copies pay.
+        Statements that compute whether copies pay, for the start of the program.
     n_loops
-        How many loops add to copies.
+        The number of loops that add to copies.
     """
 
     def __init__(self, program: Program) -> None:
@@ -99,7 +99,7 @@ class _Privatization:
     def block(
         self, statements: Sequence[Statement], *, is_in_loop: bool = False
     ) -> list[Statement]:
-        """Return the statements of a block as they become."""
+        """Return the transformed statements of a block."""
         after: list[Statement] = []
         for statement in statements:
             if isinstance(statement, If):
@@ -138,14 +138,15 @@ class _Privatization:
     def _with_copies(
         self, loop: For, stores: Sequence[Store], pays: Value | None = None
     ) -> list[Statement]:
-        """Return a loop that adds to copies, between what fills them and what adds them up.
+        """Return a loop that adds to copies, between loops that fill them and add them up.
 
         Parameters
         ----------
         loop, stores
             The loop, and its additions.
         pays
-            The condition of the branch that the loop is in; elsewhere, copies take no memory.
+            The condition of the branch around the loop, if any. Where it is false, the copies have
+            length zero, so that they take no memory.
         """
         self.n_loops += 1
         before: list[Statement] = []
@@ -179,7 +180,7 @@ class _Privatization:
         ]
 
     def _known_to_pay(self, extent: Value, buffer: BufferId) -> bool | None:
-        """Whether copies are worth it; None if that is known when the function is called."""
+        """Whether copies pay; None if that depends on lengths that are known only in the call."""
         program = self.program
         lengths = program.buffers[buffer].lengths
         needed = (extent, *lengths)
@@ -196,7 +197,7 @@ class _Privatization:
         return True if all(one in program.constants for one in needed) else None
 
     def _pay(self, extent: Value, buffer: BufferId) -> Value:
-        """Return whether copies are worth it, as a value of the program."""
+        """Return a value of the program that says whether copies pay."""
         lengths = self.program.buffers[buffer].lengths
         key = (extent, *lengths)
         if key not in self._pays:
@@ -214,7 +215,7 @@ class _Privatization:
         return self._pays[key]
 
     def _renamed(self, loop: For) -> For:
-        """Return a loop that does the same with values of its own."""
+        """Return a copy of a loop in which all values are renamed."""
         names: dict[Value, Value] = {}
 
         def new(value: Value) -> Value:
@@ -255,20 +256,20 @@ class _Privatization:
         return For(index, loop.extent, body, reductions, carries, until)
 
     def _with_own_results(self, loop: For) -> For:
-        """Return a loop that does the same with results of its own."""
+        """Return a copy of a loop in which the results are renamed."""
         dtypes = self.program.dtypes
         reductions = [one._replace(out=self._value(dtypes[one.out])) for one in loop.reductions]
         carries = [one._replace(out=self._value(dtypes[one.out])) for one in loop.carries]
         return For(loop.index, loop.extent, loop.body, reductions, carries, loop.until)
 
     def _filled(self, copies: BufferId, combiner: str) -> Statement:
-        """Return the loops that let all copies begin with what changes no sum."""
+        """Return the loops that fill the copies with the identity element of a combiner."""
         dtype = self.program.buffers[copies].dtype
         nothing = self._literal(identity(combiner, dtype), dtype)
         return self._nest(copies, lambda index: [Store(copies, index, nothing)])
 
     def _added_up(self, copies: BufferId, store: Store) -> Statement:
-        """Return the loops that add the copies to the buffer that is meant."""
+        """Return the loops that add the copies to the buffer of a store."""
 
         def add(index: tuple[Value, ...]) -> list[Statement]:
             total = self._value(self.program.buffers[copies].dtype)
@@ -282,7 +283,7 @@ class _Privatization:
     def _nest(
         self, buffer: BufferId, inside: Callable[[tuple[Value, ...]], list[Statement]]
     ) -> Statement:
-        """Return loops over all elements of a buffer."""
+        """Return a loop nest over all elements of a buffer."""
         lengths = self.program.buffers[buffer].lengths
         index = tuple([self._value("i64") for _ in lengths])
         body = inside(index)
@@ -313,9 +314,9 @@ def _results(loop: For) -> list[Value]:
 
 
 def _lone_additions(program: Program, loop: For) -> list[Store]:
-    """Return the additions at computed places to what the loop reaches in no other way.
+    """Return the scattered additions to buffers that the loop accesses in no other way.
 
-    Their order must not matter to the result.
+    Only additions that may be reordered are returned.
     """
     loaded: set[Value] = set()
     reached: dict[BufferId, list[Load | Store]] = {}

@@ -1,7 +1,6 @@
-"""Programs written out again through a builder, statement by statement.
+"""Rebuilding of programs through a builder, statement by statement.
 
-What the builder shares, hoists and forwards takes effect, and values and buffers that nothing needs
-are left out.
+The builder shares, hoists and forwards; dead statements, values and buffers are left out.
 """
 
 from __future__ import annotations
@@ -38,22 +37,22 @@ def rewritten(
     *,
     reciprocals: bool = False,
 ) -> Program:
-    """Return an equal program with common work shared and dead code left out.
+    """Return an equivalent program with common work shared and dead code left out.
 
     Parameters
     ----------
     program
-        The program, which stays as it is.
+        The program, which is not changed.
     merged
-        For loops that stand for several, the indices of the others.
+        For each fused loop, the indices of the loops merged into it.
     reciprocals
-        Whether a division by what does not change in a loop becomes a product with its reciprocal,
-        as `numba__fastmath` allows; the last bit of a result may differ.
+        Whether a division by a loop-invariant value becomes a product with its reciprocal, as
+        `numba__fastmath` allows; the last bit of a result may differ.
 
     Returns
     -------
     Program
-        One that shares nothing mutable with it.
+        A program that shares no mutable part with the old one.
     """
     return _Rewriter(program, merged or {}, reciprocals).run()
 
@@ -73,7 +72,7 @@ class _Rewriter:
         )
         self._values: dict[Value, Value] = {}
         self._buffers: dict[BufferId, BufferId] = {}
-        # What operations compare for equality, while only what lengths decide is written.
+        # The operands of equality comparisons, while `_early_first`'s early statements are written.
         self._compared: dict[Value, tuple[Value, ...]] = {}
 
     def run(self) -> Program:
@@ -84,7 +83,7 @@ class _Rewriter:
                     about.kind, about.position, about.dtype, (), is_once=about.is_once
                 )
         for number, new in self._buffers.items():
-            # Lengths of buffers that are made on the way are known when they are.
+            # Computed lengths are set later, when the buffer is first accessed.
             if old.buffers[number].kind != "temporary" and all(
                 one in old.constants or one in old.lengths for one in old.buffers[number].lengths
             ):
@@ -182,11 +181,11 @@ class _Rewriter:
                 builder.allocate(self._buffer(statement.buffer))
 
     def _take_for_one(self, equal: Sequence[Value]) -> None:
-        """Let one of two lengths that a check has found equal stand for both from here on.
+        """Replace one of two lengths by the other after a check that they are equal.
 
-        Loops over both are then loops over the same range, and what they access is in bounds only
-        after the check. So it must be one that only lengths decide: `Dependences` lets all loops
-        run after those, but only guarded accesses after others.
+        Loops over the two then have the same range, and their accesses are in bounds only after the
+        check. The check must therefore depend on lengths alone: `Dependences` orders all loops
+        after such checks, but only guarded accesses after others.
         """
         old = self._old
         lengths = [one for one in equal if one in old.lengths]
@@ -197,7 +196,7 @@ class _Rewriter:
                 self._values[length] = stands_for_both
 
     def _has_reciprocal(self, dividend: Value, divisor: Value) -> bool:
-        """Whether a division is to be a product with what a loop computes once, before it."""
+        """Whether a division becomes a product with a reciprocal that is hoisted out of a loop."""
         builder = self._builder
         return (
             self._reciprocals
@@ -259,7 +258,7 @@ class _Rewriter:
 
 
 def _early_first(program: Program) -> tuple[list[Statement], list[Statement]]:
-    """Return what only lengths decide in the outermost block, and the rest of that."""
+    """Split the outermost block into statements that depend on lengths alone, and the rest."""
     early: list[Statement] = []
     late: list[Statement] = []
     given = {*program.constants, *program.lengths}

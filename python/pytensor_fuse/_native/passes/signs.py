@@ -1,12 +1,11 @@
-"""Arguments that cannot be negative, for which functions have shorter forms.
+"""Sign analysis: functions of nonnegative arguments take shorter forms.
 
-A scale is an exponential, a count is a constant, and their sum is not negative: its ``gammaln``
-needs no formula for the other half of the numbers, which LLVM takes a fifth of its time for in a
-model of counts. Whether an exponential is more than 0 is known of its argument alone.
+A scale is an exponential, a count is a constant, and their sum is nonnegative: its ``gammaln``
+needs no formula for negative numbers, whose code takes LLVM a fifth of its time in a model of
+counts. Moreover, a comparison of an exponential with 0 becomes one of its argument.
 
-A value is not negative if its sign bit is clear or it is NaN. That is weaker than a bound, and
-holds whatever is rounded or overflows. It is known of what is loaded from memory only if that is a
-constant.
+A value is nonnegative if its sign bit is clear or it is NaN. That is weaker than a bound, and holds
+in spite of rounding and overflow. Loads are known to be nonnegative only from constant buffers.
 """
 
 from __future__ import annotations
@@ -24,31 +23,31 @@ if TYPE_CHECKING:
     from pytensor_fuse._native.program.model import BufferId, Value
 
 _ALWAYS: Final = ("exp", "exp2", "sigmoid", "softplus", "abs", "cosh", "erfc", "erfcx")
-# Results are not negative if no argument is. Differences are left out, and extrema, as either of
-# two zeros may be the larger one.
+# Operations whose result is nonnegative if all arguments are. Differences are left out, and so are
+# extrema, which may return either of two zeros of different signs.
 _NAMES: Final = (
     "add mul div sqrt log1p expm1 tanh sinh arctan arcsinh erf floor ceil trunc rint pow hypot"
 )
 _KEEP: Final = frozenset(_NAMES.split())
 _UNSIGNED: Final = ("u64", "u32", "u16", "u8", "bool")
-# The least number whose exponential is not rounded to 0: more than the logarithm of 2**-1075.
+# The least number whose exponential does not round to 0: just above the logarithm of 2**-1075.
 _LEAST_EXPONENT: Final = float.fromhex("-0x1.74910d52d3051p+9")
 
 
 def by_signs(program: Program, constants: Collection[BufferId]) -> Program:
-    """Return a program in which functions have the shorter forms that their arguments allow.
+    """Return a program in which functions take the shorter forms that their arguments allow.
 
     Parameters
     ----------
     program
-        The program, which stays as it is.
+        The program, which is not changed.
     constants
         The constant buffers without a negative element, and without -0.0.
 
     Returns
     -------
     Program
-        The program itself if it calls the functions that Numba's back-end calls.
+        The new program; the same program if it calls the functions that Numba's back end calls.
     """
     if program.calls_libm:
         return program
@@ -58,20 +57,20 @@ def by_signs(program: Program, constants: Collection[BufferId]) -> Program:
 
 
 class _Signs:
-    """One program on its way, which has more values."""
+    """The state of the pass over one program."""
 
     def __init__(self, program: Program, constants: Collection[BufferId]) -> None:
         self.program = program.extended()
         self._constants = constants
         self._exponents: dict[Value, Value] = {}
         self._least: Value | None = None
-        # Values that are not negative.
+        # Values that are known to be nonnegative.
         self._positive: set[Value] = {
             value for value, number in program.constants.items() if math.copysign(1.0, number) > 0
         }
 
     def block(self, statements: Sequence[Statement]) -> list[Statement]:
-        """Return the statements of a block as they become."""
+        """Return the transformed statements of a block."""
         after: list[Statement] = []
         for statement in statements:
             if isinstance(statement, Op):
@@ -95,7 +94,7 @@ class _Signs:
 
     def _sums(self, loop: For) -> None:
         for one in loop.reductions:
-            # Integers wrap.
+            # Integers wrap, so their sums may be negative.
             if self.program.dtypes[one.out][0] != "f" or one.combiner not in ("add", "mul"):
                 continue
             if {one.initial, one.term} <= self._positive:
@@ -124,7 +123,7 @@ class _Signs:
         return self.program.dtypes[value] in _UNSIGNED
 
     def _comparison(self, op: Op) -> Op:
-        """Let an exponential that is compared with 0 not be needed for that."""
+        """Replace the comparison of an exponential with 0 by one of its argument."""
         if op.name not in ("gt", "lt"):
             return op
         value, zero = op.args if op.name == "gt" else reversed(op.args)
