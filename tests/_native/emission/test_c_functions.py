@@ -1,4 +1,4 @@
-"""Functions of C of other signatures, in the module of the one that calls machine code."""
+"""Further C functions with other signatures, in the module of the C wrapper."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pytensor_fuse._native.runtime.c_functions import CCode
 from pytensor_fuse._native.runtime.compiling import compile_program
 from support.native_functions import native_function
 
-# As samplers call a density.
+# A log density with the signature that samplers expect.
 DENSITY = """\
 define i64 @density(i64 %dim, ptr %x, ptr %gradient, ptr %value, ptr %user_data) nounwind {
   %inputs = alloca ptr
@@ -75,7 +75,7 @@ def test_a_callback_may_have_another_signature() -> None:
 def test_lengths_of_outputs_come_from_the_machine_code(
     lengths: tuple[int, int], code: int, details: tuple[int, ...]
 ) -> None:
-    """Rules of others may not look at lengths that come from data."""
+    """Third-party rules may leave lengths that come from data unchecked."""
     b = Builder()
     given = b.given("input", 0, "i64", (2,))
     numbers = tuple(b.load(given, (b.index(k),)) for k in range(2))

@@ -1,4 +1,4 @@
-"""Sums of many terms: several at once, and block by block."""
+"""Sums of many terms: with several accumulators, and block by block."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LENGTHS = (0, 1, 7, 8, 31, 32, 33, 63, 64, 65, 127, 128, 129, 191, 192, 200, 257
 
 
 def reductions(length, *, is_known, is_long):
-    """Return a program whose sums are exact: terms are small integers, or halves of 1."""
+    """Return a program whose sums are exact: terms are small integers, or multiples of 1/2."""
     b = Builder(reassociates=True)
     x = b.given("input", 0, "f64", (length if is_known else None,))
     y = b.given("input", 1, "f32", (length if is_known else None,))
@@ -29,7 +29,7 @@ def reductions(length, *, is_known, is_long):
         one = b.load(x, [loop.index])
         other = b.load(y, [loop.index], is_guarded=True)
         if is_long:
-            # What takes longer than a sum is done for one vector at a time.
+            # A body that takes longer than a sum has a single accumulator.
             one = b.op("mul", one, b.op("exp", b.constant("f64", 0.0)))
             one = b.op("div", one, b.op("exp", b.op("mul", one, b.constant("f64", 0.0))))
         terms = [

@@ -1,4 +1,4 @@
-"""Reductions and accesses of all kinds in loops of all lengths, by what NumPy gives."""
+"""Reductions and accesses of all kinds in loops of all lengths, against NumPy."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LENGTHS = (0, 1, 3, 7, 8, 9, 17)
 
 
 def output(b, dtype, lengths, *, is_once=True):
-    """Add an output, which is there from the start."""
+    """Add an output that is allocated at the start."""
     number = len(b.program.results)
     buffer = b.buffer("output", number, dtype, lengths, is_once=is_once)
     b.program.results.append(Result("buffer", buffer))
@@ -36,7 +36,7 @@ def combiners_of(dtype):
 
 
 def reductions(dtype, length, *, reassociates):
-    """Return a program that reduces by all combiners, and what these begin with."""
+    """Return a program that reduces by all combiners, and their initial values."""
     b = Builder(reassociates=reassociates)
     x = b.given("input", 0, dtype, (length,))
     combiners, totals = [], []
@@ -61,10 +61,10 @@ def reductions(dtype, length, *, reassociates):
 def test_reductions(dtype, machine, length, reassociates):
     program, combiners = reductions(dtype, length, reassociates=reassociates)
     function = compiled(program, MACHINES[machine])
-    # Which of two zeros is the greater is not said.
+    # Extrema of two zeros with different signs are unspecified.
     pool = [number for number in numbers_of(dtype)[::-1] if str(number) != "-0.0"]
     if dtype in FLOATS and reassociates:
-        # Sums and products of these are exact, or infinite, in any order.
+        # Sums and products of these numbers are exact, or infinite, in any order.
         pool = [np.nan, 0.5, 2.0, -1.0, 1.0, 4.0]
     for length_now in LENGTHS if length is None else (length,):
         for start in (0, 1):
@@ -80,7 +80,7 @@ def test_reductions(dtype, machine, length, reassociates):
 
 
 def test_sums_of_one_order_have_its_rounding():
-    """Sum what any other order rounds in another way."""
+    """Sum terms that any other order rounds differently."""
     given = np.array([1e16, 1.0, -1e16, 1.0, 1.0, 1e16, 3.0, -1e16, 1e-3, 7.0] * 3)
     b = Builder()
     x = b.given("input", 0, "f64", (None,))
@@ -174,7 +174,7 @@ def test_accesses(machine, rows, columns):
     inputs = [
         random.normal(size=(rows, columns)),
         random.integers(0, 2, (rows, columns)).astype(bool),
-        # Most places come twice.
+        # Most indices occur twice.
         random.integers(0, max(columns // 2, 1), columns),
         random.integers(0, rows, columns).astype(np.int32),
     ]
@@ -286,7 +286,7 @@ body
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize("values", [[], [0, 0], [2, 1, 0], [3, 1, 4, 1, 5] * 5, [9, 9]])
 def test_buffers_of_late_lengths(machine, values):
-    """Get memory more than once, and give it back, also where the call fails."""
+    """Allocate memory several times, and free it, also if the call fails."""
     case = Case(parse_program(LATE), [np.array(values, np.int64)], [])
     verify(case.program)
     function = compiled(case.program, MACHINES[machine])
@@ -295,7 +295,7 @@ def test_buffers_of_late_lengths(machine, values):
 
 
 def test_memory_that_no_process_has_is_refused():
-    """Let lengths be such that the number of bytes wraps: the arrays that have them are empty."""
+    """Use lengths for which the number of bytes wraps; the arrays that have them are empty."""
     b = Builder()
     shapes = [b.given("input", k, "f64", (0, None)) for k in range(2)]
     lengths = [b.length(one, 1) for one in shapes]

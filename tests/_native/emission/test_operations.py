@@ -1,4 +1,4 @@
-"""Every operation on every dtype, in vectors, in their tails and alone, by what NumPy gives."""
+"""Every operation on every dtype, in vectors, in their tails and as scalars, against NumPy."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ EXACT = [name for name in OPERATIONS if name not in (*MATHEMATICS, *FORMS, "cast
 
 
 def specials(dtype):
-    """Return numbers of a dtype at which operations go wrong."""
+    """Return numbers of a dtype that are edge cases of operations."""
     of = NUMPY_DTYPES[dtype]
     if dtype == "bool":
         return np.array([False, True])
@@ -74,8 +74,8 @@ def over_columns(columns, write):
 
 
 def require(function, columns, expected, *, compare=assert_same_outcome):
-    """Require that code gives what is expected, for vectors and for tails of all lengths."""
-    # A tail has other elements each time.
+    """Require the expected results of code, for vectors and for tails of all lengths."""
+    # Each tail has different elements.
     spans = [(0, len(columns[0]))]
     start = 0
     for length in LENGTHS:
@@ -95,13 +95,13 @@ def same_tuples(columns):
 
 
 def extremal(name, dtype):
-    """Whether the result for two zeros is not said."""
+    """Whether the result for two zeros is unspecified."""
     return name in ("minimum", "maximum") and dtype in FLOATS
 
 
 @cache
 def exact_operations(dtype):
-    """Return a program of the operations that are exact, arguments for it, and its results."""
+    """Return a program of the exact operations, arguments for it, and its results."""
     names = [name for name in EXACT if dtype in OPERATIONS[name].takes and name != "select"]
     one, other = same_tuples([specials(dtype)] * 2)
 
@@ -149,7 +149,7 @@ def test_casts(dtype, machine):
 
 
 def test_literals_are_operated_on_as_values_are():
-    """Let LLVM fold what the builder does not: it must not take a result for undefined."""
+    """Let LLVM fold operations that the builder does not: no result may be undefined."""
     b = Builder()
     expected = []
 
@@ -180,7 +180,7 @@ def test_literals_are_operated_on_as_values_are():
 
 # Mathematics
 
-# Arguments at which no function of any number of arguments is far from what it is near them.
+# Arguments near which every function changes little, whatever its number of arguments.
 _PLAIN = (0.25, 0.5, 1.25, 2.5, 0.75)
 _UNIT = ("arctanh", "arcsin", "arccos", "erfinv", "log1mexp")
 
@@ -204,13 +204,13 @@ def mathematics(name, dtype):
 @pytest.mark.parametrize("machine", ["512", "128"])
 @pytest.mark.parametrize("name", MATHEMATICS)
 def test_mathematics(name, machine):
-    """Call the C library and SciPy, which round in other ways than NumPy's functions may."""
+    """Call the C library and SciPy, which may round differently from NumPy."""
 
     def compare(got, wanted):
         for this, that in zip(got.outputs, wanted.outputs, strict=True):
             assert this.dtype == that.dtype
             eps = np.finfo(that.dtype).eps
-            # For singles, SciPy has an inverse of its own, which is not exact to the last digits.
+            # SciPy's single-precision inverse is an implementation of its own, and less accurate.
             worse = 256 if name == "betaincinv" and that.dtype == np.float32 else 1
             np.testing.assert_allclose(this, that, rtol=64 * worse * eps, atol=8 * worse * eps)
 

@@ -1,4 +1,4 @@
-"""Constants that a loop reads side by side are read from one array, and from nowhere else."""
+"""Packed constants: a loop reads them from one array only."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ DTYPES = {"f64": "float64", "f32": "float32", "i64": "int64"}
 
 
 def sums_of_columns(dtypes, n_rows, elsewhere=()):
-    """Return a program that adds constants up row by row; some are read backwards as well.
+    """Return a program that adds up constants row by row; some are read backwards as well.
 
     Parameters
     ----------
     dtypes
-        Those of the constants.
+        The dtypes of the constants.
     n_rows
-        The length of each.
+        The length of each constant.
     elsewhere
         The numbers of the constants that are also read backwards.
     """
@@ -82,17 +82,17 @@ def test_which_are_packed():
     many = ["f64"] * 8
     assert packs(sums_of_columns(many, 20)) == (tuple(range(8)),)
     assert packs(sums_of_columns(many, 20), "256") == (tuple(range(8)),)
-    # A remainder of single elements would read them in another way.
+    # A scalar remainder loop would need the original layout.
     assert packs(sums_of_columns(many, 21), "128") == ()
     assert packs(sums_of_columns(many, 20), "128") == (tuple(range(8)),)
     assert packs(sums_of_columns(many, 20), "scalar") == ()
-    # Few streams are foreseen.
+    # Processors prefetch a few streams.
     assert packs(sums_of_columns(many[1:], 20)) == ()
-    # What is read in two ways, or may be an index, stays as it is.
+    # Constants that are read in two ways, or may be indices, are not packed.
     assert packs(sums_of_columns(many, 20, {3})) == ()
     assert packs(sums_of_columns([*many, "f64"], 20, {3})) == ((0, 1, 2, 4, 5, 6, 7, 8),)
     assert packs(sums_of_columns(["i64"] * 8, 20)) == ()
-    # Those of a dtype together.
+    # Each dtype has a pack of its own.
     both = sums_of_columns(["f64", "f32"] * 8, 20)
     assert packs(both) == (tuple(range(0, 16, 2)), tuple(range(1, 16, 2)))
 

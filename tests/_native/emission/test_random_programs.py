@@ -1,4 +1,4 @@
-"""Machine code does what the interpreter does, to the bit, and touches no memory but its own."""
+"""Machine code agrees with the interpreter, to the bit, and accesses no memory but its own."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ thorough = DEEP if os.environ.get("HYPOTHESIS_PROFILE") == "deep" else settings(
 
 
 def require_same(case, function, *, at_end):
-    """Require that code does what the interpretation of a program does."""
+    """Require that code has the same outcome as the interpreter."""
 
     def by(_, inputs, constants):
         return run_in_child(function, inputs, constants, at_end=at_end)
@@ -54,7 +54,7 @@ def test_order_of_accesses(machine, case, at_end):
 @thorough
 @given(case=native_programs(longest=20), at_end=st.booleans())
 def test_temporary_buffers(machine, case, at_end):
-    """Let each temporary buffer have pages of its own, and none next to them."""
+    """Give each temporary buffer pages of its own, between unmapped pages."""
     program = with_known_lengths(case.program, case.inputs)
     forbidden = []
 
@@ -75,7 +75,7 @@ def test_temporary_buffers(machine, case, at_end):
     case=st.one_of(native_programs(longest=20), memory_programs(longest=12)), at_end=st.booleans()
 )
 def test_long_functions(machine, case, at_end):
-    """Let each function be a long one, whose values are far from where they are used."""
+    """Treat each function as a long one, whose values are reloaded before their uses."""
     with mock.patch.object(distances, "_MANY", -1):
         function = compiled(case.program, MACHINES[machine])
     require_same(case, function, at_end=at_end)

@@ -1,4 +1,4 @@
-"""The text of a module: the same in all processes, valid, and linear in the program."""
+"""The text of a module: the same in all processes, valid, and linear in the program's length."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ TESTS = Path(__file__).parents[2]
 
 
 def text_of(program, machine=MACHINES["512"], **more):
-    """Return the text of a program's module; the program stays as it is."""
+    """Return the text of a program's module; the program is not changed."""
     program = fused(rewritten(program))
     return emit_module(program, place_temporaries(program), machine, **more).text
 
@@ -43,19 +43,19 @@ def test_equal_programs_have_equal_texts(case):
     for machine in MACHINES.values():
         text = text_of(case.program, machine)
         assert text == text_of(again, machine)
-        # Literals of floats are wider than addresses.
+        # Literals of floats have more digits than addresses.
         assert not re.search(r"\b0x[0-9A-Fa-f]{6,12}\b", text)
 
 
 def chain(n_loops, *, is_summed=True):
-    """Return a program of so many loops, of which all need what the one before makes.
+    """Return a program of loops, each of which needs the result of the previous one.
 
     Parameters
     ----------
     n_loops
-        The number.
+        The number of loops.
     is_summed
-        Whether they need a sum over all of it, so that no two can be one.
+        Whether each needs a sum over the whole result, so that no two can be fused.
     """
     b = Builder()
     x = b.given("input", 0, "f64", (None,))
@@ -121,7 +121,7 @@ def test_texts_are_the_same_in_all_processes():
 
 @pytest.mark.parametrize("factor", [2**62, -(2**63), 2**63 - 1])
 def test_steps_that_wrap(factor):
-    """Count in steps of which some lanes have more than an integer holds."""
+    """Use steps for which some lanes exceed the range of integers."""
     b = Builder()
     out = b.buffer("output", 0, "i64", (b.index(19),))
     b.allocate(out)
@@ -136,7 +136,7 @@ def test_steps_that_wrap(factor):
 
 
 def least_seconds(work, given):
-    """Return the processor's seconds of the quickest of three runs."""
+    """Return the CPU time of the fastest of three runs, in seconds."""
     best = float("inf")
     for _ in range(3):
         begin = time.process_time()
@@ -147,7 +147,7 @@ def least_seconds(work, given):
 
 @pytest.mark.parametrize("is_summed", [False, True])
 def test_time_is_linear(is_summed):
-    """Compare a hundred loops with a thousand, with much room for what else the machine does."""
+    """Compare a hundred loops with a thousand, with a large margin for other load."""
 
     def seconds(n_loops):
         return least_seconds(text_of, chain(n_loops, is_summed=is_summed))
@@ -172,7 +172,7 @@ def joined(n_vectors):
 
 
 def test_time_of_llvm_is_linear():
-    """Compare 40 loops that need values from far away with 160: with all in registers, 40 times."""
+    """Compare 40 loops with distant operands with 160: with all in registers, the ratio is 40."""
 
     def seconds(n_vectors):
         return least_seconds(object_code, text_of(joined(n_vectors)))

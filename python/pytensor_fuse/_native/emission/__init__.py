@@ -1,1 +1,1 @@
-"""From loop programs to LLVM's text."""
+"""Emission of loop programs as LLVM's textual IR."""

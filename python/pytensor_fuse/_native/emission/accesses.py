@@ -1,4 +1,4 @@
-"""How the indices of loads and stores move with the index of a loop."""
+"""Induction analysis: how indices of loads and stores depend on a loop's index."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 
 
 class Movement:
-    """What the values of a loop's body do from one iteration to the next.
+    """The changes of the values of a loop's body from one iteration to the next.
 
     Attributes
     ----------
     steps
-        By how much a value grows with each iteration, for values that grow evenly; 0 for those that
-        stay the same. Values defined outside of the loop are not in it, nor others.
+        The constant increment per iteration of each value that has one; 0 for invariant values.
+        Values defined outside of the loop are not included.
     varying
-        The values that change in another way.
+        The values that change in any other way.
     """
 
     def __init__(self, program: Program, loop: For) -> None:
@@ -77,7 +77,7 @@ class Movement:
 
 
 def blocker(program: Program, loop: For, movement: Movement) -> str | None:
-    """Return why the iterations of an innermost loop cannot run side by side, or None."""
+    """Return why the iterations of an innermost loop cannot run in parallel, or None."""
     if loop.carries:
         return "an iteration needs the one before"
     if loop.until is not None:
@@ -106,7 +106,7 @@ def blocker(program: Program, loop: For, movement: Movement) -> str | None:
 def _conflict(
     program: Program, buffer: BufferId, those: list[Load | Store], movement: Movement
 ) -> str | None:
-    """Return why accesses to one buffer cannot run side by side, or None."""
+    """Return why the accesses to one buffer cannot run in parallel, or None."""
     stores = [one for one in those if isinstance(one, Store)]
     if not stores:
         return None
@@ -125,7 +125,7 @@ def _conflict(
 
 
 def _are_apart(program: Program, those: list[Load | Store], movement: Movement) -> bool:
-    """Whether accesses at different indices never meet: they differ by a literal on an axis."""
+    """Whether accesses at different indices never alias: some axis has unequal literals."""
     for number, one in enumerate(those):
         for other in those[:number]:
             if one.index == other.index:
@@ -136,16 +136,16 @@ def _are_apart(program: Program, those: list[Load | Store], movement: Movement) 
             )
             if not differ:
                 return False
-    # Each of them is at another place in each iteration.
+    # Each access is at a different element in each iteration.
     return all(any(movement.steps.get(at, 0) != 0 for at in one.index) for one in those)
 
 
 def flat_step(
     program: Program, buffer: BufferId, index: tuple[Value, ...], steps: Mapping[Value, int]
 ) -> int | None:
-    """Return by how many elements a flat index grows with each iteration; None if not known.
+    """Return the increment of a flat index per iteration, in elements; None if unknown.
 
-    The indices must grow evenly.
+    No index may be in `Movement.varying`.
     """
     step, stride = 0, 1
     lengths = program.buffers[buffer].lengths

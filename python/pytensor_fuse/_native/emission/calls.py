@@ -1,8 +1,8 @@
-"""The mathematical functions that a module calls, and where they come from.
+"""Mathematical functions that a module calls, and their sources.
 
-A function of the library of vector functions is defined in the module. Any other is called lane by
-lane in a function of the module's own, from the C library or from SciPy: the function that Numba's
-back-end calls for the dtype, so that its bits are those of PyTensor's Numba mode.
+Functions of the vector library are defined in the module. Any other function is called lane by lane
+from a wrapper in the module, and comes from the C library or SciPy: it is the one that Numba's back
+end calls for the dtype, so its results have the bits of PyTensor's Numba mode.
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 
     from pytensor_fuse._native.mathematics import Target
 
-# Operations by the name that the C library has for them, in double precision. In single precision,
-# an f follows.
+# The C library's name of each operation in double precision; single precision appends an f.
 C_NAMES: Final = {
     "exp": "exp",
     "exp2": "exp2",
@@ -47,16 +46,16 @@ C_NAMES: Final = {
     "arctan2": "atan2",
     "hypot": "hypot",
 }
-# What SciPy has in single precision, too, and PyTensor then calls in that.
+# Functions that SciPy also has in single precision, which PyTensor then calls.
 SCIPY_SINGLE: Final = ("erfinv", "betainc", "betaincinv")
-# Neither the C library nor SciPy's functions for Cython have it.
+# Functions in neither the C library nor SciPy's Cython interface.
 _NOWHERE_ELSE: Final = ("trigamma",)
-# How symbols of functions of SciPy begin; the name of the operation follows, and then, if it is one
-# of single precision, what those of floats end with.
+# The prefix of the symbols of SciPy's functions, which precedes the name of the operation, and the
+# suffix in single precision.
 SCIPY: Final = "scipy."
 OF_FLOATS: Final = ".float"
-# Operations that the module defines by others: LLVM's text, with {t} for the type, and {s} for what
-# it is called in suffixes. Each rounds as NumPy's does, which works in the dtype itself.
+# Operations that the module composes of others, as LLVM text with {t} for the type and {s} for its
+# suffix. Each rounds as NumPy does, which computes in the dtype itself.
 _DEFINED: Final = {
     "floordiv": """\
 define internal {t} @{symbol}({t} %a, {t} %b) noinline {{
@@ -105,21 +104,20 @@ define internal {t} @{symbol}({t} %a, {t} %b) noinline {{
 
 
 class Calls:
-    """What a module declares and defines besides its own function.
+    """The declarations and definitions of a module besides its main function.
 
     Parameters
     ----------
     target
-        What vector functions are made for.
+        The target of vector functions.
     uses_library
-        Whether functions come from the library of vector functions where it has them; else from
+        Whether functions come from the vector library where it has them; otherwise they come from
         the C library, as Numba's do.
 
     Attributes
     ----------
     externals
-        The functions of SciPy, BLAS and LAPACK that are called, by symbol; the linker must be told
-        of them.
+        The symbols of called functions of SciPy, BLAS and LAPACK, whose addresses the linker needs.
     """
 
     def __init__(self, target: Target, *, uses_library: bool) -> None:
@@ -136,7 +134,7 @@ class Calls:
         self._declared[text] = None
 
     def declare_external(self, symbol: str, text: str) -> None:
-        """Declare a function that the linker must be told of."""
+        """Declare a function whose address the linker needs."""
         self.externals[symbol] = None
         self.declare(text)
 
@@ -147,9 +145,9 @@ class Calls:
             self._defined[symbol] = text()
 
     def symbol(self, name: str, dtype: str, lanes: int, arity: int, *, in_loop: bool) -> str:
-        """Return the function that computes an operation on vectors of so many lanes.
+        """Return the symbol of the function for an operation on vectors of a number of lanes.
 
-        Each call asks for it, and says whether it is in a loop.
+        Each call site requests it, and says whether it is in a loop.
         """
         if not self._uses_library:
             name = name.removesuffix(POSITIVE)
@@ -164,7 +162,7 @@ class Calls:
         return symbol
 
     def _each(self, name: str, symbol: str, dtype: str, lanes: int, arity: int) -> str:
-        """Return a function that calls one of scalars for each lane."""
+        """Return the definition of a function that calls a scalar function for each lane."""
         if name in _DEFINED:
             scalar, called = self._of_python(name, dtype), REGISTER[dtype]
         else:
@@ -200,7 +198,7 @@ class Calls:
         return "\n".join([*lines, f"  ret {kind} {result}", "}"])
 
     def _of_python(self, name: str, dtype: str) -> str:
-        """Return a function that divides as Python does."""
+        """Define a function that divides as Python does; return its symbol."""
         kind, of = REGISTER[dtype], suffix(REGISTER[dtype], 1)
         symbol = f"python.{name}.{of}"
         if symbol not in self._defined:
@@ -210,10 +208,11 @@ class Calls:
         return symbol
 
     def _scalar(self, name: str, dtype: str, arity: int) -> tuple[str, str]:
-        """Return a function, and the type of its arguments and its result."""
+        """Return the symbol of a scalar function, and the type of its arguments and result."""
         if name in _COMPOSED:
             return self._composed(name, dtype), REGISTER[dtype]
-        # Beside vector functions, which are those of doubles, rounded, so are the others.
+        # The vector library's functions of singles are those of doubles, rounded; with it, all
+        # other functions are, too.
         is_single = dtype == "f32" and not self._uses_library
         is_single = is_single and (name in C_NAMES or name in SCIPY_SINGLE)
         kind = "float" if is_single else "double"
@@ -222,14 +221,14 @@ class Calls:
             symbol = _c_name(C_NAMES[name], kind)
         else:
             symbol = SCIPY + name + (OF_FLOATS if is_single else "")
-            # Cython adds an argument to some of them, which the others ignore.
+            # Cython adds an argument to some of these functions; the others ignore it.
             kinds.append("i32")
             self.externals[symbol] = None
         self.declare(f"declare {kind} @{symbol}({', '.join(kinds)})")
         return symbol, kind
 
     def _composed(self, name: str, dtype: str) -> str:
-        """Return a function that is written with the C library's, as Numba's back-end has it."""
+        """Define a function composed of calls of the C library, as in Numba; return its symbol."""
         kind = REGISTER[dtype]
         symbol = f"composed.{name}.{suffix(kind, 1)}"
         if symbol not in self._defined:
@@ -265,8 +264,8 @@ def _c_name(name: str, kind: str) -> str:
 
 
 _NARROW: Final = "%f = fptrunc double %r to float\n  ret float %f"
-# What PyTensor writes in Python for Numba. Numbers there are doubles, so singles that meet one are
-# widened, which adding -0.0 to a double stands for.
+# Functions that PyTensor implements in Python for Numba. Literals there are doubles, so singles
+# that are combined with one are widened; for doubles, adding -0.0 takes the place of that.
 _COMPOSED: Final = {
     "sigmoid": """\
 define internal {t} @{symbol}({t} %x) noinline {{

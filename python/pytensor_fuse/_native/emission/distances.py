@@ -1,9 +1,10 @@
-"""Long functions: what is known before the first loop is read again before each loop that needs it.
+"""Shorter live ranges in long functions: values are reloaded before each loop that needs them.
 
-LLVM keeps values in registers from where they are defined to where they are last used, and its time
-to choose registers grows with the number of values times the number of blocks that they live in: a
-graph that joins a hundred arrays took five seconds. In functions of many loops, the values and
-addresses of the outermost block live in memory between its statements, at the cost of a load each.
+LLVM keeps a value in a register from its definition to its last use, and the time of register
+allocation grows with the number of values times the number of blocks in their live ranges: a graph
+that joins a hundred arrays took five seconds. In functions of many loops, the values and addresses
+of the outermost block are therefore kept in memory between its statements, at the cost of a load
+each.
 """
 
 from __future__ import annotations
@@ -21,22 +22,22 @@ if TYPE_CHECKING:
     from pytensor_fuse._native.emission.writer import Writer
     from pytensor_fuse._native.program.model import BufferId, Program, Statement, Value
 
-# With fewer loops, the registers of all are chosen in no time.
+# With fewer loops, register allocation is fast in any case.
 _MANY: Final = 16
 
 
 class Distances:
-    """Brings values and addresses of the outermost block near to the statements that use them.
+    """Loads values and addresses of the outermost block near the statements that use them.
 
     Parameters
     ----------
     program
         The program.
     writer
-        Writes the function.
+        The writer of the function.
     operands, pointers
-        What stands for each value and for the address of each buffer: what is brought near is
-        changed there.
+        The operand of each value and of each buffer's address. Entries of reloaded values are
+        replaced.
     """
 
     def __init__(
@@ -62,7 +63,7 @@ class Distances:
             self._slots = {value: f"%far{value}" for value in self._far()}
 
     def _far(self) -> list[Value]:
-        """Return the values that a statement of the outermost block uses beyond a loop."""
+        """Return the values that have a loop between their definition and a use."""
         homes: dict[Value, int] = {}
         found: dict[Value, None] = {}
         stretch = 0
@@ -77,7 +78,7 @@ class Distances:
         return list(found)
 
     def declare(self) -> None:
-        """Write the places in memory, in the first block of the function."""
+        """Allocate the stack slots, in the entry block of the function."""
         for value, slot in self._slots.items():
             self._w.do(f"{slot} = alloca {REGISTER[self._program.dtypes[value]]}")
         if self.is_long:
@@ -87,12 +88,12 @@ class Distances:
                     self._w.do(f"%at{buffer} = alloca ptr")
 
     def before(self, statement: Statement) -> bool:
-        """Bring near what a statement of the outermost block uses.
+        """Load the values that a statement of the outermost block uses.
 
         Returns
         -------
         bool
-            Whether all that has been brought near before is far now.
+            Whether the values loaded for earlier statements are to be loaded again.
         """
         is_nested = isinstance(statement, For | If)
         is_apart = is_nested or self._was_nested
@@ -108,10 +109,10 @@ class Distances:
         return is_apart
 
     def _part(self) -> None:
-        """Begin a block that can be reached in two ways.
+        """Begin a block with two predecessors.
 
-        For what LLVM asks of a loop it looks at the conditions of all loops before it, up to the
-        first block that does not follow from the one before.
+        To analyse a loop, LLVM walks back over the conditions of all loops before it, up to the
+        first block without a single predecessor. This block ends the walk.
         """
         w = self._w
         never, go_on = w.fresh_label("never"), w.fresh_label("part")
@@ -122,14 +123,14 @@ class Distances:
         w.begin(go_on)
 
     def bring_tables(self) -> None:
-        """Bring near all that the call is given: addresses of arrays, and their lengths."""
+        """Load all arguments of the call: the addresses of arrays, and their lengths."""
         for buffer, about in enumerate(self._program.buffers):
             if about.kind in ("input", "constant"):
                 self._bring_buffer(buffer)
         self.bring([*self._program.lengths])
 
     def bring(self, values: Iterator[Value] | Sequence[Value]) -> None:
-        """Bring values near."""
+        """Load values, unless they have been loaded for this statement."""
         w, program = self._w, self._program
         for value in values:
             if value in self._near:
@@ -157,7 +158,7 @@ class Distances:
             self._pointers[buffer] = w.let(f"load ptr, ptr {self._buffer_slots[buffer]}")
 
     def after(self, statement: Statement) -> None:
-        """Keep what a statement of the outermost block defines."""
+        """Store the values that a statement of the outermost block defines."""
         w = self._w
         for value in defined_by(statement):
             self._near.add(value)
@@ -169,7 +170,7 @@ class Distances:
             self.keep_pointer(statement.buffer)
 
     def keep_pointer(self, buffer: BufferId) -> None:
-        """Keep the address of a buffer, which has become known in the outermost block."""
+        """Store the address of a buffer that has just been computed in the outermost block."""
         slot = self._buffer_slots.get(buffer)
         if slot is not None:
             self._near_buffers.add(buffer)
@@ -177,7 +178,7 @@ class Distances:
 
 
 def used_within(program: Program, statement: Statement) -> Iterator[Value]:
-    """Yield the values that a statement and those inside of it use, lengths of arrays as well."""
+    """Yield the values that a statement and its nested ones use, including lengths of buffers."""
     for inner in statements_in([statement]):
         yield from used_by(inner)
         if isinstance(inner, Load | Store | Allocate):

@@ -1,4 +1,4 @@
-"""Calls of the functions of NumPy that draw random numbers."""
+"""Calls of NumPy's functions that draw random numbers."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ def emit_draw(
     Parameters
     ----------
     writer
-        Writes the function.
+        The writer of the function.
     distribution
-        What is drawn.
+        The distribution.
     generator
         The operand of the generator's address, an integer.
     args
-        Those of the parameters.
+        The operands of the parameters.
     """
     if distribution.name == "standard_normal" and writer.in_loop:
         symbol = "draw.ziggurat"
@@ -47,7 +47,7 @@ def emit_draw(
 
 
 def _definition(writer: Writer, distribution: Distribution, symbol: str) -> str:
-    """Return a function that draws: what a function of NumPy needs more, it has itself."""
+    """Return the definition of a function that supplies the further arguments of NumPy's."""
     function = f"{SYMBOLS}{distribution.function}"
     kind = REGISTER[distribution.gives]
     kinds = [REGISTER[dtype] for dtype in distribution.takes]
@@ -57,7 +57,7 @@ def _definition(writer: Writer, distribution: Distribution, symbol: str) -> str:
     )
     params = ["i64 %generator", *[f"{one} %p{place}" for place, one in enumerate(kinds)]]
     given = ["ptr %at", *[f"{one} %p{place}" for place, one in enumerate(kinds)]]
-    # In a loop, what is asked of the stack is given back only at the end of a function.
+    # Not inlined: stack memory that is allocated in a loop is freed only when the function returns.
     lines = [f"define internal {kind} @{symbol}({', '.join(params)}) noinline {{"]
     lines.append("  %at = inttoptr i64 %generator to ptr")
     if distribution.more == "memory":

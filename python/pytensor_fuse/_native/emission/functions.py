@@ -1,4 +1,4 @@
-"""The function of a program: tables, memory, blocks, loops, branches and checks."""
+"""Emission of a program's function: tables, memory, blocks, loops, branches and checks."""
 
 from __future__ import annotations
 
@@ -41,25 +41,25 @@ if TYPE_CHECKING:
         Value,
     )
 
-# Where in the context the numbers of a failure lie, after two pointers.
+# The offset of a failure's details in the context, behind two pointers.
 _DETAILS = 16
-# LLVM's work on one block grows faster than the block.
+# The most lines of one LLVM block: LLVM's time grows faster than the length of a block.
 _LONGEST_BLOCK = 400
 
 
 class LoopNote:
-    """What became of a loop.
+    """How a loop was emitted.
 
     Attributes
     ----------
     extent
-        Its extent, if it is known.
+        Its extent, or None if it is unknown.
     lanes
-        The lanes of its vectors; 1 if it runs element by element.
+        The number of lanes of its vectors; 1 if it runs element by element.
     why_scalar
-        What kept it from vectors.
+        The reason why it was not vectorized, if there is one.
     blocks
-        What the blocks of its head and its body are called in LLVM's text.
+        The names of the LLVM blocks of its header and its body.
     """
 
     __slots__ = ("blocks", "extent", "lanes", "why_scalar")
@@ -77,11 +77,11 @@ class FunctionEmitter:
     Attributes
     ----------
     operands
-        What stands for each value that is in scope.
+        The operand of each value in scope.
     packed
-        Where constants are that are packed.
+        The place in a pack of each packed constant.
     notes
-        One for each loop that has no loop inside, in order.
+        A note for each innermost loop, in order.
     """
 
     def __init__(
@@ -140,24 +140,24 @@ class FunctionEmitter:
         if self._memory.may_be_missing:
             w.begin("no_memory")
             self._return("-1")
-        # Behind the label of the first block, where memory of the stack has to be asked for.
+        # Stack slots are allocated in the entry block, behind its label.
         return [w.lines[0], *self._slots, *w.lines[1:]]
 
     def slot(self, kind: str) -> str:
-        """Return the address of memory for one value of a type, on the stack."""
+        """Return the address of a stack slot for one value of a type."""
         name = self.w.name()
         self._slots.append(f"  {name} = alloca {kind}, align 64")
         return name
 
     def _return(self, code: str) -> None:
-        """Leave the function, and give back the memory that is its own."""
+        """Free the function's own memory and return a code."""
         self._memory.give_back()
         self.w.do(f"ret i64 {code}")
 
     # Blocks
 
     def _outermost(self, statements: Sequence[Statement]) -> None:
-        """Write statements of the outermost block."""
+        """Write statements of the outermost block, with reloads in long functions."""
         distances = self._distances
         if not distances.is_long:
             self.block(statements)
@@ -200,16 +200,16 @@ class FunctionEmitter:
         self._split()
 
     def open_scope(self) -> None:
-        """Begin what only the lines until `close_scope` can use."""
+        """Open a scope; flat indices computed in it are reused until `close_scope`."""
         self._scope.append([])
 
     def close_scope(self) -> None:
-        """Forget what is known since `open_scope`."""
+        """Close the innermost scope, and forget its flat indices."""
         for key in self._scope.pop():
             del self._flats[key]
 
     def _split(self) -> None:
-        """Begin a new LLVM block where one grows long."""
+        """Begin a new LLVM block if the current one is long."""
         w = self.w
         if len(w.lines) - self._n_straight > _LONGEST_BLOCK:
             label = w.fresh_label("on")
@@ -229,7 +229,7 @@ class FunctionEmitter:
         )
 
     def flat(self, buffer: BufferId, index: tuple[Value, ...]) -> str:
-        """Return the operand of an element's place in a buffer."""
+        """Return the operand of an element's flat index in a buffer."""
         if not index:
             return "0"
         if len(index) == 1:
@@ -268,7 +268,7 @@ class FunctionEmitter:
         return self.w.let(f"getelementptr {kind}, ptr {pointer}, i64 {flat}")
 
     def _operand(self, operand: Operand) -> str:
-        """Return the address of an array that a routine is called with."""
+        """Return the address of a routine's operand."""
         buffer, prefix = operand
         pointer = self._pointers[buffer]
         if not prefix:
@@ -298,7 +298,7 @@ class FunctionEmitter:
         self.operands[draw.out] = emit_draw(self.w, DRAWS[draw.name], address, args)
 
     def is_padded(self, buffer: BufferId) -> bool:
-        """Whether a vector may be read that reaches beyond the end of a buffer."""
+        """Whether a vector load may extend beyond the end of a buffer."""
         return self._has_padding and self.program.buffers[buffer].kind == "constant"
 
     def pointer(self, buffer: BufferId) -> str:
@@ -381,18 +381,18 @@ class FunctionEmitter:
         start
             The operand of its first index.
         initials
-            What its reductions start from; as the loop says if none are given.
+            The initial values of its reductions; if empty, those of the loop.
 
         Returns
         -------
         tuple of str
-            What its head and its body are called.
+            The names of the LLVM blocks of its header and its body.
         """
         w, operands, dtypes = self.w, self.operands, self.program.dtypes
         before, head, body, end = w.label, *[w.fresh_label(h) for h in ("head", "body", "end")]
         w.do(f"br label %{head}")
         w.begin(head)
-        # The next index and the next values are known only after the body.
+        # The phi instructions are written after the body, when their incoming values are known.
         at = len(w.lines)
         index, following = w.name(), w.name()
         states = [w.name() for _ in (*loop.reductions, *loop.carries)]
@@ -418,7 +418,7 @@ class FunctionEmitter:
         if loop.until is None:
             w.do(f"{following} = add nuw nsw i64 {index}, 1")
         else:
-            # The head of the loop ends it where the index is the extent.
+            # To exit, the index becomes the extent, and the loop header ends the loop.
             after = w.let(f"add nuw nsw i64 {index}, 1")
             ends = f"i1 {operands[loop.until]}, i64 {operands[loop.extent]}, i64 {after}"
             w.do(f"{following} = select {ends}")

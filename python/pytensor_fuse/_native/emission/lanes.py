@@ -1,4 +1,4 @@
-"""Values of a loop as vectors: the lanes of one are iterations side by side."""
+"""Vectors of a loop's values: each lane holds the value of one iteration."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def multiples(step: int, lanes: int) -> str:
-    """Return by how much each lane is ahead of the first, as elements of a vector."""
+    """Return the elements of a vector with each lane's distance from the first, wrapped to i64."""
     half = 1 << 63
     wrapped = [(step * lane + half) % (2 * half) - half for lane in range(lanes)]
     return ", ".join([f"i64 {number}" for number in wrapped])
@@ -26,20 +26,20 @@ class Lanes:
     Parameters
     ----------
     function
-        The function that it is in.
+        The function around the loop.
     movement
-        What its values do from one iteration to the next.
+        The changes of the loop's values between iterations.
     count
-        How many lanes a vector has.
+        The number of lanes of a vector.
 
     Attributes
     ----------
     count
-        How many lanes a vector has.
+        The number of lanes of a vector.
     mask
-        The operand that says which lanes are on; empty if all are.
+        The operand of the mask of active lanes; empty if all lanes are active.
     before
-        Lines before the loop.
+        Lines to be written before the loop.
     """
 
     def __init__(self, function: FunctionEmitter, movement: Movement, count: int) -> None:
@@ -53,16 +53,16 @@ class Lanes:
         self._invariant: dict[Value, str] = {}
 
     def begin(self) -> None:
-        """Forget the values of one vector; those that no vector changes stay."""
+        """Begin a new vector: forget all values except loop-invariant ones."""
         self._vectors.clear()
         self.mask = ""
 
     def define(self, value: Value, operand: str) -> None:
-        """Let an operand be a value's vector."""
+        """Set the operand of a value's vector."""
         self._vectors[value] = operand
 
     def spread(self, dtype: str, operand: str, lines: list[str]) -> str:
-        """Return a vector with one value in all lanes, written to some lines."""
+        """Return a vector with one value in all lanes; append its instructions to lines."""
         lanes, w = self.count, self._w
         kind, element = vector(REGISTER[dtype], lanes), REGISTER[dtype]
         first, out = w.name(), w.name()
@@ -93,5 +93,5 @@ class Lanes:
         return found
 
     def mask_or_all(self) -> str:
-        """Return the operand of the mask, or of one that has all lanes on."""
+        """Return the operand of the mask, or of a mask with all lanes active."""
         return self.mask or splat("bool", True, self.count)

@@ -1,4 +1,4 @@
-"""Where arguments lie in the tables that a call is given."""
+"""Layout of the tables of arguments of a call."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def first_lengths(program: Program) -> dict[BufferId, int]:
-    """Return where in the table of lengths those of each input begin."""
+    """Return the position of each input's first length in the table of lengths."""
     inputs = sorted(
         (about.position, number)
         for number, about in enumerate(program.buffers)

@@ -1,4 +1,4 @@
-"""The properties of a processor that decide how loops are written."""
+"""Properties of a processor that determine how loops are emitted."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ class Machine(NamedTuple):
     Attributes
     ----------
     vector_bits
-        The width of its vectors.
+        The width of its vectors, in bits.
     has_masks
-        Whether it loads and stores some lanes of a vector.
+        Whether it has masked loads and stores.
     has_fma
-        Whether it multiplies and adds in one step.
+        Whether it has fused multiply-add.
     """
 
     vector_bits: int
@@ -28,9 +28,9 @@ class Machine(NamedTuple):
         return self.vector_bits // 64
 
     def lanes_for(self, extent: int | None) -> int:
-        """Return how many lanes the vectors of a loop have, 1 for no vectors.
+        """Return the number of lanes of a loop's vectors, or 1 for none.
 
-        Of a short loop that is known before, no more than it takes to have one vector of all.
+        A short loop of known extent gets no more lanes than one vector of all iterations needs.
         """
         if extent is None or extent >= self.lanes:
             return self.lanes

@@ -1,4 +1,4 @@
-"""Where the buffers of a call lie: in scratch memory, in memory of their own, or in new arrays."""
+"""Memory of the buffers of a call: scratch memory, individual allocations, and new arrays."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ if TYPE_CHECKING:
     from pytensor_fuse._native.passes.placement import Placement
     from pytensor_fuse._native.program.model import BufferId, Program, Value
 
-# Buffers begin at cache lines.
+# Buffers are aligned to cache lines.
 _ALIGNMENT = 64
 
 
 class Memory:
-    """Gets memory for temporary buffers and outputs.
+    """Allocates memory for temporary buffers and outputs.
 
     Parameters
     ----------
     program
         The program.
     placement
-        Where its temporary buffers lie.
+        The placement of its temporary buffers.
     writer
-        Writes the function.
+        The writer of the function.
     operands, pointers
-        What stands for each value and for the address of each buffer; addresses are put there.
+        The operand of each value and of each buffer's address; addresses are added.
 
     Attributes
     ----------
     may_be_missing
-        Whether there are jumps to where the call returns for want of memory.
+        Whether there are jumps to the block that returns because memory is missing.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class Memory:
         self._operands = operands
         self._pointers = pointers
         self.may_be_missing = False
-        # Where the addresses of memory that is a buffer's own are kept until it is given back.
+        # Stack slots with the addresses of individually allocated buffers, for freeing them.
         self._slots: dict[BufferId, str] = {
             one.buffer: f"%own{one.buffer}"
             for one in statements_in(program.body)
@@ -63,22 +63,22 @@ class Memory:
         }
 
     def declare(self) -> None:
-        """Write the places of addresses, in the first block of the function."""
+        """Allocate the slots of addresses, in the entry block of the function."""
         for slot in self._slots.values():
             self._w.do(f"{slot} = alloca ptr")
             self._w.do(f"store ptr null, ptr {slot}")
 
     def give_back(self) -> None:
-        """Give back the memory that is the function's own."""
+        """Free the individually allocated buffers."""
         for slot in self._slots.values():
             own = self._w.let(f"load ptr, ptr {slot}")
             self._w.do(f"call void @free(ptr {own})")
 
     def place_temporaries(self, distances: Distances) -> None:
-        """Get the scratch memory whose size is known before anything runs."""
+        """Request the scratch memory, and compute the addresses of the buffers in it."""
         w, placement = self._w, self._placement
         if placement.total is None:
-            # They have no elements, but there may be loops whose lengths do not say so.
+            # The buffers are empty, but loops of unknown extent may still refer to them.
             self._pointers.update(dict.fromkeys(placement.offsets, "null"))
             for buffer in placement.offsets:
                 distances.keep_pointer(buffer)
@@ -111,7 +111,7 @@ class Memory:
         self._require(self._w.let(f"icmp ne ptr {pointer}, null"))
 
     def _require(self, is_there: str) -> None:
-        """Return from the call if there is no memory."""
+        """Jump to the return for missing memory unless a condition holds."""
         w = self._w
         self.may_be_missing = True
         go_on = w.fresh_label("got")
@@ -119,7 +119,7 @@ class Memory:
         w.begin(go_on)
 
     def allocate(self, buffer: BufferId) -> None:
-        """Let a buffer come to be."""
+        """Allocate a buffer."""
         w, operands = self._w, self._operands
         about = self._program.buffers[buffer]
         if about.kind == "temporary":
@@ -135,15 +135,15 @@ class Memory:
         self._pointers[buffer] = pointer
 
     def _allocate_own(self, buffer: BufferId) -> None:
-        """Get memory for one buffer: scratch memory may be asked for only once."""
+        """Allocate one buffer on its own, as scratch memory may be requested only once."""
         w, about = self._w, self._program.buffers[buffer]
         size = str(ITEM_SIZES[about.dtype])
-        # The same as a float, which does not wrap.
+        # The same size as a float, which does not wrap.
         rough = literal("f64", float(ITEM_SIZES[about.dtype]))
         for length in about.lengths:
             operand = self._operands[length]
             if length not in self._program.lengths and length not in self._program.constants:
-                # A check that comes later fails where it is negative.
+                # A negative length fails a later check.
                 w.declare("declare i64 @llvm.smax.i64(i64, i64)")
                 operand = w.let(f"call i64 @llvm.smax.i64(i64 {operand}, i64 0)")
             size = w.let(f"mul i64 {size}, {operand}")
@@ -152,7 +152,7 @@ class Memory:
         self._require(w.let(f"fcmp olt double {rough}, {literal('f64', MOST_BYTES)}"))
         w.declare("declare ptr @malloc(i64)")
         w.declare("declare void @free(ptr)")
-        # It may have been here before, in a loop.
+        # In a loop, an earlier iteration may have allocated the buffer.
         before = w.let(f"load ptr, ptr {self._slots[buffer]}")
         w.do(f"call void @free(ptr {before})")
         more = w.let(f"add i64 {size}, {_ALIGNMENT - 1}")

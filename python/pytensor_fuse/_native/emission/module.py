@@ -1,4 +1,4 @@
-"""The module of a program: one function, and what it calls."""
+"""Emission of a program's LLVM module: one function, and the functions that it calls."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ ENTRY: Final = "entry"
 
 
 class Module(NamedTuple):
-    """LLVM's text of a program.
+    """The LLVM text of a program.
 
     Attributes
     ----------
     text
-        The module. It names no address and nothing of the process.
+        The module, which contains no address and nothing specific to the process.
     externals
-        The symbols that the process must be told of before it loads the code.
+        The symbols that must be resolved to addresses before the code is loaded.
     loops
-        What became of each innermost loop.
+        A note on each innermost loop.
     """
 
     text: str
@@ -46,28 +46,27 @@ def emit_module(
     has_padding: bool = False,
     packing: Packing = NOT_PACKED,
 ) -> Module:
-    """Write a program as LLVM's text.
+    """Write a program as LLVM text.
 
     Parameters
     ----------
     program
-        A program that holds to the rules of the verifier.
+        The program, which must pass the verifier.
     placement
-        Where its temporary buffers lie.
+        The placement of its temporary buffers.
     machine
         The processor.
     uses_library
-        Whether mathematical functions come from the library of vector functions.
+        Whether mathematical functions come from the vector library.
     has_padding
-        Whether elements that may be read follow the last one of each constant, as many bytes as a
-        vector has.
+        Whether each constant is followed by readable padding of the size of a vector.
     packing
-        Which constants are packed.
+        The packed constants.
 
     Returns
     -------
     Module
-        The same for the same arguments.
+        The module, a deterministic function of the arguments.
     """
     calls = Calls(Target(fma=machine.has_fma), uses_library=uses_library)
     writer = Writer(calls)

@@ -1,4 +1,4 @@
-"""One operation as LLVM instructions, on scalars or on vectors: only types tell them apart."""
+"""Emission of single operations, on scalars or vectors, which differ only in their types."""
 
 from __future__ import annotations
 
@@ -65,13 +65,13 @@ def emit_operation(
     name
         One of `pytensor_fuse._native.program.operations.OPERATIONS`.
     dtype
-        That of the result.
+        The dtype of the result.
     given
-        That of the last argument.
+        The dtype of the last argument.
     args
-        The arguments as operands.
+        The operands of the arguments.
     lanes
-        1 for scalars.
+        The number of lanes; 1 for scalars.
 
     Returns
     -------
@@ -167,9 +167,9 @@ def _float_to_integer(w: Writer, dtype: str, given: str, arg: str, lanes: int) -
 
 
 def _truncated(w: Writer, dtype: str, given: str, arg: str, lanes: int) -> str:
-    """Truncate to a signed integer; what is NaN or does not fit gives the least one.
+    """Truncate to a signed integer; NaN and numbers out of range become the least integer.
 
-    The instruction of LLVM does so on x86 as a rule, but promises nothing.
+    LLVM's instruction usually does so on x86, but its result is then undefined (poison).
     """
     source, wide, bits = (vector(one, lanes) for one in (REGISTER[given], REGISTER[dtype], "i1"))
     size = w.intrinsic("llvm.fabs", source, suffix(REGISTER[given], lanes), [arg])
@@ -216,7 +216,7 @@ def _shift(w: Writer, name: str, given: str, args: list[str], lanes: int) -> str
 
 
 def _integer_division(w: Writer, name: str, given: str, args: list[str], lanes: int) -> str:
-    """Divide as Python does, with 0 for a divisor of 0 and without overflow."""
+    """Divide as Python does, except that a divisor of 0 gives 0; no division overflows."""
     kind, bits = vector(REGISTER[given], lanes), vector("i1", lanes)
     zero, one = splat(given, 0, lanes), splat(given, 1, lanes)
     number, divisor = args
@@ -247,7 +247,7 @@ def _integer_division(w: Writer, name: str, given: str, args: list[str], lanes: 
 
 
 def _signs_differ(w: Writer, kind: str, bits: str, zero: str, remainder: str, divisor: str) -> str:
-    """Whether there is a remainder, of another sign than the divisor."""
+    """Write whether the remainder is not zero and differs in sign from the divisor."""
     both = w.let(f"xor {kind} {remainder}, {divisor}")
     opposite = w.let(f"icmp slt {kind} {both}, {zero}")
     is_there = w.let(f"icmp ne {kind} {remainder}, {zero}")

@@ -1,13 +1,13 @@
-"""Constants that one loop reads side by side, as one array in the order in which it reads them.
+"""Packing of constants: arrays that one loop reads in parallel are interleaved into one array.
 
-A loop over the rows of forty columns, each an array, reads forty streams. No processor foresees so
-many: on large arrays, the loop runs at a third of the speed of memory, and on small ones it reloads
-the address of each array for each vector. In a pack, the vectors that an iteration reads follow
-each other. A pack of ``a``, ``b`` and ``c`` for two lanes is ``a0 a1 b0 b1 c0 c1 a2 a3 b2 ...``,
-with the last elements once more to the end of the last vectors.
+A loop over the rows of forty columns, each an array, reads forty streams, more than any processor
+prefetches: on large arrays, the loop runs at a third of the memory bandwidth, and on small ones it
+reloads the address of each array for each vector. In a pack, the vectors that an iteration reads
+are adjacent. A pack of ``a``, ``b`` and ``c`` for two lanes is ``a0 a1 b0 b1 c0 c1 a2 a3 b2 ...``;
+the last elements are repeated to fill the last vectors.
 
-Aligning the arrays, shifting each by another number of cache lines, huge pages and prefetches were
-tried before, and gain nothing.
+Alternatives without effect were alignment of the arrays, a different offset in cache lines for each
+array, huge pages, and prefetch instructions.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ if TYPE_CHECKING:
     from pytensor_fuse._native.emission.machine import Machine
     from pytensor_fuse._native.program.model import BufferId, Program
 
-# Processors foresee some sixteen streams.
+# The fewest constants of a pack. Processors prefetch some sixteen streams.
 _FEWEST: Final = 8
 
 
 class Place(NamedTuple):
-    """Where a constant is in a pack.
+    """The place of a constant in a pack.
 
     Attributes
     ----------
     first
-        The first constant of the pack, in whose place in the table of constants the pack is.
+        The first constant of the pack, whose entry in the table of constants the pack takes.
     number
-        How many constants of the pack come before it.
+        The position of the constant in the pack.
     n_members
         The number of constants in the pack.
     """
@@ -52,11 +52,11 @@ class Packing(NamedTuple):
     Attributes
     ----------
     packs
-        The positions of the constants of each pack, in their order there.
+        The positions of the constants of each pack, in the pack's order.
     places
-        Where each of these constants is, by its buffer.
+        The place of each packed constant, by its buffer.
     lanes
-        How many elements of one constant follow each other.
+        The number of adjacent elements of one constant.
     """
 
     packs: tuple[tuple[int, ...], ...]
@@ -68,10 +68,10 @@ NOT_PACKED: Final = Packing((), {}, 1)
 
 
 def packed_constants(program: Program, machine: Machine) -> Packing:
-    """Choose the constants of a program that are packed; O(statements).
+    """Choose the constants of a program to be packed; O(statements).
 
-    All reads of such a constant are in one loop, which is written with vectors and has no remainder
-    of single elements, and each iteration reads the element of its own number.
+    All loads of such a constant are in one loop, at the loop's own index. The loop is vectorized
+    without a scalar remainder loop.
     """
     lanes = machine.lanes
     if lanes == 1:
@@ -103,7 +103,7 @@ def _readers(program: Program) -> dict[BufferId, list[Load]]:
             found.setdefault(statement.buffer, []).append(statement)
     for statement in statements_in(program.body):
         if isinstance(statement, Call):
-            # Routines read constants as they are.
+            # Routines read constants in the original layout.
             for operand in statement.operands:
                 found.pop(operand.buffer, None)
     return found
@@ -112,7 +112,7 @@ def _readers(program: Program) -> dict[BufferId, list[Load]]:
 def _members(
     program: Program, loop: For, readers: dict[BufferId, list[Load]]
 ) -> list[Sequence[BufferId]]:
-    """Return the constants of each dtype that a loop reads side by side, where they are many."""
+    """Return the constants of each dtype that a loop reads in parallel, if there are enough."""
     read: dict[BufferId, int] = {}
     for statement in loop.body:
         if (
@@ -125,7 +125,7 @@ def _members(
     for buffer, n_reads in read.items():
         about = program.buffers[buffer]
         is_whole = program.constants.get(about.lengths[0]) == program.constants[loop.extent]
-        # Integers and masks are read by other ways, too.
+        # Integers and masks are also read in other ways.
         if is_whole and about.dtype[0] == "f" and n_reads == len(readers[buffer]):
             by_dtype.setdefault(about.dtype, []).append(buffer)
     return [members for members in by_dtype.values() if len(members) >= _FEWEST]

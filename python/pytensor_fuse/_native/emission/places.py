@@ -1,4 +1,4 @@
-"""Addresses from which the lanes of a vector load, and to which they store."""
+"""Addresses and flat indices at which the lanes of a vector load and store."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ if TYPE_CHECKING:
 
 
 class Places:
-    """The places of one loop.
+    """The addresses and flat indices of one loop's accesses.
 
     Parameters
     ----------
     function
-        The function that it is in.
+        The function around the loop.
     loop
         The loop.
     movement
-        What its values do from one iteration to the next.
+        The changes of the loop's values between iterations.
     lanes
-        Its values as vectors.
+        The loop's values as vectors.
     """
 
     def __init__(
@@ -43,20 +43,20 @@ class Places:
         self._flats: dict[tuple[Value, ...], str] = {}
         self._packs: dict[BufferId, str] = {}
         self._lane_places: dict[tuple[Value, ...], list[str]] = {}
-        # Indices of which no two lanes of a pair are the same.
+        # Keys of flat indices that differ between the two lanes of each pair.
         self._apart: set[tuple[Value, ...]] = set()
         self._definitions = {
             statement.out: statement for statement in loop.body if isinstance(statement, Op | Load)
         }
 
     def step(self, buffer: BufferId, index: tuple[Value, ...]) -> int | None:
-        """Return by how much a flat index grows with each lane; None if not evenly."""
+        """Return the increment of a flat index per lane; None if it is not constant or unknown."""
         if any(at in self._movement.varying for at in index):
             return None
         return flat_step(self._f.program, buffer, index, self._movement.steps)
 
     def in_pack(self, buffer: BufferId) -> str:
-        """Return the address of the vector of a packed constant that an iteration reads."""
+        """Return the address of a packed constant's vector for an iteration."""
         f, w = self._f, self._w
         first, number, n_members = f.packed[buffer]
         kind = MEMORY[f.program.buffers[buffer].dtype]
@@ -68,7 +68,7 @@ class Places:
         return w.let(f"getelementptr {kind}, ptr {vectors}, i64 {number * self._lanes.count}")
 
     def _flat_vector(self, buffer: BufferId, index: tuple[Value, ...]) -> str:
-        """Return the places in a buffer of the elements of all lanes."""
+        """Return the vector of the flat indices of all lanes."""
         f, w, lanes = self._f, self._w, self._lanes.count
         lengths = f.program.buffers[buffer].lengths
         key = index + lengths[1:]
@@ -90,15 +90,15 @@ class Places:
         return found
 
     def addresses(self, buffer: BufferId, index: tuple[Value, ...]) -> str:
-        """Return the addresses in a buffer of the elements of all lanes."""
+        """Return the vector of the addresses of all lanes' elements."""
         kind, pointer = MEMORY[self._f.program.buffers[buffer].dtype], self._f.pointer(buffer)
         places = f"<{self._lanes.count} x i64> {self._flat_vector(buffer, index)}"
         return self._w.let(f"getelementptr {kind}, ptr {pointer}, {places}")
 
     def of_each(self, buffer: BufferId, index: tuple[Value, ...]) -> list[str]:
-        """Return the places in a buffer of the elements of each lane.
+        """Return the flat index of each lane's element.
 
-        Lanes that are off are at some place in bounds.
+        Inactive lanes have a flat index that is in bounds.
         """
         key = index + self._f.program.buffers[buffer].lengths[1:]
         found = self._lane_places.get(key)
@@ -112,7 +112,7 @@ class Places:
         return found
 
     def _taken_apart(self, flat: str) -> list[str]:
-        """Take a vector of places apart."""
+        """Extract the lanes of a vector of flat indices; inactive lanes become 0."""
         w, lanes = self._w, self._lanes.count
         if self._lanes.mask:
             off = f"<{lanes} x i64> zeroinitializer"
@@ -122,15 +122,16 @@ class Places:
         ]
 
     def are_apart(self, buffer: BufferId, index: tuple[Value, ...]) -> bool:
-        """Whether two lanes next to each other, off or on, are at different places of `of_each`."""
+        """Whether `of_each` differs between the lanes of each pair, active or not."""
         return index + self._f.program.buffers[buffer].lengths[1:] in self._apart
 
     def _in_copies(self, buffer: BufferId, index: tuple[Value, ...]) -> list[str] | None:
-        """Return the place of each lane if the first index is the loop's, modulo a power of two.
+        """Return each lane's flat index if the first index is the loop's, modulo a power of two.
 
-        A vector begins at a multiple of the number of lanes, a power of two too. So the bits of the
-        loop's index are those of the first lane's and those of the lane's number, apart from each
-        other, and where a lane's copy begins is known before the loop, but for the first lane's.
+        A vector begins at a multiple of the number of lanes, which is a power of two, too. A lane's
+        index therefore combines the bits of the first lane's index with those of the lane's number,
+        without overlap, and the distance from the first lane's copy to each lane's copy is known
+        before the loop.
         """
         f, w, lanes = self._f, self._w, self._lanes.count
         if len(index) != 2:
@@ -138,7 +139,8 @@ class Places:
         most = self._mask(index[0], f.program.buffers[buffer].lengths[0])
         if most is None:
             return None
-        # As for a buffer of one axis: it does not count in which one the place is.
+        # The second index alone, with the key of a buffer of one axis: no other part of a buffer
+        # matters.
         places = self._lane_places.get(index[1:])
         if places is None:
             places = self._read_places(index[1:])
@@ -158,7 +160,7 @@ class Places:
         ]
 
     def _mask(self, index: Value, length: Value) -> int | None:
-        """Return the mask of an index that is the loop's, masked, and in bounds for all lanes."""
+        """Return the mask of an index, if it is the loop's index masked, and always in bounds."""
         constants = self._f.program.constants
         copy = self._definitions.get(index)
         if not isinstance(copy, Op) or copy.name != "and" or copy.args[0] != self._index:
@@ -169,11 +171,11 @@ class Places:
         return int(mask)
 
     def _starts(self, mask: int, length: Value) -> list[str]:
-        """Return where each lane's copy begins after the first one's."""
+        """Return the distance of each lane's copy from the first lane's."""
         copies = [lane & mask for lane in range(self._lanes.count)]
         size = self._f.program.constants.get(length)
         if size is not None:
-            # Literals become a part of addresses.
+            # Literals are folded into addresses.
             return [str(copy * int(size)) for copy in copies]
         starts = []
         for copy in copies:
@@ -184,7 +186,7 @@ class Places:
         return starts
 
     def _read_places(self, index: tuple[Value, ...]) -> list[str] | None:
-        """Read the place of each lane from the array that has them: no vector of them is needed."""
+        """Load each lane's index with a scalar load from its array, without a vector of indices."""
         f, w = self._f, self._w
         if len(index) != 1:
             return None

@@ -1,8 +1,8 @@
-"""Calls of routines of BLAS and LAPACK: a function of the module for each, in Fortran's manner.
+"""Calls of BLAS and LAPACK routines, in Fortran's calling convention.
 
-Fortran takes all arguments by address: so sizes become 32-bit integers in memory, and options and
-factors have addresses, too. That is a function of its own for each routine and dtype, which the
-module's function calls with addresses and sizes.
+Fortran passes all arguments by reference, so sizes are stored as 32-bit integers in memory, and so
+are options and factors. The module has a wrapper for each routine and dtype, which takes addresses
+and sizes.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 def emit_call(
     writer: Writer, routine: Routine, dtype: str, operands: Sequence[str], sizes: Sequence[str]
 ) -> str:
-    """Write a call of a routine, and return the operand of its report.
+    """Write a call of a routine, and return the operand of its ``info``.
 
     Parameters
     ----------
     writer
-        Writes the function.
+        The writer of the function.
     routine
         The routine.
     dtype
@@ -71,7 +71,7 @@ def _definition(writer: Writer, routine: Routine, symbol: str, dtype: str) -> st
 
 
 def _stored(routine: Routine, argument: str, number: int, dtype: str) -> tuple[str, str, list[str]]:
-    """Return the type and the value of an argument in memory, and the lines for the value."""
+    """Return the type and value of an argument in memory, and the lines that compute the value."""
     if argument == "info":
         return "i32", "0", []
     if argument[0] == "'":

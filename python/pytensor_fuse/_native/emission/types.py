@@ -1,4 +1,4 @@
-"""LLVM's names of the dtypes, in registers and in memory, and its literals."""
+"""LLVM's types for dtypes, in registers and in memory, and its literals."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ REGISTER: Final = {
     "bool": "i1",
 }
 MEMORY: Final = {**REGISTER, "bool": "i8"}
-# The names in the suffixes of intrinsics.
+# The names of types in the suffixes of intrinsics.
 SUFFIX: Final = {
     "double": "f64",
     "float": "f32",
@@ -59,11 +59,11 @@ def literal(dtype: str, number: bool | int | float) -> str:
 
 
 def vector(scalar: str, lanes: int) -> str:
-    """Return the type of a vector of so many elements; of one, the element's type."""
+    """Return the type of a vector; for one lane, the element's type."""
     return scalar if lanes == 1 else f"<{lanes} x {scalar}>"
 
 
 def suffix(scalar: str, lanes: int) -> str:
-    """Return how intrinsics name a type."""
+    """Return the name of a type in the suffixes of intrinsics."""
     name = SUFFIX[scalar]
     return name if lanes == 1 else f"v{lanes}{name}"

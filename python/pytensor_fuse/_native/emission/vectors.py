@@ -1,7 +1,8 @@
-"""Innermost loops, written out with vectors: the lanes of one are iterations side by side.
+"""Vectorization of innermost loops: each lane of a vector runs one iteration.
 
-On processors with masks the last, partial vector runs through the same instructions with some lanes
-off; on others a loop over single elements does the rest. Both give each element the same bits.
+On processors with masks, the last, partial vector runs through the same instructions with some
+lanes inactive; on others, a scalar loop handles the remainder. Each element has the same bits
+either way.
 """
 
 from __future__ import annotations
@@ -21,30 +22,30 @@ if TYPE_CHECKING:
     from pytensor_fuse._native.program.model import BufferId, Reduction, Value
 
 
-# So many sums of each kind has a loop that waits for them: a power of two.
+# The accumulators of each reduction in a loop that is bound by their latency: a power of two.
 _COPIES: Final = 4
-# What such a loop does, in statements, and what takes no longer than an addition.
+# The most statements of such a loop, and the operations that take no longer than an addition.
 _SHORTEST: Final = 8
 _QUICK: Final = ("add", "sub", "mul", "neg", "abs", "maximum", "minimum", "and", "or", "not")
-# A block has so many elements: a multiple of what an iteration takes.
+# The elements of a block: a multiple of the elements of an iteration.
 _BLOCK: Final = 4096
 
 
 class VectorLoop:
-    """Writes one loop.
+    """Writes one loop with vectors.
 
     Parameters
     ----------
     function
-        The function that it is in.
+        The function around the loop.
     loop
-        The loop, whose iterations can run side by side.
+        The loop, whose iterations can run in parallel.
     movement
-        What its values do from one iteration to the next.
+        The changes of the loop's values between iterations.
     extent
-        Its extent, if that is known.
+        Its extent, or None if it is unknown.
     note
-        What is said of it: how many lanes its vectors have.
+        The note on it, which has the number of lanes of its vectors.
     """
 
     def __init__(
@@ -69,7 +70,7 @@ class VectorLoop:
         self._places = Places(function, loop, movement, self._values)
 
     def emit(self) -> None:
-        """Write the loop, and what is left of it for single elements."""
+        """Write the loop, and the scalar loop for the remainder if there is one."""
         f, loop, lanes = self._f, self._loop, self._lanes
         extent = f.operands[loop.extent]
         whole = extent
@@ -87,7 +88,7 @@ class VectorLoop:
         f.scalar_loop(loop, whole, totals)
 
     def _is_ordered(self, reduction: Reduction) -> bool:
-        """Whether the terms must be combined one after the other."""
+        """Whether the terms of a reduction must be combined in sequence."""
         program = self._f.program
         return (
             program.dtypes[reduction.out][0] == "f"
@@ -96,7 +97,7 @@ class VectorLoop:
         )
 
     def _run(self, extent: str) -> list[str]:
-        """Write the vectors; return the state of each reduction after the last one."""
+        """Write the vector loops; return the state of each reduction after them."""
         states = [self._start(reduction) for reduction in self._loop.reductions]
         if not self._is_short():
             return self._in_blocks(extent, states, 1)
@@ -105,7 +106,7 @@ class VectorLoop:
         return self._vectors(batches, extent, self._joined(copies), 1)
 
     def _is_short(self) -> bool:
-        """Whether the loop waits for its sums, so that several of each take less time."""
+        """Whether the latency of reductions bounds the loop, so that more accumulators help."""
         loop = self._loop
         if self._extent is not None and self._extent < 2 * _COPIES * self._lanes:
             return False
@@ -119,7 +120,7 @@ class VectorLoop:
         )
 
     def _rounded_down(self, extent: str, step: int) -> str:
-        """Return the largest multiple of a power of two that is not above an extent, or 0."""
+        """Return an extent rounded down to a multiple of a power of two; at least 0."""
         if self._extent is not None:
             return str(max(self._extent, 0) // step * step)
         whole = self._w.let(f"and i64 {extent}, {-step}")
@@ -127,7 +128,7 @@ class VectorLoop:
         return self._w.let(f"select i1 {is_there}, i64 {whole}, i64 0")
 
     def _start(self, reduction: Reduction) -> str:
-        """Return what the state of a reduction is before the first vector."""
+        """Return the state of a reduction before the first vector."""
         f = self._f
         if self._is_ordered(reduction):
             return f.operands[reduction.initial]
@@ -140,7 +141,7 @@ class VectorLoop:
         return element if self._is_ordered(reduction) else vector(element, self._lanes)
 
     def _joined(self, states: list[str]) -> list[str]:
-        """Return one state for each reduction, of several: those next to each other first."""
+        """Combine the accumulators of each reduction into one, adjacent ones first."""
         loop, dtypes, n = self._loop, self._f.program.dtypes, len(self._loop.reductions)
         while len(states) > n:
             pairs = []
@@ -155,10 +156,10 @@ class VectorLoop:
         return states
 
     def _in_blocks(self, end: str, states: list[str], copies: int) -> list[str]:
-        """Write vectors whose sums are added up block by block, where they are long.
+        """Write vector loops in which long sums are added up block by block.
 
-        A sum of many numbers, one after the other, has an error that grows with their number. Here
-        it grows with that of a block, and with that of the blocks.
+        The error of a sequential sum grows with the number of terms. With blocks, it grows with the
+        number of terms of a block plus the number of blocks.
         """
         loop, w = self._loop, self._w
         dtypes = self._f.program.dtypes
@@ -171,7 +172,7 @@ class VectorLoop:
             or (self._extent is not None and self._extent <= 2 * _BLOCK)
         ):
             return self._vectors("0", end, states, copies)
-        # In memory: registers are for the sums of a block.
+        # Totals are kept in memory, so that the sums of a block have the registers.
         reductions = loop.reductions * copies
         totals = [self._f.slot(self._kind(reduction)) for reduction in reductions]
         for total, reduction, start in zip(totals, reductions, states, strict=True):
@@ -210,17 +211,17 @@ class VectorLoop:
         Parameters
         ----------
         first, end
-            The operands of its first index, and of that after the last.
+            The operands of its first index, and of the index after the last.
         starts
-            What the states of the reductions are before it: of all for the first copy of the body,
-            then of all for the next.
+            The states of the reductions before the loop: all of them for the first copy of the
+            body, then all of them for the next.
         copies
-            How many vectors an iteration takes, each of which has sums of its own.
+            The number of vectors per iteration, each of which has its own accumulators.
 
         Returns
         -------
         list of str
-            The states after it.
+            The states after the loop.
         """
         f, w, loop, lanes = self._f, self._w, self._loop, self._lanes
         before_label = w.label
@@ -261,7 +262,7 @@ class VectorLoop:
         return states
 
     def _body(self, index: str, states: list[str], *, is_whole: bool) -> list[str]:
-        """Write what is done for one vector; return the states of the reductions after it."""
+        """Write the body for one vector; return the states of the reductions after it."""
         f, w, loop, lanes = self._f, self._w, self._loop, self._lanes
         f.operands[loop.index] = index
         self._values.begin()
@@ -327,8 +328,8 @@ class VectorLoop:
             return w.let(f"load {kind}, ptr {place}, align {align}")
         name = f"llvm.masked.load.{suffix(MEMORY[dtype], lanes)}.p0"
         w.declare(f"declare {kind} @{name}(ptr, i32, <{lanes} x i1>, {kind})")
-        # Lanes that are off compute, too. Zero is a rare argument of logarithms, which take longer
-        # for it; and an index may be 0.
+        # Inactive lanes compute, too. Floats are 1, because functions such as logarithms take the
+        # slow path of rare arguments for 0; integers are 0, which is a valid index.
         off = splat(dtype, 1.0, lanes) if dtype[0] == "f" else "zeroinitializer"
         return w.let(
             f"call {kind} @{name}(ptr {place}, i32 {align}, <{lanes} x i1> {self._values.mask}, "
@@ -336,7 +337,7 @@ class VectorLoop:
         )
 
     def _gathered(self, buffer: BufferId, index: tuple[Value, ...]) -> str:
-        """Load an element for each lane: one after the other is quicker than a gather."""
+        """Load each lane's element by a scalar load, which is faster than a gather."""
         f, w = self._f, self._w
         kind = MEMORY[f.program.buffers[buffer].dtype]
         pointer, out = f.pointer(buffer), "poison"
@@ -388,13 +389,13 @@ class VectorLoop:
         )
 
     def _accumulate(self, store: Store) -> None:
-        """Combine elements at computed places: where they may be the same, one after the other."""
+        """Combine elements at computed indices: in sequence if lanes may have equal indices."""
         f, w, lanes = self._f, self._w, self._lanes
         dtype = f.program.buffers[store.buffer].dtype
         value = self._values.vector(store.value)
         kind, element = vector(REGISTER[dtype], lanes), REGISTER[dtype]
         if self._values.mask:
-            # Lanes that are off leave the first element as it is, to the bit.
+            # Inactive lanes have index 0 and leave that element unchanged, to the bit.
             neutral = splat(dtype, identity(store.combiner, dtype), lanes)
             bits = f"<{lanes} x i1> {self._values.mask}"
             value = w.let(f"select {bits}, {kind} {value}, {kind} {neutral}")
@@ -406,7 +407,7 @@ class VectorLoop:
             self._accumulate_pairs(store, value, places)
             return
         for lane, place in enumerate(places):
-            # Reading lanes back from memory, where they have just been stored, takes longer.
+            # Storing the vector and reloading its lanes from memory takes longer.
             one = w.let(f"extractelement {kind} {value}, i64 {lane}")
             old = w.let(f"load {MEMORY[dtype]}, ptr {place}")
             if dtype == "bool":
@@ -417,7 +418,7 @@ class VectorLoop:
             w.do(f"store {MEMORY[dtype]} {new}, ptr {place}")
 
     def _accumulate_pairs(self, store: Store, value: str, places: list[str]) -> None:
-        """Combine elements that lie apart, two in one instruction."""
+        """Combine elements two at a time, if the lanes of each pair have different indices."""
         w, dtype = self._w, self._f.program.buffers[store.buffer].dtype
         kind, element = vector(REGISTER[dtype], self._lanes), REGISTER[dtype]
         pair = vector(element, 2)
@@ -436,7 +437,7 @@ class VectorLoop:
     # Reductions
 
     def _combined(self, reduction: Reduction, state: str) -> str:
-        """Return the state of a reduction after one more vector of terms."""
+        """Combine the state of a reduction with a vector of terms."""
         w, lanes = self._w, self._lanes
         dtype = self._f.program.dtypes[reduction.out]
         term = self._values.vector(reduction.term)
@@ -454,7 +455,7 @@ class VectorLoop:
         return state
 
     def _total(self, reduction: Reduction, state: str) -> str:
-        """Return a reduction's result after the last vector."""
+        """Return a reduction's result, combined over the lanes of its final state."""
         f, w, lanes = self._f, self._w, self._lanes
         dtype = f.program.dtypes[reduction.out]
         initial = f.operands[reduction.initial]

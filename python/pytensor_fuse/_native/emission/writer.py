@@ -1,4 +1,4 @@
-"""Lines of LLVM's text, fresh names, and what a module declares."""
+"""Writer of LLVM text: lines, fresh names, declarations and definitions."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class Writer:
     Attributes
     ----------
     lines
-        Those of the part that is being written.
+        The lines of the current part.
     label
-        The LLVM block that the next line goes to.
+        The LLVM block to which the next line belongs.
     in_loop
-        Whether what is being written runs more than once.
+        Whether the current part is in a loop.
     """
 
     def __init__(self, calls: Calls) -> None:
@@ -32,7 +32,7 @@ class Writer:
         self._calls = calls
         self._n_names = 0
         self._n_labels = 0
-        # The last function of two results that was called, and these.
+        # The last call of a function with two results, and its results.
         self._pair: tuple[object, tuple[str, str]] = (None, ("", ""))
 
     def let(self, text: str) -> str:
@@ -57,7 +57,7 @@ class Writer:
         return f"{hint}{self._n_labels}"
 
     def begin(self, label: str) -> None:
-        """Let what follows be in a new block."""
+        """Begin a new block."""
         self.lines.append(f"{label}:")
         self.label = label
 
@@ -69,11 +69,11 @@ class Writer:
         return self.let(f"call {kind} @{name}.{suffix}({given})")
 
     def declare(self, text: str) -> None:
-        """Declare a function that is not in the module."""
+        """Declare a function that another module defines."""
         self._calls.declare(text)
 
     def declare_external(self, symbol: str, text: str) -> None:
-        """Declare a function that the linker must be told of."""
+        """Declare a function whose address the linker needs."""
         self._calls.declare_external(symbol, text)
 
     def define(self, symbol: str, text: Callable[[], str]) -> None:
@@ -88,10 +88,7 @@ class Writer:
         return self.let(f"call {kind} @{symbol}({given})")
 
     def pair_of(self, name: str, dtype: str, args: list[str], lanes: int) -> tuple[str, str]:
-        """Call a mathematical function that has two results.
-
-        Asked for the same ones again right after that, it is not called again.
-        """
+        """Call a mathematical function with two results, or reuse the last call if it is equal."""
         key = name, *args, lanes, self.label
         if self._pair[0] != key:
             kind = vector(REGISTER[dtype], lanes)

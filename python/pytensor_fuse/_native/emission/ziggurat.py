@@ -1,9 +1,9 @@
-"""Normal numbers by the ziggurat, written out: what NumPy's `random_standard_normal` does.
+"""Ziggurat method for normal numbers, inlined: the algorithm of NumPy's `random_standard_normal`.
 
-A loop of calls of NumPy takes four times as long. As in Numba, this asks the generator itself
-for its bits by the functions in its ``bitgen_t``: the address of its state comes first there, and
-then theirs. Nearly all numbers take one call and two tables (Marsaglia and Tsang, "The ziggurat
-method for generating random variables", 2000).
+A loop of calls of NumPy takes four times as long. As in Numba, the code calls the functions in the
+generator's ``bitgen_t`` for random bits; their addresses follow the address of the state there.
+Nearly all numbers take one call and two table lookups (Marsaglia and Tsang, "The ziggurat method
+for generating random variables", 2000).
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ found:
 
 
 def ziggurat(symbol: str) -> str:
-    """Return a function that draws a normal number, of the address of a generator."""
+    """Return the definition of a function that draws a normal number from a generator."""
     function = _TEXT.format(
         symbol=symbol,
         minus_half=literal("f64", -0.5),

@@ -1,7 +1,7 @@
-"""The tables of the ziggurat that NumPy draws normal numbers by: 256 layers of equal area.
+"""Tables of NumPy's ziggurat for normal numbers: 256 layers of equal area.
 
-They are those of NumPy's ``ziggurat_constants.h``, the bits of each entry in hexadecimal; NumPy is
-Copyright (c) 2005, NumPy Developers, under the BSD 3-Clause License.
+The tables are copied from NumPy's ``ziggurat_constants.h``, with the bits of each entry in
+hexadecimal. NumPy is Copyright (c) 2005, NumPy Developers, under the BSD 3-Clause License.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ def _table(text: str) -> tuple[int, ...]:
     return tuple([int(word, 16) for word in text.split()])
 
 
-# Where the layer below begins, in units of 2**-52 of the width of a layer.
+# The part of each layer's width that lies wholly under the curve, in units of 2**-52.
 BELOW: Final = _table("""
 000ef33d8025ef6a 0000000000000000 000c08be98fbc6a8 000da354fabd8142 000e51f67ec1eeea
 000eb255e9d3f77e 000eef4b817ecab9 000f19470afa44aa 000f37ed61ffcb18 000f4f469561255c
@@ -181,6 +181,6 @@ DENSITIES: Final = _table("""
 3f54a605b6b9f70f
 """)
 
-# Where the lowest layer ends and the tail begins, and the reciprocal of that.
+# The end of the lowest layer, where the tail begins, and its reciprocal.
 TAIL: Final = 3.654152885361009
 ONE_BY_TAIL: Final = 0.2736612373297583

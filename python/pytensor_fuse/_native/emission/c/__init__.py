@@ -1,1 +1,1 @@
-"""Functions of C round machine code, for callers that need no Python."""
+"""C functions around machine code, for callers without Python."""

@@ -1,8 +1,9 @@
-"""A function of C round the machine code of a program: a module of its own, as LLVM's text.
+"""C wrapper around the machine code of a program, in an LLVM module of its own.
 
-The machine code asks the context of a call for memory. Here the context lies on the stack: outputs
-are the caller's memory, scratch memory is `malloc`'s and is given back before the function returns.
-The module has no state but a table of addresses, which is filled before the first call.
+The machine code requests memory from the context of a call. Here the context lies on the stack:
+outputs are in the caller's memory, and scratch memory comes from `malloc` and is freed before the
+function returns. The only state of the module is a table of addresses, which is filled before the
+first call.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from pytensor_fuse._native.emission.c.support import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-# The table of addresses, and what is in it.
+# The table of addresses, and its definition when the addresses are filled in later.
 TABLE: Final = "fuse.table"
 N_ADDRESSES: Final = 3
 UNBOUND: Final = f"@{TABLE} = global [{N_ADDRESSES} x ptr] zeroinitializer"
@@ -32,16 +33,16 @@ _PARAMETERS: Final = (
 
 
 class CInput(NamedTuple):
-    """An array that the machine code reads.
+    """An input array of the machine code.
 
     Attributes
     ----------
     item_size
-        The bytes of an element.
+        The size of an element in bytes.
     lengths
-        That of each axis, -1 if it is not known.
+        The length of each axis, or -1 if it is unknown.
     is_overwritten
-        Whether the machine code writes to it; it gets a copy then.
+        Whether the machine code writes to it; it then works on a copy.
     """
 
     item_size: int
@@ -50,19 +51,19 @@ class CInput(NamedTuple):
 
 
 class COutput(NamedTuple):
-    """An array that the machine code gives.
+    """An output array of the machine code.
 
     Attributes
     ----------
     item_size
-        The bytes of an element.
+        The size of an element in bytes.
     ndim
-        How many axes it has.
+        The number of axes.
     kind
-        ``buffer``: one of its own. ``input``: what an input was overwritten with. ``output``: the
-        same as an earlier output.
+        ``buffer``: an array of its own. ``input``: an input that has been overwritten in place.
+        ``output``: the same array as an earlier output.
     number
-        Which input or output that is.
+        The position of that input or output.
     """
 
     item_size: int
@@ -72,17 +73,17 @@ class COutput(NamedTuple):
 
 
 class CInterface(NamedTuple):
-    """What the machine code takes and gives.
+    """The inputs and outputs of the machine code.
 
     Attributes
     ----------
     inputs
-        All inputs, in their order.
+        All inputs, in order.
     outputs
-        All outputs, in their order.
+        All outputs, in order.
     n_bound
-        How many of the last inputs are bound: they come from the table and not from the caller,
-        and all of their lengths are known.
+        The number of bound inputs, which are the last ones: they come from the table and not from
+        the caller, and all of their lengths are known.
     """
 
     inputs: tuple[CInput, ...]
@@ -91,7 +92,7 @@ class CInterface(NamedTuple):
 
     @property
     def given(self) -> tuple[CInput, ...]:
-        """The inputs that come from the caller."""
+        """The inputs that the caller passes."""
         return self.inputs[: len(self.inputs) - self.n_bound]
 
 
@@ -102,30 +103,30 @@ def emit_c_module(
     table: str = UNBOUND,
     functions: Sequence[str] = (),
 ) -> str:
-    """Write a module whose function of C calls the machine code of a program.
+    """Write a module whose C function calls the machine code of a program.
 
     The function is ``i64 symbol(ptr inputs, ptr lengths, ptr outputs, ptr capacities,
-    ptr output_lengths, ptr details)``: addresses of the inputs, the lengths of all their axes,
-    addresses of the memory for the outputs and how many elements have room there; then where the
-    lengths of all axes of the outputs go, or null, and where the numbers that tell of a failure go,
-    or null. It returns 0, the number of the program's failure, or one of the codes of `support`.
+    ptr output_lengths, ptr details)``: the addresses of the inputs, the lengths of all their axes,
+    the addresses of the output buffers and their capacities in elements; then a buffer for the
+    lengths of all axes of the outputs, or null, and a buffer for the details of a failure, or null.
+    It returns 0, the number of the program's failure, or one of the codes of `support`.
 
     Parameters
     ----------
     interface
-        What the machine code takes and gives.
+        The inputs and outputs of the machine code.
     symbol
-        The function's name, an identifier of C.
+        The function's name, a C identifier.
     table
-        The definition of the table of addresses: of the machine code, of the table of its constants
-        and of a table of the inputs that are bound.
+        The definition of the table of addresses: of the machine code, of the table of its
+        constants, and of the table of bound inputs.
     functions
-        Definitions of more functions, which may call this one.
+        Definitions of further functions, which may call this one.
 
     Returns
     -------
     str
-        LLVM's text. It names no address and nothing of the process.
+        The LLVM text, which contains no address and nothing specific to the process.
     """
     lines = _Function(interface).lines()
     head = f"define i64 @{symbol}({_PARAMETERS}) nounwind {{"
@@ -200,7 +201,7 @@ class _Function:
             f"%agree = call i1 @fuse.agree(ptr %frame, ptr %lengths, i64 {self._n_given})",
             "br i1 %agree, label %agreed, label %end",
         )
-        # Where the function ends, and the code it then has.
+        # The return codes, each with the LLVM block that jumps to the end with it.
         ends = [(WRONG_LENGTH, "entry")]
         self._begin("agreed")
         self._arguments()
@@ -247,7 +248,7 @@ class _Function:
         return self._lines
 
     def _arguments(self) -> None:
-        """Put what is given and what is bound into one table each, unless the caller's do."""
+        """Merge given and bound inputs into one table, or use the caller's table if possible."""
         interface = self._interface
         self._data, self._dims = "%inputs", "%lengths"
         n_given = len(interface.given)
@@ -274,7 +275,7 @@ class _Function:
             )
 
     def _copies(self, ends: list[tuple[int, str]]) -> None:
-        """Let the machine code have copies of what it overwrites."""
+        """Copy the inputs that the machine code overwrites."""
         label, first = "agreed", 0
         for position, one in enumerate(self._interface.inputs):
             if one.is_overwritten:
@@ -295,7 +296,7 @@ class _Function:
             first += len(one.lengths)
 
     def _hand_out(self, ends: list[tuple[int, str]]) -> str:
-        """Copy the outputs that have no buffer of their own; return the last block."""
+        """Copy the outputs that have no buffer of their own; return the last block's label."""
         interface = self._interface
         label = "done"
         self._begin(label)

@@ -1,4 +1,4 @@
-"""The modules of a library that needs no Python: machine code, its constants, the C function."""
+"""Modules of a standalone library: the machine code, its constants and the C function."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ if TYPE_CHECKING:
     from pytensor_fuse._native.emission.c.function import CInterface
     from pytensor_fuse._native.emission.module import Module
 
-# Functions by the names that linkers know them by: Fortran's compilers add the last character.
+# A function of BLAS or LAPACK. Its linker name has an underscore that Fortran compilers append.
 _FORTRAN: Final = re.compile(r'@"?(?:blas|lapack)\.(\w+)"?')
-# Where one is declared or called, with its arguments.
+# A declaration or call of such a function, with its arguments.
 _USED: Final = re.compile(rf"{_FORTRAN.pattern}\(([^()]*)\)")
-# How many of the arguments of a function are characters, by its symbol.
+# The number of character arguments of each function, by its symbol.
 _N_CHARACTERS: Final = {
     routine.symbol(dtype): sum(argument[0] == "'" for argument in routine.arguments)
     for routine in ROUTINES.values()
     for dtype in ("f32", "f64")
 }
-# In bytes: what the code reads starts at the lines of caches.
+# In bytes: arrays are aligned to cache lines.
 _ALIGNMENT: Final = 64
 
 
 class LibraryModules(NamedTuple):
-    """LLVM's text of the parts of a library.
+    """The LLVM text of the parts of a library.
 
     Attributes
     ----------
     code
         The machine code.
     data
-        Its constants, and the inputs that are bound.
+        Its constants and bound inputs.
     function
-        The function of C.
+        The C function.
     """
 
     code: str
@@ -50,12 +50,12 @@ class LibraryModules(NamedTuple):
 
 
 def unserved_externals(externals: Iterable[str]) -> list[str]:
-    """Return the symbols of which there is nothing that a linker finds."""
+    """Return the symbols that a linker cannot resolve."""
     return [one for one in externals if linked_name(one) is None]
 
 
 def linked_name(symbol: str) -> str | None:
-    """Return the name by which a linker finds a function of BLAS or LAPACK; None for others."""
+    """Return the linker name of a function of BLAS or LAPACK; None for other symbols."""
     found = _FORTRAN.fullmatch(f"@{symbol}")
     return None if found is None else f"{found[1]}_"
 
@@ -67,18 +67,18 @@ def library_modules(
     constants: Sequence[bytes],
     bound: Sequence[bytes],
 ) -> LibraryModules:
-    """Return the modules of a library, which shows only its function of C to others.
+    """Return the modules of a library that exports only its C function.
 
     Parameters
     ----------
     symbol
-        The function's name, an identifier of C.
+        The function's name, a C identifier.
     interface
-        What the machine code takes and gives.
+        The inputs and outputs of the machine code.
     module
-        The machine code. The linker has to find all that it needs from outside.
+        The machine code. The linker must be able to resolve all of its externals.
     constants, bound
-        The bytes of its constants, and of the inputs that are bound.
+        The bytes of its constants and of its bound inputs.
     """
     entry = f"define i64 @{ENTRY}("
     if module.text.count(entry) != 1:
@@ -101,10 +101,10 @@ def library_modules(
 
 
 def _as_fortran(used: re.Match[str]) -> str:
-    """Return how Fortran's compilers declare or call a function.
+    """Return a declaration or call of a function in Fortran's calling convention.
 
-    The length of each character follows the arguments, which the code itself does without: SciPy's
-    functions, which it calls in Python, do not take it.
+    Fortran compilers append the length of each character argument. The original code omits these
+    lengths, because SciPy's functions, which it calls in a Python process, do not take them.
     """
     symbol = used[0].partition("(")[0].removeprefix("@").strip('"')
     is_call = "%" in used[2]
@@ -128,7 +128,7 @@ def _data_module(arrays: dict[str, Sequence[bytes]]) -> str:
 
 
 def _escaped(data: bytes) -> str:
-    """Return bytes as LLVM's text has them in strings: a backslash and two digits for each."""
+    """Return bytes in the syntax of LLVM strings: a backslash and two hexadecimal digits each."""
     digits = np.frombuffer(b"0123456789ABCDEF", "u1")
     numbers = np.frombuffer(data, "u1")
     out = np.full((numbers.size, 3), ord("\\"), "u1")

@@ -1,8 +1,8 @@
-"""The functions of C that nutpie's sampler calls, as LLVM's text.
+"""C functions that nutpie's sampler calls, as LLVM text.
 
-Each gets the point, where its results go, and the record of the data of shared variables. It calls
-the function of `c_function` in the same module, and returns the codes that nutpie's own functions
-return: those above zero let the sampler go on, with another step.
+Each takes the point, buffers for its results, and the record of the data of shared variables. It
+calls the function that `emit_c_module` writes into the same module, and returns the codes of
+nutpie's own functions: after a code above zero, the sampler continues with another step.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from pytensor_fuse._pytensor.nutpie_models import DataPlace
 
-# The function that each of them calls.
+# The name of the function that each of them calls.
 CALLED: Final = "call"
 # The names of the functions.
 LOGP: Final = "logp"
@@ -35,9 +35,9 @@ def logp_text(n_dim: int, places: Sequence[DataPlace]) -> str:
     Parameters
     ----------
     n_dim
-        How many numbers a point has.
+        The number of elements of a point.
     places
-        Where in the record the data of each input after the point are.
+        The places in the record of the data of each input after the point.
     """
     lines = _Lines()
     lines.require(f"icmp eq i64 %n_dim, {n_dim}", _WRONG_SIZE)
@@ -78,11 +78,11 @@ def expand_text(n_dim: int, n_expanded: int, places: Sequence[DataPlace]) -> str
     Parameters
     ----------
     n_dim
-        How many numbers a point has.
+        The number of elements of a point.
     n_expanded
-        How many numbers all variables have.
+        The number of elements of all variables.
     places
-        Where in the record the data of each input after the point are.
+        The places in the record of the data of each input after the point.
     """
     lines = _Lines()
     lines.require(f"icmp eq i64 %n_dim, {n_dim}", _WRONG_SIZE)
@@ -112,7 +112,7 @@ class _Lines:
         return name
 
     def require(self, condition: str, code: int, then: str = "") -> None:
-        """Return a code unless a condition holds; else go on in a block of the name ``then``."""
+        """Return a code unless a condition holds; otherwise continue in the block ``then``."""
         is_met = self._let(condition)
         then, other = then or f"then{self._n_names}", f"else{self._n_names}"
         self.do(f"br i1 {is_met}, label %{then}, label %{other}")
@@ -127,9 +127,10 @@ class _Lines:
         ndims: Sequence[int],
         failed: int,
     ) -> None:
-        """Call the machine code, and go on in the block ``computed``.
+        """Call the machine code, and continue in the block ``computed``.
 
-        Each output has the address of its memory and its number of elements, and one axis or none.
+        Each output is the address of its buffer and its number of elements; it has one axis or
+        none.
         """
         n_lengths = 1 + sum(one.data.ndim for one in places)
         tables = {
@@ -157,7 +158,7 @@ class _Lines:
             "ptr %found, ptr null)"
         )
         self.require(f"icmp eq i64 {code}, 0", failed)
-        # An output of fewer elements than there should be is no error of the machine code.
+        # The machine code does not fail if an output has fewer elements than expected.
         vectors = [size for (_, size), ndim in zip(outputs, ndims, strict=True) if ndim]
         for axis, size in enumerate(vectors):
             address = self._let(f"getelementptr i64, ptr %found, i64 {axis}")
@@ -167,7 +168,7 @@ class _Lines:
 
     def _load(self, kind: str, offset: int) -> str:
         place = self._let(f"getelementptr i8, ptr %record, i64 {offset}")
-        # The record has no gaps, but nothing says where it begins.
+        # The record is packed, and its alignment is unknown.
         return self._let(f"load {kind}, ptr {place}, align 1")
 
     def _store(self, value: str, table: str, position: int) -> None:

@@ -1,24 +1,24 @@
-"""What a function of C round machine code calls: memory for outputs, scratch memory and checks.
+"""Support functions of C wrappers: memory for outputs, scratch memory and checks of lengths.
 
-The module that has these functions has tables of the lengths of its arrays, too, by which they go.
+They read tables of the lengths of arrays, which `function` defines in the same module.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-# Codes that the function returns besides those of the program's failures.
+# Return codes of the function besides the numbers of the program's failures.
 NO_MEMORY: Final = -1
 DOES_NOT_FIT: Final = -2
 WRONG_LENGTH: Final = -3
 NEGATIVE_LENGTH: Final = -4
-# How many numbers tell of a failure.
+# The number of details of a failure.
 N_DETAILS: Final = 8
 _MOST: Final = (1 << 63) - 1
 
-# The first three fields of the frame are what the machine code knows of its context. Those after
-# them: blocks of scratch memory, each of which begins with the address of the one before; the
-# caller's tables of outputs; the code of why an output was refused.
+# The first three fields of the frame are the context, as the machine code knows it. The others are
+# the linked list of blocks of scratch memory, each of which begins with the address of the previous
+# one; the caller's tables of outputs; and the code that says why an output was refused.
 SUPPORT: Final = f"""\
 %fuse.frame = type {{ ptr, ptr, [{N_DETAILS} x i64], ptr, ptr, ptr, ptr, i64 }}
 declare ptr @malloc(i64)
