@@ -86,7 +86,7 @@ def test_which_are_packed():
     assert packs(sums_of_columns(many, 21), "128") == ()
     assert packs(sums_of_columns(many, 20), "128") == (tuple(range(8)),)
     assert packs(sums_of_columns(many, 20), "scalar") == ()
-    # Processors prefetch a few streams.
+    # A few streams need no packing, because processors prefetch them.
     assert packs(sums_of_columns(many[1:], 20)) == ()
     # Constants that are read in two ways, or may be indices, are not packed.
     assert packs(sums_of_columns(many, 20, {3})) == ()

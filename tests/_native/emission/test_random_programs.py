@@ -54,7 +54,7 @@ def test_order_of_accesses(machine, case, at_end):
 @thorough
 @given(case=native_programs(longest=20), at_end=st.booleans())
 def test_temporary_buffers(machine, case, at_end):
-    """Give each temporary buffer pages of its own, between unmapped pages."""
+    """Give each temporary buffer pages of its own, between inaccessible pages."""
     program = with_known_lengths(case.program, case.inputs)
     forbidden = []
 

@@ -1,4 +1,4 @@
-"""The functions compiled for 64-bit ARM, and run by QEMU's emulator, which `unicorn` wraps."""
+"""Functions compiled for 64-bit ARM, and run by QEMU's emulator, which `unicorn` wraps."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def module(name: str) -> llvm.ModuleRef:
 
 
 def assembly(name: str) -> str:
-    """Return what LLVM makes of a function."""
+    """Return the assembly that LLVM makes of a function."""
     found: str = _machine().emit_assembly(module(name))
     return found
 
@@ -52,7 +52,7 @@ def _page(address: int) -> int:
 
 
 def _patched(kind: int, word: int, place: int, value: int) -> int:
-    """Return an instruction with an address in it; kinds are those of the ELF of the processor."""
+    """Return an instruction with a relocated address; kinds are ELF relocation types of AArch64."""
     if kind == 275:  # ADR_PREL_PG_HI21
         pages = (_page(value) - _page(place)) >> 12
         return word | (pages & 3) << 29 | (pages >> 2 & 0x7FFFF) << 5
@@ -70,7 +70,7 @@ def _linked(data: bytes) -> tuple[dict[int, bytearray], dict[str, int]]:
     where: dict[int, int] = {}
     address = _CODE
     for number, section in enumerate(elf.iter_sections()):
-        # Tables for exceptions, which nothing raises, have another kind of addresses.
+        # Skip exception tables, which are unused and have other kinds of relocations.
         if section["sh_flags"] & 2 and section.name != ".eh_frame":
             address = -(-address // 64) * 64
             where[number], sections[address] = address, bytearray(section.data())
@@ -106,7 +106,7 @@ def emulated(name: str, *arguments: np.ndarray) -> np.ndarray:
         emulator.mem_map(base, _SIZE)
     for address, content in sections.items():
         emulator.mem_write(address, bytes(content))
-    # Code may use the floating-point unit.
+    # Enable the floating-point unit.
     emulator.reg_write(arm.UC_ARM64_REG_CPACR_EL1, 3 << 20)
     emulator.reg_write(arm.UC_ARM64_REG_SP, _STACK + _SIZE - 64)
     emulator.reg_write(arm.UC_ARM64_REG_LR, _END)

@@ -18,8 +18,8 @@ DTYPES = {"f64": np.float64, "f32": np.float32}
 
 @functools.cache
 def initialize() -> None:
-    """Make LLVM ready."""
-    # Newer versions of LLVM's bindings do it themselves, and say so by an exception.
+    """Initialize LLVM."""
+    # Newer versions of LLVM's bindings initialize it themselves, and raise an exception here.
     with contextlib.suppress(RuntimeError):
         llvm.initialize()
     llvm.initialize_native_target()
@@ -27,7 +27,7 @@ def initialize() -> None:
 
 
 def loop(name: str, element: str, lanes: int) -> str:
-    """Return a function that applies another one to arrays, whose length is full vectors."""
+    """Return a function that applies another one to arrays of full vectors."""
     count = FUNCTIONS[name].arguments
     one = type_name(element, lanes)
     size = DTYPES[element]().itemsize
@@ -60,7 +60,7 @@ def loop(name: str, element: str, lanes: int) -> str:
 
 
 class Compiled:
-    """A function of arrays, in the form of some number of lanes; others may be asked for, too."""
+    """A function of arrays, with a number of lanes; its module may have other functions, too."""
 
     def __init__(
         self,
@@ -121,7 +121,7 @@ class Compiled:
         return out[:size].reshape(np.shape(arguments[0]))
 
     def run(self, *arrays: np.ndarray) -> None:
-        """Apply it to arrays of full vectors; the last array takes the result."""
+        """Apply the function to arrays of full vectors; the last array receives the result."""
         self.function(*(a.ctypes.data for a in arrays), len(arrays[-1]))
 
 

@@ -1,4 +1,4 @@
-"""The exact values of the functions, with mpmath."""
+"""Exact values of the functions, with mpmath."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _erfcx(x: mpf) -> mpf:
 
 
 def _inverse(complement: mpf, value: mpf) -> mpf:
-    """Return where the error function is `value`, and its complement the other."""
+    """Return the number whose error function is `value`, and whose `erfc` is `complement`."""
     if value < mpf("1e-30"):
         return value * mpmath.sqrt(mpmath.pi) / 2
     if complement > mpf("0.5"):
@@ -77,7 +77,7 @@ def _gammaln(x: mpf) -> mpf:
 def _digamma(x: mpf) -> mpf:
     if x > 0:
         return mpmath.digamma(x)
-    # By reflection: mpmath would climb to positive numbers step by step.
+    # By reflection, because mpmath would step up to positive numbers one by one.
     angle = mpmath.pi * (x - mpmath.nint(x))
     return mpmath.digamma(1 - x) - mpmath.pi * mpmath.cot(angle)
 
@@ -133,7 +133,7 @@ EXACT: dict[str, Callable[..., mpf]] = {
     "gamma": _gamma,
 }
 
-# Beyond it, a double is infinite.
+# Numbers from here on round to infinity.
 OVERFLOW = mpf(2) ** 1024 - mpf(2) ** 970
 
 
@@ -144,7 +144,7 @@ def exact(name: str, *arguments: float) -> mpf:
 
 
 def unit(value: mpf, digits: int = 53, smallest: int = -1074) -> mpf:
-    """Return what the last place of a number near the value is worth."""
+    """Return the unit in the last place of a floating-point number near the value."""
     if value == 0:
         return mpf(2) ** smallest
     exponent = mpmath.frexp(abs(value))[1]

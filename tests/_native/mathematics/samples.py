@@ -1,4 +1,4 @@
-"""Arguments that try a function: every binade, the seams of its method, its thresholds."""
+"""Test arguments of functions: every binade, the seams of methods, and thresholds."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-# The last one is the double next to a multiple of half of pi.
+# The last angle is the double closest to a multiple of pi / 2.
 _ANGLES = (
     *(k * math.pi / 4 for k in (1, 2, 3, 4, 400_001)),
     2.0**20,
@@ -15,13 +15,13 @@ _ANGLES = (
     6381956970095103 * 2.0**797,
 )
 
-# Where the logarithm of one less its square is -5.
+# The number for which `log(1 - x**2)` is -5.
 _SEAM_OF_ERFINV = math.sqrt(-math.expm1(-5.0))
 
-# The ends of the table of logarithms, and those of the interval round 1.
+# The ends of the table of logarithms, and of the interval around 1.
 _ENDS_OF_INTERVALS = (0.708984375, 1.41796875, 0.998046875, 1.00390625)
 
-# Where the method of a function changes, or where its result does what is not usual.
+# Arguments where the method of a function changes, or where its result is exceptional.
 SEAMS: dict[str, Sequence[float]] = {
     "exp": (709.782712893384, -708.3964185322641, -745.1332191019411, -37, 0.34657359027997264),
     "expm1": (709.782712893384, -37.43, -40, 0.34657359027997264, 37.19, 0.69),
@@ -68,7 +68,7 @@ SEAMS: dict[str, Sequence[float]] = {
     "gamma": (1, 2, 3, 4, 5, 2.0**-60, 2.0**-1024, 24, 100, 150, 171, 171.62437695630273),
 }
 
-# Where errors are largest.
+# Intervals where errors are largest.
 DENSE: dict[str, tuple[float, float]] = {
     "log2": (0.99, 1.01),
     "log10": (0.99, 1.01),
@@ -87,7 +87,7 @@ DENSE: dict[str, tuple[float, float]] = {
     "log1mexp": (-3.0, -0.5),
 }
 
-# Below and above all arguments in the domain.
+# Bounds of the arguments in the domain.
 DOMAINS: dict[str, tuple[float, float]] = {
     "exp": (-746, 710),
     "expm1": (-100, 710),
@@ -122,7 +122,7 @@ def arguments(name: str, count: int, seed: int = 0) -> np.ndarray:
     generator = np.random.default_rng([seed, *name.encode()])
     low, high = DOMAINS.get(name, (-math.inf, math.inf))
     seams = np.array(SEAMS.get(name, ()), dtype=np.float64)
-    # Some steps to both sides of each seam.
+    # Neighbours on both sides of each seam.
     near = [seams, *(seams * (1 + k * 2.0**-52) for k in (-9, -2, -1, 1, 2, 9))]
     near += [seams * (1 + generator.normal(size=len(seams)) * 2.0**-k) for k in (6, 12, 24)]
     exponents = generator.uniform(-1074, 1024, count // 6)
@@ -153,7 +153,7 @@ def negative_arguments(name: str, count: int) -> np.ndarray:
 
 
 def power_arguments(count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Return bases and exponents, whose powers are numbers of all sizes."""
+    """Return bases and exponents whose powers are numbers of all sizes."""
     generator = np.random.default_rng(seed)
     n = count // 6
     bases = [

@@ -1,4 +1,4 @@
-"""Errors against mpmath."""
+"""Accuracy: errors against mpmath."""
 
 from __future__ import annotations
 

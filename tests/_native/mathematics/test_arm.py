@@ -1,7 +1,6 @@
-"""The functions on 64-bit ARM: with NEON, and the same bits as on this processor.
+"""Functions on 64-bit ARM: they use NEON, and have the same bits as on this processor.
 
-The emulator is an extra: `pip install unicorn pyelftools`. Without it, only the assembly is looked
-at.
+The emulator is optional: `pip install unicorn pyelftools`. Without it, only the assembly is tested.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ def test_vectors_are_those_of_neon(name):
     text = arm.assembly(name)
     loop = text[text.index("run:") :]
     assert re.search(r"\tf\w+\tv\d+\.2d", text), "no arithmetic on two doubles"
-    # Nothing is left to the C library, as a missing instruction would be.
+    # No function of the C library is called, as it would be for a missing instruction.
     called = set(re.findall(r"\tbl?\t(\S+)", text))
     assert all("fuse." in one or one.startswith(".L") for one in called), called
     assert "ret" in loop

@@ -1,4 +1,4 @@
-"""The script gives the coefficients that the package has, and tables keep their promises."""
+"""The script generates the coefficients of the package, and tables satisfy their invariants."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_the_module_is_reproduced(script: object) -> None:
 
 
 def test_reductions_of_powers_are_exact() -> None:
-    # Mantissas of all intervals: their ends, and some within.
+    # Mantissas of all intervals: their ends, and some in between.
     start = np.array(1.0).view(np.int64) - (149 << 44)
     generator = np.random.default_rng(0)
     offsets = np.concatenate([[0, 1, (1 << 45) - 1], generator.integers(0, 1 << 45, 20)])
@@ -58,7 +58,7 @@ def test_reductions_of_powers_are_exact() -> None:
             assert Fraction(float(r)) == r
             largest = max(largest, abs(r))
         for logs, of_two, of_e in bases:
-            # The first sum of two parts is exact, too: zero, or not the smaller one.
+            # `fast_two_sum` is exact: its first operand is zero or at least as large as the second.
             assert logs[interval] == 0 or abs(logs[interval]) >= largest * Fraction(of_e)
             for k in (-1074, -1, 1, 1023):
                 high = k * Fraction(of_two) + Fraction(logs[interval])

@@ -1,4 +1,4 @@
-"""An element has the same bits in every form and at every place."""
+"""An element has the same bits in every form of a function and in every lane."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _arguments(name: str) -> list[np.ndarray]:
 
 
 def _bits(results: np.ndarray) -> np.ndarray:
-    """Return bits, all those of not-a-numbers alike."""
+    """Return the bits of numbers, with one pattern for all NaNs."""
     alike = np.where(np.isnan(results), results.dtype.type(np.nan), results)
     return alike.view({4: np.uint32, 8: np.uint64}[alike.itemsize])
 
@@ -71,7 +71,7 @@ def test_called_and_copied_functions_give_the_same_bits(name: str) -> None:
 @pytest.mark.parametrize("lanes", [1, 8])
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_ones_are_never_rare(name: str, lanes: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    # The lanes beyond the end of an array hold them.
+    # The lanes beyond the end of an array hold ones.
     mark = 12345.0
 
     def without_rare_paths(*args: object, **kwargs: object) -> str:

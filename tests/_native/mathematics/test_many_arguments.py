@@ -1,7 +1,7 @@
-"""Errors on a million arguments, against the C library's functions of extended precision.
+"""Errors on a million arguments, against the C library's functions in extended precision.
 
-Those have 64 bits, so that an error is known to a thousandth of an ulp; where it is near the bound,
-mpmath decides. The functions that the C library does not have are in `test_accuracy` alone.
+Extended precision has 64 bits, so an error is known to a thousandth of an ulp; where it is near the
+bound, mpmath decides. Functions that the C library lacks are tested in `test_accuracy` alone.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ _OF_NUMPY = (
 
 
 def _of_c(name):
-    """Return a function of the C library in extended precision that NumPy does not have.
+    """Return a function of the C library in extended precision that NumPy lacks.
 
-    LLVM calls it, as ctypes rounds what is given and returned to doubles.
+    Compiled code calls it, because ctypes rounds arguments and results to doubles.
     """
 
     def of(x):
@@ -98,11 +98,11 @@ needs_extended = pytest.mark.skipif(
 
 
 def errors(found, exact):
-    """Return the errors in units of the last place; 0 where the result is no usual number."""
+    """Return the errors in units of the last place; 0 where the result is tiny or huge."""
     with np.errstate(all="ignore"):
         last = np.spacing(np.abs(exact.astype(np.float64))).astype(np.longdouble)
         off = np.abs(found.astype(np.longdouble) - exact) / last
-    # Thresholds and numbers of less precision are for mpmath.
+    # Thresholds and subnormal numbers are left to mpmath.
     size = np.abs(exact)
     return np.where((size > 1e-300) & (size < 1e308), off, 0)
 
@@ -123,7 +123,7 @@ def check(name, found, exact, *arguments):
 def test_errors(name, fma):
     x = samples.arguments(name, COUNT, seed=7)
     if name in ("sin", "cos", "tan"):
-        # The extended functions reduce by 66 bits of pi.
+        # The extended functions reduce angles by 66 bits of pi only.
         x = x[np.abs(x) < 1e4]
     with np.errstate(all="ignore"):
         exact = EXTENDED[name](x.astype(np.longdouble))

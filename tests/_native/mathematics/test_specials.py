@@ -1,4 +1,4 @@
-"""Zeros, infinities, what is not a number, and the thresholds of overflow and underflow."""
+"""Zeros, infinities, NaN, and the thresholds of overflow and underflow."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pytensor_fuse._native.mathematics import FUNCTIONS
 
 INF, NAN, TINY, HUGE = math.inf, math.nan, 5e-324, 1.7976931348623157e308
 
-# Arguments and results, signs of zeros included. Any function of a NaN is one.
+# Arguments and results, with the signs of zeros. Any function of NaN is NaN.
 SPECIALS: dict[str, list[tuple[float, float]]] = {
     "exp": [(0.0, 1), (-0.0, 1), (INF, INF), (-INF, 0.0), (TINY, 1), (709.7827128933841, INF),
             (709.782712893384, 1.7976931348622732e308), (-745.1332191019411, TINY),
@@ -67,7 +67,7 @@ SPECIALS: dict[str, list[tuple[float, float]]] = {
     "digamma": [(0.0, -INF), (-0.0, INF), (-1, NAN), (-2, NAN), (INF, INF), (-INF, NAN),
                 (TINY, -INF), (-TINY, INF), (-HUGE, NAN)],
     "trigamma": [(0.0, INF), (-0.0, INF), (-1, INF), (INF, 0.0), (-HUGE, INF)],
-    # SciPy has an infinity at the last number before, and zeros from -170.6 on.
+    # SciPy is infinite already at the number before, and zero from -170.6 on.
     "gamma": [(0.0, INF), (-0.0, -INF), (-1, NAN), (-2, NAN), (-171, NAN), (INF, INF), (-INF, NAN),
               (TINY, INF), (-TINY, -INF), (HUGE, INF), (-HUGE, NAN), (172, INF),
               (171.6243769563027, 1.7976931348622299e308), (171.62437695630274, INF),
@@ -114,7 +114,7 @@ def test_every_function_has_special_values() -> None:
 
 
 def _power(x: float, y: float) -> float:
-    # Python raises errors where C has numbers.
+    # Python raises errors where C returns numbers.
     if x == 0 and y < 0:
         odd = y % 2 == 1 and not math.isinf(y)
         return math.copysign(INF, x) if odd else INF
@@ -143,7 +143,7 @@ def test_special_powers(fma: bool) -> None:
 @pytest.mark.parametrize("fma", [True, False])
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_no_bits_of_what_is_no_number_make_one(name: str, fma: bool) -> None:
-    # Among them those of R's NA, and of numbers that count in the lowest bits.
+    # The payloads include that of R's NA, and low bits, where `round_to_integer` has its integer.
     payloads = [0x7A2, 1, 2, 0x3FF, 0x7FF, 0xFFF, 0x8000000000000, 0x8000000000002, 2**52 - 1]
     bits = np.array([(0x7FF << 52) + one for one in payloads], dtype=np.uint64)
     x = np.concatenate([bits, bits | np.uint64(1 << 63)]).view(np.float64)
@@ -195,7 +195,7 @@ def test_increasing_across_seams(name: str, fma: bool) -> None:
         "erf": np.array([0.58, -0.58]),
         "softplus": np.array([math.log(math.sqrt(2) - 1), 0.0, 18.0]),
     }.get(name, np.arange(-20, 20) * math.log(2) / 2)
-    # Steps so wide that two units of the last place do not hide them.
+    # Steps wide enough to exceed errors of two units of the last place.
     steps = np.arange(-40, 41) * 2.0**-44
     x = seams[:, None] * (1 + steps)
     results = compiled(name, fma=fma)(x)

@@ -1,4 +1,4 @@
-"""The text itself: what it defines and declares, and that it is always the same."""
+"""The text of functions: its definitions and declarations, and that it is deterministic."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_single_numbers_are_copied_into_loops_only() -> None:
     for in_loops, times in (((), 0), ({request}, 1)):
         text, _ = definitions_and_declarations([request], Target(fma=True), in_loops=in_loops)
         assert text.count("alwaysinline") == times
-    # Longer copies than these cost more than calls.
+    # Longer inlined copies than these cost more than calls.
     text, _ = definitions_and_declarations([request] * 20, Target(fma=True), in_loops={request})
     assert "alwaysinline" not in text
 

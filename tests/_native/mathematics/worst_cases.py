@@ -1,6 +1,6 @@
-"""Arguments whose results are hard to round, of the CORE-MATH project.
+"""Arguments whose results are hard to round, from the CORE-MATH project.
 
-Their results are within 2**-43 ulp of a number or of the middle of two
+Their results are within 2**-43 ulp of a double or of the midpoint of two doubles
 (https://core-math.gitlabpages.inria.fr/).
 """
 

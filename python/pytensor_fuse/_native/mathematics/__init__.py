@@ -1,8 +1,8 @@
 """Mathematical functions of vectors as LLVM text.
 
-An algorithm is written once, in Python, and gives the scalar form and all vector forms: an element
-has the same bits in each of them. What is computed for which argument does not branch, but for rare
-paths that all lanes take together.
+An algorithm is written once, in Python, and yields the scalar form and all vector forms: an element
+has the same bits in each of them. Vector forms are free of branches, except for rare paths that all
+lanes take together.
 """
 
 from pytensor_fuse._native.mathematics.functions import FORMS, FUNCTIONS, Form, Function

@@ -23,14 +23,14 @@ from pytensor_fuse._native.mathematics.text import (
 
 _HALF_PI = math.pi / 2
 _HALF_PI_LOW = float.fromhex("0x1.1a62633145c07p-54")
-# The tangents of an eighth of pi and of three.
+# The tangents of pi / 8 and 3 * pi / 8.
 _TAN_LOW, _TAN_HIGH = math.sqrt(2) - 1, math.sqrt(2) + 1
-# Next to its square, one does not count.
+# Added to its square, 1 is negligible.
 _HUGE = 2.0**60
 
 
 def arctan(x: Value) -> Value:
-    """Return the inverse tangent: that of `a`, `(a - 1) / (a + 1)` or `-1 / a`, and an angle."""
+    """Return the inverse tangent: an angle plus that of `a`, `(a - 1) / (a + 1)` or `-1 / a`."""
     size = abs(x)
     middle, high = size > _TAN_LOW, size > _TAN_HIGH
     above = select(high, -1.0, select(middle, size - 1.0, size))
@@ -44,7 +44,7 @@ def arctan(x: Value) -> Value:
 
 
 def _arcsin_of_half(x: Value, square: Value) -> Value:
-    """Return the inverse sine up to 1/2, less the argument."""
+    """Return `arcsin(x) - x` for an argument up to 1/2."""
     return (x * square) * polynomial(square, square * square, coefficients.ARCSIN)
 
 
@@ -69,7 +69,10 @@ def arcsin(x: Value) -> Value:
 
 
 def arccos(x: Value) -> Value:
-    """Return the inverse cosine: `2 * arcsin(sqrt((1 - abs(x)) / 2))`, or it from pi, above 1/2."""
+    """Return the inverse cosine.
+
+    For magnitudes above 1/2, it is `2 * arcsin(sqrt((1 - abs(x)) / 2))`, or pi less that.
+    """
     size = abs(x)
     large = size > 0.5
     half = 0.5 * (1.0 - size)
@@ -85,7 +88,7 @@ def arccos(x: Value) -> Value:
 
 
 def _lost(x: Value) -> Value:
-    """Return what rounding takes from half of pi less a number up to 1/2."""
+    """Return the rounding error of `pi / 2 - x`, for a number up to 1/2."""
     difference = _HALF_PI - x
     return (_HALF_PI - difference) - x
 
@@ -116,7 +119,7 @@ def arccosh(x: Value) -> Value:
 
 def _usual_arccosh(x: Value) -> Value:
     t = x - 1.0
-    # The root is the smaller one, or has the same last place.
+    # The root is smaller than x, or its last place has the same weight.
     return log_of_sum(*fast_two_sum(x, square_root(fma(t, t, t + t))))
 
 

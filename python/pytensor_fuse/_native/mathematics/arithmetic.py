@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from pytensor_fuse._native.mathematics.text import Operand, Value, fma
 
-# Multiplied by it, a double splits in halves of 26 bits.
+# The factor that splits a double into halves of 26 bits.
 _SPLITTER = 2.0**27 + 1
 
 
@@ -46,7 +46,7 @@ def two_product(a: Value, b: Value) -> tuple[Value, Value]:
 
 
 def product_minus(a: Value, b: Value, c: Value) -> Value:
-    """Return `c - a * b` with an exact product, for a `c` that is close to the product."""
+    """Return `c - a * b` with an exact product, for a `c` close to the product."""
     if a.body.target.fma:
         return fma(-a, b, c)
     product, error = two_product(a, b)
@@ -54,14 +54,14 @@ def product_minus(a: Value, b: Value, c: Value) -> Value:
 
 
 def negative_fma(a: Value, b: Operand, c: Operand) -> Value:
-    """Return `c - a * b`, rounded once where the processor can, twice elsewhere."""
+    """Return `c - a * b`, rounded once if the processor has FMA, twice otherwise."""
     if a.body.target.fma:
         return fma(-a, b, c)
     return c - a * b
 
 
 def horner(x: Value, coefficients: Sequence[float]) -> Value:
-    """Return the polynomial with these coefficients, the constant one first, in one chain."""
+    """Return the polynomial with these coefficients, in ascending order, in one chain."""
     total = x.body.constant(coefficients[-1])
     for coefficient in reversed(coefficients[:-1]):
         total = fma(x, total, coefficient)
@@ -74,7 +74,7 @@ def polynomial(x: Value, square: Value, coefficients: Sequence[float]) -> Value:
 
 
 def long_polynomial(x: Value, coefficients: Sequence[float], square: Value | None = None) -> Value:
-    """Return the polynomial with these coefficients in four chains, which run side by side."""
+    """Return the polynomial with these coefficients in four chains, which run in parallel."""
     if square is None:
         square = x * x
     fourth = square * square

@@ -1,7 +1,7 @@
-"""Numbers that are computed in one of two ways.
+"""Case distinctions between two ways of computing a number.
 
-Vectors compute both and select, so that no lane waits for a branch of another one. A single number
-branches: its bits are the same, and the other way takes no time.
+Vectors compute both ways and select. Scalars branch, which gives the same bits and saves the time
+of the other way.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ def choose(
     yes: Callable[[], tuple[Value, ...]],
     no: Callable[[], tuple[Value, ...]],
 ) -> tuple[Value, ...]:
-    """Return what `yes` writes where the condition holds, and what `no` writes elsewhere."""
+    """Return the values of `yes` where the condition holds, and those of `no` elsewhere."""
     body = condition.body
     if body.lanes > 1:
         pairs = zip(yes(), no(), strict=True)
@@ -27,7 +27,7 @@ def choose(
     for write, (begin, end) in ((yes, labels[:2]), (no, labels[2:4])):
         body.lines.append(f"{begin}:")
         sides.append(write())
-        # Writing may have begun other blocks.
+        # The callback may have begun other blocks, so a known block ends the side.
         body.lines += [f"  br label %{end}", f"{end}:", f"  br label %{labels[4]}"]
     body.lines.append(f"{labels[4]}:")
     found = []
@@ -40,9 +40,9 @@ def choose(
 def unless(
     condition: Value, numbers: tuple[float, ...], write: Callable[[], tuple[Value, ...]]
 ) -> tuple[Value, ...]:
-    """Return what `write` writes, which is these numbers where the condition holds.
+    """Return the values of `write`, which equal given numbers where the condition holds.
 
-    Vectors have it written in any case. A single number takes no time for it if it need not.
+    Vectors compute them in any case; scalars skip the computation where the condition holds.
     """
     body = condition.body
     if body.lanes > 1:
@@ -51,10 +51,10 @@ def unless(
 
 
 def in_cases(condition: Value, write: Callable[[Value], tuple[Value, ...]]) -> tuple[Value, ...]:
-    """Return what is written for a condition, of which a single number takes one way only.
+    """Return the values of `write`, specialized for each outcome of a condition in scalars.
 
-    Vectors have it written once. For single numbers it is written for each outcome, and `select`
-    takes one side.
+    Vectors contain its instructions once. Scalars branch, and contain them once for each outcome,
+    where each `select` on the condition reduces to one side.
     """
     body = condition.body
     if body.lanes > 1:

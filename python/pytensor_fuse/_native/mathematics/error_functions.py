@@ -1,6 +1,6 @@
 """The error function and its relatives.
 
-Below 0.58, a polynomial for the error function. From there on, `erfcx(x) = exp(x**2) * erfc(x)` is
+Below 0.58, the error function is a polynomial. From there on, `erfcx(x) = exp(x**2) * erfc(x)` is
 `u * ERFCX(u)`, a polynomial in `u = 1 / (x + 3)` (after M. M. Shepherd and J. G. Laframboise,
 "Chebyshev approximation of (1 + 2x) exp(x**2) erfc x in 0 <= x < infinity", 1981).
 """
@@ -42,13 +42,13 @@ from pytensor_fuse._native.mathematics.text import (
 
 _SHIFT = 3.0
 _SMALL = 0.58
-# A polynomial gives the inverse where `1 - x**2` is not below this, so that its logarithm is at
-# least -5.
+# A polynomial approximates the inverse where `1 - x**2` is at least this number, so that its
+# logarithm is at least -5.
 _CENTRAL = math.exp(-5.0)
-# Added to that polynomial, and about minus its derivative with respect to the logarithm.
+# The constant added to that polynomial, and about minus its derivative by the logarithm.
 _ERFINV_MIDDLE = 1.125
 _ERFINV_SLOPE = 0.22
-# Two to it keeps all values of the complementary error function normal.
+# Scaled by 2**200, all values of the complementary error function are normal numbers.
 _LIFT = 200
 
 
@@ -79,18 +79,19 @@ def _erfcx_of_large(size: Value) -> _Scaled:
     first, second, third, *rest = coefficients.ERFCX
     product, low = two_product(u, body.constant(second))
     higher, higher_low = two_product(u, u * fma(u, long_polynomial(u, rest), third))
-    # The first number of each sum is not the smaller one, or, next to the seam, has the same last
-    # place.
+    # The first number of each sum is at least as large as the second or, next to the seam, its last
+    # place has the same weight.
     value, more = fast_two_sum(body.constant(first), product)
     value, most = fast_two_sum(value, higher)
-    # What rounding did to u. The polynomial has about the logarithmic derivative 6.5 * u.
+    # The relative rounding error of u. The logarithmic derivative of the polynomial is about
+    # 6.5 * u.
     error = product_minus(below, u, body.constant(1.0)) - below_low * u
     low = ((low + more) + higher_low) + most
     return _Scaled(value, low, u, fma(error * u, 6.5, error))
 
 
 def _erfc_of_large(size: Value, square: Value, low: Value, lift: int = 0) -> Value:
-    """Return one less the error function of a number from 0.58 on, times two to the `lift`."""
+    """Return `2**lift * erfc(size)` for a number from 0.58 on."""
     found = _erfcx_of_large(size)
     argument = at_least(-square, exponentials.SMALLEST)
     reduced = exponentials.reduce(argument, low=True, extra=-low)
@@ -98,7 +99,7 @@ def _erfc_of_large(size: Value, square: Value, low: Value, lift: int = 0) -> Val
     scaled, scaled_low = two_product(found.value, found.u)
     scaled_low = fma(found.low, found.u, scaled_low)
     product, product_low = two_product(e, scaled)
-    # Last comes what waits longest.
+    # The operand with the longest latency comes last.
     product_low = fma(e, fma(scaled, found.error, scaled_low), fma(e_low, scaled, product_low))
     k = reduced.k + lift if lift else reduced.k
     return exponentials.scale(product + product_low, k)
@@ -117,7 +118,7 @@ def erf(x: Value) -> Value:
 
 
 def erfc(x: Value) -> Value:
-    """Return one less the error function."""
+    """Return the complementary error function `1 - erf(x)`."""
     size = at_most(abs(x), 28.0)
     square, low = two_product(size, size)
 
@@ -134,7 +135,7 @@ def erfc(x: Value) -> Value:
 def erfcx(x: Value) -> Value:
     """Return `exp(x**2) * erfc(x)`."""
     size = abs(x)
-    # For negative numbers and small ones; others may be of any size.
+    # Only negative and small numbers need the exponential; large positive numbers would overflow.
     bounded = at_most(size, 27.0)
     square, low = two_product(bounded, bounded)
     argument = at_most(square, exponentials.LARGEST)
@@ -150,7 +151,7 @@ def erfcx(x: Value) -> Value:
 def _horner_of_either(
     condition: Value, x: Value, yes: Sequence[float], no: Sequence[float]
 ) -> Value:
-    """Return one of two polynomials of a degree."""
+    """Return one of two polynomials of equal degree, depending on a condition."""
     total = select(condition, yes[-1], no[-1])
     for first, second in zip(reversed(yes[:-1]), reversed(no[:-1]), strict=True):
         total = fma(x, total, select(condition, first, second))
@@ -158,24 +159,25 @@ def _horner_of_either(
 
 
 def _central_inverse(x: Value, low: Value | None, product: Value) -> Value:
-    """Return where the error function is `x + low`, for `product = 1 - x**2` from `_CENTRAL` on.
+    """Return `erfinv(x + low)` if `product = 1 - x**2` is at least `_CENTRAL`.
 
-    A polynomial in the logarithm (M. B. Giles, "Approximating the erfinv function", 2010).
+    It is a polynomial in the logarithm of `product` (M. B. Giles, "Approximating the erfinv
+    function", 2010).
     """
     log, log_low = log_and_error(split(product))
     ratio = long_polynomial(-2.5 - log, coefficients.ERFINV)
     rest = x * negative_fma(log_low, _ERFINV_SLOPE, ratio)
     if low is not None:
         rest = fma(low, _ERFINV_MIDDLE, rest)
-    # The product with what it has beyond one is exact, and small.
+    # The constant's part beyond 1 has few bits: its product with x is exact, and small.
     return x + fma(x, _ERFINV_MIDDLE - 1.0, rest)
 
 
 def _far_inverse(rest: Value) -> Value:
-    """Return where the complementary error function is `rest`, a number that is near zero.
+    """Return `erfcinv(rest)` for a number near zero.
 
-    A first approximation in `w = -log(rest * (2 - rest))`, and one step of Halley's method for the
-    function times a power of two that keeps it normal.
+    A first approximation in `w = -log(rest * (2 - rest))` is refined by one step of Halley's
+    method, for the function times a power of two that keeps it normal.
     """
     parts = split_any(rest * (2.0 - rest))
     s = square_root(-log_of_split(parts.k, parts.m - 1.0))
@@ -195,7 +197,7 @@ def _far_inverse(rest: Value) -> Value:
 def _with_far_lanes(
     name: str, central: Value, result: Value, x: Value, far: Callable[[Value], Value]
 ) -> Value:
-    """Return the result where a lane is central, and what `far` writes elsewhere."""
+    """Return the result in central lanes, and the value of `far` in the others."""
     body = Body(1, x.body.target)
     written = far(Value(body, "%x0", "f64"))
     slow = define_scalar(f"fuse.{name}.far", body, 1, written, tuple(body.helpers.items()))
@@ -205,7 +207,7 @@ def _with_far_lanes(
 def erfinv(x: Value) -> Value:
     """Return the inverse of the error function."""
     product = product_minus(x, x, x.body.constant(1.0))
-    # Ones are not rare: the lanes that are off hold them.
+    # Ones are not rare, because inactive lanes hold them.
     is_one = product.equals(0.0)
     result = copy_sign(select(is_one, math.inf, _central_inverse(x, None, product)), x)
     return _with_far_lanes("erfinv", (product >= _CENTRAL) | is_one, result, x, _far_erfinv)
@@ -217,8 +219,8 @@ def _far_erfinv(x: Value) -> Value:
 
 
 def erfcinv(x: Value) -> Value:
-    """Return the inverse of one less the error function."""
-    # Also exact for an argument above one, as the difference is.
+    """Return the inverse of the complementary error function."""
+    # Also exact for an argument above 1, because the difference itself is exact there.
     size, low = fast_two_sum(x.body.constant(1.0), -x)
     product = x * (2.0 - x)
     result = _central_inverse(size, low, product)

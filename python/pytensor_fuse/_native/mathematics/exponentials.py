@@ -1,4 +1,4 @@
-"""Functions made of one exponential.
+"""Functions composed of one exponential.
 
 The argument is `k * log(2) + r` with an integer `k` and `abs(r) <= log(2) / 2`, and `exp(r)` is
 `1 + r + r**2 / 2 + r**3 * EXP(r)` (W. J. Cody and W. Waite, "Software Manual for the Elementary
@@ -33,11 +33,12 @@ from pytensor_fuse._native.mathematics.text import (
     select,
 )
 
-# The logarithm of two: 42 bits, so that an integer of 11 bits times them is exact; and the rest.
+# The logarithm of 2 in two parts: 42 bits, whose product with an integer of 11 bits is exact, and
+# the rest.
 LOG2_HIGH = float.fromhex("0x1.62e42fefa3800p-1")
 LOG2_LOW = float.fromhex("0x1.ef35793c76730p-45")
 
-# Beyond them, the exponential is infinite or rounds to zero.
+# Beyond these arguments, the exponential is infinite or rounds to zero.
 LARGEST, SMALLEST = 710.0, -746.0
 
 
@@ -48,11 +49,11 @@ class Reduced:
     Attributes
     ----------
     k
-        The integer, in the low bits of an integer whose lowest 51 bits are those of a constant.
+        The integer, plus a constant whose lowest 51 bits are zeros.
     r
-        The rest.
+        The remainder.
     tail
-        The exponential of `r` and its rounding error, less `1 + r`.
+        `exp(r + error) - (1 + r)`, with the rounding error of `r`.
     """
 
     k: Value
@@ -68,9 +69,9 @@ def reduce(x: Value, *, low: bool, extra: Value | None = None) -> Reduced:
     x
         The argument.
     low
-        Whether the rounding error of `r` counts.
+        Whether to include the rounding error of `r`.
     extra
-        What to add to the argument: its rounding error, or a number below 0.01.
+        A term to add to the argument: its rounding error, or a number below 0.01.
     """
     shifted = fma(x, 1 / math.log(2), ROUNDER)
     count = shifted - ROUNDER
@@ -80,7 +81,7 @@ def reduce(x: Value, *, low: bool, extra: Value | None = None) -> Reduced:
         square = r * r
         tail = square * polynomial(r, square, (0.5, *coefficients.EXP))
         return Reduced(shifted.bits(), r, tail)
-    # Exact, even if the second number is larger: the first is a multiple of its last place.
+    # Exact even if the second number is larger, because the first is a multiple of its last place.
     r, error = fast_two_sum(high, negative_fma(count, LOG2_LOW, 0.0 if extra is None else extra))
     square = r * r
     second = fma(square, 0.5, fma(error, r, error))
@@ -89,24 +90,24 @@ def reduce(x: Value, *, low: bool, extra: Value | None = None) -> Reduced:
 
 
 def power_of_two(k: Value) -> Value:
-    """Return two to an integer of low bits, for a result that is a normal number."""
+    """Return `2**k` for an integer in the low bits, if it is a normal number."""
     return ((k << 52) + bits_of(1.0)).number()
 
 
 def inverse_power_of_two(k: Value) -> Value:
-    """Return one over two to an integer of low bits, for a result that is a normal number."""
+    """Return `2**-k` for an integer in the low bits, if it is a normal number."""
     return (k.body.constant(bits_of(1.0), "i64") - (k << 52)).number()
 
 
 def scale(x: Value, k: Value) -> Value:
-    """Return `x` times two to an integer of low bits, rounded once; `x` is of moderate size."""
+    """Return `x * 2**k`, rounded once, for `x` of moderate size and `k` in the low bits."""
     half = k >> 1
-    # By multiplications, so that what is no number stays so: its bits are in `k`, too.
+    # Multiplications keep a NaN, whose bits are in `k`, too; integer arithmetic might not.
     return (x * power_of_two(half)) * power_of_two(k - half)
 
 
 def clamp(x: Value) -> Value:
-    """Return an argument of the exponential between those from which it is infinite or zero."""
+    """Return the argument, limited to the range beyond which the exponential is infinite or 0."""
     return at_most(at_least(x, SMALLEST), LARGEST)
 
 
@@ -134,23 +135,23 @@ def rounded_normal(reduced: Reduced) -> Value:
 
 
 def negative_exp(x: Value) -> Value:
-    """Return the exponential of a number that is not positive."""
+    """Return the exponential of a number that is at most 0."""
     return rounded(reduce(at_least(x, SMALLEST), low=False))
 
 
 def _scaled_minus_one(reduced: Reduced, factor: Value, one: float) -> tuple[Value, Value]:
-    """Return `factor * exp(...) - one` in two parts, of which the first is not yet rounded well."""
+    """Return `factor * exp(...) - one` in two parts, the first of which is only approximate."""
     high, low = fast_two_sum(factor - one, factor * reduced.r)
     return high, fma(factor, reduced.tail, low)
 
 
 def expm1(x: Value) -> Value:
-    """Return the exponential less one."""
+    """Return `exp(x) - 1`."""
     reduced = reduce(at_most(at_least(x, -40.0), LARGEST), low=True)
-    # Half of it, as 2**1024 is no number.
+    # Half of the power, as 2**1024 overflows.
     factor = ((reduced.k << 52) + bits_of(0.5)).number()
     high, low = _scaled_minus_one(reduced, factor, 0.5)
-    # What the difference of the two has lost.
+    # Add the rounding error of `factor - 0.5`.
     low = low + ((factor - (factor - 0.5)) - 0.5)
     half = high + low
     return select(abs(x) < 2.0**-54, x, half + half)
@@ -169,15 +170,15 @@ def tanh(x: Value) -> Value:
 
 
 def sigmoid(x: Value) -> Value:
-    """Return the logistic function: `p / (p + exp(r))` with `exp(-x) = exp(r) / p`.
+    """Return the logistic function: `p / (p + exp(r))`, where `exp(-x) = exp(r) / p`.
 
-    `p` is a power of two.
+    `p` is a power of 2.
     """
     reduced = reduce(at_least(at_most(-x, -SMALLEST), -37.0), low=False)
     half = reduced.k >> 1
     first, second = inverse_power_of_two(half), inverse_power_of_two(reduced.k - half)
     p = first * second
-    # At least one: the larger summand.
+    # At least 1, and thus the larger summand.
     above = p + 1.0
     below, error = fast_two_sum(above, reduced.r)
     rest = (p - (above - 1.0)) + error + reduced.tail
@@ -185,7 +186,7 @@ def sigmoid(x: Value) -> Value:
 
 
 def exp2(x: Value) -> Value:
-    """Return two to the power of the argument: `1 + p * log(2) + p * EXP2(p)`, `p` its fraction."""
+    """Return `2**x`: with the fraction `p`, `2**p` is `1 + p * log(2) + p * EXP2(p)`."""
     power, k = _power_of_fraction(x)
     result = (power.bits() + (k << 52)).number()
     return with_general_form("exp2", abs(x) < 1000.0, result, (x,), _general_exp2)
@@ -196,7 +197,7 @@ def _general_exp2(x: Value) -> Value:
 
 
 def _power_of_fraction(x: Value) -> tuple[Value, Value]:
-    """Return two to the power of `x - k`, and the nearest integer `k`."""
+    """Return `2**(x - k)`, and the nearest integer `k`."""
     count, k = round_to_integer(x)
     p = x - count
     high, low = fast_two_sum(x.body.constant(1.0), p * math.log(2))
@@ -204,20 +205,20 @@ def _power_of_fraction(x: Value) -> tuple[Value, Value]:
 
 
 def _half_exp(size: Value) -> Value:
-    """Return half of the exponential of a number that is not negative."""
+    """Return half of the exponential of a nonnegative number."""
     reduced = reduce(at_most(size, 711.0), low=False)
     high, low = parts(reduced)
     return scale((high + low) * 0.5, reduced.k)
 
 
 def cosh(x: Value) -> Value:
-    """Return the hyperbolic cosine: `h + 1 / (4 * h)` with `h` half of an exponential."""
+    """Return the hyperbolic cosine: `h + 1 / (4 * h)` with `h = exp(abs(x)) / 2`."""
     half = _half_exp(abs(x))
     return half + 0.25 / half
 
 
 def sinh(x: Value) -> Value:
-    """Return the hyperbolic sine: a polynomial below one, `h - 1 / (4 * h)` from there on."""
+    """Return the hyperbolic sine: a polynomial below 1, `h - 1 / (4 * h)` from there on."""
     size = abs(x)
     half = _half_exp(size)
     square = size * size

@@ -1,8 +1,8 @@
-"""The sine, cosine and tangent of one large angle.
+"""Sine, cosine and tangent of one large angle.
 
-The argument is an integer of 53 bits times a power of two. Only 192 bits of `2 / pi` count: those
-before them give multiples of four quarter turns, those after them less than 2**-137. The product
-has the quadrant in its top two bits, and the angle within it below.
+The argument is an integer of 53 bits times a power of two. Only 192 bits of `2 / pi` matter: the
+bits before them contribute multiples of four quarter turns, and the bits after them less than
+2**-137. The product has the quadrant in its top two bits, followed by the angle within it.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def _two_over_pi(bits: int) -> int:
 
 @functools.cache
 def _table() -> str:
-    # 64 zeros before the point, for arguments whose last bit is worth less than one.
+    # 64 zeros before the binary point, for arguments whose last bit is worth less than 1.
     number = _two_over_pi(64 * (_WORDS - 1))
     words = [(number >> (64 * (_WORDS - 1 - k))) & ((1 << 64) - 1) for k in range(_WORDS)]
     listed = ", ".join(f"i64 {word}" for word in words)
@@ -121,7 +121,7 @@ define internal double @fuse.far_angle(double %x, ptr %low, ptr %quadrant) cold 
 def scalar_function(
     name: str, target: Target, finish: Callable[[Value, Value, Value], Value]
 ) -> ScalarFunction:
-    """Return the function that computes `finish(r, low, quadrant)` of a large angle."""
+    """Return the function that computes `finish(r, low, quadrant)` for a large angle."""
     body = Body(1, target)
     body.lines += ["  %low_place = alloca double", "  %quadrant_place = alloca i64"]
     turns = body.append(

@@ -1,4 +1,4 @@
-"""The functions that there are."""
+"""Table of all vector functions, with their error bounds and methods."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ class Function:
     Attributes
     ----------
     arguments
-        How many it takes.
+        The number of arguments.
     write
-        Writes its instructions: takes its arguments, returns its result.
+        The algorithm: takes the arguments, writes the instructions and returns the result.
     ulp
         The largest error of a double, in units of the last place of the exact result.
     domain
-        Where it is not a NaN.
+        The arguments for which it is not NaN.
     method
-        How it is computed.
+        The method of computation.
     source
-        Where the method comes from.
+        The source of the method.
     absolute
-        An error that is allowed as well, next to the function's zeros below 0.
+        An additional absolute error, next to the function's zeros below 0.
     """
 
     arguments: int
@@ -178,11 +178,11 @@ class Form:
     Attributes
     ----------
     arguments
-        How many it takes.
+        The number of arguments.
     write
-        Writes its instructions: takes its arguments, returns its results.
+        The algorithm: takes the arguments, writes the instructions and returns the results.
     results
-        How many it has.
+        The number of results.
     """
 
     arguments: int
@@ -192,12 +192,12 @@ class Form:
 
 FORMS: Mapping[str, Form] = MappingProxyType(
     {
-        # For arguments that are not negative.
+        # For nonnegative arguments.
         "gammaln_of_positive": Form(1, gamma_functions.gammaln_of_positive),
         "gamma_of_positive": Form(1, gamma_functions.gamma_of_positive),
         "digamma_of_positive": Form(1, gamma_functions.digamma_of_positive),
         "trigamma_of_positive": Form(1, gamma_functions.trigamma_of_positive),
-        # Several powers of one base: its logarithm in two parts, and the powers.
+        # For several powers of one base: the base's logarithm in two parts, and the power.
         "pow_log": Form(1, powers.log_for_power, results=2),
         "pow_by_log": Form(4, powers.power_by_log),
     }

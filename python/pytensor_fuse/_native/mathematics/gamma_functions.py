@@ -1,10 +1,11 @@
-"""The gamma function, its logarithm, and the derivatives of that.
+"""The gamma function, its logarithm, and the first two derivatives of its logarithm.
 
-Near the zeros and below 5, quotients of polynomials on an interval of length two, to which the
-recurrence leads; from 5 on, Stirling's series with fitted coefficients; below zero, the reflection
-formula (M. Abramowitz and I. A. Stegun, "Handbook of Mathematical Functions", 6.1, 6.3 and 6.4;
-W. J. Cody, A. J. Strecok and H. C. Thacher, "Chebyshev approximations for the psi function", 1973).
-The gamma function itself has its seam at 4, and is computed in two parts throughout.
+Below 5, the functions are quotients of polynomials on an interval of length 2, to which the
+recurrence reduces the argument; from 5 on, Stirling's series with fitted coefficients; and below
+zero, the reflection formula (M. Abramowitz and I. A. Stegun, "Handbook of Mathematical Functions",
+6.1, 6.3 and 6.4; W. J. Cody, A. J. Strecok and H. C. Thacher, "Chebyshev approximations for the psi
+function", 1973). The gamma function itself has its seam at 4, and is computed in two parts
+throughout.
 """
 
 from __future__ import annotations
@@ -41,19 +42,19 @@ from pytensor_fuse._native.mathematics.trigonometry import (
 
 # Stirling's series from here on.
 _LARGE = 5.0
-# What is left of it: log(2 * pi) / 2 - 1 / 2.
+# Its constant term: log(2 * pi) / 2 - 1 / 2.
 _STIRLING = 0.5 * math.log(2 * math.pi) - 0.5
-# Beyond it, the logarithm of the gamma function has no number.
+# Beyond this argument, the logarithm of the gamma function overflows.
 _GAMMALN_LARGEST = float.fromhex("0x1.754d9278b51a7p+1014")
-# From here on, there are only integers.
+# From here on, all doubles are integers.
 _INTEGERS = 2.0**52
-# Below it, one term is all that counts.
+# Below this number, all but one term are negligible.
 _TINY = 2.0**-60
 # Stirling's series from here on, in the gamma function itself.
 _GAMMA_LARGE = 4.0
-# From here on, the gamma function is infinite, and zero below minus this number.
+# From here on, the gamma function is infinite; below minus this number, it rounds to zero.
 _GAMMA_LARGEST = 200.0
-# What `_STIRLING` and math.pi lack.
+# The low parts of `_STIRLING` and math.pi.
 _STIRLING_LOW = float.fromhex("0x1.4d252f2400510p-54")
 _PI_LOW = float.fromhex("0x1.1a62633145c07p-53")
 
@@ -80,7 +81,7 @@ def _gammaln_in_case(x: Value, large: Value, is_normal: bool) -> tuple[Value, Va
 
     log_high, log_low = unless(argument.equals(1.0), (0.0, 0.0), log)
     factor = select(large, x - 0.5, select(below_one, -1.0, 1.0))
-    # Exact: it has no bits below those of the logarithm.
+    # Exact: the difference has no bits below those of the logarithm.
     log_high = log_high - select(large, 1.0, 0.0)
     # Near the zeros: a * (a - 1) * (7 / 16 + above / below).
     a = select(two_steps, x - 3.0, select(one_step, before, select(below_one, x, previous)))
@@ -96,8 +97,8 @@ def _gammaln_in_case(x: Value, large: Value, is_normal: bool) -> tuple[Value, Va
     main_low = fma(factor, log_low, main_low)
     high, low = two_sum(main, select(large, _STIRLING, middle))
     low = low + (main_low + select(large, series, near))
-    # The product is all that counts for the largest numbers, and that with the first part of the
-    # logarithm may be infinite.
+    # For the largest numbers, all terms but the product are negligible. The product with only the
+    # first part of the logarithm might overflow.
     huge = large & (x > 2.0**100)
     whole = factor * (log_high + log_low)
     return select(huge, whole, high), select(huge, 0.0, low)
@@ -114,7 +115,7 @@ def gammaln(x: Value) -> Value:
 
 
 def gammaln_of_positive(x: Value) -> Value:
-    """Return the same for numbers that are not negative."""
+    """Return `gammaln(x)` for a nonnegative number."""
     high, low = _gammaln_parts(x, is_normal=False)
     result = select(x > _GAMMALN_LARGEST, math.inf, high + low)
     return select(x.equals(0.0), math.inf, result)
@@ -127,7 +128,7 @@ def _with_reflection(
     arguments: tuple[Value, ...],
     reflection: Callable[..., Value],
 ) -> Value:
-    """Return the result where the lane is usual, and elsewhere the reflection of the arguments."""
+    """Return the result in usual lanes, and the reflection of the arguments in the others."""
     body = Body(1, result.body.target)
     given = [Value(body, f"%x{k}", "f64") for k in range(len(arguments))]
     slow = define_scalar(f"fuse.{name}.negative", body, len(arguments), reflection(*given))
@@ -135,25 +136,25 @@ def _with_reflection(
 
 
 def _with_poles(positive: Value, offset: Value, result: Value, pole: float) -> Value:
-    """Return the result, or, where minus the argument is an integer, what a pole has."""
+    """Return the result, or the value of a pole where the argument is an integer."""
     result = select(offset.equals(0.0), pole, result)
     return select(positive >= _INTEGERS, pole, result)
 
 
 def _offset(positive: Value) -> Value:
-    """Return the distance from the nearest integer, for numbers below `_INTEGERS`."""
+    """Return the signed distance from the nearest integer, for numbers below `_INTEGERS`."""
     return positive - ((positive + _INTEGERS) - _INTEGERS)
 
 
 def _reflected_gammaln(positive: Value, high: Value, low: Value) -> Value:
-    """Return the value at minus the argument, given the two parts at the argument itself.
+    """Return `gammaln(-x)` for a positive number, given the two parts of `gammaln(x)`.
 
-    Or, next to zero, at either. It is `-(log(x * r) + log(sin(pi * r) / (pi * r)) + gammaln(x))`,
-    `r` the distance of `x` from the nearest integer.
+    It is `-(log(x * r) + log(sin(pi * r) / (pi * r)) + gammaln(x))`, where `r` is the distance of
+    `x` from the nearest integer. Next to zero, it is also `gammaln(x)`.
     """
     offset = abs(_offset(positive))
     product, product_low = two_product(positive, offset)
-    # Next to zero, the sign of the argument does not count, and what is left is its logarithm.
+    # Next to zero, the result is `-log(x)` for both signs of the argument.
     tiny = positive < _TINY
     product = select(tiny, positive, product)
     log_high, log_low = log_parts(split_any(product), select(tiny, 0.0, product_low / product))
@@ -175,7 +176,7 @@ def digamma(x: Value) -> Value:
 
 
 def digamma_of_positive(x: Value) -> Value:
-    """Return the same for numbers that are not negative."""
+    """Return `digamma(x)` for a nonnegative number."""
     result = _finite_digamma(x)
     result = select(x.equals(math.inf), math.inf, result)
     return select(x.equals(0.0), -math.inf, result)
@@ -186,7 +187,7 @@ def _finite_digamma(x: Value) -> Value:
     two_steps, one_step = x >= 4.0, x >= 3.0
     previous, before = x - 1.0, x - 2.0
     v = select(two_steps, x - 3.0, select(one_step, before, select(below_one, x, previous)))
-    # The sum of the steps is step_above / step_below.
+    # The terms of the recurrence add up to step_above / step_below.
     step_below = select(below_one, x, select(two_steps, previous * before, previous))
     step_below = select(below_one | one_step, step_below, 1.0)
     step_above = select(
@@ -207,7 +208,7 @@ def _finite_digamma(x: Value) -> Value:
 
     def far() -> tuple[Value]:
         w = ratio * ratio
-        # The rest of log(x) is -1 / (2 * x) - w * series.
+        # Beyond log(x), the result is -1 / (2 * x) - w * series.
         rest = negative_fma(w, horner(w, coefficients.DIGAMMA_STIRLING), ratio * -0.5)
         parts = split(x)
         return (log_of_split(parts.k, parts.m - 1.0) + rest,)
@@ -217,14 +218,14 @@ def _finite_digamma(x: Value) -> Value:
 
 
 def _reflected_digamma(positive: Value, value: Value) -> Value:
-    """Return the value at minus the argument, given that at the argument itself.
+    """Return `digamma(-x)` for a positive number, given `digamma(x)`.
 
-    It is `digamma(x) + 1 / x + 1 / r + (pi * cot(pi * r) - 1 / r)`, `r` the distance from the
-    nearest integer with its sign.
+    It is `digamma(x) + 1 / x + 1 / r + (pi * cot(pi * r) - 1 / r)`, where `r` is the signed
+    distance of `x` from the nearest integer.
     """
     offset = _offset(positive)
     rest = offset * horner(offset * offset, coefficients.COTANGENT)
-    # Between two poles the large terms cancel, so that their rounding errors count.
+    # Between two poles the large terms cancel, so their rounding errors matter.
     inverse, step = 1.0 / offset, 1.0 / positive
     inverse_low = product_minus(inverse, offset, positive.body.constant(1.0)) * inverse
     log_high, log_low = log_parts(split(positive))
@@ -235,7 +236,7 @@ def _reflected_digamma(positive: Value, value: Value) -> Value:
     low = low + select(large, log_low + series, 0.0)
     result = high + (low + (inverse_low + (step + rest)))
     result = _with_poles(positive, offset, result, math.nan)
-    # Next to zero, the sign of the argument is all that counts.
+    # Next to zero, the function is odd.
     return select(positive < _TINY, -value, result)
 
 
@@ -249,7 +250,7 @@ def trigamma(x: Value) -> Value:
 
 
 def trigamma_of_positive(x: Value) -> Value:
-    """Return the same for numbers that are not negative."""
+    """Return `trigamma(x)` for a nonnegative number."""
     large, below_one = x >= _LARGE, x < 1.0
     a = select(below_one, x, x - 1.0)
     square = a * a
@@ -259,15 +260,16 @@ def trigamma_of_positive(x: Value) -> Value:
     w = ratio * ratio
     series = fma(w, horner(w, coefficients.TRIGAMMA_STIRLING), 0.5 * ratio)
     step = 1.0 / x
-    # The quotient is that of what is more than 1/4.
+    # The quotient approximates the function less 1/4.
     rest = select(below_one, fma(step, step, 0.25), 0.25)
     return ratio + select(large, ratio * series, rest)
 
 
 def _reflected_trigamma(positive: Value, value: Value) -> Value:
-    """Return the value at minus the argument, given that at the argument itself.
+    """Return `trigamma(-x)` for a positive number, given `trigamma(x)`.
 
-    It is `(pi / sin(pi * r))**2 + 1 / x**2 - trigamma(x)`.
+    It is `(pi / sin(pi * r))**2 + 1 / x**2 - trigamma(x)`, where `r` is the distance of `x` from
+    the nearest integer.
     """
     offset = abs(_offset(positive))
     outer = offset > 0.25
@@ -280,7 +282,7 @@ def _reflected_trigamma(positive: Value, value: Value) -> Value:
     sine, sine_low = sine_parts(angle, angle_low, square)
     cosine, cosine_low = cosine_parts(angle, angle_low, square)
     sine, sine_low = fast_two_sum(select(outer, cosine, sine), select(outer, cosine_low, sine_low))
-    # The square of a rounded quotient would be off by twice its error.
+    # Squaring a rounded quotient would double its relative error.
     root = math.pi / sine
     rest = negative_fma(root, sine_low, product_minus(root, sine, pi) + _PI_LOW) / sine
     high, low = two_product(root, root)
@@ -301,7 +303,7 @@ def gamma(x: Value) -> Value:
 
 
 def gamma_of_positive(x: Value) -> Value:
-    """Return the same for numbers that are not negative."""
+    """Return `gamma(x)` for a nonnegative number."""
     high, low, k = _gamma_parts(at_most(x, _GAMMA_LARGEST))
     return scale(high + low, k.bits())
 
@@ -323,12 +325,12 @@ def _gamma_parts(x: Value) -> tuple[Value, Value, Value]:
         return above, polynomial(a, square, coefficients.GAMMA_BELOW)
 
     above, below = choose(large, lambda: (one, one), quotient)
-    # One division for both: 1 / x is `below * inverse`, or the inverse itself.
+    # A single division: 1 / x is `below * inverse`, or the inverse itself.
     inverse = 1.0 / (x * below)
 
     def of_small() -> tuple[Value, Value, Value]:
-        # gamma(a + 1) is 1 + a * (a - 1) / 2, which is exact at 0, 1 and 2, and a rest of some
-        # hundredths: a * (a - 1) * (a - 2) * above / below.
+        # gamma(a + 1) is 1 + a * (a - 1) / 2, which is exact at 0, 1 and 2, plus a remainder of
+        # some hundredths: a * (a - 1) * (a - 2) * above / below.
         before = a - 1.0
         zeros, zeros_low = two_product(a, before)
         zeros_low = fma(a, a - (before + 1.0), zeros_low)
@@ -341,15 +343,15 @@ def _gamma_parts(x: Value) -> tuple[Value, Value, Value]:
         reciprocal = below * inverse
         ratio = value * reciprocal
         ratio_low = (product_minus(ratio, x, value) + value_low) * reciprocal
-        # Next to zero, the reciprocal is all that counts, and may be infinite.
+        # Next to zero, the result is the reciprocal, which may be infinite.
         tiny = x < _TINY
         high = select(below_one, select(tiny, reciprocal, ratio), product)
         low = select(below_one, select(tiny, 0.0, ratio_low), product_low)
         return high, low, body.constant(ROUNDER)
 
     def of_large() -> tuple[Value, Value, Value]:
-        # The logarithm is (x - 1 / 2) * (log(x) - 1) + `_STIRLING` + series; log(x) - 1 is
-        # exact. Fewer bits of log(x) than 66 would not do: it is multiplied by up to 171.
+        # The logarithm is (x - 1 / 2) * (log(x) - 1) + `_STIRLING` + series; log(x) - 1 is exact.
+        # 66 bits of log(x) are necessary, because it is multiplied by up to 171.
         log_high, log_low = accurate_log(split_for_power(x))
         factor = x - 0.5
         main, main_low = two_product(factor, log_high - 1.0)
@@ -365,7 +367,7 @@ def _gamma_parts(x: Value) -> tuple[Value, Value, Value]:
 
 
 def _reflected_gamma(positive: Value, high: Value, low: Value, k: Value) -> Value:
-    """Return the value at minus the argument, given the parts of that at the argument itself.
+    """Return `gamma(-x)` for a positive number, given the parts of `gamma(x)`.
 
     It is `-pi / (x * sin(pi * x) * gamma(x))`.
     """
@@ -393,9 +395,9 @@ def _reflected_gamma(positive: Value, high: Value, low: Value, k: Value) -> Valu
     rest = product_minus(ratio, below, body.constant(math.pi))
     rest = negative_fma(ratio, below_low, rest + _PI_LOW)
     size = scale(ratio + rest / below, 0 - k.bits())
-    # The sine has the sign of the offset, or the other one next to odd integers.
+    # The sine has the sign of the offset, or the opposite sign next to odd integers.
     sign = (signed.bits() ^ (shifted.bits() << 63) ^ -1) & SIGN
     result = (size.bits() | sign).number()
     result = _with_poles(positive, offset, result, math.nan)
-    # Next to zero, this is all that counts; at minus zero it is minus infinity.
+    # Next to zero, the result is the reciprocal; at -0.0, it is minus infinity.
     return select(positive < _TINY, -1.0 / positive, result)

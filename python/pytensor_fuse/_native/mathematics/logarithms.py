@@ -1,9 +1,8 @@
-"""Functions made of one logarithm.
+"""Functions composed of one logarithm.
 
-The argument is `2**k * (1 + f)` with `1 + f` between the square roots of one half and of two, and
-`log(1 + f)` is `2 * atanh(s)` with `s = f / (2 + f)`, evaluated as `f - (f**2 / 2 - s * (f**2 / 2 +
-s**2 * LOG(s**2)))` (P. T. P. Tang, "Table-driven implementation of the logarithm function", 1990;
-fdlibm).
+The argument is `2**k * (1 + f)` with `1 + f` between `sqrt(1 / 2)` and `sqrt(2)`, and `log(1 + f)`
+is `2 * atanh(s)` with `s = f / (2 + f)`, evaluated as `f - (f**2 / 2 - s * (f**2 / 2 + s**2 *
+LOG(s**2)))` (P. T. P. Tang, "Table-driven implementation of the logarithm function", 1990; fdlibm).
 """
 
 from __future__ import annotations
@@ -35,15 +34,15 @@ from pytensor_fuse._native.mathematics.text import Value, at_least, bits_of, cop
 
 _MANTISSA = (1 << 52) - 1
 _SQRT_HALF = bits_of(math.sqrt(0.5))
-# A number of this exponent shows an integer in its low bits.
+# A double with this exponent has an integer value in its low bits.
 _SHOWS_INTEGERS = bits_of(2.0**52)
 SMALLEST_NORMAL = 2.0**-1022
 _INFINITY = bits_of(math.inf)
 
 
-# The biased exponent of one, on top of which the integer is shown.
+# The offset of an exponent read as such a double: 2**52, plus the biased exponent of 1.
 _BIAS = 2.0**52 + 1023
-# Brings the smallest numbers among the normal ones.
+# Subnormal numbers are scaled by 2**54, which makes them normal.
 _LIFT = 54
 _LEAST_OF_LOG1MEXP = 2.0**-1000
 
@@ -55,11 +54,11 @@ class Split:
     Attributes
     ----------
     k
-        The exponent, as a number.
+        The exponent, as a double.
     m
-        What is left, between the square roots of one half and of two.
+        The mantissa, between `sqrt(1 / 2)` and `sqrt(2)`.
     exponent
-        The exponent with its bias, as an integer; that of a lifted number, if it was lifted.
+        The biased exponent, as an integer; if the number was scaled, that of the scaled number.
     """
 
     k: Value
@@ -68,7 +67,7 @@ class Split:
 
 
 def is_normal_positive(x: Value) -> Value:
-    """Return where a number is a positive one of full precision."""
+    """Return where a number is positive, finite and normal."""
     smallest = bits_of(SMALLEST_NORMAL)
     return (x.bits() - smallest).unsigned_below(_INFINITY - smallest)
 
@@ -96,7 +95,7 @@ def log_of_split(k: Value, f: Value, f_low: Value | None = None) -> Value:
 
 
 def log_and_error(parts: Split) -> tuple[Value, Value]:
-    """Return the logarithm of a split number, and what rounding its last sum took from it."""
+    """Return the logarithm of a split number, and the rounding error of its last sum."""
     return fast_two_sum(parts.k * LOG2_HIGH, _log_of_mantissa(parts.m - 1.0, parts.k * LOG2_LOW))
 
 
@@ -130,7 +129,7 @@ def log_parts(parts: Split, low: Value | None = None) -> tuple[Value, Value]:
 
 
 def finish(x: Value, result: Value) -> Value:
-    """Return the logarithm of `x` where `result` is not: at zero, infinity, and below zero."""
+    """Return the result, corrected where `x` is zero, infinite, negative or NaN."""
     result = select(x < math.inf, result, x)
     result = select(x < 0.0, math.nan, result)
     return select(x.equals(0.0), -math.inf, result)
@@ -145,39 +144,39 @@ def log(x: Value) -> Value:
 
 
 def general_log(x: Value) -> Value:
-    """Return the same without a rare path."""
+    """Return the natural logarithm, without a rare path."""
     parts = split_any(x)
     return finish(x, log_of_split(parts.k, parts.m - 1.0))
 
 
 def log1p(x: Value) -> Value:
-    """Return the logarithm of one more than the argument."""
+    """Return `log(1 + x)`."""
     result = copy_sign(usual_log1p(x), x)
     usual = ((1.0 + x).bits() - 1).unsigned_below(bits_of(2.0**1000))
     return with_general_form("log1p", usual, result, (x,), general_log1p)
 
 
 def usual_log1p(x: Value) -> Value:
-    """Return the same for numbers above -1 and up to `2**1000`; of no sign at zero."""
+    """Return `log(1 + x)` for numbers above -1 and up to `2**1000`; it ignores the sign of zero."""
     total = 1.0 + x
-    # Exact up to 2**53, and small enough from there on.
+    # The rounding error is exact up to 2**53, and negligible from there on.
     return log_of_sum(total, x - (total - 1.0))
 
 
 def log_of_sum(total: Value, rest: Value) -> Value:
-    """Return the logarithm of a sum that is rounded, and its rounding error."""
+    """Return the logarithm of `total + rest`, a rounded sum and its rounding error."""
     parts = split(total)
     f, f_low = fast_two_sum(parts.m - 1.0, rest * _inverse_power(parts))
     return log_of_split(parts.k, f, f_low)
 
 
 def general_log1p(x: Value, x_low: Value | None = None) -> Value:
-    """Return the same without a rare path; the argument may have two parts."""
+    """Return `log(1 + x)` without a rare path; the argument may have two parts."""
     total = 1.0 + x
     rest, parts = x - (total - 1.0), split(total)
     if x_low is not None:
         rest = rest + x_low
-    # For the largest numbers, 2**-k is no normal number, but 16 / 2**k is.
+    # For the largest numbers, 2**-k is subnormal, but 16 / 2**k is normal.
     low = (rest * _inverse_power(parts, 4)) * 0.0625
     f, f_low = fast_two_sum(parts.m - 1.0, low)
     return copy_sign(finish(total, log_of_split(parts.k, f, f_low)), x)
@@ -189,7 +188,7 @@ def _inverse_power(parts: Split, more: int = 0) -> Value:
 
 
 def softplus(x: Value) -> Value:
-    """Return the logarithm of one more than the exponential: `max(x, 0) + log1p(exp(-abs(x)))`."""
+    """Return `log(1 + exp(x))`, as `max(x, 0) + log1p(exp(-abs(x)))`."""
     e = negative_exp(-abs(x))
     upper = e > math.sqrt(2) - 1
     f = select(upper, 0.5 * (e - 1.0), e)
@@ -203,12 +202,12 @@ def softplus(x: Value) -> Value:
 
 
 def log1mexp(x: Value) -> Value:
-    """Return the logarithm of one less the exponential of a negative number.
+    """Return `log(1 - exp(x))` for a negative number.
 
-    From -1.5 on it is the logarithm of `1 - exp(x)` in two parts; below, where the exponential is
-    small, `log(1 + f)` with minus the exponential for `f`.
+    From -1.5 on, it is the logarithm of `1 - exp(x)` in two parts; below that, where the
+    exponential is small, it is `log(1 + f)` with `f = -exp(x)`.
     """
-    # Ones have no logarithm, but are not rare: the lanes that are off hold them.
+    # Ones, for which the result is NaN, are not rare, because inactive lanes hold them.
     usual = abs(x) > _LEAST_OF_LOG1MEXP
     return with_general_form("log1mexp", usual, _log1mexp(x), (x,), _general_log1mexp)
 
@@ -231,15 +230,15 @@ def _log1mexp(x: Value) -> Value:
 
 
 def _one_less_exp(reduced: Reduced) -> tuple[Value, Value]:
-    """Return one less an exponential in two parts."""
+    """Return `1 - exp(x)` in two parts."""
     factor = power_of_two(reduced.k)
     high, low = fast_two_sum(1.0 - factor, -(factor * reduced.r))
     return fast_two_sum(high, negative_fma(factor, reduced.tail, low))
 
 
 def _general_log1mexp(x: Value) -> Value:
-    # One less the exponential of a tiny number is minus that. What is not rare has the bits that it
-    # has among others.
+    # For a tiny number, `1 - exp(x)` is `-x`. Lanes that are not rare keep the bits of the usual
+    # path.
     result = select(abs(x) > _LEAST_OF_LOG1MEXP, _log1mexp(x), general_log(-x))
     return copy_sign(result, x.body.constant(-1.0))
 
@@ -252,5 +251,5 @@ def arctanh(x: Value) -> Value:
     inverse = 1.0 / below
     ratio = twice * inverse
     low = negative_fma(ratio, below_low, product_minus(ratio, below, twice)) * inverse
-    # An infinite ratio gives an infinity, one below -1 no number.
+    # An infinite ratio gives an infinity, and a ratio below -1 gives NaN.
     return copy_sign(0.5 * general_log1p(ratio, low), x)

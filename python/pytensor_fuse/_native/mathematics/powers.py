@@ -1,11 +1,11 @@
 """Powers: the exponential of a product with a logarithm, both in two parts.
 
 Source: W. J. Cody and W. Waite, "Software Manual for the Elementary Functions", 1980, chapter 7.
-The logarithm has 66 bits, so that the result is rounded almost rightly, and rightly where it is
+The logarithm has 66 bits, so the result is almost always correctly rounded, and exact results are
 exact. A table has the logarithms of numbers near the middles of 128 intervals, and a short series
-the rest (P. T. P. Tang, "Table-driven implementation of the logarithm function", 1990). Without a
-table, by one division and a longer series, a power takes twice as long in vectors, and three times
-as a single number.
+adds the remainder (P. T. P. Tang, "Table-driven implementation of the logarithm function", 1990).
+With one division and a longer series in the place of the table, a power takes twice as long in
+vectors, and three times as long in scalars.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ from pytensor_fuse._native.mathematics.text import (
 )
 
 _INTEGERS = 2.0**52
-# In bits: the intervals are of this size, and 1 is in the middle of one of them.
+# The size of the intervals in bits; 1 is in the middle of one of them.
 _INTERVAL = 45
 _START = bits_of(1.0) - (149 << (_INTERVAL - 1))
-# Powers whose logarithms are smaller are numbers of full precision.
+# Powers whose logarithms have a smaller magnitude are normal numbers.
 _USUAL = 700.0
 
 
@@ -53,9 +53,9 @@ def split_for_power(x: Value, *, is_normal: bool = True) -> Split:
 
 
 def interval_of(parts: Split) -> tuple[Value, Value]:
-    """Return the interval that a mantissa is in, and the mantissa times its inverse, less one.
+    """Return the interval of a mantissa, and the mantissa times the interval's inverse, minus 1.
 
-    The inverse has so few bits that this is exact.
+    The inverse has so few bits that the second result is exact.
     """
     interval = (parts.m.bits() - _START) >> _INTERVAL
     inverse = look_up(interval, "power_inverses", coefficients.POWER_INVERSES)
@@ -63,9 +63,9 @@ def interval_of(parts: Split) -> tuple[Value, Value]:
 
 
 def accurate_log(parts: Split) -> tuple[Value, Value]:
-    """Return the logarithm of what `split_for_power` returns in two parts.
+    """Return the logarithm of a number split by `split_for_power`, in two parts.
 
-    Its error is 2**-66 of it. The second part is at most 2**-16 of the first.
+    The relative error is 2**-66. The second part is at most 2**-16 times the first.
     """
     interval, r = interval_of(parts)
     middle = look_up(interval, "power_logs", coefficients.POWER_LOGS)
@@ -73,7 +73,7 @@ def accurate_log(parts: Split) -> tuple[Value, Value]:
     square = r * r
     half_square, half_square_low = two_product(r, 0.5 * r)
     series = (r * square) * polynomial(r, square, coefficients.POWER)
-    # The first number of the sum is exact.
+    # The first operand of the sum is exact.
     total, first = fast_two_sum(fma(parts.k, LOG2_HIGH, middle), r)
     total, second = fast_two_sum(total, -half_square)
     rest = fma(parts.k, LOG2_LOW, middle_low) + first
@@ -96,7 +96,7 @@ def _is_integer(size: Value) -> Value:
 
 
 def log_for_power(x: Value) -> tuple[Value, Value]:
-    """Return what `power_by_log` takes of a base."""
+    """Return the logarithm of a base, in two parts, for `power_by_log`."""
     return accurate_log(split_for_power(x))
 
 
@@ -106,12 +106,12 @@ def power(x: Value, y: Value) -> Value:
 
 
 def power_by_log(x: Value, y: Value, high: Value, low: Value) -> Value:
-    """Return the same with the logarithm of the base, which may serve several exponents."""
+    """Return `x` to the power of `y`, given the logarithm of `x`, which powers can share."""
     product, low = _scaled((high, low), y)
     result = exponentials.rounded_normal(_reduced(product, low))
     usual = is_normal_positive(x) & (abs(product) < _USUAL)
     if not x.body.target.fma:
-        # Larger ones have no exact product.
+        # Products with larger exponents are not exact without FMA.
         usual = usual & (abs(y) < 2.0**990)
     inner = Body(1, x.body.target)
     general = _general_power(Value(inner, "%x0", "f64"), Value(inner, "%x1", "f64"))
@@ -125,7 +125,7 @@ def _general_power(x: Value, y: Value) -> Value:
     high = select(size < math.inf, high, size)
     high = select(size.equals(0.0), -math.inf, high)
     product, product_low = _scaled((high, low), y)
-    # One to any power is one, even to that of infinity.
+    # 1 to any power is 1, even for an infinite exponent.
     is_one = size.equals(1.0)
     product_low = select((abs(product) > 1000.0) | is_one, 0.0, product_low)
     product = select(is_one, 0.0, product)

@@ -1,7 +1,6 @@
-"""Rare lanes, computed by a function that is never copied into its callers.
+"""Rare lanes, computed by a function that is never inlined.
 
-It is a function of scalars that is called for each rare lane, or one of vectors that computes all
-of them again.
+Either a scalar function is called for each rare lane, or a vector function recomputes all lanes.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from pytensor_fuse._native.mathematics.text import Body, Value, suffix, type_nam
 
 @dataclass(frozen=True)
 class ScalarFunction:
-    """A function of scalars that computes rare elements.
+    """A scalar function that computes rare elements.
 
     Attributes
     ----------
@@ -23,9 +22,9 @@ class ScalarFunction:
     text
         Its definition.
     declarations
-        Lines of LLVM text that it needs.
+        Declarations that it needs, as lines of LLVM text.
     helpers
-        Text of what it calls or reads, by symbol.
+        The text of functions and tables that it uses, by symbol.
     """
 
     name: str
@@ -37,7 +36,7 @@ class ScalarFunction:
 def define_scalar(
     name: str, body: Body, arguments: int, result: Value, helpers: tuple[tuple[str, str], ...] = ()
 ) -> ScalarFunction:
-    """Make a scalar function from a body that has its result."""
+    """Make a scalar function of a body, its number of arguments and its result."""
     parameters = ", ".join(f"double %x{k}" for k in range(arguments))
     lines = [
         f"define internal double @{name}({parameters}) cold noinline nounwind {{",
@@ -51,9 +50,9 @@ def define_scalar(
 def with_rare_lanes(
     usual: Value, result: Value, arguments: tuple[Value, ...], slow: ScalarFunction
 ) -> Value:
-    """Return the result where the lane is usual, and what the slow function gives elsewhere.
+    """Return the result in usual lanes, and that of the slow function in the others.
 
-    Where all lanes are usual, nothing is called.
+    If all lanes are usual, no function is called.
     """
     body = result.body
     body.helpers.update(slow.helpers)
@@ -74,7 +73,7 @@ def with_general_form(
     arguments: tuple[Value, ...],
     general: Callable[..., Value],
 ) -> Value:
-    """Return the result if all lanes are usual, and else the general form of all lanes."""
+    """Return the result if all lanes are usual, and otherwise the general form for all lanes."""
     body = result.body
     called = f"fuse.{name}.general.{suffix('f64', body.lanes)}"
     inner = Body(body.lanes, body.target)
@@ -94,7 +93,7 @@ def with_general_form(
 
 
 def _branch(usual: Value, result: Value, called: str, given: list[tuple[str, str]]) -> Value:
-    """Return the result, or, unless all lanes are usual, what a function returns."""
+    """Return the result if all lanes are usual, and otherwise the result of a function call."""
     body = result.body
     test = usual.name
     if body.lanes > 1:
@@ -121,7 +120,7 @@ def _branch(usual: Value, result: Value, called: str, given: list[tuple[str, str
 
 
 def _lane_function(slow: ScalarFunction, lanes: int, arguments: int) -> str:
-    """Return a function that calls the slow one for the lanes that are not usual."""
+    """Return the definition of a function that calls the slow one for each unusual lane."""
     double, mask = type_name("f64", lanes), type_name("i1", lanes)
     parameters = "".join(f", {double} %x{k}" for k in range(arguments))
     extracts = [f"  %e{k} = extractelement {double} %x{k}, i32 %lane" for k in range(arguments)]

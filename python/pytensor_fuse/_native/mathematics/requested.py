@@ -1,4 +1,4 @@
-"""The text of requested functions."""
+"""Definitions of requested functions as LLVM text."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def symbol(name: str, element: str, lanes: int) -> str:
     element
         `f64` or `f32`.
     lanes
-        How many elements a vector has; one stands for a scalar.
+        The number of elements of a vector; 1 for a scalar.
 
     Returns
     -------
     str
-        The name, without the `@` of LLVM.
+        The name, without LLVM's `@`.
     """
     if name not in _NAMES:
         raise ValueError(f"no function {name!r}: one of {', '.join(_NAMES)}")
@@ -46,7 +46,7 @@ def symbol(name: str, element: str, lanes: int) -> str:
     return f"fuse.{name}.{suffix(element, lanes)}"
 
 
-# What follows the parameters of a function.
+# The text that follows the parameters of a function.
 _ATTRIBUTES = ") nounwind {"
 _COPIED = ") alwaysinline nounwind {"
 
@@ -59,8 +59,8 @@ def _define(request: Request, target: Target) -> tuple[str, Body]:
     one = type_name(element, lanes)
     parameters = ", ".join(f"{one} {value.name}" for value in given)
     if element == "f32":
-        # Rounding a result of double precision to single precision is right but for one in
-        # millions, and shorter than a second set of algorithms.
+        # A rounded result of double precision is the correctly rounded single in all but one of
+        # millions of cases, and needs no second set of algorithms.
         given = [
             body.append("f64", f"fpext {one} {value.name} to {body.type('f64')}") for value in given
         ]
@@ -89,20 +89,20 @@ def _define(request: Request, target: Target) -> tuple[str, Body]:
     return "\n".join(lines) + "\n", body
 
 
-# In lines. A longer function of single numbers calls that of vectors, where it is there anyway:
-# LLVM takes 10 us a line, and a call with a vector some ns more.
+# In lines. A longer scalar function calls the vector function if that exists anyway: LLVM takes 10
+# us per line, and a call with a vector takes only some ns more.
 _LONGEST_OF_ITS_OWN = 60
 
 
 def _define_by_vector(request: Request, lanes: int) -> str:
-    """Return the text of a function of single numbers that calls the one for vectors."""
+    """Return the text of a scalar function that calls the vector function."""
     name, element, _ = request
     kind, one = type_name(element, lanes), type_name(element, 1)
     n_arguments = _form(name).arguments
     parameters = ", ".join([f"{one} %x{k}" for k in range(n_arguments)])
     lines = [f"define internal {one} @{symbol(*request)}({parameters}) nounwind {{"]
     for k in range(n_arguments):
-        # In all lanes, so that none takes a rare path that the number does not.
+        # All lanes hold the number, so that no lane takes a rare path that the number does not.
         lines += [
             f"  %first{k} = insertelement {kind} poison, {one} %x{k}, i64 0",
             f"  %all{k} = shufflevector {kind} %first{k}, {kind} poison, <{lanes} x i32> "
@@ -118,13 +118,13 @@ def _define_by_vector(request: Request, lanes: int) -> str:
     return "\n".join(lines) + "\n"
 
 
-# In lines. Calls cost a quarter of a short function's time, and vectors that are spilled around
-# them; copies cost time of LLVM.
+# In lines. A call costs a quarter of a short function's time, and spills of vectors around it; an
+# inlined copy costs time in LLVM.
 _LONGEST_COPIES = 200
 
 
 def _is_copied(n_calls: int, n_lines: int) -> bool:
-    """Whether a function that loops call is copied into its callers."""
+    """Whether a function that loops call is inlined into its callers."""
     return n_calls == 1 or n_calls * n_lines <= _LONGEST_COPIES
 
 
@@ -135,26 +135,26 @@ def definitions_and_declarations(
     inline: bool | None = None,
     in_loops: Collection[Request] = (),
 ) -> tuple[str, tuple[str, ...]]:
-    """Return the text that defines functions, and the declarations that it needs.
+    """Return the definitions of functions, and the declarations that they need.
 
     Parameters
     ----------
     requests
-        Name, element and lanes of each, once for each call; their order does not matter.
+        Name, element and lanes of each function, once per call; their order does not matter.
     target
         The processor.
     inline
-        Whether they are to be copied into their callers (`alwaysinline`); None to copy those that
-        loops call and that make the caller little longer.
+        Whether the functions are inlined into their callers (`alwaysinline`); None to inline
+        functions that loops call and that make the caller little longer.
     in_loops
-        Requests of single numbers that loops make. Vectors are always in loops.
+        Requests of scalar functions by loops. Vectors are always in loops.
 
     Returns
     -------
     definitions : str
-        The functions, and what they call, each once.
+        The functions and their helpers, each once.
     declarations : tuple of str
-        Lines that declare intrinsics, sorted.
+        The declarations of intrinsics, one per line, sorted.
     """
     n_calls = Counter(requests)
     positions = {name: position for position, name in enumerate(_NAMES)}
@@ -185,9 +185,9 @@ def definitions_and_declarations(
 
 
 def definitions(requests: Iterable[Request], target: Target, *, inline: bool | None = None) -> str:
-    """Return the text that defines functions, with the declarations that it needs.
+    """Return the definitions of functions, preceded by the declarations that they need.
 
-    Parameters and order are those of `definitions_and_declarations`.
+    See `definitions_and_declarations` for the parameters and the order.
     """
     text, declarations = definitions_and_declarations(requests, target, inline=inline)
     return "\n".join([*declarations, "", text])

@@ -1,4 +1,4 @@
-"""What the mathematical functions have to know of a processor."""
+"""Target description for the mathematical functions."""
 
 from __future__ import annotations
 

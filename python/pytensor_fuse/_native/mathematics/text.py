@@ -1,9 +1,9 @@
-"""The body of a function as LLVM text, built by Python's operators.
+"""Function bodies as LLVM text, built with Python's operators.
 
 An algorithm is a Python function of `Value` objects. Each operator appends one instruction to the
-body that its operands belong to; the number of lanes is the body's, so one algorithm gives the
-scalar form and every vector form. Instructions carry no fast-math flags: the bits of an element
-depend neither on the number of lanes nor on its position.
+body of its operands, which determines the number of lanes; so one algorithm yields the scalar form
+and every vector form. Instructions carry no fast-math flags: the bits of an element depend neither
+on the number of lanes nor on its position.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 SIGN = -(1 << 63)
 TRUE, FALSE = "true", "false"
-# A double of this size has a last bit that is worth one; half of it more keeps negative numbers in
-# the same binade.
+# The last bit of a double near 2**52 is worth 1; the factor 1.5 keeps the sum with a negative
+# number in the same binade.
 ROUNDER = 1.5 * 2.0**52
 
 
@@ -36,18 +36,18 @@ def bits_of(number: float) -> int:
 
 
 def scalar_type(kind: str) -> str:
-    """Return LLVM's name of the type of one element."""
+    """Return LLVM's type of one element."""
     return {"f64": "double", "f32": "float"}.get(kind, kind)
 
 
 def type_name(kind: str, lanes: int) -> str:
-    """Return LLVM's name of the type of `lanes` elements."""
+    """Return LLVM's type of a number of elements."""
     one = scalar_type(kind)
     return one if lanes == 1 else f"<{lanes} x {one}>"
 
 
 def suffix(kind: str, lanes: int) -> str:
-    """Return the ending of a name that says the type, as in `llvm.fma.v8f64`."""
+    """Return the suffix of a name for a type, as in `llvm.fma.v8f64`."""
     return kind if lanes == 1 else f"v{lanes}{kind}"
 
 
@@ -58,15 +58,15 @@ class Body:
     Attributes
     ----------
     lanes
-        How many elements a value has.
+        The number of elements of a value.
     target
         The processor.
     lines
         The instructions so far.
     declarations
-        The intrinsics that they call, as lines of LLVM text.
+        The declarations of called intrinsics, as lines of LLVM text.
     helpers
-        The text of the functions and tables that they use, by symbol, in the order of first use.
+        The text of the functions and tables in use, by symbol, in the order of first use.
     """
 
     lanes: int
@@ -77,12 +77,12 @@ class Body:
     _names: int = 0
 
     def new_name(self) -> str:
-        """Return a name that no instruction has yet."""
+        """Return a fresh name for an instruction."""
         self._names += 1
         return f"%t{self._names}"
 
     def type(self, kind: str) -> str:
-        """Return LLVM's name of the type of values of a kind."""
+        """Return LLVM's type of values of a kind."""
         return type_name(kind, self.lanes)
 
     def append(self, kind: str, instruction: str) -> Value:
@@ -92,7 +92,7 @@ class Body:
         return Value(self, name, kind)
 
     def constant(self, number: float | int, kind: str = "f64") -> Value:
-        """Return a number as a value with all lanes equal."""
+        """Return a value with a number in all lanes."""
         text = hexadecimal(float(number)) if kind == "f64" else str(number)
         if self.lanes > 1:
             element = f"{scalar_type(kind)} {text}"
@@ -100,7 +100,7 @@ class Body:
         return Value(self, text, kind)
 
     def call(self, intrinsic: str, *arguments: Value) -> Value:
-        """Call `llvm.<intrinsic>`, whose arguments and result are of one type."""
+        """Call `llvm.<intrinsic>`, whose arguments and result have one type."""
         kind = arguments[0].kind
         name, one = f"@llvm.{intrinsic}.{suffix(kind, self.lanes)}", self.type(kind)
         types = ", ".join([one] * len(arguments))
@@ -180,7 +180,7 @@ class Value:
         return self._binary("", "shl", count)
 
     def __rshift__(self, count: int) -> Value:
-        """Shift zeros in: LLVM's `lshr`, which AVX2 has for 64 bits, unlike `ashr`."""
+        """Shift right, filling with zeros (`lshr`): AVX2 has no `ashr` for 64 bits."""
         return self._binary("", "lshr", count)
 
     def _compare(self, floating: str, integer: str, other: Operand) -> Value:
@@ -201,19 +201,19 @@ class Value:
         return self._compare("oge", "sge", other)
 
     def unsigned_below(self, bound: int) -> Value:
-        """Return where an integer without a sign is below a bound; negative ones are large."""
+        """Return where an integer is below a bound as unsigned; negative ones are large."""
         return self._compare("", "ult", bound)
 
     def not_below(self, other: Operand) -> Value:
-        """Return where the value is not less than the other; a NaN is not."""
+        """Return where the value is at least the other; false for NaN."""
         return self._compare("uge", "sge", other)
 
     def equals(self, other: Operand) -> Value:
-        """Return where the two are equal; a NaN is not."""
+        """Return where the two are equal; false for NaN."""
         return self._compare("oeq", "eq", other)
 
     def differs(self, other: Operand) -> Value:
-        """Return where the two are not equal; a NaN differs from itself."""
+        """Return where the two are not equal; true for NaN."""
         return self._compare("une", "ne", other)
 
     def bits(self) -> Value:
@@ -244,9 +244,9 @@ def select(condition: Value, yes: Operand, no: Operand) -> Value:
 
 
 def fma(a: Value, b: Operand, c: Operand) -> Value:
-    """Return `a * b + c`, rounded once where the processor can, twice elsewhere.
+    """Return `a * b + c`, rounded once if the processor has FMA, twice otherwise.
 
-    For places where either is accurate enough. See `two_product` for exact products.
+    Use it where either is accurate enough. See `two_product` for exact products.
     """
     body = a.body
     first = b if isinstance(b, Value) else body.constant(b)
@@ -257,12 +257,12 @@ def fma(a: Value, b: Operand, c: Operand) -> Value:
 
 
 def at_least(x: Value, bound: float) -> Value:
-    """Return the larger of the two; a NaN stays."""
+    """Return the larger of a value and a bound; NaN is kept."""
     return select(x < bound, bound, x)
 
 
 def at_most(x: Value, bound: float) -> Value:
-    """Return the smaller of the two; a NaN stays."""
+    """Return the smaller of a value and a bound; NaN is kept."""
     return select(x > bound, bound, x)
 
 
@@ -272,29 +272,29 @@ def copy_sign(x: Value, sign: Value) -> Value:
 
 
 def square_root(x: Value) -> Value:
-    """Return the square root, rightly rounded."""
+    """Return the square root, correctly rounded."""
     return x.body.call("sqrt", x)
 
 
 def round_to_integer(x: Value) -> tuple[Value, Value]:
-    """Return the nearest integer as a number, and bits whose low end is that integer.
+    """Return the nearest integer as a double, and bits with that integer at their low end.
 
-    Right for magnitudes below 2**51. All bits but the lowest 51 are those of a constant, of which
-    the lowest 51 are zeros.
+    It is exact for magnitudes below 2**51. The bits are the sum of the integer and a constant whose
+    lowest 51 bits are zeros.
     """
     shifted = x + ROUNDER
     return shifted - ROUNDER, shifted.bits()
 
 
 def look_up(index: Value, name: str, numbers: Sequence[float]) -> Value:
-    """Return the numbers of a table at some places, which must be in it.
+    """Return the entries of a table at given indices, which must be in bounds.
 
     Parameters
     ----------
     index
-        The places, as integers.
+        The indices, as integers.
     name
-        The table's name, the same for the same numbers.
+        The table's name, unique to its numbers.
     numbers
         The table.
     """
@@ -312,7 +312,7 @@ def look_up(index: Value, name: str, numbers: Sequence[float]) -> Value:
 
     if body.lanes == 1:
         return Value(body, one(index.name), "f64")
-    # Loads of single numbers take less than a gather.
+    # Scalar loads are faster than a gather.
     found, double, integers = "poison", body.type("f64"), body.type("i64")
     for lane in range(body.lanes):
         place, together = body.new_name(), body.new_name()

@@ -2,7 +2,7 @@
 
 The argument is `k * pi / 2 + r` with an integer `k` and `abs(r) <= pi / 4`, where `r` has two parts
 (W. J. Cody and W. Waite, "Software Manual for the Elementary Functions", 1980, chapter 8; fdlibm).
-Arguments beyond `NEAR` are reduced one at a time, with as many bits of `2 / pi` as they need
+Arguments beyond `NEAR` are reduced one by one, with as many bits of `2 / pi` as necessary
 (M. H. Payne and R. N. Hanek, "Radian reduction for trigonometric functions", 1983).
 """
 
@@ -23,10 +23,10 @@ from pytensor_fuse._native.mathematics.arithmetic import (
 from pytensor_fuse._native.mathematics.rare import with_rare_lanes
 from pytensor_fuse._native.mathematics.text import SIGN, Value, fma, round_to_integer, select
 
-# Up to it, the integer has 20 bits.
+# Up to this argument, the integer has 20 bits.
 NEAR = 2.0**20
 
-# Half of pi in parts of 53 bits, and in parts of 33 bits with a last one of 53.
+# pi / 2 in parts of 53 bits, and in parts of 33 bits followed by one of 53.
 _PARTS = tuple(
     map(
         float.fromhex,
@@ -47,11 +47,11 @@ _SHORT_PARTS = tuple(
 
 
 def reduce(x: Value) -> tuple[Value, Value, Value]:
-    """Return `r` in two parts, and bits whose low end is `k`, for an argument up to `NEAR`."""
+    """Return `r` in two parts, and bits with `k` at their low end, for arguments up to `NEAR`."""
     count, bits = round_to_integer(x * (2 / math.pi))
     body = x.body
     if body.target.fma:
-        # The first difference is exact: it has no bits below those of its terms.
+        # The first difference is exact, as it has no bits below those of its terms.
         rest = negative_fma(count, _PARTS[0], x)
         product, product_low = two_product(count, body.constant(_PARTS[1]))
         r, low = two_sum(rest, -product)
@@ -132,7 +132,7 @@ def _circular(
 ) -> Callable[[Value], Value]:
     def write(x: Value) -> Value:
         near = finish(*reduce(x))
-        # At zeros, the sign of the argument is lost in sums.
+        # The sums would lose the sign of a zero argument.
         if name != "cos":
             near = select(abs(x) < 2.0**-27, x, near)
         slow = far_angles.scalar_function(name, x.body.target, finish)
