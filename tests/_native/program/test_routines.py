@@ -55,7 +55,7 @@ def test_cholesky_factors_and_their_inverses(which, n, dtype):
     half = np.tril if which == "l" else np.triu
     report, [factor] = call(f"potrf_{which}", [n], half(a))
     assert report == 0
-    # The other triangle stays as it is.
+    # The other triangle is unchanged.
     assert np.array_equal(factor, half(factor))
     product = factor @ factor.T if which == "l" else factor.T @ factor
     near(product, a)

@@ -130,7 +130,7 @@ class Distances:
         self.bring([*self._program.lengths])
 
     def bring(self, values: Iterator[Value] | Sequence[Value]) -> None:
-        """Load values, unless they have been loaded for this statement."""
+        """Load the values that are not loaded already."""
         w, program = self._w, self._program
         for value in values:
             if value in self._near:
