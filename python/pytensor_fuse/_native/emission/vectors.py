@@ -395,7 +395,7 @@ class VectorLoop:
         value = self._values.vector(store.value)
         kind, element = vector(REGISTER[dtype], lanes), REGISTER[dtype]
         if self._values.mask:
-            # Inactive lanes have index 0 and leave that element unchanged, to the bit.
+            # Inactive lanes leave the element at their index unchanged, to the bit.
             neutral = splat(dtype, identity(store.combiner, dtype), lanes)
             bits = f"<{lanes} x i1> {self._values.mask}"
             value = w.let(f"select {bits}, {kind} {value}, {kind} {neutral}")
