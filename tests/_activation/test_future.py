@@ -14,7 +14,6 @@ from pytensor_fuse._activation import switch
 from pytensor_fuse._activation.changes import CHANGES
 from pytensor_fuse._pytensor import facts
 from pytensor_fuse._pytensor.ground import (
-    Does,
     DoesIfThere,
     Has,
     Keeps,
@@ -26,6 +25,7 @@ from pytensor_fuse._pytensor.ground import (
 )
 from support.forked import run_forked
 from support.future import Change
+from support.grounds import forget
 from support.processes import run_python
 
 FACTS = sorted({fact for change in CHANGES for fact in change.ground}, key=repr)
@@ -146,10 +146,7 @@ def test_a_part_stays_off_if_any_of_its_facts_does_not_hold(change, monkeypatch)
         for fact in change.ground:
             part = switch._Feature(change.unit)
             with monkeypatch.context() as patch:
-                if isinstance(fact, Does | Takes):
-                    patch.setattr(fact, "known", ("another",))
-                else:
-                    patch.setattr(fact, "name", "no such name")
+                forget(patch, fact)
                 part.prepare()
             assert part.reason is not None
             assert fact.place in part.reason

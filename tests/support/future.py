@@ -2,7 +2,7 @@
 
 The sources of PyTensor are changed while they are imported, in this process alone. PyTensor itself
 goes on working, as a release would in which somebody has renamed an attribute or rewritten a
-function.
+function. All of a module in which a function is rewritten is laid out anew, which is no change.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from importlib.util import decode_source
+from typing import Any
 
 SUFFIX = "_of_the_future"
 
@@ -44,7 +45,7 @@ def come(change: Change) -> None:
     sys.meta_path.insert(0, _Finder(change))
 
 
-def changed(change: Change, module: str, source: str) -> str | ast.Module:
+def changed(change: Change, module: str, source: str) -> str:
     """Return the source of a module of that future."""
     if change.name is not None:
         if change.place is not None and module != change.place.partition(":")[0]:
@@ -67,8 +68,9 @@ def changed(change: Change, module: str, source: str) -> str | ast.Module:
         function.args.kwonlyargs.append(ast.arg("of_the_future"))
         function.args.kw_defaults.append(ast.Constant(None))
     else:
-        function.body.insert(0, ast.parse(f"globals().get({SUFFIX!r})").body[0])
-    return ast.fix_missing_locations(tree)
+        # No name is another.
+        function.body.insert(0, ast.parse("0 < 1").body[0])
+    return ast.unparse(tree)
 
 
 def _renamed(name: str) -> str:
@@ -77,7 +79,7 @@ def _renamed(name: str) -> str:
     return f"{name}{SUFFIX}"
 
 
-def _function(tree: ast.Module, path: list[str]) -> ast.FunctionDef:
+def _function(tree: ast.Module, path: list[str]) -> Any:
     body: list[ast.stmt] = tree.body
     for name in path:
         # Of overloads, the last one is the function.
@@ -87,7 +89,6 @@ def _function(tree: ast.Module, path: list[str]) -> ast.FunctionDef:
             if isinstance(node, ast.ClassDef | ast.FunctionDef) and node.name == name
         ]
         body = found.body
-    assert isinstance(found, ast.FunctionDef)
     return found
 
 
@@ -111,9 +112,16 @@ class _Loader(SourceFileLoader):
         super().__init__(name, path)
         self._change = change
 
+    def get_data(self, path: str) -> bytes:
+        data = super().get_data(path)
+        if path != self.path:
+            return data
+        source = decode_source(data)
+        new = changed(self._change, self.name, source)
+        return data if new == source else new.encode()
+
     def get_code(self, fullname: str):
-        source = decode_source(self.get_data(self.path))
-        new = changed(self._change, fullname, source)
-        if new is source or new == source:
+        data = self.get_data(self.path)
+        if data == super().get_data(self.path):
             return super().get_code(fullname)
-        return compile(new, self.path, "exec", dont_inherit=True)
+        return compile(decode_source(data), self.path, "exec", dont_inherit=True)

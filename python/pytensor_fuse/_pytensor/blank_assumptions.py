@@ -35,8 +35,8 @@ _UNKNOWN_OR_FALSE = (_UNKNOWN, _FALSE)
 
 _ASSUMPTIONS: Final = "pytensor.assumptions"
 
-# Rules by which nothing follows from nothing, by the module and name of each; `facts` has their
-# fingerprints. That of symmetric Elemwise is looked at for each node.
+# Rules by which nothing follows from nothing, by the module and name of each; `known_sources`
+# has what they were. That of symmetric Elemwise is looked at for each node.
 _RULES: Final[dict[type, frozenset[str]]] = {
     Elemwise: frozenset(
         f"{_ASSUMPTIONS}.{name}"

@@ -7,44 +7,41 @@ from typing import Any
 
 from pytensor.graph.utils import MetaType
 
-from pytensor_fuse._pytensor.ground import fingerprint
+from pytensor_fuse._pytensor.ground import is_known
 
 # For each way in which PyTensor's own classes compare themselves, other than by ``__props__``, the
-# attributes that it compares besides the class, and the fingerprints of the function that does: a
-# function that another release has rewritten may compare more.
-COMPARED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+# attributes that it compares besides the class. `known_sources` has the functions that do: one that
+# another release has rewritten may compare more.
+COMPARED: dict[str, tuple[str, ...]] = {
     f"pytensor.{name}.__eq__": known
     for name, known in {
-        "compile.builders.OpFromGraph": (("fgraph", "is_inline"), ("3187bb35", "9db0b960")),
-        "compile.ops.FromFunctionOp": (("_FromFunctionOp__fn",), ("3fee4043",)),
-        "conditional.op.IfElse": (("as_view", "n_outs"), ("72730070",)),
-        "graph.null_type.NullType": ((), ("8cde5729",)),
-        "ifelse.IfElse": (("as_view", "n_outs"), ("72730070",)),
-        "link.c.params_type.ParamsType": (("fields", "types"), ("7b55c230",)),
-        "link.c.type.EnumType": (("ctype", "aliases"), ("322c9ee8",)),
-        "raise_op.ExceptionType": ((), ("8cde5729",)),
-        "scalar.basic.FixedLogicalComparison": (("output_types_preference", "bool"), ("4cf0d762",)),
-        "scalar.basic.LogicalComparison": (("output_types_preference", "bool"), ("51f287de",)),
-        "scalar.basic.ScalarOp": (("output_types_preference",), ("a8aaa93e",)),
-        "scalar.basic.unary_out_lookup": (("tbl",), ("427c75df",)),
-        "scalar.math.GammaInc": ((), ("8cde5729",)),
-        "scalar.math.GammaIncC": ((), ("8cde5729",)),
-        "scalar.math.GammaL": ((), ("8cde5729",)),
-        "scalar.math.GammaU": ((), ("8cde5729",)),
-        "scan.op.Scan": (
-            ("fgraph", "info", "profile", "truncate_gradient", "name", "allow_gc"),
-            ("c6bf0a41", "70478c36"),
-        ),
-        "sparse.type.SparseTensorType": (("dtype", "shape", "format"), ("63624cc7",)),
-        "tensor.elemwise.Elemwise": (("scalar_op", "inplace_pattern"), ("40f6403f", "d080efcd")),
-        "tensor.optimize.ScipyWrapperOp": (("fgraph",), ("85274ea4",)),
-        "tensor.random.type.RandomGeneratorType": ((), ("8cde5729",)),
-        "tensor.type.TensorType": (("dtype", "shape"), ("29f5193f",)),
-        "tensor.type_other.SliceType": ((), ("8cde5729",)),
-        "typed_list.type.TypedListType": (("ttype",), ("da72bc05",)),
-        "utils.Singleton": ((), ("8cde5729",)),
-        "xtensor.random.type.XRandomGeneratorType": ((), ("8cde5729",)),
-        "xtensor.type.XTensorType": (("dtype", "shape", "dims"), ("21f84b53",)),
+        "compile.builders.OpFromGraph": ("fgraph", "is_inline"),
+        "compile.ops.FromFunctionOp": ("_FromFunctionOp__fn",),
+        "conditional.op.IfElse": ("as_view", "n_outs"),
+        "graph.null_type.NullType": (),
+        "ifelse.IfElse": ("as_view", "n_outs"),
+        "link.c.params_type.ParamsType": ("fields", "types"),
+        "link.c.type.EnumType": ("ctype", "aliases"),
+        "raise_op.ExceptionType": (),
+        "scalar.basic.FixedLogicalComparison": ("output_types_preference", "bool"),
+        "scalar.basic.LogicalComparison": ("output_types_preference", "bool"),
+        "scalar.basic.ScalarOp": ("output_types_preference",),
+        "scalar.basic.unary_out_lookup": ("tbl",),
+        "scalar.math.GammaInc": (),
+        "scalar.math.GammaIncC": (),
+        "scalar.math.GammaL": (),
+        "scalar.math.GammaU": (),
+        "scan.op.Scan": ("fgraph", "info", "profile", "truncate_gradient", "name", "allow_gc"),
+        "sparse.type.SparseTensorType": ("dtype", "shape", "format"),
+        "tensor.elemwise.Elemwise": ("scalar_op", "inplace_pattern"),
+        "tensor.optimize.ScipyWrapperOp": ("fgraph",),
+        "tensor.random.type.RandomGeneratorType": (),
+        "tensor.type.TensorType": ("dtype", "shape"),
+        "tensor.type_other.SliceType": (),
+        "typed_list.type.TypedListType": ("ttype",),
+        "utils.Singleton": (),
+        "xtensor.random.type.XRandomGeneratorType": (),
+        "xtensor.type.XTensorType": ("dtype", "shape", "dims"),
     }.items()
 }
 
@@ -60,10 +57,9 @@ def compared(kind: type) -> tuple[str, ...] | None:
     if equality.__module__ == MetaType.__module__ and equality.__qualname__.startswith("MetaType."):
         owner = next(base for base in kind.__mro__ if "__eq__" in base.__dict__)
         return tuple(owner.__dict__["__props__"])
-    attributes, fingerprints = COMPARED.get(
-        f"{equality.__module__}.{equality.__qualname__}", (None, ())
-    )
-    return attributes if fingerprint(equality) in fingerprints else None
+    module, path = equality.__module__, equality.__qualname__
+    attributes = COMPARED.get(f"{module}.{path}")
+    return attributes if attributes is not None and is_known(equality, module, path) else None
 
 
 # An OpFromGraph compares what these compute, when they are called.

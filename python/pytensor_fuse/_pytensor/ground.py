@@ -6,17 +6,13 @@ known of it. Facts are data: stating one imports nothing, and asking one imports
 
 from __future__ import annotations
 
-import ast
 import re
-import sys
-import zlib
-from functools import cache, reduce
+from functools import reduce
 from importlib import import_module
-from importlib.util import find_spec
-from inspect import getsource
-from textwrap import dedent
 from types import CodeType
 from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from pytensor_fuse._pytensor.sources import NoSourceError, other_function, other_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -139,22 +135,23 @@ class TakesIfThere(Takes):
 class Does(_Equal):
     """A function does what it did: part of it is done by this package in its own way.
 
+    Its source is one of those that were read (`_pytensor.sources`).
+
     Attributes
     ----------
     place
-        The function.
-    known
-        Its fingerprints in the versions of PyTensor that were read.
+        The function, by its qualified name; what has it as an attribute ``fn``, as a node rewriter
+        has, or as its ``fget``, is named with that.
     """
 
-    def __init__(self, place: str, known: tuple[str, ...]) -> None:
+    def __init__(self, place: str) -> None:
         self.place = place
-        self.known = known
 
     def mismatch(self) -> str | None:
         """Say that the function has been rewritten; None if it has not."""
-        found = fingerprint(find(self.place))
-        return None if found in self.known else f"{self.place} is another ({found})"
+        module, _, path = self.place.partition(":")
+        found = difference(find(self.place), module, path.removesuffix(".fn").removesuffix(".fget"))
+        return None if found is None else f"{self.place} is {found}"
 
 
 class DoesIfThere(Does):
@@ -168,45 +165,56 @@ class DoesIfThere(Does):
         return super().mismatch() if _is_there(self.place) else None
 
 
-class Says(Does):
-    """A module's file says what it said. Asking imports the packages it is in, but not the module.
+class Says(_Equal):
+    """A module's file, or a class in it, says what it said.
 
     Attributes
     ----------
     place
-        The module.
-    known
-        The fingerprints of its text.
+        The module, of which only the packages that it is in are imported; or a class at the top of
+        one.
     """
 
+    def __init__(self, place: str) -> None:
+        self.place = place
+
     def mismatch(self) -> str | None:
-        """Say that the file has been rewritten; None if it has not."""
-        spec = find_spec(self.place)
-        loader: Any = None if spec is None else spec.loader
-        # Without comments, and the same for every version of Python.
-        text = ast.unparse(ast.parse(loader.get_source(self.place)))
-        found = f"{zlib.crc32(text.encode()):08x}"
-        return None if found in self.known else f"{self.place} is another ({found})"
+        """Say that the text has been rewritten; None if it has not."""
+        module, _, name = self.place.partition(":")
+        if name:
+            class_: Any = find(self.place)
+            if (class_.__module__, class_.__qualname__) != (module, name):
+                return f"{self.place} is another ({class_.__qualname__} of {class_.__module__})"
+        found = other_text(module, name)
+        return None if found is None else f"{self.place} is {found}"
 
 
-class Written(Does):
-    """A function is written as it was, numbers and texts included; comments may be others.
+def difference(function: object, module: str, path: str) -> str | None:
+    """Say what a function is instead of the known one of a module; None if it is that.
 
-    Attributes
+    Parameters
     ----------
-    place
-        The function.
-    known
-        The fingerprints of its text.
+    function
+        The function; what it runs for the time being does not count.
+    module, path
+        The place of the known function: its module, and its qualified name there.
     """
+    code = plain_function(function).__code__
+    return other_function(REPLACED_CODES.get(code, code), module, path)
 
-    def mismatch(self) -> str | None:
-        """Say that the function has been rewritten; None if it has not."""
-        function = plain_function(find(self.place))
-        # The code, for a function that wraps another would have that one's text.
-        tree = ast.parse(dedent(getsource(function.__code__)))
-        found = f"{zlib.crc32(ast.unparse(tree).encode()):08x}"
-        return None if found in self.known else f"{self.place} is another ({found})"
+
+def is_known(function: object, module: str, path: str) -> bool:
+    """Whether a function is the known one of a module; False if that cannot be told.
+
+    Parameters
+    ----------
+    function, module, path
+        As for `difference`.
+    """
+    try:
+        return difference(function, module, path) is None
+    except (KeyError, NoSourceError, OSError, TypeError):
+        return False
 
 
 def release() -> tuple[int, int]:
@@ -266,19 +274,6 @@ def parameters(function: object) -> str:
     return ", ".join(named)
 
 
-def fingerprint(function: object) -> str:
-    """Return what tells a function from one that does something else: the names that it uses.
-
-    These are the attributes and globals in its code and in the functions within. They are the same
-    for every version of Python, and stay when comments, texts and the names of locals change.
-    """
-    code = plain_function(function).__code__
-    code = REPLACED_CODES.get(code, code)
-    if sys.flags.optimize:
-        code = _with_assertions(code, function)
-    return f"{zlib.crc32(' '.join(sorted(names_in(code))).encode()):08x}"
-
-
 def names_in(code: CodeType) -> set[str]:
     """Return the attributes and globals that a piece of code uses."""
     names = set(code.co_names)
@@ -286,28 +281,6 @@ def names_in(code: CodeType) -> set[str]:
         if isinstance(constant, CodeType):
             names |= names_in(constant)
     return names
-
-
-def _with_assertions(code: CodeType, function: object) -> CodeType:
-    """Return the code as it is without ``python -O``, which leaves out the names in assertions."""
-    module: str = plain_function(function).__module__
-    return _codes_with_assertions(module).get((code.co_qualname, code.co_firstlineno), code)
-
-
-@cache
-def _codes_with_assertions(module: str) -> dict[tuple[str, int], CodeType]:
-    """Return the codes of a module by name and line; none if there is no source of it."""
-    loader: Any = getattr(sys.modules.get(module), "__loader__", None)
-    source = loader.get_source(module) if hasattr(loader, "get_source") else None
-    if source is None:
-        return {}
-    found = {}
-    pending = [compile(source, module, "exec", dont_inherit=True, optimize=0)]
-    while pending:
-        code = pending.pop()
-        found[code.co_qualname, code.co_firstlineno] = code
-        pending += [constant for constant in code.co_consts if isinstance(constant, CodeType)]
-    return found
 
 
 def plain_function(function: object) -> Any:

@@ -17,7 +17,7 @@ from uuid import uuid4
 
 import numpy as np
 
-from pytensor_fuse._pytensor.ground import Does, Fact, Takes, Written
+from pytensor_fuse._pytensor.ground import Does, Fact, Takes
 from pytensor_fuse._pytensor.patches import PatchOnceImported, ReplacedAttributes
 
 if TYPE_CHECKING:
@@ -33,18 +33,18 @@ COMPILE: Final = "_compile_pymc_model_numba"
 # Asked when nutpie is imported, which nobody does for us.
 GROUND: Final[tuple[Fact, ...]] = (
     # What is done here anew, word by word.
-    Written(f"{MODULE}:{COMPILE}", ("fb1d292d",)),
+    Does(f"{MODULE}:{COMPILE}"),
     # What the functions of C do, and what their caller gives them.
-    Written(f"{MODULE}:_make_c_logp_func", ("bfa51395",)),
-    Written(f"{MODULE}:_make_c_expand_func", ("d2c716db",)),
-    Written(f"{MODULE}:make_extraction_fn", ("750f099f",)),
-    Written(f"{MODULE}:CompiledPyMCModel._make_model", ("55204410",)),
+    Does(f"{MODULE}:_make_c_logp_func"),
+    Does(f"{MODULE}:_make_c_expand_func"),
+    Does(f"{MODULE}:make_extraction_fn"),
+    Does(f"{MODULE}:CompiledPyMCModel._make_model"),
     # The places of data in the record, and their order, which copies of a model keep.
-    Written(f"{MODULE}:make_user_data", ("b6a57f5d",)),
-    Written(f"{MODULE}:update_user_data", ("691f049e",)),
-    Written(f"{MODULE}:CompiledPyMCModel.with_data", ("79efccfe",)),
+    Does(f"{MODULE}:make_user_data"),
+    Does(f"{MODULE}:update_user_data"),
+    Does(f"{MODULE}:CompiledPyMCModel.with_data"),
     # Which functions there are, and what is called besides.
-    Does(f"{MODULE}:_make_functions", ("02721d35",)),
+    Does(f"{MODULE}:_make_functions"),
     Takes(
         f"{MODULE}:_make_functions",
         ("model, *, mode, compute_grad, join_expanded, pymc_initial_point_fn, var_names",),

@@ -1,0 +1,100 @@
+"""The normal form of a piece of Python's source, and digests of it.
+
+Two sources have the same form if they are the same program: comments, layout, parentheses, the
+spelling of literals, docstrings, statements without effect, parameters of types, and annotations of
+parameters, results and local variables are left out; every name, operator, literal and decorator is
+in it. All supported versions of Python give a source the same form, while the text that `ast.dump`
+and `ast.unparse` write depends on the version.
+"""
+
+from __future__ import annotations
+
+import ast
+from hashlib import blake2b
+from itertools import groupby
+from typing import Any, Final
+
+# These follow from the rest, or say nothing to the interpreter.
+_LEFT_OUT: Final = frozenset({"ctx", "kind", "type_comment", "type_params", "returns"})
+
+
+def digest(node: ast.AST) -> str:
+    """Return the digest of the normal form of a parsed function or module."""
+    return digest_of(normal_form(node).encode())
+
+
+def digest_of(data: bytes) -> str:
+    """Return a digest of 48 bits, in hexadecimal digits."""
+    return blake2b(data, digest_size=6).hexdigest()
+
+
+def normal_form(node: ast.AST) -> str:
+    """Return the normal form of a parsed function or module.
+
+    Notes
+    -----
+    O(size of the tree); calls itself as deep as the tree is.
+    """
+    parts: list[str] = []
+    _write(node, parts, is_in_class=False)
+    return "".join(parts)
+
+
+def _write(value: Any, parts: list[str], *, is_in_class: bool) -> None:
+    if isinstance(value, list):
+        parts.append("[")
+        for one in value:
+            _write(one, parts, is_in_class=is_in_class)
+            parts.append(",")
+        parts.append("]")
+    elif isinstance(value, ast.Constant):
+        # What `ascii` writes does not depend on the version of Unicode.
+        parts.append(f"={value.value!a}")
+    elif isinstance(value, ast.AST):
+        _write_node(value, parts, is_in_class=is_in_class)
+    else:
+        parts.append(f"{value!a}")
+
+
+def _write_node(node: ast.AST, parts: list[str], *, is_in_class: bool) -> None:
+    kind, left_out = type(node).__name__, _LEFT_OUT
+    if isinstance(node, ast.arg):
+        left_out |= {"annotation"}
+    elif isinstance(node, ast.AnnAssign) and not is_in_class:
+        # Of a class, annotations may be the fields.
+        left_out |= {"annotation", "simple"}
+    parts.append(f"{kind}(")
+    for name in node._fields:
+        field = getattr(node, name, None)
+        if name in left_out:
+            continue
+        if isinstance(node, ast.JoinedStr):
+            field = _pieces(field)
+        elif isinstance(field, list):
+            field = [one for one in field if not _has_no_effect(one)]
+        # Newer versions of Python have more fields, which are empty for what older ones know.
+        if field is None or field == []:
+            continue
+        parts.append(f"{name}:")
+        _write(field, parts, is_in_class=isinstance(node, ast.ClassDef))
+        parts.append(";")
+    parts.append(")")
+
+
+def _has_no_effect(value: Any) -> bool:
+    """Whether a statement is a docstring, a text that stands by itself, or ``pass``."""
+    return isinstance(value, ast.Pass) or (
+        isinstance(value, ast.Expr) and isinstance(value.value, ast.Constant)
+    )
+
+
+def _pieces(values: Any) -> list[Any]:
+    """Return the pieces of an f-string, with as few texts as there can be."""
+    found: list[Any] = []
+    for is_text, group in groupby(values, lambda one: isinstance(one, ast.Constant)):
+        if is_text:
+            text = "".join(one.value for one in group)
+            found += [ast.Constant(text)] if text else []
+        else:
+            found += group
+    return found
