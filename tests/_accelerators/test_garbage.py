@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import ast
 import gc
-import inspect
 import os
 import threading
 from collections.abc import Iterator
@@ -19,7 +19,9 @@ from pytensor.graph.rewriting.basic import GraphRewriter
 from pytensor.link.basic import PerformLinker
 
 import pytensor_fuse
+from pytensor_fuse._pytensor import drop_ins, sparse_collections
 from pytensor_fuse._pytensor.drop_ins import AroundBody
+from pytensor_fuse._pytensor.sources import NoSourceError, definition_of
 from pytensor_fuse._pytensor.sparse_collections import TIMES, SparseCollections
 from support.processes import run_python
 
@@ -105,35 +107,59 @@ def test_warnings_name_the_line_of_the_user() -> None:
     assert caught[0].filename == __file__
 
 
-def test_a_function_without_source_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(function: object) -> str:
-        raise OSError
+def condition(x: int, y: int) -> bool:
+    return x < 1 and y + 1 == len("text")
 
-    def function() -> int:
-        return 1
 
-    code = function.__code__
-    monkeypatch.setattr(inspect, "getsource", fail)
-    patch = AroundBody(function, "none")
+def around(stock: Any) -> bool:
+    """Whether a function gets another body."""
+    code = stock.__code__
+    patch = AroundBody(stock, sparse_collections.__name__)
     patch.prepare()
     patch.apply()
     assert patch.holds()
-    assert function.__code__ is code
+    is_another = stock.__code__ is not code
+    if is_another:
+        assert stock(0, 3)
     patch.undo()
+    assert stock.__code__ is code
+    return is_another
 
 
+def test_a_function_without_source_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(code: object, module: str) -> None:
+        raise NoSourceError(module)
+
+    assert around(condition)
+    monkeypatch.setattr(drop_ins, "definition_of", fail)
+    assert not around(condition)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("<", ">"),
+        ("==", "!="),
+        ("and", "or"),
+        ("+", "-"),
+        ("+ 1", "+ 2"),
+        ("< 1", "< True"),
+        ("len", "sum"),
+        ("text", "other"),
+        ("x", "z"),
+        (" -> bool:\n", " -> bool:\n\n"),
+    ],
+)
 def test_a_function_whose_file_is_another_by_now_is_left_alone(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, old: str, new: str
 ) -> None:
-    def function() -> int:
-        return len([])
-
-    code = function.__code__
-    monkeypatch.setattr(inspect, "getsource", lambda _: "def function():\n    return sum([])\n")
-    patch = AroundBody(function, "none")
-    patch.prepare()
-    patch.apply()
-    assert function.__code__ is code
+    stock = definition_of(condition.__code__, __name__)
+    assert stock is not None
+    text = ast.unparse(stock).replace(old, new)
+    definition: Any = ast.increment_lineno(ast.parse(text), stock.lineno - 1).body[0]
+    monkeypatch.setattr(drop_ins, "definition_of", lambda code, module: definition)
+    assert ast.unparse(stock) != ast.unparse(definition) or "\n" in old
+    assert not around(condition)
 
 
 def test_within_each_other() -> None:

@@ -9,13 +9,13 @@ them. With a file of ours among them it would name that as the user's.
 from __future__ import annotations
 
 import ast
-import inspect
 from functools import update_wrapper
-from textwrap import dedent
+from opcode import opmap, opname
 from types import CodeType, FunctionType, MethodType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from pytensor_fuse._pytensor.ground import REPLACED_CODES, plain_function
+from pytensor_fuse._pytensor.sources import NoSourceError, definition_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -242,12 +242,13 @@ def _around_body(function: Any, module: str) -> CodeType | None:
     """Return the code of a function whose body is between two calls; None without its source."""
     code: CodeType = function.__code__
     try:
-        parsed = ast.parse(dedent(inspect.getsource(function)))
-    except (OSError, SyntaxError):
+        definition = definition_of(code, function.__module__)
+    except (NoSourceError, OSError):
         return None
-    ast.increment_lineno(parsed, code.co_firstlineno - 1)
-    definition = parsed.body[0]
-    if not isinstance(definition, ast.FunctionDef) or _what(_code_in(parsed, code)) != _what(code):
+    if definition is None:
+        return None
+    parsed = ast.Module([definition], type_ignores=[])
+    if _what(_code_in(parsed, code)) != _what(code):
         return None
     around = ast.parse(
         f"from {module} import begin as {_BEGIN}, end as {_END}\n"
@@ -274,15 +275,37 @@ def _code_in(parsed: ast.Module, like: CodeType) -> CodeType | None:
     return None
 
 
-def _what(code: CodeType | None) -> tuple[Any, ...] | None:
-    """Return what tells a code from that of other sources.
+_OPERATORS: Final = frozenset(
+    number
+    for name, number in opmap.items()
+    if name.startswith(
+        ("BINARY_", "COMPARE_", "CONTAINS_", "IS_", "UNARY_", "POP_JUMP_", "JUMP_IF_")
+    )
+)
 
-    That of a module's imports is compiled in another way than that of the function alone.
+
+def _what(code: CodeType | None) -> tuple[Any, ...] | None:
+    """Return what tells a code from that of other sources: names, literals, operators and lines.
+
+    How a module's imports are called depends on whether they are compiled along with the function.
     """
     if code is None:
         return None
     lines = {line for _, _, line in code.co_lines()}
-    return code.co_varnames, code.co_names, code.co_firstlineno, lines
+    literals = [
+        _what(one) if isinstance(one, CodeType) else (type(one), one) for one in code.co_consts
+    ]
+    steps = zip(code.co_code[::2], code.co_code[1::2], strict=True)
+    # Jumps go by distances, which differ.
+    operators = [
+        (
+            step,
+            argument if opname[step].startswith(("BINARY_", "COMPARE_", "CONTAINS_", "IS_")) else 0,
+        )
+        for step, argument in steps
+        if step in _OPERATORS
+    ]
+    return code.co_varnames, code.co_names, code.co_firstlineno, lines, literals, operators
 
 
 class Together:
