@@ -11,6 +11,7 @@ from pytensor_fuse._native.lowering.registry import lower
 from pytensor_fuse._native.lowering.scalars.registry import dtype_refusal
 from pytensor_fuse._native.lowering.sorting.binary_search import place_in
 from pytensor_fuse._native.lowering.tensors import DTYPES
+from pytensor_fuse._pytensor.ground import is_known
 
 if TYPE_CHECKING:
     from pytensor.graph.basic import Apply
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 _GOES_ON: Final = 0
 _IS_ZERO: Final = 1
 _STAYS: Final = 3
+# What is done here in another way.
+_PERFORM: Final = ("pymc.distributions.dist_math", "SplineWrapper.perform")
 
 
 def _refuses(op: Any, node: Apply[Any]) -> str | None:
@@ -31,6 +34,8 @@ def _refuses(op: Any, node: Apply[Any]) -> str | None:
         return "a spline that raises outside of its interval, or is not one of SciPy's"
     if not (hasattr(spline, "get_knots") and hasattr(spline, "get_coeffs")):
         return "a spline whose coefficients are not known"
+    if not is_known(type(op).perform, *_PERFORM):
+        return "a PyMC that computes splines in another way than is known"
     return dtype_refusal(node)
 
 

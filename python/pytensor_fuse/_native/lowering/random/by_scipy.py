@@ -1,15 +1,15 @@
 """Random variables that Numba mode draws in Python, by short formulas of SciPy or NumPy.
 
-PyMC's ops are recognized by name, without an import of PyMC, and by the source line that draws:
-other versions may have other formulas.
+PyMC's ops are recognized by name, without an import of PyMC, and by the source of the method that
+draws: other versions may have other formulas.
 """
 
 from __future__ import annotations
 
-import inspect
 from typing import TYPE_CHECKING, Any, Final
 
 from pytensor_fuse._native.lowering.random.numbers import integer_below
+from pytensor_fuse._pytensor.ground import is_known
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,18 +38,10 @@ def _shifted_wald(b: Builder, generator: BufferId, params: Sequence[Value]) -> V
     return b.op("add", b.draw("wald", generator, [mean, scale]), shift)
 
 
-# The method that draws, its source line, and an equivalent emitter.
-_OF_PYMC: Final[dict[str, tuple[str, str, Number]]] = {
-    "pymc.distributions.discrete.DiscreteUniformRV": (
-        "rng_fn_scipy",
-        "return stats.randint.rvs(lower, upper + 1, size=size, random_state=rng)",
-        _discrete_uniform,
-    ),
-    "pymc.distributions.continuous.WaldRV": (
-        "rng_fn",
-        "return np.asarray(rng.wald(mu, lam, size=size) + alpha)",
-        _shifted_wald,
-    ),
+# The method that draws, and an equivalent emitter.
+_OF_PYMC: Final[dict[str, tuple[str, Number]]] = {
+    "pymc.distributions.discrete.DiscreteUniformRV": ("rng_fn_scipy", _discrete_uniform),
+    "pymc.distributions.continuous.WaldRV": ("rng_fn", _shifted_wald),
 }
 
 
@@ -59,9 +51,7 @@ def number_of_pymc(op: Any) -> Number | None:
     found = _OF_PYMC.get(f"{kind.__module__}.{kind.__qualname__}")
     if found is None:
         return None
-    method, line, number = found
-    try:
-        source = inspect.getsource(getattr(kind, method))
-    except (AttributeError, OSError, TypeError):
-        return None
-    return number if line in source else None
+    method, number = found
+    function = getattr(kind, method, None)
+    is_as_read = is_known(function, kind.__module__, f"{kind.__qualname__}.{method}")
+    return number if is_as_read else None
