@@ -9,6 +9,8 @@ from pytensor.tensor.elemwise import DimShuffle, Elemwise
 from pytensor.tensor.type import TensorType
 
 from pytensor_fuse._pytensor.comparison import compared
+from pytensor_fuse._pytensor.ground import Does
+from support.grounds import forget
 
 
 @pytest.mark.parametrize(
@@ -35,3 +37,16 @@ def test_what_has_been_rewritten_is_not_known(monkeypatch):
     assert compared(Scan) is not None
     monkeypatch.setattr(Scan, "__eq__", rewritten)
     assert compared(Scan) is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "fact"),
+    [
+        (DimShuffle, Does("pytensor.graph.utils:MetaType.__new__")),
+        (Scan, Does("pytensor.scan.op:Scan.__eq__")),
+    ],
+)
+def test_what_nobody_has_read_is_not_known(kind, fact, monkeypatch):
+    assert compared(kind) is not None
+    forget(monkeypatch, fact)
+    assert compared(kind) is None

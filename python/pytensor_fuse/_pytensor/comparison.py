@@ -55,6 +55,8 @@ def compared(kind: type) -> tuple[str, ...] | None:
     if not isinstance(equality, types.FunctionType):
         return None
     if equality.__module__ == MetaType.__module__ and equality.__qualname__.startswith("MetaType."):
+        if not is_known(MetaType.__new__, MetaType.__module__, "MetaType.__new__"):
+            return None
         owner = next(base for base in kind.__mro__ if "__eq__" in base.__dict__)
         return tuple(owner.__dict__["__props__"])
     module, path = equality.__module__, equality.__qualname__

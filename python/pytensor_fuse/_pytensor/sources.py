@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import sys
 import warnings
+from functools import cached_property
 from importlib.util import decode_source, find_spec
 from typing import TYPE_CHECKING, Any, Final
 
@@ -41,8 +42,8 @@ class _File:
     def __init__(self, spec: ModuleSpec) -> None:
         self.spec = spec
         self.path = spec.origin or ""
-        data = self._data()
-        self.digest = digest_of(data)
+        self.digest = digest_of(self._data())
+        self._functions: dict[tuple[str, int], str | None] = {}
 
     def _data(self) -> bytes:
         loader: Any = self.spec.loader
@@ -51,9 +52,20 @@ class _File:
         data: bytes = loader.get_data(self.path)
         return data
 
-    def text(self) -> str:
-        """Return what is in it; read anew, since it is seldom asked for."""
-        return decode_source(self._data())
+    @cached_property
+    def lines(self) -> list[str]:
+        """What is in it: kept where it is not known, for there is more to ask then."""
+        return decode_source(self._data()).split("\n")
+
+    def function(self, code: CodeType) -> str | None:
+        """Return the digest of the function that some code is of; None if it is not in the file."""
+        key = code.co_name, code.co_firstlineno
+        if key not in self._functions:
+            found = function_at(self.lines, code.co_firstlineno)
+            self._functions[key] = (
+                digest(found) if found is not None and found.name == code.co_name else None
+            )
+        return self._functions[key]
 
 
 # By module, as it was imported last.
@@ -94,10 +106,9 @@ def other_function(code: CodeType, module: str, path: str) -> str | None:
     others = PARTLY_KNOWN.get(module, {}).get(file.digest)
     if others is not None:
         return "another (which was read)" if path in others.split() else None
-    function = function_at(file.text().split("\n"), code.co_firstlineno)
-    if function is None or function.name != code.co_name:
+    found = file.function(code)
+    if found is None:
         return f"not what is in {file.path} by now"
-    found = digest(function)
     return None if found in known.split() else f"another ({found})"
 
 
@@ -117,7 +128,7 @@ def definition_of(code: CodeType, module: str) -> ast.FunctionDef | None:
         If there is no source of the module.
     """
     spec: Any = sys.modules[module].__spec__
-    found = function_at(_file_of(spec).text().split("\n"), code.co_firstlineno)
+    found = function_at(_file_of(spec).lines, code.co_firstlineno)
     if found is not None:
         first = min([found.lineno, *(one.lineno for one in found.decorator_list)])
         ast.increment_lineno(found, code.co_firstlineno - first)
@@ -150,7 +161,7 @@ def other_text(module: str, name: str = "") -> str | None:
     file = _file_of(spec)
     if file.digest in FILES.get(module, "").split():
         return None
-    text: ast.AST = _parsed(file.text())
+    text: ast.AST = _parsed("\n".join(file.lines))
     if name:
         classes = [
             one for one in ast.walk(text) if isinstance(one, ast.ClassDef) and one.name == name
