@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from pytensor_fuse.graph import HashConsTable
 
 # Inputs come from at most so many nodes back: a local graph, as those of programs are.
@@ -55,7 +53,7 @@ def local_dag(n_nodes: int, *, seed: int, max_operands: int = 1024) -> dict[str,
 
 def interned_dag(
     table: HashConsTable, n_nodes: int, *, seed: int, n_ops: int = 50
-) -> dict[str, NDArray[np.uint32]]:
+) -> dict[str, Any]:
     """Arguments for ``HashConsTable.intern``: two inputs per node, one near and one anywhere."""
     rng = np.random.default_rng(seed)
     position = np.arange(n_nodes) + WINDOW

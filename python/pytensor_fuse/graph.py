@@ -52,14 +52,24 @@ full and with the sum shared, is the same:
 (True, False)
 >>> table.apply(mul, [double], sums).digest.hex()
 'c94102195da033ff3ab12af25468d8cc'
->>> leaves = [x.id, y.id]
->>> ids = table.intern(
-...     leaves=leaves, ops=[add.id, mul.id], types=[double.id], node_ops=[0, 1],
-...     input_offsets=[0, 2, 4], inputs=[0, 1, 2, 2], type_offsets=[0, 1, 2], output_types=[0, 0],
+>>> terms = table.intern(
+...     leaves=[x, y], ops=[add, mul], types=[double], node_ops=[0, 1], input_offsets=[0, 2, 4],
+...     inputs=[0, 1, 2, 2], type_offsets=[0, 1, 2], output_types=[0, 0],
 ... )
->>> int(ids[0]) == sums[0].id
+>>> terms[0] == sums[0]
 True
->>> table.release(ids)
+
+Terms stay in the table as long as an object needs them; an id is only a number:
+
+>>> size, product = len(table), terms[1].id
+>>> del terms
+>>> size - len(table)
+1
+>>> try:
+...     table.digest(product)
+... except IdError as error:
+...     print(error.kind)
+no-term
 """
 
 from pytensor_fuse._core import (
@@ -73,6 +83,7 @@ from pytensor_fuse._core import (
     IdError,
     MemoryLimitError,
     Term,
+    Terms,
 )
 
 __all__ = [
@@ -86,4 +97,5 @@ __all__ = [
     "IdError",
     "MemoryLimitError",
     "Term",
+    "Terms",
 ]

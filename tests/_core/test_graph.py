@@ -331,7 +331,7 @@ ERRORS: dict[str, tuple[Callable[[], object], type[GraphError], str, dict[str, o
         {"through": 1},
     ),
     "no-term": (
-        lambda: HashConsTable().release([5]),
+        lambda: HashConsTable().digest(5),
         IdError,
         "no term 5",
         {"id": 5, "limit": 0},

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytensor_fuse import _core
-from pytensor_fuse.graph import GraphError, HashConsTable, IdError, Term
+from pytensor_fuse.graph import GraphError, HashConsTable, IdError, Term, Terms
 
 
 @st.composite
@@ -62,12 +62,9 @@ class Ground:
         self.ops = [self.table.compound(b"op", [self.table.compound(bytes([i]))]) for i in range(3)]
         self.leaves = [self.table.input(i, self.double) for i in range(2)]
 
-    def intern(self, nodes: list[tuple[int, list[int], int]]) -> np.ndarray:
+    def intern(self, nodes: list[tuple[int, list[int], int]]) -> Terms:
         return self.table.intern(
-            leaves=[leaf.id for leaf in self.leaves],
-            ops=[op.id for op in self.ops],
-            types=[self.double.id],
-            **as_arrays(nodes),
+            leaves=self.leaves, ops=self.ops, types=[self.double], **as_arrays(nodes)
         )
 
 
@@ -76,17 +73,19 @@ def test_equal_ids_mean_equal_structures(first, second):
     ground = Ground()
     size = len(ground.table)
     texts = written_out(first) + written_out(second)
-    ids = np.concatenate([ground.intern(first), ground.intern(second)])
+    interned = [ground.intern(first), ground.intern(second)]
+    ids = np.concatenate([terms.ids for terms in interned])
     ground.table.check()
     assert len(set(zip(ids.tolist(), texts, strict=True))) == len(set(texts)) == len(set(ids))
     digests = [ground.table.digest(int(i)) for i in ids]
     assert len(set(digests)) == len(set(texts))
-    ground.table.release(ids)
+    assert [term.digest for terms in interned for term in terms] == digests
+    ground.table.check()
+    del interned
     assert len(ground.table) == size
     other = Ground()
-    assert [other.table.digest(int(i)) for i in other.intern(first)] == digests[
-        : len(other.intern(first))
-    ]
+    again = other.intern(first)
+    assert [term.digest for term in again] == digests[: len(again)]
 
 
 def test_terms_are_given_back_when_their_objects_go():
@@ -100,8 +99,9 @@ def test_terms_are_given_back_when_their_objects_go():
     assert table.stats() == {"live": 5, "applies": 1, "free": 0, "peak": 5} | {
         "bytes": table.stats()["bytes"]
     }
-    assert graph.digest is None
-    assert opaque.digest is None
+    assert (graph.digest, graph.has_digest) == (None, False)
+    assert (opaque.digest, opaque.has_digest) == (None, False)
+    assert double.has_digest
     assert double.digest is not None
     del graph, opaque, double
     gc.collect()
@@ -143,15 +143,101 @@ def test_bad_arguments_are_named():
     with pytest.raises(IdError, match="no term 1000000") as error:
         table.digest(1_000_000)
     assert (error.value.id, error.value.kind) == (1_000_000, "no-term")
-    ids = ground.intern([(0, [0, 1], 1)])
-    table.release(ids)
-    with pytest.raises(IdError, match=f"no term {ids[0]}"):
-        table.release(ids)
     with pytest.raises(TypeError):
         table.compound("text")  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match="integers"):
-        table.release([0.5])  # type: ignore[list-item]
+    with pytest.raises(IndexError, match="there are 1 terms, no term 1"):
+        ground.intern([(0, [0, 1], 1)])[1]
+    rows = as_arrays([(0, [0], 1)])
+    known = {"leaves": ground.leaves, "ops": [op], "types": [double]}
+    for what, bad, error, message in [
+        ("leaves", [0.5], TypeError, "integers"),
+        ("ops", [op.id, -1], IdError, "ops -1"),
+        ("types", [2**62], IdError, f"no term {2**62}"),
+        ("types", HashConsTable().symbols([b"a"]), ValueError, "another hash-cons table"),
+        ("leaves", [HashConsTable().opaque()], ValueError, "another hash-cons table"),
+        ("leaves", [op, 1], TypeError, "Term"),
+    ]:
+        with pytest.raises(error, match=message):
+            table.intern(**known | {what: bad}, **rows)
     table.check()
+
+
+def test_nobody_gives_up_what_others_hold():
+    # Whoever knew the number of a term could once release it for its owner; the next one in its
+    # place was then equal to it.
+    table = HashConsTable()
+    assert not hasattr(table, "release")
+    victim = table.compound(b"victim")
+    number, digest = victim.id, victim.digest
+    again = table.symbols([b"victim", b"victim"])
+    assert again.ids.tolist() == [number, number]
+    again.ids[:] = 0
+    del again
+    attacker = table.compound(b"attacker")
+    assert (victim.id, victim.digest) == (number, digest)
+    assert victim != attacker
+    assert len(table) == 2
+    table.check()
+
+
+def test_an_id_is_that_of_one_term_for_good():
+    ground = Ground()
+    table, rows = ground.table, as_arrays([(0, [0, 1], 1)])
+    known = {"leaves": ground.leaves, "ops": ground.ops, "types": [ground.double]}
+    interned = table.intern(**known, **rows)
+    (stale,) = interned.ids.tolist()
+    assert table.digest(stale) == interned[0].digest
+    size = len(table)
+    del interned
+    assert len(table) == size - 1
+    # The slot is used again, by an equal term and by another.
+    for nodes in ([(0, [0, 1], 1)], [(1, [0, 1], 1)]):
+        new = ground.intern(nodes)
+        assert len(table) == size
+        assert new.ids[0] != stale
+        with pytest.raises(IdError, match=f"no term {stale}") as error:
+            table.digest(stale)
+        assert (error.value.kind, error.value.id) == ("no-term", stale)
+        for what in known:
+            with pytest.raises(IdError, match=f"no term {stale}"):
+                table.intern(**known | {what: [stale, stale, stale]}, **rows)
+        del new
+    # Ids of what something holds are as good as the objects.
+    ids = {what: [term.id for term in terms] for what, terms in known.items()}
+    assert table.intern(**ids, **rows)[0] == table.intern(**known, **rows)[0]
+    table.check()
+
+
+def test_a_term_of_many_outlives_them():
+    table = HashConsTable()
+    symbols = table.symbols([b"a", b"b"])
+    first = symbols[0]
+    del symbols
+    assert len(table) == 1
+    assert first == table.compound(b"a")
+    assert [*table.symbols([])] == []
+
+
+def test_digests_are_made_when_they_are_asked_for():
+    ground = Ground()
+    n_nodes = 200_000
+    rows = {
+        "node_ops": np.zeros(n_nodes, "uint32"),
+        "input_offsets": np.arange(n_nodes + 1, dtype="uint32"),
+        "inputs": np.concatenate([[0], np.arange(2, n_nodes + 1, dtype="uint32")]),
+        "type_offsets": np.arange(n_nodes + 1, dtype="uint32"),
+        "output_types": np.zeros(n_nodes, "uint32"),
+    }
+    known = {"leaves": ground.leaves, "ops": ground.ops, "types": [ground.double]}
+    terms = ground.table.intern(**known, **rows)
+    last = terms[n_nodes - 1]
+    # From the bottom or from the top, at once or after others: the digests are the same.
+    digests = [terms[i].digest for i in (0, 1, n_nodes // 2, n_nodes - 1)]
+    assert len(set(digests)) == 4
+    ground.table.check()
+    other = Ground()
+    known = {"leaves": other.leaves, "ops": other.ops, "types": [other.double]}
+    assert other.table.intern(**known, **rows)[n_nodes - 1].digest == digests[-1] == last.digest
 
 
 def test_garbage_may_be_collected_while_an_error_is_made():
@@ -166,7 +252,7 @@ def test_garbage_may_be_collected_while_an_error_is_made():
             del cycle
             with pytest.raises(IdError):
                 table.digest(10**7)
-            table.release(table.symbols([b"a", b"b"]))
+            table.symbols([b"a", b"b"])
     finally:
         gc.set_threshold(*threshold)
 
@@ -225,7 +311,7 @@ def test_a_child_can_use_a_table_that_threads_were_using():
 
     def work() -> None:
         while not done.is_set():
-            ground.table.release(ground.intern(nodes))
+            ground.intern(nodes)
 
     threads = [threading.Thread(target=work) for _ in range(3)]
     for thread in threads:

@@ -129,7 +129,7 @@ def _try(part: Any, encoding: Encoding, *, with_digest: bool = False) -> bool:
     try:
         encoding.encode(part)
         new = encoding.children[n_children:]
-        if not with_digest or all(child.digest is not None for child in new):
+        if not with_digest or all(child.has_digest for child in new):
             return True
     except NotByValueError:
         pass

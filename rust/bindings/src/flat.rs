@@ -310,9 +310,9 @@ impl FlatGraph {
     ) -> Result<(Term, Self)> {
         self.check_length("constants", constants.len(), self.n_constants as usize)?;
         let terms = TermsOf { leaves: constants, ops, types };
-        let (root, leaves, computed) =
+        let (root, variables) =
             table.intern_graph(&self.inputs, &self.rows, &self.outputs, terms, duplicates)?;
-        Ok((root, self.folded(&leaves, &computed)))
+        Ok((root, self.folded(&variables)))
     }
 
     fn check_length(&self, left: &'static str, left_len: usize, right_len: usize) -> Result<()> {
@@ -333,7 +333,9 @@ impl FlatGraph {
     }
 
     /// The graph without variables whose terms an earlier one has.
-    fn folded(&self, leaves: &[TermId], computed: &[TermId]) -> Self {
+    fn folded(&self, variables: &[TermId]) -> Self {
+        let n_leaves = self.inputs.len() + self.n_constants as usize;
+        let (leaves, computed) = variables.split_at(n_leaves);
         let mut first: FxHashMap<TermId, u32> = FxHashMap::default();
         let mut number: Vec<u32> = (0u32..)
             .zip(leaves)

@@ -8,15 +8,14 @@ use pytensor_fuse_core as fuse_core;
 use pytensor_fuse_core::{Error, NodeId, ancestors, convex, toposort};
 
 use crate::errors::to_py;
-use crate::ids::{Ids, Slice, node_id};
+use crate::ids::{Ids, node_id};
 use crate::interrupt::detach;
 
 type IdArray<'py> = Bound<'py, PyArray1<u32>>;
 
 /// A directed graph on the nodes ``0 .. n_nodes``, in compressed rows, both ways.
 ///
-/// Parallel edges are kept. Arrays of dtype int32, uint32 or int64 are read where they are; they
-/// must not be changed by another thread meanwhile.
+/// Parallel edges are kept. Arrays are copied before anything is read: another thread may write them.
 ///
 /// Parameters
 /// ----------
@@ -46,10 +45,9 @@ impl Graph {
         let n_nodes = usize::try_from(n_nodes)
             .map_err(|_| to_py(Error::OutOfRange { what: "n_nodes", id: n_nodes, limit }))?;
         let (sources, targets) = (Ids::new("sources", sources)?, Ids::new("targets", targets)?);
-        let edges = (sources.as_slice()?, targets.as_slice()?);
-        detach(py, || match edges {
-            (Slice::I32(from), Slice::I32(to)) => fuse_core::Graph::from_ids(n_nodes, from, to),
-            (Slice::U32(from), Slice::U32(to)) => fuse_core::Graph::from_ids(n_nodes, from, to),
+        detach(py, || match (&sources, &targets) {
+            (Ids::I32(from), Ids::I32(to)) => fuse_core::Graph::from_ids(n_nodes, from, to),
+            (Ids::U32(from), Ids::U32(to)) => fuse_core::Graph::from_ids(n_nodes, from, to),
             (from, to) => fuse_core::Graph::from_ids(n_nodes, &from.to_i64(), &to.to_i64()),
         })
         .map(Self)
@@ -133,8 +131,10 @@ impl Graph {
         key: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<IdArray<'py>> {
         let key = key.map(|key| Ids::new("key", key)).transpose()?;
-        let key = key.as_ref().map(Ids::as_slice).transpose()?;
-        let order = detach(py, || toposort::toposort(&self.0, key.map(Slice::to_i64).as_deref()))?;
+        let order = detach(py, || {
+            let key = key.as_ref().map(Ids::to_i64);
+            toposort::toposort(&self.0, key.as_deref())
+        })?;
         Ok(PyArray1::from_vec(py, order))
     }
 
@@ -183,7 +183,6 @@ impl Graph {
         labels: &Bound<'py, PyAny>,
     ) -> PyResult<IdArray<'py>> {
         let labels = Ids::new("labels", labels)?;
-        let labels = labels.as_slice()?;
         let blocks = detach(py, || convex::convex_subgraphs(&self.0, &labels.to_i64()))?;
         Ok(PyArray1::from_vec(py, blocks))
     }

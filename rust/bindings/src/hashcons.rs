@@ -3,15 +3,16 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use numpy::PyArray1;
+use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict};
+use pyo3::types::{PyBytes, PyDict, PyList};
 use pytensor_fuse_core::hashcons::{
-    Content, Duplicates, GraphRows, Handle, SharedTable, TermId, TermsOf,
+    self, Content, Digest, Duplicates, GraphRows, Handle, Handles, TermId, TermsOf,
 };
-use pytensor_fuse_core::{Error, Result, Rows};
+use pytensor_fuse_core::{Result, Rows};
 
 use crate::errors::{other_table, to_py};
-use crate::ids::Ids;
+use crate::ids::{Ids, term_id};
 
 /// Contents longer than this are hashed without the interpreter.
 const LONG: usize = 1 << 16;
@@ -23,8 +24,9 @@ const PART: usize = 1 << 19;
 ///
 /// What it holds are terms: ops, types and constants by their content (`compound`) or by nothing
 /// but themselves (`opaque`), inputs of graphs, applications of ops, their outputs, and graphs.
-/// Two graphs are equal exactly when their terms are. Terms are counted: one that nothing needs is
-/// freed, and its id used again. Safe to use from several threads.
+/// Two graphs are equal exactly when their terms are. A term stays as long as a `Term`, a `Terms` or
+/// another term needs it; nothing else gives it up. No other term ever has its id. Safe to use from
+/// several threads.
 ///
 /// Making a term takes time proportional to its number of children, expected (A. P. Ershov, "On
 /// programming of arithmetic operations", CACM 1(8), 1958).
@@ -32,7 +34,7 @@ const PART: usize = 1 << 19;
 pub(crate) struct HashConsTable {
     /// While it is locked no Python object is made or freed: that may collect garbage, and a `Term`
     /// in it would wait for the lock for good.
-    table: SharedTable,
+    table: hashcons::HashConsTable,
     /// Calls that run without the interpreter, hence maybe with the table locked.
     detached: AtomicUsize,
     /// Calls of `before_fork` that wait for their `after_fork`.
@@ -45,21 +47,36 @@ pub(crate) struct HashConsTable {
 #[pyclass(frozen, weakref, module = "pytensor_fuse._core")]
 pub(crate) struct Term(Handle);
 
-type IdArray<'py> = Bound<'py, PyArray1<u32>>;
+/// Terms of a `HashConsTable`, which stay in the table as long as this object lives.
+///
+/// A sequence: ``terms[i]`` is a `Term` of its own.
+#[pyclass(frozen, sequence, weakref, module = "pytensor_fuse._core")]
+pub(crate) struct Terms(Handles);
+
+type IdArray<'py> = Bound<'py, PyArray1<i64>>;
 
 #[pymethods]
 impl Term {
-    /// Id of the term, which other terms may have later.
+    /// Id of the term, which no other term of the table ever has. It keeps no term in the table.
     #[getter]
-    fn id(&self) -> TermId {
-        self.0.id()
+    fn id(&self) -> u64 {
+        self.0.id().bits()
     }
 
     /// The structural digest: 16 bytes that depend on nothing but the structure, in any process.
     /// None if an opaque term is part of it.
+    ///
+    /// It is computed when it is first asked for, with those of all parts: a tenth of a microsecond
+    /// each.
     #[getter]
-    fn digest<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
-        self.0.digest().map(|digest| PyBytes::new(py, digest.as_bytes()))
+    fn digest<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        Ok(digest(py, &self.0)?.map(|digest| PyBytes::new(py, digest.as_bytes())))
+    }
+
+    /// Whether there is a `digest`, which this does not compute: no opaque term is part of it.
+    #[getter]
+    fn has_digest(&self) -> bool {
+        self.0.has_digest()
     }
 
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
@@ -67,15 +84,47 @@ impl Term {
     }
 
     fn __hash__(&self) -> u64 {
-        self.0.id().into()
+        self.0.id().bits()
     }
+}
+
+#[pymethods]
+impl Terms {
+    /// The ids of the terms: an array of int64; see `Term.id`.
+    #[getter]
+    fn ids<'py>(&self, py: Python<'py>) -> IdArray<'py> {
+        PyArray1::from_iter(py, self.0.ids().iter().map(|id| id.bits() as i64))
+    }
+
+    fn __len__(&self) -> usize {
+        self.0.ids().len()
+    }
+
+    fn __getitem__(&self, index: usize) -> PyResult<Term> {
+        let Some(&id) = self.0.ids().get(index) else {
+            let n_terms = self.0.ids().len();
+            return Err(PyIndexError::new_err(format!(
+                "there are {n_terms} terms, no term {index}"
+            )));
+        };
+        self.0.table().handle(id).map(Term).map_err(to_py)
+    }
+}
+
+/// The digest of a term. The table is not locked all the time, nor when handlers of signals run.
+fn digest(py: Python<'_>, term: &Handle) -> PyResult<Option<Digest>> {
+    let mut computing = term.computing_digest();
+    while computing.go_on() {
+        py.check_signals()?;
+    }
+    Ok(computing.result())
 }
 
 #[pymethods]
 impl HashConsTable {
     #[new]
     fn new() -> Self {
-        let table = SharedTable::new();
+        let table = hashcons::HashConsTable::new();
         Self { table, detached: AtomicUsize::new(0), forks: AtomicUsize::new(0) }
     }
 
@@ -108,14 +157,12 @@ impl HashConsTable {
         } else {
             Content::of(content)
         };
-        let id = self.table.lock().compound(content, &children);
-        id.map(|id| self.own(id)).map_err(to_py)
+        self.table.compound(content, &children).map(Term).map_err(to_py)
     }
 
     /// A term unlike any other, without a digest.
     fn opaque(&self) -> PyResult<Term> {
-        let id = self.table.lock().opaque();
-        id.map(|id| self.own(id)).map_err(to_py)
+        self.table.opaque().map(Term).map_err(to_py)
     }
 
     /// Input number ``position`` of a graph, of type ``type_``.
@@ -136,8 +183,7 @@ impl HashConsTable {
     ///     A term belongs to another table.
     fn input(&self, position: u32, type_: &Term) -> PyResult<Term> {
         let type_ = self.id(type_)?;
-        let id = self.table.lock().input(position, type_);
-        id.map(|id| self.own(id)).map_err(to_py)
+        self.table.input(position, type_).map(Term).map_err(to_py)
     }
 
     /// ``op`` applied to ``inputs``, with outputs of ``types``, at least one.
@@ -168,8 +214,7 @@ impl HashConsTable {
         let op = self.id(op)?;
         let types = self.ids_of(&types)?;
         let inputs = self.ids_of(&inputs)?;
-        let id = self.table.lock().apply(op, &types, &inputs);
-        id.map(|id| self.own(id)).map_err(to_py)
+        self.table.apply(op, &types, &inputs).map(Term).map_err(to_py)
     }
 
     /// Output ``index`` of an application; of one with a single output, that application itself.
@@ -194,8 +239,7 @@ impl HashConsTable {
     ///     A term belongs to another table.
     fn output(&self, apply: &Term, index: u32) -> PyResult<Term> {
         let apply = self.id(apply)?;
-        let id = self.table.lock().output(apply, index);
-        id.map(|id| self.own(id)).map_err(to_py)
+        self.table.output(apply, index).map(Term).map_err(to_py)
     }
 
     /// The graph that computes ``outputs`` from ``inputs``, which are `input` 0, 1, ...
@@ -218,8 +262,7 @@ impl HashConsTable {
     fn graph(&self, inputs: Vec<PyRef<'_, Term>>, outputs: Vec<PyRef<'_, Term>>) -> PyResult<Term> {
         let inputs = self.ids_of(&inputs)?;
         let outputs = self.ids_of(&outputs)?;
-        let id = self.table.lock().graph(&inputs, &outputs);
-        id.map(|id| self.own(id)).map_err(to_py)
+        self.table.graph(&inputs, &outputs).map(Term).map_err(to_py)
     }
 
     /// Terms with these contents and no children.
@@ -230,31 +273,11 @@ impl HashConsTable {
     ///
     /// Returns
     /// -------
-    /// numpy.ndarray of uint32
-    ///     Their ids. The terms stay until these are given to `release`.
-    fn symbols<'py>(
-        &self,
-        py: Python<'py>,
-        contents: Vec<Bound<'py, PyBytes>>,
-    ) -> PyResult<IdArray<'py>> {
+    /// Terms
+    fn symbols(&self, py: Python<'_>, contents: Vec<Bound<'_, PyBytes>>) -> PyResult<Terms> {
         let contents: Vec<Content> =
             contents.iter().map(|content| Content::of(content.as_bytes())).collect();
-        let ids = self.detach(py, || {
-            let mut table = self.table.lock();
-            let mut ids = Vec::with_capacity(contents.len());
-            for content in contents {
-                match table.compound(content, &[]) {
-                    Ok(id) => ids.push(id),
-                    Err(error) => {
-                        table.release_all(&ids)?;
-                        return Err(error);
-                    }
-                }
-            }
-            Ok(ids)
-        });
-        let ids = ids.map_err(to_py)?;
-        Ok(PyArray1::from_vec(py, ids))
+        self.detach(py, || self.table.symbols(&contents)).map(Terms).map_err(to_py)
     }
 
     /// Interns apply nodes given as arrays, in topological order.
@@ -263,8 +286,8 @@ impl HashConsTable {
     ///
     /// Parameters
     /// ----------
-    /// leaves, ops, types : array_like of int
-    ///     Ids of terms.
+    /// leaves, ops, types : Terms, list of Term, or array_like of int
+    ///     Terms, or ids of terms that something else keeps in the table.
     /// node_ops : array_like of int, shape (n_nodes,)
     ///     For each node an index into ``ops``.
     /// input_offsets, inputs : array_like of int
@@ -274,15 +297,17 @@ impl HashConsTable {
     ///
     /// Returns
     /// -------
-    /// numpy.ndarray of uint32
-    ///     The term of each output of each node. They stay until they are given to `release`.
+    /// Terms
+    ///     The term of each output of each node.
     ///
     /// Raises
     /// ------
     /// GraphError
     ///     The arrays are not such nodes.
     /// IdError
-    ///     An index is out of range, or an id is not in the table.
+    ///     An index is out of range, or no term has the id.
+    /// ValueError
+    ///     A term belongs to another table.
     #[pyo3(signature = (*, leaves, ops, types, node_ops, input_offsets, inputs, type_offsets,
                         output_types))]
     #[expect(clippy::too_many_arguments, reason = "one argument per array")]
@@ -297,10 +322,10 @@ impl HashConsTable {
         inputs: &Bound<'py, PyAny>,
         type_offsets: &Bound<'py, PyAny>,
         output_types: &Bound<'py, PyAny>,
-    ) -> PyResult<IdArray<'py>> {
+    ) -> PyResult<Terms> {
+        let leaves = self.given("leaves", leaves)?;
+        let (ops, types) = (self.given("ops", ops)?, self.given("types", types)?);
         let ids = |what: &'static str, values| Ids::new(what, values)?.to_u32(what);
-        let leaves = ids("leaves", leaves)?;
-        let (ops, types) = (ids("ops", ops)?, ids("types", types)?);
         let node_ops = ids("node_ops", node_ops)?;
         let input_offsets = ids("input_offsets", input_offsets)?;
         let inputs = ids("inputs", inputs)?;
@@ -316,23 +341,7 @@ impl HashConsTable {
             Ok(rows)
         });
         let rows = rows.map_err(to_py)?;
-        Ok(PyArray1::from_vec(py, self.intern_parts(py, &rows, leaves, &ops, &types)?))
-    }
-
-    /// Gives up the terms with these ids, once for each time that `intern` or `symbols` gave them.
-    /// What a `Term` keeps is not to be given up: the object does that when it goes.
-    ///
-    /// Parameters
-    /// ----------
-    /// ids : array_like of int
-    ///
-    /// Raises
-    /// ------
-    /// IdError
-    ///     There is no such term, or nothing of it to give up. Those before it are given up.
-    fn release(&self, py: Python<'_>, ids: &Bound<'_, PyAny>) -> PyResult<()> {
-        let ids = Ids::new("ids", ids)?.to_u32("ids")?;
-        self.detach(py, || self.table.lock().release_all(&ids)).map_err(to_py)
+        self.intern_parts(py, &rows, leaves, &ops, &types).map(Terms)
     }
 
     /// The structural digest of the term with this id; see `Term.digest`.
@@ -350,10 +359,10 @@ impl HashConsTable {
     /// Raises
     /// ------
     /// IdError
-    ///     There is no such term.
-    fn digest<'py>(&self, py: Python<'py>, term: u32) -> PyResult<Option<Bound<'py, PyBytes>>> {
-        let digest = self.table.lock().digest(term);
-        Ok(digest.map_err(to_py)?.map(|digest| PyBytes::new(py, digest.as_bytes())))
+    ///     No term has this id.
+    fn digest<'py>(&self, py: Python<'py>, term: i64) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        let term = self.table.handle(term_id("term", term)?).map_err(to_py)?;
+        Ok(digest(py, &term)?.map(|digest| PyBytes::new(py, digest.as_bytes())))
     }
 
     /// Checks every invariant of the table; takes time proportional to its size.
@@ -363,13 +372,13 @@ impl HashConsTable {
     /// GraphError
     ///     The table is damaged, which is a bug.
     fn check(&self, py: Python<'_>) -> PyResult<()> {
-        self.detach(py, || self.table.lock().check()).map_err(to_py)
+        self.detach(py, || self.table.check()).map_err(to_py)
     }
 
     /// What the table holds: ``live`` terms, of them ``applies``, ids that are ``free``, the
     /// ``peak`` of live terms, and ``bytes`` allocated.
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let stats = self.table.lock().stats();
+        let stats = self.table.stats();
         let dict = PyDict::new(py);
         dict.set_item("live", stats.live)?;
         dict.set_item("applies", stats.applies)?;
@@ -394,7 +403,7 @@ impl HashConsTable {
     }
 
     fn __len__(&self) -> usize {
-        self.table.lock().stats().live
+        self.table.stats().live
     }
 }
 
@@ -426,31 +435,34 @@ impl HashConsTable {
         leaves: Vec<TermId>,
         ops: &[TermId],
         types: &[TermId],
-    ) -> PyResult<Vec<TermId>> {
-        let n_leaves = leaves.len();
+    ) -> PyResult<Handles> {
         let mut variables = leaves;
+        let mut interned: Option<Handles> = None;
         let mut rest = 0..rows.ops.len();
-        while !rest.is_empty() {
+        loop {
             let end = rest.end.min(rest.start + PART);
             let part = self.detach(py, || {
                 let terms = TermsOf { leaves: &variables, ops, types };
-                let rows = rows.part(rest.start..end);
-                self.table.lock().intern_rows(&rows, terms, Duplicates::Fold)
+                let part =
+                    self.table.intern_rows(&rows.part(rest.start..end), terms, Duplicates::Fold)?;
+                variables.extend(part.ids());
+                match &mut interned {
+                    None => interned = Some(part),
+                    Some(interned) => interned.append(part)?,
+                }
+                Ok(())
             });
+            part.map_err(to_py)?;
             rest.start = end;
-            let part = part.map(|part| variables.extend(part)).map_err(to_py);
-            let may_go_on = if rest.is_empty() { Ok(()) } else { py.check_signals() };
-            if let Err(error) = part.and(may_go_on) {
-                let computed = &variables[n_leaves..];
-                self.detach(py, || self.table.lock().release_all(computed)).map_err(to_py)?;
-                return Err(error);
+            match interned {
+                Some(interned) if rest.is_empty() => return Ok(interned),
+                _ => py.check_signals()?,
             }
         }
-        Ok(variables.split_off(n_leaves))
     }
 
     /// Interns the graph of `rows` whose leaves are its inputs, of these types, and constants.
-    /// Also returns the terms of its leaves and of its nodes' outputs, to tell equal ones by.
+    /// Also returns the terms of its variables, to tell equal ones by.
     pub(crate) fn intern_graph(
         &self,
         inputs: &[u32],
@@ -458,25 +470,9 @@ impl HashConsTable {
         outputs: &[u32],
         terms: TermsOf<'_>,
         duplicates: Duplicates,
-    ) -> Result<(Term, Vec<TermId>, Vec<TermId>)> {
-        let mut leaves = Vec::with_capacity(inputs.len() + terms.leaves.len());
-        let mut table = self.table.lock();
-        let interned = (|| {
-            for (position, &ty) in (0u32..).zip(inputs) {
-                let limit = terms.types.len();
-                let Some(&ty) = terms.types.get(ty as usize) else {
-                    return Err(Error::OutOfRange { what: "type", id: ty.into(), limit });
-                };
-                leaves.push(table.input(position, ty)?);
-            }
-            leaves.extend(terms.leaves);
-            let terms = TermsOf { leaves: &leaves, ..terms };
-            table.intern_graph(rows, terms, inputs.len(), outputs, duplicates)
-        })();
-        table.release_all(&leaves[..leaves.len().min(inputs.len())])?;
-        drop(table);
-        let interned = interned?;
-        Ok((self.own(interned.root), leaves, interned.computed))
+    ) -> Result<(Term, Vec<TermId>)> {
+        let interned = self.table.intern_graph(inputs, rows, terms, outputs, duplicates)?;
+        Ok((Term(interned.root), interned.variables))
     }
 
     /// Interns the nodes of `rows` and returns the terms of the variables `outputs`.
@@ -486,31 +482,8 @@ impl HashConsTable {
         outputs: &[u32],
         terms: TermsOf<'_>,
     ) -> Result<Vec<Term>> {
-        let n_leaves = terms.leaves.len();
-        let mut table = self.table.lock();
-        let computed = table.intern_rows(rows, terms, Duplicates::Fold)?;
-        let term_of = |&variable: &u32| {
-            let variable = variable as usize;
-            let id = match variable.checked_sub(n_leaves) {
-                None => terms.leaves.get(variable),
-                Some(output) => computed.get(output),
-            };
-            let limit = n_leaves + computed.len();
-            id.copied().ok_or(Error::OutOfRange { what: "output", id: variable as i64, limit })
-        };
-        let ids: Result<Vec<TermId>> = outputs.iter().map(term_of).collect();
-        let retained = ids.and_then(|ids| {
-            ids.iter().try_for_each(|&id| table.retain(id))?;
-            Ok(ids)
-        });
-        table.release_all(&computed)?;
-        drop(table);
-        Ok(retained?.into_iter().map(|id| self.own(id)).collect())
-    }
-
-    /// A handle got from the table, as an object.
-    pub(crate) fn own(&self, id: TermId) -> Term {
-        Term(self.table.own(id))
+        let interned = self.table.intern_outputs(rows, terms, outputs)?;
+        Ok(interned.into_iter().map(Term).collect())
     }
 
     /// Ids of terms that are this table's.
@@ -521,6 +494,23 @@ impl HashConsTable {
     /// [`ids`](Self::ids) of a list from Python.
     pub(crate) fn ids_of(&self, terms: &[PyRef<'_, Term>]) -> PyResult<Vec<TermId>> {
         self.ids(terms.iter().map(|term| &**term))
+    }
+
+    /// Ids of terms that are given as such, or by their ids. Those may not be in the table.
+    fn given(&self, what: &'static str, terms: &Bound<'_, PyAny>) -> PyResult<Vec<TermId>> {
+        if let Ok(terms) = terms.cast::<Terms>() {
+            let terms = &terms.get().0;
+            if !terms.table().is(&self.table) {
+                return Err(other_table());
+            }
+            return Ok(terms.ids().to_vec());
+        }
+        if let Ok(list) = terms.cast::<PyList>()
+            && list.iter().next().is_some_and(|first| first.cast::<Term>().is_ok())
+        {
+            return self.ids_of(&list.extract::<Vec<PyRef<'_, Term>>>()?);
+        }
+        Ids::new(what, terms)?.to_terms(what)
     }
 
     fn id(&self, term: &Term) -> PyResult<TermId> {

@@ -1,39 +1,73 @@
 //! Integer arguments from Python.
+//!
+//! # Copies
+//! Rust reads no array that anybody else may write: whoever works without the interpreter would read
+//! while another thread writes, and what was checked would not be what is used. NumPy makes the
+//! copies, for its own loops write without the interpreter, too. What is read is then one state of the
+//! numbers or a mixture of several, but one and the same from the first check to the last use.
+//!
+//! A copy of a million numbers takes a millisecond, where making a graph of them takes ten.
 
 use std::borrow::Cow;
 
-use numpy::{PyArray1, PyArrayDescrMethods, PyReadonlyArray1, PyUntypedArray};
+use numpy::{PyArray1, PyArrayDescrMethods, PyUntypedArray};
 use numpy::{PyArrayMethods, PyUntypedArrayMethods};
+use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::sync::PyOnceLock;
+use pytensor_fuse_core::hashcons::TermId;
 use pytensor_fuse_core::{Error, NodeId};
 
 use crate::errors::{not_integers, to_py};
 
-/// A one-dimensional contiguous array of integers, read where it is if its dtype is one of these.
-pub(crate) enum Ids<'py> {
-    I32(PyReadonlyArray1<'py, i32>),
-    U32(PyReadonlyArray1<'py, u32>),
-    I64(PyReadonlyArray1<'py, i64>),
+/// One-dimensional integers, of the type in which they were given where it is one of these.
+pub(crate) enum Ids {
+    I32(Vec<i32>),
+    U32(Vec<u32>),
+    I64(Vec<i64>),
 }
 
-/// [`Ids`] that can be read without the interpreter.
-#[derive(Clone, Copy)]
-pub(crate) enum Slice<'a> {
-    I32(&'a [i32]),
-    U32(&'a [u32]),
-    I64(&'a [i64]),
+/// A new array of what `values` holds, which nobody else has.
+fn copy<'py>(values: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    static ARRAY: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    // Called with one argument, it copies, whatever the class of that.
+    ARRAY.import(values.py(), "numpy", "array")?.call1((values,))
 }
 
-impl<'py> Ids<'py> {
+/// The elements of an array that nobody else has.
+fn own_elements<T: numpy::Element + Copy>(array: &Bound<'_, PyArray1<T>>) -> PyResult<Vec<T>> {
+    Ok(array.to_vec()?)
+}
+
+/// The elements of an array, as they are at one time or another while this looks.
+pub(crate) fn elements<T: numpy::Element + Copy>(
+    array: &Bound<'_, PyArray1<T>>,
+) -> PyResult<Vec<T>> {
+    own_elements(&copy(array.as_any())?.cast_into::<PyArray1<T>>()?)
+}
+
+/// The same of truth values, whose bytes may be any: such an array may be a view of numbers.
+pub(crate) fn flags(array: &Bound<'_, PyArray1<bool>>) -> PyResult<Vec<bool>> {
+    let bytes = array.call_method1(intern!(array.py(), "view"), (intern!(array.py(), "uint8"),))?;
+    let bytes = elements(&bytes.cast_into::<PyArray1<u8>>()?)?;
+    Ok(bytes.into_iter().map(|byte| byte != 0).collect())
+}
+
+impl Ids {
     /// Reads the argument called `what`: an array or anything that NumPy makes one of.
-    pub(crate) fn new(what: &str, values: &Bound<'py, PyAny>) -> PyResult<Self> {
-        if let Some(ids) = Self::in_place(values) {
-            return Ok(ids);
-        }
+    pub(crate) fn new(what: &str, values: &Bound<'_, PyAny>) -> PyResult<Self> {
         let py = values.py();
-        let numpy = py.import("numpy")?;
-        let array = numpy.call_method1("asarray", (values,))?.cast_into::<PyUntypedArray>()?;
+        let copied = copy(values)?;
+        if let Ok(array) = copied.cast::<PyArray1<i64>>() {
+            return own_elements(array).map(Self::I64);
+        }
+        if let Ok(array) = copied.cast::<PyArray1<i32>>() {
+            return own_elements(array).map(Self::I32);
+        }
+        if let Ok(array) = copied.cast::<PyArray1<u32>>() {
+            return own_elements(array).map(Self::U32);
+        }
+        let array = copied.cast_into::<PyUntypedArray>()?;
         if array.ndim() != 1 {
             return Err(not_integers(what, &format!("not of {} dimensions", array.ndim())));
         }
@@ -44,66 +78,53 @@ impl<'py> Ids<'py> {
             return Err(not_integers(what, &format!("not of dtype {dtype}")));
         }
         if dtype.kind() == b'u' && dtype.itemsize() == 8 && !array.is_empty() {
-            let largest: u64 = array.call_method0("max")?.extract()?;
+            let largest: u64 = array.call_method0(intern!(py, "max"))?.extract()?;
             if i64::try_from(largest).is_err() {
                 return Err(not_integers(what, &format!("and {largest} does not fit 64 bits")));
             }
         }
-        let options = PyDict::new(py);
-        options.set_item("dtype", "int64")?;
-        let copied = numpy.call_method("array", (array,), Some(&options))?;
-        Ok(Self::I64(copied.cast_into::<PyArray1<i64>>()?.try_readonly()?))
+        let converted = array.call_method1(intern!(py, "astype"), (intern!(py, "int64"),))?;
+        own_elements(&converted.cast_into::<PyArray1<i64>>()?).map(Self::I64)
     }
 
-    fn in_place(values: &Bound<'py, PyAny>) -> Option<Self> {
-        fn read<'py, T: numpy::Element>(
-            values: &Bound<'py, PyAny>,
-        ) -> Option<PyReadonlyArray1<'py, T>> {
-            let array = values.cast::<PyArray1<T>>().ok()?.try_readonly().ok()?;
-            array.as_slice().is_ok().then_some(array)
-        }
-        read(values)
-            .map(Self::I64)
-            .or_else(|| read(values).map(Self::I32))
-            .or_else(|| read(values).map(Self::U32))
-    }
-
-    pub(crate) fn as_slice(&self) -> PyResult<Slice<'_>> {
-        Ok(match self {
-            Self::I32(array) => Slice::I32(array.as_slice()?),
-            Self::U32(array) => Slice::U32(array.as_slice()?),
-            Self::I64(array) => Slice::I64(array.as_slice()?),
-        })
-    }
-
-    /// The numbers as 32-bit ids of whatever `what` is.
-    pub(crate) fn to_u32(&self, what: &'static str) -> PyResult<Vec<u32>> {
-        match self.as_slice()? {
-            Slice::U32(ids) => Ok(ids.to_vec()),
-            ids => ids.to_i64().iter().map(|&id| id_below(what, id, u32::MAX as usize)).collect(),
-        }
-    }
-
-    /// The numbers as node ids of a graph of `n_nodes` nodes.
-    pub(crate) fn to_nodes(&self, n_nodes: usize) -> PyResult<Vec<NodeId>> {
-        self.as_slice()?.to_i64().iter().map(|&id| node_id(id, n_nodes)).collect()
-    }
-}
-
-impl<'a> Slice<'a> {
     /// The numbers as `i64`, copied unless they are.
-    pub(crate) fn to_i64(self) -> Cow<'a, [i64]> {
+    pub(crate) fn to_i64(&self) -> Cow<'_, [i64]> {
         match self {
             Self::I32(ids) => ids.iter().map(|&id| id.into()).collect(),
             Self::U32(ids) => ids.iter().map(|&id| id.into()).collect(),
             Self::I64(ids) => ids.into(),
         }
     }
+
+    /// The numbers as 32-bit ids of whatever `what` is.
+    pub(crate) fn to_u32(self, what: &'static str) -> PyResult<Vec<u32>> {
+        match self {
+            Self::U32(ids) => Ok(ids),
+            ids => ids.to_i64().iter().map(|&id| id_below(what, id, u32::MAX as usize)).collect(),
+        }
+    }
+
+    /// The numbers as ids of terms, which need not be there.
+    pub(crate) fn to_terms(&self, what: &'static str) -> PyResult<Vec<TermId>> {
+        self.to_i64().iter().map(|&id| term_id(what, id)).collect()
+    }
+
+    /// The numbers as node ids of a graph of `n_nodes` nodes.
+    pub(crate) fn to_nodes(&self, n_nodes: usize) -> PyResult<Vec<NodeId>> {
+        self.to_i64().iter().map(|&id| node_id(id, n_nodes)).collect()
+    }
 }
 
 /// `id` as a node id of a graph of `n_nodes` nodes.
 pub(crate) fn node_id(id: i64, n_nodes: usize) -> PyResult<NodeId> {
     id_below("node", id, n_nodes)
+}
+
+/// A number as the id of a term.
+pub(crate) fn term_id(what: &'static str, id: i64) -> PyResult<TermId> {
+    let limit = i64::MAX as usize;
+    let bits = u64::try_from(id).map_err(|_| to_py(Error::OutOfRange { what, id, limit }))?;
+    Ok(TermId::from_bits(bits))
 }
 
 fn id_below(what: &'static str, id: i64, limit: usize) -> PyResult<u32> {

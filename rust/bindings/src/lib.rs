@@ -37,7 +37,7 @@ mod _core {
     #[pymodule_export]
     use crate::graph::{AncestorSets, Graph};
     #[pymodule_export]
-    use crate::hashcons::{HashConsTable, Term};
+    use crate::hashcons::{HashConsTable, Term, Terms};
     #[pymodule_export]
     use crate::increments::string_together;
     #[pymodule_export]

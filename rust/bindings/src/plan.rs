@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use numpy::{PyReadonlyArray1, PyUntypedArrayMethods};
+use numpy::PyArray1;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use pytensor_fuse_core::Rows;
@@ -18,6 +18,7 @@ use pytensor_fuse_core::plan::{
 use crate::errors::to_py;
 use crate::extract::Extraction;
 use crate::hashcons::{HashConsTable, Term};
+use crate::ids::{elements, flags};
 use crate::interrupt;
 
 /// Clusters of a graph, in an order in which they can be applied.
@@ -175,7 +176,7 @@ impl FusedClusters {
         for cluster in &self.plan.clusters {
             let form = canonical_form(&self.problem, cluster, op, dtype).map_err(to_py)?;
             let terms = TermsOf { leaves: &[], ops: &op_terms, types: &types };
-            let (term, _, _) = table
+            let (term, _) = table
                 .intern_graph(&form.dtypes, &form.rows, &form.outputs, terms, Duplicates::Fold)
                 .map_err(to_py)?;
             let outputs = &cluster.interface.outputs;
@@ -309,34 +310,36 @@ impl Extraction {
 pub(crate) fn plan_arrays<'py>(
     py: Python<'py>,
     n_variables: usize,
-    input_offsets: PyReadonlyArray1<'py, u32>,
-    inputs: PyReadonlyArray1<'py, u32>,
-    output_offsets: PyReadonlyArray1<'py, u32>,
-    outputs: PyReadonlyArray1<'py, u32>,
-    groups: PyReadonlyArray1<'py, i32>,
-    links: PyReadonlyArray1<'py, i32>,
-    constants: PyReadonlyArray1<'py, bool>,
-    results: PyReadonlyArray1<'py, bool>,
+    input_offsets: Bound<'py, PyArray1<u32>>,
+    inputs: Bound<'py, PyArray1<u32>>,
+    output_offsets: Bound<'py, PyArray1<u32>>,
+    outputs: Bound<'py, PyArray1<u32>>,
+    groups: Bound<'py, PyArray1<i32>>,
+    links: Bound<'py, PyArray1<i32>>,
+    constants: Bound<'py, PyArray1<bool>>,
+    results: Bound<'py, PyArray1<bool>>,
     max_operands: u32,
     orderings: Vec<(u32, u32)>,
-    strict: Option<PyReadonlyArray1<'py, bool>>,
+    strict: Option<Bound<'py, PyArray1<bool>>>,
     effort: Option<u64>,
-    weights: Option<PyReadonlyArray1<'py, u64>>,
+    weights: Option<Bound<'py, PyArray1<u64>>>,
     launch: Option<u32>,
 ) -> PyResult<PlannedArrays<'py>> {
     let arrays = ProblemArrays {
         n_variables,
-        inputs: Rows::new("inputs", to_vec(&input_offsets), to_vec(&inputs)).map_err(to_py)?,
-        outputs: Rows::new("outputs", to_vec(&output_offsets), to_vec(&outputs)).map_err(to_py)?,
-        groups: to_vec(&groups),
-        links: to_vec(&links),
-        constants: to_vec(&constants),
-        results: to_vec(&results),
-        weights: weights.as_ref().map(to_vec),
+        inputs: Rows::new("inputs", elements(&input_offsets)?, elements(&inputs)?)
+            .map_err(to_py)?,
+        outputs: Rows::new("outputs", elements(&output_offsets)?, elements(&outputs)?)
+            .map_err(to_py)?,
+        groups: elements(&groups)?,
+        links: elements(&links)?,
+        constants: flags(&constants)?,
+        results: flags(&results)?,
+        weights: weights.as_ref().map(elements).transpose()?,
         orderings,
         max_operands,
     };
-    let strict = strict.as_ref().map(to_vec);
+    let strict = strict.as_ref().map(flags).transpose()?;
     let objective = launch.map_or(Objective::KernelsFirst, |launch| Objective::Traffic { launch });
     let (plan, [before, after], bound) = interrupt::detach(py, || {
         let problem = FusionProblem::new(arrays)?;
@@ -381,8 +384,3 @@ type PlannedArrays<'py> = (
     Bound<'py, PyTuple>,
     Option<Bound<'py, PyTuple>>,
 );
-
-fn to_vec<T: numpy::Element + Copy>(array: &PyReadonlyArray1<'_, T>) -> Vec<T> {
-    debug_assert!(array.ndim() == 1);
-    array.as_array().iter().copied().collect()
-}

@@ -98,12 +98,15 @@ pub enum Error {
         /// A node (or block) outside the contracted ones that lies on a path between two of them.
         through: u32,
     },
-    /// A term that is not in a hash-cons table, or on which the caller has no handle.
-    #[error("there is no term {id} in the hash-cons table, or no handle on it to give back")]
+    /// A term that is not in a hash-cons table.
+    #[error(
+        "there is no term {id} in the hash-cons table: it has been freed, for nothing held it any \
+         longer, or never was there"
+    )]
     NoTerm {
-        /// The id.
-        id: u32,
-        /// One past the largest id in use.
+        /// The bits of its id.
+        id: u64,
+        /// Number of slots of the table.
         limit: usize,
     },
     /// Weights of variables whose sums might not fit 64 bits.

@@ -5,7 +5,8 @@ use std::ops::Range;
 
 use rustc_hash::FxHashMap;
 
-use super::{Content, HashConsTable, TermId};
+use super::table::{Kind, Table};
+use super::{Content, Slot, TermId};
 use crate::error::{Error, Result};
 use crate::ids::{check_ids, check_same_length};
 use crate::rows::Rows;
@@ -83,7 +84,7 @@ impl GraphRows {
 /// The terms that [`GraphRows`] refer to.
 #[derive(Debug, Clone, Copy)]
 pub struct TermsOf<'a> {
-    /// Variables that no node computes: first the inputs of the graph, in order.
+    /// Variables that no node computes; of a whole graph, those after its inputs.
     pub leaves: &'a [TermId],
     /// Ops.
     pub ops: &'a [TermId],
@@ -91,154 +92,161 @@ pub struct TermsOf<'a> {
     pub types: &'a [TermId],
 }
 
-/// A graph in the table. See [`HashConsTable::intern_graph`].
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct InternedGraph {
-    /// The graph term, with a handle on it.
-    pub root: TermId,
-    /// The term of every output of every node: equal for equal ones. There are no handles on these,
-    /// so that those which the graph does not need may be gone.
-    pub computed: Vec<TermId>,
-}
+impl Table {
+    /// See [`HashConsTable::symbols`](super::HashConsTable::symbols).
+    pub(super) fn symbols(&mut self, contents: &[Content]) -> Result<Vec<TermId>> {
+        let mut ids = Vec::with_capacity(contents.len());
+        for &content in contents {
+            match self.compound(content, &[]) {
+                Ok(id) => ids.push(id),
+                Err(error) => {
+                    self.release_all(&ids)?;
+                    return Err(error);
+                }
+            }
+        }
+        Ok(ids)
+    }
 
-impl HashConsTable {
-    /// Interns the nodes of a graph and returns the term of every output of every node, in the
-    /// order of the variables, with a handle on each.
-    ///
-    /// O(size of the rows) expected.
-    ///
-    /// # Errors
-    /// As [`GraphRows::check`]; [`Error::NoTerm`] names a term that is not in the table;
-    /// [`Error::TooLarge`] if ids have run out. The table is then as it was.
-    pub fn intern_rows(
+    /// See [`HashConsTable::intern_rows`](super::HashConsTable::intern_rows).
+    pub(super) fn intern_rows(
         &mut self,
         rows: &GraphRows,
         terms: TermsOf<'_>,
         duplicates: Duplicates,
     ) -> Result<Vec<TermId>> {
-        let TermsOf { leaves, ops, types } = terms;
-        rows.check(leaves.len(), ops.len(), types.len())?;
-        for ids in [leaves, ops, types] {
-            self.check_terms(ids)?;
-        }
-        let n_nodes = rows.ops.len();
-        // More than there is: as a rule new, and growing step by step would move each term twice.
-        if n_nodes > self.live() {
-            self.reserve(n_nodes);
-        }
-        let mut variables = Vec::with_capacity(rows.n_variables(leaves.len()));
-        variables.extend_from_slice(leaves);
-        let interned = self.intern_nodes(rows, terms, duplicates, &mut variables);
-        let computed = variables.split_off(leaves.len());
-        if let Err(error) = interned {
-            self.release_all(&computed)?;
-            return Err(error);
-        }
-        Ok(computed)
+        let mut variables = self.slots_of(terms.leaves)?;
+        self.intern_nodes(rows, terms, duplicates, &mut variables)?;
+        let computed = &variables[terms.leaves.len()..];
+        let ids = computed.iter().map(|&slot| self.hold(slot)).collect();
+        self.step();
+        Ok(ids)
     }
 
-    /// Interns the graph with these rows: its first `n_inputs` leaves are its inputs, and
-    /// `outputs` the variables that it computes.
-    ///
-    /// # Errors
-    /// As [`intern_rows`](Self::intern_rows) and [`graph`](Self::graph).
-    pub fn intern_graph(
+    /// See [`HashConsTable::intern_outputs`](super::HashConsTable::intern_outputs).
+    pub(super) fn intern_outputs(
         &mut self,
         rows: &GraphRows,
         terms: TermsOf<'_>,
-        n_inputs: usize,
+        outputs: &[u32],
+    ) -> Result<Vec<TermId>> {
+        check_ids("output", outputs, rows.n_variables(terms.leaves.len()))?;
+        let mut variables = self.slots_of(terms.leaves)?;
+        self.intern_nodes(rows, terms, Duplicates::Fold, &mut variables)?;
+        let ids = outputs.iter().map(|&output| self.hold(variables[output as usize])).collect();
+        self.free_unused(variables);
+        self.step();
+        Ok(ids)
+    }
+
+    /// See [`HashConsTable::intern_graph`](super::HashConsTable::intern_graph): the term of the
+    /// graph, with a handle on it, and those of its variables.
+    pub(super) fn intern_graph(
+        &mut self,
+        inputs: &[u32],
+        rows: &GraphRows,
+        terms: TermsOf<'_>,
         outputs: &[u32],
         duplicates: Duplicates,
-    ) -> Result<InternedGraph> {
-        let leaves = terms.leaves;
-        check_ids("output", outputs, rows.n_variables(leaves.len()))?;
-        let Some(inputs) = leaves.get(..n_inputs) else {
-            let limit = leaves.len() + 1;
-            return Err(Error::OutOfRange { what: "n_inputs", id: n_inputs as i64, limit });
-        };
-        let computed = self.intern_rows(rows, terms, duplicates)?;
-        let term_of = |&variable: &u32| match (variable as usize).checked_sub(leaves.len()) {
-            None => leaves[variable as usize],
-            Some(output) => computed[output],
-        };
-        let outputs: Vec<TermId> = outputs.iter().map(term_of).collect();
-        let root = self.graph(inputs, &outputs);
-        self.release_all(&computed)?;
-        Ok(InternedGraph { root: root?, computed })
+    ) -> Result<(TermId, Vec<TermId>)> {
+        let n_leaves = inputs.len() + terms.leaves.len();
+        check_ids("type", inputs, terms.types.len())?;
+        check_ids("output", outputs, rows.n_variables(n_leaves))?;
+        let leaves = self.slots_of(terms.leaves)?;
+        let types = self.slots_of(terms.types)?;
+        let mut variables = Vec::with_capacity(rows.n_variables(n_leaves));
+        let interned = (|| {
+            for (position, &ty) in (0u32..).zip(inputs) {
+                variables.push(self.intern(Kind::Input, position, &[types[ty as usize]])?);
+            }
+            variables.extend(leaves);
+            self.intern_nodes(rows, terms, duplicates, &mut variables)?;
+            let mut children = variables[..inputs.len()].to_vec();
+            children.extend(outputs.iter().map(|&output| variables[output as usize]));
+            self.intern(Kind::Graph, inputs.len() as u32, &children)
+        })();
+        let interned = interned.map(|root| {
+            (self.hold(root), variables.iter().map(|&slot| self.id_of(slot)).collect())
+        });
+        self.free_unused(variables);
+        self.step();
+        interned
     }
 
-    /// Gives one handle on each of `ids` back.
+    /// Appends the outputs of all nodes to `variables`, which are the leaves.
     ///
-    /// # Errors
-    /// As [`release`](Self::release); the handles before the culprit have been given back.
-    pub fn release_all(&mut self, ids: &[TermId]) -> Result<()> {
-        ids.iter().try_for_each(|&id| self.release(id))
-    }
-
-    /// Appends the outputs of all nodes to `variables`, with a handle on each, also on failure.
+    /// There are no handles on new terms yet: the caller hands out those that he needs and frees
+    /// what is unused then. On failure that has been done, but for the leaves.
     fn intern_nodes(
         &mut self,
         rows: &GraphRows,
         terms: TermsOf<'_>,
         duplicates: Duplicates,
-        variables: &mut Vec<TermId>,
+        variables: &mut Vec<Slot>,
     ) -> Result<()> {
-        let mut n_seen: FxHashMap<TermId, u32> = FxHashMap::default();
+        let n_leaves = variables.len();
+        rows.check(n_leaves, terms.ops.len(), terms.types.len())?;
+        let (ops, types) = (self.slots_of(terms.ops)?, self.slots_of(terms.types)?);
+        let n_nodes = rows.ops.len();
+        // More than there is: as a rule new, and growing step by step would move each term twice.
+        if n_nodes > self.live() {
+            self.reserve(n_nodes);
+        }
+        variables.reserve(rows.types.items().len());
+        let mut n_seen: FxHashMap<Slot, u32> = FxHashMap::default();
         let mut children = Vec::new();
         for (node, &op) in (0u32..).zip(&rows.ops) {
-            let types = rows.types.row(node);
-            let inputs = rows.inputs.row(node);
+            let n_types = rows.types.row(node).len();
             children.clear();
-            children.push(terms.ops[op as usize]);
-            children.extend(types.iter().map(|&ty| terms.types[ty as usize]));
-            children.extend(inputs.iter().map(|&input| variables[input as usize]));
-            let mut apply = self.held_apply(types.len(), &children)?;
-            if duplicates == Duplicates::Number {
-                let count = n_seen.entry(apply).or_insert(0);
-                let ordinal = std::mem::replace(count, *count + 1);
-                if ordinal > 0 {
-                    self.release(apply)?;
-                    apply = self.numbered_apply(ordinal, types.len(), &mut children)?;
+            children.push(ops[op as usize]);
+            children.extend(rows.types.row(node).iter().map(|&ty| types[ty as usize]));
+            children.extend(rows.inputs.row(node).iter().map(|&input| variables[input as usize]));
+            let interned = self.intern_apply(n_types, &children).and_then(|apply| {
+                let ordinal = match duplicates {
+                    Duplicates::Fold => 0,
+                    Duplicates::Number => {
+                        let count = n_seen.entry(apply).or_insert(0);
+                        std::mem::replace(count, *count + 1)
+                    }
+                };
+                if ordinal == 0 {
+                    return Ok(apply);
                 }
+                self.numbered_apply(ordinal, n_types, &mut children)
+            });
+            let interned = interned.and_then(|apply| self.push_outputs(apply, variables));
+            if let Err(error) = interned {
+                self.free_unused(variables.split_off(n_leaves));
+                return Err(error);
             }
-            if types.len() == 1 {
-                variables.push(apply);
-                continue;
-            }
-            let outputs = self.held_outputs(apply, types.len() as u32, variables);
-            self.release(apply)?;
-            outputs?;
         }
         Ok(())
-    }
-
-    fn held_apply(&mut self, n_types: usize, children: &[TermId]) -> Result<TermId> {
-        let apply = self.intern_apply(n_types, children)?;
-        Ok(self.hand_out(apply))
     }
 
     fn numbered_apply(
         &mut self,
         ordinal: u32,
         n_types: usize,
-        children: &mut [TermId],
-    ) -> Result<TermId> {
+        children: &mut [Slot],
+    ) -> Result<Slot> {
         let content = Content::of(format!("duplicate {ordinal}").as_bytes());
-        children[0] = self.compound(content, &children[..1])?;
-        let apply = self.held_apply(n_types, children);
-        self.release(children[0])?;
+        children[0] = self.intern_compound(content, &children[..1])?;
+        let apply = self.intern_apply(n_types, children);
+        if apply.is_err() {
+            self.free_unused([children[0]]);
+        }
         apply
     }
 
-    fn held_outputs(
-        &mut self,
-        apply: TermId,
-        n_outputs: u32,
-        variables: &mut Vec<TermId>,
-    ) -> Result<()> {
-        for index in 0..n_outputs {
-            let output = self.intern_output(apply, index)?;
-            variables.push(self.hand_out(output));
+    fn push_outputs(&mut self, apply: Slot, variables: &mut Vec<Slot>) -> Result<()> {
+        for index in 0..self.term(apply).number {
+            match self.intern_output(apply, index) {
+                Ok(output) => variables.push(output),
+                Err(error) => {
+                    self.free_unused([apply]);
+                    return Err(error);
+                }
+            }
         }
         Ok(())
     }

@@ -2,46 +2,55 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::digest::Digest;
-use super::{HashConsTable, Kind, Term, TermId};
+use super::table::{Kind, Table, Term, index_hash, spilled};
+use super::{Content, Slot, TermId};
 use crate::error::{Error, Result};
 
-/// What tells terms apart: all of a term but its id, its counts and, unless it is all that is kept
-/// of the content, its digest.
-type Structure<'a> = (Kind, u32, &'a [TermId], Option<Digest>);
+/// What tells terms apart: all of a term but its slot, its counts and its digest.
+type Structure<'a> = (Kind, u32, &'a [Slot], Option<&'a Content>);
 
-impl HashConsTable {
+impl Table {
     /// Checks every invariant. O(size of the table).
     ///
     /// - No two terms have the same structure, and the index finds each one, and nothing else.
     /// - Children are in the table; terms form no cycle.
     /// - Counts of parents are right, and each term has a parent or a handle.
-    /// - Digests, and whether they are stable, follow from the children's.
-    /// - Ids are in use or free, and not both.
+    /// - Compound terms have a content, and others none.
+    /// - Digests that are known, and whether they are stable, follow from the children's, which are
+    ///   known, too.
+    /// - Slots are in use, free or retired, and only one of these.
     ///
     /// # Errors
     /// [`Error::Inconsistent`] says what is violated, and where.
-    pub fn check(&self) -> Result<()> {
+    pub(super) fn check(&self) -> Result<()> {
         self.check_ids_in_use()?;
-        self.check_structures()?;
         self.check_counts()?;
+        self.check_structures()?;
         self.check_digests()
     }
 
     fn check_ids_in_use(&self) -> Result<()> {
-        let free: FxHashSet<TermId> = self.free.iter().copied().collect();
-        ensure(free.len() == self.free.len(), || "an id is free twice".into())?;
-        for (id, term) in self.slots() {
-            ensure((term.kind == Kind::Free) == free.contains(&id), || {
+        let free: FxHashSet<Slot> = self.free.iter().copied().collect();
+        ensure(free.len() == self.free.len(), || "a slot is free twice".into())?;
+        let is_retired =
+            |term: &Term| term.kind == Kind::Free && term.generation >= TermId::N_GENERATIONS;
+        for (slot, term) in self.slots() {
+            let is_free = term.kind == Kind::Free && !is_retired(term);
+            ensure(is_free == free.contains(&slot), || {
                 format!(
-                    "term {id} is {:?}, and its id is among the free: {}",
+                    "term {slot} is {:?} of generation {}, and its slot is among the free: {}",
                     term.kind,
-                    free.contains(&id)
+                    term.generation,
+                    free.contains(&slot)
                 )
             })?;
         }
+        let n_retired = self.slots().filter(|(_, term)| is_retired(term)).count();
+        ensure(n_retired == self.n_retired, || {
+            format!("{n_retired} slots are retired, not {}", self.n_retired)
+        })?;
         let n_applies = self.slots().filter(|(_, term)| term.kind == Kind::Apply).count();
-        let n_spilled: usize = self.slots().map(|(_, term)| super::spilled(term)).sum();
+        let n_spilled: usize = self.slots().map(|(_, term)| spilled(term)).sum();
         ensure((n_applies, n_spilled) == (self.n_applies, self.n_spilled), || {
             format!(
                 "there are {n_applies} apply terms and {n_spilled} spilled children, not {} and {}",
@@ -51,19 +60,27 @@ impl HashConsTable {
     }
 
     fn check_structures(&self) -> Result<()> {
-        let mut rebuilt: FxHashMap<Structure<'_>, TermId> = FxHashMap::default();
+        let mut rebuilt: FxHashMap<Structure<'_>, Slot> = FxHashMap::default();
+        let mut n_contents = 0;
         for (id, term) in self.slots() {
             if matches!(term.kind, Kind::Free | Kind::Opaque) {
                 continue;
             }
-            let content = (term.kind == Kind::Compound).then_some(term.digest);
+            let content = self.contents.get(&id);
+            ensure(content.is_some() == (term.kind == Kind::Compound), || {
+                format!("term {id} is {:?} and has a content: {}", term.kind, content.is_some())
+            })?;
+            n_contents += usize::from(content.is_some());
             let structure = (term.kind, term.number, &*term.children, content);
             if let Some(other) = rebuilt.insert(structure, id) {
                 return violated(format!("terms {other} and {id} are equal"));
             }
-            let found = self.index.find(super::index_hash(term), |&found| found == id);
+            let found = self.index.find(index_hash(term), |&found| found == id);
             ensure(found.is_some(), || format!("the index does not find term {id}"))?;
         }
+        ensure(n_contents == self.contents.len(), || {
+            format!("there are {} contents of {n_contents} terms", self.contents.len())
+        })?;
         ensure(rebuilt.len() == self.index.len(), || {
             format!("the index has {} entries for {} terms", self.index.len(), rebuilt.len())
         })
@@ -88,7 +105,7 @@ impl HashConsTable {
             ensure(term.parents > 0 || term.handles > 0, || format!("nothing needs term {id}"))?;
         }
         // Taking terms away from the roots down leaves exactly those on or below a cycle.
-        let mut roots: Vec<TermId> =
+        let mut roots: Vec<Slot> =
             (0u32..).zip(&parents).filter(|&(_, &n)| n == 0).map(|(id, _)| id).collect();
         let mut n_taken = 0;
         while let Some(id) = roots.pop() {
@@ -104,25 +121,26 @@ impl HashConsTable {
     }
 
     fn check_digests(&self) -> Result<()> {
+        let mut parts = Vec::new();
         for (id, term) in self.slots() {
             let children = term.children.iter().map(|&child| &self.terms[child as usize]);
             let stable = children.clone().all(|child| child.stable) && term.kind != Kind::Opaque;
             ensure(term.kind == Kind::Free || term.stable == stable, || {
                 format!("term {id} calls its digest stable: {}", term.stable)
             })?;
-            if matches!(term.kind, Kind::Free | Kind::Compound | Kind::Opaque) {
-                continue;
-            }
-            let parts: Vec<u8> = children.flat_map(|child| *child.digest.as_bytes()).collect();
-            let digest = Digest::of(term.kind as u8, term.number, &parts);
-            ensure(term.digest == digest, || {
-                format!("the digest of term {id} is {}", term.digest)
+            let Some(digest) = term.digest else { continue };
+            let are_known = children.clone().all(|child| child.digest.is_some());
+            ensure(stable && are_known && term.kind != Kind::Free, || {
+                format!("term {id} has a digest that nothing gave it")
+            })?;
+            ensure(digest == self.digest_from_children(id, &mut parts), || {
+                format!("the digest of term {id} is {digest}")
             })?;
         }
         Ok(())
     }
 
-    fn slots(&self) -> impl Iterator<Item = (TermId, &Term)> + Clone {
+    fn slots(&self) -> impl Iterator<Item = (Slot, &Term)> + Clone {
         (0..).zip(&self.terms)
     }
 }

@@ -2,6 +2,9 @@
 
 use std::fmt;
 
+use super::Slot;
+use super::table::Table;
+
 /// Number of bytes in a [`Digest`].
 const LEN: usize = 16;
 
@@ -39,13 +42,6 @@ impl Digest {
     pub fn as_bytes(&self) -> &[u8; LEN] {
         &self.0
     }
-
-    /// Some 64 of its bits, for hash tables.
-    pub(super) fn low(self) -> u64 {
-        let mut low = [0; 8];
-        low.copy_from_slice(&self.0[..8]);
-        u64::from_le_bytes(low)
-    }
 }
 
 impl fmt::Display for Digest {
@@ -61,7 +57,7 @@ impl fmt::Debug for Digest {
 }
 
 /// What a compound term says by itself, hashed; made without the table, since it may be long.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Content(pub(super) [u8; blake3::OUT_LEN]);
 
 impl Content {
@@ -69,5 +65,73 @@ impl Content {
     #[must_use]
     pub fn of(bytes: &[u8]) -> Self {
         Self(*blake3::hash(bytes).as_bytes())
+    }
+
+    /// Some of its bits, for hash tables.
+    pub(super) fn low(&self) -> u32 {
+        let mut low = [0; 4];
+        low.copy_from_slice(&self.0[..4]);
+        u32::from_le_bytes(low)
+    }
+}
+
+/// Terms whose digests are wanted, each above those that wait for it.
+#[derive(Debug)]
+pub(super) struct Pending(Vec<Slot>);
+
+impl Pending {
+    /// Nothing is wanted.
+    pub(super) fn none() -> Self {
+        Self(Vec::new())
+    }
+
+    /// The digest of a term that has one, and those that it needs. A handle must keep the term.
+    pub(super) fn of(slot: Slot) -> Self {
+        Self(vec![slot])
+    }
+}
+
+impl Table {
+    /// Computes digests, `n_most` at most, and says whether there are others left to compute.
+    ///
+    /// A walk on a stack of its own, for graphs may be deep; O(terms + their children).
+    pub(super) fn compute_digests(&mut self, pending: &mut Pending, n_most: usize) -> bool {
+        let mut parts = Vec::new();
+        let mut n_computed = 0;
+        while let Some(&slot) = pending.0.last() {
+            let term = self.term(slot);
+            if term.digest.is_some() {
+                pending.0.pop();
+                continue;
+            }
+            if n_computed == n_most {
+                return true;
+            }
+            let n_pending = pending.0.len();
+            let unknown = |child: &Slot| self.term(*child).digest.is_none();
+            pending.0.extend(term.children.iter().copied().filter(unknown));
+            if pending.0.len() > n_pending {
+                continue;
+            }
+            let digest = self.digest_from_children(slot, &mut parts);
+            self.terms[slot as usize].digest = Some(digest);
+            pending.0.pop();
+            n_computed += 1;
+        }
+        false
+    }
+
+    /// The digest of a term whose children's digests are known; `parts` is scratch space.
+    pub(super) fn digest_from_children(&self, slot: Slot, parts: &mut Vec<u8>) -> Digest {
+        let term = self.term(slot);
+        parts.clear();
+        let mut number = term.number;
+        if let Some(content) = self.contents.get(&slot) {
+            parts.extend_from_slice(&content.0);
+            number = 0;
+        }
+        let known = term.children.iter().filter_map(|&child| self.term(child).digest.as_ref());
+        known.for_each(|digest| parts.extend_from_slice(digest.as_bytes()));
+        Digest::of(term.kind as u8, number, parts)
     }
 }

@@ -2,55 +2,226 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::{Content, Digest, HashConsTable, TermId};
+use super::digest::Pending;
+use super::table::Table;
+use super::{Content, Digest, Duplicates, GraphRows, Stats, TermId, TermsOf};
 use crate::error::Result;
 
-/// A [`HashConsTable`] behind a lock, shared by its clones.
-#[derive(Debug, Clone, Default)]
-pub struct SharedTable(Arc<Mutex<HashConsTable>>);
+/// Digests that are computed while the table is locked: some milliseconds.
+const PART: usize = 1 << 16;
 
-/// One handle on a term of a [`SharedTable`], given back when it is dropped.
+/// See the module's documentation. Clones share the table, also between threads.
 ///
-/// Equal handles are on the same term of the same table, as long as both live.
+/// Children are given by their ids: whoever made them has handles on them, and an id whose term is
+/// gone is refused with [`Error::NoTerm`](crate::Error::NoTerm). The ids of another table may name
+/// terms of this one; [`Handle::table`] tells.
+#[derive(Debug, Clone, Default)]
+pub struct HashConsTable(Arc<Mutex<Table>>);
+
+/// One handle on a term of a [`HashConsTable`], given back when it is dropped.
+///
+/// Equal handles are on the same term of the same table.
 #[derive(Debug)]
 pub struct Handle {
-    table: SharedTable,
+    table: HashConsTable,
     id: TermId,
 }
 
-impl SharedTable {
+/// One handle on each of many terms, given back together.
+#[derive(Debug)]
+pub struct Handles {
+    table: HashConsTable,
+    ids: Vec<TermId>,
+}
+
+/// A graph in the table. See [`HashConsTable::intern_graph`].
+#[derive(Debug)]
+pub struct InternedGraph {
+    /// The graph term.
+    pub root: Handle,
+    /// The term of each variable of the graph: equal for equal ones. There are no handles on these,
+    /// so that those which the graph does not need may be gone.
+    pub variables: Vec<TermId>,
+}
+
+impl HashConsTable {
     /// An empty table.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Locks the table. Handles on it must not be dropped meanwhile by the same thread.
-    pub fn lock(&self) -> MutexGuard<'_, HashConsTable> {
+    /// While the table is locked, no handle on it may be dropped by the same thread.
+    fn lock(&self) -> MutexGuard<'_, Table> {
         // Whoever panicked did so between two changes of the table: there is no unwinding out of
         // the middle of one.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// [`HashConsTable::compound`]
+    /// The caller has a handle on `id` from the table, which this becomes.
+    fn own(&self, id: TermId) -> Handle {
+        Handle { table: self.clone(), id }
+    }
+
+    /// The term with this content and these children. O(children) expected.
     ///
     /// # Errors
-    /// The same.
+    /// [`Error::NoTerm`](crate::Error::NoTerm) names a child that is not in the table;
+    /// [`Error::TooLarge`](crate::Error::TooLarge) if slots have run out.
     pub fn compound(&self, content: Content, children: &[TermId]) -> Result<Handle> {
         let id = self.lock().compound(content, children)?;
         Ok(self.own(id))
+    }
+
+    /// The terms with these contents and no children.
+    ///
+    /// # Errors
+    /// As [`compound`](Self::compound); the table is then as it was.
+    pub fn symbols(&self, contents: &[Content]) -> Result<Handles> {
+        let ids = self.lock().symbols(contents)?;
+        Ok(Handles { table: self.clone(), ids })
+    }
+
+    /// A term unlike any other; it has no digest, nor has any term above it.
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`](crate::Error::TooLarge) if slots have run out.
+    pub fn opaque(&self) -> Result<Handle> {
+        let id = self.lock().opaque()?;
+        Ok(self.own(id))
+    }
+
+    /// The input of a graph at `position`, of type `ty`.
+    ///
+    /// # Errors
+    /// As [`compound`](Self::compound).
+    pub fn input(&self, position: u32, ty: TermId) -> Result<Handle> {
+        let id = self.lock().input(position, ty)?;
+        Ok(self.own(id))
+    }
+
+    /// `op` applied to `inputs`, with results of the given types.
+    ///
+    /// # Errors
+    /// As [`compound`](Self::compound); [`Error::Inconsistent`](crate::Error::Inconsistent) if there
+    /// are no results.
+    pub fn apply(&self, op: TermId, types: &[TermId], inputs: &[TermId]) -> Result<Handle> {
+        let id = self.lock().apply(op, types, inputs)?;
+        Ok(self.own(id))
+    }
+
+    /// Result `index` of the apply term `apply`, which is that term itself if it has but one.
+    ///
+    /// # Errors
+    /// As [`compound`](Self::compound); [`Error::Inconsistent`](crate::Error::Inconsistent) if
+    /// `apply` is another kind of term; [`Error::OutOfRange`](crate::Error::OutOfRange) if it has no
+    /// such result.
+    pub fn output(&self, apply: TermId, index: u32) -> Result<Handle> {
+        let id = self.lock().output(apply, index)?;
+        Ok(self.own(id))
+    }
+
+    /// The graph that computes `outputs` from `inputs`.
+    ///
+    /// # Errors
+    /// As [`compound`](Self::compound); [`Error::Inconsistent`](crate::Error::Inconsistent) if an
+    /// input is not [`input`](Self::input) of its position.
+    pub fn graph(&self, inputs: &[TermId], outputs: &[TermId]) -> Result<Handle> {
+        let id = self.lock().graph(inputs, outputs)?;
+        Ok(self.own(id))
+    }
+
+    /// Interns the nodes of a graph: handles on the term of every output of every node, in the order
+    /// of the variables. O(size of the rows) expected.
+    ///
+    /// # Errors
+    /// As [`GraphRows::check`]; [`Error::NoTerm`](crate::Error::NoTerm) names a term that is not in
+    /// the table; [`Error::TooLarge`](crate::Error::TooLarge) if slots have run out. The table is
+    /// then as it was.
+    pub fn intern_rows(
+        &self,
+        rows: &GraphRows,
+        terms: TermsOf<'_>,
+        duplicates: Duplicates,
+    ) -> Result<Handles> {
+        let ids = self.lock().intern_rows(rows, terms, duplicates)?;
+        Ok(Handles { table: self.clone(), ids })
+    }
+
+    /// Interns the nodes of a graph: handles on the terms of its variables `outputs`.
+    ///
+    /// # Errors
+    /// As [`intern_rows`](Self::intern_rows); [`Error::OutOfRange`](crate::Error::OutOfRange) names
+    /// an output that is no variable.
+    pub fn intern_outputs(
+        &self,
+        rows: &GraphRows,
+        terms: TermsOf<'_>,
+        outputs: &[u32],
+    ) -> Result<Vec<Handle>> {
+        let ids = self.lock().intern_outputs(rows, terms, outputs)?;
+        Ok(ids.into_iter().map(|id| self.own(id)).collect())
+    }
+
+    /// Interns a graph.
+    ///
+    /// # Arguments
+    /// * `inputs`: for each input of the graph its type, an index into the type terms.
+    /// * `rows`: its nodes. The first leaves are the inputs.
+    /// * `terms`: what the rows refer to; the leaves after the inputs.
+    /// * `outputs`: the variables that the graph computes.
+    ///
+    /// # Errors
+    /// As [`intern_outputs`](Self::intern_outputs).
+    pub fn intern_graph(
+        &self,
+        inputs: &[u32],
+        rows: &GraphRows,
+        terms: TermsOf<'_>,
+        outputs: &[u32],
+        duplicates: Duplicates,
+    ) -> Result<InternedGraph> {
+        let interned = self.lock().intern_graph(inputs, rows, terms, outputs, duplicates);
+        let (root, variables) = interned?;
+        Ok(InternedGraph { root: self.own(root), variables })
+    }
+
+    /// A handle on the term with this id, for whoever needs it for longer than others do.
+    ///
+    /// # Errors
+    /// [`Error::NoTerm`](crate::Error::NoTerm) if it is not in the table.
+    pub fn handle(&self, id: TermId) -> Result<Handle> {
+        self.lock().retain(id)?;
+        Ok(self.own(id))
+    }
+
+    /// The structural digest of a term; see [`Handle::digest`].
+    ///
+    /// # Errors
+    /// As [`handle`](Self::handle).
+    pub fn digest(&self, id: TermId) -> Result<Option<Digest>> {
+        Ok(self.handle(id)?.digest())
+    }
+
+    /// What the table holds. O(1).
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        self.lock().stats()
+    }
+
+    /// Checks every invariant of the table. O(its size).
+    ///
+    /// # Errors
+    /// [`Error::Inconsistent`](crate::Error::Inconsistent) says what is violated, and where: that is
+    /// a bug.
+    pub fn check(&self) -> Result<()> {
+        self.lock().check()
     }
 
     /// Whether `other` is this table, not another with equal terms.
     #[must_use]
     pub fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
-    }
-
-    /// A handle that the caller has from a method of the table, as an object.
-    #[must_use]
-    pub fn own(&self, id: TermId) -> Handle {
-        Handle { table: self.clone(), id }
     }
 }
 
@@ -63,14 +234,77 @@ impl Handle {
 
     /// The table.
     #[must_use]
-    pub fn table(&self) -> &SharedTable {
+    pub fn table(&self) -> &HashConsTable {
         &self.table
     }
 
-    /// [`HashConsTable::digest`]
+    /// Whether the term has a digest: no opaque term is below it. O(1).
+    #[must_use]
+    pub fn has_digest(&self) -> bool {
+        let table = self.table.lock();
+        table.term(self.id.slot).stable
+    }
+
+    /// The structural digest of the term, or none if there is an opaque term below it. O(terms below
+    /// it whose digests nobody has asked for, and their children).
     #[must_use]
     pub fn digest(&self) -> Option<Digest> {
-        self.table.lock().digest(self.id).ok().flatten()
+        let mut computing = self.computing_digest();
+        while computing.go_on() {}
+        computing.result()
+    }
+
+    /// The same, step by step.
+    #[must_use]
+    pub fn computing_digest(&self) -> ComputingDigest<'_> {
+        let pending = if self.has_digest() { Pending::of(self.id.slot) } else { Pending::none() };
+        ComputingDigest { handle: self, pending }
+    }
+}
+
+/// A [digest](Handle::digest) in the making: the table is locked for some milliseconds at a time.
+#[derive(Debug)]
+pub struct ComputingDigest<'a> {
+    handle: &'a Handle,
+    pending: Pending,
+}
+
+impl ComputingDigest<'_> {
+    /// Computes some more digests, and says whether there are others left to compute.
+    pub fn go_on(&mut self) -> bool {
+        self.handle.table.lock().compute_digests(&mut self.pending, PART)
+    }
+
+    /// The digest, once all is done.
+    #[must_use]
+    pub fn result(self) -> Option<Digest> {
+        self.handle.table.lock().term(self.handle.id.slot).digest
+    }
+}
+
+impl Handles {
+    /// The ids of the terms.
+    #[must_use]
+    pub fn ids(&self) -> &[TermId] {
+        &self.ids
+    }
+
+    /// The table.
+    #[must_use]
+    pub fn table(&self) -> &HashConsTable {
+        &self.table
+    }
+
+    /// Takes over the handles of `others`, which are on terms of the same table.
+    ///
+    /// # Errors
+    /// [`Error::Inconsistent`](crate::Error::Inconsistent) if they are not.
+    pub fn append(&mut self, mut others: Self) -> Result<()> {
+        if !self.table.is(&others.table) {
+            return Err(crate::Error::Inconsistent("handles on terms of two tables".into()));
+        }
+        self.ids.append(&mut others.ids);
+        Ok(())
     }
 }
 
@@ -85,6 +319,13 @@ impl Eq for Handle {}
 impl Drop for Handle {
     fn drop(&mut self) {
         let released = self.table.lock().release(self.id);
+        debug_assert!(released.is_ok(), "a handle is given back once");
+    }
+}
+
+impl Drop for Handles {
+    fn drop(&mut self) {
+        let released = self.table.lock().release_all(&self.ids);
         debug_assert!(released.is_ok(), "a handle is given back once");
     }
 }

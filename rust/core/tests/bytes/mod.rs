@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::convert::Infallible;
 
 use pytensor_fuse_core::congruence::{self, Congruence, Direction, Presence};
-use pytensor_fuse_core::hashcons::{Content, HashConsTable};
+use pytensor_fuse_core::hashcons::{Content, Digest, Handle, HashConsTable, TermId};
 use pytensor_fuse_core::plan::{
     Cost, FusionProblem, MOST_TRAFFIC, Objective, Partition, ProblemArrays, lower_bound, plan,
     plan_optimally, prove,
@@ -247,19 +247,23 @@ pub(crate) fn construction(data: &[u8]) {
     }
 }
 
-/// Terms are the same exactly if what they mean is, and all are gone in the end.
+/// Terms are the same exactly if what they mean is, ids of those that are gone are refused, and all are
+/// gone in the end.
 pub(crate) fn table(data: &[u8]) {
     let mut bytes = Bytes::new(data);
-    let mut table = HashConsTable::new();
-    let mut held: Vec<(u32, String)> = Vec::new();
+    let table = HashConsTable::new();
+    let mut held: Vec<(Handle, String)> = Vec::new();
+    let mut dropped: BTreeSet<TermId> = BTreeSet::new();
     let mut n_opaque = 0;
     while !bytes.is_over() {
         let call = bytes.next();
-        let picks: Vec<(u32, String)> = (0..call / 8 % 4)
+        let picks: Vec<usize> = (0..call / 8 % 4)
             .filter(|_| !held.is_empty())
-            .map(|_| held[bytes.next() % held.len()].clone())
+            .map(|_| bytes.next() % held.len())
             .collect();
-        let (ids, texts): (Vec<u32>, Vec<String>) = picks.into_iter().unzip();
+        let ids: Vec<TermId> = picks.iter().map(|&pick| held[pick].0.id()).collect();
+        let texts: Vec<&str> = picks.iter().map(|&pick| held[pick].1.as_str()).collect();
+        let first = texts.first().map(|&text| text.to_owned()).unwrap_or_default();
         let texts = texts.join(",");
         let made = match call % 8 {
             0 | 1 => {
@@ -276,39 +280,44 @@ pub(crate) fn table(data: &[u8]) {
                 let term = table.apply(ids[0], &ids[1..=n_types], &ids[1 + n_types..]);
                 (term.expect("a term"), format!("apply({n_types}|{texts})"))
             }
-            5 if !ids.is_empty() => {
-                table.retain(ids[0]).expect("a term");
-                (ids[0], texts.split(',').next().unwrap_or_default().to_owned())
+            5 if !ids.is_empty() => (table.handle(ids[0]).expect("a term"), first),
+            6 if !ids.is_empty() => {
+                let digest = table.digest(ids[0]).expect("a term");
+                assert_eq!(digest.is_some(), !first.contains("opaque"), "{first}");
+                continue;
             }
             _ if !held.is_empty() => {
-                let (id, _) = held.swap_remove(bytes.next() % held.len());
-                table.release(id).expect("a handle");
+                let (handle, _) = held.swap_remove(bytes.next() % held.len());
+                dropped.insert(handle.id());
                 continue;
             }
             _ => {
-                let unknown = bytes.next() as u32 + 1000;
-                assert!(matches!(table.release(unknown), Err(Error::NoTerm { .. })));
+                let unknown = TermId::from_bits(bytes.next() as u64 + 1000);
+                assert!(matches!(table.digest(unknown), Err(Error::NoTerm { .. })));
                 continue;
             }
         };
-        // A term that was held more than once is told by its id; its text may hold commas.
-        if call % 8 == 5 {
-            let text = held.iter().find(|(id, _)| *id == made.0).map(|(_, text)| text.clone());
-            held.push((made.0, text.expect("a term that is held")));
-        } else {
-            held.push(made);
-        }
-        let mut by_text: HashMap<&str, u32> = HashMap::new();
-        let mut by_id: HashMap<u32, &str> = HashMap::new();
-        for (id, text) in &held {
-            assert_eq!(by_text.entry(text).or_insert(*id), id, "two terms for {text}");
-            assert_eq!(by_id.entry(*id).or_insert(text), text, "one term for two");
+        held.push(made);
+        let mut by_text: HashMap<&str, TermId> = HashMap::new();
+        let mut by_id: HashMap<TermId, &str> = HashMap::new();
+        let mut by_digest: HashMap<Digest, TermId> = HashMap::new();
+        for (handle, text) in &held {
+            let id = handle.id();
+            assert_eq!(*by_text.entry(text).or_insert(id), id, "two terms for {text}");
+            assert_eq!(by_id.entry(id).or_insert(text), text, "one term for two");
+            if call % 16 == 0
+                && let Some(digest) = handle.digest()
+            {
+                assert_eq!(*by_digest.entry(digest).or_insert(id), id, "one digest for two");
+            }
         }
     }
-    for (id, _) in held {
-        table.release(id).expect("a handle");
-    }
+    drop(held);
     assert_eq!(table.stats().live, 0);
+    assert_eq!(table.check(), Ok(()));
+    for id in dropped {
+        assert!(matches!(table.handle(id), Err(Error::NoTerm { .. })));
+    }
 }
 
 /// A graph of nodes of one output each: node `i` computes variable `4 + i`.
