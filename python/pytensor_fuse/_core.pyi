@@ -33,6 +33,7 @@ __all__ = [
     "NativeFunction",
     "NodeOrder",
     "Term",
+    "Terms",
     "__version__",
     "call_listeners",
     "extract",

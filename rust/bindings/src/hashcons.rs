@@ -325,7 +325,7 @@ impl HashConsTable {
     ) -> PyResult<Terms> {
         let leaves = self.given("leaves", leaves)?;
         let (ops, types) = (self.given("ops", ops)?, self.given("types", types)?);
-        let ids = |what: &'static str, values| Ids::new(what, values)?.to_u32(what);
+        let ids = |what: &'static str, values| Ids::new(what, values)?.into_u32(what);
         let node_ops = ids("node_ops", node_ops)?;
         let input_offsets = ids("input_offsets", input_offsets)?;
         let inputs = ids("inputs", inputs)?;

@@ -6,7 +6,9 @@
 //! copies, for its own loops write without the interpreter, too. What is read is then one state of the
 //! numbers or a mixture of several, but one and the same from the first check to the last use.
 //!
-//! A copy of a million numbers takes a millisecond, where making a graph of them takes ten.
+//! Two arrays of a million numbers are copied in ten milliseconds (there are two copies, for the second
+//! one needs no unsafe code), where making a graph of them takes 4 to 17; two of two numbers in 0.4
+//! microseconds.
 
 use std::borrow::Cow;
 
@@ -97,7 +99,7 @@ impl Ids {
     }
 
     /// The numbers as 32-bit ids of whatever `what` is.
-    pub(crate) fn to_u32(self, what: &'static str) -> PyResult<Vec<u32>> {
+    pub(crate) fn into_u32(self, what: &'static str) -> PyResult<Vec<u32>> {
         match self {
             Self::U32(ids) => Ok(ids),
             ids => ids.to_i64().iter().map(|&id| id_below(what, id, u32::MAX as usize)).collect(),

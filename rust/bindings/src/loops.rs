@@ -98,8 +98,8 @@ pub(crate) fn place_buffers(
     let sizes = Ids::new("sizes", sizes)?;
     let sizes: Vec<u64> =
         sizes.to_i64().iter().map(|&size| not_negative("size", size)).collect::<PyResult<_>>()?;
-    let first = Ids::new("first", first)?.to_u32("statement")?;
-    let last = Ids::new("last", last)?.to_u32("statement")?;
+    let first = Ids::new("first", first)?.into_u32("statement")?;
+    let last = Ids::new("last", last)?.into_u32("statement")?;
     let alignment = not_negative("alignment", alignment)?;
     detach(py, || buffers::place(&sizes, &first, &last, alignment))
 }

@@ -305,7 +305,7 @@ pub(crate) fn table(data: &[u8]) {
             let id = handle.id();
             assert_eq!(*by_text.entry(text).or_insert(id), id, "two terms for {text}");
             assert_eq!(by_id.entry(id).or_insert(text), text, "one term for two");
-            if call % 16 == 0
+            if call.is_multiple_of(16)
                 && let Some(digest) = handle.digest()
             {
                 assert_eq!(*by_digest.entry(digest).or_insert(id), id, "one digest for two");
