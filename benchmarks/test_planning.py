@@ -7,7 +7,7 @@ import pytest
 import child
 import measure
 from conftest import Pair
-from graphs import RADON, STUDENT_T, Reference, deep, large
+from graphs import GP, MIXTURE, RADON, STUDENT_T, Reference, deep, large
 from rows import Row
 
 WARM = "planning, warm"
@@ -20,6 +20,8 @@ FIRST = "planning, first of a process"
         pytest.param(deep(20), 12, 51, id="deep-20"),
         pytest.param(large(25), 12, 31, id="large-25"),
         pytest.param(RADON, 12, 51, id="radon"),
+        pytest.param(MIXTURE, 12, 51, id="mixture-5"),
+        pytest.param(GP, 12, 51, id="gaussian-process"),
         pytest.param(STUDENT_T, None, 31, id="student-t-40"),
         pytest.param(deep(1000), 15, 15, id="deep-1000"),
         pytest.param(large(200), 40, 5, id="large-200"),

@@ -231,6 +231,53 @@ def work():
     )
 """
 
+# Few nodes that read very much, and may not all be one kernel.
+WIDE = """
+rng = np.random.default_rng(0)
+n_nodes, n_inputs = 40, 400_000
+n_variables = n_nodes + n_inputs
+inputs = np.concatenate([rng.permutation(n_inputs) for _ in range(n_nodes)]).astype("uint32")
+def work():
+    while True:
+        _core.plan_arrays(
+            n_variables=n_variables,
+            input_offsets=np.arange(n_nodes + 1, dtype="uint32") * n_inputs,
+            inputs=inputs,
+            output_offsets=np.arange(n_nodes + 1, dtype="uint32"),
+            outputs=np.arange(n_inputs, n_variables, dtype="uint32"),
+            groups=np.zeros(n_nodes, "int32"),
+            links=np.zeros(n_variables, "int32"),
+            constants=np.zeros(n_variables, bool),
+            results=np.ones(n_variables, bool),
+            max_operands=1024,
+        )
+"""
+
+# A graph is written out as lists of numbers.
+PARTS = """
+n_nodes = 1_000_000
+flat = _core.FlatGraph([0], 0, [(0, [node], [0]) for node in range(n_nodes)], [n_nodes])
+def work():
+    while True:
+        flat.parts()
+"""
+
+# A node with very many operands is taken out of the objects of a graph.
+OPERANDS = """
+class Plain:
+    def __init__(self, **attributes):
+        self.__dict__.update(attributes)
+
+kind = Plain(dtype="float64", shape=(None,))
+op = Plain(scalar_op=None)
+operands = [Plain(owner=None, type=kind) for _ in range(300_000)]
+node = Plain(op=op, inputs=operands)
+node.outputs = [Plain(owner=node, type=kind)]
+def work():
+    while True:
+        _core.extract(node.outputs, Plain, "scalar_op", type("Constant", (), {}))
+"""
+
 # Each of many edges has a long path beside it, which is searched from both ends.
 SUBGRAPHS = """
 from pytensor_fuse.graph import Graph
@@ -263,10 +310,43 @@ except KeyboardInterrupt:
 """
 
 
-@pytest.mark.parametrize("work", [PLAN, SUBGRAPHS], ids=["plan", "subgraphs"])
+@pytest.mark.parametrize(
+    "work",
+    [PLAN, WIDE, SUBGRAPHS, PARTS, OPERANDS],
+    ids=["plan", "wide", "subgraphs", "parts", "operands"],
+)
 def test_long_work_can_be_interrupted(work):
     start = "import numpy as np\nfrom pytensor_fuse import _core"
     assert float(run_python(start, work, INTERRUPTED).stdout) < 2
+
+
+def test_what_a_node_reads_again_is_part_of_what_it_is():
+    class Plain:
+        def __init__(self, **attributes):
+            self.__dict__.update(attributes)
+
+    def node(reads, *dtypes):
+        made = Plain(op=op, inputs=reads)
+        kinds = [Plain(dtype=dtype, shape=(None,)) for dtype in dtypes]
+        made.outputs = [Plain(owner=made, type=kind) for kind in kinds]
+        return made
+
+    op = Plain(scalar_op=None)
+    roots = [Plain(owner=None, type=Plain(dtype=d, shape=())) for d in ("f4", "f4", "f8")]
+    a, b, c = roots
+    rows = [[a, b], [b, a], [a, a], [b, b], [a, c], [a, b, a], [b, a, b], [a, b, b], [a, a, b], []]
+    nodes = [node(reads, "f8") for reads in rows]
+    outputs = [made.outputs[0] for made in nodes]
+    extraction = _core.extract(outputs, Plain, "scalar_op", type("Constant", (), {}), nodes)
+
+    def described(made):
+        firsts = [next(i for i, v in enumerate(made.inputs) if v is read) for read in made.inputs]
+        return [(read.type.dtype, first) for read, first in zip(made.inputs, firsts, strict=True)]
+
+    numbers = extraction.signatures
+    for i, first in enumerate(nodes):
+        for j, second in enumerate(nodes):
+            assert (numbers[i] == numbers[j]) == (described(first) == described(second)), (i, j)
 
 
 def test_a_handler_that_does_not_raise_runs_and_the_work_goes_on():

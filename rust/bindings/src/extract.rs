@@ -10,7 +10,8 @@ use pytensor_fuse_core::Rows;
 use pytensor_fuse_core::plan::NONE;
 use rustc_hash::FxHashMap;
 
-use crate::walk::{Interned, Strings, Walk};
+use crate::errors::to_py;
+use crate::walk::{Interned, QUICK, Strings, Walk};
 
 /// Dimensions that fit the bits of a broadcast pattern; NumPy's own limit.
 const MAX_NDIM: usize = 64;
@@ -51,6 +52,8 @@ struct Extractor<'py, 'a> {
     /// number of inputs, for each input its dtype and the position where it first occurs, the
     /// output dtypes.
     signature_ids: FxHashMap<Box<[u32]>, u32>,
+    /// The last node that a variable was met in, and the position where that reads it first.
+    first_read: Vec<(u32, u32)>,
 }
 
 impl<'py, 'a> Extractor<'py, 'a> {
@@ -69,7 +72,8 @@ impl<'py, 'a> Extractor<'py, 'a> {
         }
         let types = vec![None; walk.variables.objects.len()];
         let (dtypes, signature_ids) = (Strings::default(), FxHashMap::default());
-        Ok(Self { walk, types, dtypes, op_kinds, signature_ids })
+        let first_read = vec![(NONE, 0); types.len()];
+        Ok(Self { walk, types, dtypes, op_kinds, signature_ids, first_read })
     }
 
     fn type_info(&mut self, variable: u32) -> PyResult<TypeInfo> {
@@ -77,6 +81,7 @@ impl<'py, 'a> Extractor<'py, 'a> {
             return Ok(known);
         }
         let py = self.walk.py;
+        self.walk.signals.check(py)?;
         let object = self.walk.variables.objects[variable as usize].bind(py);
         let ty = object.getattr(intern!(py, "type"))?;
         let dtype = ty.getattr(intern!(py, "dtype"))?.cast_into::<PyString>()?;
@@ -101,10 +106,13 @@ impl<'py, 'a> Extractor<'py, 'a> {
         parts.clear();
         parts.extend([kind, n_inputs as u32]);
         for position in 0..n_inputs {
-            let inputs = self.walk.read_inputs.row(apply);
-            let input = inputs[position];
-            let first = inputs.iter().position(|&other| other == input).unwrap_or(position);
-            parts.extend([self.type_info(input)?.dtype, first as u32]);
+            let input = self.walk.read_inputs.row(apply)[position];
+            let dtype = self.type_info(input)?.dtype;
+            let (reader, first) = &mut self.first_read[input as usize];
+            if *reader != apply {
+                (*reader, *first) = (apply, position as u32);
+            }
+            parts.extend([dtype, *first]);
         }
         for position in 0..self.walk.read_outputs.row(apply).len() {
             let output = self.walk.read_outputs.row(apply)[position];
@@ -124,6 +132,8 @@ impl<'py, 'a> Extractor<'py, 'a> {
         let mut nodes = Vec::with_capacity(order.len());
         let mut parts = Vec::new();
         for (node, &apply) in (0u32..).zip(order) {
+            let n_inputs = self.walk.read_inputs.row(apply).len();
+            self.walk.signals.check_many(self.walk.py, 1 + n_inputs / QUICK)?;
             let mut id = NONE;
             if let Some(kind) = self.op_kinds[self.walk.read_ops[apply as usize] as usize] {
                 let is_new;
@@ -133,8 +143,9 @@ impl<'py, 'a> Extractor<'py, 'a> {
                 }
             }
             signatures.push(id);
-            inputs.push(self.walk.read_inputs.row(apply).iter().copied());
-            outputs.push(self.walk.read_outputs.row(apply).iter().copied());
+            let rows = (self.walk.read_inputs.row(apply), self.walk.read_outputs.row(apply));
+            inputs.push(rows.0.iter().copied()).map_err(to_py)?;
+            outputs.push(rows.1.iter().copied()).map_err(to_py)?;
             nodes.push(self.walk.applies.objects[apply as usize].clone_ref(self.walk.py));
         }
         Ok(Extraction {

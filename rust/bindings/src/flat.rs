@@ -3,7 +3,7 @@
 
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString, PyTuple, PyType};
+use pyo3::types::{PyDict, PyList, PyString, PyTuple, PyType};
 use pytensor_fuse_core::hashcons::{Duplicates, GraphRows, TermId, TermsOf};
 use pytensor_fuse_core::plan::NONE;
 use pytensor_fuse_core::{Error, Result, Rows};
@@ -11,8 +11,9 @@ use rustc_hash::FxHashMap;
 
 use crate::errors::to_py;
 use crate::hashcons::{HashConsTable, Term};
+use crate::interrupt::Signals;
 use crate::ops::PlainOps;
-use crate::walk::{Interned, Strings, Walk};
+use crate::walk::{Interned, QUICK, Strings, Walk};
 
 /// A graph whose ops, types and constants are indices into lists of the caller.
 ///
@@ -27,6 +28,7 @@ pub(crate) struct FlatGraph {
 }
 
 type Node = (u32, Vec<u32>, Vec<u32>);
+type Parts<'py> = (Vec<u32>, u32, Bound<'py, PyList>, Vec<u32>);
 type Walked = (FlatGraph, Vec<Py<PyAny>>, Vec<Py<PyAny>>, Vec<Py<PyAny>>, Vec<Py<PyAny>>);
 
 /// The types of variables, told apart by identity or, if they are just a `plain_type`, by value.
@@ -115,6 +117,7 @@ pub(crate) fn walk(
     let mut ops = PlainOps::new(plain_ops.map(|plain| plain.clone().unbind()));
     let mut op_numbers = Vec::with_capacity(walk.ops.objects.len());
     for op in &walk.ops.objects {
+        walk.signals.check(py)?;
         op_numbers.push(ops.number(op.bind(py))?.0);
     }
 
@@ -138,10 +141,12 @@ pub(crate) fn walk(
         }
     };
     for (id, number) in number[..n_inputs].iter_mut().enumerate() {
+        walk.signals.check(py)?;
         *number = id as u32;
         input_types.push(type_of(id)?);
     }
     let mut constants = Vec::new();
+    walk.signals.check_many(py, walk.variables.objects.len() / QUICK)?;
     for (id, variable) in walk.variables.objects.iter().enumerate().skip(n_inputs) {
         if walk.constants[id] {
             number[id] = (n_inputs + constants.len()) as u32;
@@ -154,18 +159,21 @@ pub(crate) fn walk(
     let mut rows = GraphRows { ops: Vec::new(), inputs: Rows::empty(), types: Rows::empty() };
     let mut row_types = Vec::new();
     for &apply in &order {
+        walk.signals.check_many(py, 1 + walk.read_inputs.row(apply).len() / QUICK)?;
         rows.ops.push(op_numbers[walk.read_ops[apply as usize] as usize]);
         // An orphan keeps `NONE`, which is no variable.
-        rows.inputs.push(walk.read_inputs.row(apply).iter().map(|&id| number[id as usize]));
+        let inputs = walk.read_inputs.row(apply).iter();
+        rows.inputs.push(inputs.map(|&id| number[id as usize])).map_err(to_py)?;
         for &output in walk.read_outputs.row(apply) {
             // An output at which the walk ended is an input of the graph, and computed besides.
             if (output as usize) >= n_inputs {
                 number[output as usize] = next;
             }
             next += 1;
+            walk.signals.check(py)?;
             row_types.push(type_of(output as usize)?);
         }
-        rows.types.push(row_types.drain(..));
+        rows.types.push(row_types.drain(..)).map_err(to_py)?;
     }
     let outputs = results.iter().map(|&id| number[id as usize]).collect();
     let n_constants = constants.len() as u32;
@@ -191,8 +199,8 @@ impl FlatGraph {
         let mut rows = GraphRows { ops: Vec::new(), inputs: Rows::empty(), types: Rows::empty() };
         for (op, inputs, types) in nodes {
             rows.ops.push(op);
-            rows.inputs.push(inputs);
-            rows.types.push(types);
+            rows.inputs.push(inputs).map_err(to_py)?;
+            rows.types.push(types).map_err(to_py)?;
         }
         let n_leaves = inputs.len() + n_constants as usize;
         rows.check(n_leaves, usize::MAX, usize::MAX).map_err(to_py)?;
@@ -201,16 +209,21 @@ impl FlatGraph {
 
     /// The types of the inputs, the number of constants, for each node its op, what it reads and
     /// the types of its outputs, and the variables that the graph computes.
-    fn parts(&self) -> (Vec<u32>, u32, Vec<Node>, Vec<u32>) {
-        (self.inputs.clone(), self.n_constants, self.nodes(), self.outputs.clone())
+    fn parts<'py>(&self, py: Python<'py>) -> PyResult<Parts<'py>> {
+        Ok((self.inputs.clone(), self.n_constants, self.nodes(py)?, self.outputs.clone()))
     }
 
     /// For each node its op, what it reads and the types of its outputs.
-    fn nodes(&self) -> Vec<Node> {
-        let row = |(node, &op): (u32, &u32)| {
-            (op, self.rows.inputs.row(node).to_vec(), self.rows.types.row(node).to_vec())
-        };
-        (0u32..).zip(&self.rows.ops).map(row).collect()
+    fn nodes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let nodes = PyList::empty(py);
+        let mut signals = Signals::default();
+        for (node, &op) in (0u32..).zip(&self.rows.ops) {
+            let (inputs, types) = (self.rows.inputs.row(node), self.rows.types.row(node));
+            // Each number becomes an object.
+            signals.check_many(py, 1 + (inputs.len() + types.len()) / 16)?;
+            nodes.append((op, inputs, types))?;
+        }
+        Ok(nodes)
     }
 
     fn __len__(&self) -> usize {
@@ -312,7 +325,7 @@ impl FlatGraph {
         let terms = TermsOf { leaves: constants, ops, types };
         let (root, variables) =
             table.intern_graph(&self.inputs, &self.rows, &self.outputs, terms, duplicates)?;
-        Ok((root, self.folded(&variables)))
+        Ok((root, self.folded(&variables)?))
     }
 
     fn check_length(&self, left: &'static str, left_len: usize, right_len: usize) -> Result<()> {
@@ -333,7 +346,7 @@ impl FlatGraph {
     }
 
     /// The graph without variables whose terms an earlier one has.
-    fn folded(&self, variables: &[TermId]) -> Self {
+    fn folded(&self, variables: &[TermId]) -> Result<Self> {
         let n_leaves = self.inputs.len() + self.n_constants as usize;
         let (leaves, computed) = variables.split_at(n_leaves);
         let mut first: FxHashMap<TermId, u32> = FxHashMap::default();
@@ -353,8 +366,8 @@ impl FlatGraph {
             }
             rows.ops.push(op);
             let inputs = self.rows.inputs.row(node);
-            rows.inputs.push(inputs.iter().map(|&input| number[input as usize]));
-            rows.types.push(types.iter().copied());
+            rows.inputs.push(inputs.iter().map(|&input| number[input as usize]))?;
+            rows.types.push(types.iter().copied())?;
             for &term in terms {
                 first.insert(term, next);
                 number.push(next);
@@ -362,6 +375,6 @@ impl FlatGraph {
             }
         }
         let outputs = self.outputs.iter().map(|&output| number[output as usize]).collect();
-        Self { inputs: self.inputs.clone(), n_constants: self.n_constants, rows, outputs }
+        Ok(Self { inputs: self.inputs.clone(), n_constants: self.n_constants, rows, outputs })
     }
 }

@@ -5,7 +5,7 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use numpy::PyArray1;
 use pyo3::prelude::*;
 use pytensor_fuse_core as fuse_core;
-use pytensor_fuse_core::{Error, NodeId, ancestors, convex, toposort};
+use pytensor_fuse_core::{Budget, Error, NodeId, ancestors, convex, toposort};
 
 use crate::errors::to_py;
 use crate::ids::{Ids, node_id};
@@ -45,10 +45,14 @@ impl Graph {
         let n_nodes = usize::try_from(n_nodes)
             .map_err(|_| to_py(Error::OutOfRange { what: "n_nodes", id: n_nodes, limit }))?;
         let (sources, targets) = (Ids::new("sources", sources)?, Ids::new("targets", targets)?);
-        detach(py, || match (&sources, &targets) {
-            (Ids::I32(from), Ids::I32(to)) => fuse_core::Graph::from_ids(n_nodes, from, to),
-            (Ids::U32(from), Ids::U32(to)) => fuse_core::Graph::from_ids(n_nodes, from, to),
-            (from, to) => fuse_core::Graph::from_ids(n_nodes, &from.to_i64(), &to.to_i64()),
+        detach(py, |budget| match (&sources, &targets) {
+            (Ids::I32(from), Ids::I32(to)) => {
+                fuse_core::Graph::from_ids(n_nodes, from, to, budget)
+            }
+            (Ids::U32(from), Ids::U32(to)) => {
+                fuse_core::Graph::from_ids(n_nodes, from, to, budget)
+            }
+            (from, to) => fuse_core::Graph::from_ids(n_nodes, &from.to_i64(), &to.to_i64(), budget),
         })
         .map(Self)
     }
@@ -131,9 +135,9 @@ impl Graph {
         key: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<IdArray<'py>> {
         let key = key.map(|key| Ids::new("key", key)).transpose()?;
-        let order = detach(py, || {
+        let order = detach(py, |budget| {
             let key = key.as_ref().map(Ids::to_i64);
-            toposort::toposort(&self.0, key.as_deref())
+            toposort::toposort(&self.0, key.as_deref(), budget)
         })?;
         Ok(PyArray1::from_vec(py, order))
     }
@@ -154,7 +158,7 @@ impl Graph {
     ///     A node is not in the graph.
     fn is_convex(&self, py: Python<'_>, nodes: &Bound<'_, PyAny>) -> PyResult<bool> {
         let nodes = Ids::new("nodes", nodes)?.to_nodes(self.n_nodes())?;
-        detach(py, || convex::is_convex(&self.0, &nodes))
+        detach(py, |budget| convex::is_convex(&self.0, &nodes, budget))
     }
 
     /// Connected blocks of equally labelled nodes, acyclic together, none of which can still be
@@ -183,7 +187,8 @@ impl Graph {
         labels: &Bound<'py, PyAny>,
     ) -> PyResult<IdArray<'py>> {
         let labels = Ids::new("labels", labels)?;
-        let blocks = detach(py, || convex::convex_subgraphs(&self.0, &labels.to_i64()))?;
+        let blocks =
+            detach(py, |budget| convex::convex_subgraphs(&self.0, &labels.to_i64(), budget))?;
         Ok(PyArray1::from_vec(py, blocks))
     }
 
@@ -236,8 +241,9 @@ pub(crate) struct AncestorSets(RwLock<ancestors::AncestorSets>);
 
 impl AncestorSets {
     // The lock is only waited for while the interpreter is detached, so that a thread that holds
-    // it can always go on; and no handler of a signal runs while it is held. Contraction checks before it changes anything: nothing is half done
-    // behind a poisoned lock.
+    // it can always go on; and no handler of a signal runs while it is held: what is done then asks
+    // nothing, and takes as long as it takes to read the sets twice. Contraction checks before it
+    // changes anything: nothing is half done behind a poisoned lock.
     fn read(&self) -> RwLockReadGuard<'_, ancestors::AncestorSets> {
         self.0.read().unwrap_or_else(PoisonError::into_inner)
     }
@@ -260,7 +266,7 @@ impl AncestorSets {
     #[new]
     #[pyo3(signature = (graph, memory_limit=None))]
     fn new(py: Python<'_>, graph: &Graph, memory_limit: Option<u64>) -> PyResult<Self> {
-        detach(py, || ancestors::AncestorSets::new(&graph.0, memory_limit))
+        detach(py, |budget| ancestors::AncestorSets::new(&graph.0, memory_limit, budget))
             .map(|sets| Self(RwLock::new(sets)))
     }
 
@@ -351,7 +357,7 @@ impl AncestorSets {
     ///     A node is not in the graph.
     fn union<'py>(&self, py: Python<'py>, nodes: &Bound<'py, PyAny>) -> PyResult<IdArray<'py>> {
         let nodes = self.nodes(py, nodes)?;
-        let found = py.detach(|| self.read().union(&nodes)).map_err(to_py)?;
+        let found = py.detach(|| self.read().union(&nodes, &Budget::unlimited())).map_err(to_py)?;
         Ok(PyArray1::from_vec(py, found))
     }
 
@@ -372,7 +378,7 @@ impl AncestorSets {
     ///     A node is not in the graph.
     fn can_contract(&self, py: Python<'_>, nodes: &Bound<'_, PyAny>) -> PyResult<bool> {
         let nodes = self.nodes(py, nodes)?;
-        py.detach(|| self.read().can_contract(&nodes)).map_err(to_py)
+        py.detach(|| self.read().can_contract(&nodes, &Budget::unlimited())).map_err(to_py)
     }
 
     /// Make ``nodes`` one: they, and all that depends on one of them, get the ancestors of all.
@@ -387,7 +393,7 @@ impl AncestorSets {
     ///     If :meth:`can_contract` is false; nothing has changed then.
     fn contract(&self, py: Python<'_>, nodes: &Bound<'_, PyAny>) -> PyResult<()> {
         let nodes = self.nodes(py, nodes)?;
-        py.detach(|| self.write().contract(&nodes)).map_err(to_py)
+        py.detach(|| self.write().contract(&nodes, &Budget::unlimited())).map_err(to_py)
     }
 
     fn __repr__(&self, py: Python<'_>) -> String {

@@ -66,7 +66,7 @@ pub(crate) fn string_together(
     let (outputs, owners) = (or_none(outputs), or_none(owners));
     let sums = Sums { inputs, outputs, owners, is_increment, readers, sums };
     let Strung { n_steps, moved, gone, changed, inputs, repeats, notes, readers } =
-        detach(py, || increments::string_together(&sums))?;
+        detach(py, |budget| increments::string_together(&sums, budget))?;
     let repeats = repeats.into_iter().map(|id| (id != NONE).then_some(id)).collect();
     Ok((n_steps, moved, gone, changed, inputs, repeats, notes, readers))
 }

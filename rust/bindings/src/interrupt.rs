@@ -5,8 +5,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use pyo3::prelude::*;
-use pytensor_fuse_core::Result;
-use pytensor_fuse_core::interrupt::interruptible;
+use pytensor_fuse_core::{Budget, Result};
 
 use crate::errors::to_py;
 
@@ -15,45 +14,62 @@ const PATIENCE: Duration = Duration::from_millis(50);
 
 /// Runs `work` without the interpreter, but for the handlers of signals that come meanwhile, if
 /// this is the thread that runs them. If a handler raises, the work ends, and that is the error.
+/// The budget that `work` gets asks for that, and has as much effort as it takes.
 ///
 /// Work that takes less than [`PATIENCE`] never waits for the interpreter. What `work` has locked
 /// must not be asked for by a handler: of what other calls lock, it may hold nothing while it asks.
 pub(crate) fn detach<T: Send>(
     py: Python<'_>,
-    work: impl FnOnce() -> Result<T> + Send,
+    work: impl FnOnce(&Budget) -> Result<T> + Send,
 ) -> PyResult<T> {
-    py.detach(|| {
-        let raised: Rc<RefCell<Option<PyErr>>> = Rc::default();
-        let may_go_on = {
-            let raised = Rc::clone(&raised);
-            let last = Cell::new(Instant::now());
-            move || {
-                if last.get().elapsed() < PATIENCE {
-                    return true;
-                }
-                let answer = Python::attach(|py| py.check_signals());
-                last.set(Instant::now());
-                answer.map_err(|error| raised.replace(Some(error))).is_ok()
+    py.detach(|| asking(work))
+}
+
+/// [`detach`] of work that needs the interpreter.
+pub(crate) fn attached<T>(_py: Python<'_>, work: impl FnOnce(&Budget) -> Result<T>) -> PyResult<T> {
+    asking(work)
+}
+
+fn asking<T>(work: impl FnOnce(&Budget) -> Result<T>) -> PyResult<T> {
+    let raised: Rc<RefCell<Option<PyErr>>> = Rc::default();
+    let may_go_on = {
+        let raised = Rc::clone(&raised);
+        let last = Cell::new(Instant::now());
+        move || {
+            if last.get().elapsed() < PATIENCE {
+                return true;
             }
-        };
-        let result = interruptible(Rc::new(may_go_on), work);
-        match raised.take() {
-            Some(error) => Err(error),
-            None => result.map_err(to_py),
+            let answer = Python::attach(|py| py.check_signals());
+            last.set(Instant::now());
+            answer.map_err(|error| raised.replace(Some(error))).is_ok()
         }
-    })
+    };
+    let result = work(&Budget::asking(Rc::new(may_go_on)));
+    match raised.take() {
+        Some(error) => Err(error),
+        None => result.map_err(to_py),
+    }
 }
 
 /// Counts what is done with the interpreter, and has the handlers of signals run now and then:
 /// Python runs none while it runs no code of its own.
 #[derive(Default)]
-pub(crate) struct Signals(u32);
+pub(crate) struct Signals(usize);
 
 impl Signals {
     /// Notes one step of about a microsecond.
     pub(crate) fn check(&mut self, py: Python<'_>) -> PyResult<()> {
-        const STEPS: u32 = 1 << 12;
-        self.0 = (self.0 + 1) % STEPS;
-        if self.0 == 0 { py.check_signals() } else { Ok(()) }
+        self.check_many(py, 1)
+    }
+
+    /// Notes some steps of about a microsecond each.
+    pub(crate) fn check_many(&mut self, py: Python<'_>, n_steps: usize) -> PyResult<()> {
+        const STEPS: usize = 1 << 12;
+        self.0 = self.0.saturating_add(n_steps);
+        if self.0 < STEPS {
+            return Ok(());
+        }
+        self.0 = 0;
+        py.check_signals()
     }
 }

@@ -51,9 +51,9 @@ pub(crate) fn layered_layout<'py>(
     let sources = Ids::new("sources", sources)?.into_u32("source")?;
     let targets = Ids::new("targets", targets)?.into_u32("target")?;
     let gaps = Gaps { columns: gaps.0, nodes: gaps.1, rows: gaps.2 };
-    let Layout { x, y, pieces, columns, bends, row_width } = detach(py, || {
+    let Layout { x, y, pieces, columns, bends, row_width } = detach(py, |budget| {
         let edges = (sources.as_slice(), targets.as_slice());
-        layout::layered_layout((&widths, &heights), edges, gaps, VERTEX_LIMIT)
+        layout::layered_layout((&widths, &heights), edges, gaps, VERTEX_LIMIT, budget)
     })?;
     Ok((
         PyArray1::from_vec(py, x),

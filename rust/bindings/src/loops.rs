@@ -60,7 +60,7 @@ pub(crate) fn schedule_loops(
             }
         }
     }
-    detach(py, || loops::schedule(&labels, &edges))
+    detach(py, |budget| loops::schedule(&labels, &edges, budget))
 }
 
 /// Places buffers in one block of memory, such that those alive at one time do not overlap.
@@ -101,7 +101,7 @@ pub(crate) fn place_buffers(
     let first = Ids::new("first", first)?.into_u32("statement")?;
     let last = Ids::new("last", last)?.into_u32("statement")?;
     let alignment = not_negative("alignment", alignment)?;
-    detach(py, || buffers::place(&sizes, &first, &last, alignment))
+    detach(py, |budget| buffers::place(&sizes, &first, &last, alignment, budget))
 }
 
 /// Partitions the nodes of an acyclic graph into as few regions of native nodes as there can be.
@@ -141,9 +141,9 @@ pub(crate) fn native_regions(
         .map_err(|_| to_py(Error::OutOfRange { what: "n_nodes", id: n_nodes, limit }))?;
     let (froms, tos) = (Ids::new("froms", froms)?, Ids::new("tos", tos)?);
     let (froms, tos) = (froms.to_i64(), tos.to_i64());
-    detach(py, || {
-        let graph = Graph::from_ids(n_nodes, &froms, &tos)?;
-        regions::native_regions(&graph, &is_native)
+    detach(py, |budget| {
+        let graph = Graph::from_ids(n_nodes, &froms, &tos, budget)?;
+        regions::native_regions(&graph, &is_native, budget)
     })
 }
 

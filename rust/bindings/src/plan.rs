@@ -5,7 +5,6 @@ use std::sync::OnceLock;
 use numpy::PyArray1;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
-use pytensor_fuse_core::Rows;
 use pytensor_fuse_core::hashcons::{Duplicates, TermsOf};
 use pytensor_fuse_core::plan::{
     self, Cluster, Cost, Explainer, FusionProblem, GLANCE, NONE, Objective, Partition, Plan,
@@ -14,6 +13,7 @@ use pytensor_fuse_core::plan::{
     lone_cost,
     patterns::{GroupsAndLinks, Pattern, PatternArrays, groups_and_links},
 };
+use pytensor_fuse_core::{Budget, Rows};
 
 use crate::errors::to_py;
 use crate::extract::Extraction;
@@ -98,8 +98,10 @@ impl FusedClusters {
             Some(&bound) => bound,
             None => {
                 let known = &self.plan.partition;
-                let bound = interrupt::detach(py, || {
-                    let proof = plan::prove(&self.problem, known, Objective::KernelsFirst, GLANCE)?;
+                let bound = interrupt::detach(py, |budget| {
+                    let budget = budget.with_effort(GLANCE);
+                    let proof =
+                        plan::prove(&self.problem, known, Objective::KernelsFirst, &budget)?;
                     Ok(Cost::of_total(proof.bound))
                 })?;
                 // Another thread may have been faster: it found the same.
@@ -116,8 +118,8 @@ impl FusedClusters {
     /// group" (of the node given), "other group", "not connected", "cycle" (with the path), "operand
     /// limit" (with the operands that the two clusters would have together) and "possible".
     fn explain_pairs(&self, py: Python<'_>, pairs: Vec<(u32, u32)>) -> PyResult<Vec<Explanation>> {
-        interrupt::detach(py, || {
-            let mut explainer = Explainer::new(&self.problem, &self.plan.partition)?;
+        interrupt::detach(py, |budget| {
+            let mut explainer = Explainer::new(&self.problem, &self.plan.partition, budget)?;
             pairs.iter().map(|&(a, b)| Ok(explanation(explainer.explain(a, b)?))).collect()
         })
     }
@@ -150,6 +152,7 @@ impl FusedClusters {
     /// kernel's term is that of the graph that applies these ops.
     fn kernels(
         &self,
+        py: Python<'_>,
         extraction: &Extraction,
         table: &HashConsTable,
         ops: Vec<Option<PyRef<'_, Term>>>,
@@ -172,18 +175,23 @@ impl FusedClusters {
             let info = extraction.types.get(variable as usize)?.as_ref()?;
             Some(info.dtype)
         };
-        let mut kernels = Vec::with_capacity(self.plan.clusters.len());
-        for cluster in &self.plan.clusters {
-            let form = canonical_form(&self.problem, cluster, op, dtype).map_err(to_py)?;
+        let kernel = |cluster: &Cluster, budget: &Budget| {
+            let form = canonical_form(&self.problem, cluster, op, dtype, budget)?;
             let terms = TermsOf { leaves: &[], ops: &op_terms, types: &types };
-            let (term, _) = table
-                .intern_graph(&form.dtypes, &form.rows, &form.outputs, terms, Duplicates::Fold)
-                .map_err(to_py)?;
+            let (term, _) = table.intern_graph(
+                &form.dtypes,
+                &form.rows,
+                &form.outputs,
+                terms,
+                Duplicates::Fold,
+            )?;
             let outputs = &cluster.interface.outputs;
             let outputs = outputs.iter().flat_map(|&node| self.problem.outputs(node));
-            kernels.push((term, form.nodes, form.inputs, outputs.copied().collect()));
-        }
-        Ok(kernels)
+            Ok((term, form.nodes, form.inputs, outputs.copied().collect()))
+        };
+        interrupt::attached(py, |budget| {
+            self.plan.clusters.iter().map(|cluster| kernel(cluster, budget)).collect()
+        })
     }
 }
 
@@ -224,7 +232,7 @@ pub(crate) fn plan_extraction(
     max_operands: u32,
     effort: Option<u64>,
 ) -> PyResult<FusedClusters> {
-    interrupt::detach(py, || {
+    interrupt::detach(py, |budget| {
         let may_fuse = extraction.by_node(&fusable);
         let patterns: Vec<Option<Pattern>> = extraction
             .types
@@ -232,7 +240,7 @@ pub(crate) fn plan_extraction(
             .map(|info| info.map(|info| Pattern { ndim: info.ndim, ones: info.mask }))
             .collect();
         let elementwise: Vec<bool> = extraction.signatures.iter().map(|&id| id != NONE).collect();
-        let GroupsAndLinks { groups, links } = groups_and_links(&PatternArrays {
+        let patterns = PatternArrays {
             inputs: &extraction.inputs,
             outputs: &extraction.outputs,
             patterns: &patterns,
@@ -240,12 +248,13 @@ pub(crate) fn plan_extraction(
             may_fuse: &may_fuse,
             constants: &extraction.constants,
             uniform: &uniform,
-        })?;
+        };
+        let GroupsAndLinks { groups, links } = groups_and_links(&patterns, budget)?;
         let mut results = vec![false; extraction.variables.len()];
         for &variable in &extraction.results {
             results[variable as usize] = true;
         }
-        let problem = FusionProblem::new(ProblemArrays {
+        let arrays = ProblemArrays {
             n_variables: extraction.variables.len(),
             inputs: extraction.inputs.clone(),
             outputs: extraction.outputs.clone(),
@@ -256,13 +265,15 @@ pub(crate) fn plan_extraction(
             weights: None,
             orderings,
             max_operands,
-        })?;
+        };
+        let problem = FusionProblem::new(arrays, budget)?;
         let strict = (fusable != strict).then(|| extraction.by_node(&strict));
-        let (plan, proof) = planned(&problem, strict.as_deref(), Objective::KernelsFirst, effort)?;
+        let (plan, proof) =
+            planned(&problem, strict.as_deref(), Objective::KernelsFirst, effort, budget)?;
         let unfused = (0u32..)
             .zip(&extraction.signatures)
             .filter(|&(node, &signature)| signature != NONE && problem.group(node).is_none());
-        let lone = lone_cost(&problem, unfused.map(|(node, _)| node))?;
+        let lone = lone_cost(&problem, unfused.map(|(node, _)| node), budget)?;
         let bound = proof.map(|proof| Cost::of_total(proof.bound));
         let bound = bound.map_or_else(OnceLock::new, OnceLock::from);
         Ok(FusedClusters { problem, plan, lone, bound })
@@ -275,11 +286,13 @@ fn planned(
     strict: Option<&[bool]>,
     objective: Objective,
     effort: Option<u64>,
+    budget: &Budget,
 ) -> pytensor_fuse_core::Result<(Plan, Option<Proof>)> {
     match effort {
-        None => Ok((plan::plan(problem, strict)?, None)),
+        None => Ok((plan::plan(problem, strict, budget)?, None)),
         Some(effort) => {
-            let (plan, proof) = plan::plan_optimally(problem, strict, objective, effort)?;
+            let budget = budget.with_effort(effort);
+            let (plan, proof) = plan::plan_optimally(problem, strict, objective, &budget)?;
             Ok((plan, Some(proof)))
         }
     }
@@ -341,21 +354,22 @@ pub(crate) fn plan_arrays<'py>(
     };
     let strict = strict.as_ref().map(flags).transpose()?;
     let objective = launch.map_or(Objective::KernelsFirst, |launch| Objective::Traffic { launch });
-    let (plan, [before, after], bound) = interrupt::detach(py, || {
-        let problem = FusionProblem::new(arrays)?;
-        let (plan, proof) = planned(&problem, strict.as_deref(), objective, effort)?;
+    let (plan, [before, after], bound) = interrupt::detach(py, |budget| {
+        let problem = FusionProblem::new(arrays, budget)?;
+        let (plan, proof) = planned(&problem, strict.as_deref(), objective, effort, budget)?;
         let totals = match objective {
             Objective::KernelsFirst => [plan.before, plan.after].map(Cost::total),
             Objective::Traffic { .. } => {
                 let unfused = Partition::singletons(problem.n_nodes());
-                [objective.of(&problem, &unfused)?, objective.of(&problem, &plan.partition)?]
+                let of = |partition| objective.of(&problem, partition, budget);
+                [of(&unfused)?, of(&plan.partition)?]
             }
         };
         Ok((plan, totals, proof.map(|proof| proof.bound)))
     })?;
     let mut clusters = Rows::empty();
     for cluster in &plan.clusters {
-        clusters.push(cluster.nodes.iter().copied());
+        clusters.push(cluster.nodes.iter().copied()).map_err(to_py)?;
     }
     Ok((
         numpy::PyArray1::from_slice(py, clusters.offsets()),

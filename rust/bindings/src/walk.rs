@@ -8,6 +8,7 @@ use pytensor_fuse_core::Rows;
 use pytensor_fuse_core::plan::NONE;
 use rustc_hash::FxHashMap;
 
+use crate::errors::to_py;
 use crate::interrupt::Signals;
 
 /// Objects seen so far, by identity. Every object stays alive in `objects`, so that no address is
@@ -60,8 +61,11 @@ pub(crate) struct Walk<'py, 'a> {
     pub(crate) ops: Interned,
     /// For each Python class of variables whether it is a class of constants.
     constant_classes: FxHashMap<usize, (bool, Py<PyType>)>,
-    signals: Signals,
+    pub(crate) signals: Signals,
 }
+
+/// So many ids are looked at in a microsecond, without the interpreter.
+pub(crate) const QUICK: usize = 256;
 
 impl<'py, 'a> Walk<'py, 'a> {
     /// A walk that has met nothing yet; `constant` is the class of constants.
@@ -140,9 +144,9 @@ impl<'py, 'a> Walk<'py, 'a> {
             let (op, _) = self.ops.id(&node.getattr(intern!(self.py, "op"))?)?;
             self.read_ops.push(op);
             self.variables_of(&node.getattr(intern!(self.py, "inputs"))?, &mut row)?;
-            self.read_inputs.push(row.drain(..));
+            self.read_inputs.push(row.drain(..)).map_err(to_py)?;
             self.variables_of(&node.getattr(intern!(self.py, "outputs"))?, &mut row)?;
-            self.read_outputs.push(row.drain(..));
+            self.read_outputs.push(row.drain(..)).map_err(to_py)?;
         }
         Ok(())
     }
@@ -154,10 +158,12 @@ impl<'py, 'a> Walk<'py, 'a> {
     ) -> PyResult<()> {
         if let Ok(list) = row.cast::<PyList>() {
             for variable in list.iter() {
+                self.signals.check(self.py)?;
                 ids.push(self.variable(&variable)?);
             }
         } else {
             for variable in row.try_iter()? {
+                self.signals.check(self.py)?;
                 ids.push(self.variable(&variable?)?);
             }
         }
@@ -179,6 +185,7 @@ impl<'py, 'a> Walk<'py, 'a> {
                 continue;
             }
             self.read(owner)?;
+            self.signals.check_many(self.py, 1 + self.read_inputs.row(owner).len() / QUICK)?;
             computed.resize(self.owners.len(), false);
             let (inputs, outputs) = (self.read_inputs.row(owner), self.read_outputs.row(owner));
             let before = todo.len();
@@ -241,6 +248,7 @@ pub(crate) fn in_order<'py>(
             stack.push((node, true));
             let first = stack.len();
             for variable in inputs.try_iter()? {
+                signals.check(py)?;
                 stack.push((variable?.getattr(intern!(py, "owner"))?, false));
             }
             stack[first..].reverse();
@@ -295,13 +303,16 @@ impl NodeOrder {
         let order = walk.toposort(&results)?;
         let object = |id: &u32| walk.variables.objects[*id as usize].clone_ref(py);
         let nodes = order.iter().map(|&node| walk.applies.objects[node as usize].bind(py));
+        let mut inputs = Vec::with_capacity(order.len());
+        for &node in &order {
+            let row = walk.read_inputs.row(node);
+            walk.signals.check_many(py, 1 + row.len() / QUICK)?;
+            inputs.push(row.iter().map(object).collect());
+        }
         Ok(Self {
             outputs: results.iter().map(object).collect(),
             nodes: PyList::new(py, nodes)?.unbind(),
-            inputs: order
-                .iter()
-                .map(|&node| walk.read_inputs.row(node).iter().map(object).collect())
-                .collect(),
+            inputs,
         })
     }
 
@@ -313,7 +324,7 @@ impl NodeOrder {
         }
         let mut signals = Signals::default();
         for (node, known) in self.nodes.bind(py).iter().zip(&self.inputs) {
-            signals.check(py)?;
+            signals.check_many(py, 1 + known.len() / QUICK)?;
             let inputs = node.getattr(intern!(py, "inputs"))?;
             if !inputs.cast::<PyList>().is_ok_and(|inputs| are(inputs, known)) {
                 return Ok(false);

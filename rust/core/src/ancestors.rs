@@ -1,9 +1,9 @@
 //! Dense ancestor sets: reachability in one bit test, for graphs small enough to afford it.
 
+use crate::budget::Budget;
 use crate::error::{Error, Result};
 use crate::graph::{Graph, NodeId};
-use crate::ids::check_id;
-use crate::interrupt;
+use crate::ids::{check_id, check_ids};
 use crate::toposort::toposort;
 use fixedbitset::{Block, FixedBitSet};
 
@@ -62,28 +62,29 @@ impl AncestorSets {
     ///   [`DEFAULT_MEMORY_LIMIT`].
     ///
     /// # Errors
-    /// [`Error::MemoryLimit`], before anything is allocated; [`Error::Cycle`].
+    /// [`Error::MemoryLimit`], before anything is allocated; [`Error::Cycle`];
+    /// [`Error::Interrupted`].
     ///
     /// # Complexity
     /// O(m n / 64).
-    pub fn new(graph: &Graph, memory_limit: Option<u64>) -> Result<Self> {
+    pub fn new(graph: &Graph, memory_limit: Option<u64>, budget: &Budget) -> Result<Self> {
         let n_nodes = graph.n_nodes();
         let needed = Self::memory_needed(n_nodes);
         let limit = memory_limit.unwrap_or(DEFAULT_MEMORY_LIMIT);
         if needed > limit {
             return Err(Error::MemoryLimit { n_nodes, needed, limit });
         }
-        let order = toposort(graph, None)?;
+        let order = toposort(graph, None, budget)?;
         let mut rows = vec![FixedBitSet::new(); n_nodes];
         for node in order {
             let mut row = FixedBitSet::with_capacity(n_nodes);
             row.insert(node as usize);
-            interrupt::check(n_nodes / Block::BITS as usize)?;
+            budget.check(n_nodes / Block::BITS as usize)?;
             for &before in graph.predecessors(node) {
-                interrupt::check(1)?;
+                budget.check(1)?;
                 // An ancestor already there has brought its own ancestors along.
                 if !row.contains(before as usize) {
-                    interrupt::check(n_nodes / Block::BITS as usize)?;
+                    budget.check(n_nodes / Block::BITS as usize)?;
                     row.union_with(&rows[before as usize]);
                 }
             }
@@ -144,9 +145,9 @@ impl AncestorSets {
     /// O(k n / 64) for k nodes.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`].
-    pub fn union(&self, nodes: &[NodeId]) -> Result<Vec<NodeId>> {
-        Ok(to_ids(&self.union_row(nodes)?))
+    /// [`Error::OutOfRange`]; [`Error::Interrupted`].
+    pub fn union(&self, nodes: &[NodeId], budget: &Budget) -> Result<Vec<NodeId>> {
+        Ok(to_ids(&self.union_row(nodes, budget)?))
     }
 
     /// Whether `nodes` can become one without making a cycle: whether no path leads from one of
@@ -154,14 +155,12 @@ impl AncestorSets {
     /// inside.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`].
-    ///
-    /// [`Error::Interrupted`].
+    /// [`Error::OutOfRange`]; [`Error::Interrupted`].
     ///
     /// # Complexity
     /// O(k n / 64 + u n / 64) for k nodes with u ancestors.
-    pub fn can_contract(&self, nodes: &[NodeId]) -> Result<bool> {
-        Ok(self.obstacle(nodes)?.is_none())
+    pub fn can_contract(&self, nodes: &[NodeId], budget: &Budget) -> Result<bool> {
+        Ok(self.obstacle(nodes, budget)?.is_none())
     }
 
     /// Makes `nodes` one: they, and all that depends on one of them, get the ancestors of all.
@@ -173,14 +172,14 @@ impl AncestorSets {
     /// # Complexity
     /// That of [`AncestorSets::can_contract`], and O(n^2 / 64) to find the nodes that depend on
     /// them.
-    pub fn contract(&mut self, nodes: &[NodeId]) -> Result<()> {
-        if let Some(through) = self.obstacle(nodes)? {
+    pub fn contract(&mut self, nodes: &[NodeId], budget: &Budget) -> Result<()> {
+        if let Some(through) = self.obstacle(nodes, budget)? {
             return Err(Error::Contraction { through });
         }
         let members = self.member_set(nodes);
-        let union = self.union_row(nodes)?;
+        let union = self.union_row(nodes, budget)?;
         // The last question: rows that have changed would have to be put back.
-        interrupt::check(self.n_nodes() * self.words())?;
+        budget.check(self.n_nodes() * self.words())?;
         for row in self.rows.iter_mut().filter(|row| !row.is_disjoint(&members)) {
             row.union_with(&union);
         }
@@ -194,12 +193,12 @@ impl AncestorSets {
     }
 
     /// The smallest node outside that lies on a path between two of `nodes`.
-    fn obstacle(&self, nodes: &[NodeId]) -> Result<Option<NodeId>> {
-        let union = self.union_row(nodes)?;
+    fn obstacle(&self, nodes: &[NodeId], budget: &Budget) -> Result<Option<NodeId>> {
+        let union = self.union_row(nodes, budget)?;
         let members = self.member_set(nodes);
         let joined = self.blocks_of(nodes);
         for node in union.ones() {
-            interrupt::check(self.words())?;
+            budget.check(self.words())?;
             let is_inside = joined.contains(self.blocks[node] as usize);
             if !is_inside && !self.rows[node].is_disjoint(&members) {
                 return Ok(Some(node as NodeId));
@@ -225,11 +224,13 @@ impl AncestorSets {
         Ok(&self.rows[node as usize])
     }
 
-    fn union_row(&self, nodes: &[NodeId]) -> Result<FixedBitSet> {
+    fn union_row(&self, nodes: &[NodeId], budget: &Budget) -> Result<FixedBitSet> {
+        check_ids("node", nodes, self.n_nodes())?;
         let mut union = FixedBitSet::with_capacity(self.n_nodes());
-        for &node in nodes {
-            union.union_with(self.row(node)?);
-            interrupt::check(self.words())?;
+        // Each once, however often it is named.
+        for node in self.member_set(nodes).ones() {
+            budget.check(self.words())?;
+            union.union_with(&self.rows[node]);
         }
         Ok(union)
     }
@@ -256,7 +257,7 @@ mod tests {
 
     /// What the rows must be for the quotient of `graph` by `blocks`.
     fn expected_rows(graph: &Graph, blocks: &[u32]) -> Vec<Vec<NodeId>> {
-        let reach = reachability(&graph.contracted(blocks).unwrap());
+        let reach = reachability(&graph.contracted(blocks, &Budget::unlimited()).unwrap());
         let reaches = |a: u32, b: u32| a == b || reach[a as usize][b as usize];
         let row = |b: u32| {
             let nodes = 0..blocks.len() as NodeId;
@@ -270,8 +271,8 @@ mod tests {
         for n in [0u32, 1, 63, 64, 65, 127, 128, 129, 300] {
             let targets: Vec<NodeId> = (1..n).collect();
             let sources: Vec<NodeId> = (0..n.saturating_sub(1)).collect();
-            let graph = Graph::new(n as usize, &sources, &targets).unwrap();
-            let sets = AncestorSets::new(&graph, None).unwrap();
+            let graph = Graph::new(n as usize, &sources, &targets, &Budget::unlimited()).unwrap();
+            let sets = AncestorSets::new(&graph, None, &Budget::unlimited()).unwrap();
             for node in 0..n {
                 assert!(sets.ancestors(node).unwrap().into_iter().eq(0..=node));
                 assert!(sets.descendants(node).unwrap().into_iter().eq(node..n));
@@ -282,11 +283,11 @@ mod tests {
     #[test]
     fn the_memory_limit_comes_before_the_allocation() {
         let n_nodes = 3_000_000;
-        let graph = Graph::new(n_nodes, &[], &[]).unwrap();
+        let graph = Graph::new(n_nodes, &[], &[], &Budget::unlimited()).unwrap();
         let needed = AncestorSets::memory_needed(n_nodes);
         assert!(needed > 1 << 40);
         assert_eq!(
-            AncestorSets::new(&graph, None).unwrap_err(),
+            AncestorSets::new(&graph, None, &Budget::unlimited()).unwrap_err(),
             Error::MemoryLimit { n_nodes, needed, limit: DEFAULT_MEMORY_LIMIT }
         );
         assert_eq!(AncestorSets::memory_needed(usize::MAX), u64::MAX);
@@ -294,41 +295,44 @@ mod tests {
 
     #[test]
     fn the_limit_itself_is_allowed() {
-        let graph = Graph::new(100, &[], &[]).unwrap();
+        let graph = Graph::new(100, &[], &[], &Budget::unlimited()).unwrap();
         let needed = AncestorSets::memory_needed(100);
-        assert!(AncestorSets::new(&graph, Some(needed)).is_ok());
-        assert!(AncestorSets::new(&graph, Some(needed - 1)).is_err());
+        assert!(AncestorSets::new(&graph, Some(needed), &Budget::unlimited()).is_ok());
+        assert!(AncestorSets::new(&graph, Some(needed - 1), &Budget::unlimited()).is_err());
     }
 
     #[test]
     fn unknown_ids_are_named() {
-        let graph = Graph::new(2, &[0], &[1]).unwrap();
-        let mut sets = AncestorSets::new(&graph, None).unwrap();
+        let graph = Graph::new(2, &[0], &[1], &Budget::unlimited()).unwrap();
+        let mut sets = AncestorSets::new(&graph, None, &Budget::unlimited()).unwrap();
         let error = Error::OutOfRange { what: "node", id: 2, limit: 2 };
         assert_eq!(sets.is_ancestor(2, 0).unwrap_err(), error);
         assert_eq!(sets.is_ancestor(0, 2).unwrap_err(), error);
         assert_eq!(sets.ancestors(2).unwrap_err(), error);
         assert_eq!(sets.descendants(2).unwrap_err(), error);
-        assert_eq!(sets.union(&[0, 2]).unwrap_err(), error);
-        assert_eq!(sets.can_contract(&[0, 2]).unwrap_err(), error);
-        assert_eq!(sets.contract(&[0, 2]).unwrap_err(), error);
+        assert_eq!(sets.union(&[0, 2], &Budget::unlimited()).unwrap_err(), error);
+        assert_eq!(sets.can_contract(&[0, 2], &Budget::unlimited()).unwrap_err(), error);
+        assert_eq!(sets.contract(&[0, 2], &Budget::unlimited()).unwrap_err(), error);
     }
 
     #[test]
     fn a_cycle_is_refused() {
-        let graph = Graph::new(2, &[0, 1], &[1, 0]).unwrap();
+        let graph = Graph::new(2, &[0, 1], &[1, 0], &Budget::unlimited()).unwrap();
         assert_eq!(
-            AncestorSets::new(&graph, None).unwrap_err(),
+            AncestorSets::new(&graph, None, &Budget::unlimited()).unwrap_err(),
             Error::Cycle { nodes: vec![0, 1] }
         );
     }
 
     #[test]
     fn a_refused_contraction_changes_nothing() {
-        let graph = Graph::new(3, &[0, 1], &[1, 2]).unwrap();
-        let mut sets = AncestorSets::new(&graph, None).unwrap();
+        let graph = Graph::new(3, &[0, 1], &[1, 2], &Budget::unlimited()).unwrap();
+        let mut sets = AncestorSets::new(&graph, None, &Budget::unlimited()).unwrap();
         let before = sets.clone();
-        assert_eq!(sets.contract(&[0, 2]), Err(Error::Contraction { through: 1 }));
+        assert_eq!(
+            sets.contract(&[0, 2], &Budget::unlimited()),
+            Err(Error::Contraction { through: 1 })
+        );
         assert_eq!(sets, before);
     }
 
@@ -336,8 +340,8 @@ mod tests {
         #[test]
         fn rows_are_reachability(graph in dags(20)) {
             let n_nodes = graph.n_nodes() as NodeId;
-            let sets = AncestorSets::new(&graph, None).unwrap();
-            let transposed = AncestorSets::new(&graph.transposed(), None).unwrap();
+            let sets = AncestorSets::new(&graph, None, &Budget::unlimited()).unwrap();
+            let transposed = AncestorSets::new(&graph.transposed(), None, &Budget::unlimited()).unwrap();
             let reach = reachability(&graph);
             for a in 0..n_nodes {
                 for b in 0..n_nodes {
@@ -356,7 +360,7 @@ mod tests {
         ) {
             let n_nodes = graph.n_nodes() as NodeId;
             let mut blocks: Vec<u32> = (0..n_nodes).collect();
-            let mut sets = AncestorSets::new(&graph, None).unwrap();
+            let mut sets = AncestorSets::new(&graph, None, &Budget::unlimited()).unwrap();
             for pick in picks {
                 // Two to four nodes, to give legal contractions a chance.
                 let nodes: Vec<NodeId> = (0..n_nodes)
@@ -368,15 +372,15 @@ mod tests {
                     .iter()
                     .map(|block| if joined.contains(block) { joined[0] } else { *block })
                     .collect();
-                let legal = is_acyclic(&graph.contracted(&merged).unwrap());
-                prop_assert_eq!(sets.can_contract(&nodes).unwrap(), legal);
-                let union = sets.union(&nodes).unwrap();
+                let legal = is_acyclic(&graph.contracted(&merged, &Budget::unlimited()).unwrap());
+                prop_assert_eq!(sets.can_contract(&nodes, &Budget::unlimited()).unwrap(), legal);
+                let union = sets.union(&nodes, &Budget::unlimited()).unwrap();
                 let mut naive: Vec<NodeId> =
                     nodes.iter().flat_map(|&node| sets.ancestors(node).unwrap()).collect();
                 naive.sort_unstable();
                 naive.dedup();
                 prop_assert_eq!(union, naive);
-                prop_assert_eq!(sets.contract(&nodes).is_ok(), legal);
+                prop_assert_eq!(sets.contract(&nodes, &Budget::unlimited()).is_ok(), legal);
                 if legal {
                     blocks = merged;
                 }

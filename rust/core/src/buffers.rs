@@ -21,9 +21,9 @@
 
 use std::cmp::Reverse;
 
+use crate::budget::Budget;
 use crate::error::{Error, Result};
 use crate::ids::{check_count, check_same_length};
-use crate::interrupt;
 
 /// Places buffers such that those that are alive at one time do not overlap.
 ///
@@ -49,7 +49,8 @@ use crate::interrupt;
 /// use pytensor_fuse_core::{Error, buffers::place};
 ///
 /// // The third buffer is written when the first has been read for the last time.
-/// assert_eq!(place(&[100, 8, 64], &[0, 1, 3], &[2, 4, 4], 64)?, (vec![0, 128, 0], 136));
+/// let placed = place(&[100, 8, 64], &[0, 1, 3], &[2, 4, 4], 64, &Budget::unlimited())?;
+/// assert_eq!(placed, (vec![0, 128, 0], 136));
 /// # Ok::<(), Error>(())
 /// ```
 pub fn place(
@@ -57,13 +58,14 @@ pub fn place(
     first: &[u32],
     last: &[u32],
     alignment: u64,
+    budget: &Budget,
 ) -> Result<(Vec<u64>, u64)> {
     let buffers = Buffers::new(sizes, first, last, alignment)?;
-    let least = buffers.most_alive()?;
+    let least = buffers.most_alive(budget)?;
     let span = |i: usize| u64::from(last[i] - first[i]) + 1;
     let mut order: Vec<usize> = (0..sizes.len()).filter(|&i| sizes[i] > 0).collect();
     order.sort_by_key(|&i| (Reverse(sizes[i]), first[i], i));
-    let mut best = buffers.best_fit(&order)?;
+    let mut best = buffers.best_fit(&order, budget)?;
     for by_start in [true, false] {
         if best.1 <= least {
             break;
@@ -73,7 +75,7 @@ pub fn place(
         } else {
             order.sort_by_key(|&i| (Reverse(u128::from(sizes[i]) * u128::from(span(i))), i));
         }
-        let found = buffers.best_fit(&order)?;
+        let found = buffers.best_fit(&order, budget)?;
         if found.1 < best.1 {
             best = found;
         }
@@ -137,7 +139,7 @@ impl<'a> Buffers<'a> {
 
     /// No block is smaller than this: the most bytes that are alive at one time, where the last
     /// buffer need not fill its room. O(n log n).
-    fn most_alive(&self) -> Result<u64> {
+    fn most_alive(&self, budget: &Budget) -> Result<u64> {
         // A life ends after what begins at the same statement has begun.
         let mut events: Vec<(u32, bool, usize)> = Vec::with_capacity(2 * self.sizes.len());
         for i in 0..self.sizes.len() {
@@ -145,7 +147,7 @@ impl<'a> Buffers<'a> {
             events.push((self.last[i], true, i));
         }
         events.sort_unstable();
-        interrupt::check(8 * events.len())?;
+        budget.check(8 * events.len())?;
         let (mut alive, mut most) = (0u64, 0u64);
         for (_, is_end, i) in events {
             if is_end {
@@ -160,14 +162,14 @@ impl<'a> Buffers<'a> {
     }
 
     /// Places the buffers in this order, each into the gap that it leaves the least of.
-    fn best_fit(&self, order: &[usize]) -> Result<(Vec<u64>, u64)> {
+    fn best_fit(&self, order: &[usize], budget: &Budget) -> Result<(Vec<u64>, u64)> {
         let mut offsets = vec![0; self.sizes.len()];
         let mut total = 0;
         // In the order of their starts.
         let mut placed: Vec<Placed> = Vec::with_capacity(order.len());
         for &i in order {
             let (first, last, room) = (self.first[i], self.last[i], self.room[i]);
-            interrupt::check(placed.len())?;
+            budget.check(placed.len())?;
             let (mut free_from, mut best) = (0, None);
             for other in placed.iter().filter(|other| other.first <= last && first <= other.last) {
                 let gap = other.start.saturating_sub(free_from);
@@ -200,7 +202,7 @@ mod tests {
         let sizes: Vec<u64> = buffers.iter().map(|buffer| buffer.0).collect();
         let first: Vec<u32> = buffers.iter().map(|buffer| buffer.1).collect();
         let last: Vec<u32> = buffers.iter().map(|buffer| buffer.2).collect();
-        place(&sizes, &first, &last, alignment).unwrap()
+        place(&sizes, &first, &last, alignment, &Budget::unlimited()).unwrap()
     }
 
     fn are_apart((a, at_a): (&Buffer, u64), (b, at_b): (&Buffer, u64)) -> bool {
@@ -267,7 +269,7 @@ mod tests {
     #[test]
     fn wrong_arguments_are_refused() {
         let refused = |sizes: &[u64], first: &[u32], last: &[u32], alignment| {
-            place(sizes, first, last, alignment).unwrap_err().to_string()
+            place(sizes, first, last, alignment, &Budget::unlimited()).unwrap_err().to_string()
         };
         assert!(refused(&[1, 2], &[0], &[0, 0], 1).contains("equally long"));
         assert!(refused(&[1], &[0], &[], 1).contains("equally long"));

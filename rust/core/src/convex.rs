@@ -4,14 +4,14 @@
 //! have a cycle in its quotient graph (`a1 -> b1` and `b2 -> a2` with blocks `{a1, a2}` and
 //! `{b1, b2}`), so [`convex_subgraphs`] looks at all blocks together.
 
+use crate::budget::Budget;
 use crate::error::{Error, Result};
 use crate::graph::{Graph, NodeId};
 use crate::ids::{check_id, check_same_length};
-use crate::interrupt;
 use crate::quotient::{BlockId, Quotient};
 
-/// Steps that reading an edge in a search counts for.
-const STEPS_PER_EDGE: usize = 8;
+/// Steps that sorting a block among others takes.
+const SORTED: usize = 8;
 
 /// The label of a node that stays alone.
 pub const NEVER: i64 = -1;
@@ -22,21 +22,22 @@ pub const NEVER: i64 = -1;
 /// * `nodes`: node ids, repetitions allowed.
 ///
 /// # Errors
-/// [`Error::OutOfRange`] names an id that the graph does not have.
+/// [`Error::OutOfRange`] names an id that the graph does not have; [`Error::Interrupted`].
 ///
 /// # Complexity
 /// O(n + m): a search from the edges that leave the set.
 ///
 /// # Examples
 /// ```
-/// use pytensor_fuse_core::{Error, Graph, convex::is_convex};
+/// use pytensor_fuse_core::{Budget, Error, Graph, convex::is_convex};
 ///
-/// let graph = Graph::new(3, &[0, 1, 0], &[1, 2, 2])?;
-/// assert!(is_convex(&graph, &[0, 1])?);
-/// assert!(!is_convex(&graph, &[0, 2])?);
+/// let budget = Budget::unlimited();
+/// let graph = Graph::new(3, &[0, 1, 0], &[1, 2, 2], &budget)?;
+/// assert!(is_convex(&graph, &[0, 1], &budget)?);
+/// assert!(!is_convex(&graph, &[0, 2], &budget)?);
 /// # Ok::<(), Error>(())
 /// ```
-pub fn is_convex(graph: &Graph, nodes: &[NodeId]) -> Result<bool> {
+pub fn is_convex(graph: &Graph, nodes: &[NodeId], budget: &Budget) -> Result<bool> {
     let mut is_member = vec![false; graph.n_nodes()];
     for &node in nodes {
         check_id("node", node, graph.n_nodes())?;
@@ -52,9 +53,12 @@ pub fn is_convex(graph: &Graph, nodes: &[NodeId]) -> Result<bool> {
             }
         }
     };
-    nodes.iter().for_each(|&node| leave(node, &mut stack, &mut is_outside));
+    for &node in nodes {
+        budget.check(1 + graph.successors(node).len())?;
+        leave(node, &mut stack, &mut is_outside);
+    }
     while let Some(node) = stack.pop() {
-        interrupt::check(1 + graph.successors(node).len())?;
+        budget.check(1 + graph.successors(node).len())?;
         if graph.successors(node).iter().any(|&next| is_member[next as usize]) {
             return Ok(false);
         }
@@ -78,7 +82,7 @@ pub fn is_convex(graph: &Graph, nodes: &[NodeId]) -> Result<bool> {
 ///
 /// # Errors
 /// [`Error::Cycle`] if the graph has one, [`Error::LengthMismatch`] unless there is one label per
-/// node, [`Error::Inconsistent`] names a label below -1.
+/// node, [`Error::Inconsistent`] names a label below -1; [`Error::Interrupted`].
 ///
 /// # Complexity
 /// That of [`crate::toposort`], and one search of [`Quotient`] per pair of adjacent blocks that is
@@ -92,15 +96,16 @@ pub fn is_convex(graph: &Graph, nodes: &[NodeId]) -> Result<bool> {
 ///
 /// # Examples
 /// ```
-/// use pytensor_fuse_core::{Error, Graph, convex::convex_subgraphs};
+/// use pytensor_fuse_core::{Budget, Error, Graph, convex::convex_subgraphs};
 ///
+/// let budget = Budget::unlimited();
 /// // 0 -> 1 -> 3 -> 4 and 0 -> 2 -> 3: node 2 is in the way of fusing 0 and 1 with 3 and 4.
-/// let graph = Graph::new(5, &[0, 1, 3, 0, 2], &[1, 3, 4, 2, 3])?;
-/// assert_eq!(convex_subgraphs(&graph, &[0, 0, -1, 0, 0])?, [0, 0, 1, 2, 2]);
-/// assert_eq!(convex_subgraphs(&graph, &[0, 0, 0, 0, 0])?, [0, 0, 0, 0, 0]);
+/// let graph = Graph::new(5, &[0, 1, 3, 0, 2], &[1, 3, 4, 2, 3], &budget)?;
+/// assert_eq!(convex_subgraphs(&graph, &[0, 0, -1, 0, 0], &budget)?, [0, 0, 1, 2, 2]);
+/// assert_eq!(convex_subgraphs(&graph, &[0, 0, 0, 0, 0], &budget)?, [0, 0, 0, 0, 0]);
 /// # Ok::<(), Error>(())
 /// ```
-pub fn convex_subgraphs(graph: &Graph, labels: &[i64]) -> Result<Vec<u32>> {
+pub fn convex_subgraphs(graph: &Graph, labels: &[i64], budget: &Budget) -> Result<Vec<u32>> {
     check_same_length(("labels", labels.len()), ("nodes", graph.n_nodes()))?;
     if let Some(node) = labels.iter().position(|&label| label < NEVER) {
         return Err(Error::Inconsistent(format!(
@@ -109,9 +114,9 @@ pub fn convex_subgraphs(graph: &Graph, labels: &[i64]) -> Result<Vec<u32>> {
         )));
     }
     let singletons: Vec<BlockId> = (0..graph.n_nodes() as BlockId).collect();
-    let mut quotient = Quotient::from_blocks(graph, &singletons)?;
-    merge_along_edges(&mut quotient, graph, labels)?;
-    merge_to_fixpoint(&mut quotient, labels)?;
+    let mut quotient = Quotient::from_blocks(graph, &singletons, budget)?;
+    merge_along_edges(&mut quotient, graph, labels, budget)?;
+    merge_to_fixpoint(&mut quotient, labels, budget)?;
     Ok(quotient.partition())
 }
 
@@ -121,17 +126,20 @@ pub fn convex_subgraphs(graph: &Graph, labels: &[i64]) -> Result<Vec<u32>> {
 /// This does nearly all merges, in an order that keeps blocks local and so the searches short:
 /// growing one block to the end before the next is begun, as [`merge_to_fixpoint`] does, took two
 /// to three times as long.
-fn merge_along_edges(quotient: &mut Quotient, graph: &Graph, labels: &[i64]) -> Result<()> {
+fn merge_along_edges(
+    quotient: &mut Quotient,
+    graph: &Graph,
+    labels: &[i64],
+    budget: &Budget,
+) -> Result<()> {
     let sources: Vec<NodeId> = quotient.blocks().collect();
     for source in sources {
         let label = labels[source as usize];
         let has_label = |node: &&NodeId| label != NEVER && labels[**node as usize] == label;
         for &target in graph.successors(source).iter().filter(has_label) {
-            let before = quotient.n_read();
-            if quotient.can_merge(source, target) {
-                quotient.merge(source, target)?;
+            if quotient.can_merge(source, target, budget)? {
+                quotient.merge(source, target, budget)?;
             }
-            interrupt::check(STEPS_PER_EDGE * (1 + (quotient.n_read() - before) as usize))?;
         }
     }
     Ok(())
@@ -141,7 +149,7 @@ fn merge_along_edges(quotient: &mut Quotient, graph: &Graph, labels: &[i64]) -> 
 ///
 /// Merging two blocks takes nothing out of any path between two others, so a pair that was refused
 /// need only be asked again after one of the two has grown: hence the worklist.
-fn merge_to_fixpoint(quotient: &mut Quotient, labels: &[i64]) -> Result<()> {
+fn merge_to_fixpoint(quotient: &mut Quotient, labels: &[i64], budget: &Budget) -> Result<()> {
     let is_fusable = |block: &BlockId| labels[*block as usize] != NEVER;
     let starts: Vec<BlockId> = quotient.blocks().filter(is_fusable).collect();
     let (mut after, mut before) = (Vec::new(), Vec::new());
@@ -154,22 +162,20 @@ fn merge_to_fixpoint(quotient: &mut Quotient, labels: &[i64]) -> Result<()> {
         let mut has_grown = true;
         while has_grown {
             has_grown = false;
-            quotient.successors(block, &mut after);
-            quotient.predecessors(block, &mut before);
+            quotient.successors(block, &mut after, budget)?;
+            quotient.predecessors(block, &mut before, budget)?;
             let label = labels[block as usize];
             after.retain(|&other| labels[other as usize] == label);
             before.retain(|&other| labels[other as usize] == label);
             // Nearest first: what stands between two blocks can only be in the way.
             after.sort_by_cached_key(|&other| quotient.position(other));
             before.sort_by_cached_key(|&other| std::cmp::Reverse(quotient.position(other)));
-            interrupt::check(STEPS_PER_EDGE * (1 + after.len() + before.len()))?;
+            budget.check(SORTED * (after.len() + before.len()))?;
             for &other in after.iter().chain(&before) {
-                let read = quotient.n_read();
-                if quotient.can_merge(block, other) {
-                    block = quotient.merge(block, other)?;
+                if quotient.can_merge(block, other, budget)? {
+                    block = quotient.merge(block, other, budget)?;
                     has_grown = true;
                 }
-                interrupt::check(STEPS_PER_EDGE * (quotient.n_read() - read) as usize)?;
             }
         }
     }
@@ -210,7 +216,7 @@ mod tests {
     }
 
     fn check(graph: &Graph, labels: &[i64], blocks: &[u32]) {
-        assert!(is_acyclic(&graph.contracted(blocks).unwrap()));
+        assert!(is_acyclic(&graph.contracted(blocks, &Budget::unlimited()).unwrap()));
         assert!(graph.edges().all(|(a, b)| blocks[a as usize] <= blocks[b as usize]));
         for (node, &block) in blocks.iter().enumerate() {
             let mates = (0..blocks.len()).filter(|&other| blocks[other] == block);
@@ -226,7 +232,10 @@ mod tests {
             if blocks[a] != blocks[b] && labels[a] == labels[b] && labels[a] != NEVER {
                 let merged: Vec<u32> =
                     blocks.iter().map(|&c| if c == blocks[b] { blocks[a] } else { c }).collect();
-                assert!(!is_acyclic(&graph.contracted(&merged).unwrap()), "not maximal");
+                assert!(
+                    !is_acyclic(&graph.contracted(&merged, &Budget::unlimited()).unwrap()),
+                    "not maximal"
+                );
             }
         }
     }
@@ -234,31 +243,43 @@ mod tests {
     #[test]
     fn blocks_are_acyclic_together() {
         // a1 -> b1 and b2 -> a2 with the bridges a1 -> a2 and b2 -> b1.
-        let graph = Graph::new(4, &[0, 3, 0, 3], &[1, 2, 2, 1]).unwrap();
+        let graph = Graph::new(4, &[0, 3, 0, 3], &[1, 2, 2, 1], &Budget::unlimited()).unwrap();
         let labels = [0, 1, 0, 1];
-        let blocks = convex_subgraphs(&graph, &labels).unwrap();
+        let blocks = convex_subgraphs(&graph, &labels, &Budget::unlimited()).unwrap();
         check(&graph, &labels, &blocks);
         assert_eq!(blocks.iter().max(), Some(&2));
     }
 
     #[test]
     fn bad_labels_are_refused() {
-        let graph = Graph::new(2, &[0], &[1]).unwrap();
-        assert!(matches!(convex_subgraphs(&graph, &[0]), Err(Error::LengthMismatch { .. })));
-        assert!(matches!(convex_subgraphs(&graph, &[0, -2]), Err(Error::Inconsistent(_))));
-        assert!(matches!(is_convex(&graph, &[2]), Err(Error::OutOfRange { id: 2, .. })));
+        let graph = Graph::new(2, &[0], &[1], &Budget::unlimited()).unwrap();
+        assert!(matches!(
+            convex_subgraphs(&graph, &[0], &Budget::unlimited()),
+            Err(Error::LengthMismatch { .. })
+        ));
+        assert!(matches!(
+            convex_subgraphs(&graph, &[0, -2], &Budget::unlimited()),
+            Err(Error::Inconsistent(_))
+        ));
+        assert!(matches!(
+            is_convex(&graph, &[2], &Budget::unlimited()),
+            Err(Error::OutOfRange { id: 2, .. })
+        ));
     }
 
     #[test]
     fn cycles_are_refused() {
-        let graph = Graph::new(2, &[0, 1], &[1, 0]).unwrap();
-        assert_eq!(convex_subgraphs(&graph, &[0, 0]), Err(Error::Cycle { nodes: vec![0, 1] }));
+        let graph = Graph::new(2, &[0, 1], &[1, 0], &Budget::unlimited()).unwrap();
+        assert_eq!(
+            convex_subgraphs(&graph, &[0, 0], &Budget::unlimited()),
+            Err(Error::Cycle { nodes: vec![0, 1] })
+        );
     }
 
     proptest! {
         #[test]
         fn partitions_are_legal_and_maximal((graph, labels) in labelled_dags()) {
-            let blocks = convex_subgraphs(&graph, &labels).unwrap();
+            let blocks = convex_subgraphs(&graph, &labels, &Budget::unlimited()).unwrap();
             check(&graph, &labels, &blocks);
         }
 
@@ -267,7 +288,7 @@ mod tests {
             ((n_nodes, edges), picks) in (digraphs(10), any::<u16>())
         ) {
             let (sources, targets): (Vec<_>, Vec<_>) = edges.into_iter().unzip();
-            let graph = Graph::new(n_nodes, &sources, &targets).unwrap();
+            let graph = Graph::new(n_nodes, &sources, &targets, &Budget::unlimited()).unwrap();
             let is_member = |node: usize| picks >> node & 1 == 1;
             let nodes: Vec<_> =
                 (0..n_nodes).filter(|&i| is_member(i)).map(|i| i as NodeId).collect();
@@ -277,7 +298,7 @@ mod tests {
                     && (0..n_nodes).any(|b| is_member(b) && reach[outside][b])
             };
             let expected = !(0..n_nodes).any(|node| !is_member(node) && comes_back(node));
-            prop_assert_eq!(is_convex(&graph, &nodes).unwrap(), expected);
+            prop_assert_eq!(is_convex(&graph, &nodes, &Budget::unlimited()).unwrap(), expected);
         }
     }
 }

@@ -122,7 +122,7 @@ pub enum Error {
         /// What all readers and makers may come to.
         limit: u64,
     },
-    /// Whoever called wanted it to end; see [`crate::interrupt`].
+    /// Whoever called wanted it to end; see [`crate::Budget`].
     #[error("interrupted")]
     Interrupted,
     /// Integer arrays that contradict each other.

@@ -2,6 +2,7 @@
 
 pub use crate::ids::MAX_NODES;
 
+use crate::budget::Budget;
 use crate::error::{Error, Result};
 use crate::ids::{check_count, check_id, check_same_length};
 use crate::rows::Rows;
@@ -29,20 +30,27 @@ impl Graph {
     /// # Errors
     /// [`Error::LengthMismatch`] if the arrays differ in length, [`Error::EdgeOutOfRange`] and
     /// [`Error::SelfLoop`] name the first bad edge, [`Error::TooLarge`] if an id or an offset
-    /// would not fit 32 bits.
+    /// would not fit 32 bits; [`Error::Interrupted`].
     ///
     /// # Examples
     /// ```
-    /// use pytensor_fuse_core::{Error, Graph};
+    /// use pytensor_fuse_core::{Budget, Error, Graph};
     ///
-    /// let graph = Graph::new(3, &[0, 0, 1], &[1, 2, 2])?;
+    /// let budget = Budget::unlimited();
+    /// let graph = Graph::new(3, &[0, 0, 1], &[1, 2, 2], &budget)?;
     /// assert_eq!(graph.successors(0), [1, 2]);
     /// assert_eq!(graph.predecessors(2), [0, 1]);
-    /// assert_eq!(Graph::new(2, &[0, 1], &[1, 1]), Err(Error::SelfLoop { edge: 1, node: 1 }));
+    /// let refused = Graph::new(2, &[0, 1], &[1, 1], &budget);
+    /// assert_eq!(refused, Err(Error::SelfLoop { edge: 1, node: 1 }));
     /// # Ok::<(), Error>(())
     /// ```
-    pub fn new(n_nodes: usize, sources: &[NodeId], targets: &[NodeId]) -> Result<Self> {
-        Self::from_ids(n_nodes, sources, targets)
+    pub fn new(
+        n_nodes: usize,
+        sources: &[NodeId],
+        targets: &[NodeId],
+        budget: &Budget,
+    ) -> Result<Self> {
+        Self::from_ids(n_nodes, sources, targets, budget)
     }
 
     /// [`Graph::new`] for ids of any integer type, signed ones included, which are checked as
@@ -54,11 +62,13 @@ impl Graph {
         n_nodes: usize,
         sources: &[T],
         targets: &[T],
+        budget: &Budget,
     ) -> Result<Self> {
         check_count("the graph", n_nodes)?;
         check_count("the edge list", sources.len())?;
         check_same_length(("sources", sources.len()), ("targets", targets.len()))?;
         for (edge, (&source, &target)) in sources.iter().zip(targets).enumerate() {
+            budget.check(1)?;
             let (source, target): (i64, i64) = (source.into(), target.into());
             // A negative id wraps to one that no graph has.
             if source as u64 >= n_nodes as u64 || target as u64 >= n_nodes as u64 {
@@ -77,8 +87,8 @@ impl Graph {
         let edges = sources.iter().zip(targets).map(|(&source, &target)| (id(source), id(target)));
         Ok(Self {
             n_nodes,
-            predecessors: Rows::grouped(n_nodes, edges.clone().map(|(a, b)| (b, a))),
-            successors: Rows::grouped(n_nodes, edges),
+            predecessors: Rows::grouped(n_nodes, edges.clone().map(|(a, b)| (b, a)), budget)?,
+            successors: Rows::grouped(n_nodes, edges, budget)?,
         })
     }
 
@@ -122,8 +132,8 @@ impl Graph {
     ///
     /// # Errors
     /// [`Error::LengthMismatch`] unless there is one entry per node, [`Error::OutOfRange`] if a
-    /// block id is not below the number of nodes.
-    pub fn contracted(&self, blocks: &[u32]) -> Result<Self> {
+    /// block id is not below the number of nodes; [`Error::Interrupted`].
+    pub fn contracted(&self, blocks: &[u32], budget: &Budget) -> Result<Self> {
         check_same_length(("blocks", blocks.len()), ("nodes", self.n_nodes))?;
         let mut n_blocks = 0;
         for &block in blocks {
@@ -133,13 +143,14 @@ impl Graph {
         let mut sources = Vec::with_capacity(self.n_edges());
         let mut targets = Vec::with_capacity(self.n_edges());
         for (source, target) in self.edges() {
+            budget.check(1)?;
             let (source, target) = (blocks[source as usize], blocks[target as usize]);
             if source != target {
                 sources.push(source);
                 targets.push(target);
             }
         }
-        Self::new(n_blocks, &sources, &targets)
+        Self::new(n_blocks, &sources, &targets, budget)
     }
 
     /// The edges, grouped by source.
@@ -164,7 +175,7 @@ mod tests {
 
     #[test]
     fn parallel_edges_are_kept_in_order() {
-        let graph = Graph::new(3, &[0, 1, 0, 0], &[2, 2, 1, 2]).unwrap();
+        let graph = Graph::new(3, &[0, 1, 0, 0], &[2, 2, 1, 2], &Budget::unlimited()).unwrap();
         assert_eq!(graph.n_edges(), 4);
         assert_eq!(graph.successors(0), [2, 1, 2]);
         assert_eq!(graph.predecessors(2), [0, 1, 0]);
@@ -172,18 +183,18 @@ mod tests {
 
     #[test]
     fn the_empty_graph_has_nothing() {
-        let graph = Graph::new(0, &[], &[]).unwrap();
+        let graph = Graph::new(0, &[], &[], &Budget::unlimited()).unwrap();
         assert_eq!((graph.n_nodes(), graph.n_edges()), (0, 0));
     }
 
     #[test]
     fn bad_edges_are_named() {
         assert_eq!(
-            Graph::from_ids(3, &[0i64, 1], &[1, -1]),
+            Graph::from_ids(3, &[0i64, 1], &[1, -1], &Budget::unlimited()),
             Err(Error::EdgeOutOfRange { edge: 1, source_id: 1, target_id: -1, n_nodes: 3 })
         );
         assert_eq!(
-            Graph::from_ids(3, &[i32::MIN], &[1]),
+            Graph::from_ids(3, &[i32::MIN], &[1], &Budget::unlimited()),
             Err(Error::EdgeOutOfRange {
                 edge: 0,
                 source_id: i32::MIN.into(),
@@ -192,28 +203,43 @@ mod tests {
             })
         );
         assert_eq!(
-            Graph::new(3, &[0], &[3]),
+            Graph::new(3, &[0], &[3], &Budget::unlimited()),
             Err(Error::EdgeOutOfRange { edge: 0, source_id: 0, target_id: 3, n_nodes: 3 })
         );
-        assert_eq!(Graph::new(3, &[1], &[1]), Err(Error::SelfLoop { edge: 0, node: 1 }));
-        assert!(matches!(Graph::new(3, &[1], &[]), Err(Error::LengthMismatch { .. })));
-        assert!(matches!(Graph::new(usize::MAX, &[], &[]), Err(Error::TooLarge { .. })));
+        assert_eq!(
+            Graph::new(3, &[1], &[1], &Budget::unlimited()),
+            Err(Error::SelfLoop { edge: 0, node: 1 })
+        );
+        assert!(matches!(
+            Graph::new(3, &[1], &[], &Budget::unlimited()),
+            Err(Error::LengthMismatch { .. })
+        ));
+        assert!(matches!(
+            Graph::new(usize::MAX, &[], &[], &Budget::unlimited()),
+            Err(Error::TooLarge { .. })
+        ));
     }
 
     #[test]
     fn contraction_drops_inner_edges_only() {
-        let graph = Graph::new(4, &[0, 0, 1, 2], &[1, 2, 2, 3]).unwrap();
-        let quotient = graph.contracted(&[0, 0, 1, 2]).unwrap();
+        let graph = Graph::new(4, &[0, 0, 1, 2], &[1, 2, 2, 3], &Budget::unlimited()).unwrap();
+        let quotient = graph.contracted(&[0, 0, 1, 2], &Budget::unlimited()).unwrap();
         assert_eq!(quotient.edges().collect::<Vec<_>>(), [(0, 1), (0, 1), (1, 2)]);
-        assert!(matches!(graph.contracted(&[0]), Err(Error::LengthMismatch { .. })));
-        assert!(matches!(graph.contracted(&[0, 0, 0, 4]), Err(Error::OutOfRange { .. })));
+        assert!(matches!(
+            graph.contracted(&[0], &Budget::unlimited()),
+            Err(Error::LengthMismatch { .. })
+        ));
+        assert!(matches!(
+            graph.contracted(&[0, 0, 0, 4], &Budget::unlimited()),
+            Err(Error::OutOfRange { .. })
+        ));
     }
 
     proptest! {
         #[test]
         fn rows_hold_the_edges((n_nodes, edges) in digraphs(12)) {
             let (sources, targets): (Vec<_>, Vec<_>) = edges.iter().copied().unzip();
-            let graph = Graph::new(n_nodes, &sources, &targets).unwrap();
+            let graph = Graph::new(n_nodes, &sources, &targets, &Budget::unlimited()).unwrap();
             for node in 0..n_nodes as NodeId {
                 let after: Vec<_> = edges.iter().filter(|e| e.0 == node).map(|e| e.1).collect();
                 let before: Vec<_> = edges.iter().filter(|e| e.1 == node).map(|e| e.0).collect();
@@ -223,7 +249,7 @@ mod tests {
             prop_assert_eq!(&graph.transposed().transposed(), &graph);
             let signed = |ids: &[u32]| ids.iter().map(|&id| id.into()).collect::<Vec<i64>>();
             prop_assert_eq!(
-                Graph::from_ids(n_nodes, &signed(&sources), &signed(&targets)),
+                Graph::from_ids(n_nodes, &signed(&sources), &signed(&targets), &Budget::unlimited()),
                 Ok(graph)
             );
         }

@@ -37,9 +37,9 @@ use std::collections::VecDeque;
 
 use rustc_hash::FxHashMap;
 
+use crate::budget::Budget;
 use crate::error::{Error, Result};
 use crate::graph::Graph;
-use crate::interrupt;
 use crate::toposort::toposort;
 
 /// No node, variable, or place.
@@ -104,12 +104,12 @@ pub struct Strung {
 /// # Complexity
 /// Time in proportion to the inputs of all nodes that are made, memory to what is there at any one
 /// time, but for 8 bytes for each node that is made.
-pub fn string_together(sums: &Sums) -> Result<Strung> {
-    let mut steps = Steps::new(sums)?;
+pub fn string_together(sums: &Sums, budget: &Budget) -> Result<Strung> {
+    let mut steps = Steps::new(sums, budget)?;
     let mut waiting: VecDeque<u32> = sums.sums.iter().copied().collect();
     let mut strung = Strung::default();
     while let Some(sum) = waiting.pop_front() {
-        interrupt::check(8 + 8 * steps.nodes[sum as usize].n_inputs as usize)?;
+        budget.check(8 + 8 * steps.nodes[sum as usize].n_inputs as usize)?;
         if !steps.nodes[sum as usize].is_there {
             continue;
         }
@@ -121,20 +121,22 @@ pub fn string_together(sums: &Sums) -> Result<Strung> {
             waiting.push_back(made);
         }
     }
-    steps.finish(strung)
+    steps.finish(strung, budget)
 }
 
 /// Refuses cycles, whose sums could go below each other without end.
-fn require_acyclic(given: &Sums) -> Result<()> {
+fn require_acyclic(given: &Sums, budget: &Budget) -> Result<()> {
     let made = (0u32..).zip(&given.outputs).map(|(node, &output)| (node, output));
     let owned = given.owners.iter().copied().zip(0u32..);
     let (mut sources, mut targets) = (Vec::new(), Vec::new());
     for (node, variable) in made.chain(owned).filter(|&pair| pair.0 != NONE && pair.1 != NONE) {
         let readers = &given.readers[variable as usize];
+        budget.check(1 + readers.len())?;
         sources.resize(sources.len() + readers.len(), node);
         targets.extend(readers.iter().map(|&(reader, _)| reader));
     }
-    toposort(&Graph::new(given.inputs.len(), &sources, &targets)?, None).map(drop)
+    let graph = Graph::new(given.inputs.len(), &sources, &targets, budget)?;
+    toposort(&graph, None, budget).map(drop)
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -194,7 +196,7 @@ struct Steps {
 }
 
 impl Steps {
-    fn new(given: &Sums) -> Result<Self> {
+    fn new(given: &Sums, budget: &Budget) -> Result<Self> {
         let (n_nodes, n_variables) = (given.inputs.len(), given.owners.len());
         let lengths = [
             ("outputs", given.outputs.len(), n_nodes),
@@ -212,6 +214,7 @@ impl Steps {
         let mut places = Vec::new();
         let mut nodes = Vec::new();
         for (number, inputs) in (0u32..).zip(&given.inputs) {
+            budget.check(8 + 8 * inputs.len())?;
             let output = given.outputs[number as usize];
             if output != NONE {
                 variable(output)?;
@@ -264,6 +267,7 @@ impl Steps {
             now: 0,
         };
         for (number, readers) in (0u32..).zip(&given.readers) {
+            budget.check(8 + 8 * readers.len())?;
             for &(reader, position) in readers {
                 node(reader)?;
                 let inputs = &given.inputs[reader as usize];
@@ -286,7 +290,7 @@ impl Steps {
                 steps.read(place, number);
             }
         }
-        require_acyclic(given)?;
+        require_acyclic(given, budget)?;
         for &sum in &given.sums {
             node(sum)?;
             let node = steps.nodes[sum as usize];
@@ -482,7 +486,7 @@ impl Steps {
     }
 
     /// Numbers what is left.
-    fn finish(self, mut strung: Strung) -> Result<Strung> {
+    fn finish(self, mut strung: Strung, budget: &Budget) -> Result<Strung> {
         let (n_nodes, n_variables) = (self.n_nodes, self.n_variables);
         let is_there = |&node: &u32| self.nodes[node as usize].is_there;
         let all = 0..self.nodes.len() as u32;
@@ -503,6 +507,7 @@ impl Steps {
         changed.sort_unstable_by_key(|&node| self.nodes[node as usize].changed_at);
         for &node in &changed {
             let places = &self.places[self.places_of(self.nodes[node as usize])];
+            budget.check(8 + places.len())?;
             let inputs = places.iter().map(|place| number(place.reads, n_variables)).collect();
             strung.inputs.push(inputs);
             strung.changed.push(number(node, n_nodes));
@@ -517,7 +522,7 @@ impl Steps {
                 of.push(note.of);
                 next = note.rest;
             }
-            interrupt::check(of.len())?;
+            budget.check(8 + of.len())?;
             strung.notes.push(of);
         }
         let outputs = made.iter().map(|&node| self.nodes[node as usize].output);
@@ -529,6 +534,7 @@ impl Steps {
                 readers.push((number(place.node, n_nodes), place.position));
                 next = place.after;
             }
+            budget.check(8 + 4 * readers.len())?;
             strung.readers.push(readers);
         }
         Ok(strung)

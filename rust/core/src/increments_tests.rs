@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+use crate::budget::Budget;
 use std::collections::VecDeque;
 
 use proptest::collection::vec;
@@ -182,7 +183,7 @@ proptest! {
 
     #[test]
     fn the_same_as_slowly(sums in sums()) {
-        prop_assert_eq!(string_together(&sums)?, slowly(&sums));
+        prop_assert_eq!(string_together(&sums, &Budget::unlimited())?, slowly(&sums));
     }
 
     /// What no sum reads and reads no sum may be left unsaid.
@@ -201,7 +202,7 @@ proptest! {
                 part.outputs[node] = NONE;
             }
         }
-        prop_assert_eq!(string_together(&part)?, whole);
+        prop_assert_eq!(string_together(&part, &Budget::unlimited())?, whole);
     }
 }
 
@@ -240,7 +241,7 @@ fn chain(n: u32) -> Sums {
 fn a_chain_takes_half_the_square_of_its_length() {
     for n in [2, 3, 10, 30] {
         let sums = chain(n);
-        let strung = string_together(&sums).unwrap();
+        let strung = string_together(&sums, &Budget::unlimited()).unwrap();
         assert_eq!(strung, slowly(&sums));
         assert_eq!(strung.n_steps, (n * (n - 1) / 2) as usize);
         // All sums are below all increments.
@@ -253,7 +254,7 @@ fn a_chain_takes_half_the_square_of_its_length() {
 #[test]
 fn numbers_of_nodes_that_are_gone_are_used_again() {
     let sums = chain(200);
-    let mut steps = Steps::new(&sums).unwrap();
+    let mut steps = Steps::new(&sums, &Budget::unlimited()).unwrap();
     let mut waiting: VecDeque<u32> = sums.sums.iter().copied().collect();
     while let Some(sum) = waiting.pop_front() {
         waiting.extend(steps.step(sum).unwrap());
@@ -272,7 +273,7 @@ fn nodes_that_read_each_other_are_refused() {
         readers: vec![vec![(2, 0)], vec![(3, 0)], vec![(1, 0), (1, 1)], vec![(0, 0), (0, 1)]],
         sums: vec![0, 1],
     };
-    assert_eq!(string_together(&sums).unwrap_err().kind(), "cycle");
+    assert_eq!(string_together(&sums, &Budget::unlimited()).unwrap_err().kind(), "cycle");
     // One sum of an increment of itself.
     let sums = Sums {
         inputs: vec![vec![1], vec![0]],
@@ -282,7 +283,7 @@ fn nodes_that_read_each_other_are_refused() {
         readers: vec![vec![(1, 0)], vec![(0, 0)]],
         sums: vec![0],
     };
-    assert_eq!(string_together(&sums).unwrap_err().kind(), "cycle");
+    assert_eq!(string_together(&sums, &Budget::unlimited()).unwrap_err().kind(), "cycle");
 }
 
 #[test]
@@ -290,7 +291,7 @@ fn arrays_that_contradict_each_other() {
     let refused = |change: &dyn Fn(&mut Sums)| {
         let mut sums = chain(3);
         change(&mut sums);
-        string_together(&sums).unwrap_err().kind()
+        string_together(&sums, &Budget::unlimited()).unwrap_err().kind()
     };
     assert_eq!(refused(&|sums| sums.inputs[0][0] = 99), "out-of-range");
     assert_eq!(refused(&|sums| sums.outputs[0] = 99), "out-of-range");

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod ancestors;
+pub mod budget;
 pub mod buffers;
 pub mod congruence;
 pub mod convex;
@@ -14,7 +15,6 @@ pub mod graph;
 pub mod hashcons;
 mod ids;
 pub mod increments;
-pub mod interrupt;
 #[cfg(feature = "layout")]
 pub mod layout;
 pub mod loops;
@@ -29,6 +29,7 @@ mod testing;
 pub mod toposort;
 mod union_find;
 
+pub use budget::Budget;
 pub use error::{Error, Result};
 pub use graph::{Graph, NodeId};
 pub use rows::Rows;

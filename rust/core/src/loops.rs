@@ -35,9 +35,9 @@ use std::collections::BinaryHeap;
 
 use rustc_hash::FxHashMap;
 
+use crate::budget::Budget;
 use crate::error::{Error, Result};
 use crate::ids::check_count;
-use crate::interrupt;
 
 /// The label of an item that shares its loop with no other.
 pub const ALONE: u32 = u32::MAX;
@@ -61,7 +61,8 @@ const DEPTH_STEPS: usize = 1 << 26;
 ///
 /// # Errors
 /// [`Error::EdgeOutOfRange`], [`Error::SelfLoop`] and [`Error::BackwardEdge`] name an edge that
-/// does not go forward; [`Error::TooLarge`] if there are more items or edges than ids.
+/// does not go forward; [`Error::TooLarge`] if there are more items or edges than ids;
+/// [`Error::Interrupted`].
 ///
 /// # Complexity
 /// O(n + m) for each label with several items, over what stands between the first and the last of
@@ -69,18 +70,21 @@ const DEPTH_STEPS: usize = 1 << 26;
 ///
 /// # Examples
 /// ```
-/// use pytensor_fuse_core::{Error, loops::{ALONE, schedule}};
+/// use pytensor_fuse_core::{Budget, Error, loops::{ALONE, schedule}};
 ///
 /// // 0 and 1 of one shape feed a sum, 2, which 3 needs; 4 needs none of them.
 /// let edges = [(0, 1, true), (1, 2, false), (2, 3, false)];
-/// assert_eq!(schedule(&[7, 7, ALONE, 7, 7], &edges)?, [0, 0, 1, 2, 0]);
+/// let groups = schedule(&[7, 7, ALONE, 7, 7], &edges, &Budget::unlimited())?;
+/// assert_eq!(groups, [0, 0, 1, 2, 0]);
 /// # Ok::<(), Error>(())
 /// ```
-pub fn schedule(labels: &[u32], edges: &[(u32, u32, bool)]) -> Result<Vec<u32>> {
-    let items = Items::new(labels, edges)?;
-    let mirrored = items.mirrored();
-    let forward = items.gathered(List::new(&items)?.run()?)?;
-    let backward = items.gathered(mirror(&List::new(&mirrored)?.run()?))?;
+pub fn schedule(labels: &[u32], edges: &[(u32, u32, bool)], budget: &Budget) -> Result<Vec<u32>> {
+    let items = Items::new(labels, edges, budget)?;
+    let mirrored = items.mirrored(budget)?;
+    let forward = items.gathered(List::new(&items, budget)?.run()?, budget)?;
+    let backward = items.gathered(mirror(&List::new(&mirrored, budget)?.run()?), budget)?;
+    // Their costs are found edge by edge.
+    budget.check(2 * edges.len())?;
     Ok(if items.cost(&backward) < items.cost(&forward) { backward } else { forward })
 }
 
@@ -105,19 +109,27 @@ struct Edges {
 
 impl Edges {
     /// O(n + m), by counting.
-    fn new(n_items: usize, edges: impl Iterator<Item = (u32, u32, bool)> + Clone) -> Self {
+    fn new(
+        n_items: usize,
+        edges: impl Iterator<Item = (u32, u32, bool)> + Clone,
+        budget: &Budget,
+    ) -> Result<Self> {
         let mut offsets = vec![0u32; n_items + 1];
-        edges.clone().for_each(|(at, _, _)| offsets[at as usize + 1] += 1);
+        for (at, _, _) in edges.clone() {
+            budget.check(1)?;
+            offsets[at as usize + 1] += 1;
+        }
         for i in 0..n_items {
             offsets[i + 1] += offsets[i];
         }
         let mut next = offsets.clone();
         let mut ends = vec![(0, false); offsets[n_items] as usize];
         for (at, end, can_fuse) in edges {
+            budget.check(1)?;
             ends[next[at as usize] as usize] = (end, can_fuse);
             next[at as usize] += 1;
         }
-        Self { offsets, ends }
+        Ok(Self { offsets, ends })
     }
 
     fn of(&self, item: u32) -> &[(u32, bool)] {
@@ -127,11 +139,12 @@ impl Edges {
 }
 
 impl Items {
-    fn new(labels: &[u32], edges: &[(u32, u32, bool)]) -> Result<Self> {
+    fn new(labels: &[u32], edges: &[(u32, u32, bool)], budget: &Budget) -> Result<Self> {
         let n_items = labels.len();
         check_count("labels", n_items)?;
         check_count("edges", edges.len())?;
         for (edge, &(from, to, _)) in edges.iter().enumerate() {
+            budget.check(1)?;
             if from as usize >= n_items || to as usize >= n_items {
                 let (source_id, target_id) = (from.into(), to.into());
                 return Err(Error::EdgeOutOfRange { edge, source_id, target_id, n_nodes: n_items });
@@ -153,21 +166,27 @@ impl Items {
                 n_labels - 1
             })
         };
-        let labels: Vec<u32> = labels.iter().map(|&label| number(label)).collect();
-        Ok(Self::from_parts(labels, n_labels as usize, edges.iter().copied()))
+        let labels = labels.iter().map(|&label| {
+            budget.check(8)?;
+            Ok(number(label))
+        });
+        let labels = labels.collect::<Result<Vec<u32>>>()?;
+        Self::from_parts(labels, n_labels as usize, edges.iter().copied(), budget)
     }
 
     fn from_parts(
         labels: Vec<u32>,
         n_labels: usize,
         edges: impl Iterator<Item = (u32, u32, bool)> + Clone,
-    ) -> Self {
+        budget: &Budget,
+    ) -> Result<Self> {
         let is_same = |a: u32, b: u32| labels[a as usize] == labels[b as usize];
         let edges = edges.map(|(from, to, can_fuse)| (from, to, can_fuse && is_same(from, to)));
         let n_items = labels.len();
-        let successors = Edges::new(n_items, edges.clone());
-        let predecessors = Edges::new(n_items, edges.map(|(from, to, fuses)| (to, from, fuses)));
-        Self { labels, n_labels, successors, predecessors }
+        let successors = Edges::new(n_items, edges.clone(), budget)?;
+        let backward = edges.map(|(from, to, fuses)| (to, from, fuses));
+        let predecessors = Edges::new(n_items, backward, budget)?;
+        Ok(Self { labels, n_labels, successors, predecessors })
     }
 
     fn len(&self) -> usize {
@@ -175,13 +194,13 @@ impl Items {
     }
 
     /// The same items from the end: the last one is the first, and edges are turned round.
-    fn mirrored(&self) -> Self {
+    fn mirrored(&self, budget: &Budget) -> Result<Self> {
         let last = (self.len() as u32).wrapping_sub(1);
         let labels = self.labels.iter().rev().copied().collect();
         let edges = (0..self.len() as u32).flat_map(|item| {
             self.successors.of(item).iter().map(move |&(to, fuses)| (last - to, last - item, fuses))
         });
-        Self::from_parts(labels, self.n_labels, edges)
+        Self::from_parts(labels, self.n_labels, edges, budget)
     }
 
     /// Moves items between groups of their label to where more of their neighbours are, as far as
@@ -189,7 +208,7 @@ impl Items {
     ///
     /// First those at the ends of edges, so that a chain follows its last item; then the other way
     /// round.
-    fn gathered(&self, mut groups: Vec<u32>) -> Result<Vec<u32>> {
+    fn gathered(&self, mut groups: Vec<u32>, budget: &Budget) -> Result<Vec<u32>> {
         let n_items = self.len() as u32;
         let mut label_of = vec![0; self.len()];
         for (item, &group) in groups.iter().enumerate() {
@@ -198,7 +217,7 @@ impl Items {
         let mut near: Vec<u32> = Vec::new();
         for item in (0..n_items).rev().chain(0..n_items) {
             let (before, after) = (self.predecessors.of(item), self.successors.of(item));
-            interrupt::check(1 + 2 * (before.len() + after.len()))?;
+            budget.check(1 + 2 * (before.len() + after.len()))?;
             near.clear();
             let (mut first, mut last) = (0, u32::MAX);
             for &(from, fuses) in before {
@@ -239,7 +258,7 @@ impl Items {
     ///
     /// O(n + m) for each label with several items, between the first and the last of them, up to
     /// [`DEPTH_STEPS`] in all.
-    fn depths(&self) -> Result<Vec<u32>> {
+    fn depths(&self, budget: &Budget) -> Result<Vec<u32>> {
         let mut ranges = vec![(u32::MAX, 0u32); self.n_labels];
         for (item, &label) in self.labels.iter().enumerate() {
             let (first, last) = &mut ranges[label as usize];
@@ -256,7 +275,7 @@ impl Items {
             }
             for item in (first..=last).rev() {
                 let after = self.successors.of(item);
-                interrupt::check(1 + after.len())?;
+                budget.check(1 + after.len())?;
                 let Some(rest) = left.checked_sub(1 + after.len()) else { return Ok(depths) };
                 left = rest;
                 let is_of_label = self.labels[item as usize] == label as u32;
@@ -294,6 +313,7 @@ fn numbered<K: Ord + Copy>(keys: impl Iterator<Item = K> + Clone) -> Vec<u32> {
 /// List scheduling: group after group, each of all items of a label that can run then.
 struct List<'a> {
     items: &'a Items,
+    budget: &'a Budget,
     depths: Vec<u32>,
     groups: Vec<u32>,
     n_groups: u32,
@@ -320,8 +340,8 @@ struct List<'a> {
 type Rank = (bool, bool, usize, usize, Reverse<u32>);
 
 impl<'a> List<'a> {
-    fn new(items: &'a Items) -> Result<Self> {
-        let depths = items.depths()?;
+    fn new(items: &'a Items, budget: &'a Budget) -> Result<Self> {
+        let depths = items.depths(budget)?;
         let n_items = items.len();
         let mut left = vec![Vec::new(); items.n_labels];
         for (&label, &depth) in items.labels.iter().zip(&depths) {
@@ -341,6 +361,7 @@ impl<'a> List<'a> {
             changed: Vec::new(),
             is_changed: vec![false; items.n_labels],
             items,
+            budget,
             depths,
             left,
         })
@@ -404,7 +425,7 @@ impl<'a> List<'a> {
             self.next[label as usize].push(item);
             self.n_deepest[label as usize] += u32::from(self.depths[item as usize] == depth);
             let after = self.items.successors.of(item);
-            interrupt::check(1 + after.len())?;
+            self.budget.check(1 + after.len())?;
             for &(to, fuses) in
                 after.iter().filter(|&&(to, _)| self.items.labels[to as usize] == label)
             {
@@ -436,7 +457,7 @@ impl<'a> List<'a> {
         // order.
         for &item in &run {
             let after = self.items.successors.of(item);
-            interrupt::check(1 + 2 * after.len())?;
+            self.budget.check(1 + 2 * after.len())?;
             for &(to, _) in after {
                 self.waiting[to as usize] -= 1;
                 if self.items.labels[to as usize] == label {

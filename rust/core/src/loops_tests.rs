@@ -1,5 +1,6 @@
 #![allow(clippy::unwrap_used)]
 
+use crate::budget::Budget;
 use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -82,19 +83,19 @@ fn n_groups(groups: &[u32]) -> usize {
 
 #[test]
 fn nothing() {
-    assert_eq!(schedule(&[], &[]).unwrap(), [0u32; 0]);
+    assert_eq!(schedule(&[], &[], &Budget::unlimited()).unwrap(), [0u32; 0]);
 }
 
 #[test]
 fn items_that_stay_alone_do() {
-    assert_eq!(schedule(&[ALONE; 3], &[(0, 2, true)]).unwrap().len(), 3);
-    assert_eq!(n_groups(&schedule(&[ALONE; 3], &[]).unwrap()), 3);
+    assert_eq!(schedule(&[ALONE; 3], &[(0, 2, true)], &Budget::unlimited()).unwrap().len(), 3);
+    assert_eq!(n_groups(&schedule(&[ALONE; 3], &[], &Budget::unlimited()).unwrap()), 3);
 }
 
 #[test]
 fn a_late_item_waits_for_its_label() {
     // 0 could run at once, but 2, of the same label, has to wait for 1.
-    assert_eq!(schedule(&[5, 6, 5], &[(1, 2, true)]).unwrap(), [1, 0, 1]);
+    assert_eq!(schedule(&[5, 6, 5], &[(1, 2, true)], &Budget::unlimited()).unwrap(), [1, 0, 1]);
 }
 
 #[test]
@@ -102,12 +103,12 @@ fn neighbours_share_a_group_where_they_can() {
     // 1 -> 4 and 0 -> 5: two groups of label 1 there must be, and 2 belongs to its reader, 4.
     let labels = [1, 1, 1, 9, 1, 1];
     let edges = [(0, 3, true), (3, 4, true), (2, 4, true), (1, 5, true), (0, 1, true)];
-    assert_eq!(schedule(&labels, &edges).unwrap(), [0, 0, 2, 1, 2, 0]);
+    assert_eq!(schedule(&labels, &edges, &Budget::unlimited()).unwrap(), [0, 0, 2, 1, 2, 0]);
 }
 
 #[test]
 fn wrong_edges_are_refused() {
-    let refused = |edges: &[Edge]| schedule(&[0, 0], edges).unwrap_err();
+    let refused = |edges: &[Edge]| schedule(&[0, 0], edges, &Budget::unlimited()).unwrap_err();
     assert_eq!(refused(&[(0, 1, true), (1, 1, true)]), Error::SelfLoop { edge: 1, node: 1 });
     assert_eq!(
         refused(&[(1, 0, true)]),
@@ -127,27 +128,27 @@ fn a_long_program_takes_no_long_time() {
         .flat_map(|item| (1..=3).map(move |step| (item, item + step * 17, item % 5 > 0)))
         .filter(|&(_, to, _)| to < n_items)
         .collect();
-    let groups = schedule(&labels, &edges).unwrap();
+    let groups = schedule(&labels, &edges, &Budget::unlimited()).unwrap();
     assert!(edges.iter().all(|edge| groups[edge.0 as usize] <= groups[edge.1 as usize]));
 }
 
 proptest! {
     #[test]
     fn schedules_are_valid((labels, edges) in problems(30, 4)) {
-        let groups = schedule(&labels, &edges).unwrap();
+        let groups = schedule(&labels, &edges, &Budget::unlimited()).unwrap();
         prop_assert!(is_schedule(&labels, &edges, &groups), "{groups:?}");
-        prop_assert_eq!(schedule(&labels, &edges).unwrap(), groups);
+        prop_assert_eq!(schedule(&labels, &edges, &Budget::unlimited()).unwrap(), groups);
     }
 
     #[test]
     fn one_label_has_as_few_groups_as_there_can_be((labels, edges) in problems(12, 1)) {
-        let groups = schedule(&labels, &edges).unwrap();
+        let groups = schedule(&labels, &edges, &Budget::unlimited()).unwrap();
         prop_assert_eq!(n_groups(&groups), fewest(&labels, &edges));
     }
 
     #[test]
     fn few_groups_are_found((labels, edges) in problems(9, 3)) {
-        let groups = schedule(&labels, &edges).unwrap();
+        let groups = schedule(&labels, &edges, &Budget::unlimited()).unwrap();
         prop_assert!(n_groups(&groups) <= fewest(&labels, &edges) + 1);
     }
 }
@@ -166,7 +167,7 @@ fn steps_are_linear_with_many_results_of_one_loop() {
         count.set(count.get() + 1);
         true
     });
-    let groups = interrupt::interruptible(may_go_on, || schedule(&labels, &edges)).unwrap();
+    let groups = schedule(&labels, &edges, &Budget::asking(may_go_on)).unwrap();
     assert!((0..n_loops as usize).all(|at| groups[3 * at + 1] == groups[1]));
     let n_steps = n_asked.get() * (1 << 16) / labels.len();
     assert!(n_steps < 50, "{n_steps} steps for each item");
@@ -185,7 +186,7 @@ fn gap() {
         let mut gaps = [0usize; 4];
         for _ in 0..20_000 {
             let (labels, edges) = strategy.new_tree(&mut runner).unwrap().current();
-            let found = n_groups(&schedule(&labels, &edges).unwrap());
+            let found = n_groups(&schedule(&labels, &edges, &Budget::unlimited()).unwrap());
             gaps[(found - fewest(&labels, &edges)).min(3)] += 1;
         }
         println!("{n_items} items, {n_labels} labels: {gaps:?} with 0, 1, 2, more groups too many");

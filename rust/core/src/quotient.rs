@@ -28,18 +28,20 @@
 //!
 //! # Examples
 //! ```
-//! use pytensor_fuse_core::{Error, Graph, quotient::Quotient};
+//! use pytensor_fuse_core::{Budget, Error, Graph, quotient::Quotient};
 //!
+//! let budget = Budget::unlimited();
 //! // 0 -> 1 -> 2 and 0 -> 2: merging 0 with 2 would put 1 both after and before them.
-//! let graph = Graph::new(3, &[0, 1, 0], &[1, 2, 2])?;
-//! let mut quotient = Quotient::from_blocks(&graph, &[0, 1, 2])?;
-//! assert!(!quotient.can_merge(0, 2));
-//! assert_eq!(quotient.path_between(0, 2), Some(vec![0, 1, 2]));
-//! let block = quotient.merge(0, 1)?;
-//! assert!(quotient.can_merge(block, 2));
+//! let graph = Graph::new(3, &[0, 1, 0], &[1, 2, 2], &budget)?;
+//! let mut quotient = Quotient::from_blocks(&graph, &[0, 1, 2], &budget)?;
+//! assert!(!quotient.can_merge(0, 2, &budget)?);
+//! assert_eq!(quotient.path_between(0, 2, &budget)?, Some(vec![0, 1, 2]));
+//! let block = quotient.merge(0, 1, &budget)?;
+//! assert!(quotient.can_merge(block, 2, &budget)?);
 //! # Ok::<(), Error>(())
 //! ```
 
+use crate::budget::Budget;
 use crate::error::{Error, Result};
 use crate::graph::{Graph, NodeId};
 use crate::order::OrderedList;
@@ -51,6 +53,9 @@ use crate::union_find::find;
 pub type BlockId = u32;
 
 const NONE: u32 = u32::MAX;
+
+/// Steps that an entry of a row takes: it is read, looked up and compared with others.
+const PER_ENTRY: usize = 8;
 
 /// The way in which edges are followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -181,12 +186,13 @@ impl Quotient {
     /// # Errors
     /// [`Error::Cycle`] with the blocks of one cycle if the quotient is not acyclic;
     /// [`Error::LengthMismatch`], [`Error::OutOfRange`] and [`Error::Inconsistent`] if `blocks`
-    /// has another length than the graph has nodes, or its ids are not dense.
+    /// has another length than the graph has nodes, or its ids are not dense;
+    /// [`Error::Interrupted`].
     ///
     /// # Complexity
     /// That of [`toposort`]; O(n + m) if every edge goes from a smaller to a larger block id.
-    pub fn from_blocks(graph: &Graph, blocks: &[BlockId]) -> Result<Self> {
-        let contracted = graph.contracted(blocks)?;
+    pub fn from_blocks(graph: &Graph, blocks: &[BlockId], budget: &Budget) -> Result<Self> {
+        let contracted = graph.contracted(blocks, budget)?;
         let n_blocks = contracted.n_nodes();
         let mut sizes = vec![0u32; n_blocks];
         for &block in blocks {
@@ -197,7 +203,7 @@ impl Quotient {
                 "block {empty} of 0..{n_blocks} has no node; block ids must be dense"
             )));
         }
-        let order = OrderedList::new(&toposort(&contracted, None)?);
+        let order = OrderedList::new(&toposort(&contracted, None, budget)?);
         let [successors, predecessors] = contracted.into_rows().map(Chains::new);
         Ok(Self {
             n_live: n_blocks,
@@ -282,20 +288,43 @@ impl Quotient {
     }
 
     /// Clears `into` and puts the distinct blocks there to which edges lead from `block`.
-    pub fn successors(&mut self, block: BlockId, into: &mut Vec<BlockId>) {
-        self.neighbors(block, Way::Forward, into);
+    ///
+    /// # Errors
+    /// [`Error::Interrupted`].
+    pub fn successors(
+        &mut self,
+        block: BlockId,
+        into: &mut Vec<BlockId>,
+        budget: &Budget,
+    ) -> Result<()> {
+        self.neighbors(block, Way::Forward, into, budget)
     }
 
     /// Clears `into` and puts the distinct blocks there from which edges lead to `block`.
-    pub fn predecessors(&mut self, block: BlockId, into: &mut Vec<BlockId>) {
-        self.neighbors(block, Way::Backward, into);
+    ///
+    /// # Errors
+    /// [`Error::Interrupted`].
+    pub fn predecessors(
+        &mut self,
+        block: BlockId,
+        into: &mut Vec<BlockId>,
+        budget: &Budget,
+    ) -> Result<()> {
+        self.neighbors(block, Way::Backward, into, budget)
     }
 
-    fn neighbors(&mut self, block: BlockId, way: Way, into: &mut Vec<BlockId>) {
+    fn neighbors(
+        &mut self,
+        block: BlockId,
+        way: Way,
+        into: &mut Vec<BlockId>,
+        budget: &Budget,
+    ) -> Result<()> {
         let root = self.find(block);
-        self.read_row(root, way);
+        self.read_row(root, way, budget)?;
         into.clear();
         into.extend_from_slice(&self.scratch.row);
+        Ok(())
     }
 
     /// Whether the quotient stays acyclic when the two blocks become one: whether no path leads
@@ -305,9 +334,12 @@ impl Quotient {
     /// # Complexity
     /// Reads the rows of blocks that stand between the two in the order and are reachable from
     /// one of them, about twice as many edges as the side with fewer has; O(m) at worst.
-    pub fn can_merge(&mut self, first: BlockId, second: BlockId) -> bool {
+    ///
+    /// # Errors
+    /// [`Error::Interrupted`].
+    pub fn can_merge(&mut self, first: BlockId, second: BlockId, budget: &Budget) -> Result<bool> {
         let (first, second) = (self.find(first), self.find(second));
-        first == second || matches!(self.outcome(first, second).2, Outcome::Free(_))
+        Ok(first == second || matches!(self.outcome(first, second, budget)?.2, Outcome::Free(_)))
     }
 
     /// Makes the two blocks one and returns its id, one of the two.
@@ -316,16 +348,17 @@ impl Quotient {
     /// repeated.
     ///
     /// # Errors
-    /// [`Error::Contraction`] if [`Quotient::can_merge`] is false; nothing has changed then.
+    /// [`Error::Contraction`] if [`Quotient::can_merge`] is false, [`Error::Interrupted`]; nothing has
+    /// changed then.
     ///
     /// # Complexity
     /// That of the search, and O(k log k) for the k blocks that it has to move in the order.
-    pub fn merge(&mut self, first: BlockId, second: BlockId) -> Result<BlockId> {
+    pub fn merge(&mut self, first: BlockId, second: BlockId, budget: &Budget) -> Result<BlockId> {
         let (first, second) = (self.find(first), self.find(second));
         if first == second {
             return Ok(first);
         }
-        let (early, late, outcome) = self.outcome(first, second);
+        let (early, late, outcome) = self.outcome(first, second, budget)?;
         let way = match outcome {
             Outcome::Blocked(through) => return Err(Error::Contraction { through }),
             Outcome::Free(way) => way,
@@ -352,14 +385,22 @@ impl Quotient {
     /// The blocks of a path between the two that leads through a third, from the earlier to the
     /// later one; `None` if there is none. Shortest, ties by the order of the edges. Reads the
     /// rows of everything between the two: for explanations, not for decisions.
-    pub fn path_between(&mut self, first: BlockId, second: BlockId) -> Option<Vec<BlockId>> {
+    ///
+    /// # Errors
+    /// [`Error::Interrupted`].
+    pub fn path_between(
+        &mut self,
+        first: BlockId,
+        second: BlockId,
+        budget: &Budget,
+    ) -> Result<Option<Vec<BlockId>>> {
         let (first, second) = (self.find(first), self.find(second));
         let (early, late) = self.in_order(first, second);
         let epoch = self.next_epoch();
         let mut reached = vec![(early, 0)];
         let mut cursor = 0;
         while let Some(&(block, _)) = reached.get(cursor) {
-            self.read_row(block, Way::Forward);
+            self.read_row(block, Way::Forward, budget)?;
             for &next in &self.scratch.row {
                 if next == late && block != early {
                     let mut path = vec![late];
@@ -369,7 +410,7 @@ impl Quotient {
                     }
                     path.push(early);
                     path.reverse();
-                    return Some(path);
+                    return Ok(Some(path));
                 }
                 let between = self.order.label(next) < self.order.label(late);
                 if between && self.scratch.marks[next as usize] != epoch {
@@ -379,7 +420,7 @@ impl Quotient {
             }
             cursor += 1;
         }
-        None
+        Ok(None)
     }
 
     fn in_order(&self, first: BlockId, second: BlockId) -> (BlockId, BlockId) {
@@ -391,20 +432,25 @@ impl Quotient {
     }
 
     /// The two live blocks in order, and how the search between them ends.
-    fn outcome(&mut self, first: BlockId, second: BlockId) -> (BlockId, BlockId, Outcome) {
+    fn outcome(
+        &mut self,
+        first: BlockId,
+        second: BlockId,
+        budget: &Budget,
+    ) -> Result<(BlockId, BlockId, Outcome)> {
         let (early, late) = self.in_order(first, second);
         match self.scratch.last {
-            Some(last) if (last.0, last.1) == (early, late) => last,
+            Some(last) if (last.0, last.1) == (early, late) => Ok(last),
             _ => {
-                let answer = (early, late, self.search(early, late));
+                let answer = (early, late, self.search(early, late, budget)?);
                 self.scratch.last = Some(answer);
-                answer
+                Ok(answer)
             }
         }
     }
 
     /// Searches for a path `early -> .. -> late` of at least two edges, from both ends.
-    fn search(&mut self, early: BlockId, late: BlockId) -> Outcome {
+    fn search(&mut self, early: BlockId, late: BlockId, budget: &Budget) -> Result<Outcome> {
         self.next_epoch();
         self.scratch.ahead.clear();
         self.scratch.ahead.push(early);
@@ -414,73 +460,85 @@ impl Quotient {
         let (mut ahead_cost, mut behind_cost) = (0u64, 0u64);
         loop {
             let Some(&ahead) = self.scratch.ahead.get(ahead_cursor) else {
-                return Outcome::Free(Way::Forward);
+                return Ok(Outcome::Free(Way::Forward));
             };
             let Some(&behind) = self.scratch.behind.get(behind_cursor) else {
-                return Outcome::Free(Way::Backward);
+                return Ok(Outcome::Free(Way::Backward));
             };
             let next_ahead = ahead_cost + u64::from(self.successors.totals[ahead as usize]);
             let next_behind = behind_cost + u64::from(self.predecessors.totals[behind as usize]);
             let met = if next_ahead <= next_behind {
                 ahead_cost = next_ahead;
                 ahead_cursor += 1;
-                self.expand_ahead(ahead, early, late)
+                self.expand_ahead(ahead, early, late, budget)?
             } else {
                 behind_cost = next_behind;
                 behind_cursor += 1;
-                self.expand_behind(behind, early, late)
+                self.expand_behind(behind, early, late, budget)?
             };
             if let Some(through) = met {
-                return Outcome::Blocked(through);
+                return Ok(Outcome::Blocked(through));
             }
         }
     }
 
     /// Reaches the successors of `block` that stand before `late`; returns a block on a path
     /// through `block` if one shows up.
-    fn expand_ahead(&mut self, block: BlockId, early: BlockId, late: BlockId) -> Option<BlockId> {
-        self.read_row(block, Way::Forward);
+    fn expand_ahead(
+        &mut self,
+        block: BlockId,
+        early: BlockId,
+        late: BlockId,
+        budget: &Budget,
+    ) -> Result<Option<BlockId>> {
+        self.read_row(block, Way::Forward, budget)?;
         let limit = self.order.label(late);
         let Scratch { marks, epoch, row, ahead, .. } = &mut self.scratch;
         for &next in row.iter() {
             if next == late {
                 if block != early {
-                    return Some(block);
+                    return Ok(Some(block));
                 }
                 continue;
             }
             if marks[next as usize] == *epoch + 1 {
-                return Some(next);
+                return Ok(Some(next));
             }
             if marks[next as usize] != *epoch && self.order.label(next) < limit {
                 marks[next as usize] = *epoch;
                 ahead.push(next);
             }
         }
-        None
+        Ok(None)
     }
 
     /// [`Quotient::expand_ahead`] against the edges.
-    fn expand_behind(&mut self, block: BlockId, early: BlockId, late: BlockId) -> Option<BlockId> {
-        self.read_row(block, Way::Backward);
+    fn expand_behind(
+        &mut self,
+        block: BlockId,
+        early: BlockId,
+        late: BlockId,
+        budget: &Budget,
+    ) -> Result<Option<BlockId>> {
+        self.read_row(block, Way::Backward, budget)?;
         let limit = self.order.label(early);
         let Scratch { marks, epoch, row, behind, .. } = &mut self.scratch;
         for &next in row.iter() {
             if next == early {
                 if block != late {
-                    return Some(block);
+                    return Ok(Some(block));
                 }
                 continue;
             }
             if marks[next as usize] == *epoch {
-                return Some(next);
+                return Ok(Some(next));
             }
             if marks[next as usize] != *epoch + 1 && self.order.label(next) > limit {
                 marks[next as usize] = *epoch + 1;
                 behind.push(next);
             }
         }
-        None
+        Ok(None)
     }
 
     /// Makes room for the merged block where one of the two stands, and returns which.
@@ -507,12 +565,13 @@ impl Quotient {
 
     /// Puts the distinct live neighbors of the live block `block` into the scratch row, and
     /// shortens its chain to them if it held more.
-    fn read_row(&mut self, block: BlockId, way: Way) {
+    fn read_row(&mut self, block: BlockId, way: Way, budget: &Budget) -> Result<()> {
         self.n_visited += 1;
         let chains = match way {
             Way::Forward => &mut self.successors,
             Way::Backward => &mut self.predecessors,
         };
+        budget.check(PER_ENTRY * (1 + chains.totals[block as usize] as usize))?;
         let Scratch { seen, row_epoch, row, .. } = &mut self.scratch;
         if *row_epoch == u32::MAX {
             seen.fill(0);
@@ -539,6 +598,7 @@ impl Quotient {
         if row.len() < chains.totals[block as usize] as usize {
             chains.shrink(block, row);
         }
+        Ok(())
     }
 
     /// Starts a search with all marks void; returns the mark for what it reaches forward.
@@ -569,7 +629,7 @@ mod tests {
     /// Whether merging two blocks of a partition leaves the quotient acyclic, from scratch.
     fn naive_can_merge(graph: &Graph, blocks: &[BlockId], a: BlockId, b: BlockId) -> bool {
         let merged: Vec<_> = blocks.iter().map(|&c| if c == b { a } else { c }).collect();
-        is_acyclic(&graph.contracted(&merged).unwrap())
+        is_acyclic(&graph.contracted(&merged, &Budget::unlimited()).unwrap())
     }
 
     /// The invariants that hold between calls.
@@ -591,17 +651,17 @@ mod tests {
             after.sort_unstable();
             after.dedup();
             let mut row = Vec::new();
-            quotient.successors(block, &mut row);
+            quotient.successors(block, &mut row, &Budget::unlimited()).unwrap();
             row.sort_unstable();
             assert_eq!(row, after);
-            quotient.predecessors(block, &mut row);
+            quotient.predecessors(block, &mut row, &Budget::unlimited()).unwrap();
             for &other in &row {
                 let mut back = Vec::new();
-                quotient.successors(other, &mut back);
+                quotient.successors(other, &mut back, &Budget::unlimited()).unwrap();
                 assert!(back.contains(&block));
             }
             for other in after {
-                quotient.predecessors(other, &mut row);
+                quotient.predecessors(other, &mut row, &Budget::unlimited()).unwrap();
                 assert!(row.contains(&block));
             }
         }
@@ -616,36 +676,52 @@ mod tests {
     #[test]
     fn a_joint_cycle_is_refused() {
         // a1 -> b1, b2 -> a2: {a1, a2} and {b1, b2} are legal alone, but not together.
-        let graph = Graph::new(4, &[0, 3], &[1, 2]).unwrap();
-        let mut quotient = Quotient::from_blocks(&graph, &singletons(&graph)).unwrap();
-        assert!(quotient.can_merge(1, 3));
-        assert!(quotient.can_merge(0, 2));
-        let block = quotient.merge(0, 2).unwrap();
-        assert!(!quotient.can_merge(1, 3));
-        assert_eq!(quotient.merge(1, 3), Err(Error::Contraction { through: block }));
-        assert_eq!(quotient.path_between(1, 3), Some(vec![3, block, 1]));
+        let graph = Graph::new(4, &[0, 3], &[1, 2], &Budget::unlimited()).unwrap();
+        let mut quotient =
+            Quotient::from_blocks(&graph, &singletons(&graph), &Budget::unlimited()).unwrap();
+        assert!(quotient.can_merge(1, 3, &Budget::unlimited()).unwrap());
+        assert!(quotient.can_merge(0, 2, &Budget::unlimited()).unwrap());
+        let block = quotient.merge(0, 2, &Budget::unlimited()).unwrap();
+        assert!(!quotient.can_merge(1, 3, &Budget::unlimited()).unwrap());
+        assert_eq!(
+            quotient.merge(1, 3, &Budget::unlimited()),
+            Err(Error::Contraction { through: block })
+        );
+        assert_eq!(
+            quotient.path_between(1, 3, &Budget::unlimited()).unwrap(),
+            Some(vec![3, block, 1])
+        );
         check(&mut quotient, &graph);
     }
 
     #[test]
     fn a_partition_with_a_cycle_is_refused() {
-        let graph = Graph::new(4, &[0, 3], &[1, 2]).unwrap();
-        let error = Quotient::from_blocks(&graph, &[0, 1, 0, 1]).unwrap_err();
+        let graph = Graph::new(4, &[0, 3], &[1, 2], &Budget::unlimited()).unwrap();
+        let error = Quotient::from_blocks(&graph, &[0, 1, 0, 1], &Budget::unlimited()).unwrap_err();
         assert_eq!(error, Error::Cycle { nodes: vec![0, 1] });
     }
 
     #[test]
     fn block_ids_must_be_dense() {
-        let graph = Graph::new(3, &[], &[]).unwrap();
-        assert!(matches!(Quotient::from_blocks(&graph, &[0, 2, 2]), Err(Error::Inconsistent(_))));
-        assert!(matches!(Quotient::from_blocks(&graph, &[0, 3, 1]), Err(Error::OutOfRange { .. })));
-        assert!(matches!(Quotient::from_blocks(&graph, &[0]), Err(Error::LengthMismatch { .. })));
+        let graph = Graph::new(3, &[], &[], &Budget::unlimited()).unwrap();
+        assert!(matches!(
+            Quotient::from_blocks(&graph, &[0, 2, 2], &Budget::unlimited()),
+            Err(Error::Inconsistent(_))
+        ));
+        assert!(matches!(
+            Quotient::from_blocks(&graph, &[0, 3, 1], &Budget::unlimited()),
+            Err(Error::OutOfRange { .. })
+        ));
+        assert!(matches!(
+            Quotient::from_blocks(&graph, &[0], &Budget::unlimited()),
+            Err(Error::LengthMismatch { .. })
+        ));
     }
 
     #[test]
     fn the_empty_graph_has_no_blocks() {
-        let graph = Graph::new(0, &[], &[]).unwrap();
-        let mut quotient = Quotient::from_blocks(&graph, &[]).unwrap();
+        let graph = Graph::new(0, &[], &[], &Budget::unlimited()).unwrap();
+        let mut quotient = Quotient::from_blocks(&graph, &[], &Budget::unlimited()).unwrap();
         assert_eq!(quotient.n_blocks(), 0);
         assert!(quotient.partition().is_empty());
     }
@@ -654,15 +730,21 @@ mod tests {
     fn a_hub_is_not_read_when_the_other_side_is_small() {
         // Node 0 feeds all others; each of them alone has no other predecessor.
         let n = 10_000;
-        let graph = Graph::new(n as usize, &vec![0; n as usize - 1], &(1..n).collect::<Vec<_>>());
+        let graph = Graph::new(
+            n as usize,
+            &vec![0; n as usize - 1],
+            &(1..n).collect::<Vec<_>>(),
+            &Budget::unlimited(),
+        );
         let graph = graph.unwrap();
-        let mut quotient = Quotient::from_blocks(&graph, &singletons(&graph)).unwrap();
+        let mut quotient =
+            Quotient::from_blocks(&graph, &singletons(&graph), &Budget::unlimited()).unwrap();
         for other in (1..n).rev() {
-            assert!(quotient.can_merge(0, other));
+            assert!(quotient.can_merge(0, other, &Budget::unlimited()).unwrap());
         }
         assert_eq!(quotient.n_visited(), u64::from(n) - 1);
         for other in (1..n).rev() {
-            quotient.merge(0, other).unwrap();
+            quotient.merge(0, other, &Budget::unlimited()).unwrap();
         }
         assert_eq!(quotient.n_blocks(), 1);
         assert!(quotient.n_visited() < 3 * u64::from(n));
@@ -672,26 +754,32 @@ mod tests {
     fn a_hub_is_not_read_from_behind_either() {
         // All others feed the last node; each of them alone has no other successor.
         let n = 2000;
-        let graph =
-            Graph::new(n as usize, &(0..n - 1).collect::<Vec<_>>(), &vec![n - 1; n as usize - 1]);
+        let graph = Graph::new(
+            n as usize,
+            &(0..n - 1).collect::<Vec<_>>(),
+            &vec![n - 1; n as usize - 1],
+            &Budget::unlimited(),
+        );
         let graph = graph.unwrap();
-        let mut quotient = Quotient::from_blocks(&graph, &singletons(&graph)).unwrap();
+        let mut quotient =
+            Quotient::from_blocks(&graph, &singletons(&graph), &Budget::unlimited()).unwrap();
         for other in 0..n - 1 {
-            assert!(quotient.can_merge(other, n - 1));
+            assert!(quotient.can_merge(other, n - 1, &Budget::unlimited()).unwrap());
         }
         assert_eq!(quotient.n_visited(), u64::from(n) - 1);
     }
 
     #[test]
     fn a_search_is_not_repeated_and_the_larger_block_stays() {
-        let graph = Graph::new(4, &[0, 1, 2], &[1, 2, 3]).unwrap();
-        let mut quotient = Quotient::from_blocks(&graph, &singletons(&graph)).unwrap();
-        assert!(quotient.can_merge(1, 2));
+        let graph = Graph::new(4, &[0, 1, 2], &[1, 2, 3], &Budget::unlimited()).unwrap();
+        let mut quotient =
+            Quotient::from_blocks(&graph, &singletons(&graph), &Budget::unlimited()).unwrap();
+        assert!(quotient.can_merge(1, 2, &Budget::unlimited()).unwrap());
         let n_visited = quotient.n_visited();
-        let block = quotient.merge(1, 2).unwrap();
+        let block = quotient.merge(1, 2, &Budget::unlimited()).unwrap();
         assert_eq!(quotient.n_visited(), n_visited);
-        assert_eq!(quotient.merge(0, 1).unwrap(), block);
-        assert_eq!(quotient.merge(3, 0).unwrap(), block);
+        assert_eq!(quotient.merge(0, 1, &Budget::unlimited()).unwrap(), block);
+        assert_eq!(quotient.merge(3, 0, &Budget::unlimited()).unwrap(), block);
     }
 
     #[test]
@@ -701,19 +789,20 @@ mod tests {
         let middle = || 1..n - 1;
         let sources: Vec<_> = middle().map(|_| 0).chain(middle()).collect();
         let targets: Vec<_> = middle().chain(middle().map(|_| n - 1)).collect();
-        let graph = Graph::new(n as usize, &sources, &targets).unwrap();
-        let mut quotient = Quotient::from_blocks(&graph, &singletons(&graph)).unwrap();
+        let graph = Graph::new(n as usize, &sources, &targets, &Budget::unlimited()).unwrap();
+        let mut quotient =
+            Quotient::from_blocks(&graph, &singletons(&graph), &Budget::unlimited()).unwrap();
         let mut row = Vec::new();
-        quotient.successors(1, &mut row);
+        quotient.successors(1, &mut row, &Budget::unlimited()).unwrap();
         assert_eq!((quotient.n_visited(), quotient.n_read()), (1, 2));
-        quotient.successors(0, &mut row);
+        quotient.successors(0, &mut row, &Budget::unlimited()).unwrap();
         assert_eq!((quotient.n_visited(), quotient.n_read()), (2, 2 + u64::from(n) - 1));
-        quotient.merge(1, 2).unwrap();
+        quotient.merge(1, 2, &Budget::unlimited()).unwrap();
         let before = quotient.n_read();
-        quotient.successors(1, &mut row);
+        quotient.successors(1, &mut row, &Budget::unlimited()).unwrap();
         // Two segments of an edge each, that are one from now on.
         assert_eq!(quotient.n_read(), before + 4);
-        quotient.successors(1, &mut row);
+        quotient.successors(1, &mut row, &Budget::unlimited()).unwrap();
         assert_eq!(quotient.n_read(), before + 6);
     }
 
@@ -723,10 +812,11 @@ mod tests {
         let n: u32 = 1000;
         let sources: Vec<_> = vec![0; n as usize - 1].into_iter().chain([1]).collect();
         let targets: Vec<_> = (1..n).chain([n - 1]).collect();
-        let graph = Graph::new(n as usize, &sources, &targets).unwrap();
-        let mut quotient = Quotient::from_blocks(&graph, &singletons(&graph)).unwrap();
+        let graph = Graph::new(n as usize, &sources, &targets, &Budget::unlimited()).unwrap();
+        let mut quotient =
+            Quotient::from_blocks(&graph, &singletons(&graph), &Budget::unlimited()).unwrap();
         for other in 2..n - 1 {
-            quotient.merge(1, other).unwrap();
+            quotient.merge(1, other, &Budget::unlimited()).unwrap();
         }
         let mut segments = 0;
         let mut segment = quotient.find(1);
@@ -740,13 +830,14 @@ mod tests {
 
     #[test]
     fn epochs_wrap() {
-        let graph = Graph::new(3, &[0, 1], &[1, 2]).unwrap();
-        let mut quotient = Quotient::from_blocks(&graph, &singletons(&graph)).unwrap();
+        let graph = Graph::new(3, &[0, 1], &[1, 2], &Budget::unlimited()).unwrap();
+        let mut quotient =
+            Quotient::from_blocks(&graph, &singletons(&graph), &Budget::unlimited()).unwrap();
         quotient.scratch.epoch = u32::MAX - 7;
         quotient.scratch.row_epoch = u32::MAX - 3;
         for _ in 0..10 {
-            assert!(!quotient.can_merge(0, 2));
-            assert!(quotient.can_merge(0, 1));
+            assert!(!quotient.can_merge(0, 2, &Budget::unlimited()).unwrap());
+            assert!(quotient.can_merge(0, 1, &Budget::unlimited()).unwrap());
         }
         assert!(quotient.scratch.epoch < 100 && quotient.scratch.row_epoch < 100);
     }
@@ -757,7 +848,7 @@ mod tests {
             graph in dags(12),
             picks in proptest::collection::vec((any::<u32>(), any::<u32>(), any::<bool>()), 0..40)
         ) {
-            let mut quotient = Quotient::from_blocks(&graph, &singletons(&graph)).unwrap();
+            let mut quotient = Quotient::from_blocks(&graph, &singletons(&graph), &Budget::unlimited()).unwrap();
             let n_nodes = graph.n_nodes() as u32;
             for (a, b, merge) in picks {
                 if n_nodes == 0 {
@@ -768,12 +859,12 @@ mod tests {
                 let (block_a, block_b) = (quotient.block_of(a), quotient.block_of(b));
                 let legal = naive_can_merge(&graph, &blocks, block_a, block_b);
                 if merge {
-                    let merged = quotient.merge(a, b);
+                    let merged = quotient.merge(a, b, &Budget::unlimited());
                     prop_assert_eq!(merged.is_ok(), legal);
                     prop_assert!(!legal || quotient.block_of(a) == quotient.block_of(b));
                 } else {
-                    prop_assert_eq!(quotient.can_merge(a, b), legal);
-                    prop_assert_eq!(quotient.can_merge(b, a), legal);
+                    prop_assert_eq!(quotient.can_merge(a, b, &Budget::unlimited()).unwrap(), legal);
+                    prop_assert_eq!(quotient.can_merge(b, a, &Budget::unlimited()).unwrap(), legal);
                 }
                 check(&mut quotient, &graph);
             }
@@ -788,9 +879,9 @@ mod tests {
                     (Just(graph), 0..n_nodes, 0..n_nodes)
                 })
         ) {
-            let mut quotient = Quotient::from_blocks(&graph, &singletons(&graph)).unwrap();
-            let path = quotient.path_between(a, b);
-            prop_assert_eq!(path.is_none(), quotient.can_merge(a, b));
+            let mut quotient = Quotient::from_blocks(&graph, &singletons(&graph), &Budget::unlimited()).unwrap();
+            let path = quotient.path_between(a, b, &Budget::unlimited()).unwrap();
+            prop_assert_eq!(path.is_none(), quotient.can_merge(a, b, &Budget::unlimited()).unwrap());
             if let Some(path) = path {
                 prop_assert!(path.len() >= 3);
                 prop_assert!(path.windows(2).all(|e| graph.successors(e[0]).contains(&e[1])));
@@ -811,8 +902,8 @@ mod tests {
             ids.dedup();
             let blocks: Vec<u32> =
                 picks.iter().map(|pick| ids.binary_search(pick).unwrap() as u32).collect();
-            let contracted = graph.contracted(&blocks).unwrap();
-            match Quotient::from_blocks(&graph, &blocks) {
+            let contracted = graph.contracted(&blocks, &Budget::unlimited()).unwrap();
+            match Quotient::from_blocks(&graph, &blocks, &Budget::unlimited()) {
                 Ok(mut quotient) => check(&mut quotient, &graph),
                 Err(error) => {
                     let is_cycle = matches!(error, Error::Cycle { .. });

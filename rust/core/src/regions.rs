@@ -20,11 +20,11 @@
 //! fusion and distribution", LCPC 1993: typed fusion of one type, of which this is the case without
 //! edges that prevent it.
 
+use crate::budget::Budget;
 use crate::convex::{NEVER, convex_subgraphs};
 use crate::error::Result;
 use crate::graph::Graph;
 use crate::ids::check_same_length;
-use crate::interrupt;
 use crate::quotient::Quotient;
 use crate::toposort::toposort;
 
@@ -40,41 +40,48 @@ use crate::toposort::toposort;
 ///
 /// # Errors
 /// [`crate::Error::Cycle`] if the graph has one, [`crate::Error::LengthMismatch`] unless there is
-/// one entry per node.
+/// one entry per node, [`crate::Error::Interrupted`].
 ///
 /// # Complexity
 /// That of [`convex_subgraphs`]; the rest is O(n log n + m).
 ///
 /// # Examples
 /// ```
-/// use pytensor_fuse_core::{Error, Graph, regions::native_regions};
+/// use pytensor_fuse_core::{Budget, Error, Graph, regions::native_regions};
 ///
+/// let budget = Budget::unlimited();
 /// // 0 -> 1 -> 2 -> 3 with 1 not native, and 4 -> 3: the region of 4 is that of its reader.
-/// let graph = Graph::new(5, &[0, 1, 2, 4], &[1, 2, 3, 3])?;
-/// assert_eq!(native_regions(&graph, &[true, false, true, true, true])?, [0, 1, 2, 2, 2]);
+/// let graph = Graph::new(5, &[0, 1, 2, 4], &[1, 2, 3, 3], &budget)?;
+/// let regions = native_regions(&graph, &[true, false, true, true, true], &budget)?;
+/// assert_eq!(regions, [0, 1, 2, 2, 2]);
 /// # Ok::<(), Error>(())
 /// ```
-pub fn native_regions(graph: &Graph, is_native: &[bool]) -> Result<Vec<u32>> {
+pub fn native_regions(graph: &Graph, is_native: &[bool], budget: &Budget) -> Result<Vec<u32>> {
     check_same_length(("is_native", is_native.len()), ("nodes", graph.n_nodes()))?;
     let nodes: Vec<u32> = (0..graph.n_nodes() as u32).collect();
     let labels: Vec<i64> = is_native.iter().map(|&native| if native { 0 } else { NEVER }).collect();
-    let blocks = convex_subgraphs(graph, &labels)?;
-    let of_nodes = by_level(graph, &nodes, is_native)?;
-    let of_blocks = by_level(graph, &blocks, is_native)?;
+    let blocks = convex_subgraphs(graph, &labels, budget)?;
+    let of_nodes = by_level(graph, &nodes, is_native, budget)?;
+    let of_blocks = by_level(graph, &blocks, is_native, budget)?;
     let regions = if of_blocks.1 > of_nodes.1 { of_nodes.0 } else { of_blocks.0 };
-    Ok(Quotient::from_blocks(graph, &regions)?.partition())
+    Ok(Quotient::from_blocks(graph, &regions, budget)?.partition())
 }
 
 /// Unites blocks of native nodes of one level; gives the number of each node's region, and of how
 /// many levels there are.
-fn by_level(graph: &Graph, blocks: &[u32], is_native: &[bool]) -> Result<(Vec<u32>, u32)> {
-    let contracted = graph.contracted(blocks)?;
+fn by_level(
+    graph: &Graph,
+    blocks: &[u32],
+    is_native: &[bool],
+    budget: &Budget,
+) -> Result<(Vec<u32>, u32)> {
+    let contracted = graph.contracted(blocks, budget)?;
     let mut native = vec![false; contracted.n_nodes()];
     blocks.iter().zip(is_native).for_each(|(&block, &is)| native[block as usize] = is);
     let mut levels = vec![0u32; contracted.n_nodes()];
-    for block in toposort(&contracted, None)? {
+    for block in toposort(&contracted, None, budget)? {
         let before = contracted.predecessors(block);
-        interrupt::check(1 + before.len())?;
+        budget.check(1 + before.len())?;
         let level = before.iter().map(|&other| {
             let leaves = native[other as usize] && !native[block as usize];
             levels[other as usize] + u32::from(leaves)
@@ -154,7 +161,8 @@ mod tests {
                 };
                 let found = go(graph, rest, blocks, &used);
                 if found < best
-                    && (!rest.is_empty() || is_acyclic(&graph.contracted(&dense).unwrap()))
+                    && (!rest.is_empty()
+                        || is_acyclic(&graph.contracted(&dense, &Budget::unlimited()).unwrap()))
                 {
                     best = found;
                 }
@@ -169,37 +177,45 @@ mod tests {
 
     #[test]
     fn nothing_and_no_native_node() {
-        let empty = Graph::new(0, &[], &[]).unwrap();
-        assert_eq!(native_regions(&empty, &[]).unwrap(), [0u32; 0]);
-        let graph = Graph::new(3, &[2], &[0]).unwrap();
-        let mut regions = native_regions(&graph, &[false; 3]).unwrap();
+        let empty = Graph::new(0, &[], &[], &Budget::unlimited()).unwrap();
+        assert_eq!(native_regions(&empty, &[], &Budget::unlimited()).unwrap(), [0u32; 0]);
+        let graph = Graph::new(3, &[2], &[0], &Budget::unlimited()).unwrap();
+        let mut regions = native_regions(&graph, &[false; 3], &Budget::unlimited()).unwrap();
         regions.sort_unstable();
         assert_eq!(regions, [0, 1, 2]);
     }
 
     #[test]
     fn what_is_not_connected_is_one_region() {
-        let graph = Graph::new(4, &[0, 2], &[1, 3]).unwrap();
-        assert_eq!(native_regions(&graph, &[true; 4]).unwrap(), [0; 4]);
+        let graph = Graph::new(4, &[0, 2], &[1, 3], &Budget::unlimited()).unwrap();
+        assert_eq!(native_regions(&graph, &[true; 4], &Budget::unlimited()).unwrap(), [0; 4]);
     }
 
     #[test]
     fn nodes_are_taken_where_blocks_need_more() {
         // 0 and 4 are a block, which 1 comes before: 5 comes after both.
         let is_native = [true, true, false, false, true, true];
-        let graph = Graph::new(6, &[1, 0, 2, 0, 3], &[2, 3, 4, 4, 5]).unwrap();
-        let blocks = convex_subgraphs(&graph, &[0, 0, NEVER, NEVER, 0, 0]).unwrap();
+        let graph =
+            Graph::new(6, &[1, 0, 2, 0, 3], &[2, 3, 4, 4, 5], &Budget::unlimited()).unwrap();
+        let blocks =
+            convex_subgraphs(&graph, &[0, 0, NEVER, NEVER, 0, 0], &Budget::unlimited()).unwrap();
         assert_eq!(blocks[0], blocks[4]);
-        assert_eq!(by_level(&graph, &blocks, &is_native).unwrap().1, 3);
-        assert_eq!(native_regions(&graph, &is_native).unwrap(), [0, 0, 1, 2, 3, 3]);
+        assert_eq!(by_level(&graph, &blocks, &is_native, &Budget::unlimited()).unwrap().1, 3);
+        assert_eq!(
+            native_regions(&graph, &is_native, &Budget::unlimited()).unwrap(),
+            [0, 0, 1, 2, 3, 3]
+        );
     }
 
     #[test]
     fn wrong_arguments_are_refused() {
-        let cycle = Graph::new(2, &[0, 1], &[1, 0]).unwrap();
-        assert!(matches!(native_regions(&cycle, &[true]), Err(Error::LengthMismatch { .. })));
+        let cycle = Graph::new(2, &[0, 1], &[1, 0], &Budget::unlimited()).unwrap();
+        assert!(matches!(
+            native_regions(&cycle, &[true], &Budget::unlimited()),
+            Err(Error::LengthMismatch { .. })
+        ));
         for natives in [[true, true], [true, false], [false, false]] {
-            let refused = native_regions(&cycle, &natives);
+            let refused = native_regions(&cycle, &natives, &Budget::unlimited());
             assert_eq!(refused, Err(Error::Cycle { nodes: vec![0, 1] }));
         }
     }
@@ -207,16 +223,16 @@ mod tests {
     proptest! {
         #[test]
         fn regions_are_few((graph, is_native) in problems(8)) {
-            let regions = native_regions(&graph, &is_native).unwrap();
+            let regions = native_regions(&graph, &is_native, &Budget::unlimited()).unwrap();
             prop_assert!(is_partition(&graph, &is_native, &regions));
             prop_assert_eq!(n_native(&is_native, &regions), fewest(&graph, &is_native));
         }
 
         #[test]
         fn no_two_regions_can_be_merged((graph, is_native) in problems(25)) {
-            let regions = native_regions(&graph, &is_native).unwrap();
+            let regions = native_regions(&graph, &is_native, &Budget::unlimited()).unwrap();
             prop_assert!(is_partition(&graph, &is_native, &regions));
-            prop_assert!(is_acyclic(&graph.contracted(&regions).unwrap()));
+            prop_assert!(is_acyclic(&graph.contracted(&regions, &Budget::unlimited()).unwrap()));
             let natives: Vec<usize> = (0..regions.len()).filter(|&i| is_native[i]).collect();
             for &a in &natives {
                 for &b in natives.iter().filter(|&&b| regions[b] != regions[a]) {
@@ -224,7 +240,7 @@ mod tests {
                         .iter()
                         .map(|&region| if region == regions[b] { regions[a] } else { region })
                         .collect();
-                    prop_assert!(!is_acyclic(&graph.contracted(&merged).unwrap()));
+                    prop_assert!(!is_acyclic(&graph.contracted(&merged, &Budget::unlimited()).unwrap()));
                 }
             }
         }

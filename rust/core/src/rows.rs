@@ -18,8 +18,12 @@
 //! (2003), section 3.4. Counting sort: D. Knuth, "The art of computer programming", volume 3,
 //! section 5.2.
 
+use std::convert::Infallible;
+use std::ops::Range;
+
+use crate::budget::Budget;
 use crate::error::{Error, Result};
-use crate::ids::check_count;
+use crate::ids::{MAX_NODES, check_count};
 
 /// Compressed rows of ids: row `i` is `items[offsets[i]..offsets[i + 1]]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,24 +66,51 @@ impl Rows {
     ///
     /// # Complexity
     /// O(rows + pairs): a stable counting sort.
-    pub(crate) fn grouped(n_rows: usize, pairs: impl Iterator<Item = (u32, u32)> + Clone) -> Self {
+    ///
+    /// # Errors
+    /// [`Error::Interrupted`].
+    pub(crate) fn grouped(
+        n_rows: usize,
+        pairs: impl Iterator<Item = (u32, u32)> + Clone,
+        budget: &Budget,
+    ) -> Result<Self> {
+        Self::sorted(n_rows, pairs, |steps| budget.check(steps))
+    }
+
+    /// The members of blocks, ascending: `block[id]` is the row of `id`, and less than there are ids.
+    pub(crate) fn of_blocks(block: &[u32]) -> Self {
+        let pairs = block.iter().copied().zip(0u32..);
+        match Self::sorted(block.len(), pairs, |_| Ok::<(), Infallible>(())) {
+            Ok(rows) => rows,
+        }
+    }
+
+    /// [`Rows::grouped`]; `check` is told of steps, and may refuse more.
+    fn sorted<E>(
+        n_rows: usize,
+        pairs: impl Iterator<Item = (u32, u32)> + Clone,
+        check: impl Fn(usize) -> std::result::Result<(), E>,
+    ) -> std::result::Result<Self, E> {
         let mut offsets = vec![0u32; n_rows + 1];
         let mut n_items = 0;
         for (row, _) in pairs.clone() {
+            check(1)?;
             offsets[row as usize + 1] += 1;
             n_items += 1;
         }
+        check(n_rows)?;
         for row in 0..n_rows {
             offsets[row + 1] += offsets[row];
         }
         let mut next = offsets.clone();
         let mut items = vec![0; n_items];
         for (row, item) in pairs {
+            check(1)?;
             let slot = &mut next[row as usize];
             items[*slot as usize] = item;
             *slot += 1;
         }
-        Self { offsets, items }
+        Ok(Self { offsets, items })
     }
 
     /// Of `n_rows` rows each with its own number alone.
@@ -88,10 +119,27 @@ impl Rows {
     }
 
     /// Appends a row.
-    pub fn push(&mut self, row: impl IntoIterator<Item = u32>) {
-        self.items.extend(row);
-        // Callers hold no more items than dense ids can name: each is a checked id of a checked array.
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`] if there are more rows then, or more items in all, than 32-bit offsets
+    /// can count; the rows are as they were before.
+    pub fn push(&mut self, row: impl IntoIterator<Item = u32>) -> Result<()> {
+        self.push_up_to(MAX_NODES, row)
+    }
+
+    /// [`Rows::push`] up to `limit` rows, and as many items.
+    fn push_up_to(&mut self, limit: usize, row: impl IntoIterator<Item = u32>) -> Result<()> {
+        let before = self.items.len();
+        // One more than fits tells that a row is too long, however long it is.
+        self.items.extend(row.into_iter().take(limit - before + 1));
+        for (what, count) in [("a list of rows", self.len() + 1), ("rows", self.items.len())] {
+            if count > limit {
+                self.items.truncate(before);
+                return Err(Error::TooLarge { what, count, limit });
+            }
+        }
         self.offsets.push(self.items.len() as u32);
+        Ok(())
     }
 
     /// Number of rows.
@@ -111,6 +159,17 @@ impl Rows {
     pub fn row(&self, i: u32) -> &[u32] {
         let i = i as usize;
         &self.items[self.offsets[i] as usize..self.offsets[i + 1] as usize]
+    }
+
+    /// Some of the rows. Panics if there are no such, as indexing does.
+    #[must_use]
+    pub fn part(&self, rows: Range<usize>) -> Self {
+        let offsets = &self.offsets[rows.start..=rows.end];
+        let (first, last) = (offsets[0], offsets[rows.len()]);
+        Self {
+            offsets: offsets.iter().map(|offset| offset - first).collect(),
+            items: self.items[first as usize..last as usize].to_vec(),
+        }
     }
 
     /// All rows, one after the other.
@@ -140,10 +199,10 @@ mod tests {
 
     #[test]
     fn no_rows_and_empty_rows() {
-        let none = Rows::grouped(0, std::iter::empty());
+        let none = Rows::grouped(0, std::iter::empty(), &Budget::unlimited()).unwrap();
         assert!(none.is_empty());
         assert_eq!(none, Rows::empty());
-        let rows = Rows::grouped(3, [(1, 7)].into_iter());
+        let rows = Rows::grouped(3, [(1, 7)].into_iter(), &Budget::unlimited()).unwrap();
         assert_eq!((rows.row(0), rows.row(1), rows.row(2)), (&[][..], &[7][..], &[][..]));
     }
 
@@ -156,21 +215,47 @@ mod tests {
         }
     }
 
+    #[test]
+    fn rows_that_offsets_cannot_count_are_refused() {
+        let mut rows = Rows::empty();
+        rows.push_up_to(4, [1, 2, 3]).unwrap();
+        let before = rows.clone();
+        for row in [vec![4, 5], vec![4; 1000]] {
+            let refused = rows.push_up_to(4, row);
+            assert_eq!(refused, Err(Error::TooLarge { what: "rows", count: 5, limit: 4 }));
+            assert_eq!(rows, before);
+        }
+        rows.push_up_to(4, [4]).unwrap();
+        rows.push_up_to(4, []).unwrap();
+        rows.push_up_to(4, []).unwrap();
+        let refused = rows.push_up_to(4, []);
+        assert_eq!(refused, Err(Error::TooLarge { what: "a list of rows", count: 5, limit: 4 }));
+        assert_eq!((rows.len(), rows.items()), (4, &[1, 2, 3, 4][..]));
+    }
+
     proptest! {
         #[test]
         fn rows_hold_their_pairs_in_order(
             pairs in proptest::collection::vec((0u32..6, any::<u32>()), 0..30)
         ) {
-            let rows = Rows::grouped(6, pairs.iter().copied());
+            let budget = Budget::unlimited();
+            let rows = Rows::grouped(6, pairs.iter().copied(), &budget).unwrap();
             let mut one_by_one = Rows::empty();
             for row in 0..6 {
                 let items = pairs.iter().filter(|pair| pair.0 == row).map(|pair| pair.1);
                 prop_assert!(rows.row(row).iter().copied().eq(items.clone()));
-                one_by_one.push(items);
+                one_by_one.push(items).unwrap();
             }
             prop_assert_eq!(&rows, &one_by_one);
+            for (start, end) in (0..=6).flat_map(|start| (start..=6).map(move |end| (start, end))) {
+                let part = rows.part(start..end);
+                prop_assert_eq!(part.len(), end - start);
+                let expected = (start as u32..end as u32).map(|row| rows.row(row));
+                prop_assert!((0..part.len() as u32).map(|row| part.row(row)).eq(expected));
+            }
             let diagonal = (0..6).map(|row| (row, row));
-            prop_assert_eq!(Rows::identity(6), Rows::grouped(6, diagonal));
+            prop_assert_eq!(Rows::identity(6), Rows::grouped(6, diagonal, &budget).unwrap());
+            prop_assert_eq!(Rows::identity(6), Rows::of_blocks(&[0, 1, 2, 3, 4, 5]));
             let (offsets, items) = rows.clone().into_parts();
             prop_assert_eq!(Rows::new("rows", offsets, items), Ok(rows));
         }

@@ -17,9 +17,9 @@
 //! directed graph", Information Processing Letters 49 (1994), have it, nodes wait on the second stack
 //! only when the search leaves them.
 
+use crate::budget::Budget;
 use crate::error::Result;
 use crate::graph::{Graph, NodeId};
-use crate::interrupt;
 
 const UNSEEN: u32 = u32::MAX;
 
@@ -34,14 +34,15 @@ const UNSEEN: u32 = u32::MAX;
 ///
 /// # Examples
 /// ```
-/// use pytensor_fuse_core::{Graph, scc::components};
+/// use pytensor_fuse_core::{Budget, Graph, scc::components};
 ///
 /// // 0 -> 1 <-> 2 -> 3
-/// let graph = Graph::new(4, &[0, 1, 2, 2], &[1, 2, 1, 3])?;
-/// assert_eq!(components(&graph)?, [0, 1, 1, 2]);
+/// let budget = Budget::unlimited();
+/// let graph = Graph::new(4, &[0, 1, 2, 2], &[1, 2, 1, 3], &budget)?;
+/// assert_eq!(components(&graph, &budget)?, [0, 1, 1, 2]);
 /// # Ok::<(), pytensor_fuse_core::Error>(())
 /// ```
-pub fn components(graph: &Graph) -> Result<Vec<u32>> {
+pub fn components(graph: &Graph, budget: &Budget) -> Result<Vec<u32>> {
     let n_nodes = graph.n_nodes() as u32;
     // When a node was met; once its component is complete, the number of that.
     let mut mark = vec![UNSEEN; graph.n_nodes()];
@@ -64,7 +65,7 @@ pub fn components(graph: &Graph) -> Result<Vec<u32>> {
                 mark[node as usize] = time;
                 lowest[node as usize] = time;
                 time += 1;
-                interrupt::check(4 + graph.successors(node).len())?;
+                budget.check(4 + graph.successors(node).len())?;
             }
             if let Some(&target) = graph.successors(node).get(next) {
                 *position += 1;
@@ -113,25 +114,34 @@ mod tests {
         let n_nodes = 200_000;
         let sources: Vec<u32> = (0..n_nodes - 1).collect();
         let targets: Vec<u32> = (1..n_nodes).collect();
-        let path = Graph::new(n_nodes as usize, &sources, &targets).unwrap();
-        assert_eq!(components(&path).unwrap(), (0..n_nodes).collect::<Vec<_>>());
+        let path = Graph::new(n_nodes as usize, &sources, &targets, &Budget::unlimited()).unwrap();
+        assert_eq!(
+            components(&path, &Budget::unlimited()).unwrap(),
+            (0..n_nodes).collect::<Vec<_>>()
+        );
         let (sources, targets) =
             ([&sources[..], &[n_nodes - 1]].concat(), [&targets[..], &[0]].concat());
-        let cycle = Graph::new(n_nodes as usize, &sources, &targets).unwrap();
-        assert_eq!(components(&cycle).unwrap(), vec![0; n_nodes as usize]);
+        let cycle = Graph::new(n_nodes as usize, &sources, &targets, &Budget::unlimited()).unwrap();
+        assert_eq!(components(&cycle, &Budget::unlimited()).unwrap(), vec![0; n_nodes as usize]);
     }
 
     #[test]
     fn no_nodes() {
-        assert_eq!(components(&Graph::new(0, &[], &[]).unwrap()), Ok(Vec::new()));
+        assert_eq!(
+            components(
+                &Graph::new(0, &[], &[], &Budget::unlimited()).unwrap(),
+                &Budget::unlimited()
+            ),
+            Ok(Vec::new())
+        );
     }
 
     proptest! {
         #[test]
         fn components_reach_themselves((n_nodes, edges) in digraphs(14)) {
             let (sources, targets): (Vec<_>, Vec<_>) = edges.iter().copied().unzip();
-            let graph = Graph::new(n_nodes, &sources, &targets).unwrap();
-            let found = components(&graph).unwrap();
+            let graph = Graph::new(n_nodes, &sources, &targets, &Budget::unlimited()).unwrap();
+            let found = components(&graph, &Budget::unlimited()).unwrap();
             let reach = reachability(&graph);
             for a in 0..n_nodes {
                 for b in 0..n_nodes {
@@ -146,7 +156,7 @@ mod tests {
 
         #[test]
         fn what_has_no_cycle_has_a_component_for_each_node(graph in dags(14)) {
-            let mut found = components(&graph).unwrap();
+            let mut found = components(&graph, &Budget::unlimited()).unwrap();
             found.sort_unstable();
             prop_assert!(found.into_iter().eq(0..graph.n_nodes() as u32));
         }

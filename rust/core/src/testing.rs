@@ -2,6 +2,7 @@
 
 #![allow(clippy::expect_used)]
 
+use crate::budget::Budget;
 use crate::graph::{Graph, NodeId};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -33,7 +34,8 @@ pub(crate) fn dags(max_nodes: usize) -> impl Strategy<Value = Graph> {
             let forward = edges.iter().map(|&(a, b)| (a.min(b), a.max(b)));
             let (sources, targets): (Vec<_>, Vec<_>) =
                 forward.map(|(a, b)| (order[a as usize], order[b as usize])).unzip();
-            Graph::new(order.len(), &sources, &targets).expect("edges are in range")
+            Graph::new(order.len(), &sources, &targets, &Budget::unlimited())
+                .expect("edges are in range")
         })
 }
 

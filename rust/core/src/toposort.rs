@@ -1,9 +1,9 @@
 //! Topological order, with the ties broken by the caller.
 
+use crate::budget::Budget;
 use crate::error::{Error, Result};
 use crate::graph::{Graph, NodeId};
 use crate::ids::check_same_length;
-use crate::interrupt;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -20,7 +20,7 @@ use std::collections::BinaryHeap;
 ///
 /// # Errors
 /// [`Error::Cycle`] with the nodes of one cycle, [`Error::LengthMismatch`] if `key` does not have
-/// one entry per node.
+/// one entry per node, [`Error::Interrupted`].
 ///
 /// # Complexity
 /// O(n log n + m). Without a key, O(n + m) when every edge goes from a smaller to a larger id:
@@ -32,30 +32,32 @@ use std::collections::BinaryHeap;
 ///
 /// # Examples
 /// ```
-/// use pytensor_fuse_core::{Error, Graph, toposort::toposort};
+/// use pytensor_fuse_core::{Budget, Error, Graph, toposort::toposort};
 ///
-/// let graph = Graph::new(4, &[2, 2, 0, 1], &[0, 1, 3, 3])?;
-/// assert_eq!(toposort(&graph, None)?, [2, 0, 1, 3]);
-/// assert_eq!(toposort(&graph, Some(&[5, 4, 0, 0]))?, [2, 1, 0, 3]);
+/// let budget = Budget::unlimited();
+/// let graph = Graph::new(4, &[2, 2, 0, 1], &[0, 1, 3, 3], &budget)?;
+/// assert_eq!(toposort(&graph, None, &budget)?, [2, 0, 1, 3]);
+/// assert_eq!(toposort(&graph, Some(&[5, 4, 0, 0]), &budget)?, [2, 1, 0, 3]);
 ///
-/// let cyclic = Graph::new(4, &[0, 3, 1, 2], &[3, 1, 3, 0])?;
-/// assert_eq!(toposort(&cyclic, None), Err(Error::Cycle { nodes: vec![1, 3] }));
+/// let cyclic = Graph::new(4, &[0, 3, 1, 2], &[3, 1, 3, 0], &budget)?;
+/// assert_eq!(toposort(&cyclic, None, &budget), Err(Error::Cycle { nodes: vec![1, 3] }));
 /// # Ok::<(), Error>(())
 /// ```
-pub fn toposort(graph: &Graph, key: Option<&[i64]>) -> Result<Vec<NodeId>> {
+pub fn toposort(graph: &Graph, key: Option<&[i64]>, budget: &Budget) -> Result<Vec<NodeId>> {
+    budget.check(graph.n_edges())?;
     match key {
         None if graph.edges().all(|(source, target)| source < target) => {
             Ok((0..graph.n_nodes() as NodeId).collect())
         }
-        None => kahn(graph, |_| ()),
+        None => kahn(graph, |_| (), budget),
         Some(key) => {
             check_same_length(("key", key.len()), ("nodes", graph.n_nodes()))?;
-            kahn(graph, |node| key[node as usize])
+            kahn(graph, |node| key[node as usize], budget)
         }
     }
 }
 
-fn kahn<K: Ord>(graph: &Graph, key: impl Fn(NodeId) -> K) -> Result<Vec<NodeId>> {
+fn kahn<K: Ord>(graph: &Graph, key: impl Fn(NodeId) -> K, budget: &Budget) -> Result<Vec<NodeId>> {
     let nodes = 0..graph.n_nodes() as NodeId;
     let mut waiting: Vec<usize> =
         nodes.clone().map(|node| graph.predecessors(node).len()).collect();
@@ -65,7 +67,7 @@ fn kahn<K: Ord>(graph: &Graph, key: impl Fn(NodeId) -> K) -> Result<Vec<NodeId>>
     let mut order = Vec::with_capacity(graph.n_nodes());
     while let Some(Reverse((_, node))) = ready.pop() {
         order.push(node);
-        interrupt::check(8 + graph.successors(node).len())?;
+        budget.check(8 + graph.successors(node).len())?;
         for &next in graph.successors(node) {
             waiting[next as usize] -= 1;
             if waiting[next as usize] == 0 {
@@ -122,9 +124,9 @@ mod tests {
 
     #[test]
     fn a_key_of_another_length_is_refused() {
-        let graph = Graph::new(2, &[], &[]).unwrap();
+        let graph = Graph::new(2, &[], &[], &Budget::unlimited()).unwrap();
         assert_eq!(
-            toposort(&graph, Some(&[0])),
+            toposort(&graph, Some(&[0]), &Budget::unlimited()),
             Err(Error::LengthMismatch { left: "key", left_len: 1, right: "nodes", right_len: 2 })
         );
     }
@@ -132,8 +134,12 @@ mod tests {
     #[test]
     fn the_cycle_leaves_out_what_only_hangs_on_it() {
         // 4 -> 0 -> 2 -> 3 -> 0, and 1 hangs on 3.
-        let graph = Graph::new(5, &[4, 0, 2, 3, 3], &[0, 2, 3, 0, 1]).unwrap();
-        assert_eq!(toposort(&graph, None), Err(Error::Cycle { nodes: vec![0, 2, 3] }));
+        let graph =
+            Graph::new(5, &[4, 0, 2, 3, 3], &[0, 2, 3, 0, 1], &Budget::unlimited()).unwrap();
+        assert_eq!(
+            toposort(&graph, None, &Budget::unlimited()),
+            Err(Error::Cycle { nodes: vec![0, 2, 3] })
+        );
     }
 
     #[test]
@@ -141,7 +147,12 @@ mod tests {
         let n = 200_000;
         let sources: Vec<NodeId> = (1..n).rev().collect();
         let targets: Vec<NodeId> = (0..n - 1).rev().collect();
-        let order = toposort(&Graph::new(n as usize, &sources, &targets).unwrap(), None).unwrap();
+        let order = toposort(
+            &Graph::new(n as usize, &sources, &targets, &Budget::unlimited()).unwrap(),
+            None,
+            &Budget::unlimited(),
+        )
+        .unwrap();
         assert!(order.iter().copied().eq((0..n).rev()));
     }
 
@@ -154,15 +165,15 @@ mod tests {
             })
         ) {
             let ties = vec![0; graph.n_nodes()];
-            prop_assert_eq!(toposort(&graph, None).unwrap(), naive(&graph, &ties));
-            prop_assert_eq!(toposort(&graph, Some(&key)).unwrap(), naive(&graph, &key));
+            prop_assert_eq!(toposort(&graph, None, &Budget::unlimited()).unwrap(), naive(&graph, &ties));
+            prop_assert_eq!(toposort(&graph, Some(&key), &Budget::unlimited()).unwrap(), naive(&graph, &key));
         }
 
         #[test]
         fn a_cycle_is_a_cycle((n_nodes, edges) in digraphs(10)) {
             let (sources, targets): (Vec<_>, Vec<_>) = edges.iter().copied().unzip();
-            let graph = Graph::new(n_nodes, &sources, &targets).unwrap();
-            match toposort(&graph, None) {
+            let graph = Graph::new(n_nodes, &sources, &targets, &Budget::unlimited()).unwrap();
+            match toposort(&graph, None, &Budget::unlimited()) {
                 Ok(order) => {
                     prop_assert!(is_acyclic(&graph));
                     prop_assert_eq!(order.len(), n_nodes);

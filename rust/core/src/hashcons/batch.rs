@@ -48,13 +48,11 @@ impl GraphRows {
         if nodes == (0..self.ops.len()) {
             return Cow::Borrowed(self);
         }
-        let ops = self.ops[nodes.clone()].to_vec();
-        let mut part = Self { ops, inputs: Rows::empty(), types: Rows::empty() };
-        for node in nodes {
-            part.inputs.push(self.inputs.row(node as u32).iter().copied());
-            part.types.push(self.types.row(node as u32).iter().copied());
-        }
-        Cow::Owned(part)
+        Cow::Owned(Self {
+            ops: self.ops[nodes.clone()].to_vec(),
+            inputs: self.inputs.part(nodes.clone()),
+            types: self.types.part(nodes),
+        })
     }
 
     /// Checks every number in the rows. O(their size).

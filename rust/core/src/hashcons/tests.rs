@@ -220,8 +220,8 @@ proptest! {
         let mut n_variables = leaves.len();
         for (op, inputs, n_outputs) in &nodes {
             rows.ops.push(*op);
-            rows.inputs.push(inputs.iter().map(|input| input.index(n_variables) as u32));
-            rows.types.push(std::iter::repeat_n(0, *n_outputs));
+            rows.inputs.push(inputs.iter().map(|input| input.index(n_variables) as u32)).unwrap();
+            rows.types.push(std::iter::repeat_n(0, *n_outputs)).unwrap();
             n_variables += n_outputs;
         }
         let duplicates = if numbered { Duplicates::Number } else { Duplicates::Fold };
@@ -280,8 +280,8 @@ proptest! {
 fn chain(n_nodes: usize) -> GraphRows {
     let mut rows = GraphRows { ops: vec![0; n_nodes], inputs: Rows::empty(), types: Rows::empty() };
     for node in 0..n_nodes as u32 {
-        rows.inputs.push([node]);
-        rows.types.push([0]);
+        rows.inputs.push([node]).unwrap();
+        rows.types.push([0]).unwrap();
     }
     rows
 }

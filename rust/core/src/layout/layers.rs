@@ -18,15 +18,17 @@
 //! structures", IEEE Transactions on Systems, Man, and Cybernetics 11 (1981), for layers and bends
 //! (dummy vertices).
 
+use crate::budget::Budget;
 use crate::error::Result;
 use crate::graph::{Graph, NodeId};
 use crate::toposort::toposort;
 use crate::union_find::{find, unite};
 
 /// For each node the length of the longest path to a sink. The time is that of [`toposort`].
-pub(super) fn layers(graph: &Graph) -> Result<Vec<u32>> {
+pub(super) fn layers(graph: &Graph, budget: &Budget) -> Result<Vec<u32>> {
     let mut layers = vec![0; graph.n_nodes()];
-    for &node in toposort(graph, None)?.iter().rev() {
+    for &node in toposort(graph, None, budget)?.iter().rev() {
+        budget.check(1 + graph.successors(node).len())?;
         let after = graph.successors(node).iter().map(|&next| layers[next as usize] + 1);
         layers[node as usize] = after.max().unwrap_or(0);
     }

@@ -39,10 +39,10 @@ use arranging::arrange;
 use layers::{LayeredGraph, layers};
 use ordering::Component;
 
+use crate::budget::Budget;
 use crate::error::{Error, Result};
 use crate::graph::{Graph, NodeId};
 use crate::ids::check_same_length;
-use crate::interrupt;
 
 /// Nodes and bends of a component up to which the library lays it out.
 pub const VERTEX_LIMIT: usize = 12_000;
@@ -87,20 +87,24 @@ pub struct Layout {
 ///
 /// # Errors
 /// Those of [`Graph::new`] and [`crate::toposort::toposort`]; [`Error::LengthMismatch`] if `widths` and `heights`
-/// differ in length, [`Error::Inconsistent`] if one of them is negative or not finite.
+/// differ in length, [`Error::Inconsistent`] if one of them is negative or not finite;
+/// [`Error::Interrupted`].
 ///
 /// # Complexity
 /// O(n + m) beside the library's sweeps, which take O(m log m) each; see the module for times.
 ///
 /// # Examples
 /// ```
+/// use pytensor_fuse_core::Budget;
 /// use pytensor_fuse_core::layout::{Gaps, VERTEX_LIMIT, layered_layout};
 ///
 /// // 0 -> 1 -> 2 and 0 -> 2: the long edge has one bend, beside 1.
 /// let sizes = [10.0, 10.0, 10.0];
 /// let gaps = Gaps { columns: 20.0, nodes: 5.0, rows: 30.0 };
 /// let edges = (&[0, 1, 0][..], &[1, 2, 2][..]);
-/// let layout = layered_layout((&sizes, &sizes), edges, gaps, VERTEX_LIMIT)?;
+/// let layout = layered_layout(
+///     (&sizes, &sizes), edges, gaps, VERTEX_LIMIT, &Budget::unlimited(),
+/// )?;
 /// assert_eq!(layout.x, [5.0, 35.0, 65.0, 35.0]);
 /// assert_eq!(layout.bends, [3, 3, 3, 4]);
 /// # Ok::<(), pytensor_fuse_core::Error>(())
@@ -110,14 +114,17 @@ pub fn layered_layout(
     (sources, targets): (&[NodeId], &[NodeId]),
     gaps: Gaps,
     vertex_limit: usize,
+    budget: &Budget,
 ) -> Result<Layout> {
     check_same_length(("widths", widths.len()), ("heights", heights.len()))?;
     let all = widths.iter().chain(heights).chain([&gaps.columns, &gaps.nodes, &gaps.rows]);
     if let Some(size) = all.copied().find(|size| !size.is_finite() || *size < 0.0) {
         return Err(Error::Inconsistent(format!("{size} is no size")));
     }
-    let graph = Graph::new(widths.len(), sources, targets)?;
-    let layers = layers(&graph)?;
+    let graph = Graph::new(widths.len(), sources, targets, budget)?;
+    let layers = layers(&graph, budget)?;
+    // Bends are no more than so many edges and nodes; they are sorted.
+    budget.check(8 * (graph.n_edges() + 2 * graph.n_nodes()))?;
     let layered = LayeredGraph::new(layers, (sources, targets));
     // Nodes carry the rest of their gap with them.
     let mut spaced: Vec<f64> =
@@ -128,11 +135,11 @@ pub fn layered_layout(
         .into_iter()
         .map(|vertices| {
             // The library does not ask, but ends within a second of its own.
-            interrupt::check(16 * vertices.len())?;
-            Ok(Component::new(&layered, vertices, &spaced, vertex_limit))
+            budget.check(16 * vertices.len())?;
+            Component::new(&layered, vertices, &spaced, vertex_limit, budget)
         })
         .collect::<Result<_>>()?;
-    interrupt::check(layered.layers.len())?;
+    budget.check(layered.layers.len())?;
     // The large ones first; the sort is stable.
     components.sort_by_key(|component| std::cmp::Reverse(component.n_vertices()));
     Ok(arrange(&layered, &components, (widths, &spaced), gaps))

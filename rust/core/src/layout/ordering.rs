@@ -25,7 +25,8 @@ use rust_sugiyama::configure::{Config, CrossingMinimization, RankingType};
 
 use super::BEND_GAP;
 use super::layers::LayeredGraph;
-use crate::interrupt;
+use crate::budget::Budget;
+use crate::error::Result;
 use crate::rows::Rows;
 
 /// Bytes of stack that the library may take per vertex: four times what it took at most, in debug
@@ -60,7 +61,8 @@ impl Component {
         vertices: Vec<u32>,
         heights: &[f64],
         vertex_limit: usize,
-    ) -> Self {
+        budget: &Budget,
+    ) -> Result<Self> {
         let layer = |vertex: u32| layered.layers[vertex as usize];
         let n_layers = 1 + vertices.iter().map(|&vertex| layer(vertex)).max().unwrap_or(0);
         let column = |vertex: u32| (n_layers - 1 - layer(vertex)) as usize;
@@ -77,10 +79,13 @@ impl Component {
             n_links[column(source)] += 1;
         }
         let unordered = Unordered { vertices: &vertices, links: &links, heights };
-        let wanted = (links.len() > 1 && vertices.len() <= vertex_limit)
+        let by_library = (links.len() > 1 && vertices.len() <= vertex_limit)
             .then(|| unordered.by_library())
-            .flatten()
-            .unwrap_or_else(|| unordered.by_sweeps(n_layers as usize, column));
+            .flatten();
+        let wanted = match by_library {
+            Some(wanted) => wanted,
+            None => unordered.by_sweeps(n_layers as usize, column, budget)?,
+        };
         let mut columns = vec![Vec::new(); n_layers as usize];
         for (&vertex, &y) in vertices.iter().zip(&wanted) {
             columns[column(vertex)].push((y, vertex));
@@ -95,7 +100,7 @@ impl Component {
                 column
             })
             .collect();
-        Self { columns, ys, n_links }
+        Ok(Self { columns, ys, n_links })
     }
 
     /// Number of nodes and bends.
@@ -156,30 +161,35 @@ impl Unordered<'_> {
 
     /// A coordinate of each vertex by two sweeps: each column is sorted by the mean coordinate of
     /// what its vertices are linked to in the column before, from the right and then from the left.
-    fn by_sweeps(&self, n_columns: usize, column: impl Fn(u32) -> usize) -> Vec<f64> {
+    fn by_sweeps(
+        &self,
+        n_columns: usize,
+        column: impl Fn(u32) -> usize,
+        budget: &Budget,
+    ) -> Result<Vec<f64>> {
         let columns = Rows::grouped(
             n_columns,
             self.vertices.iter().map(|&vertex| column(vertex) as u32).zip(0u32..),
-        );
+            budget,
+        )?;
         let links = self.links_by_position();
         let n_vertices = self.vertices.len();
-        let readers = Rows::grouped(n_vertices, links.iter().copied());
-        let operands = Rows::grouped(n_vertices, links.iter().map(|&(a, b)| (b, a)));
+        let readers = Rows::grouped(n_vertices, links.iter().copied(), budget)?;
+        let operands = Rows::grouped(n_vertices, links.iter().map(|&(a, b)| (b, a)), budget)?;
         let mut ys = vec![0.0; n_vertices];
-        let mut sweep = |order: &mut dyn Iterator<Item = usize>, linked: &Rows| {
+        let mut sweep = |order: &mut dyn Iterator<Item = usize>, linked: &Rows| -> Result<()> {
             for column in order {
-                if interrupt::is_requested(64 * columns.row(column as u32).len()) {
-                    return;
-                }
+                let positions = columns.row(column as u32);
+                let n_linked: usize = positions.iter().map(|&at| linked.row(at).len()).sum();
+                budget.check(64 * positions.len() + n_linked)?;
                 let mean = |&position: &u32| {
                     let linked = linked.row(position);
                     let sum: f64 = linked.iter().map(|&other| ys[other as usize]).sum();
                     let n_linked = linked.len() as f64;
                     if linked.is_empty() { ys[position as usize] } else { sum / n_linked }
                 };
-                let column = columns.row(column as u32);
                 let mut wanted: Vec<(f64, u32)> =
-                    column.iter().map(|position| (mean(position), *position)).collect();
+                    positions.iter().map(|position| (mean(position), *position)).collect();
                 wanted.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
                 let (wanted, sorted): (Vec<f64>, Vec<u32>) = wanted.into_iter().unzip();
                 let vertices: Vec<u32> =
@@ -189,10 +199,11 @@ impl Unordered<'_> {
                     ys[position as usize] = y;
                 }
             }
+            Ok(())
         };
-        sweep(&mut (0..n_columns).rev(), &readers);
-        sweep(&mut (0..n_columns), &operands);
-        ys
+        sweep(&mut (0..n_columns).rev(), &readers)?;
+        sweep(&mut (0..n_columns), &operands)?;
+        Ok(ys)
     }
 }
 

@@ -3,6 +3,7 @@
 use super::layers::longest_bent;
 use super::ordering::{Unordered, move_apart};
 use super::*;
+use crate::budget::Budget;
 use crate::testing::dags;
 use proptest::prelude::*;
 
@@ -21,14 +22,21 @@ fn sizes(n_nodes: usize) -> (Vec<f64>, Vec<f64>) {
 
 fn lay_out(graph: &Graph, vertex_limit: usize) -> Layout {
     let ((widths, heights), (sources, targets)) = (sizes(graph.n_nodes()), edges(graph));
-    layered_layout((&widths, &heights), (&sources, &targets), GAPS, vertex_limit)
-        .expect("the graph is acyclic")
+    layered_layout(
+        (&widths, &heights),
+        (&sources, &targets),
+        GAPS,
+        vertex_limit,
+        &Budget::unlimited(),
+    )
+    .expect("the graph is acyclic")
 }
 
 fn chain(n_nodes: u32) -> Graph {
     let sources: Vec<u32> = (0..n_nodes - 1).collect();
     let targets: Vec<u32> = (1..n_nodes).collect();
-    Graph::new(n_nodes as usize, &sources, &targets).expect("edges are in range")
+    Graph::new(n_nodes as usize, &sources, &targets, &Budget::unlimited())
+        .expect("edges are in range")
 }
 
 /// Asserts what every drawing must be.
@@ -84,7 +92,7 @@ proptest! {
                 targets.push(start + length);
             }
         }
-        let graph = Graph::new(n_nodes as usize, &sources, &targets).expect("edges are in range");
+        let graph = Graph::new(n_nodes as usize, &sources, &targets, &Budget::unlimited()).expect("edges are in range");
         let layout = lay_out(&graph, VERTEX_LIMIT);
         check(&graph, &layout);
         prop_assert!(layout.pieces.iter().any(|&piece| piece > 0));
@@ -98,7 +106,7 @@ proptest! {
     #[test]
     fn the_library_fails_on_nothing(graph in dags(60)) {
         let (sources, targets) = edges(&graph);
-        let layers = layers(&graph).expect("the graph is acyclic");
+        let layers = layers(&graph, &Budget::unlimited()).expect("the graph is acyclic");
         let layered = LayeredGraph::new(layers, (&sources, &targets));
         let heights = vec![10.0; layered.layers.len()];
         for vertices in layered.components().iter().filter(|vertices| vertices.len() > 2) {
@@ -150,7 +158,8 @@ fn small_graphs() {
         (3, vec![0, 0, 1], vec![1, 2, 2]),
         (2, vec![0, 0, 0], vec![1, 1, 1]),
     ] {
-        let graph = Graph::new(n_nodes, &sources, &targets).expect("edges are in range");
+        let graph = Graph::new(n_nodes, &sources, &targets, &Budget::unlimited())
+            .expect("edges are in range");
         check(&graph, &lay_out(&graph, VERTEX_LIMIT));
     }
 }
@@ -181,12 +190,18 @@ fn wide_graphs() {
     let hub = vec![0; middle.len()];
     let sink = vec![n_nodes - 1; middle.len()];
     let (sources, targets) = ([hub, middle.clone()].concat(), [middle, sink].concat());
-    let graph = Graph::new(n_nodes as usize, &sources, &targets).expect("edges are in range");
+    let graph = Graph::new(n_nodes as usize, &sources, &targets, &Budget::unlimited())
+        .expect("edges are in range");
     let layout = lay_out(&graph, VERTEX_LIMIT);
     assert_eq!(layout.columns.iter().max(), Some(&2));
     assert_eq!(lay_out(&chain(100_000), VERTEX_LIMIT).x.len(), 100_000);
     assert_eq!(
-        lay_out(&Graph::new(20_000, &[], &[]).expect("no edges"), VERTEX_LIMIT).x.len(),
+        lay_out(
+            &Graph::new(20_000, &[], &[], &Budget::unlimited()).expect("no edges"),
+            VERTEX_LIMIT
+        )
+        .x
+        .len(),
         20_000
     );
 }
@@ -203,9 +218,15 @@ fn edges_that_are_too_long_for_bends_have_none() {
 fn bad_input_is_refused() {
     let layout = |widths: &[f64], sources: &[u32], targets: &[u32]| {
         let heights = [1.0, 1.0];
-        layered_layout((widths, &heights), (sources, targets), GAPS, VERTEX_LIMIT)
-            .expect_err("bad input")
-            .kind()
+        layered_layout(
+            (widths, &heights),
+            (sources, targets),
+            GAPS,
+            VERTEX_LIMIT,
+            &Budget::unlimited(),
+        )
+        .expect_err("bad input")
+        .kind()
     };
     assert_eq!(layout(&[1.0], &[], &[]), "length-mismatch");
     assert_eq!(layout(&[1.0, f64::NAN], &[], &[]), "inconsistent");

@@ -5,6 +5,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+use crate::budget::Budget;
 use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -13,7 +14,6 @@ use super::portfolio::{AMPLE, Entry, PORTFOLIO, Question, best_of};
 use super::proof_tests::{Random, SHAPES, random_arrays, some_launch, with_weights};
 use super::tests::moved;
 use super::*;
-use crate::interrupt::interruptible;
 use crate::rows::Rows;
 
 /// A problem that grows node by node; the first variables come from outside.
@@ -43,8 +43,8 @@ impl Builder {
     /// Adds a node and returns the variable that it makes.
     fn node(&mut self, group: i32, reads: &[usize]) -> usize {
         let made = self.links.len();
-        self.inputs.push(reads.iter().map(|&variable| variable as u32));
-        self.outputs.push([made as u32]);
+        self.inputs.push(reads.iter().map(|&variable| variable as u32)).unwrap();
+        self.outputs.push([made as u32]).unwrap();
         self.groups.push(group);
         self.links.push(group);
         self.made.push(made);
@@ -287,11 +287,12 @@ pub(super) fn stock(problem: &FusionProblem, judge: &Judge<'_>) -> Option<Cost> 
     if problem.has_orderings() {
         return None;
     }
-    let grown = sinks::grow_from_sinks(problem, |_| true).unwrap();
-    let mut interfaces = Interfaces::new(problem);
+    let grown = sinks::grow_from_sinks(problem, |_| true, &Budget::unlimited()).unwrap();
+    let budget = Budget::unlimited();
+    let mut interfaces = Interfaces::new(problem, &budget);
     let mut names = grown.blocks().to_vec();
     for name in grown.names().filter(|&name| grown.members(name).len() > 1) {
-        if interfaces.of(grown.members(name)).operands() > problem.max_operands() {
+        if interfaces.of(grown.members(name)).unwrap().operands() > problem.max_operands() {
             grown.members(name).iter().for_each(|&node| names[node as usize] = node);
         }
     }
@@ -300,11 +301,11 @@ pub(super) fn stock(problem: &FusionProblem, judge: &Judge<'_>) -> Option<Cost> 
 
 /// Checks the plan, the bound, and what comes of each strategy alone.
 fn check_all(arrays: &ProblemArrays) {
-    let problem = FusionProblem::new(arrays.clone()).unwrap();
+    let problem = FusionProblem::new(arrays.clone(), &Budget::unlimited()).unwrap();
     let judge = Judge::new(arrays);
-    let fast = plan(&problem, None).unwrap();
+    let fast = plan(&problem, None, &Budget::unlimited()).unwrap();
     assert_eq!(judge.cost(&fast.partition), fast.after);
-    let question = Question { problem: &problem, strict: None };
+    let question = Question { problem: &problem, strict: None, budget: &Budget::unlimited() };
     for entry in PORTFOLIO {
         // Each is finished, and counts.
         let forced = Entry { applies: |_| true, must_run: true, effort: 100 * AMPLE, ..entry };
@@ -318,8 +319,14 @@ fn check_all(arrays: &ProblemArrays) {
     if let Some(stock) = stock(&problem, &judge) {
         assert!(fast.after <= stock, "{:?} and stock {stock:?}", fast.after);
     }
-    let bound = lower_bound(&problem).unwrap();
-    let (best, proof) = plan_optimally(&problem, None, Objective::KernelsFirst, 20_000).unwrap();
+    let bound = lower_bound(&problem, &Budget::unlimited()).unwrap();
+    let (best, proof) = plan_optimally(
+        &problem,
+        None,
+        Objective::KernelsFirst,
+        &Budget::unlimited().with_effort(20_000),
+    )
+    .unwrap();
     let proven = Cost::of_total(proof.bound);
     assert_eq!(judge.cost(&best.partition), best.after);
     assert!(bound <= proven && proven <= best.after && best.after <= fast.after);
@@ -328,14 +335,20 @@ fn check_all(arrays: &ProblemArrays) {
     let mut random = Random(arrays.groups.len() as u64);
     for _ in 0..3 {
         let (weighed, launch) = (with_weights(&mut random, arrays), some_launch(&mut random));
-        let (problem, judge) = (FusionProblem::new(weighed.clone()).unwrap(), Judge::new(&weighed));
+        let (problem, judge) = (
+            FusionProblem::new(weighed.clone(), &Budget::unlimited()).unwrap(),
+            Judge::new(&weighed),
+        );
         let objective = Objective::Traffic { launch };
-        let (best, proof) = plan_optimally(&problem, None, objective, 20_000).unwrap();
+        let (best, proof) =
+            plan_optimally(&problem, None, objective, &Budget::unlimited().with_effort(20_000))
+                .unwrap();
         assert_eq!(judge.cost(&best.partition), best.after);
         assert_eq!(judge.traffic(&best.partition, launch), proof.total);
         let of_fast = judge.traffic(&fast.partition, launch);
         let unfused = Partition::singletons(problem.n_nodes());
-        let bound = prove(&problem, &unfused, objective, 0).unwrap();
+        let bound =
+            prove(&problem, &unfused, objective, &Budget::unlimited().with_effort(0)).unwrap();
         assert_eq!(judge.traffic(&bound.partition, launch), bound.total);
         assert!(bound.bound <= proof.bound && proof.bound <= proof.total, "{bound:?} {proof:?}");
         assert!(proof.total <= of_fast);
@@ -363,14 +376,14 @@ fn every_strategy_is_legal_on_adversarial_families() {
 
 /// Steps that growth from the sinks takes note of for each node, by how often it asks whether to go on.
 fn steps_of_growth(arrays: &ProblemArrays) -> usize {
-    let problem = FusionProblem::new(arrays.clone()).unwrap();
+    let problem = FusionProblem::new(arrays.clone(), &Budget::unlimited()).unwrap();
     let n_asked = Rc::new(Cell::new(0));
     let count = Rc::clone(&n_asked);
     let may_go_on = Rc::new(move || {
         count.set(count.get() + 1);
         true
     });
-    interruptible(may_go_on, || sinks::grow_from_sinks(&problem, |_| true)).unwrap();
+    sinks::grow_from_sinks(&problem, |_| true, &Budget::asking(may_go_on)).unwrap();
     n_asked.get() * (1 << 16) / problem.n_nodes()
 }
 
@@ -407,9 +420,9 @@ fn seconds() -> f64 {
 fn times_of_adversarial_families() {
     for (n_nodes, limit) in [(40_000, 1024), (40_000, 8), (100_000, 1024), (100_000, 8)] {
         for (name, arrays) in families(n_nodes, limit) {
-            let problem = FusionProblem::new(arrays).unwrap();
+            let problem = FusionProblem::new(arrays, &Budget::unlimited()).unwrap();
             let before = seconds();
-            let plan = plan(&problem, None).unwrap();
+            let plan = plan(&problem, None, &Budget::unlimited()).unwrap();
             println!(
                 "{n_nodes} {name}, limit {limit}: {:.2} s; {} kernels, {} arrays; {:?}, not finished {:?}",
                 seconds() - before,

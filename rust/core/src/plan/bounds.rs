@@ -45,8 +45,9 @@ use super::cost::Interfaces;
 use super::masks::Mask;
 use super::partition::Partition;
 use super::problem::{FusionProblem, NONE};
+use crate::budget::Budget;
+use crate::error::Result;
 use crate::graph::NodeId;
-use crate::interrupt;
 
 /// Sets such that each that what is left meets is a kernel, or an array, that has to come yet.
 pub(super) struct Levels<const W: usize> {
@@ -59,15 +60,19 @@ pub(super) struct Levels<const W: usize> {
 }
 
 impl<const W: usize> Levels<W> {
-    pub(super) fn new(component: &Component<W>) -> Self {
+    /// # Errors
+    /// [`crate::Error::Interrupted`].
+    pub(super) fn new(component: &Component<W>, budget: &Budget) -> Result<Self> {
         let mut levels =
             Self { kernels: Vec::new(), arrays: Vec::new(), owned: vec![0; component.nodes.len()] };
         for &part in &component.parts {
+            budget.check(PER_CHAIN * W * part.len())?;
             levels.kernels.extend(longest(component, part));
         }
         for variable in component.variables.iter().filter(|variable| !variable.is_constant) {
             for (part, &nodes) in component.parts.iter().enumerate() {
                 let readers = variable.readers & nodes;
+                budget.check(W + PER_CHAIN * W * readers.len())?;
                 if readers.is_empty() {
                     continue;
                 }
@@ -90,7 +95,7 @@ impl<const W: usize> Levels<W> {
                 levels.owned[owner] += if is_written { variable.weight } else { 0 };
             }
         }
-        levels
+        Ok(levels)
     }
 
     /// Fewest kernels for `rest`, which has all that comes after any of it.
@@ -154,6 +159,9 @@ const PER_PART: usize = 8;
 /// Words of masks that the joint bound looks at for one of the effort.
 const WORDS: usize = 64;
 
+/// Steps that chains and cliques take for each word of each node.
+const PER_CHAIN: usize = 2 * STARTS;
+
 /// How many starts of a clique are tried.
 const STARTS: usize = 32;
 
@@ -197,19 +205,22 @@ impl<'a, const W: usize> Joint<'a, W> {
     }
 
     /// Fewest kernels for `rest`, which has all that comes after any of it, or fewer if that is not known
-    /// after as many steps as `patience`. Takes what it looks at from `effort`, and ends when there is
+    /// after as many steps as `patience`. Takes what it looks at from the effort, and ends when there is
     /// none left.
     ///
     /// # Complexity
     /// A step looks at some masks for each part, at those of the nodes of parts that can come first, and
     /// at [`Levels`] once for each of these parts.
-    pub(super) fn kernels(&mut self, rest: Mask<W>, patience: u64, effort: &mut u64) -> u64 {
+    ///
+    /// # Errors
+    /// [`crate::Error::Interrupted`].
+    pub(super) fn kernels(&mut self, rest: Mask<W>, patience: u64, budget: &Budget) -> Result<u64> {
         if let Some(&known) = self.known.get(&rest) {
-            return known;
+            return Ok(known);
         }
         let start = self.levels.kernels(rest);
         if rest.is_empty() || self.component.parts.len() == 1 {
-            return start;
+            return Ok(start);
         }
         // Estimates of the whole, then kernels so far, and the number of what is left.
         let mut open = BinaryHeap::from([(Reverse(start), 0u64, Reverse(0usize))]);
@@ -222,7 +233,7 @@ impl<'a, const W: usize> Joint<'a, W> {
             let left = states[number];
             found = estimate;
             n_tried += 1;
-            if left.is_empty() || n_tried > patience || *effort == 0 {
+            if left.is_empty() || n_tried > patience || budget.is_spent() {
                 break;
             }
             let sets: Vec<Mask<W>> = self.component.parts.iter().map(|&part| part & left).collect();
@@ -247,13 +258,11 @@ impl<'a, const W: usize> Joint<'a, W> {
                     states.push(next);
                 }
             }
-            *effort = effort.saturating_sub((W * n_masks).div_ceil(WORDS) as u64);
-            if interrupt::is_requested(W * n_masks) {
-                break;
-            }
+            budget.spend((W * n_masks).div_ceil(WORDS) as u64);
+            budget.check(W * n_masks)?;
         }
         self.known.insert(rest, found);
-        found
+        Ok(found)
     }
 }
 
@@ -268,17 +277,21 @@ impl<'a, const W: usize> Joint<'a, W> {
 ///
 /// # Complexity
 /// Linear in the operands and clients of the part.
+///
+/// # Errors
+/// [`crate::Error::Interrupted`].
 pub(super) fn kernels_by_limit(
     problem: &FusionProblem,
     parts: &Partition,
     members: &[NodeId],
     interfaces: &mut Interfaces<'_>,
-) -> u64 {
+    budget: &Budget,
+) -> Result<u64> {
     let own = parts.block(members[0]);
     let is_in = |node: NodeId| parts.block(node) == own;
-    let n_operands = interfaces.of(members).operands();
+    let n_operands = interfaces.of(members)?.operands();
     if n_operands <= problem.max_operands() {
-        return 1;
+        return Ok(1);
     }
     let mut limit = problem.max_operands();
     let mut per_link = 2;
@@ -292,21 +305,23 @@ pub(super) fn kernels_by_limit(
         {
             per_link = 1;
         }
-        for &variable in problem.inputs(node) {
+        budget.check(1 + problem.reads(node).len() + readers.len())?;
+        for &variable in problem.reads(node) {
             let owner = problem.owner(variable);
             let is_inside = owner != NONE && is_in(owner);
             // Asked no more once it is found, that hubs are not read for each of their readers.
-            if per_link > 1
-                && !is_inside
-                && problem.clients(variable).iter().any(|&o| o != node && is_in(o))
-            {
-                per_link = 1;
+            if per_link > 1 && !is_inside {
+                let clients = problem.clients(variable);
+                budget.check(clients.len())?;
+                if clients.iter().any(|&o| o != node && is_in(o)) {
+                    per_link = 1;
+                }
             }
         }
     }
     if limit <= per_link {
-        return 1;
+        return Ok(1);
     }
     // Nodes that read one variable twice have a limit above both, and fewer operands.
-    n_operands.saturating_sub(per_link).div_ceil(limit - per_link).max(1) as u64
+    Ok(n_operands.saturating_sub(per_link).div_ceil(limit - per_link).max(1) as u64)
 }

@@ -17,6 +17,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::Cluster;
 use super::problem::{FusionProblem, NONE, VarId};
+use crate::budget::Budget;
 use crate::error::{Error, Result};
 use crate::graph::NodeId;
 use crate::hashcons::GraphRows;
@@ -47,11 +48,13 @@ pub struct CanonicalForm {
 /// # Errors
 /// [`Error::Inconsistent`] names a node without an op, a variable without a dtype, a member that does
 /// not have one result, or an output that is no member; [`Error::OutOfRange`] a member that is no node.
+/// [`Error::Interrupted`].
 pub fn canonical_form(
     problem: &FusionProblem,
     cluster: &Cluster,
     op: impl Fn(NodeId) -> Option<u32>,
     dtype: impl Fn(VarId) -> Option<u32>,
+    budget: &Budget,
 ) -> Result<CanonicalForm> {
     let members: FxHashSet<NodeId> = cluster.nodes.iter().copied().collect();
     check(problem, cluster, &members)?;
@@ -59,7 +62,7 @@ pub fn canonical_form(
         let owner = problem.owner(variable);
         (owner != NONE && members.contains(&owner)).then_some(owner)
     };
-    let (nodes, inputs) = canonical_order(problem, cluster, producer);
+    let (nodes, inputs) = canonical_order(problem, cluster, producer, budget)?;
     let dtype_of = |&variable: &VarId| {
         let missing = || Error::Inconsistent(format!("variable {variable} has no dtype"));
         dtype(variable).ok_or_else(missing)
@@ -70,12 +73,13 @@ pub fn canonical_form(
     let number: FxHashMap<VarId, u32> = inputs.iter().copied().chain(results).zip(0u32..).collect();
     let mut rows = GraphRows { ops: Vec::new(), inputs: Rows::empty(), types: Rows::empty() };
     for &node in &nodes {
+        budget.check(8 + 8 * problem.inputs(node).len())?;
         let Some(op) = op(node) else {
             return Err(Error::Inconsistent(format!("node {node} has no op")));
         };
         rows.ops.push(op);
-        rows.inputs.push(problem.inputs(node).iter().map(|variable| number[variable]));
-        rows.types.push([dtype_of(&problem.output(node))?]);
+        rows.inputs.push(problem.inputs(node).iter().map(|variable| number[variable]))?;
+        rows.types.push([dtype_of(&problem.output(node))?])?;
     }
     let outputs = cluster.interface.outputs.iter();
     let outputs = outputs.map(|&node| number[&problem.output(node)]).collect();
@@ -97,7 +101,8 @@ fn canonical_order(
     problem: &FusionProblem,
     cluster: &Cluster,
     producer: impl Fn(VarId) -> Option<NodeId>,
-) -> (Vec<NodeId>, Vec<VarId>) {
+    budget: &Budget,
+) -> Result<(Vec<NodeId>, Vec<VarId>)> {
     let (mut nodes, mut inputs) = (Vec::new(), Vec::new());
     let mut listed = FxHashSet::default();
     let mut read = FxHashSet::default();
@@ -118,6 +123,8 @@ fn canonical_order(
                 path.push((source, 0));
                 continue;
             }
+            // All operands were looked up on the way, and are now.
+            budget.check(16 + 16 * operands.len())?;
             for &variable in operands {
                 if producer(variable).is_none() && read.insert(variable) {
                     inputs.push(variable);
@@ -127,5 +134,5 @@ fn canonical_order(
             nodes.push(node);
         }
     }
-    (nodes, inputs)
+    Ok((nodes, inputs))
 }

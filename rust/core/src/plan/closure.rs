@@ -43,9 +43,9 @@ use std::cmp::Ordering;
 use std::ops::{Range, RangeInclusive};
 
 use super::problem::NONE;
+use crate::budget::Budget;
 use crate::error::Result;
 use crate::graph::{Graph, NodeId};
-use crate::interrupt;
 use crate::rows::Rows;
 use crate::scc;
 
@@ -69,6 +69,7 @@ const STEPS_OF_SETTLING: usize = 16;
 /// their topologically last difference.
 pub(super) struct DenseClosure<'a> {
     graph: &'a Graph,
+    budget: &'a Budget,
     words: usize,
     bits: Vec<u64>,
     /// The last word of each row that is not 0.
@@ -155,7 +156,10 @@ impl<'a> DenseClosure<'a> {
     ///
     /// # Complexity
     /// Time O(m n / 64), and n^2 / 64 words of memory; ask [`fits`] before.
-    pub(super) fn new(graph: &'a Graph) -> Self {
+    ///
+    /// # Errors
+    /// [`crate::Error::Interrupted`], as for all methods.
+    pub(super) fn new(graph: &'a Graph, budget: &'a Budget) -> Result<Self> {
         let n_nodes = graph.n_nodes();
         let words = n_nodes.div_ceil(64);
         let mut bits = vec![0u64; words * n_nodes];
@@ -165,9 +169,7 @@ impl<'a> DenseClosure<'a> {
             // A row has no bit beyond its own node's yet.
             let used = node / 64 + 1;
             let sources = graph.predecessors(node as u32);
-            if interrupt::is_requested(used * (1 + sources.len())) {
-                break;
-            }
+            budget.check(used * (1 + sources.len()))?;
             for &source in sources {
                 let start = source as usize * words;
                 bottom[node] = bottom[node].min(bottom[source as usize]);
@@ -176,8 +178,9 @@ impl<'a> DenseClosure<'a> {
             }
             rest[node / 64] |= 1 << (node % 64);
         }
-        Self {
+        Ok(Self {
             graph,
+            budget,
             words,
             bits,
             top: (0..n_nodes as u32).map(|node| node / 64).collect(),
@@ -187,7 +190,7 @@ impl<'a> DenseClosure<'a> {
             seen: vec![0; n_nodes],
             changed: vec![0; n_nodes],
             log: Log::default(),
-        }
+        })
     }
 
     /// Words of a row.
@@ -219,7 +222,7 @@ impl<'a> DenseClosure<'a> {
     ///
     /// # Complexity
     /// Linear in `outputs`, and in `combined` for each row that they have.
-    pub(super) fn contract(&mut self, outputs: &[NodeId], combined: &[u64]) {
+    pub(super) fn contract(&mut self, outputs: &[NodeId], combined: &[u64]) -> Result<()> {
         let row = self.row_of[outputs[0] as usize];
         let first = combined.iter().position(|&word| word != 0).unwrap_or(0);
         let last = combined.iter().rposition(|&word| word != 0).unwrap_or(0);
@@ -255,7 +258,7 @@ impl<'a> DenseClosure<'a> {
         self.log.push(outputs, lacked);
         self.seen[row as usize] = self.log.len() as u32;
         self.changed[row as usize] = self.log.len() as u32;
-        interrupt::is_requested(n_steps);
+        self.budget.check(n_steps)
     }
 
     /// Brings the set of `node` up to date.
@@ -264,14 +267,15 @@ impl<'a> DenseClosure<'a> {
     /// O(1) if nothing was contracted since it was up to date; else in proportion to the outputs of what
     /// was, and to the words of a row for each cluster that it depends on from now on.
     #[inline]
-    pub(super) fn refresh(&mut self, node: NodeId) {
+    pub(super) fn refresh(&mut self, node: NodeId) -> Result<()> {
         let row = self.row_of[node as usize];
         if self.seen[row as usize] as usize != self.log.len() {
-            self.catch_up(row);
+            self.catch_up(row)?;
         }
+        Ok(())
     }
 
-    fn catch_up(&mut self, row: u32) {
+    fn catch_up(&mut self, row: u32) -> Result<()> {
         let mut position = self.seen[row as usize] as usize;
         self.seen[row as usize] = self.log.len() as u32;
         let mut n_steps = (self.log.len() - position) / 8;
@@ -294,7 +298,7 @@ impl<'a> DenseClosure<'a> {
                 n_steps += self.gain(row, from, words);
             }
         }
-        interrupt::is_requested(n_steps);
+        self.budget.check(n_steps)
     }
 
     /// Brings all sets up to date, if so much was contracted that this takes less time than refreshing
@@ -311,11 +315,13 @@ impl<'a> DenseClosure<'a> {
             return Ok(());
         }
         // Where orderings lead both ways between clusters, what is on the way depends on all of it.
-        let components = scc::components(&self.graph.contracted(&self.row_of)?)?;
+        let components =
+            scc::components(&self.graph.contracted(&self.row_of, self.budget)?, self.budget)?;
         let n_components = components.iter().max().map_or(0, |&last| last as usize + 1);
         let component_of = |node: NodeId| components[self.row_of[node as usize] as usize];
         let nodes = 0..self.graph.n_nodes() as NodeId;
-        let members = Rows::grouped(n_components, nodes.map(|node| (component_of(node), node)));
+        let members = nodes.map(|node| (component_of(node), node));
+        let members = Rows::grouped(n_components, members, self.budget)?;
         for component in 0..n_components as u32 {
             // Blocks without nodes are components as well.
             let Some(&first) = members.row(component).first() else { continue };
@@ -335,7 +341,7 @@ impl<'a> DenseClosure<'a> {
                     }
                 }
             }
-            interrupt::check(n_steps)?;
+            self.budget.check(n_steps)?;
         }
         self.log.clear();
         self.seen.fill(0);
@@ -415,7 +421,7 @@ mod tests {
 
     /// The ancestors of each node in the quotient by `blocks`, by searches.
     fn expected(graph: &Graph, blocks: &[u32]) -> Vec<Vec<NodeId>> {
-        let reach = reachability(&graph.contracted(blocks).unwrap());
+        let reach = reachability(&graph.contracted(blocks, &Budget::unlimited()).unwrap());
         let ancestors = |&block: &u32| {
             let is_before = |other: u32| other == block || reach[other as usize][block as usize];
             (0u32..).zip(blocks).filter(|&(_, &b)| is_before(b)).map(|(node, _)| node).collect()
@@ -485,8 +491,9 @@ mod tests {
         ) {
             let (sources, targets): (Vec<_>, Vec<_>) =
                 edges.iter().map(|&(a, b)| (a.min(b), a.max(b))).unzip();
-            let graph = Graph::new(n_nodes, &sources, &targets).unwrap();
-            let mut closure = DenseClosure::new(&graph);
+            let graph = Graph::new(n_nodes, &sources, &targets, &Budget::unlimited()).unwrap();
+            let budget = Budget::unlimited();
+            let mut closure = DenseClosure::new(&graph, &budget).unwrap();
             let mut blocks: Vec<u32> = (0..n_nodes as u32).collect();
             let mut clusters: Vec<Vec<NodeId>> = Vec::new();
             // Members from which another is reached: their sets are not kept up.
@@ -499,12 +506,12 @@ mod tests {
                 let mut merged = blocks.clone();
                 nodes.iter().for_each(|&node| merged[node as usize] = nodes[0]);
                 let is_new = nodes.iter().all(|node| !clusters.concat().contains(node));
-                if !is_new || !is_acyclic(&graph.contracted(&merged).unwrap()) {
+                if !is_new || !is_acyclic(&graph.contracted(&merged, &Budget::unlimited()).unwrap()) {
                     continue;
                 }
                 let mut combined = closure.empty_row();
                 for &node in &nodes {
-                    closure.refresh(node);
+                    closure.refresh(node).unwrap();
                     or_into(&mut combined, closure.row(node));
                 }
                 let leads_inside = |node: NodeId| {
@@ -515,24 +522,24 @@ mod tests {
                     nodes.iter().copied().partition(|&node| leads_inside(node));
                 inner.extend(within);
                 if outputs.len() > 1 {
-                    closure.contract(&outputs, &combined);
+                    closure.contract(&outputs, &combined).unwrap();
                 }
                 clusters.push(nodes);
                 blocks = merged;
                 // Some rows catch up now, others later or by all contractions at once.
                 match action {
                     0..40 => closure.settle(usize::from(*action) << 10).unwrap(),
-                    _ => closure.refresh(NodeId::from(*action) % n_nodes as u32),
+                    _ => closure.refresh(NodeId::from(*action) % n_nodes as u32).unwrap(),
                 }
             }
             let expected = expected(&graph, &blocks);
             for node in (0..n_nodes as NodeId).filter(|node| !inner.contains(node)) {
-                closure.refresh(node);
+                closure.refresh(node).unwrap();
                 prop_assert_eq!(members(closure.row(node), n_nodes), &expected[node as usize][..]);
             }
             for (a, b) in edges {
-                closure.refresh(a);
-                closure.refresh(b);
+                closure.refresh(a).unwrap();
+                closure.refresh(b).unwrap();
                 let [in_a, in_b] = [a, b].map(|node| members(closure.row(node), n_nodes));
                 let by_last = in_a.iter().rev().cmp(in_b.iter().rev());
                 prop_assert_eq!(closure.compare(a, b), by_last);

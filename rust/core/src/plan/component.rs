@@ -26,9 +26,9 @@ use super::objective::Objective;
 use super::partition::Partition;
 use super::parts::{Components, parts};
 use super::problem::{FusionProblem, NONE, VarId};
+use crate::budget::Budget;
 use crate::error::Result;
 use crate::graph::NodeId;
-use crate::interrupt;
 
 /// The parts of a problem and its components, refined: pairs of nodes that are apart connect no part.
 /// Components of more than [`MOST`] movable nodes are left as they are.
@@ -39,11 +39,11 @@ use crate::interrupt;
 ///
 /// # Errors
 /// [`crate::Error::Interrupted`].
-pub(super) fn refine(problem: &FusionProblem) -> Result<(Partition, Components)> {
-    let mut parts = parts(problem);
+pub(super) fn refine(problem: &FusionProblem, budget: &Budget) -> Result<(Partition, Components)> {
+    let mut parts = parts(problem, budget)?;
     let mut scratch = Scratch::new(problem);
     loop {
-        let components = Components::new(problem, &parts)?;
+        let components = Components::new(problem, &parts, budget)?;
         let mut names: Option<Vec<NodeId>> = None;
         for component in 0..components.len() as u32 {
             let members = components.members(component);
@@ -52,10 +52,10 @@ pub(super) fn refine(problem: &FusionProblem) -> Result<(Partition, Components)>
             if n_movable == 0 || n_movable > MOST || one.len() == members.len() {
                 continue;
             }
-            interrupt::check(8 * members.len())?;
+            budget.check(8 * members.len())?;
             for_width!(n_movable, W => {
-                let relations = Relations::<W>::new(problem, &parts, members, &mut scratch);
-                let pieces = relations.pieces(problem, &mut scratch);
+                let relations = Relations::<W>::new(problem, &parts, members, &mut scratch, budget)?;
+                let pieces = relations.pieces(problem, &mut scratch, budget)?;
                 if pieces.len() > relations.parts.len() {
                     let names = names.get_or_insert_with(|| parts.blocks().to_vec());
                     for piece in pieces {
@@ -114,7 +114,8 @@ impl<const W: usize> Relations<W> {
         partition: &Partition,
         members: &[NodeId],
         scratch: &mut Scratch,
-    ) -> Self {
+        budget: &Budget,
+    ) -> Result<Self> {
         for (&node, position) in members.iter().zip(0u32..) {
             scratch.position[node as usize] = position;
         }
@@ -139,6 +140,7 @@ impl<const W: usize> Relations<W> {
         let (mut before, mut apart) = (Vec::new(), vec![Mask::EMPTY; nodes.len()]);
         for (position, &node) in members.iter().enumerate() {
             let (mut all, mut left) = (Mask::EMPTY, Mask::EMPTY);
+            budget.check(W * (4 + 2 * problem.graph().predecessors(node).len()))?;
             for &source in problem.graph().predecessors(node) {
                 let source = scratch.position[source as usize];
                 if source == NONE {
@@ -168,17 +170,23 @@ impl<const W: usize> Relations<W> {
         for &node in members {
             scratch.position[node as usize] = NONE;
         }
-        Self { nodes, parts, part, before, apart }
+        Ok(Self { nodes, parts, part, before, apart })
     }
 
     /// For each node those of its part that connect with it.
-    fn adjacent(&self, problem: &FusionProblem, scratch: &mut Scratch) -> Vec<Mask<W>> {
+    fn adjacent(
+        &self,
+        problem: &FusionProblem,
+        scratch: &mut Scratch,
+        budget: &Budget,
+    ) -> Result<Vec<Mask<W>>> {
         let mut adjacent = vec![Mask::EMPTY; self.nodes.len()];
         // The readers of each operand that brings siblings together, and who owns what is read.
         let mut readers: Vec<Mask<W>> = Vec::new();
         let mut variables: Vec<VarId> = Vec::new();
         for (i, &node) in self.nodes.iter().enumerate() {
-            for &variable in problem.inputs(node) {
+            budget.check(4 * W * problem.reads(node).len())?;
+            for &variable in problem.reads(node) {
                 let slot = &mut scratch.variable[variable as usize];
                 if *slot == NONE {
                     *slot = variables.len() as u32;
@@ -190,7 +198,7 @@ impl<const W: usize> Relations<W> {
         }
         for (i, &node) in self.nodes.iter().enumerate() {
             let mut mask = Mask::EMPTY;
-            for &variable in problem.inputs(node) {
+            for &variable in problem.reads(node) {
                 if problem.link(variable) == problem.group(node) {
                     mask |= readers[scratch.variable[variable as usize] as usize];
                 }
@@ -207,22 +215,28 @@ impl<const W: usize> Relations<W> {
         for variable in variables {
             scratch.variable[variable as usize] = NONE;
         }
-        adjacent
+        Ok(adjacent)
     }
 
     /// The sets that connected nodes make up.
-    fn pieces(&self, problem: &FusionProblem, scratch: &mut Scratch) -> Vec<Mask<W>> {
-        let adjacent = self.adjacent(problem, scratch);
+    fn pieces(
+        &self,
+        problem: &FusionProblem,
+        scratch: &mut Scratch,
+        budget: &Budget,
+    ) -> Result<Vec<Mask<W>>> {
+        let adjacent = self.adjacent(problem, scratch, budget)?;
         let mut pieces = Vec::new();
         for &part in &self.parts {
             let mut left = part;
             while let Some(first) = left.first() {
                 let piece = connected_from(&adjacent, first, left);
+                budget.check(W * piece.len())?;
                 left = left.without(piece);
                 pieces.push(piece);
             }
         }
-        pieces
+        Ok(pieces)
     }
 }
 
@@ -333,11 +347,18 @@ pub(super) struct Component<const W: usize> {
     /// For each node the variable that it makes.
     pub(super) output: Vec<u32>,
     limit: usize,
+    /// See [`Component::step`].
+    step: u64,
     /// What a kernel counts beside its arrays.
     pub(super) launch: u64,
     /// Whether nodes that must be together need not be connected: an ordering says that they must.
     pub(super) has_orderings: bool,
 }
+
+/// Of so many nodes, or of so many operands and variables, if these are more than nodes have as a rule,
+/// a look at a set takes twice as long as of a few.
+const NODES: usize = 128;
+const ENTRIES: usize = 8 * NODES;
 
 /// What a kernel reads and writes, or more.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -349,15 +370,19 @@ pub(super) struct Operands {
 
 impl<const W: usize> Component<W> {
     /// The component with these members. `parts` and the members are those of [`refine`].
+    ///
+    /// # Errors
+    /// [`crate::Error::Interrupted`].
     pub(super) fn new(
         problem: &FusionProblem,
         parts: &Partition,
         members: &[NodeId],
         objective: Objective,
         scratch: &mut Scratch,
-    ) -> Self {
-        let relations = Relations::<W>::new(problem, parts, members, scratch);
-        let adjacent = relations.adjacent(problem, scratch);
+        budget: &Budget,
+    ) -> Result<Self> {
+        let relations = Relations::<W>::new(problem, parts, members, scratch, budget)?;
+        let adjacent = relations.adjacent(problem, scratch, budget)?;
         let Relations { nodes, parts, part, before, apart } = relations;
         let mut after = vec![Mask::EMPTY; nodes.len()];
         for (i, &earlier) in before.iter().enumerate() {
@@ -376,17 +401,22 @@ impl<const W: usize> Component<W> {
             reads: vec![Vec::new(); nodes.len()],
             output: Vec::with_capacity(nodes.len()),
             limit: problem.max_operands(),
+            step: 0,
             launch: objective.launch(),
             has_orderings: problem.has_orderings(),
             nodes,
         };
-        component.exclude();
-        component.add_variables(problem, objective, scratch);
-        component
+        component.exclude(budget)?;
+        component.add_variables(problem, objective, scratch, budget)?;
+        let n_operands = component.reads.iter().map(Vec::len).sum::<usize>();
+        let n_entries = n_operands + component.variables.len();
+        let n_groups = (component.nodes.len() / NODES).max(n_entries / ENTRIES);
+        component.step = (W * (1 + n_groups)) as u64;
+        Ok(component)
     }
 
     /// Finds pairs that are excluded, until there are no more. Excluded pairs make more of them.
-    fn exclude(&mut self) {
+    fn exclude(&mut self, budget: &Budget) -> Result<()> {
         loop {
             let mut is_done = true;
             for i in 0..self.nodes.len() {
@@ -400,9 +430,7 @@ impl<const W: usize> Component<W> {
                         fresh.insert(other);
                     }
                 }
-                if interrupt::is_requested(16 * W * part.len()) {
-                    return;
-                }
+                budget.check(16 * W * part.len())?;
                 for other in fresh.iter() {
                     self.excluded[other].insert(i);
                     is_done = false;
@@ -410,7 +438,7 @@ impl<const W: usize> Component<W> {
                 self.excluded[i] |= fresh;
             }
             if is_done {
-                return;
+                return Ok(());
             }
         }
     }
@@ -420,12 +448,14 @@ impl<const W: usize> Component<W> {
         problem: &FusionProblem,
         objective: Objective,
         scratch: &mut Scratch,
-    ) {
+        budget: &Budget,
+    ) -> Result<()> {
         let mut known: Vec<VarId> = Vec::new();
         for (i, &node) in self.nodes.iter().enumerate() {
             let output = problem.output(node);
+            budget.check(8 * W * (1 + problem.reads(node).len()))?;
             for (is_output, &variable) in
-                problem.inputs(node).iter().map(|v| (false, v)).chain([(true, &output)])
+                problem.reads(node).iter().map(|v| (false, v)).chain([(true, &output)])
             {
                 let slot = &mut scratch.variable[variable as usize];
                 if *slot == NONE {
@@ -443,7 +473,7 @@ impl<const W: usize> Component<W> {
                 if is_output {
                     entry.owner = Some(i);
                     self.output.push(*slot);
-                } else if !entry.readers.contains(i) {
+                } else {
                     entry.readers.insert(i);
                     self.reads[i].push(*slot);
                 }
@@ -453,6 +483,7 @@ impl<const W: usize> Component<W> {
             entry.is_needed |= problem.clients(variable).len() > entry.readers.len();
             scratch.variable[variable as usize] = NONE;
         }
+        Ok(())
     }
 
     /// What every kernel reads and writes that has at least the nodes `least` and at most those in
@@ -485,7 +516,7 @@ impl<const W: usize> Component<W> {
     /// What it takes of an effort to look at a set: in proportion to the words of all that is counted
     /// for it, so that as much effort takes about as long for components of all sizes.
     pub(super) fn step(&self) -> u64 {
-        (W * (1 + self.nodes.len() / 128)) as u64
+        self.step
     }
 
     /// What kernels cost.

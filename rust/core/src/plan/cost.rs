@@ -2,6 +2,7 @@
 
 use super::partition::Partition;
 use super::problem::{FusionProblem, NONE, VarId};
+use crate::budget::Budget;
 use crate::error::Result;
 use crate::graph::NodeId;
 use crate::ids::check_id;
@@ -33,49 +34,55 @@ pub(super) struct Interfaces<'a> {
     /// The epoch in which a node was last a member.
     member: Vec<u32>,
     epoch: u32,
+    budget: &'a Budget,
 }
 
 impl<'a> Interfaces<'a> {
     /// For the clusters of `problem`; memory in proportion to its nodes and variables.
-    pub(super) fn new(problem: &'a FusionProblem) -> Self {
+    pub(super) fn new(problem: &'a FusionProblem, budget: &'a Budget) -> Self {
         let (seen, member) = (vec![0; problem.n_variables()], vec![0; problem.n_nodes()]);
-        Self { problem, seen, member, epoch: 0 }
+        Self { problem, seen, member, epoch: 0, budget }
     }
 
     /// The interface of the cluster with these members; linear in their operands and clients.
-    pub(super) fn of(&mut self, members: &[NodeId]) -> Interface {
+    pub(super) fn of(&mut self, members: &[NodeId]) -> Result<Interface> {
         let mut interface = Interface::default();
-        self.visit(members, |variable| interface.inputs.push(variable));
+        self.visit(members, |variable| interface.inputs.push(variable))?;
         interface.outputs.extend(members.iter().copied().filter(|&node| self.leaves(node)));
-        interface
+        Ok(interface)
     }
 
     /// Non-constant inputs plus outputs of the cluster with these members.
-    pub(super) fn n_arrays(&mut self, members: &[NodeId]) -> usize {
+    pub(super) fn n_arrays(&mut self, members: &[NodeId]) -> Result<usize> {
         let (mut n_read, problem) = (0, self.problem);
-        self.visit(members, |variable| n_read += usize::from(!problem.is_constant(variable)));
-        n_read + members.iter().filter(|&&node| self.leaves(node)).count()
+        self.visit(members, |variable| n_read += usize::from(!problem.is_constant(variable)))?;
+        Ok(n_read + members.iter().filter(|&&node| self.leaves(node)).count())
     }
 
     /// The same by weight: what [`FusionProblem::weight`] says of these inputs and outputs, added up.
-    pub(super) fn traffic(&mut self, members: &[NodeId]) -> u64 {
+    pub(super) fn traffic(&mut self, members: &[NodeId]) -> Result<u64> {
         let (mut read, problem) = (0, self.problem);
         self.visit(members, |variable| {
             read += if problem.is_constant(variable) { 0 } else { problem.weight(variable) };
-        });
+        })?;
         let written = members.iter().filter(|&&node| self.leaves(node));
         let results = written.flat_map(|&node| problem.outputs(node));
-        read + results.map(|&result| problem.weight(result)).sum::<u64>()
+        Ok(read + results.map(|&result| problem.weight(result)).sum::<u64>())
     }
 
-    /// Calls `input` with each distinct variable that members read and none of them owns.
-    fn visit(&mut self, members: &[NodeId], mut input: impl FnMut(VarId)) {
+    /// Calls `input` with each distinct variable that members read and none of them owns. Counts the
+    /// steps of asking which of the members' results leave, too.
+    fn visit(&mut self, members: &[NodeId], mut input: impl FnMut(VarId)) -> Result<()> {
         self.epoch += 1;
         for &node in members {
             self.member[node as usize] = self.epoch;
         }
         for &node in members {
-            for &variable in self.problem.inputs(node) {
+            let reads = self.problem.reads(node);
+            let clients = |&output: &VarId| self.problem.clients(output).len();
+            let n_readers: usize = self.problem.outputs(node).iter().map(clients).sum();
+            self.budget.check(2 + reads.len() + n_readers)?;
+            for &variable in reads {
                 let owner = self.problem.owner(variable);
                 let inside = owner != NONE && self.member[owner as usize] == self.epoch;
                 let seen = std::mem::replace(&mut self.seen[variable as usize], self.epoch);
@@ -84,6 +91,7 @@ impl<'a> Interfaces<'a> {
                 }
             }
         }
+        Ok(())
     }
 
     fn leaves(&self, node: NodeId) -> bool {
@@ -105,33 +113,40 @@ impl Interface {
 }
 
 /// Cost of `partition`: every block of nodes that have a group is a kernel. O(n + m).
-pub(super) fn cost(problem: &FusionProblem, partition: &Partition) -> Cost {
-    let mut interfaces = Interfaces::new(problem);
+///
+/// # Errors
+/// [`crate::Error::Interrupted`].
+pub(super) fn cost(
+    problem: &FusionProblem,
+    partition: &Partition,
+    budget: &Budget,
+) -> Result<Cost> {
+    let mut interfaces = Interfaces::new(problem, budget);
     let mut total = Cost::default();
     for block in partition.names().filter(|&name| problem.group(name).is_some()) {
         total.kernels += 1;
-        total.arrays += interfaces.n_arrays(partition.members(block)) as u64;
+        total.arrays += interfaces.n_arrays(partition.members(block))? as u64;
     }
-    total
+    Ok(total)
 }
 
 /// Cost of nodes that are kernels but may not be fused: each its distinct non-constant inputs and
-/// those of its results that are read. Linear in their operands, and in the variables.
+/// those of its results that are read. Linear in their operands.
 ///
 /// # Errors
-/// [`crate::Error::OutOfRange`] if there is no such node.
-pub fn lone_cost(problem: &FusionProblem, nodes: impl Iterator<Item = NodeId>) -> Result<Cost> {
+/// [`crate::Error::OutOfRange`] if there is no such node; [`crate::Error::Interrupted`].
+pub fn lone_cost(
+    problem: &FusionProblem,
+    nodes: impl Iterator<Item = NodeId>,
+    budget: &Budget,
+) -> Result<Cost> {
     let mut total = Cost::default();
-    // How many nodes there were when a variable was last read; 0 if it was not.
-    let mut newest_reader = vec![0; problem.n_variables()];
     for node in nodes {
         check_id("node", node, problem.n_nodes())?;
         total.kernels += 1;
-        let mut is_new = |variable: VarId| {
-            std::mem::replace(&mut newest_reader[variable as usize], total.kernels) != total.kernels
-        };
-        let distinct = problem.inputs(node).iter();
-        let distinct = distinct.filter(|&&read| !problem.is_constant(read) && is_new(read)).count();
+        budget.check(1 + problem.reads(node).len() + problem.outputs(node).len())?;
+        let distinct = problem.reads(node).iter();
+        let distinct = distinct.filter(|&&read| !problem.is_constant(read)).count();
         let needed =
             |&&output: &&VarId| problem.is_result(output) || !problem.clients(output).is_empty();
         let needed = problem.outputs(node).iter().filter(needed).count();

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+use crate::budget::Budget;
 use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -15,7 +16,6 @@ use super::portfolio::{PORTFOLIO, Question};
 use super::proof_tests::{Random, SHAPES, random_arrays};
 use super::tests::moved;
 use super::*;
-use crate::interrupt::interruptible;
 use crate::rows::Rows;
 
 /// Random problems of these sizes.
@@ -28,7 +28,7 @@ fn random_problems(
     (0..n_problems).map(move |number| {
         let n_nodes = sizes.start + random.below(sizes.len());
         let arrays = random_arrays(&mut random, n_nodes, SHAPES[number % SHAPES.len()]);
-        (arrays.clone(), FusionProblem::new(arrays).unwrap())
+        (arrays.clone(), FusionProblem::new(arrays, &Budget::unlimited()).unwrap())
     })
 }
 
@@ -37,8 +37,8 @@ fn random_problems(
 fn arrays(n_roots: usize, nodes: &[(i32, &[u32])], max_operands: u32) -> ProblemArrays {
     let (mut inputs, mut outputs) = (Rows::empty(), Rows::empty());
     for (&(_, reads), made) in nodes.iter().zip(n_roots as u32..) {
-        inputs.push(reads.iter().copied());
-        outputs.push([made]);
+        inputs.push(reads.iter().copied()).unwrap();
+        outputs.push([made]).unwrap();
     }
     let n_variables = n_roots + nodes.len();
     let mut results = vec![true; n_variables];
@@ -84,18 +84,22 @@ fn trees(seed: u64, n_problems: usize) -> impl Iterator<Item = (ProblemArrays, F
         if random.percent(30) {
             arrays.results[n_roots as usize + random.below(n_nodes as usize)] = true;
         }
-        (arrays.clone(), FusionProblem::new(arrays).unwrap())
+        (arrays.clone(), FusionProblem::new(arrays, &Budget::unlimited()).unwrap())
     })
 }
 
 /// The components of a problem that have movable nodes, no more than a word of them.
 fn components(problem: &FusionProblem) -> Vec<Component<1>> {
-    let (parts, components) = refine(problem).unwrap();
+    let (parts, components) = refine(problem, &Budget::unlimited()).unwrap();
     let mut scratch = Scratch::new(problem);
     let all = (0..components.len() as u32).map(|component| components.members(component));
     let open = all.filter(|members| (1..=64).contains(&movable(&parts, members).count()));
     let objective = Objective::KernelsFirst;
-    open.map(|members| Component::new(problem, &parts, members, objective, &mut scratch)).collect()
+    let budget = Budget::unlimited();
+    let component = |members| {
+        Component::new(problem, &parts, members, objective, &mut scratch, &budget).unwrap()
+    };
+    open.map(component).collect()
 }
 
 #[test]
@@ -114,7 +118,7 @@ fn lone_nodes_cost_what_they_read_and_what_is_read_of_them() {
                 expected.arrays += u64::from(is_needed);
             }
         }
-        assert_eq!(lone_cost(&problem, lone()), Ok(expected));
+        assert_eq!(lone_cost(&problem, lone(), &Budget::unlimited()), Ok(expected));
     }
 }
 
@@ -122,7 +126,7 @@ fn lone_nodes_cost_what_they_read_and_what_is_read_of_them() {
 fn the_operand_limit_takes_as_many_kernels_as_its_formula_says() {
     let mut seen = BTreeSet::new();
     for (arrays, problem) in random_problems(22, 1000, 2..14).chain(trees(34, 1000)) {
-        let parts = parts::parts(&problem);
+        let parts = parts::parts(&problem, &Budget::unlimited()).unwrap();
         for part in parts.names().filter(|&part| problem.group(part).is_some()) {
             let members: BTreeSet<u32> = parts.members(part).iter().copied().collect();
             let made = |node: u32| arrays.outputs.row(node)[0];
@@ -150,9 +154,11 @@ fn the_operand_limit_takes_as_many_kernels_as_its_formula_says() {
                 n if n <= arrays.max_operands as usize || limit <= per_link => 1,
                 n => (1..=n + 1).find(|&k| fits(k)).unwrap(),
             };
-            let mut interfaces = Interfaces::new(&problem);
-            let found = kernels_by_limit(&problem, &parts, parts.members(part), &mut interfaces);
-            assert_eq!(found, expected as u64, "{arrays:?}");
+            let budget = Budget::unlimited();
+            let mut interfaces = Interfaces::new(&problem, &budget);
+            let members = parts.members(part);
+            let found = kernels_by_limit(&problem, &parts, members, &mut interfaces, &budget);
+            assert_eq!(found.unwrap(), expected as u64, "{arrays:?}");
             seen.insert((expected, per_link));
         }
     }
@@ -194,9 +200,10 @@ fn the_joint_bound_is_that_of_the_shortest_sequence_of_parts() {
             if component.parts.len() < 2 {
                 continue;
             }
-            let levels = Levels::new(&component);
-            let mut effort = u64::MAX;
-            let found = Joint::new(&component, &levels).kernels(component.all, 5000, &mut effort);
+            let budget = Budget::unlimited();
+            let levels = Levels::new(&component, &budget).unwrap();
+            let mut joint = Joint::new(&component, &levels);
+            let found = joint.kernels(component.all, 5000, &budget).unwrap();
             let start = (component.all, 0);
             let expected = shortest(&component, &levels, start, &mut FxHashMap::default());
             assert_eq!(found, expected);
@@ -290,13 +297,15 @@ fn a_look_at_a_set_counts_the_words_of_its_component() {
     for (n_nodes, expected) in [(200, 4 * 2), (256, 4 * 3)] {
         let reads: Vec<[u32; 2]> = (0..n_nodes).map(|node| [node, 0]).collect();
         let nodes: Vec<(i32, &[u32])> = reads.iter().map(|row| (0, &row[..])).collect();
-        let problem = FusionProblem::new(arrays(1, &nodes, 8)).unwrap();
+        let problem = FusionProblem::new(arrays(1, &nodes, 8), &Budget::unlimited()).unwrap();
         let members: Vec<u32> = (0..n_nodes).collect();
-        let parts = parts::parts(&problem);
+        let parts = parts::parts(&problem, &Budget::unlimited()).unwrap();
         let mut scratch = Scratch::new(&problem);
         let objective = Objective::KernelsFirst;
-        let component = Component::<4>::new(&problem, &parts, &members, objective, &mut scratch);
-        assert_eq!(component.step(), expected);
+        let budget = Budget::unlimited();
+        let component =
+            Component::<4>::new(&problem, &parts, &members, objective, &mut scratch, &budget);
+        assert_eq!(component.unwrap().step(), expected);
     }
 }
 
@@ -304,8 +313,8 @@ fn a_look_at_a_set_counts_the_words_of_its_component() {
 fn whether_no_plan_has_fewer_kernels_is_a_matter_of_depth() {
     let mut seen = [0, 0];
     for (arrays, problem) in random_problems(27, 1200, 2..16) {
-        let plan = plan(&problem, None).unwrap();
-        let parts = parts::parts(&problem);
+        let plan = plan(&problem, None, &Budget::unlimited()).unwrap();
+        let parts = parts::parts(&problem, &Budget::unlimited()).unwrap();
         let n_nodes = problem.n_nodes() as u32;
         let feeds = |a: u32, b: u32| {
             let made = arrays.outputs.row(a);
@@ -328,7 +337,11 @@ fn whether_no_plan_has_fewer_kernels_is_a_matter_of_depth() {
             let deepest = parts.members(part).iter().map(|&node| left[node as usize]).max();
             blocks.len() == 1 || deepest.unwrap() + 1 == blocks.len()
         });
-        assert_eq!(typed::has_fewest_kernels(&problem, &plan.partition), expected, "{arrays:?}");
+        assert_eq!(
+            typed::has_fewest_kernels(&problem, &plan.partition, &Budget::unlimited()).unwrap(),
+            expected,
+            "{arrays:?}"
+        );
         seen[usize::from(expected)] += 1;
     }
     assert!(seen.iter().all(|&times| times > 20), "{seen:?}");
@@ -338,8 +351,8 @@ fn whether_no_plan_has_fewer_kernels_is_a_matter_of_depth() {
 fn blocks_come_in_the_order_in_which_they_are_free() {
     // 0 -> 3 and 1 -> 2: what 0 sets free is listed first.
     let nodes: [(i32, &[u32]); 4] = [(-1, &[0]), (-1, &[0]), (-1, &[2]), (-1, &[1])];
-    let problem = FusionProblem::new(arrays(1, &nodes, 8)).unwrap();
-    let order = Partition::singletons(4).quotient_order(&problem).unwrap();
+    let problem = FusionProblem::new(arrays(1, &nodes, 8), &Budget::unlimited()).unwrap();
+    let order = Partition::singletons(4).quotient_order(&problem, &Budget::unlimited()).unwrap();
     assert_eq!(order, [0, 1, 3, 2]);
 }
 
@@ -347,8 +360,14 @@ fn blocks_come_in_the_order_in_which_they_are_free() {
 fn only_the_empty_problem_has_no_components() {
     for (n_nodes, is_empty) in [(0, true), (1, false)] {
         let nodes: [(i32, &[u32]); 1] = [(0, &[0])];
-        let problem = FusionProblem::new(arrays(1, &nodes[..n_nodes], 8)).unwrap();
-        let components = parts::Components::new(&problem, &parts::parts(&problem)).unwrap();
+        let problem =
+            FusionProblem::new(arrays(1, &nodes[..n_nodes], 8), &Budget::unlimited()).unwrap();
+        let components = parts::Components::new(
+            &problem,
+            &parts::parts(&problem, &Budget::unlimited()).unwrap(),
+            &Budget::unlimited(),
+        )
+        .unwrap();
         assert_eq!((components.is_empty(), components.len()), (is_empty, n_nodes));
     }
 }
@@ -357,13 +376,13 @@ fn only_the_empty_problem_has_no_components() {
 fn an_ordering_along_the_data_keeps_nothing_apart() {
     let mut arrays = arrays(1, &[(0, &[0]), (0, &[1]), (0, &[0, 2])], 8);
     arrays.orderings = vec![(0, 1), (0, 2)];
-    let problem = FusionProblem::new(arrays).unwrap();
+    let problem = FusionProblem::new(arrays, &Budget::unlimited()).unwrap();
     assert!(problem.has_data(0, 1) && !problem.has_data(0, 2));
     let mut without = problem.arrays().clone();
     without.orderings.pop();
-    let problem = FusionProblem::new(without).unwrap();
+    let problem = FusionProblem::new(without, &Budget::unlimited()).unwrap();
     for direction in [typed::Direction::FromSources, typed::Direction::FromSinks] {
-        let partition = typed::fuse_by_depth(&problem, direction).unwrap();
+        let partition = typed::fuse_by_depth(&problem, direction, &Budget::unlimited()).unwrap();
         assert_eq!(partition.members(0), [0, 1, 2]);
     }
 }
@@ -373,11 +392,11 @@ fn two_that_could_be_one_kernel_are_told_so_up_to_the_limit() {
     // x -> 0 -> 1, with y: operands x, y and the result.
     for limit in 2..5 {
         let nodes: [(i32, &[u32]); 2] = [(0, &[0]), (0, &[2, 1])];
-        let problem = FusionProblem::new(arrays(2, &nodes, limit)).unwrap();
+        let problem = FusionProblem::new(arrays(2, &nodes, limit), &Budget::unlimited()).unwrap();
         let expected = if limit < 3 { Verdict::OperandLimit(3) } else { Verdict::Possible };
         let unfused = Partition::singletons(2);
-        assert_eq!(explain(&problem, &unfused, 0, 1), Ok(expected.clone()));
-        assert_eq!(explain(&problem, &unfused, 1, 0), Ok(expected));
+        assert_eq!(explain(&problem, &unfused, 0, 1, &Budget::unlimited()), Ok(expected.clone()));
+        assert_eq!(explain(&problem, &unfused, 1, 0, &Budget::unlimited()), Ok(expected));
     }
 }
 
@@ -386,9 +405,11 @@ fn a_part_alone_is_one_kernel_without_any_search() {
     // A chain of four, and an operand for each: six operands in all.
     let nodes: [(i32, &[u32]); 4] = [(0, &[0, 1]), (0, &[5, 2]), (0, &[6, 3]), (0, &[7, 4])];
     for (limit, is_one) in [(5, false), (6, true), (7, true)] {
-        let problem = FusionProblem::new(arrays(5, &nodes, limit)).unwrap();
+        let problem = FusionProblem::new(arrays(5, &nodes, limit), &Budget::unlimited()).unwrap();
         let unfused = Partition::singletons(4);
-        let proof = prove(&problem, &unfused, Objective::KernelsFirst, 0).unwrap();
+        let proof =
+            prove(&problem, &unfused, Objective::KernelsFirst, &Budget::unlimited().with_effort(0))
+                .unwrap();
         assert_eq!(proof.cost.kernels, if is_one { 1 } else { 4 });
         assert_eq!(proof.is_proven(), is_one);
         assert_eq!(proof.partition.members(0).len(), if is_one { 4 } else { 1 });
@@ -400,7 +421,9 @@ fn a_plan_above_the_bound_is_not_proven() {
     let mut n_open = 0;
     for (_, problem) in random_problems(29, 60, 10..30) {
         let unfused = Partition::singletons(problem.n_nodes());
-        let proof = prove(&problem, &unfused, Objective::KernelsFirst, 0).unwrap();
+        let proof =
+            prove(&problem, &unfused, Objective::KernelsFirst, &Budget::unlimited().with_effort(0))
+                .unwrap();
         if Cost::of_total(proof.bound) < proof.cost {
             assert!(!proof.is_proven());
             n_open += 1;
@@ -416,9 +439,15 @@ fn kernels_that_orderings_alone_hold_together_are_no_plan() {
     let nodes: [(i32, &[u32]); 4] = [(0, &[0]), (0, &[1]), (0, &[6, 7, 2, 3, 4]), (0, &[6, 5])];
     let mut arrays = arrays(6, &nodes, 6);
     arrays.orderings = vec![(1, 3)];
-    let problem = FusionProblem::new(arrays).unwrap();
+    let problem = FusionProblem::new(arrays, &Budget::unlimited()).unwrap();
     let unfused = Partition::singletons(4);
-    let proof = prove(&problem, &unfused, Objective::KernelsFirst, EFFORT).unwrap();
+    let proof = prove(
+        &problem,
+        &unfused,
+        Objective::KernelsFirst,
+        &Budget::unlimited().with_effort(EFFORT),
+    )
+    .unwrap();
     assert!(proof.is_proven());
     assert_eq!(proof.cost.kernels, 3, "{:?}", proof.partition);
 }
@@ -438,18 +467,24 @@ fn components_of_any_size_have_a_bound() {
     let nodes: Vec<(i32, &[u32])> = reads.iter().map(|(group, row)| (*group, &row[..])).collect();
     let mut arrays = arrays(1, &nodes, 1024);
     arrays.links[0] = 0;
-    let problem = FusionProblem::new(arrays).unwrap();
-    let (parts, components) = refine(&problem).unwrap();
+    let problem = FusionProblem::new(arrays, &Budget::unlimited()).unwrap();
+    let (parts, components) = refine(&problem, &Budget::unlimited()).unwrap();
     let all = (0..components.len() as u32).map(|component| components.members(component));
     assert_eq!(all.map(|members| movable(&parts, members).count()).max(), Some(MOST + 2));
-    let plan = plan(&problem, None).unwrap();
+    let plan = plan(&problem, None, &Budget::unlimited()).unwrap();
     assert_eq!(plan.after.kernels, n_pairs.into());
-    let bound = lower_bound(&problem).unwrap();
+    let bound = lower_bound(&problem, &Budget::unlimited()).unwrap();
     assert!(bound.kernels == plan.after.kernels && bound.arrays < plan.after.arrays);
     for incumbent in [&plan.partition, &Partition::singletons(nodes.len())] {
-        let proof = prove(&problem, incumbent, Objective::KernelsFirst, GLANCE).unwrap();
+        let proof = prove(
+            &problem,
+            incumbent,
+            Objective::KernelsFirst,
+            &Budget::unlimited().with_effort(GLANCE),
+        )
+        .unwrap();
         assert_eq!(Cost::of_total(proof.bound), bound);
-        assert_eq!(proof.cost, cost::cost(&problem, incumbent));
+        assert_eq!(proof.cost, cost::cost(&problem, incumbent, &Budget::unlimited()).unwrap());
     }
 }
 
@@ -459,9 +494,11 @@ fn a_cut_fills_its_pieces() {
     for (limit, n_nodes) in [(4, 9), (8, 13), (5, 10)] {
         let reads: Vec<[u32; 2]> = (0..n_nodes).map(|i| [n_nodes + i, i]).collect();
         let nodes: Vec<(i32, &[u32])> = reads.iter().map(|row| (0, &row[..])).collect();
-        let problem = FusionProblem::new(arrays(n_nodes as usize + 1, &nodes, limit)).unwrap();
+        let problem =
+            FusionProblem::new(arrays(n_nodes as usize + 1, &nodes, limit), &Budget::unlimited())
+                .unwrap();
         let whole = Partition::from_names(vec![0; n_nodes as usize]);
-        let cut = split::split_oversized(&problem, whole);
+        let cut = split::split_oversized(&problem, whole, &Budget::unlimited()).unwrap();
         let firsts = (0..n_nodes).step_by(limit as usize - 2);
         assert!(cut.names().eq(firsts), "{:?}", cut.blocks());
     }
@@ -472,8 +509,10 @@ fn moves_go_on_as_long_as_they_save() {
     let (mut n_moved, mut n_open) = (0, 0);
     for (_, problem) in random_problems(31, 600, 10..60) {
         let start = PORTFOLIO[2].start;
-        let start = start(&Question { problem: &problem, strict: None }).unwrap();
-        let start = split::split_oversized(&problem, start);
+        let start =
+            start(&Question { problem: &problem, strict: None, budget: &Budget::unlimited() })
+                .unwrap();
+        let start = split::split_oversized(&problem, start, &Budget::unlimited()).unwrap();
         let once = moved(&problem, &start, true);
         let twice = moved(&problem, &once, true);
         n_moved += usize::from(once != start);
@@ -496,15 +535,15 @@ fn pairs_and_a_move(n_pairs: u32, n_nodes: u32) -> (FusionProblem, Partition) {
     let nodes: Vec<(i32, &[u32])> =
         (0..n_nodes).zip(&reads).map(|(node, reads)| (group(node), reads.as_slice())).collect();
     let blocks = (0..n_nodes).map(|node| if node < n_chain { node / 2 * 2 } else { node });
-    let problem = FusionProblem::new(arrays(1, &nodes, 1024)).unwrap();
+    let problem = FusionProblem::new(arrays(1, &nodes, 1024), &Budget::unlimited()).unwrap();
     (problem, Partition::from_names(blocks.collect()))
 }
 
 /// How many kernels there are after moves and merges.
 fn n_polished(problem: &FusionProblem, partition: &Partition) -> u64 {
-    let order = partition.quotient_order(problem).unwrap();
-    let polished = polish(problem, partition, &order, &[]).unwrap().unwrap();
-    cost::cost(problem, &polished).kernels
+    let order = partition.quotient_order(problem, &Budget::unlimited()).unwrap();
+    let polished = polish(problem, partition, &order, &[], &Budget::unlimited()).unwrap().unwrap();
+    cost::cost(problem, &polished, &Budget::unlimited()).unwrap().kernels
 }
 
 #[test]
@@ -512,7 +551,7 @@ fn merges_after_moves_are_left_out_on_large_graphs() {
     let n_nodes = LARGE as u32;
     for (n_nodes, expected) in [(n_nodes - 1, 2), (n_nodes, 2), (n_nodes + 1, 3)] {
         let (problem, partition) = pairs_and_a_move(2, n_nodes);
-        assert_eq!(cost::cost(&problem, &partition).kernels, 4);
+        assert_eq!(cost::cost(&problem, &partition, &Budget::unlimited()).unwrap().kernels, 4);
         assert_eq!(n_polished(&problem, &partition), expected, "{n_nodes}");
     }
 }
@@ -520,11 +559,13 @@ fn merges_after_moves_are_left_out_on_large_graphs() {
 #[test]
 fn merges_after_moves_have_effort_for_each_node() {
     let (problem, partition) = pairs_and_a_move(1000, 2002);
-    assert_eq!(cost::cost(&problem, &partition).kernels, 1002);
+    assert_eq!(cost::cost(&problem, &partition, &Budget::unlimited()).unwrap().kernels, 1002);
     assert_eq!(n_polished(&problem, &partition), 2);
     // What is no effort for each node does not suffice.
-    let (less, is_complete) = improve::improve(&problem, partition, AMPLE + 2003).unwrap();
-    assert!(!is_complete && cost::cost(&problem, &less).kernels > 2);
+    let (less, is_complete) =
+        improve::improve(&problem, partition, &Budget::unlimited().with_effort(AMPLE + 2003))
+            .unwrap();
+    assert!(!is_complete && cost::cost(&problem, &less, &Budget::unlimited()).unwrap().kernels > 2);
 }
 
 #[test]
@@ -533,14 +574,19 @@ fn strict_growth_is_that_of_strict_nodes() {
     let mut n_other = 0;
     for (_, problem) in random_problems(33, 100, 5..30) {
         let strict: Vec<bool> = (0..problem.n_nodes()).map(|_| random.percent(70)).collect();
-        let question = Question { problem: &problem, strict: Some(&strict) };
+        let question =
+            Question { problem: &problem, strict: Some(&strict), budget: &Budget::unlimited() };
         let entry = &PORTFOLIO[1];
         assert_eq!(entry.strategy, Strategy::StrictGrowthFromSinks);
         assert!((entry.applies)(&question));
         let grown = (entry.start)(&question).unwrap();
-        let expected = sinks::grow_from_sinks(&problem, |node| strict[node as usize]).unwrap();
+        let expected =
+            sinks::grow_from_sinks(&problem, |node| strict[node as usize], &Budget::unlimited())
+                .unwrap();
         assert_eq!(grown, expected);
-        n_other += usize::from(grown != sinks::grow_from_sinks(&problem, |_| true).unwrap());
+        n_other += usize::from(
+            grown != sinks::grow_from_sinks(&problem, |_| true, &Budget::unlimited()).unwrap(),
+        );
     }
     assert!(n_other > 10);
 }
@@ -550,12 +596,12 @@ fn growth_from_the_sinks_is_not_tried_beyond_its_memory() {
     for (n_nodes, fits) in [(46_000, true), (47_000, false)] {
         let mut arrays = arrays(1, &[], 8);
         for _ in 0..n_nodes {
-            arrays.inputs.push([0]);
-            arrays.outputs.push([]);
+            arrays.inputs.push([0]).unwrap();
+            arrays.outputs.push([]).unwrap();
         }
         arrays.groups = vec![-1; n_nodes];
-        let problem = FusionProblem::new(arrays).unwrap();
-        let question = Question { problem: &problem, strict: None };
+        let problem = FusionProblem::new(arrays, &Budget::unlimited()).unwrap();
+        let question = Question { problem: &problem, strict: None, budget: &Budget::unlimited() };
         assert_eq!((PORTFOLIO[0].applies)(&question), fits);
     }
 }
@@ -565,9 +611,12 @@ fn a_part_of_one_operand_has_a_bound_where_none_are_allowed() {
     // A node that reads one variable twice and writes nothing has one operand of three.
     let mut chain = arrays(1, &[(0, &[0, 0]), (0, &[1])], 0);
     chain.results = vec![false; 3];
-    let problem = FusionProblem::new(chain).unwrap();
-    let bound = lower_bound(&problem).unwrap();
-    assert!(bound.kernels <= plan(&problem, None).unwrap().after.kernels, "{bound:?}");
+    let problem = FusionProblem::new(chain, &Budget::unlimited()).unwrap();
+    let bound = lower_bound(&problem, &Budget::unlimited()).unwrap();
+    assert!(
+        bound.kernels <= plan(&problem, None, &Budget::unlimited()).unwrap().after.kernels,
+        "{bound:?}"
+    );
 }
 
 /// A choice of sets that needs no others, as small as possible: the first closure of all that is.
@@ -669,40 +718,43 @@ fn forward_backward(n_steps: u32) -> FusionProblem {
     let nodes: Vec<(i32, &[u32])> = reads.iter().map(|(group, row)| (*group, &row[..])).collect();
     let mut arrays = arrays(n_roots as usize, &nodes, 1024);
     arrays.links[..n_roots as usize].fill(0);
-    FusionProblem::new(arrays).unwrap()
+    FusionProblem::new(arrays, &Budget::unlimited()).unwrap()
 }
 
 #[test]
 fn the_joint_bound_takes_no_more_than_its_effort_and_asks_as_often() {
     /// How many questions are asked at most.
     fn joint<const W: usize>(problem: &FusionProblem) -> u64 {
-        let (parts, components) = refine(problem).unwrap();
+        let (parts, components) = refine(problem, &Budget::unlimited()).unwrap();
         let members = (0..components.len() as u32)
             .map(|component| components.members(component))
             .max_by_key(|members| members.len())
             .unwrap();
         let (objective, mut scratch) = (Objective::KernelsFirst, Scratch::new(problem));
-        let component = Component::<W>::new(problem, &parts, members, objective, &mut scratch);
+        let budget = Budget::unlimited();
+        let component =
+            Component::<W>::new(problem, &parts, members, objective, &mut scratch, &budget)
+                .unwrap();
         let n_parts = component.parts.len();
         assert_eq!(component.nodes.len(), 2 * n_parts);
-        let levels = Levels::new(&component);
+        let levels = Levels::new(&component, &budget).unwrap();
         let (mut last, mut most) = (0, 0);
         for given in [0, 100, 1000, 10_000, 100_000] {
-            let (asked, mut effort) = (Rc::new(Cell::new(0)), given);
+            let asked = Rc::new(Cell::new(0));
             let count = Rc::clone(&asked);
             let question = Rc::new(move || {
                 count.set(count.get() + 1);
                 true
             });
-            let work =
-                || Ok(Joint::new(&component, &levels).kernels(component.all, 2000, &mut effort));
-            let found = interruptible(question, work).unwrap();
+            let budget = Budget::asking(question).with_effort(given);
+            let mut joint = Joint::new(&component, &levels);
+            let found = joint.kernels(component.all, 2000, &budget).unwrap();
             // No plan has more than a kernel for each node, and one that takes each part twice but the
             // last is legal; more effort finds no less.
             assert!(last <= found && found < 2 * n_parts as u64, "{found}");
             last = found;
             // 64 words for one of effort, and a question after 2^16 and those of a step at most.
-            let words = 64 * (given - effort);
+            let words = 64 * (given - budget.effort());
             assert!(words >> 17 <= asked.get(), "{words} {}", asked.get());
             most = most.max(asked.get());
         }
@@ -718,11 +770,17 @@ fn the_joint_bound_takes_no_more_than_its_effort_and_asks_as_often() {
 fn a_glance_takes_no_more_than_it_may() {
     for n_steps in [8, 64, 256] {
         let problem = forward_backward(n_steps);
-        let known = plan(&problem, None).unwrap();
+        let known = plan(&problem, None, &Budget::unlimited()).unwrap();
         let mut last = Cost::default();
         for effort in [0, GLANCE, 50 * GLANCE] {
             let objective = Objective::KernelsFirst;
-            let proof = prove(&problem, &known.partition, objective, effort).unwrap();
+            let proof = prove(
+                &problem,
+                &known.partition,
+                objective,
+                &Budget::unlimited().with_effort(effort),
+            )
+            .unwrap();
             assert!(proof.effort <= effort, "{}", proof.effort);
             let bound = Cost::of_total(proof.bound);
             assert!(last <= bound && bound <= known.after, "{n_steps}: {bound:?}");

@@ -42,8 +42,8 @@ use super::bounds::{Joint, Levels};
 use super::component::Component;
 use super::masks::Mask;
 use super::problem::NONE;
+use crate::budget::Budget;
 use crate::error::Result;
-use crate::interrupt;
 
 /// Steps of the joint bound for each state: it helps most where it is found soon.
 const PATIENCE: u64 = 32;
@@ -68,7 +68,7 @@ pub(super) fn search<const W: usize>(
     levels: &Levels<W>,
     joint: &mut Joint<'_, W>,
     incumbent: u64,
-    effort: &mut u64,
+    budget: &Budget,
 ) -> Result<Found<W>> {
     let mut search = Search {
         component,
@@ -79,6 +79,7 @@ pub(super) fn search<const W: usize>(
         cheapest: FxHashMap::default(),
         goal: None,
         next: Vec::new(),
+        budget,
     };
     let estimate = search.estimate(component.all);
     if estimate >= incumbent {
@@ -94,9 +95,9 @@ pub(super) fn search<const W: usize>(
         if search.cheapest.get(&rest).is_some_and(|&cheapest| cheapest < so_far) {
             continue;
         }
-        interrupt::check(256 * component.step() as usize)?;
+        budget.check(256 * component.step() as usize)?;
         if !is_checked {
-            let n_kernels = joint.kernels(rest, PATIENCE, effort);
+            let n_kernels = joint.kernels(rest, PATIENCE, budget)?;
             let whole = so_far + component.launch * n_kernels + levels.arrays(rest);
             if whole > estimate {
                 if whole < search.best {
@@ -105,8 +106,8 @@ pub(super) fn search<const W: usize>(
                 continue;
             }
         }
-        search.expand(rest, so_far, number, estimate, effort)?;
-        if *effort == 0 {
+        search.expand(rest, so_far, number, estimate)?;
+        if budget.is_spent() {
             let open = search.open.peek().map_or(u64::MAX, |&(Reverse(least), ..)| least);
             bound = Some(estimate.min(open).min(search.best));
             break;
@@ -134,6 +135,7 @@ struct Search<'a, const W: usize> {
     goal: Option<u32>,
     /// Next kernels of the state that is being expanded, with what they cost.
     next: Vec<(Mask<W>, u64)>,
+    budget: &'a Budget,
 }
 
 impl<const W: usize> Search<'_, W> {
@@ -142,14 +144,7 @@ impl<const W: usize> Search<'_, W> {
         self.component.launch * self.levels.kernels(rest) + self.levels.arrays(rest)
     }
 
-    fn expand(
-        &mut self,
-        rest: Mask<W>,
-        so_far: u64,
-        number: u32,
-        estimate: u64,
-        effort: &mut u64,
-    ) -> Result<()> {
+    fn expand(&mut self, rest: Mask<W>, so_far: u64, number: u32, estimate: u64) -> Result<()> {
         let pieces = self.component.pieces(rest);
         let sources = self.component.sources(&pieces, rest);
         self.next.clear();
@@ -159,7 +154,7 @@ impl<const W: usize> Search<'_, W> {
             self.next.push((pieces[source], cost));
         } else {
             for source in sources {
-                self.next_kernels(pieces[source], rest, so_far, effort)?;
+                self.next_kernels(pieces[source], rest, so_far)?;
             }
         }
         for (kernel, cost) in std::mem::take(&mut self.next) {
@@ -174,7 +169,7 @@ impl<const W: usize> Search<'_, W> {
             self.cheapest.insert(left, spent);
             let next = self.states.len() as u32;
             self.states.push((left, spent, number));
-            *effort = effort.saturating_sub(STATE * self.component.step());
+            self.budget.spend(STATE * self.component.step());
             if left.is_empty() {
                 self.best = spent;
                 self.goal = Some(next);
@@ -195,15 +190,9 @@ impl<const W: usize> Search<'_, W> {
     }
 
     /// Adds the next kernels in a piece of what is left to `next`.
-    fn next_kernels(
-        &mut self,
-        piece: Mask<W>,
-        rest: Mask<W>,
-        so_far: u64,
-        effort: &mut u64,
-    ) -> Result<()> {
+    fn next_kernels(&mut self, piece: Mask<W>, rest: Mask<W>, so_far: u64) -> Result<()> {
         let ready = self.component.ready(piece, rest);
-        let mut growth = Growth { search: self, ready, rest, so_far, effort };
+        let mut growth = Growth { search: self, ready, rest, so_far };
         // Each kernel has a node that waits for none; the first of these starts it.
         let mut excluded = Mask::EMPTY;
         for start in ready.iter() {
@@ -238,7 +227,6 @@ struct Growth<'a, 'b, const W: usize> {
     ready: Mask<W>,
     rest: Mask<W>,
     so_far: u64,
-    effort: &'a mut u64,
 }
 
 impl<const W: usize> Growth<'_, '_, W> {
@@ -248,12 +236,13 @@ impl<const W: usize> Growth<'_, '_, W> {
         // On a stack of its own: a kernel grows node by node, by as many as the component has.
         let mut pending = vec![(kernel, near, excluded)];
         while let Some((kernel, near, excluded)) = pending.pop() {
-            if *self.effort == 0 {
+            let budget = self.search.budget;
+            if budget.is_spent() {
                 return Ok(());
             }
-            *self.effort = self.effort.saturating_sub(self.search.component.step());
             let component = self.search.component;
-            interrupt::check(64 * component.step() as usize)?;
+            budget.spend(component.step());
+            budget.check(64 * component.step() as usize)?;
             let most = self.ready.without(excluded);
             let operands = component.operands(kernel, most);
             if !component.allows(kernel, operands) {

@@ -5,10 +5,10 @@ use std::collections::VecDeque;
 use super::cost::Interfaces;
 use super::partition::Partition;
 use super::problem::{FusionProblem, NONE};
+use crate::budget::Budget;
 use crate::error::Result;
 use crate::graph::NodeId;
 use crate::ids::check_ids;
-use crate::interrupt;
 
 /// What keeps two nodes apart in a plan, or that nothing does.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,8 +45,9 @@ pub fn explain(
     partition: &Partition,
     a: NodeId,
     b: NodeId,
+    budget: &Budget,
 ) -> Result<Verdict> {
-    Explainer::new(problem, partition)?.explain(a, b)
+    Explainer::new(problem, partition, budget)?.explain(a, b)
 }
 
 /// Answers many questions about one partition.
@@ -60,6 +61,7 @@ pub struct Explainer<'a> {
     /// The blocks that the search `n_searches` has entered are marked with that number.
     entered: Vec<u32>,
     n_searches: u32,
+    budget: &'a Budget,
 }
 
 impl<'a> Explainer<'a> {
@@ -67,16 +69,21 @@ impl<'a> Explainer<'a> {
     ///
     /// # Errors
     /// [`crate::Error::Cycle`] if the quotient graph has one; [`crate::Error::LengthMismatch`] if
-    /// `partition` is one of other nodes.
-    pub fn new(problem: &'a FusionProblem, partition: &'a Partition) -> Result<Self> {
+    /// `partition` is one of other nodes; [`crate::Error::Interrupted`].
+    pub fn new(
+        problem: &'a FusionProblem,
+        partition: &'a Partition,
+        budget: &'a Budget,
+    ) -> Result<Self> {
         let mut places = vec![0; problem.n_nodes()];
-        for (place, block) in (0u32..).zip(partition.quotient_order(problem)?) {
+        for (place, block) in (0u32..).zip(partition.quotient_order(problem, budget)?) {
             places[block as usize] = place;
         }
         Ok(Self {
             problem,
             partition,
-            interfaces: Interfaces::new(problem),
+            interfaces: Interfaces::new(problem, budget),
+            budget,
             places,
             parents: vec![NONE; problem.n_nodes()],
             entered: vec![0; problem.n_nodes()],
@@ -95,46 +102,46 @@ impl<'a> Explainer<'a> {
     pub fn explain(&mut self, a: NodeId, b: NodeId) -> Result<Verdict> {
         check_ids("node", &[a, b], self.problem.n_nodes())?;
         let members = |node| self.partition.members(self.partition.block(node)).len();
-        interrupt::check(8 * (members(a) + members(b)))?;
-        Ok(self.verdict(a, b))
+        self.budget.check(8 * (members(a) + members(b)))?;
+        self.verdict(a, b)
     }
 
-    fn verdict(&mut self, a: NodeId, b: NodeId) -> Verdict {
+    fn verdict(&mut self, a: NodeId, b: NodeId) -> Result<Verdict> {
         let (problem, partition) = (self.problem, self.partition);
         let (block_a, block_b) = (partition.block(a), partition.block(b));
         if block_a == block_b {
             let is_alone = partition.members(block_a).len() == 1;
-            return if is_alone { Verdict::Alone } else { Verdict::Together };
+            return Ok(if is_alone { Verdict::Alone } else { Verdict::Together });
         }
         if let Some(node) = [a, b].into_iter().find(|&node| problem.group(node).is_none()) {
-            return Verdict::NoGroup(node);
+            return Ok(Verdict::NoGroup(node));
         }
         if problem.group(a) != problem.group(b) {
-            return Verdict::OtherGroup;
+            return Ok(Verdict::OtherGroup);
         }
         let (members_a, members_b) = (partition.members(block_a), partition.members(block_b));
-        if !connected(problem, partition, members_a, members_b) {
-            return Verdict::NotConnected;
+        if !connected(problem, partition, members_a, members_b, self.budget)? {
+            return Ok(Verdict::NotConnected);
         }
-        let path =
-            self.path_through(block_a, block_b).or_else(|| self.path_through(block_b, block_a));
-        if let Some(path) = path {
-            return Verdict::Cycle(path);
+        for (from, to) in [(block_a, block_b), (block_b, block_a)] {
+            if let Some(path) = self.path_through(from, to)? {
+                return Ok(Verdict::Cycle(path));
+            }
         }
         let together: Vec<NodeId> = members_a.iter().chain(members_b).copied().collect();
-        match self.interfaces.of(&together).operands() {
+        Ok(match self.interfaces.of(&together)?.operands() {
             operands if operands > problem.max_operands() => Verdict::OperandLimit(operands),
             _ => Verdict::Possible,
-        }
+        })
     }
 
     /// The shortest path from a member of `from` to a member of `to` that leaves both, if there is
     /// one. Blocks after `to` in the topological order are on no such path.
-    fn path_through(&mut self, from: NodeId, to: NodeId) -> Option<Vec<NodeId>> {
+    fn path_through(&mut self, from: NodeId, to: NodeId) -> Result<Option<Vec<NodeId>>> {
         let (problem, partition) = (self.problem, self.partition);
         let last = self.places[to as usize];
         if self.places[from as usize] > last {
-            return None;
+            return Ok(None);
         }
         self.n_searches += 1;
         let mut queue: VecDeque<NodeId> = partition.members(from).iter().copied().collect();
@@ -142,9 +149,7 @@ impl<'a> Explainer<'a> {
             self.parents[member as usize] = NONE;
         }
         while let Some(node) = queue.pop_front() {
-            if interrupt::is_requested(1 + problem.graph().successors(node).len()) {
-                break;
-            }
+            self.budget.check(1 + problem.graph().successors(node).len())?;
             for &next in problem.graph().successors(node) {
                 let block = partition.block(next);
                 if block == to && partition.block(node) != from {
@@ -155,7 +160,7 @@ impl<'a> Explainer<'a> {
                         step = self.parents[step as usize];
                     }
                     path.reverse();
-                    return Some(path);
+                    return Ok(Some(path));
                 }
                 let is_known = block == from || self.entered[block as usize] == self.n_searches;
                 if is_known || self.places[block as usize] >= last {
@@ -171,7 +176,7 @@ impl<'a> Explainer<'a> {
                 }
             }
         }
-        None
+        Ok(None)
     }
 }
 
@@ -180,9 +185,13 @@ fn connected(
     partition: &Partition,
     members_a: &[NodeId],
     members_b: &[NodeId],
-) -> bool {
+    budget: &Budget,
+) -> Result<bool> {
+    for &node in members_a.iter().chain(members_b) {
+        budget.check(8 * problem.reads(node).len())?;
+    }
     let reads = |readers: &[NodeId], block: NodeId| {
-        readers.iter().flat_map(|&node| problem.inputs(node)).any(|&variable| {
+        readers.iter().flat_map(|&node| problem.reads(node)).any(|&variable| {
             let owner = problem.owner(variable);
             owner != NONE && partition.block(owner) == block
         })
@@ -190,12 +199,12 @@ fn connected(
     if reads(members_a, partition.block(members_b[0]))
         || reads(members_b, partition.block(members_a[0]))
     {
-        return true;
+        return Ok(true);
     }
     let group = problem.group(members_a[0]);
     let may_link = |&&variable: &&u32| problem.link(variable) == group;
     let operands_a: rustc_hash::FxHashSet<u32> =
-        members_a.iter().flat_map(|&node| problem.inputs(node)).filter(may_link).copied().collect();
-    let mut operands_b = members_b.iter().flat_map(|&node| problem.inputs(node));
-    operands_b.any(|variable| operands_a.contains(variable))
+        members_a.iter().flat_map(|&node| problem.reads(node)).filter(may_link).copied().collect();
+    let mut operands_b = members_b.iter().flat_map(|&node| problem.reads(node));
+    Ok(operands_b.any(|variable| operands_a.contains(variable)))
 }

@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+use crate::budget::Budget;
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
@@ -235,8 +236,9 @@ impl<'a> Stock<'a> {
 }
 
 fn compare(arrays: &ProblemArrays, keep: &[bool]) {
-    let problem = FusionProblem::new(arrays.clone()).unwrap();
-    let grown = grow_from_sinks(&problem, |node| keep[node as usize]).unwrap();
+    let problem = FusionProblem::new(arrays.clone(), &Budget::unlimited()).unwrap();
+    let grown =
+        grow_from_sinks(&problem, |node| keep[node as usize], &Budget::unlimited()).unwrap();
     assert_eq!(grown, Stock::new(arrays, keep).plan(), "{arrays:?} {keep:?}");
 }
 

@@ -29,10 +29,11 @@ use rustc_hash::FxHashMap;
 
 use super::partition::Partition;
 use super::problem::{FusionProblem, NONE, VarId};
+use crate::budget::Budget;
 use crate::error::Result;
 use crate::graph::NodeId;
-use crate::interrupt;
 use crate::quotient::Quotient;
+use crate::rows::Rows;
 
 /// Of the clusters that share an operand, each is compared with this many that follow it in the
 /// order of their ids; when nothing is left to merge, with the larger number.
@@ -45,29 +46,30 @@ const TIDY_AT: usize = 1 << 12;
 /// Refusals for each cluster that are remembered at most.
 const REFUSED: usize = 64;
 
-/// Merges clusters of `partition` while that is legal, they are connected, and `effort` is left:
+/// Merges clusters of `partition` while that is legal, they are connected, and effort is left:
 /// units of work, each about a comparison of two operands or a block visited by a search. Returns
 /// the partition and whether the effort sufficed: if so, no two connected clusters can be merged any
 /// more, among those that were compared.
 ///
 /// # Complexity
 /// O(k log k) heap operations for k pairs of neighboring clusters, each with a search between the
-/// two; near-linear on local graphs, and bounded by `effort`.
+/// two; near-linear on local graphs, and bounded by the effort.
 ///
 /// # Errors
-/// [`crate::Error::Cycle`] if the quotient graph of `partition` has one.
+/// [`crate::Error::Cycle`] if the quotient graph of `partition` has one;
+/// [`crate::Error::Interrupted`].
 pub(super) fn improve(
     problem: &FusionProblem,
     partition: Partition,
-    effort: u64,
+    budget: &Budget,
 ) -> Result<(Partition, bool)> {
-    let mut merger = Merger::new(problem, &partition, effort)?;
-    merger.push_producers();
-    let mut saw_all = merger.push_siblings(0, FEW_SIBLINGS);
+    let mut merger = Merger::new(problem, &partition, budget)?;
+    merger.push_producers()?;
+    let mut saw_all = merger.push_siblings(0, FEW_SIBLINGS)?;
     merger.run()?;
-    while !saw_all && merger.effort > 0 {
+    while !saw_all && !budget.is_spent() {
         let n_merges = merger.n_merges;
-        saw_all = merger.push_siblings(FEW_SIBLINGS, MANY_SIBLINGS);
+        saw_all = merger.push_siblings(FEW_SIBLINGS, MANY_SIBLINGS)?;
         merger.run()?;
         if merger.n_merges == n_merges {
             break;
@@ -83,13 +85,6 @@ struct Operands {
     inputs: Vec<(VarId, u32)>,
     /// Members' results that are read outside, in any order.
     outputs: Vec<VarId>,
-}
-
-/// Scratch space for what clusters read.
-struct Reads {
-    list: Vec<VarId>,
-    /// The last node that was found to read a variable.
-    newest: Vec<NodeId>,
 }
 
 /// What two clusters have less together than each by itself.
@@ -132,11 +127,11 @@ struct Merger<'a> {
     /// Refusals at which those that have become void are thrown out.
     tidy_at: usize,
     n_merges: usize,
-    effort: u64,
+    budget: &'a Budget,
 }
 
 impl<'a> Merger<'a> {
-    fn new(problem: &'a FusionProblem, partition: &Partition, effort: u64) -> Result<Self> {
+    fn new(problem: &'a FusionProblem, partition: &Partition, budget: &'a Budget) -> Result<Self> {
         let names: Vec<NodeId> = partition.names().collect();
         let mut dense = vec![NONE; problem.n_nodes()];
         for (&name, id) in names.iter().zip(0u32..) {
@@ -146,7 +141,7 @@ impl<'a> Merger<'a> {
             partition.blocks().iter().map(|&name| dense[name as usize]).collect();
         let mut merger = Self {
             problem,
-            quotient: Quotient::from_blocks(problem.graph(), &blocks)?,
+            quotient: Quotient::from_blocks(problem.graph(), &blocks, budget)?,
             group: names.iter().map(|&name| problem.group(name).unwrap_or(NONE)).collect(),
             operands: vec![Operands::default(); names.len()],
             version: vec![0; names.len()],
@@ -156,19 +151,20 @@ impl<'a> Merger<'a> {
             refused_at: FxHashMap::default(),
             tidy_at: TIDY_AT,
             n_merges: 0,
-            effort,
+            budget,
         };
-        let mut scratch = Reads { list: Vec::new(), newest: vec![NONE; problem.n_variables()] };
+        let mut scratch = Vec::new();
         for (&name, id) in names.iter().zip(0u32..) {
             if merger.group[id as usize] != NONE {
-                merger.operands[id as usize] = merger.read_operands(partition, name, &mut scratch);
+                merger.operands[id as usize] =
+                    merger.read_operands(partition, name, &mut scratch)?;
             }
         }
         Ok(merger)
     }
 
     fn finish(mut self, partition: Partition) -> (Partition, bool) {
-        let is_complete = self.effort > 0;
+        let is_complete = !self.budget.is_spent();
         (if self.n_merges == 0 { partition } else { self.partition() }, is_complete)
     }
 
@@ -177,41 +173,40 @@ impl<'a> Merger<'a> {
         &mut self,
         partition: &Partition,
         name: NodeId,
-        Reads { list: reads, newest }: &mut Reads,
-    ) -> Operands {
+        list: &mut Vec<VarId>,
+    ) -> Result<Operands> {
         let problem = self.problem;
-        reads.clear();
+        list.clear();
         let mut outputs = Vec::with_capacity(1);
         for &node in partition.members(name) {
-            for &variable in problem.inputs(node) {
+            let (reads, output) = (problem.reads(node), problem.output(node));
+            let clients = problem.clients(output);
+            // What is read is sorted.
+            self.budget.check(8 * reads.len() + clients.len())?;
+            list.extend(reads.iter().copied().filter(|&variable| {
                 let owner = problem.owner(variable);
-                let inside = owner != NONE && partition.block(owner) == name;
-                let newest = std::mem::replace(&mut newest[variable as usize], node);
-                if !inside && newest != node {
-                    reads.push(variable);
-                }
-            }
-            let output = problem.output(node);
-            let outside =
-                problem.clients(output).iter().filter(|&&c| partition.block(c) != name).count();
+                owner == NONE || partition.block(owner) != name
+            }));
+            let outside = clients.iter().filter(|&&c| partition.block(c) != name).count();
             let readers = outside as u32 + u32::from(problem.is_result(output));
             self.readers[output as usize] = readers;
             if readers > 0 {
                 outputs.push(output);
             }
         }
-        reads.sort_unstable();
-        let runs = || reads.chunk_by(|a, b| a == b);
+        list.sort_unstable();
+        let runs = || list.chunk_by(|a, b| a == b);
         let mut inputs = Vec::with_capacity(runs().count());
         inputs.extend(runs().map(|run| (run[0], run.len() as u32)));
-        Operands { inputs, outputs }
+        Ok(Operands { inputs, outputs })
     }
 
     /// Pushes the pairs of clusters of which one reads the other.
-    fn push_producers(&mut self) {
+    fn push_producers(&mut self) -> Result<()> {
         let mut pairs: Vec<(u32, u32)> = Vec::new();
         for block in 0..self.group.len() as u32 {
             let group = self.group[block as usize];
+            self.budget.check(1 + 4 * self.operands[block as usize].inputs.len())?;
             for &(variable, _) in &self.operands[block as usize].inputs {
                 let owner = self.problem.owner(variable);
                 if owner != NONE && self.problem.group(owner) == Some(group) {
@@ -220,86 +215,93 @@ impl<'a> Merger<'a> {
                 }
             }
         }
-        self.push_pairs(pairs);
+        self.push_pairs(pairs)
     }
 
     /// Pushes pairs of clusters that share an operand: for each operand that more than `few` others
     /// read, of each cluster with `many` others. Returns whether those were all.
-    fn push_siblings(&mut self, few: usize, many: usize) -> bool {
-        let mut readers: Vec<(VarId, u32)> = Vec::new();
-        for block in 0..self.group.len() as u32 {
-            for &(variable, _) in &self.operands[block as usize].inputs {
-                if self.problem.link(variable) == Some(self.group[block as usize]) {
-                    readers.push((variable, block));
-                }
-            }
-        }
-        readers.sort_unstable();
+    fn push_siblings(&mut self, few: usize, many: usize) -> Result<bool> {
+        let Self { problem, budget, operands, group, .. } = &*self;
+        let readers =
+            (0u32..).zip(operands.iter().zip(&*group)).flat_map(|(block, (own, &group))| {
+                let links = own.inputs.iter().map(|&(variable, _)| variable);
+                let links = links.filter(move |&variable| problem.link(variable) == Some(group));
+                links.map(move |variable| (variable, block))
+            });
+        let readers = Rows::grouped(problem.n_variables(), readers, budget)?;
         let mut pairs: Vec<(u32, u32)> = Vec::new();
         let mut saw_all = true;
-        for run in readers.chunk_by(|a, b| a.0 == b.0).filter(|run| run.len() > few + 1) {
+        for variable in 0..problem.n_variables() as VarId {
+            let run = readers.row(variable);
+            if run.len() <= few + 1 {
+                continue;
+            }
             saw_all &= run.len() <= many + 1;
-            for (i, &(_, first)) in run.iter().enumerate() {
+            // The pairs are sorted.
+            budget.check(8 * run.len() * many.min(run.len()))?;
+            for (i, &first) in run.iter().enumerate() {
                 let others = &run[i + 1..run.len().min(i + 1 + many)];
-                pairs.extend(others.iter().map(|&(_, second)| (first, second)));
+                pairs.extend(others.iter().map(|&second| (first, second)));
             }
         }
-        self.push_pairs(pairs);
-        saw_all
+        self.push_pairs(pairs)?;
+        Ok(saw_all)
     }
 
-    fn push_pairs(&mut self, mut pairs: Vec<(u32, u32)>) {
+    fn push_pairs(&mut self, mut pairs: Vec<(u32, u32)>) -> Result<()> {
         pairs.sort_unstable();
         pairs.dedup();
         for (a, b) in pairs {
-            if self.effort == 0 || interrupt::is_requested(16) {
-                return;
+            if self.budget.is_spent() {
+                break;
             }
-            self.push(a, b);
+            self.push(a, b)?;
         }
+        Ok(())
     }
 
-    fn push(&mut self, a: u32, b: u32) {
+    fn push(&mut self, a: u32, b: u32) -> Result<()> {
         let (a, b) = (a.min(b), a.max(b));
-        let saved = self.overlap(a, b).arrays;
+        let saved = self.overlap(a, b)?.arrays;
         self.heap.push((saved, Reverse((a, b))));
+        Ok(())
     }
 
     fn run(&mut self) -> Result<()> {
-        while self.effort > 0
+        while !self.budget.is_spent()
             && let Some((saved, Reverse(pair))) = self.heap.pop()
         {
             let (a, b) = (self.quotient.find(pair.0), self.quotient.find(pair.1));
             let (a, b) = (a.min(b), a.max(b));
-            interrupt::check(16)?;
+            self.budget.check(16)?;
             let versions = (self.version[a as usize], self.version[b as usize]);
             if a == b || self.refused_at.get(&(a, b)) == Some(&versions) {
                 continue;
             }
             if versions != (0, 0) {
-                let now = self.overlap(a, b).arrays;
+                let now = self.overlap(a, b)?.arrays;
                 if now < saved {
                     self.heap.push((now, Reverse((a, b))));
                     continue;
                 }
             }
-            if self.fits(a, b) && self.can_merge(a, b) {
+            if self.fits(a, b)? && self.can_merge(a, b)? {
                 self.merge(a, b)?;
             } else {
-                self.refuse(a, b);
+                self.refuse(a, b)?;
             }
         }
         Ok(())
     }
 
     /// What the two have less together than each by itself; linear in the smaller one.
-    fn overlap(&mut self, a: u32, b: u32) -> Overlap {
+    fn overlap(&mut self, a: u32, b: u32) -> Result<Overlap> {
         let count = |block: u32| self.operands[block as usize].count();
         let (small, large) = if count(a) <= count(b) { (a, b) } else { (b, a) };
         let (from, into) = (&self.operands[small as usize], &self.operands[large as usize]);
-        self.effort = self.effort.saturating_sub(1 + from.count() as u64);
-        // The loops that compare clusters ask.
-        interrupt::is_requested(from.count());
+        self.budget.spend(1 + from.count() as u64);
+        // Each operand of the smaller one is looked for in the larger one.
+        self.budget.check(8 * (2 + from.count()))?;
         let mut overlap = Overlap::default();
         let mut read_inside = |variable: VarId, readers: u32| {
             // The result is read no more, and not written either once all its readers are inside.
@@ -324,24 +326,22 @@ impl<'a> Merger<'a> {
                 overlap.operands += 1;
             }
         }
-        overlap
+        Ok(overlap)
     }
 
     /// Whether the two together keep the operand limit.
-    fn fits(&mut self, a: u32, b: u32) -> bool {
+    fn fits(&mut self, a: u32, b: u32) -> Result<bool> {
         let limit = self.problem.max_operands();
         let separate = self.operands[a as usize].count() + self.operands[b as usize].count();
-        separate <= limit || separate - self.overlap(a, b).operands <= limit
+        Ok(separate <= limit || separate - self.overlap(a, b)?.operands <= limit)
     }
 
     /// Whether no path leads from one to the other through a third; the search counts as effort.
-    fn can_merge(&mut self, a: u32, b: u32) -> bool {
+    fn can_merge(&mut self, a: u32, b: u32) -> Result<bool> {
         let before = self.quotient.n_read();
-        let answer = self.quotient.can_merge(a, b);
-        let n_read = self.quotient.n_read() - before;
-        self.effort = self.effort.saturating_sub(n_read);
-        interrupt::is_requested(8 * n_read as usize);
-        answer
+        let answer = self.quotient.can_merge(a, b, self.budget)?;
+        self.budget.spend(self.quotient.n_read() - before);
+        Ok(answer)
     }
 
     /// Takes note that the two cannot be merged as they are.
@@ -350,20 +350,22 @@ impl<'a> Merger<'a> {
     /// is thrown out whenever there is twice as much as there was before, so that notes take as much
     /// memory as what is refused, and not as it was ever refused. If that is too much, the effort is
     /// at its end.
-    fn refuse(&mut self, a: u32, b: u32) {
+    fn refuse(&mut self, a: u32, b: u32) -> Result<()> {
         let versions = (self.version[a as usize], self.version[b as usize]);
         self.refused_at.insert((a, b), versions);
         for (block, other) in [(a, b), (b, a)] {
             let Self { quotient, refused, .. } = self;
             let list = &mut refused[block as usize];
             if list.len() == list.capacity() {
+                self.budget.check(8 * list.len())?;
                 dedup_blocks(quotient, list);
                 list.reserve(1 + list.len());
             }
             list.push(other);
         }
         if self.refused_at.len() >= self.tidy_at {
-            let Self { quotient, version, refused_at, .. } = self;
+            let Self { quotient, version, refused_at, budget, .. } = self;
+            budget.check(16 * refused_at.len())?;
             refused_at.retain(|&(a, b), versions| {
                 let is_live = quotient.find(a) == a && quotient.find(b) == b;
                 is_live && *versions == (version[a as usize], version[b as usize])
@@ -371,14 +373,15 @@ impl<'a> Merger<'a> {
             let most = REFUSED * (1 + self.group.len());
             self.tidy_at = (2 * refused_at.len()).clamp(TIDY_AT, most);
             if refused_at.len() >= most {
-                self.effort = 0;
+                budget.spend(u64::MAX);
             }
         }
+        Ok(())
     }
 
     fn merge(&mut self, a: u32, b: u32) -> Result<()> {
-        let merged = self.merged(a, b);
-        let block = self.quotient.merge(a, b)?;
+        let merged = self.merged(a, b)?;
+        let block = self.quotient.merge(a, b, self.budget)?;
         let dead = if block == a { b } else { a };
         self.operands[dead as usize] = Operands::default();
         self.operands[block as usize] = merged;
@@ -386,17 +389,18 @@ impl<'a> Merger<'a> {
         self.n_merges += 1;
         let mut again = std::mem::take(&mut self.refused[a as usize]);
         again.append(&mut self.refused[b as usize]);
+        self.budget.check(8 * again.len())?;
         dedup_blocks(&mut self.quotient, &mut again);
         for other in again {
             if other != block {
-                self.push(block, other);
+                self.push(block, other)?;
             }
         }
         Ok(())
     }
 
     /// Operands of the two as one; takes note of the readers that are now inside.
-    fn merged(&mut self, a: u32, b: u32) -> Operands {
+    fn merged(&mut self, a: u32, b: u32) -> Result<Operands> {
         let [first, second] =
             [a, b].map(|block| std::mem::take(&mut self.operands[block as usize]));
         let mut inputs = Vec::with_capacity(first.inputs.len() + second.inputs.len());
@@ -424,9 +428,8 @@ impl<'a> Merger<'a> {
             n_read += outputs.len();
             outputs.retain(|&variable| self.readers[variable as usize] > 0);
         }
-        self.effort = self.effort.saturating_sub(n_read as u64);
-        interrupt::is_requested(n_read);
-        Operands { inputs, outputs }
+        self.budget.work(n_read)?;
+        Ok(Operands { inputs, outputs })
     }
 
     fn partition(&mut self) -> Partition {
@@ -477,22 +480,25 @@ mod tests {
     fn problem(n_roots: usize, nodes: &[(i32, Vec<u32>)]) -> FusionProblem {
         let (mut inputs, mut outputs) = (Rows::empty(), Rows::empty());
         for ((_, reads), made) in nodes.iter().zip(n_roots as u32..) {
-            inputs.push(reads.iter().copied());
-            outputs.push([made]);
+            inputs.push(reads.iter().copied()).unwrap();
+            outputs.push([made]).unwrap();
         }
         let n_variables = n_roots + nodes.len();
-        FusionProblem::new(ProblemArrays {
-            n_variables,
-            inputs,
-            outputs,
-            groups: nodes.iter().map(|&(group, _)| group).collect(),
-            links: vec![0; n_variables],
-            constants: vec![false; n_variables],
-            results: vec![true; n_variables],
-            weights: None,
-            orderings: Vec::new(),
-            max_operands: u32::MAX,
-        })
+        FusionProblem::new(
+            ProblemArrays {
+                n_variables,
+                inputs,
+                outputs,
+                groups: nodes.iter().map(|&(group, _)| group).collect(),
+                links: vec![0; n_variables],
+                constants: vec![false; n_variables],
+                results: vec![true; n_variables],
+                weights: None,
+                orderings: Vec::new(),
+                max_operands: u32::MAX,
+            },
+            &Budget::unlimited(),
+        )
         .unwrap()
     }
 
@@ -503,10 +509,17 @@ mod tests {
         let nodes: Vec<_> = (1..=n).map(|own| (0, vec![0, own])).collect();
         let problem = problem(1 + n as usize, &nodes);
         let unfused = || Partition::singletons(n as usize);
-        let (partition, is_complete) = improve(&problem, unfused(), 1 << 40).unwrap();
-        assert!(is_complete && cost(&problem, &partition).kernels == 1);
+        let (partition, is_complete) =
+            improve(&problem, unfused(), &Budget::unlimited().with_effort(1 << 40)).unwrap();
+        assert!(
+            is_complete && cost(&problem, &partition, &Budget::unlimited()).unwrap().kernels == 1
+        );
         let n_copied = u64::from(n) * u64::from(n) / 2;
-        assert!(!improve(&problem, unfused(), n_copied / 2).unwrap().1);
+        assert!(
+            !improve(&problem, unfused(), &Budget::unlimited().with_effort(n_copied / 2))
+                .unwrap()
+                .1
+        );
     }
 
     /// [`problem`] with a limit, in which only variable 0 brings siblings together.
@@ -514,7 +527,7 @@ mod tests {
         let mut arrays = problem(n_roots, nodes).arrays().clone();
         arrays.links = (0..arrays.n_variables).map(|v| if v == 0 { 0 } else { -1 }).collect();
         arrays.max_operands = limit;
-        FusionProblem::new(arrays).unwrap()
+        FusionProblem::new(arrays, &Budget::unlimited()).unwrap()
     }
 
     #[test]
@@ -526,7 +539,8 @@ mod tests {
                 [(0, vec![0])].into_iter().chain(full).chain([(0, vec![0])]).collect();
             let problem = limited(1 + 2 * n_between as usize, &nodes, 4);
             let unfused = Partition::singletons(nodes.len());
-            let (partition, is_complete) = improve(&problem, unfused, 1 << 20).unwrap();
+            let (partition, is_complete) =
+                improve(&problem, unfused, &Budget::unlimited().with_effort(1 << 20)).unwrap();
             assert!(is_complete);
             assert_eq!(partition.members(0), [0, n_between + 1]);
         }
@@ -541,7 +555,8 @@ mod tests {
         let nodes: Vec<_> = [(0, own(0))].into_iter().chain(pairs).chain([(0, own(0))]).collect();
         let problem = limited(22, &nodes, 4);
         let unfused = Partition::singletons(nodes.len());
-        let (partition, is_complete) = improve(&problem, unfused, 1 << 20).unwrap();
+        let (partition, is_complete) =
+            improve(&problem, unfused, &Budget::unlimited().with_effort(1 << 20)).unwrap();
         assert!(is_complete);
         assert_eq!(partition.names().count(), 21);
         assert_eq!(partition.members(0), [0, 41]);
@@ -552,12 +567,13 @@ mod tests {
         let nodes: Vec<_> = (0..100).map(|i| (0, vec![i])).collect();
         let problem = problem(1, &nodes);
         let unfused = Partition::singletons(nodes.len());
-        let mut merger = Merger::new(&problem, &unfused, 1 << 20).unwrap();
-        merger.push_producers();
-        merger.effort = 10;
+        let budget = Budget::unlimited();
+        let mut merger = Merger::new(&problem, &unfused, &budget).unwrap();
+        merger.push_producers().unwrap();
+        budget.spend(budget.effort() - 10);
         merger.run().unwrap();
         assert!((1..=5).contains(&merger.n_merges), "{}", merger.n_merges);
-        assert_eq!(merger.effort, 0);
+        assert!(budget.is_spent());
     }
 
     #[test]
@@ -568,11 +584,12 @@ mod tests {
             (0..n_waiting).flat_map(|i| [(0, vec![0, 2 * i]), (-1, vec![2 * i + 1])]).collect();
         let problem = problem(1, &nodes);
         let unfused = Partition::singletons(nodes.len());
-        let mut merger = Merger::new(&problem, &unfused, 1 << 40).unwrap();
-        merger.push_siblings(0, nodes.len());
+        let budget = Budget::unlimited();
+        let mut merger = Merger::new(&problem, &unfused, &budget).unwrap();
+        merger.push_siblings(0, nodes.len()).unwrap();
         merger.run().unwrap();
         assert_eq!(merger.n_merges, 0);
-        assert!(merger.effort > 0 && merger.refused_at.len() > TIDY_AT);
+        assert!(!budget.is_spent() && merger.refused_at.len() > TIDY_AT);
     }
 
     #[test]
@@ -584,8 +601,9 @@ mod tests {
         let nodes: Vec<_> = waiting.chain((0..n_free).map(|_| (0, vec![0]))).collect();
         let problem = problem(1, &nodes);
         let unfused = Partition::singletons(nodes.len());
-        let mut merger = Merger::new(&problem, &unfused, 1 << 40).unwrap();
-        merger.push_siblings(0, nodes.len());
+        let budget = Budget::unlimited();
+        let mut merger = Merger::new(&problem, &unfused, &budget).unwrap();
+        merger.push_siblings(0, nodes.len()).unwrap();
         merger.run().unwrap();
         assert_eq!(merger.n_merges, n_free as usize);
         let most = (n_waiting * n_waiting) as usize;

@@ -74,6 +74,7 @@ pub use portfolio::Strategy;
 pub use problem::{FusionProblem, MOST_TRAFFIC, NONE, ProblemArrays, VarId};
 pub use proof::{EFFORT, GLANCE, Proof, lower_bound, prove};
 
+use crate::budget::Budget;
 use crate::error::Result;
 use crate::graph::NodeId;
 use crate::ids::check_same_length;
@@ -121,31 +122,32 @@ pub struct Plan {
 /// [`closure::DENSE_LIMIT`].
 ///
 /// # Errors
-/// [`crate::Error::LengthMismatch`] if `strict` does not have one entry per node.
-pub fn plan(problem: &FusionProblem, strict: Option<&[bool]>) -> Result<Plan> {
+/// [`crate::Error::LengthMismatch`] if `strict` does not have one entry per node;
+/// [`crate::Error::Interrupted`].
+pub fn plan(problem: &FusionProblem, strict: Option<&[bool]>, budget: &Budget) -> Result<Plan> {
     if let Some(strict) = strict {
         check_same_length(("strict", strict.len()), ("inputs", problem.n_nodes()))?;
     }
-    let question = Question { problem, strict };
+    let question = Question { problem, strict, budget };
     let found = if closure::fits(problem.n_nodes(), closure::DENSE_LIMIT) {
         portfolio::best_of(&PORTFOLIO, &question)?
     } else {
         pieces::best_by_pieces(&question)?
     };
-    Plan::polished(problem, found)
+    Plan::polished(problem, found, budget)
 }
 
-/// The best plan of all by `objective`, or the best that the search found with this effort; and what is
-/// known of it. If the proof's bound is its total, no plan is better. The proof's partition may be
+/// The best plan of all by `objective`, or the best that the search found with the effort of the budget;
+/// and what is known of it. If the proof's bound is its total, no plan is better. The proof's partition may be
 /// another one of the same total.
 ///
 /// # Arguments
 /// * `strict`: as for [`plan`], whose plan the search starts from. That plan has few kernels first,
 ///   whatever the objective is.
-/// * `effort`: how many sets and states the search may look at, [`EFFORT`] for instance.
+/// * `budget`: its effort is how many sets and states the search may look at, [`EFFORT`] for instance.
 ///
 /// # Complexity
-/// That of [`plan`], and in proportion to `effort` at most.
+/// That of [`plan`], and in proportion to the effort at most.
 ///
 /// # Errors
 /// Those of [`plan`].
@@ -153,22 +155,22 @@ pub fn plan_optimally(
     problem: &FusionProblem,
     strict: Option<&[bool]>,
     objective: Objective,
-    effort: u64,
+    budget: &Budget,
 ) -> Result<(Plan, Proof)> {
-    let mut plan = plan(problem, strict)?;
-    let order = plan.partition.quotient_order(problem)?;
+    let mut plan = plan(problem, strict, budget)?;
+    let order = plan.partition.quotient_order(problem, budget)?;
     let doubtful = vec![true; problem.n_nodes()];
-    let fast = objective.of(problem, &plan.partition)?;
+    let fast = objective.of(problem, &plan.partition, budget)?;
     // By traffic, what has fewer kernels may be worse.
-    let polished = match polish(problem, &plan.partition, &order, &doubtful)? {
-        Some(polished) if objective.of(problem, &polished)? <= fast => Some(polished),
+    let polished = match polish(problem, &plan.partition, &order, &doubtful, budget)? {
+        Some(polished) if objective.of(problem, &polished, budget)? <= fast => Some(polished),
         _ => None,
     };
     let incumbent = polished.as_ref().unwrap_or(&plan.partition);
-    let proof = prove(problem, incumbent, objective, effort)?;
+    let proof = prove(problem, incumbent, objective, budget)?;
     if proof.total < fast {
-        let order = proof.partition.quotient_order(problem)?;
-        plan.clusters = clusters(problem, &proof.partition, &order);
+        let order = proof.partition.quotient_order(problem, budget)?;
+        plan.clusters = clusters(problem, &proof.partition, &order, budget)?;
         (plan.after, plan.partition) = (proof.cost, proof.partition.clone());
         plan.strategy = Some(Strategy::ExactSearch);
     }
@@ -177,19 +179,29 @@ pub fn plan_optimally(
 
 impl Plan {
     /// The plan that was found, after moves of nodes between its kernels.
-    fn polished(problem: &FusionProblem, mut found: portfolio::Found) -> Result<Self> {
-        let mut order = found.partition.quotient_order(problem)?;
-        if let Some(partition) = polish(problem, &found.partition, &order, &found.doubtful)? {
-            order = partition.quotient_order(problem)?;
-            found.cost = cost::cost(problem, &partition);
+    fn polished(
+        problem: &FusionProblem,
+        mut found: portfolio::Found,
+        budget: &Budget,
+    ) -> Result<Self> {
+        let mut order = found.partition.quotient_order(problem, budget)?;
+        if let Some(partition) = polish(problem, &found.partition, &order, &found.doubtful, budget)?
+        {
+            order = partition.quotient_order(problem, budget)?;
+            found.cost = cost::cost(problem, &partition, budget)?;
             found.partition = partition;
         }
-        Self::of(problem, found, &order)
+        Self::of(problem, found, &order, budget)
     }
 
-    fn of(problem: &FusionProblem, found: portfolio::Found, order: &[NodeId]) -> Result<Self> {
+    fn of(
+        problem: &FusionProblem,
+        found: portfolio::Found,
+        order: &[NodeId],
+        budget: &Budget,
+    ) -> Result<Self> {
         Ok(Self {
-            clusters: clusters(problem, &found.partition, order),
+            clusters: clusters(problem, &found.partition, order, budget)?,
             before: found.unfused_cost,
             after: found.cost,
             partition: found.partition,
@@ -214,27 +226,34 @@ fn polish(
     partition: &Partition,
     order: &[NodeId],
     doubtful: &[bool],
+    budget: &Budget,
 ) -> Result<Option<Partition>> {
     let n_nodes = problem.n_nodes();
-    let effort = moves::effort(n_nodes);
-    let Some(moved) = moves::move_nodes(problem, partition, order, doubtful, effort)? else {
+    let of_moves = budget.with_effort(moves::effort(n_nodes, problem.n_reads()));
+    let Some(moved) = moves::move_nodes(problem, partition, order, doubtful, &of_moves)? else {
         return Ok(None);
     };
     if n_nodes > LARGE {
         return Ok(Some(moved));
     }
-    let (merged, _) = improve::improve(problem, moved, AMPLE * (1 + n_nodes as u64))?;
+    let of_merges = budget.with_effort(AMPLE * (1 + n_nodes as u64));
+    let (merged, _) = improve::improve(problem, moved, &of_merges)?;
     Ok(Some(merged))
 }
 
 /// The blocks of several nodes, in `order`, that of the blocks.
-fn clusters(problem: &FusionProblem, partition: &Partition, order: &[NodeId]) -> Vec<Cluster> {
-    let mut interfaces = Interfaces::new(problem);
+fn clusters(
+    problem: &FusionProblem,
+    partition: &Partition,
+    order: &[NodeId],
+    budget: &Budget,
+) -> Result<Vec<Cluster>> {
+    let mut interfaces = Interfaces::new(problem, budget);
     order
         .iter()
         .map(|&block| partition.members(block))
         .filter(|members| members.len() > 1)
-        .map(|members| Cluster { nodes: members.to_vec(), interface: interfaces.of(members) })
+        .map(|members| Ok(Cluster { nodes: members.to_vec(), interface: interfaces.of(members)? }))
         .collect()
 }
 

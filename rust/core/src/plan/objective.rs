@@ -20,6 +20,7 @@
 use super::cost::{Cost, Interfaces, cost};
 use super::partition::Partition;
 use super::problem::{FusionProblem, VarId};
+use crate::budget::Budget;
 use crate::error::Result;
 use crate::graph::NodeId;
 
@@ -64,29 +65,39 @@ impl Objective {
     /// The total of a plan. O(n + m).
     ///
     /// # Errors
-    /// [`crate::Error::LengthMismatch`] if `partition` is one of other nodes.
-    pub fn of(self, problem: &FusionProblem, partition: &Partition) -> Result<u128> {
+    /// [`crate::Error::LengthMismatch`] if `partition` is one of other nodes;
+    /// [`crate::Error::Interrupted`].
+    pub fn of(
+        self,
+        problem: &FusionProblem,
+        partition: &Partition,
+        budget: &Budget,
+    ) -> Result<u128> {
         partition.check_nodes_of(problem)?;
         Ok(match self {
-            Self::KernelsFirst => cost(problem, partition).total(),
+            Self::KernelsFirst => cost(problem, partition, budget)?.total(),
             Self::Traffic { .. } => {
-                let mut interfaces = Interfaces::new(problem);
+                let mut interfaces = Interfaces::new(problem, budget);
                 let blocks = partition.names().filter(|&name| problem.group(name).is_some());
                 let kernel = |block| self.of_kernel(&mut interfaces, partition.members(block));
-                blocks.map(kernel).sum()
+                blocks.map(kernel).sum::<Result<u128>>()?
             }
         })
     }
 
     /// The total of one kernel.
-    pub(super) fn of_kernel(self, interfaces: &mut Interfaces<'_>, members: &[NodeId]) -> u128 {
-        self.total(1, self.arrays(interfaces, members))
+    pub(super) fn of_kernel(
+        self,
+        interfaces: &mut Interfaces<'_>,
+        members: &[NodeId],
+    ) -> Result<u128> {
+        Ok(self.total(1, self.arrays(interfaces, members)?))
     }
 
     /// What a kernel reads and writes, each array with its weight.
-    pub(super) fn arrays(self, interfaces: &mut Interfaces<'_>, members: &[NodeId]) -> u64 {
+    pub(super) fn arrays(self, interfaces: &mut Interfaces<'_>, members: &[NodeId]) -> Result<u64> {
         match self {
-            Self::KernelsFirst => interfaces.n_arrays(members) as u64,
+            Self::KernelsFirst => Ok(interfaces.n_arrays(members)? as u64),
             Self::Traffic { .. } => interfaces.traffic(members),
         }
     }

@@ -1,6 +1,7 @@
 //! A partition of the nodes into blocks, and its quotient graph.
 
 use super::problem::{FusionProblem, NONE};
+use crate::budget::Budget;
 use crate::error::Result;
 use crate::graph::NodeId;
 use crate::ids::check_same_length;
@@ -46,7 +47,7 @@ impl Partition {
 
     /// `block[node]` is the smallest member of the block of `node`.
     fn from_blocks(block: Vec<NodeId>) -> Self {
-        let members = Rows::grouped(block.len(), block.iter().copied().zip(0u32..));
+        let members = Rows::of_blocks(&block);
         Self { block, members }
     }
 
@@ -100,14 +101,16 @@ impl Partition {
     ///
     /// # Errors
     /// [`crate::Error::Cycle`] lists the blocks of one cycle, if the quotient graph has one;
-    /// [`crate::Error::LengthMismatch`] if this is a partition of other nodes than those of `problem`.
-    pub fn quotient_order(&self, problem: &FusionProblem) -> Result<Vec<NodeId>> {
+    /// [`crate::Error::LengthMismatch`] if this is a partition of other nodes than those of `problem`;
+    /// [`crate::Error::Interrupted`].
+    pub fn quotient_order(&self, problem: &FusionProblem, budget: &Budget) -> Result<Vec<NodeId>> {
         self.check_nodes_of(problem)?;
         let graph = problem.graph();
         let n_nodes = self.block.len() as u32;
         let mut missing = vec![0u32; self.block.len()];
         for node in 0..n_nodes {
             let block = self.block(node);
+            budget.check(1 + graph.predecessors(node).len())?;
             let others = graph.predecessors(node).iter().filter(|&&p| self.block(p) != block);
             missing[block as usize] += others.count() as u32;
         }
@@ -117,6 +120,7 @@ impl Partition {
         while let Some(&block) = order.get(done) {
             done += 1;
             for &member in self.members(block) {
+                budget.check(1 + graph.successors(member).len())?;
                 for &client in graph.successors(member) {
                     let other = self.block(client);
                     if other == block {
@@ -133,6 +137,6 @@ impl Partition {
             return Ok(order);
         }
         // What is left has a cycle, which this finds.
-        toposort(&graph.contracted(&self.block)?, None)
+        toposort(&graph.contracted(&self.block, budget)?, None, budget)
     }
 }

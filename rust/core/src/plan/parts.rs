@@ -29,6 +29,7 @@
 
 use super::partition::Partition;
 use super::problem::{FusionProblem, NONE};
+use crate::budget::Budget;
 use crate::error::Result;
 use crate::graph::NodeId;
 use crate::ids::check_same_length;
@@ -37,20 +38,16 @@ use crate::scc;
 
 /// The parts of the groups, connected by data or by operands that bring siblings together. Nodes
 /// without a group are alone. O(n + m).
-#[must_use]
-pub fn parts(problem: &FusionProblem) -> Partition {
-    connected(problem, |_, _| true)
-}
-
-/// The parts that are left when only pairs count for which `may_pair` holds; of each pair the
-/// earlier node comes first.
-fn connected(problem: &FusionProblem, may_pair: impl Fn(NodeId, NodeId) -> bool) -> Partition {
+///
+/// # Errors
+/// [`crate::Error::Interrupted`].
+pub fn parts(problem: &FusionProblem, budget: &Budget) -> Result<Partition> {
     let mut newest_reader = vec![NONE; problem.n_variables()];
     let nodes = 0..problem.n_nodes() as u32;
-    let pairs = connections(problem, nodes, &mut newest_reader, may_pair);
+    let pairs = connections(problem, nodes, &mut newest_reader, |_, _| true, budget)?;
     let mut parts = Partition::singletons(problem.n_nodes());
     parts.merge_pairs(&pairs);
-    parts
+    Ok(parts)
 }
 
 /// Pairs of nodes of one group of which one reads the other, or which share an operand that brings
@@ -61,11 +58,14 @@ pub(super) fn connections(
     nodes: impl IntoIterator<Item = NodeId>,
     newest_reader: &mut [NodeId],
     may_pair: impl Fn(NodeId, NodeId) -> bool,
-) -> Vec<(NodeId, NodeId)> {
+    budget: &Budget,
+) -> Result<Vec<(NodeId, NodeId)>> {
     let mut pairs = Vec::new();
     for node in nodes {
         let Some(group) = problem.group(node) else { continue };
-        for &variable in problem.inputs(node) {
+        // Each pair is united later.
+        budget.check(4 * (1 + problem.reads(node).len()))?;
+        for &variable in problem.reads(node) {
             let owner = problem.owner(variable);
             if owner != NONE && problem.group(owner) == Some(group) && may_pair(owner, node) {
                 pairs.push((owner, node));
@@ -78,7 +78,7 @@ pub(super) fn connections(
             }
         }
     }
-    pairs
+    Ok(pairs)
 }
 
 /// The components of a problem: sets of nodes whose plans do not depend on one another.
@@ -100,7 +100,7 @@ impl Components {
     /// # Errors
     /// [`crate::Error::LengthMismatch`] if `parts` is a partition of other nodes;
     /// [`crate::Error::Interrupted`].
-    pub fn new(problem: &FusionProblem, parts: &Partition) -> Result<Self> {
+    pub fn new(problem: &FusionProblem, parts: &Partition, budget: &Budget) -> Result<Self> {
         let n_nodes = problem.n_nodes();
         check_same_length(("parts", parts.blocks().len()), ("nodes", n_nodes))?;
         let mut dense = vec![NONE; n_nodes];
@@ -108,10 +108,11 @@ impl Components {
             dense[name as usize] = id;
         }
         let blocks: Vec<u32> = parts.blocks().iter().map(|&name| dense[name as usize]).collect();
-        let of_part = scc::components(&problem.graph().contracted(&blocks)?)?;
+        let of_part = scc::components(&problem.graph().contracted(&blocks, budget)?, budget)?;
         let of_node: Vec<u32> = blocks.iter().map(|&block| of_part[block as usize]).collect();
         let n_components = of_part.iter().map(|&component| component as usize + 1).max();
-        let members = Rows::grouped(n_components.unwrap_or(0), of_node.iter().copied().zip(0u32..));
+        let pairs = of_node.iter().copied().zip(0u32..);
+        let members = Rows::grouped(n_components.unwrap_or(0), pairs, budget)?;
         Ok(Self { of_node, members })
     }
 

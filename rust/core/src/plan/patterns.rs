@@ -20,6 +20,7 @@
 
 use rustc_hash::FxHashMap;
 
+use crate::budget::Budget;
 use crate::error::Result;
 use crate::ids::{check_ids, check_same_length};
 use crate::rows::Rows;
@@ -66,10 +67,11 @@ pub struct GroupsAndLinks {
 /// length of 1 that does not follow, has none. O(n + m).
 ///
 /// # Errors
-/// [`crate::Error::LengthMismatch`] and [`crate::Error::OutOfRange`] name the array.
-pub fn groups_and_links(arrays: &PatternArrays<'_>) -> Result<GroupsAndLinks> {
-    check(arrays)?;
-    let implied = implied_ones(arrays);
+/// [`crate::Error::LengthMismatch`] and [`crate::Error::OutOfRange`] name the array;
+/// [`crate::Error::Interrupted`].
+pub fn groups_and_links(arrays: &PatternArrays<'_>, budget: &Budget) -> Result<GroupsAndLinks> {
+    check(arrays, budget)?;
+    let implied = implied_ones(arrays, budget)?;
     let mut ids = FxHashMap::default();
     let mut groups = vec![-1; arrays.inputs.len()];
     for node in (0..groups.len() as u32).filter(|&node| arrays.may_fuse[node as usize]) {
@@ -97,9 +99,11 @@ pub fn groups_and_links(arrays: &PatternArrays<'_>) -> Result<GroupsAndLinks> {
     Ok(GroupsAndLinks { groups, links })
 }
 
-fn check(arrays: &PatternArrays<'_>) -> Result<()> {
+fn check(arrays: &PatternArrays<'_>, budget: &Budget) -> Result<()> {
     let n_nodes = arrays.inputs.len();
     let n_variables = arrays.patterns.len();
+    // Nodes and variables are looked at some times, and patterns looked up.
+    budget.check(8 * (n_nodes + n_variables) + arrays.inputs.items().len())?;
     check_same_length(("inputs", n_nodes), ("outputs", arrays.outputs.len()))?;
     check_same_length(("inputs", n_nodes), ("elementwise", arrays.elementwise.len()))?;
     check_same_length(("inputs", n_nodes), ("may_fuse", arrays.may_fuse.len()))?;
@@ -111,17 +115,18 @@ fn check(arrays: &PatternArrays<'_>) -> Result<()> {
 
 /// For each variable the dimensions known to have length 1: by its type, or because all operands
 /// have it where it is computed from element by element.
-fn implied_ones(arrays: &PatternArrays<'_>) -> Vec<u64> {
+fn implied_ones(arrays: &PatternArrays<'_>, budget: &Budget) -> Result<Vec<u64>> {
     let stated = |pattern: &Option<Pattern>| pattern.map_or(0, |pattern| pattern.ones);
     let mut implied: Vec<u64> = arrays.patterns.iter().map(stated).collect();
     for node in (0..arrays.inputs.len() as u32).filter(|&node| arrays.elementwise[node as usize]) {
+        budget.check(1 + arrays.inputs.row(node).len())?;
         let operands = arrays.inputs.row(node).iter().map(|&input| implied[input as usize]);
         let Some(all) = operands.reduce(|a, b| a & b) else { continue };
         for &output in arrays.outputs.row(node) {
             implied[output as usize] = all;
         }
     }
-    implied
+    Ok(implied)
 }
 
 #[cfg(test)]
@@ -145,19 +150,22 @@ mod tests {
         let (mut inputs, mut outputs) = (Rows::empty(), Rows::empty());
         let n_roots = patterns.len() - nodes.len();
         for (i, reads) in nodes.iter().enumerate() {
-            inputs.push(reads.iter().copied());
-            outputs.push([(n_roots + i) as u32]);
+            inputs.push(reads.iter().copied()).unwrap();
+            outputs.push([(n_roots + i) as u32]).unwrap();
         }
         let all = vec![true; nodes.len()];
-        groups_and_links(&PatternArrays {
-            inputs: &inputs,
-            outputs: &outputs,
-            patterns,
-            elementwise: &all,
-            may_fuse: &all,
-            constants,
-            uniform,
-        })
+        groups_and_links(
+            &PatternArrays {
+                inputs: &inputs,
+                outputs: &outputs,
+                patterns,
+                elementwise: &all,
+                may_fuse: &all,
+                constants,
+                uniform,
+            },
+            &Budget::unlimited(),
+        )
         .unwrap()
     }
 
@@ -209,10 +217,16 @@ mod tests {
             constants: &[false],
             uniform: &[],
         };
-        assert!(groups_and_links(&arrays).is_ok());
+        assert!(groups_and_links(&arrays, &Budget::unlimited()).is_ok());
         let longer = PatternArrays { may_fuse: &[true], ..arrays };
-        assert!(matches!(groups_and_links(&longer), Err(Error::LengthMismatch { .. })));
+        assert!(matches!(
+            groups_and_links(&longer, &Budget::unlimited()),
+            Err(Error::LengthMismatch { .. })
+        ));
         let outside = PatternArrays { uniform: &[1], ..arrays };
-        assert!(matches!(groups_and_links(&outside), Err(Error::OutOfRange { .. })));
+        assert!(matches!(
+            groups_and_links(&outside, &Budget::unlimited()),
+            Err(Error::OutOfRange { .. })
+        ));
     }
 }

@@ -25,9 +25,9 @@
 use super::portfolio::{Entry, Found, PORTFOLIO, Question, best_of};
 use super::problem::{FusionProblem, NONE, ProblemArrays, VarId};
 use super::{Cost, Partition};
+use crate::budget::Budget;
 use crate::error::Result;
 use crate::graph::NodeId;
-use crate::interrupt;
 use crate::rows::Rows;
 use crate::union_find::{find, unite};
 
@@ -44,8 +44,7 @@ const TOGETHER: usize = 4096;
 /// # Errors
 /// Those of [`best_of`].
 pub(super) fn best_by_pieces(question: &Question<'_>) -> Result<Found> {
-    let problem = question.problem;
-    let batches = batches(problem, TOGETHER);
+    let batches = batches(question.problem, TOGETHER, question.budget)?;
     if batches.len() < 2 {
         return best_of(&PORTFOLIO, question);
     }
@@ -54,19 +53,19 @@ pub(super) fn best_by_pieces(question: &Question<'_>) -> Result<Found> {
 
 /// What the strategies make of each batch by itself.
 fn best_of_batches(portfolio: &[Entry], question: &Question<'_>, batches: &Rows) -> Result<Found> {
-    let problem = question.problem;
+    let (problem, budget) = (question.problem, question.budget);
     let mut names = vec![NONE; problem.n_nodes()];
     let (mut cost, mut unfused_cost) = (Cost::default(), Cost::default());
     let (mut strategy, mut largest) = (None, 0);
     let (mut exhausted, mut doubtful) = (Vec::new(), vec![false; problem.n_nodes()]);
-    let mut restriction = Restriction::new(problem);
+    let mut restriction = Restriction::new(problem, budget)?;
     for batch in 0..batches.len() as u32 {
         let nodes = batches.row(batch);
-        interrupt::check(8 * nodes.len())?;
-        let part = FusionProblem::new(restriction.of(nodes))?;
+        budget.check(8 * nodes.len())?;
+        let part = FusionProblem::new(restriction.of(nodes)?, budget)?;
         let strict: Option<Vec<bool>> =
             question.strict.map(|all| nodes.iter().map(|&node| all[node as usize]).collect());
-        let question = Question { problem: &part, strict: strict.as_deref() };
+        let question = Question { problem: &part, strict: strict.as_deref(), budget };
         let found = best_of(portfolio, &question)?;
         for (&node, &is_doubtful) in nodes.iter().zip(&found.doubtful) {
             doubtful[node as usize] = is_doubtful;
@@ -99,14 +98,16 @@ fn best_of_batches(portfolio: &[Entry], question: &Question<'_>, batches: &Rows)
 }
 
 /// Pieces of the problem, small ones put together up to `together` nodes; the nodes of each ascending.
-fn batches(problem: &FusionProblem, together: usize) -> Rows {
+fn batches(problem: &FusionProblem, together: usize, budget: &Budget) -> Result<Rows> {
     let n_nodes = problem.n_nodes();
     let mut parent: Vec<NodeId> = (0..n_nodes as NodeId).collect();
     for (a, b) in problem.graph().edges() {
+        budget.check(8)?;
         unite(&mut parent, a, b);
     }
     for variable in 0..problem.n_variables() as VarId {
         let Some(link) = problem.link(variable) else { continue };
+        budget.check(8 * (1 + problem.clients(variable).len()))?;
         let mut readers =
             problem.clients(variable).iter().filter(|&&node| problem.group(node) == Some(link));
         if let Some(&first) = readers.next() {
@@ -139,7 +140,7 @@ fn batches(problem: &FusionProblem, together: usize) -> Rows {
         };
     }
     let pairs = pieces.iter().zip(0u32..).map(|(&piece, node)| (batch_of[piece as usize], node));
-    Rows::grouped(n_batches as usize, pairs)
+    Rows::grouped(n_batches as usize, pairs, budget)
 }
 
 /// Makes problems of some nodes each. Between two, all entries are [`NONE`].
@@ -150,22 +151,25 @@ struct Restriction<'a> {
     group: Vec<u32>,
     /// For each node the nodes that have to come after it though they do not read it.
     later: Rows,
+    budget: &'a Budget,
 }
 
 impl<'a> Restriction<'a> {
-    fn new(problem: &'a FusionProblem) -> Self {
-        Self {
+    fn new(problem: &'a FusionProblem, budget: &'a Budget) -> Result<Self> {
+        let orderings = problem.arrays().orderings.iter().copied();
+        Ok(Self {
             problem,
             node: vec![NONE; problem.n_nodes()],
             variable: vec![NONE; problem.n_variables()],
             group: vec![NONE; problem.n_groups()],
-            later: Rows::grouped(problem.n_nodes(), problem.arrays().orderings.iter().copied()),
-        }
+            later: Rows::grouped(problem.n_nodes(), orderings, budget)?,
+            budget,
+        })
     }
 
     /// The problem of `nodes`, which are ascending and a union of pieces. In proportion to what they
     /// read and make.
-    fn of(&mut self, nodes: &[NodeId]) -> ProblemArrays {
+    fn of(&mut self, nodes: &[NodeId]) -> Result<ProblemArrays> {
         let (problem, arrays) = (self.problem, self.problem.arrays());
         let (mut inputs, mut outputs) = (Rows::empty(), Rows::empty());
         let mut known: Vec<VarId> = Vec::new();
@@ -182,10 +186,11 @@ impl<'a> Restriction<'a> {
         };
         for (&node, own) in nodes.iter().zip(0u32..) {
             self.node[node as usize] = own;
+            self.budget.check(8 + 4 * problem.inputs(node).len())?;
             let numbers = &mut self.variable;
-            inputs.push(problem.inputs(node).iter().map(|v| number(v, &mut known, numbers)));
+            inputs.push(problem.inputs(node).iter().map(|v| number(v, &mut known, numbers)))?;
             let numbers = &mut self.variable;
-            outputs.push(problem.outputs(node).iter().map(|v| number(v, &mut known, numbers)));
+            outputs.push(problem.outputs(node).iter().map(|v| number(v, &mut known, numbers)))?;
             groups.push(problem.group(node).map_or(-1, |group| {
                 let slot = &mut self.group[group as usize];
                 if *slot == NONE {
@@ -226,7 +231,7 @@ impl<'a> Restriction<'a> {
             }
         }
         known.iter().for_each(|&variable| self.variable[variable as usize] = NONE);
-        made
+        Ok(made)
     }
 }
 
@@ -274,8 +279,8 @@ mod tests {
         {
             let node = number[i].len() as u32;
             number[i].push(all.groups.len() as u32);
-            all.inputs.push(parts[i].inputs.row(node).iter().map(|v| v + first[i]));
-            all.outputs.push(parts[i].outputs.row(node).iter().map(|v| v + first[i]));
+            all.inputs.push(parts[i].inputs.row(node).iter().map(|v| v + first[i])).unwrap();
+            all.outputs.push(parts[i].outputs.row(node).iter().map(|v| v + first[i])).unwrap();
             all.groups.push(parts[i].groups[node as usize]);
         }
         for (part, number) in parts.iter().zip(&number) {
@@ -294,30 +299,35 @@ mod tests {
         let mut n_batches = 0;
         for _ in 0..300 {
             let arrays = several(&mut random);
-            let problem = FusionProblem::new(arrays.clone()).unwrap();
+            let problem = FusionProblem::new(arrays.clone(), &Budget::unlimited()).unwrap();
             let together = [1, 10, 50][random.below(3)];
-            let batches = batches(&problem, together);
+            let batches = batches(&problem, together, &Budget::unlimited()).unwrap();
             n_batches += batches.len();
             let mut nodes = batches.items().to_vec();
             nodes.sort_unstable();
             assert!(nodes.iter().copied().eq(0..problem.n_nodes() as u32));
-            let mut restriction = Restriction::new(&problem);
+            let budget = Budget::unlimited();
+            let mut restriction = Restriction::new(&problem, &budget).unwrap();
             let (mut names, mut whole) = (vec![NONE; nodes.len()], 0);
             for batch in 0..batches.len() as u32 {
                 let nodes = batches.row(batch);
-                let part = FusionProblem::new(restriction.of(nodes)).unwrap();
+                let part = FusionProblem::new(restriction.of(nodes).unwrap(), &Budget::unlimited())
+                    .unwrap();
                 assert_eq!(part.graph().n_edges(), {
                     let edges = problem.graph().edges();
                     edges.filter(|(a, b)| nodes.contains(a) || nodes.contains(b)).count()
                 });
                 whole += part.arrays().orderings.len();
-                let grown = grow_from_sinks(&part, |_| true).unwrap();
+                let grown = grow_from_sinks(&part, |_| true, &Budget::unlimited()).unwrap();
                 for (&node, &block) in nodes.iter().zip(grown.blocks()) {
                     names[node as usize] = nodes[block as usize];
                 }
             }
             assert_eq!(whole, arrays.orderings.len());
-            assert_eq!(Partition::from_names(names), grow_from_sinks(&problem, |_| true).unwrap());
+            assert_eq!(
+                Partition::from_names(names),
+                grow_from_sinks(&problem, |_| true, &Budget::unlimited()).unwrap()
+            );
         }
         assert!(n_batches > 600);
     }
@@ -331,23 +341,28 @@ mod tests {
         for &length in lengths {
             for position in 0..length {
                 // A variable from outside for each node; all but the first read that before as well.
-                inputs.push([node].into_iter().chain((position > 0).then(|| n_nodes + node - 1)));
-                outputs.push([n_nodes + node]);
+                inputs
+                    .push([node].into_iter().chain((position > 0).then(|| n_nodes + node - 1)))
+                    .unwrap();
+                outputs.push([n_nodes + node]).unwrap();
                 node += 1;
             }
         }
-        FusionProblem::new(ProblemArrays {
-            n_variables,
-            inputs,
-            outputs,
-            groups: vec![0; n_nodes as usize],
-            links: vec![0; n_variables],
-            constants: vec![false; n_variables],
-            results: vec![false; n_variables],
-            weights: None,
-            orderings: Vec::new(),
-            max_operands: 1024,
-        })
+        FusionProblem::new(
+            ProblemArrays {
+                n_variables,
+                inputs,
+                outputs,
+                groups: vec![0; n_nodes as usize],
+                links: vec![0; n_variables],
+                constants: vec![false; n_variables],
+                results: vec![false; n_variables],
+                weights: None,
+                orderings: Vec::new(),
+                max_operands: 1024,
+            },
+            &Budget::unlimited(),
+        )
         .unwrap()
     }
 
@@ -360,7 +375,7 @@ mod tests {
             (&[2, 2, 2], 1, &[0, 1, 2]),
             (&[4, 4], 8, &[0, 0]),
         ] {
-            let batches = batches(&chains(lengths), together);
+            let batches = batches(&chains(lengths), together, &Budget::unlimited()).unwrap();
             let mut batch_of: Vec<(u32, u32)> = Vec::new();
             for batch in 0..batches.len() as u32 {
                 batch_of.extend(batches.row(batch).iter().map(|&node| (node, batch)));
@@ -379,9 +394,10 @@ mod tests {
         for number in 0..100 {
             let n_nodes = 1 + random.below(20);
             let arrays = random_arrays(&mut random, n_nodes, SHAPES[number % 4]);
-            let problem = FusionProblem::new(arrays.clone()).unwrap();
+            let problem = FusionProblem::new(arrays.clone(), &Budget::unlimited()).unwrap();
             let nodes: Vec<NodeId> = (0..n_nodes as NodeId).collect();
-            let part = Restriction::new(&problem).of(&nodes);
+            let budget = Budget::unlimited();
+            let part = Restriction::new(&problem, &budget).unwrap().of(&nodes).unwrap();
             for (a, b) in nodes.iter().flat_map(|&a| nodes.iter().map(move |&b| (a, b))) {
                 let [before, after] = [&arrays.groups, &part.groups]
                     .map(|groups| (groups[a as usize], groups[b as usize]));
@@ -402,8 +418,13 @@ mod tests {
         use super::super::Strategy::{DepthFromSinks, GrowthFromSinks, LargestSavingFirst};
         // A chain that is fused, and nodes that are not, as many as the chain has or more.
         let problem = chains(&[5, 1, 1, 1, 1, 1, 1]);
-        let batches = Rows::grouped(2, (0..11).map(|node| (u32::from(node >= 5), node)));
-        let question = Question { problem: &problem, strict: None };
+        let batches = Rows::grouped(
+            2,
+            (0..11).map(|node| (u32::from(node >= 5), node)),
+            &Budget::unlimited(),
+        )
+        .unwrap();
+        let question = Question { problem: &problem, strict: None, budget: &Budget::unlimited() };
         let limited = |strategy, effort| {
             let known = PORTFOLIO.into_iter().find(|entry| entry.strategy == strategy).unwrap();
             Entry { effort, must_run: true, ..known }
@@ -420,14 +441,26 @@ mod tests {
         for (lengths, first) in [([5, 2], true), ([2, 5], false)] {
             let problem = chains(&lengths);
             let cut = lengths[0];
-            let batches = Rows::grouped(2, (0..7).map(|node| (u32::from(node >= cut), node)));
-            let question = Question { problem: &problem, strict: None };
+            let batches = Rows::grouped(
+                2,
+                (0..7).map(|node| (u32::from(node >= cut), node)),
+                &Budget::unlimited(),
+            )
+            .unwrap();
+            let question =
+                Question { problem: &problem, strict: None, budget: &Budget::unlimited() };
             let portfolio = [limited(LargestSavingFirst, 6), limited(GrowthFromSinks, 100)];
             let found = best_of_batches(&portfolio, &question, &batches).unwrap();
             let alone = |row: u32| {
-                let part = FusionProblem::new(Restriction::new(&problem).of(batches.row(row)));
-                let part = part.unwrap();
-                best_of(&portfolio, &Question { problem: &part, strict: None }).unwrap()
+                let budget = Budget::unlimited();
+                let mut restriction = Restriction::new(&problem, &budget).unwrap();
+                let part = restriction.of(batches.row(row)).unwrap();
+                let part = FusionProblem::new(part, &budget).unwrap();
+                best_of(
+                    &portfolio,
+                    &Question { problem: &part, strict: None, budget: &Budget::unlimited() },
+                )
+                .unwrap()
             };
             let all = [alone(0), alone(1)];
             assert_eq!(found.strategy, all[usize::from(!first)].strategy);
@@ -444,15 +477,18 @@ mod tests {
         let mut random = Random(6);
         for round in 0..100 {
             let arrays = several(&mut random);
-            let problem = FusionProblem::new(arrays.clone()).unwrap();
+            let problem = FusionProblem::new(arrays.clone(), &Budget::unlimited()).unwrap();
             let strict: Vec<bool> = arrays.groups.iter().map(|_| random.percent(80)).collect();
             let strict = (round % 2 == 0).then_some(&strict[..]);
-            let question = Question { problem: &problem, strict };
+            let question = Question { problem: &problem, strict, budget: &Budget::unlimited() };
             let found = best_by_pieces(&question).unwrap();
             assert_eq!(Judge::new(&arrays).cost(&found.partition), found.cost);
             assert!(found.cost <= best_of(&PORTFOLIO[..1], &question).unwrap().cost);
             let unfused = Partition::singletons(problem.n_nodes());
-            assert_eq!(super::super::cost::cost(&problem, &unfused), found.unfused_cost);
+            assert_eq!(
+                super::super::cost::cost(&problem, &unfused, &Budget::unlimited()).unwrap(),
+                found.unfused_cost
+            );
             assert_eq!(found.strategy.is_none(), found.cost == found.unfused_cost);
         }
     }
@@ -464,30 +500,39 @@ mod tests {
         let by_depth = |question: &Question<'_>| best_of(&PORTFOLIO[2..4], question).unwrap().cost;
         let small = loop {
             let arrays = random_arrays(&mut random, 40, SHAPES[3]);
-            let problem = FusionProblem::new(arrays.clone()).unwrap();
-            let question = Question { problem: &problem, strict: None };
+            let problem = FusionProblem::new(arrays.clone(), &Budget::unlimited()).unwrap();
+            let question =
+                Question { problem: &problem, strict: None, budget: &Budget::unlimited() };
             let is_large = arrays.max_operands > 100 && arrays.orderings.is_empty();
-            if is_large && super::super::plan(&problem, None).unwrap().after < by_depth(&question) {
+            if is_large
+                && super::super::plan(&problem, None, &Budget::unlimited()).unwrap().after
+                    < by_depth(&question)
+            {
                 break arrays;
             }
         };
-        let alone = super::super::plan(&FusionProblem::new(small.clone()).unwrap(), None).unwrap();
+        let alone = super::super::plan(
+            &FusionProblem::new(small.clone(), &Budget::unlimited()).unwrap(),
+            None,
+            &Budget::unlimited(),
+        )
+        .unwrap();
         let n_copies = 1200;
         let mut all = ProblemArrays { n_variables: n_copies * small.n_variables, ..small.clone() };
         for copy in 1..n_copies {
             let first = (copy * small.n_variables) as u32;
             for node in 0..small.groups.len() as u32 {
-                all.inputs.push(small.inputs.row(node).iter().map(|v| v + first));
-                all.outputs.push(small.outputs.row(node).iter().map(|v| v + first));
+                all.inputs.push(small.inputs.row(node).iter().map(|v| v + first)).unwrap();
+                all.outputs.push(small.outputs.row(node).iter().map(|v| v + first)).unwrap();
             }
             all.groups.extend(&small.groups);
             all.links.extend(&small.links);
             all.constants.extend(&small.constants);
             all.results.extend(&small.results);
         }
-        let problem = FusionProblem::new(all).unwrap();
+        let problem = FusionProblem::new(all, &Budget::unlimited()).unwrap();
         assert!(!closure::fits(problem.n_nodes(), closure::DENSE_LIMIT));
-        let plan = super::super::plan(&problem, None).unwrap();
+        let plan = super::super::plan(&problem, None, &Budget::unlimited()).unwrap();
         assert_eq!(plan.after.kernels, n_copies as u64 * alone.after.kernels);
         assert_eq!(plan.after.arrays, n_copies as u64 * alone.after.arrays);
         assert_eq!(plan.before.kernels, n_copies as u64 * alone.before.kernels);
@@ -497,12 +542,18 @@ mod tests {
     #[test]
     fn a_graph_of_one_piece_is_planned_as_a_whole() {
         for (name, arrays) in families(200, 1024) {
-            let problem = FusionProblem::new(arrays).unwrap();
-            let batches = batches(&problem, 1);
+            let problem = FusionProblem::new(arrays, &Budget::unlimited()).unwrap();
+            let batches = batches(&problem, 1, &Budget::unlimited()).unwrap();
             assert!(batches.len() < 2 || ["long skips", "orderings", "hubs"].contains(&name));
         }
-        let empty = FusionProblem::new(families(0, 8).swap_remove(0).1).unwrap();
-        let found = best_by_pieces(&Question { problem: &empty, strict: None }).unwrap();
+        let empty =
+            FusionProblem::new(families(0, 8).swap_remove(0).1, &Budget::unlimited()).unwrap();
+        let found = best_by_pieces(&Question {
+            problem: &empty,
+            strict: None,
+            budget: &Budget::unlimited(),
+        })
+        .unwrap();
         assert_eq!((found.cost, found.strategy), (Cost::default(), None));
     }
 }

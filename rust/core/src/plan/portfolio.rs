@@ -34,9 +34,9 @@ use super::problem::FusionProblem;
 use super::sinks::grow_from_sinks;
 use super::split::split_oversized;
 use super::typed::{Direction, fuse_by_depth, has_fewest_kernels};
-use crate::error::Result;
+use crate::budget::Budget;
+use crate::error::{Error, Result};
 use crate::graph::NodeId;
-use crate::interrupt;
 
 /// Ways to make a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -76,6 +76,8 @@ pub(super) struct Question<'a> {
     pub(super) problem: &'a FusionProblem,
     /// The nodes that PyTensor itself would consider, if those are not all.
     pub(super) strict: Option<&'a [bool]>,
+    /// Of the whole; each strategy has an effort of its own.
+    pub(super) budget: &'a Budget,
 }
 
 impl Question<'_> {
@@ -115,21 +117,23 @@ pub(super) const PORTFOLIO: [Entry; 5] = [
     Entry {
         strategy: Strategy::GrowthFromSinks,
         applies: |question| question.closure_fits(),
-        start: |question| grow_from_sinks(question.problem, |_| true),
+        start: |question| grow_from_sinks(question.problem, |_| true, question.budget),
         effort: AMPLE,
         must_run: true,
     },
     Entry {
         strategy: Strategy::StrictGrowthFromSinks,
         applies: |question| question.closure_fits() && question.strict.is_some(),
-        start: |question| grow_from_sinks(question.problem, |node| question.is_strict(node)),
+        start: |question| {
+            grow_from_sinks(question.problem, |node| question.is_strict(node), question.budget)
+        },
         effort: AMPLE,
         must_run: true,
     },
     Entry {
         strategy: Strategy::DepthFromSinks,
         applies: |_| true,
-        start: |question| fuse_by_depth(question.problem, Direction::FromSinks),
+        start: |question| fuse_by_depth(question.problem, Direction::FromSinks, question.budget),
         effort: AMPLE,
         must_run: true,
     },
@@ -137,7 +141,7 @@ pub(super) const PORTFOLIO: [Entry; 5] = [
     Entry {
         strategy: Strategy::DepthFromSources,
         applies: |question| !question.closure_fits(),
-        start: |question| fuse_by_depth(question.problem, Direction::FromSources),
+        start: |question| fuse_by_depth(question.problem, Direction::FromSources, question.budget),
         effort: MODEST,
         must_run: false,
     },
@@ -178,11 +182,12 @@ pub(super) struct Found {
 /// efforts and the nodes at most.
 ///
 /// # Errors
-/// [`crate::Error::Cycle`] never for a checked problem: it would mean that a strategy is wrong.
+/// [`crate::Error::Cycle`] never for a checked problem: it would mean that a strategy is wrong;
+/// [`crate::Error::Interrupted`].
 pub(super) fn best_of(portfolio: &[Entry], question: &Question<'_>) -> Result<Found> {
-    let problem = question.problem;
+    let (problem, budget) = (question.problem, question.budget);
     let unfused = Partition::singletons(problem.n_nodes());
-    let unfused_cost = cost(problem, &unfused);
+    let unfused_cost = cost(problem, &unfused, budget)?;
     let mut best = Found {
         partition: unfused,
         cost: unfused_cost,
@@ -206,7 +211,7 @@ pub(super) fn best_of(portfolio: &[Entry], question: &Question<'_>) -> Result<Fo
         if !next.is_complete && !entry.must_run {
             continue;
         }
-        is_settled |= agree(problem, (best.strategy, whole), (entry.strategy, &next));
+        is_settled |= agree(question, (best.strategy, whole), (entry.strategy, &next))?;
         // In no component is fusing nothing better than what comes first.
         let is_first = best.strategy.is_none();
         if next.cost < whole {
@@ -218,8 +223,11 @@ pub(super) fn best_of(portfolio: &[Entry], question: &Question<'_>) -> Result<Fo
                 (best.cost, best.partition) = (next.cost, next.partition);
             }
         } else if next.partition != best.partition {
-            let pieces = pieces.get_or_insert_with(|| Pieces::new(problem));
-            take_what_is_cheaper(problem, pieces, &mut best, &next.partition)?;
+            let pieces = match &mut pieces {
+                Some(pieces) => pieces,
+                none => none.insert(Pieces::new(question)?),
+            };
+            take_what_is_cheaper(question, pieces, &mut best, &next.partition)?;
         }
     }
     if let Some(Pieces { parts, doubtful, .. }) =
@@ -242,28 +250,30 @@ struct Pieces {
 }
 
 impl Pieces {
-    fn new(problem: &FusionProblem) -> Self {
-        Self { parts: parts(problem), components: None, doubtful: Vec::new() }
+    fn new(question: &Question<'_>) -> Result<Self> {
+        let parts = parts(question.problem, question.budget)?;
+        Ok(Self { parts, components: None, doubtful: Vec::new() })
     }
 }
 
 /// Takes those components of `next` that cost less there than in `best`.
 fn take_what_is_cheaper(
-    problem: &FusionProblem,
+    question: &Question<'_>,
     pieces: &mut Pieces,
     best: &mut Found,
     next: &Partition,
 ) -> Result<()> {
+    let (problem, budget) = (question.problem, question.budget);
     // Kernels and arrays that each part has more in `best`; only blocks that differ count.
     let mut more = vec![(0i64, 0i64); problem.n_nodes()];
-    let mut interfaces = Interfaces::new(problem);
+    let mut interfaces = Interfaces::new(problem, budget);
     for (partition, other, sign) in [(&best.partition, next, 1), (next, &best.partition, -1)] {
         for block in partition.names().filter(|&name| problem.group(name).is_some()) {
             let members = partition.members(block);
             if members != other.members(block) {
                 let more = &mut more[pieces.parts.block(block) as usize];
                 more.0 += sign;
-                more.1 += sign * interfaces.n_arrays(members) as i64;
+                more.1 += sign * interfaces.n_arrays(members)? as i64;
             }
         }
     }
@@ -275,7 +285,7 @@ fn take_what_is_cheaper(
     }
     let components = match &mut pieces.components {
         Some(components) => components,
-        none => none.insert(Components::new(problem, &pieces.parts)?),
+        none => none.insert(Components::new(problem, &pieces.parts, budget)?),
     };
     let mut sums = vec![(0i64, 0i64); components.len()];
     for (part, more) in (0u32..).zip(more) {
@@ -312,19 +322,23 @@ impl Entry {
         if !(self.applies)(question) {
             return Ok(None);
         }
-        let problem = question.problem;
-        interrupt::check(problem.n_nodes())?;
+        let (problem, budget) = (question.problem, question.budget);
+        budget.check(problem.n_nodes())?;
         let start = (self.start)(question)?;
-        interrupt::check(problem.n_nodes())?;
+        budget.check(problem.n_nodes())?;
         // Orders beside the data flow are unknown to PyTensor's tests of independence.
-        if problem.has_orderings() && start.quotient_order(problem).is_err() {
-            return Ok(None);
+        if problem.has_orderings() {
+            match start.quotient_order(problem, budget) {
+                Err(Error::Cycle { .. }) => return Ok(None),
+                order => drop(order?),
+            }
         }
         let effort = self.effort * (1 + problem.n_nodes() as u64);
-        let split = split_oversized(problem, start);
-        interrupt::check(problem.n_nodes())?;
-        let (partition, is_complete) = improve(problem, split, effort)?;
-        Ok(Some(Candidate { cost: cost(problem, &partition), partition, is_complete }))
+        let split = split_oversized(problem, start, budget)?;
+        budget.check(problem.n_nodes())?;
+        let (partition, is_complete) = improve(problem, split, &budget.with_effort(effort))?;
+        let cost = cost(problem, &partition, budget)?;
+        Ok(Some(Candidate { cost, partition, is_complete }))
     }
 }
 
@@ -333,11 +347,16 @@ const SMALL: usize = 128;
 
 /// Whether growth and depth from the sinks agree, as the module says.
 fn agree(
-    problem: &FusionProblem,
+    question: &Question<'_>,
     (best, best_cost): (Option<Strategy>, Cost),
     (next, candidate): (Strategy, &Candidate),
-) -> bool {
-    (best, next) == (Some(Strategy::GrowthFromSinks), Strategy::DepthFromSinks)
-        && candidate.cost == best_cost
-        && (problem.n_nodes() > SMALL || has_fewest_kernels(problem, &candidate.partition))
+) -> Result<bool> {
+    let problem = question.problem;
+    if (best, next) != (Some(Strategy::GrowthFromSinks), Strategy::DepthFromSinks)
+        || candidate.cost != best_cost
+    {
+        return Ok(false);
+    }
+    Ok(problem.n_nodes() > SMALL
+        || has_fewest_kernels(problem, &candidate.partition, question.budget)?)
 }

@@ -2,6 +2,7 @@
 
 use rustc_hash::FxHashSet;
 
+use crate::budget::Budget;
 use crate::error::{Error, Result};
 use crate::graph::{Graph, NodeId};
 use crate::ids::{check_count, check_ids, check_same_length};
@@ -53,6 +54,8 @@ pub struct FusionProblem {
     graph: Graph,
     /// The orderings between nodes of which the later does not read the earlier.
     without_data: FxHashSet<(NodeId, NodeId)>,
+    /// What each node reads, each once.
+    reads: Rows,
     clients: Rows,
     n_groups: usize,
 }
@@ -64,8 +67,8 @@ impl FusionProblem {
     /// [`Error::LengthMismatch`], [`Error::OutOfRange`] and [`Error::Inconsistent`] name the
     /// array and the entry. Nodes must come in a topological order: [`Error::Inconsistent`] names
     /// the first edge that runs backwards. [`Error::TooHeavy`] names the variable with whose weight
-    /// there is more than [`MOST_TRAFFIC`].
-    pub fn new(arrays: ProblemArrays) -> Result<Self> {
+    /// there is more than [`MOST_TRAFFIC`]. [`Error::Interrupted`].
+    pub fn new(arrays: ProblemArrays, budget: &Budget) -> Result<Self> {
         let n_nodes = arrays.inputs.len();
         let n_variables = arrays.n_variables;
         check_count("the list of variables", n_variables)?;
@@ -81,15 +84,21 @@ impl FusionProblem {
         ] {
             check_same_length(("n_variables", n_variables), (right, right_len))?;
         }
+        // What follows looks at each variable and at each group.
+        budget.check(8 * (n_nodes + n_variables) + arrays.inputs.items().len())?;
         check_ids("input variable", arrays.inputs.items(), n_variables)?;
         check_ids("output variable", arrays.outputs.items(), n_variables)?;
         let n_groups = count_groups(&arrays)?;
-        let owner = owners(&arrays)?;
-        let graph = dependencies(&arrays, &owner)?;
-        let without_data = orderings_without_data(&arrays, &owner);
-        let clients = clients(&arrays);
+        let owner = owners(&arrays, budget)?;
+        let graph = dependencies(&arrays, &owner, budget)?;
+        let without_data = orderings_without_data(&arrays, &owner, budget)?;
+        let reads = reads(&arrays, budget)?;
+        let readers = (0..).zip(reads.offsets().windows(2)).flat_map(|(node, row)| {
+            reads.items()[row[0] as usize..row[1] as usize].iter().map(move |&read| (read, node))
+        });
+        let clients = Rows::grouped(n_variables, readers, budget)?;
         check_weights(&arrays, &clients)?;
-        Ok(Self { arrays, owner, graph, without_data, clients, n_groups })
+        Ok(Self { arrays, owner, graph, without_data, reads, clients, n_groups })
     }
 
     /// The arrays that the problem was made from.
@@ -120,6 +129,18 @@ impl FusionProblem {
     #[must_use]
     pub fn inputs(&self, node: NodeId) -> &[VarId] {
         self.arrays.inputs.row(node)
+    }
+
+    /// Distinct operands of `node`, in the order of first reading.
+    #[must_use]
+    pub fn reads(&self, node: NodeId) -> &[VarId] {
+        self.reads.row(node)
+    }
+
+    /// Distinct operands of all nodes, added up.
+    #[must_use]
+    pub fn n_reads(&self) -> usize {
+        self.reads.items().len()
     }
 
     /// Results of `node`.
@@ -200,20 +221,6 @@ impl FusionProblem {
     }
 }
 
-/// Rows of so many operands are looked through; longer ones are put into a set.
-const FEW_OPERANDS: usize = 32;
-
-/// Whether none of `operands` before `position` is the same. `seen` is empty for the first position, and
-/// whoever asks asks for all positions in their order. O(1).
-pub(super) fn is_first(operands: &[VarId], position: usize, seen: &mut FxHashSet<VarId>) -> bool {
-    let variable = operands[position];
-    if operands.len() > FEW_OPERANDS {
-        seen.insert(variable)
-    } else {
-        !operands[..position].contains(&variable)
-    }
-}
-
 /// Groups index per-group tables, so they must be dense: below the number of nodes.
 fn count_groups(arrays: &ProblemArrays) -> Result<usize> {
     let n_nodes = arrays.groups.len();
@@ -249,9 +256,10 @@ fn check_weights(arrays: &ProblemArrays, clients: &Rows) -> Result<()> {
     Ok(())
 }
 
-fn owners(arrays: &ProblemArrays) -> Result<Vec<NodeId>> {
+fn owners(arrays: &ProblemArrays, budget: &Budget) -> Result<Vec<NodeId>> {
     let mut owner = vec![NONE; arrays.n_variables];
     for node in 0..arrays.outputs.len() as u32 {
+        budget.check(1 + arrays.outputs.row(node).len())?;
         for &variable in arrays.outputs.row(node) {
             let slot = &mut owner[variable as usize];
             if *slot != NONE {
@@ -265,13 +273,14 @@ fn owners(arrays: &ProblemArrays) -> Result<Vec<NodeId>> {
     Ok(owner)
 }
 
-fn dependencies(arrays: &ProblemArrays, owner: &[NodeId]) -> Result<Graph> {
+fn dependencies(arrays: &ProblemArrays, owner: &[NodeId], budget: &Budget) -> Result<Graph> {
     let n_nodes = arrays.inputs.len();
     let n_edges = arrays.inputs.items().len() + arrays.orderings.len();
     let (mut sources, mut targets) = (Vec::with_capacity(n_edges), Vec::with_capacity(n_edges));
     // `last[p]`: the newest target of an edge from p, so that parallel edges are told apart.
     let mut last = vec![NONE; n_nodes];
     for node in 0..n_nodes as u32 {
+        budget.check(1 + arrays.inputs.row(node).len())?;
         for &variable in arrays.inputs.row(node) {
             let source = owner[variable as usize];
             if source == NONE || last[source as usize] == node {
@@ -289,6 +298,7 @@ fn dependencies(arrays: &ProblemArrays, owner: &[NodeId]) -> Result<Graph> {
         }
     }
     for &(before, after) in &arrays.orderings {
+        budget.check(1)?;
         check_ids("node of an ordering", &[before, after], n_nodes)?;
         if before >= after {
             return Err(Error::Inconsistent(format!(
@@ -299,30 +309,37 @@ fn dependencies(arrays: &ProblemArrays, owner: &[NodeId]) -> Result<Graph> {
         sources.push(before);
         targets.push(after);
     }
-    Graph::new(n_nodes, &sources, &targets)
+    Graph::new(n_nodes, &sources, &targets, budget)
 }
 
-fn orderings_without_data(arrays: &ProblemArrays, owner: &[NodeId]) -> FxHashSet<(NodeId, NodeId)> {
+fn orderings_without_data(
+    arrays: &ProblemArrays,
+    owner: &[NodeId],
+    budget: &Budget,
+) -> Result<FxHashSet<(NodeId, NodeId)>> {
+    budget.check(8 * arrays.orderings.len())?;
     let mut left: FxHashSet<_> = arrays.orderings.iter().copied().collect();
     if !left.is_empty() {
         for node in 0..arrays.inputs.len() as u32 {
+            budget.check(8 * arrays.inputs.row(node).len())?;
             for &variable in arrays.inputs.row(node) {
                 left.remove(&(owner[variable as usize], node));
             }
         }
     }
-    left
+    Ok(left)
 }
 
-fn clients(arrays: &ProblemArrays) -> Rows {
+/// The distinct operands of each node, in the order of first reading.
+fn reads(arrays: &ProblemArrays, budget: &Budget) -> Result<Rows> {
     let mut newest_reader = vec![NONE; arrays.n_variables];
-    let mut pairs = Vec::with_capacity(arrays.inputs.items().len());
+    let mut reads = Rows::empty();
     for node in 0..arrays.inputs.len() as u32 {
-        for &variable in arrays.inputs.row(node) {
-            if std::mem::replace(&mut newest_reader[variable as usize], node) != node {
-                pairs.push((variable, node));
-            }
-        }
+        let operands = arrays.inputs.row(node);
+        budget.check(1 + operands.len())?;
+        reads.push(operands.iter().copied().filter(|&variable| {
+            std::mem::replace(&mut newest_reader[variable as usize], node) != node
+        }))?;
     }
-    Rows::grouped(arrays.n_variables, pairs.iter().copied())
+    Ok(reads)
 }

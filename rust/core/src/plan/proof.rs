@@ -25,10 +25,10 @@ use super::objective::Objective;
 use super::partition::Partition;
 use super::parts::Components;
 use super::problem::{FusionProblem, NONE};
+use crate::budget::Budget;
 use crate::error::Result;
 use crate::graph::NodeId;
 use crate::ids::check_same_length;
-use crate::interrupt;
 
 /// As much as a search is given when nothing else is said, in words of sets that it looks at; seconds at
 /// most.
@@ -78,21 +78,21 @@ impl Proof {
 ///
 /// # Errors
 /// [`crate::Error::Interrupted`].
-pub fn lower_bound(problem: &FusionProblem) -> Result<Cost> {
+pub fn lower_bound(problem: &FusionProblem, budget: &Budget) -> Result<Cost> {
     let unfused = Partition::singletons(problem.n_nodes());
-    let proof = prove(problem, &unfused, Objective::KernelsFirst, 0)?;
+    let proof = prove(problem, &unfused, Objective::KernelsFirst, &budget.with_effort(0))?;
     Ok(Cost::of_total(proof.bound))
 }
 
-/// The best plan that is found with this effort, `incumbent` if none is better, and a bound.
+/// The best plan that is found with the effort of the budget, `incumbent` if none is better, and a bound.
 ///
 /// # Arguments
 /// * `incumbent`: a legal plan.
-/// * `effort`: how many sets the search may look at, each counted with the words that it takes,
-///   [`EFFORT`] for instance.
+/// * `budget`: its effort is how many sets the search may look at, each counted with the words that it
+///   takes, [`EFFORT`] for instance.
 ///
 /// # Complexity
-/// Near-linear, and in proportion to `effort`, which also bounds the memory: some hundred bytes for
+/// Near-linear, and in proportion to the effort, which also bounds the memory: some hundred bytes for
 /// each four units.
 ///
 /// # Errors
@@ -102,31 +102,32 @@ pub fn prove(
     problem: &FusionProblem,
     incumbent: &Partition,
     objective: Objective,
-    effort: u64,
+    budget: &Budget,
 ) -> Result<Proof> {
     let n_nodes = problem.n_nodes();
     check_same_length(("incumbent", incumbent.blocks().len()), ("nodes", n_nodes))?;
-    let (parts, components) = refine(problem)?;
+    let (parts, components) = refine(problem, budget)?;
     let mut prover = Prover {
         problem,
         incumbent,
         objective,
         parts: &parts,
-        interfaces: Interfaces::new(problem),
+        interfaces: Interfaces::new(problem, budget),
         scratch: Scratch::new(problem),
         names: None,
         total: 0,
         bound: 0,
-        effort,
+        budget,
     };
+    let before = budget.effort();
     prover.all(&components)?;
-    let Prover { names, total, bound, effort: left, .. } = prover;
+    let Prover { names, total, bound, .. } = prover;
     let partition = names.map_or_else(|| incumbent.clone(), Partition::from_names);
     let cost = match objective {
         Objective::KernelsFirst => Cost::of_total(total),
-        Objective::Traffic { .. } => cost(problem, &partition),
+        Objective::Traffic { .. } => cost(problem, &partition, budget)?,
     };
-    Ok(Proof { partition, cost, total, bound, objective, effort: effort - left })
+    Ok(Proof { partition, cost, total, bound, objective, effort: before - budget.effort() })
 }
 
 struct Prover<'a> {
@@ -140,7 +141,7 @@ struct Prover<'a> {
     names: Option<Vec<NodeId>>,
     total: u128,
     bound: u128,
-    effort: u64,
+    budget: &'a Budget,
 }
 
 impl Prover<'_> {
@@ -148,7 +149,7 @@ impl Prover<'_> {
         let mut open: Vec<(usize, u32)> = Vec::new();
         for component in 0..components.len() as u32 {
             let members = components.members(component);
-            self.add_given(members);
+            self.add_given(members)?;
             let n_movable = movable(self.parts, members).count();
             if n_movable > 0 {
                 open.push((n_movable, component));
@@ -157,13 +158,13 @@ impl Prover<'_> {
         open.sort_unstable();
         for (position, &(n_movable, component)) in open.iter().enumerate() {
             let members = components.members(component);
-            interrupt::check(8 * members.len())?;
-            let share = self.effort / (open.len() - position) as u64;
-            if self.is_one_kernel(members) {
+            self.budget.check(8 * members.len())?;
+            let share = self.budget.effort() / (open.len() - position) as u64;
+            if self.is_one_kernel(members)? {
                 continue;
             }
             if n_movable > MOST {
-                self.bound_only(members);
+                self.bound_only(members)?;
             } else {
                 for_width!(n_movable, W => self.component::<W>(members, share)?);
             }
@@ -172,36 +173,39 @@ impl Prover<'_> {
     }
 
     /// Nodes that are kernels by themselves in every plan.
-    fn add_given(&mut self, members: &[NodeId]) {
+    fn add_given(&mut self, members: &[NodeId]) -> Result<()> {
+        self.budget.check(members.len())?;
         for &node in members {
             let is_alone = self.parts.members(self.parts.block(node)).len() == 1;
             if is_alone && self.problem.group(node).is_some() {
-                self.add_kernel(&[node]);
+                self.add_kernel(&[node])?;
             }
         }
+        Ok(())
     }
 
     /// Counts a kernel that the best plan has.
-    fn add_kernel(&mut self, members: &[NodeId]) {
-        let total = self.objective.of_kernel(&mut self.interfaces, members);
+    fn add_kernel(&mut self, members: &[NodeId]) -> Result<()> {
+        let total = self.objective.of_kernel(&mut self.interfaces, members)?;
         self.total += total;
         self.bound += total;
+        Ok(())
     }
 
     /// Makes a part that is alone in its component one kernel, if it can be.
-    fn is_one_kernel(&mut self, members: &[NodeId]) -> bool {
+    fn is_one_kernel(&mut self, members: &[NodeId]) -> Result<bool> {
         let first = self.parts.block(members[0]);
         if self.parts.members(first).len() != members.len()
-            || self.interfaces.of(members).operands() > self.problem.max_operands()
+            || self.interfaces.of(members)?.operands() > self.problem.max_operands()
         {
-            return false;
+            return Ok(false);
         }
-        self.add_kernel(members);
+        self.add_kernel(members)?;
         let known = self.incumbent.block(first);
         if known != first || self.incumbent.members(known).len() != members.len() {
             self.rename(members);
         }
-        true
+        Ok(true)
     }
 
     /// Makes nodes one kernel.
@@ -213,30 +217,32 @@ impl Prover<'_> {
     }
 
     fn component<const W: usize>(&mut self, members: &[NodeId], share: u64) -> Result<()> {
-        let (objective, scratch) = (self.objective, &mut self.scratch);
-        let component = Component::<W>::new(self.problem, self.parts, members, objective, scratch);
-        let levels = Levels::new(&component);
+        let (objective, scratch, budget) = (self.objective, &mut self.scratch, self.budget);
+        let component =
+            Component::<W>::new(self.problem, self.parts, members, objective, scratch, budget)?;
+        let levels = Levels::new(&component, budget)?;
         let mut joint = Joint::new(&component, &levels);
         let known = self.known_kernels(&component);
         let incumbent = component.total(&known);
         let mut by_part = 0;
         for &part in &component.parts {
             let nodes: Vec<NodeId> = part.iter().map(|i| component.nodes[i]).collect();
-            let by_limit = kernels_by_limit(self.problem, self.parts, &nodes, &mut self.interfaces);
+            let by_limit =
+                kernels_by_limit(self.problem, self.parts, &nodes, &mut self.interfaces, budget)?;
             by_part += levels.kernels(part).max(by_limit);
         }
         let more = share / 2;
-        let mut steps = JOINT_PER_NODE * component.nodes.len() as u64 + more;
-        let kernels = joint.kernels(component.all, JOINT_STEPS, &mut steps).max(by_part);
-        let taken = more.saturating_sub(steps);
-        self.effort -= taken;
+        let of_joint = budget.with_effort(JOINT_PER_NODE * component.nodes.len() as u64 + more);
+        let kernels = joint.kernels(component.all, JOINT_STEPS, &of_joint)?.max(by_part);
+        let taken = more.saturating_sub(of_joint.effort());
+        budget.spend(taken);
         let share = share - taken;
         let mut bound = component.launch * kernels + levels.arrays(component.all);
         let mut total = incumbent;
         if bound < incumbent && share > 0 {
-            let mut left = share;
-            let found = search(&component, &levels, &mut joint, incumbent, &mut left)?;
-            self.effort -= share - left;
+            let of_search = budget.with_effort(share);
+            let found = search(&component, &levels, &mut joint, incumbent, &of_search)?;
+            budget.spend(share - of_search.effort());
             bound = bound.max(found.bound);
             if let Some(kernels) = found.kernels {
                 total = component.total(&kernels);
@@ -267,7 +273,7 @@ impl Prover<'_> {
     }
 
     /// Bounds for a component that is too large for more.
-    fn bound_only(&mut self, members: &[NodeId]) {
+    fn bound_only(&mut self, members: &[NodeId]) -> Result<()> {
         let (mut n_kernels, mut arrays) = (0, 0);
         let mut parts: Vec<NodeId> = Vec::new();
         for &node in members {
@@ -277,7 +283,7 @@ impl Prover<'_> {
             }
             let block = self.incumbent.members(self.incumbent.block(node));
             if block[0] == node && self.parts.members(part).len() > 1 {
-                self.total += self.objective.of_kernel(&mut self.interfaces, block);
+                self.total += self.objective.of_kernel(&mut self.interfaces, block)?;
             }
         }
         parts.sort_by_key(|&part| (std::cmp::Reverse(self.parts.members(part).len()), part));
@@ -287,27 +293,34 @@ impl Prover<'_> {
         }
         for (rank, &part) in parts.iter().enumerate() {
             let nodes = self.parts.members(part);
-            let by_limit = kernels_by_limit(self.problem, self.parts, nodes, &mut self.interfaces);
+            let by_limit = kernels_by_limit(
+                self.problem,
+                self.parts,
+                nodes,
+                &mut self.interfaces,
+                self.budget,
+            )?;
             // As deep as the part is, one pass over the component for each.
-            let is_worth_it = rank < PASSES && !interrupt::is_requested(members.len());
-            let by_depth = if is_worth_it { self.deepest(members, part, &mut depth) } else { 0 };
+            let by_depth = if rank < PASSES { self.deepest(members, part, &mut depth)? } else { 0 };
             n_kernels += by_limit.max(by_depth + 1);
             // What is merged reads and writes no more.
-            arrays += self.objective.arrays(&mut self.interfaces, nodes);
+            arrays += self.objective.arrays(&mut self.interfaces, nodes)?;
         }
         for &node in members {
             self.scratch.position[node as usize] = NONE;
         }
         self.bound += self.objective.total(n_kernels, arrays);
+        Ok(())
     }
 
     /// How often a path leaves a part and comes back at most.
-    fn deepest(&self, members: &[NodeId], part: NodeId, depth: &mut [u32]) -> u64 {
+    fn deepest(&self, members: &[NodeId], part: NodeId, depth: &mut [u32]) -> Result<u64> {
         let is_in = |node: NodeId| self.parts.block(node) == part;
         let mut deepest = 0;
         for (position, &node) in members.iter().enumerate() {
-            let sources = self.problem.graph().predecessors(node).iter();
-            let before = sources.filter_map(|&source| {
+            let sources = self.problem.graph().predecessors(node);
+            self.budget.check(1 + 2 * sources.len())?;
+            let before = sources.iter().filter_map(|&source| {
                 let so_far = depth.get(self.scratch.position[source as usize] as usize)?;
                 Some(so_far + u32::from(is_in(source) && !is_in(node)))
             });
@@ -316,7 +329,7 @@ impl Prover<'_> {
                 deepest = deepest.max(depth[position]);
             }
         }
-        deepest.into()
+        Ok(deepest.into())
     }
 }
 
@@ -339,28 +352,29 @@ mod tests {
         for number in 0..600 {
             let n_nodes = 3 + random.below(30);
             let arrays = random_arrays(&mut random, n_nodes, SHAPES[number % SHAPES.len()]);
-            let problem = FusionProblem::new(arrays.clone()).unwrap();
-            let plan = plan(&problem, None).unwrap();
-            let (parts, components) = refine(&problem).unwrap();
+            let problem = FusionProblem::new(arrays.clone(), &Budget::unlimited()).unwrap();
+            let budget = Budget::unlimited().with_effort(0);
+            let plan = plan(&problem, None, &budget).unwrap();
+            let (parts, components) = refine(&problem, &budget).unwrap();
             let mut prover = Prover {
                 problem: &problem,
                 incumbent: &plan.partition,
                 objective: Objective::KernelsFirst,
                 parts: &parts,
-                interfaces: Interfaces::new(&problem),
+                interfaces: Interfaces::new(&problem, &budget),
                 scratch: Scratch::new(&problem),
                 names: None,
                 total: 0,
                 bound: 0,
-                effort: 0,
+                budget: &budget,
             };
-            let mut interfaces = Interfaces::new(&problem);
+            let mut interfaces = Interfaces::new(&problem, &budget);
             let mut expected = Cost::default();
             for component in 0..components.len() as u32 {
                 let members = components.members(component);
-                prover.add_given(members);
+                prover.add_given(members).unwrap();
                 if movable(&parts, members).count() > 0 {
-                    prover.bound_only(members);
+                    prover.bound_only(members).unwrap();
                 }
                 for &part in members.iter().filter(|&&node| parts.block(node) == node) {
                     if problem.group(part).is_none() {
@@ -378,18 +392,28 @@ mod tests {
                     }
                     let nodes = parts.members(part);
                     let deepest = nodes.iter().map(|&node| left[node as usize]).max().unwrap();
-                    let by_limit = kernels_by_limit(&problem, &parts, nodes, &mut interfaces);
+                    let by_limit =
+                        kernels_by_limit(&problem, &parts, nodes, &mut interfaces, &budget);
+                    let by_limit = by_limit.unwrap();
                     expected.kernels += by_limit.max(deepest + 1);
-                    expected.arrays += interfaces.n_arrays(nodes) as u64;
+                    expected.arrays += interfaces.n_arrays(nodes).unwrap() as u64;
                     n_deep += usize::from(deepest > 0 && by_limit <= deepest);
                 }
             }
-            assert_eq!(Cost::of_total(prover.total), cost(&problem, &plan.partition), "{arrays:?}");
+            assert_eq!(
+                Cost::of_total(prover.total),
+                cost(&problem, &plan.partition, &Budget::unlimited()).unwrap(),
+                "{arrays:?}"
+            );
             assert_eq!(Cost::of_total(prover.bound), expected, "{arrays:?}");
             assert!(prover.scratch.position.iter().all(|&position| position == NONE));
-            let (best, _) =
-                super::super::plan_optimally(&problem, None, Objective::KernelsFirst, EFFORT)
-                    .unwrap();
+            let (best, _) = super::super::plan_optimally(
+                &problem,
+                None,
+                Objective::KernelsFirst,
+                &Budget::unlimited().with_effort(EFFORT),
+            )
+            .unwrap();
             assert!(expected <= best.after, "{arrays:?}");
         }
         assert!(n_deep > 50, "{n_deep}");

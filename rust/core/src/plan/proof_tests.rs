@@ -6,6 +6,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+use crate::budget::Budget;
 use std::collections::BTreeSet;
 
 use super::adversarial_tests::{Judge, stock};
@@ -83,8 +84,8 @@ pub(super) fn random_arrays(random: &mut Random, n_nodes: usize, shape: Shape) -
             .collect();
         let group = if random.percent(barriers) { -1 } else { random.below(n_groups) as i32 };
         let n_results = if group < 0 && random.percent(20) { 2 } else { 1 };
-        outputs.push((known..known + n_results).map(|variable| variable as u32));
-        inputs.push(reads);
+        outputs.push((known..known + n_results).map(|variable| variable as u32)).unwrap();
+        inputs.push(reads).unwrap();
         groups.push(group);
         for _ in 0..n_results {
             links.push(if random.percent(85) { group } else { random.below(n_groups) as i32 });
@@ -357,9 +358,9 @@ fn compare_with_all_partitions(
         let arrays = random_arrays(&mut random, n_nodes, SHAPES[number % SHAPES.len()]);
         let arrays = with_weights(&mut weighing, &arrays);
         let traffic = Objective::Traffic { launch: some_launch(&mut weighing) };
-        let problem = FusionProblem::new(arrays.clone()).unwrap();
+        let problem = FusionProblem::new(arrays.clone(), &Budget::unlimited()).unwrap();
         let oracle = Oracle::new(&arrays);
-        let fast = plan(&problem, None).unwrap();
+        let fast = plan(&problem, None, &Budget::unlimited()).unwrap();
         oracle.check(&fast.partition, fast.after);
         if let Some(stock) = stock(&problem, &Judge::new(&arrays)) {
             assert!(fast.after <= stock, "{number}: {arrays:?}");
@@ -369,23 +370,36 @@ fn compare_with_all_partitions(
         let optima = oracle.optima(&objectives);
         for (i, (objective, optimum)) in objectives.into_iter().zip(optima).enumerate() {
             let fast_total = oracle.total_of(objective, &fast.partition);
-            assert_eq!(objective.of(&problem, &fast.partition), Ok(fast_total));
+            assert_eq!(
+                objective.of(&problem, &fast.partition, &Budget::unlimited()),
+                Ok(fast_total)
+            );
             for incumbent in [&singletons, &fast.partition] {
-                let proof = prove(&problem, incumbent, objective, EFFORT).unwrap();
+                let proof =
+                    prove(&problem, incumbent, objective, &Budget::unlimited().with_effort(EFFORT))
+                        .unwrap();
                 oracle.check(&proof.partition, proof.cost);
                 assert_eq!(oracle.total_of(objective, &proof.partition), proof.total);
                 assert_eq!(proof.total, optimum, "{number}: {objective:?} {arrays:?}");
                 assert!(proof.is_proven(), "{number}: {objective:?} {arrays:?}");
             }
             for effort in [0, 5, 40] {
-                let proof = prove(&problem, &fast.partition, objective, effort).unwrap();
+                let proof = prove(
+                    &problem,
+                    &fast.partition,
+                    objective,
+                    &Budget::unlimited().with_effort(effort),
+                )
+                .unwrap();
                 oracle.check(&proof.partition, proof.cost);
                 assert_eq!(oracle.total_of(objective, &proof.partition), proof.total);
                 assert!(proof.bound <= optimum && optimum <= proof.total, "{arrays:?}");
                 assert!(proof.total <= fast_total);
                 assert!(proof.effort <= effort);
             }
-            let (best, proof) = plan_optimally(&problem, None, objective, EFFORT).unwrap();
+            let (best, proof) =
+                plan_optimally(&problem, None, objective, &Budget::unlimited().with_effort(EFFORT))
+                    .unwrap();
             oracle.check(&best.partition, best.after);
             assert_eq!(oracle.total_of(objective, &best.partition), optimum);
             assert_eq!((proof.total, proof.bound), (optimum, optimum));
@@ -394,7 +408,9 @@ fn compare_with_all_partitions(
             compared.missed[i] += usize::from(optimum < fast_total);
             if objective == Objective::KernelsFirst {
                 assert!(Cost::of_total(optimum) <= fast.after);
-                assert!(lower_bound(&problem).unwrap() <= Cost::of_total(optimum));
+                assert!(
+                    lower_bound(&problem, &Budget::unlimited()).unwrap() <= Cost::of_total(optimum)
+                );
                 let total = oracle.total_of(traffic, &best.partition);
                 compared.differ += usize::from(oracle.optima(&[traffic])[0] < total);
             }
@@ -430,13 +446,22 @@ fn weights_are_nothing_to_kernels_first() {
         let weights = (0..arrays.n_variables).map(|_| random.next() >> 30).collect();
         let weighed = ProblemArrays { weights: Some(weights), ..arrays.clone() };
         let ones = ProblemArrays { weights: Some(vec![1; arrays.n_variables]), ..arrays.clone() };
-        let [without, with, ones] =
-            [arrays, weighed, ones].map(|arrays| FusionProblem::new(arrays).unwrap());
+        let [without, with, ones] = [arrays, weighed, ones]
+            .map(|arrays| FusionProblem::new(arrays, &Budget::unlimited()).unwrap());
         let first = Objective::KernelsFirst;
-        let optimal = |problem, objective| plan_optimally(problem, None, objective, 3000).unwrap();
-        assert_eq!(plan(&without, None).unwrap(), plan(&with, None).unwrap());
+        let optimal = |problem, objective| {
+            plan_optimally(problem, None, objective, &Budget::unlimited().with_effort(3000))
+                .unwrap()
+        };
+        assert_eq!(
+            plan(&without, None, &Budget::unlimited()).unwrap(),
+            plan(&with, None, &Budget::unlimited()).unwrap()
+        );
         assert_eq!(optimal(&without, first), optimal(&with, first));
-        assert_eq!(lower_bound(&without).unwrap(), lower_bound(&with).unwrap());
+        assert_eq!(
+            lower_bound(&without, &Budget::unlimited()).unwrap(),
+            lower_bound(&with, &Budget::unlimited()).unwrap()
+        );
         // Nothing said is 1 each.
         let launch = some_launch(&mut random);
         let traffic = Objective::Traffic { launch };
@@ -463,7 +488,10 @@ fn more_than_a_word_of_traffic_is_refused() {
     arrays.results = vec![false, false, true, true];
     arrays.orderings = Vec::new();
     let with = |weights: Vec<u64>| {
-        FusionProblem::new(ProblemArrays { weights: Some(weights), ..arrays.clone() })
+        FusionProblem::new(
+            ProblemArrays { weights: Some(weights), ..arrays.clone() },
+            &Budget::unlimited(),
+        )
     };
     // 3 + 2 + 1 + 1 times what each counts.
     let third = MOST_TRAFFIC / 3;
@@ -482,7 +510,13 @@ fn more_than_a_word_of_traffic_is_refused() {
     // As heavy as may be, and as many kernels as may be: totals are what they are.
     let problem = with(vec![third, 0, MOST_TRAFFIC - 3 * third, 0]).unwrap();
     let objective = Objective::Traffic { launch: u32::MAX };
-    let proof = prove(&problem, &Partition::singletons(2), objective, EFFORT).unwrap();
+    let proof = prove(
+        &problem,
+        &Partition::singletons(2),
+        objective,
+        &Budget::unlimited().with_effort(EFFORT),
+    )
+    .unwrap();
     assert_eq!(proof.total, u128::from(u32::MAX) + u128::from(MOST_TRAFFIC - 2 * third));
     assert!(proof.is_proven());
 }
@@ -499,21 +533,35 @@ fn prove_larger(
     for number in 0..n_problems {
         let n_nodes = sizes.start + random.below(sizes.len());
         let arrays = random_arrays(&mut random, n_nodes, SHAPES[number % SHAPES.len()]);
-        let problem = FusionProblem::new(arrays.clone()).unwrap();
+        let problem = FusionProblem::new(arrays.clone(), &Budget::unlimited()).unwrap();
         let oracle = Oracle::new(&arrays);
-        let fast = plan(&problem, None).unwrap();
+        let fast = plan(&problem, None, &Budget::unlimited()).unwrap();
         oracle.check(&fast.partition, fast.after);
-        let proof = prove(&problem, &fast.partition, Objective::KernelsFirst, EFFORT).unwrap();
+        let proof = prove(
+            &problem,
+            &fast.partition,
+            Objective::KernelsFirst,
+            &Budget::unlimited().with_effort(EFFORT),
+        )
+        .unwrap();
         oracle.check(&proof.partition, proof.cost);
         assert!(Cost::of_total(proof.bound) <= proof.cost && proof.cost <= fast.after);
-        assert!(lower_bound(&problem).unwrap() <= Cost::of_total(proof.bound));
+        assert!(
+            lower_bound(&problem, &Budget::unlimited()).unwrap() <= Cost::of_total(proof.bound)
+        );
         n_proven += usize::from(proof.is_proven());
         n_equal += usize::from(proof.cost.kernels == fast.after.kernels);
         most = most.max(proof.effort);
         // The search does not depend on where it starts from.
         if proof.is_proven() && number % 4 == 0 {
             let unfused = Partition::singletons(n_nodes);
-            let again = prove(&problem, &unfused, Objective::KernelsFirst, EFFORT).unwrap();
+            let again = prove(
+                &problem,
+                &unfused,
+                Objective::KernelsFirst,
+                &Budget::unlimited().with_effort(EFFORT),
+            )
+            .unwrap();
             assert!(!again.is_proven() || again.cost == proof.cost);
             assert!(Cost::of_total(again.bound) <= proof.cost);
             assert!(Cost::of_total(proof.bound) <= again.cost);
@@ -552,16 +600,20 @@ fn the_least_traffic_of_larger_problems_is_proven() {
         let arrays = random_arrays(&mut random, n_nodes, SHAPES[number % SHAPES.len()]);
         let arrays = with_weights(&mut random, &arrays);
         let objective = Objective::Traffic { launch: some_launch(&mut random) };
-        let problem = FusionProblem::new(arrays.clone()).unwrap();
+        let problem = FusionProblem::new(arrays.clone(), &Budget::unlimited()).unwrap();
         let oracle = Oracle::new(&arrays);
-        let (best, proof) = plan_optimally(&problem, None, objective, EFFORT).unwrap();
+        let (best, proof) =
+            plan_optimally(&problem, None, objective, &Budget::unlimited().with_effort(EFFORT))
+                .unwrap();
         oracle.check(&best.partition, best.after);
-        let fast = oracle.total_of(objective, &plan(&problem, None).unwrap().partition);
+        let fast = oracle
+            .total_of(objective, &plan(&problem, None, &Budget::unlimited()).unwrap().partition);
         assert!(proof.bound <= proof.total && proof.total <= fast, "{arrays:?}");
         assert_eq!(oracle.total_of(objective, &best.partition), proof.total);
         // The search does not depend on where it starts from.
         let unfused = Partition::singletons(n_nodes);
-        let again = prove(&problem, &unfused, objective, EFFORT).unwrap();
+        let again =
+            prove(&problem, &unfused, objective, &Budget::unlimited().with_effort(EFFORT)).unwrap();
         oracle.check(&again.partition, again.cost);
         assert_eq!(oracle.total_of(objective, &again.partition), again.total);
         assert!(again.bound <= proof.total && proof.bound <= again.total, "{arrays:?}");
@@ -581,15 +633,16 @@ fn moves_that_make_more_traffic_are_not_taken() {
         let arrays = random_arrays(&mut random, n_nodes, SHAPES[number % SHAPES.len()]);
         let weights = (0..arrays.n_variables).map(|_| random.next() >> (30 + random.below(30)));
         let arrays = ProblemArrays { weights: Some(weights.collect()), ..arrays };
-        let problem = FusionProblem::new(arrays.clone()).unwrap();
+        let problem = FusionProblem::new(arrays.clone(), &Budget::unlimited()).unwrap();
         let objective = Objective::Traffic { launch: 0 };
         let oracle = Oracle::new(&arrays);
-        let fast = plan(&problem, None).unwrap();
+        let fast = plan(&problem, None, &Budget::unlimited()).unwrap();
         let of_fast = oracle.total_of(objective, &fast.partition);
         let moved = moved(&problem, &fast.partition, true);
         let of_moved = oracle.total_of(objective, &moved);
         // No effort: what is found is the best of both.
-        let (best, proof) = plan_optimally(&problem, None, objective, 0).unwrap();
+        let (best, proof) =
+            plan_optimally(&problem, None, objective, &Budget::unlimited().with_effort(0)).unwrap();
         oracle.check(&best.partition, best.after);
         assert_eq!(oracle.total_of(objective, &best.partition), proof.total);
         assert!(proof.total <= of_fast && proof.total <= of_moved, "{arrays:?}");
@@ -606,12 +659,17 @@ fn limits_below_two_operands_have_plans_and_bounds() {
         let n_nodes = 2 + random.below(7);
         let arrays = random_arrays(&mut random, n_nodes, SHAPES[number % SHAPES.len()]);
         let arrays = ProblemArrays { max_operands: number as u32 / 4 % 2, ..arrays };
-        let problem = FusionProblem::new(arrays.clone()).unwrap();
+        let problem = FusionProblem::new(arrays.clone(), &Budget::unlimited()).unwrap();
         let oracle = Oracle::new(&arrays);
         let objective = Objective::KernelsFirst;
         let optimum = oracle.optima(&[objective])[0];
-        assert!(lower_bound(&problem).unwrap() <= Cost::of_total(optimum), "{arrays:?}");
-        let (best, proof) = plan_optimally(&problem, None, objective, EFFORT).unwrap();
+        assert!(
+            lower_bound(&problem, &Budget::unlimited()).unwrap() <= Cost::of_total(optimum),
+            "{arrays:?}"
+        );
+        let (best, proof) =
+            plan_optimally(&problem, None, objective, &Budget::unlimited().with_effort(EFFORT))
+                .unwrap();
         oracle.check(&best.partition, best.after);
         assert_eq!((proof.total, proof.bound), (optimum, optimum), "{arrays:?}");
         n_fused += usize::from(best.after.kernels < best.before.kernels);
@@ -651,25 +709,33 @@ fn quality(seed: u64, n_problems: usize) -> Quality {
     for number in 0..n_problems {
         let n_nodes = 20 + random.below(40);
         let arrays = random_arrays(&mut random, n_nodes, SHAPES[number % SHAPES.len()]);
-        let problem = FusionProblem::new(arrays).unwrap();
-        let fast = plan(&problem, None).unwrap();
+        let problem = FusionProblem::new(arrays, &Budget::unlimited()).unwrap();
+        let fast = plan(&problem, None, &Budget::unlimited()).unwrap();
         add(&mut all.fast, fast.after);
         let moved = moved(&problem, &fast.partition, true);
-        add(&mut all.moved, cost::cost(&problem, &moved));
-        add(&mut all.bounds, lower_bound(&problem).unwrap());
+        add(&mut all.moved, cost::cost(&problem, &moved, &Budget::unlimited()).unwrap());
+        add(&mut all.bounds, lower_bound(&problem, &Budget::unlimited()).unwrap());
         let objective = Objective::KernelsFirst;
-        let (some, proof) = plan_optimally(&problem, None, objective, 300).unwrap();
+        let (some, proof) =
+            plan_optimally(&problem, None, objective, &Budget::unlimited().with_effort(300))
+                .unwrap();
         add(&mut all.some, some.after);
         add(&mut all.some_bounds, Cost::of_total(proof.bound));
-        let question = Question { problem: &problem, strict: None };
+        let question = Question { problem: &problem, strict: None, budget: &Budget::unlimited() };
         let sums = all.alone.iter_mut().zip(&mut all.starts);
         for (entry, (sum, start_sum)) in PORTFOLIO.into_iter().zip(sums) {
-            add(start_sum, cost::cost(&problem, &(entry.start)(&question).unwrap()));
+            add(
+                start_sum,
+                cost::cost(&problem, &(entry.start)(&question).unwrap(), &Budget::unlimited())
+                    .unwrap(),
+            );
             let forced = Entry { applies: |_| true, must_run: true, ..entry };
             add(sum, best_of(&[forced], &question).unwrap().cost);
         }
         for (objective, effort) in OBJECTIVES.into_iter().zip(&mut all.effort) {
-            let proof = prove(&problem, &fast.partition, objective, 8000).unwrap();
+            let proof =
+                prove(&problem, &fast.partition, objective, &Budget::unlimited().with_effort(8000))
+                    .unwrap();
             *effort += proof.effort;
             if objective == Objective::KernelsFirst {
                 add(&mut all.best, proof.cost);
@@ -706,27 +772,36 @@ fn wide_components_need_no_deep_stack() {
     let n_nodes = 1000u32;
     let (mut inputs, mut outputs) = (Rows::empty(), Rows::empty());
     for node in 0..n_nodes {
-        inputs.push([0]);
-        outputs.push([node + 1]);
+        inputs.push([0]).unwrap();
+        outputs.push([node + 1]).unwrap();
     }
     let n_variables = n_nodes as usize + 1;
-    let problem = FusionProblem::new(ProblemArrays {
-        n_variables,
-        inputs,
-        outputs,
-        groups: vec![0; n_nodes as usize],
-        links: vec![0; n_variables],
-        constants: vec![false; n_variables],
-        results: vec![true; n_variables],
-        weights: None,
-        orderings: Vec::new(),
-        max_operands: 500,
-    })
+    let problem = FusionProblem::new(
+        ProblemArrays {
+            n_variables,
+            inputs,
+            outputs,
+            groups: vec![0; n_nodes as usize],
+            links: vec![0; n_variables],
+            constants: vec![false; n_variables],
+            results: vec![true; n_variables],
+            weights: None,
+            orderings: Vec::new(),
+            max_operands: 500,
+        },
+        &Budget::unlimited(),
+    )
     .unwrap();
     let small = std::thread::Builder::new().stack_size(128 << 10);
     let proof = small.spawn(move || {
         let apart = Partition::singletons(n_nodes as usize);
-        prove(&problem, &apart, Objective::KernelsFirst, 10_000_000).map(|proof| proof.effort)
+        prove(
+            &problem,
+            &apart,
+            Objective::KernelsFirst,
+            &Budget::unlimited().with_effort(10_000_000),
+        )
+        .map(|proof| proof.effort)
     });
     assert_eq!(proof.unwrap().join().unwrap().unwrap(), 10_000_000);
 }

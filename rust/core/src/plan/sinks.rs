@@ -28,9 +28,9 @@ use std::cmp::Ordering;
 use super::closure::{DenseClosure, has_bit, intersects, is_in, or_into, set_bit};
 use super::partition::Partition;
 use super::problem::{FusionProblem, NONE, VarId};
+use crate::budget::Budget;
 use crate::error::Result;
 use crate::graph::NodeId;
-use crate::interrupt;
 use crate::union_find::find;
 
 /// Clusters of the nodes for which `eligible` holds; all others are alone.
@@ -49,6 +49,7 @@ use crate::union_find::find;
 pub(super) fn grow_from_sinks(
     problem: &FusionProblem,
     eligible: impl Fn(NodeId) -> bool,
+    budget: &Budget,
 ) -> Result<Partition> {
     let n_nodes = problem.n_nodes();
     let group = (0..n_nodes as u32)
@@ -57,12 +58,13 @@ pub(super) fn grow_from_sinks(
     let mut growth = Growth {
         problem,
         group,
-        closure: DenseClosure::new(problem.graph()),
+        closure: DenseClosure::new(problem.graph(), budget)?,
         claimed: vec![false; n_nodes],
         clusters: Vec::new(),
         firsts: Vec::new(),
+        budget,
     };
-    growth.grow();
+    growth.grow()?;
     growth.merge_siblings()?;
     let mut smallest = vec![NONE; n_nodes];
     for cluster in &growth.clusters {
@@ -159,32 +161,31 @@ struct Growth<'a> {
     clusters: Vec<Cluster>,
     /// The first output of each cluster that may be merged with siblings: it stays the first.
     firsts: Vec<NodeId>,
+    budget: &'a Budget,
 }
 
 impl Growth<'_> {
-    fn grow(&mut self) {
+    fn grow(&mut self) -> Result<()> {
         let n_nodes = self.problem.n_nodes() as u32;
         let mut member = self.closure.empty_row();
         let mut ancestors = self.closure.empty_row();
         let mut clients = self.closure.empty_row();
         for start in (0..n_nodes).rev() {
-            if interrupt::is_requested(1) {
-                return;
-            }
-            if self.group[start as usize] == NONE
-                || self.claimed[start as usize]
-                || self.has_fusible_client(start)
-            {
+            let is_eligible = self.group[start as usize] != NONE;
+            let readers = is_eligible.then(|| self.problem.clients(self.problem.output(start)));
+            self.budget.check(1 + readers.map_or(0, <[NodeId]>::len))?;
+            if !is_eligible || self.claimed[start as usize] || self.has_fusible_client(start) {
                 continue;
             }
-            let nodes = self.expand(start, &mut member, &mut ancestors, &mut clients);
+            let nodes = self.expand(start, &mut member, &mut ancestors, &mut clients)?;
             if nodes.len() > 1 {
-                self.claim(nodes, &member, &ancestors);
+                self.claim(nodes, &member, &ancestors)?;
             }
             for set in [&mut member, &mut ancestors, &mut clients] {
                 set.fill(0);
             }
         }
+        Ok(())
     }
 
     fn fusible(&self, producer: NodeId, client: NodeId) -> bool {
@@ -208,11 +209,11 @@ impl Growth<'_> {
         member: &mut [u64],
         ancestors: &mut [u64],
         clients: &mut [u64],
-    ) -> Vec<NodeId> {
-        let problem = self.problem;
+    ) -> Result<Vec<NodeId>> {
+        let (problem, graph) = (self.problem, self.problem.graph());
         let mut nodes = Vec::new();
         let mut queue = Queue::default();
-        self.closure.refresh(start);
+        self.closure.refresh(start)?;
         queue.push(Waiting { node: start, as_ancestor: true }, &self.closure);
         while let Some(Waiting { node, as_ancestor }) = queue.pop(&self.closure) {
             let outside_path = if as_ancestor {
@@ -223,48 +224,54 @@ impl Growth<'_> {
             if has_bit(member, node) || outside_path {
                 continue;
             }
-            if interrupt::is_requested(self.closure.words()) {
-                break;
-            }
+            let (before, after) = (graph.predecessors(node), graph.successors(node));
+            // Rows that are compared with others, or added.
+            let mut n_rows = 1;
             nodes.push(node);
             set_bit(member, node);
-            for &source in problem.graph().predecessors(node) {
+            for &source in before {
                 if !as_ancestor && has_bit(member, source) {
                     continue;
                 }
-                self.closure.refresh(source);
+                self.closure.refresh(source)?;
                 if self.fusible(source, node) && problem.has_data(source, node) {
                     queue.push(Waiting { node: source, as_ancestor: true }, &self.closure);
                 } else {
+                    n_rows += 1;
                     or_into(ancestors, self.closure.row(source));
                 }
             }
-            for &client in problem.graph().successors(node) {
+            for &client in after {
                 if as_ancestor && has_bit(member, client) {
                     continue;
                 }
                 if self.fusible(node, client) && problem.has_data(node, client) {
-                    self.closure.refresh(client);
+                    self.closure.refresh(client)?;
                     queue.push(Waiting { node: client, as_ancestor: false }, &self.closure);
                 } else {
                     set_bit(clients, client);
                 }
             }
+            self.budget.check(self.closure.words() * n_rows + before.len() + after.len())?;
         }
-        nodes
+        Ok(nodes)
     }
 
-    fn claim(&mut self, nodes: Vec<NodeId>, member: &[u64], ancestors: &[u64]) {
+    fn claim(&mut self, nodes: Vec<NodeId>, member: &[u64], ancestors: &[u64]) -> Result<()> {
         let problem = self.problem;
         let is_member = |node: NodeId| has_bit(member, node);
         let outside = |variable: VarId| {
             let owner = problem.owner(variable);
             owner == NONE || !is_member(owner)
         };
+        for &node in &nodes {
+            let readers = problem.clients(problem.output(node));
+            self.budget.check(8 * problem.reads(node).len() + readers.len())?;
+        }
         let mut seen = rustc_hash::FxHashSet::default();
         let inputs = nodes
             .iter()
-            .flat_map(|&node| problem.inputs(node))
+            .flat_map(|&node| problem.reads(node))
             .copied()
             .filter(|&variable| outside(variable) && seen.insert(variable))
             .collect();
@@ -284,14 +291,15 @@ impl Growth<'_> {
         if outputs.len() > 1 {
             let mut combined = member.to_vec();
             or_into(&mut combined, ancestors);
-            self.closure.contract(&outputs, &combined);
+            self.closure.contract(&outputs, &combined)?;
         }
+        Ok(())
     }
 
     /// Merges clusters and lone nodes that share an operand, in the order of those operands.
     fn merge_siblings(&mut self) -> Result<()> {
         let n_clusters = self.clusters.len();
-        self.add_lone_nodes();
+        self.add_lone_nodes()?;
         self.closure.settle(self.clusters.len())?;
         let mut merged_into: Vec<u32> = (0..self.clusters.len() as u32).collect();
         let mut is_target = vec![false; self.clusters.len()];
@@ -300,7 +308,7 @@ impl Growth<'_> {
         let mut n_mergings = 0u32;
         self.firsts = self.clusters.iter().map(|cluster| cluster.outputs[0]).collect();
         let mut done = vec![NONE; self.clusters.len()];
-        for (list, siblings) in (0u32..).zip(self.siblings()) {
+        for (list, siblings) in (0u32..).zip(self.siblings()?) {
             for (position, &sibling) in siblings[..siblings.len() - 1].iter().enumerate() {
                 let into = find(&mut merged_into, sibling);
                 if std::mem::replace(&mut done[into as usize], list) == list {
@@ -308,22 +316,20 @@ impl Growth<'_> {
                 }
                 n_mergings += 1;
                 tried[into as usize] = n_mergings;
-                if interrupt::is_requested(self.closure.words() + siblings.len() - position) {
-                    return Ok(());
-                }
-                let mut merging = self.start_merging(into);
+                self.budget.check(self.closure.words() + siblings.len() - position)?;
+                let mut merging = self.start_merging(into)?;
                 for &other in &siblings[position + 1..] {
                     let other = find(&mut merged_into, other);
                     if std::mem::replace(&mut tried[other as usize], n_mergings) == n_mergings
-                        || !self.independent(&merging, other)
+                        || !self.independent(&merging, other)?
                     {
                         continue;
                     }
                     merged_into[other as usize] = into;
                     is_target[into as usize] = true;
-                    self.absorb(&mut merging, other);
+                    self.absorb(&mut merging, other)?;
                 }
-                self.finish_merging(&merging);
+                self.finish_merging(&merging)?;
             }
         }
         let mut index = 0;
@@ -336,27 +342,26 @@ impl Growth<'_> {
         Ok(())
     }
 
-    fn add_lone_nodes(&mut self) {
-        let mut newest_reader = vec![NONE; self.problem.n_variables()];
+    fn add_lone_nodes(&mut self) -> Result<()> {
         for node in 0..self.problem.n_nodes() as u32 {
             if self.group[node as usize] == NONE || self.claimed[node as usize] {
                 continue;
             }
-            let mut inputs = self.problem.inputs(node).to_vec();
-            inputs.retain(|&variable| {
-                std::mem::replace(&mut newest_reader[variable as usize], node) != node
-            });
+            let inputs = self.problem.reads(node).to_vec();
+            self.budget.check(8 + inputs.len())?;
             self.clusters.push(Cluster { nodes: vec![node], inputs, outputs: vec![node] });
         }
+        Ok(())
     }
 
     /// Clusters that read the same operand, for each operand that brings siblings together, in
     /// the order in which the operands are first met.
-    fn siblings(&self) -> Vec<Vec<u32>> {
+    fn siblings(&self) -> Result<Vec<Vec<u32>>> {
         let mut slot = vec![NONE; self.problem.n_variables()];
         let mut siblings: Vec<Vec<u32>> = Vec::new();
         for (index, cluster) in self.clusters.iter().enumerate() {
             let group = self.group[cluster.nodes[0] as usize];
+            self.budget.check(8 * (1 + cluster.inputs.len()))?;
             for &variable in &cluster.inputs {
                 if self.problem.link(variable) != Some(group) {
                     continue;
@@ -370,50 +375,55 @@ impl Growth<'_> {
             }
         }
         siblings.retain(|indices| indices.len() > 1);
-        siblings
+        Ok(siblings)
     }
 
-    fn start_merging(&mut self, into: u32) -> Merging {
+    fn start_merging(&mut self, into: u32) -> Result<Merging> {
         let first = self.clusters[into as usize].outputs[0];
         let (mut members, mut ancestors) = (self.closure.empty_row(), self.closure.empty_row());
         set_bit(&mut members, first);
-        self.closure.refresh(first);
+        self.closure.refresh(first)?;
         or_into(&mut ancestors, self.closure.row(first));
-        Merging { into, firsts: vec![first], members, ancestors }
+        Ok(Merging { into, firsts: vec![first], members, ancestors })
     }
 
     /// Whether neither the clusters that are being merged nor `other` depend on each other. One
     /// output stands for all of a cluster: rows were brought up to date when it was contracted.
-    fn independent(&mut self, merging: &Merging, other: u32) -> bool {
+    fn independent(&mut self, merging: &Merging, other: u32) -> Result<bool> {
         let first = self.firsts[other as usize];
         if has_bit(&merging.ancestors, first) {
-            return false;
+            return Ok(false);
         }
-        self.closure.refresh(first);
+        self.closure.refresh(first)?;
         // Most often few are being merged: where an operand has thousands of readers that depend
         // on one another, whole rows would make this cubic.
         let row = self.closure.row(first);
-        if merging.firsts.len() < self.closure.words() {
+        // A bit or a word for each; the pair itself has been counted.
+        self.budget.check(merging.firsts.len().min(self.closure.words()) / 4)?;
+        Ok(if merging.firsts.len() < self.closure.words() {
             !merging.firsts.iter().any(|&member| is_in(row, member))
         } else {
             !intersects(row, &merging.members)
-        }
+        })
     }
 
-    fn absorb(&mut self, merging: &mut Merging, other: u32) {
+    fn absorb(&mut self, merging: &mut Merging, other: u32) -> Result<()> {
         let Cluster { nodes, outputs, .. } = std::mem::take(&mut self.clusters[other as usize]);
+        self.budget.check(self.closure.words() + nodes.len() + outputs.len())?;
         merging.firsts.push(outputs[0]);
         set_bit(&mut merging.members, outputs[0]);
         or_into(&mut merging.ancestors, self.closure.row(outputs[0]));
         let target = &mut self.clusters[merging.into as usize];
         target.nodes.extend(nodes);
         target.outputs.extend(outputs);
+        Ok(())
     }
 
-    fn finish_merging(&mut self, merging: &Merging) {
+    fn finish_merging(&mut self, merging: &Merging) -> Result<()> {
         if merging.firsts.len() > 1 {
             let outputs = &self.clusters[merging.into as usize].outputs;
-            self.closure.contract(outputs, &merging.ancestors);
+            self.closure.contract(outputs, &merging.ancestors)?;
         }
+        Ok(())
     }
 }

@@ -14,46 +14,53 @@
 
 use std::collections::BTreeSet;
 
-use rustc_hash::FxHashSet;
-
 use super::cost::Interfaces;
 use super::partition::Partition;
-use super::problem::{FusionProblem, NONE, is_first};
+use super::problem::{FusionProblem, NONE};
+use crate::budget::Budget;
+use crate::error::Result;
 use crate::graph::NodeId;
-use crate::interrupt;
 
 /// How many of the members that could come next are compared at each step: keeps a cut linear.
 const COMPARED: usize = 32;
+
+/// Steps that a look-up in a hashed set takes.
+const PER_LOOK_UP: usize = 8;
 
 /// Replaces every cluster that breaks the operand limit by connected pieces that keep it. A node
 /// that breaks the limit by itself is left alone.
 ///
 /// # Complexity
 /// O(k d log k) for a cluster of k members with d operands and clients each, times a constant.
-pub(super) fn split_oversized(problem: &FusionProblem, partition: Partition) -> Partition {
+///
+/// # Errors
+/// [`crate::Error::Interrupted`].
+pub(super) fn split_oversized(
+    problem: &FusionProblem,
+    partition: Partition,
+    budget: &Budget,
+) -> Result<Partition> {
     let limit = problem.max_operands();
-    let mut interfaces = Interfaces::new(problem);
+    let mut interfaces = Interfaces::new(problem, budget);
     let mut names = None;
     for block in partition.names() {
         let members = partition.members(block);
         // No cluster has more operands than its members have, each for itself.
-        let bound: usize = members.iter().map(|&node| problem.inputs(node).len() + 1).sum();
-        if interrupt::is_requested(members.len()) {
-            break;
-        }
-        if members.len() < 2 || bound <= limit || interfaces.of(members).operands() <= limit {
+        let bound: usize = members.iter().map(|&node| problem.reads(node).len() + 1).sum();
+        budget.check(1 + members.len())?;
+        if members.len() < 2 || bound <= limit || interfaces.of(members)?.operands() <= limit {
             continue;
         }
         let names = names.get_or_insert_with(|| partition.blocks().to_vec());
-        for piece in Cut::new(problem, &partition, block).pieces() {
-            for part in connected_parts(problem, &piece) {
+        for piece in Cut::new(problem, &partition, block, budget)?.pieces()? {
+            for part in connected_parts(problem, &piece, budget)? {
                 for &node in &part {
                     names[node as usize] = part[0];
                 }
             }
         }
     }
-    names.map_or(partition, Partition::from_names)
+    Ok(names.map_or(partition, Partition::from_names))
 }
 
 /// A cluster that is being cut.
@@ -66,6 +73,7 @@ struct Cut<'a> {
     /// For each member not placed: how many of its producers in the cluster are not placed.
     missing: rustc_hash::FxHashMap<NodeId, u32>,
     piece: Piece,
+    budget: &'a Budget,
 }
 
 /// The piece that is being filled.
@@ -78,10 +86,16 @@ struct Piece {
 }
 
 impl<'a> Cut<'a> {
-    fn new(problem: &'a FusionProblem, partition: &'a Partition, block: NodeId) -> Self {
+    fn new(
+        problem: &'a FusionProblem,
+        partition: &'a Partition,
+        block: NodeId,
+        budget: &'a Budget,
+    ) -> Result<Self> {
         let mut missing = rustc_hash::FxHashMap::default();
         let mut ready = BTreeSet::new();
         for &node in partition.members(block) {
+            budget.check(8 + problem.graph().predecessors(node).len())?;
             let inside = |&&source: &&NodeId| partition.block(source) == block;
             match problem.graph().predecessors(node).iter().filter(inside).count() as u32 {
                 0 => {
@@ -92,67 +106,65 @@ impl<'a> Cut<'a> {
                 }
             }
         }
-        Self { problem, partition, block, ready, missing, piece: Piece::default() }
+        Ok(Self { problem, partition, block, ready, missing, piece: Piece::default(), budget })
     }
 
-    fn pieces(mut self) -> Vec<Vec<NodeId>> {
+    fn pieces(mut self) -> Result<Vec<Vec<NodeId>>> {
         let mut pieces = Vec::new();
-        while !self.ready.is_empty() && !interrupt::is_requested(16 * COMPARED) {
-            match self.best_fit() {
-                Some(node) => self.place(node),
+        while !self.ready.is_empty() {
+            match self.best_fit()? {
+                Some(node) => self.place(node)?,
                 None => pieces.push(std::mem::take(&mut self.piece).nodes),
             }
         }
         pieces.push(self.piece.nodes);
-        pieces
+        Ok(pieces)
     }
 
     /// The ready member that adds the fewest operands, if one fits; anything fits an empty piece.
-    fn best_fit(&self) -> Option<NodeId> {
+    fn best_fit(&self) -> Result<Option<NodeId>> {
         let operands = self.piece.inputs.len() + self.piece.n_outputs;
         let limit = self.problem.max_operands() as isize;
-        self.ready
-            .iter()
-            .take(COMPARED)
-            .map(|&node| (self.added_operands(node), node))
-            .min()
+        let mut best: Option<(isize, NodeId)> = None;
+        for &node in self.ready.iter().take(COMPARED) {
+            let candidate = (self.added_operands(node)?, node);
+            best = Some(best.map_or(candidate, |best| best.min(candidate)));
+        }
+        Ok(best
             .filter(|&(added, _)| self.piece.nodes.is_empty() || operands as isize + added <= limit)
-            .map(|(_, node)| node)
+            .map(|(_, node)| node))
     }
 
-    fn added_operands(&self, node: NodeId) -> isize {
-        let (mut added, mut seen) = (1, FxHashSet::default());
-        let operands = self.problem.inputs(node);
-        for (position, &variable) in operands.iter().enumerate() {
-            if !is_first(operands, position, &mut seen) {
-                continue;
-            }
+    fn added_operands(&self, node: NodeId) -> Result<isize> {
+        let mut added = 1;
+        let operands = self.problem.reads(node);
+        self.budget.check(PER_LOOK_UP * (1 + operands.len()))?;
+        for &variable in operands {
             let owner = self.problem.owner(variable);
             if owner != NONE && self.piece.members.contains(&owner) {
-                added -= isize::from(self.is_last_client(owner, node));
+                added -= isize::from(self.is_last_client(owner, node)?);
             } else {
                 added += isize::from(!self.piece.inputs.contains(&variable));
             }
         }
-        added
+        Ok(added)
     }
 
     /// Whether the result of `owner` is read in the piece and by `node` only.
-    fn is_last_client(&self, owner: NodeId, node: NodeId) -> bool {
+    fn is_last_client(&self, owner: NodeId, node: NodeId) -> Result<bool> {
         let output = self.problem.output(owner);
-        !self.problem.is_result(output)
-            && self
-                .problem
-                .clients(output)
-                .iter()
-                .all(|client| *client == node || self.piece.members.contains(client))
+        let clients = self.problem.clients(output);
+        self.budget.check(PER_LOOK_UP * clients.len())?;
+        let is_inside = |client: &NodeId| *client == node || self.piece.members.contains(client);
+        Ok(!self.problem.is_result(output) && clients.iter().all(is_inside))
     }
 
-    fn place(&mut self, node: NodeId) {
-        let added = self.added_operands(node);
+    fn place(&mut self, node: NodeId) -> Result<()> {
+        let added = self.added_operands(node)?;
+        self.budget.check(PER_LOOK_UP * self.problem.graph().successors(node).len())?;
         let fresh: Vec<u32> = self
             .problem
-            .inputs(node)
+            .reads(node)
             .iter()
             .copied()
             .filter(|&variable| {
@@ -179,6 +191,7 @@ impl<'a> Cut<'a> {
                 }
             }
         }
+        Ok(())
     }
 }
 
@@ -187,7 +200,11 @@ impl<'a> Cut<'a> {
 ///
 /// Nodes with more orderings before them than others are kept apart from these: between parts that
 /// are each connected, orderings alone could lead both ways.
-pub(super) fn connected_parts(problem: &FusionProblem, piece: &[NodeId]) -> Vec<Vec<NodeId>> {
+pub(super) fn connected_parts(
+    problem: &FusionProblem,
+    piece: &[NodeId],
+    budget: &Budget,
+) -> Result<Vec<Vec<NodeId>>> {
     let mut sorted = piece.to_vec();
     sorted.sort_unstable();
     let index: rustc_hash::FxHashMap<NodeId, u32> = sorted.iter().copied().zip(0u32..).collect();
@@ -196,7 +213,9 @@ pub(super) fn connected_parts(problem: &FusionProblem, piece: &[NodeId]) -> Vec<
     let mut reader = rustc_hash::FxHashMap::default();
     let mut pairs = Vec::new();
     for (&node, i) in sorted.iter().zip(0u32..) {
-        for &variable in problem.inputs(node) {
+        let n_sources = problem.graph().predecessors(node).len();
+        budget.check(PER_LOOK_UP * (1 + problem.reads(node).len() + n_sources))?;
+        for &variable in problem.reads(node) {
             if let Some(&producer) = index.get(&problem.owner(variable)) {
                 pairs.push((producer, i));
             } else if problem.link(variable) == problem.group(node)
@@ -209,10 +228,8 @@ pub(super) fn connected_parts(problem: &FusionProblem, piece: &[NodeId]) -> Vec<
     }
     pairs.retain(|&(a, b)| level[a as usize] == level[b as usize]);
     parts.merge_pairs(&pairs);
-    parts
-        .names()
-        .map(|name| parts.members(name).iter().map(|&i| sorted[i as usize]).collect())
-        .collect()
+    let nodes = |name| parts.members(name).iter().map(|&i| sorted[i as usize]).collect();
+    Ok(parts.names().map(nodes).collect())
 }
 
 /// For each node of a piece, in topological order, the most orderings without data on a path to it

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+use crate::budget::Budget;
 use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
@@ -25,7 +26,7 @@ fn problems(max_nodes: usize, n_groups: i32) -> impl Strategy<Value = FusionProb
             let limit = if max_operands > 8 { 1024 } else { max_operands };
             let mut arrays = build(&nodes, n_roots, &kinds, n_groups, limit);
             arrays.add_sinks_to_results();
-            FusionProblem::new(arrays).unwrap()
+            FusionProblem::new(arrays, &Budget::unlimited()).unwrap()
         },
     )
 }
@@ -49,7 +50,7 @@ fn wild_problems(max_nodes: usize, n_groups: i32) -> impl Strategy<Value = Fusio
                     arrays.orderings.push((a.min(b), a.max(b)));
                 }
             }
-            FusionProblem::new(arrays).unwrap()
+            FusionProblem::new(arrays, &Budget::unlimited()).unwrap()
         })
 }
 
@@ -80,8 +81,8 @@ fn build(
         // Later variables more often than earlier ones, as in real graphs.
         let pick =
             |&seed: &u16| (known - 1 - (seed as usize % known).min(seed as usize % 7)) as u32;
-        inputs.push(reads.iter().map(pick));
-        outputs.push([known as u32]);
+        inputs.push(reads.iter().map(pick)).unwrap();
+        outputs.push([known as u32]).unwrap();
         groups.push((*group).min(n_groups - 1));
         results[known] = *is_result;
     }
@@ -267,21 +268,21 @@ fn legal(problem: &FusionProblem, clusters: &[BTreeSet<u32>]) -> bool {
             names[node as usize] = *members.first().unwrap();
         }
     }
-    shape_ok && Partition::from_names(names).quotient_order(problem).is_ok()
+    shape_ok && Partition::from_names(names).quotient_order(problem, &Budget::unlimited()).is_ok()
 }
 
 /// A problem in which node `i` makes variable `n_roots + i`, everything may be fused in the group
 /// given, and roots and results may bring siblings of any group 0 together.
 fn problem(n_roots: usize, nodes: &[(i32, &[u32])], max_operands: u32) -> FusionProblem {
-    FusionProblem::new(arrays(n_roots, nodes, max_operands)).unwrap()
+    FusionProblem::new(arrays(n_roots, nodes, max_operands), &Budget::unlimited()).unwrap()
 }
 
 /// The arrays of [`problem`].
 fn arrays(n_roots: usize, nodes: &[(i32, &[u32])], max_operands: u32) -> ProblemArrays {
     let (mut inputs, mut outputs) = (Rows::empty(), Rows::empty());
     for (i, (_, reads)) in nodes.iter().enumerate() {
-        inputs.push(reads.iter().copied());
-        outputs.push([(n_roots + i) as u32]);
+        inputs.push(reads.iter().copied()).unwrap();
+        outputs.push([(n_roots + i) as u32]).unwrap();
     }
     let n_variables = n_roots + nodes.len();
     let mut results = vec![true; n_variables];
@@ -303,17 +304,25 @@ fn arrays(n_roots: usize, nodes: &[(i32, &[u32])], max_operands: u32) -> Problem
 /// The partition after moves, without a limit of effort; those that save nothing everywhere or
 /// nowhere at first.
 pub(super) fn moved(problem: &FusionProblem, partition: &Partition, ties: bool) -> Partition {
-    let order = partition.quotient_order(problem).unwrap();
+    let order = partition.quotient_order(problem, &Budget::unlimited()).unwrap();
     let doubtful = vec![ties; problem.n_nodes()];
-    let moved = moves::move_nodes(problem, partition, &order, &doubtful, u64::MAX).unwrap();
+    let moved = moves::move_nodes(
+        problem,
+        partition,
+        &order,
+        &doubtful,
+        &Budget::unlimited().with_effort(u64::MAX),
+    )
+    .unwrap();
     moved.unwrap_or_else(|| partition.clone())
 }
 
 /// What each strategy that applies starts from.
 fn starts(problem: &FusionProblem) -> impl Iterator<Item = (super::Strategy, Partition)> {
-    let question = Question { problem, strict: None };
-    let applying = PORTFOLIO.iter().filter(move |entry| (entry.applies)(&question));
-    applying.map(move |entry| (entry.strategy, (entry.start)(&question).unwrap()))
+    PORTFOLIO.iter().filter_map(move |entry| {
+        let question = Question { problem, strict: None, budget: &Budget::unlimited() };
+        (entry.applies)(&question).then(|| (entry.strategy, (entry.start)(&question).unwrap()))
+    })
 }
 
 /// The entry of a strategy, with another effort.
@@ -328,11 +337,11 @@ fn nodes_of(plan: &Plan) -> Vec<Vec<u32>> {
 
 #[test]
 fn nothing_to_plan() {
-    let empty = plan(&problem(1, &[], 1024), None).unwrap();
+    let empty = plan(&problem(1, &[], 1024), None, &Budget::unlimited()).unwrap();
     assert_eq!((empty.before, empty.after), (Cost::default(), Cost::default()));
-    let barrier = plan(&problem(1, &[(-1, &[0])], 1024), None).unwrap();
+    let barrier = plan(&problem(1, &[(-1, &[0])], 1024), None, &Budget::unlimited()).unwrap();
     assert!(barrier.clusters.is_empty());
-    let lone = plan(&problem(1, &[(0, &[0])], 1024), None).unwrap();
+    let lone = plan(&problem(1, &[(0, &[0])], 1024), None, &Budget::unlimited()).unwrap();
     assert!(lone.clusters.is_empty());
     assert_eq!(lone.after, Cost { kernels: 1, arrays: 2 });
 }
@@ -341,9 +350,12 @@ fn nothing_to_plan() {
 fn a_barrier_between_two_nodes_keeps_them_apart() {
     // exp -> sum -> div and exp -> div.
     let problem = problem(1, &[(0, &[0]), (-1, &[1]), (0, &[1, 2])], 1024);
-    let plan = plan(&problem, None).unwrap();
+    let plan = plan(&problem, None, &Budget::unlimited()).unwrap();
     assert!(plan.clusters.is_empty());
-    assert_eq!(explain(&problem, &plan.partition, 0, 2), Ok(Verdict::Cycle(vec![0, 1, 2])));
+    assert_eq!(
+        explain(&problem, &plan.partition, 0, 2, &Budget::unlimited()),
+        Ok(Verdict::Cycle(vec![0, 1, 2]))
+    );
 }
 
 #[test]
@@ -362,11 +374,11 @@ fn clusters_that_are_legal_alone_but_not_together() {
         max_operands: 1024,
     };
     for (node, reads) in [[0, 0], [1, 2], [1, 1], [0, 4]].into_iter().enumerate() {
-        arrays.inputs.push(reads);
-        arrays.outputs.push([node as u32 + 2]);
+        arrays.inputs.push(reads).unwrap();
+        arrays.outputs.push([node as u32 + 2]).unwrap();
     }
-    let problem = FusionProblem::new(arrays).unwrap();
-    let plan = plan(&problem, None).unwrap();
+    let problem = FusionProblem::new(arrays, &Budget::unlimited()).unwrap();
+    let plan = plan(&problem, None, &Budget::unlimited()).unwrap();
     check(&problem, &plan);
     assert_eq!(plan.after.kernels, 3);
 }
@@ -380,12 +392,13 @@ fn orderings_between_the_parts_of_a_group() {
         let mut arrays = arrays(2, &nodes, max_operands);
         arrays.links.fill(-1);
         arrays.orderings = vec![(0, 3), (1, 2)];
-        let problem = FusionProblem::new(arrays).unwrap();
+        let problem = FusionProblem::new(arrays, &Budget::unlimited()).unwrap();
         for direction in [typed::Direction::FromSources, typed::Direction::FromSinks] {
-            let partition = typed::fuse_by_depth(&problem, direction).unwrap();
-            assert!(partition.quotient_order(&problem).is_ok());
+            let partition =
+                typed::fuse_by_depth(&problem, direction, &Budget::unlimited()).unwrap();
+            assert!(partition.quotient_order(&problem, &Budget::unlimited()).is_ok());
         }
-        let plan = plan(&problem, None).unwrap();
+        let plan = plan(&problem, None, &Budget::unlimited()).unwrap();
         check(&problem, &plan);
         assert_eq!(plan.after.kernels, 4);
     }
@@ -400,10 +413,10 @@ fn orderings_between_the_parts_of_a_piece() {
         let mut arrays = arrays(5, &nodes, max_operands);
         arrays.links.fill(-1);
         arrays.orderings = vec![(0, 3), (1, 2)];
-        let problem = FusionProblem::new(arrays).unwrap();
+        let problem = FusionProblem::new(arrays, &Budget::unlimited()).unwrap();
         let whole = Partition::from_names(vec![0; 5]);
-        let cut = split::split_oversized(&problem, whole);
-        assert!(cut.quotient_order(&problem).is_ok(), "{max_operands}");
+        let cut = split::split_oversized(&problem, whole, &Budget::unlimited()).unwrap();
+        assert!(cut.quotient_order(&problem, &Budget::unlimited()).is_ok(), "{max_operands}");
     }
 }
 
@@ -411,8 +424,8 @@ fn orderings_between_the_parts_of_a_piece() {
 fn a_cluster_whose_last_result_nobody_reads() {
     let mut arrays = arrays(1, &[(0, &[0]), (0, &[1]), (0, &[0])], 1024);
     arrays.results.fill(false);
-    let problem = FusionProblem::new(arrays).unwrap();
-    let plan = plan(&problem, None).unwrap();
+    let problem = FusionProblem::new(arrays, &Budget::unlimited()).unwrap();
+    let plan = plan(&problem, None, &Budget::unlimited()).unwrap();
     check(&problem, &plan);
     assert_eq!(plan.after.kernels, 1);
 }
@@ -422,7 +435,7 @@ fn a_partition_with_a_cycle_names_the_blocks_of_one() {
     // 0 -> 1 -> 2: the block of 0 and 2 waits for 1, and 1 for it.
     let problem = problem(1, &[(0, &[0]), (-1, &[1]), (0, &[2])], 1024);
     let partition = Partition::from_names(vec![0, NONE, 0]);
-    let error = partition.quotient_order(&problem).unwrap_err();
+    let error = partition.quotient_order(&problem, &Budget::unlimited()).unwrap_err();
     assert_eq!(error, crate::Error::Cycle { nodes: vec![0, 1] });
 }
 
@@ -432,7 +445,7 @@ fn a_cluster_with_too_many_operands_is_cut() {
     let reads: Vec<[u32; 2]> = (0..9).map(|i| [if i == 0 { 9 } else { 9 + i }, i]).collect();
     let nodes: Vec<(i32, &[u32])> = reads.iter().map(|row| (0, &row[..])).collect();
     let problem = problem(10, &nodes, 4);
-    let plan = plan(&problem, None).unwrap();
+    let plan = plan(&problem, None, &Budget::unlimited()).unwrap();
     check(&problem, &plan);
     // Each kernel takes three inputs and gives one: two additions, or three with the last.
     assert_eq!(plan.after.kernels, 5);
@@ -444,11 +457,18 @@ fn equal_kernels_have_equal_forms_wherever_they_stand() {
     let nodes: [(i32, &[u32]); 6] =
         [(0, &[0]), (0, &[4, 1]), (-1, &[5]), (-1, &[6]), (0, &[7]), (0, &[8, 2])];
     let problem = problem(4, &nodes, 1024);
-    let plan = plan(&problem, None).unwrap();
+    let plan = plan(&problem, None, &Budget::unlimited()).unwrap();
     assert_eq!(nodes_of(&plan), [vec![0, 1], vec![4, 5]]);
     let form = |cluster: usize, ops: [u32; 6], dtype: u32| {
         let op = |node: u32| Some(ops[node as usize]);
-        canonical::canonical_form(&problem, &plan.clusters[cluster], op, |_| Some(dtype)).unwrap()
+        canonical::canonical_form(
+            &problem,
+            &plan.clusters[cluster],
+            op,
+            |_| Some(dtype),
+            &Budget::unlimited(),
+        )
+        .unwrap()
     };
     let kernel = |cluster, ops, dtype| {
         let form = form(cluster, ops, dtype);
@@ -466,10 +486,13 @@ fn equal_kernels_have_equal_forms_wherever_they_stand() {
 
 #[test]
 fn a_plan_knows_its_strategy() {
-    let fused = plan(&problem(1, &[(0, &[0]), (0, &[1])], 1024), None).unwrap();
+    let fused =
+        plan(&problem(1, &[(0, &[0]), (0, &[1])], 1024), None, &Budget::unlimited()).unwrap();
     assert_eq!(fused.strategy, Some(super::Strategy::GrowthFromSinks));
     assert!(fused.exhausted.is_empty());
-    let unfused = plan(&problem(1, &[(0, &[0]), (-1, &[1]), (0, &[2])], 1024), None).unwrap();
+    let unfused =
+        plan(&problem(1, &[(0, &[0]), (-1, &[1]), (0, &[2])], 1024), None, &Budget::unlimited())
+            .unwrap();
     assert_eq!((unfused.strategy, unfused.exhausted), (None, Vec::new()));
 }
 
@@ -477,7 +500,7 @@ fn a_plan_knows_its_strategy() {
 fn efforts_that_do_not_suffice_are_told() {
     use super::Strategy::{DepthFromSinks, GrowthFromSinks, LargestSavingFirst};
     let problem = problem(1, &[(0, &[0]), (0, &[1]), (0, &[2])], 1024);
-    let question = Question { problem: &problem, strict: None };
+    let question = Question { problem: &problem, strict: None, budget: &Budget::unlimited() };
     let best = |portfolio: &[Entry]| {
         let found = portfolio::best_of(portfolio, &question).unwrap();
         (found.strategy, found.exhausted)
@@ -519,11 +542,11 @@ fn contradictory_arrays_are_refused() {
         orderings: Vec::new(),
         max_operands: 4,
     };
-    assert!(FusionProblem::new(good.clone()).is_ok());
+    assert!(FusionProblem::new(good.clone(), &Budget::unlimited()).is_ok());
     let refused = |change: fn(&mut ProblemArrays)| {
         let mut arrays = good.clone();
         change(&mut arrays);
-        FusionProblem::new(arrays).unwrap_err().to_string()
+        FusionProblem::new(arrays, &Budget::unlimited()).unwrap_err().to_string()
     };
     assert!(refused(|a| a.groups.push(0)).contains("groups has 2;"));
     assert!(refused(|a| a.links.clear()).contains("links has 0;"));
@@ -547,7 +570,7 @@ proptest! {
 
     #[test]
     fn plans_are_legal(problem in wild_problems(40, 3)) {
-        check(&problem, &plan(&problem, None).unwrap());
+        check(&problem, &plan(&problem, None, &Budget::unlimited()).unwrap());
     }
 
     #[test]
@@ -557,32 +580,33 @@ proptest! {
             (Just(p), prop::collection::vec(any::<bool>(), n))
         })
     ) {
-        let narrow = sinks::grow_from_sinks(&problem, |n| keep[n as usize]).unwrap();
-        let narrow = split::split_oversized(&problem, narrow);
-        let plan = plan(&problem, Some(&keep)).unwrap();
+        let narrow = sinks::grow_from_sinks(&problem, |n| keep[n as usize], &Budget::unlimited()).unwrap();
+        let narrow = split::split_oversized(&problem, narrow, &Budget::unlimited()).unwrap();
+        let plan = plan(&problem, Some(&keep), &Budget::unlimited()).unwrap();
         check(&problem, &plan);
-        prop_assert!(plan.after <= cost::cost(&problem, &narrow));
+        prop_assert!(plan.after <= cost::cost(&problem, &narrow, &Budget::unlimited()).unwrap());
     }
 
     #[test]
     fn plans_are_not_better_than_the_best(problem in wild_problems(9, 2)) {
-        let plan = plan(&problem, None).unwrap();
+        let plan = plan(&problem, None, &Budget::unlimited()).unwrap();
         check(&problem, &plan);
         let best = optimum(&problem);
         prop_assert!(best <= plan.after);
-        if typed::has_fewest_kernels(&problem, &plan.partition) {
+        if typed::has_fewest_kernels(&problem, &plan.partition, &Budget::unlimited()).unwrap() {
             prop_assert_eq!(best.kernels, plan.after.kernels);
         }
     }
 
     #[test]
     fn nothing_more_can_be_merged(problem in wild_problems(24, 2)) {
-        let plan = plan(&problem, None).unwrap();
-        let mut explainer = Explainer::new(&problem, &plan.partition).unwrap();
+        let plan = plan(&problem, None, &Budget::unlimited()).unwrap();
+        let budget = Budget::unlimited();
+        let mut explainer = Explainer::new(&problem, &plan.partition, &budget).unwrap();
         let n_nodes = problem.n_nodes() as u32;
         for (a, b) in (0..n_nodes).flat_map(|a| (0..n_nodes).map(move |b| (a, b))) {
             let verdict = explainer.explain(a, b).unwrap();
-            prop_assert_eq!(&verdict, &explain(&problem, &plan.partition, a, b).unwrap());
+            prop_assert_eq!(&verdict, &explain(&problem, &plan.partition, a, b, &Budget::unlimited()).unwrap());
             let pair = [plan.partition.block(a), plan.partition.block(b)];
             let members: BTreeSet<u32> =
                 pair.iter().flat_map(|&block| plan.partition.members(block)).copied().collect();
@@ -619,9 +643,9 @@ proptest! {
 
     #[test]
     fn what_is_found_is_that_of_the_best_strategy_in_each_component(problem in wild_problems(40, 3)) {
-        let question = Question { problem: &problem, strict: None };
+        let question = Question { problem: &problem, strict: None, budget: &Budget::unlimited() };
         let found = portfolio::best_of(&PORTFOLIO, &question).unwrap();
-        let components = parts::Components::new(&problem, &parts::parts(&problem)).unwrap();
+        let components = parts::Components::new(&problem, &parts::parts(&problem, &Budget::unlimited()).unwrap(), &Budget::unlimited()).unwrap();
         let mut best = vec![None; components.len()];
         let mut cheapest = Cost::default();
         for entry in PORTFOLIO {
@@ -655,21 +679,21 @@ proptest! {
     #[test]
     fn parts_are_doubtful_where_strategies_do_not_cost_the_same(problem in wild_problems(40, 3)) {
         use super::Strategy::{DepthFromSinks, DepthFromSources, GrowthFromSinks, LargestSavingFirst};
-        let question = Question { problem: &problem, strict: None };
+        let question = Question { problem: &problem, strict: None, budget: &Budget::unlimited() };
         // All of them count, and none stops the others.
         let strategies = [GrowthFromSinks, DepthFromSinks, DepthFromSources, LargestSavingFirst];
         let always = |strategy| Entry { applies: |_| true, must_run: true, ..entry(strategy, AMPLE) };
         let found = portfolio::best_of(&strategies.map(always), &question).unwrap();
         let mut candidates = Vec::new();
         for entry in strategies.map(always) {
-            if (entry.start)(&question).unwrap().quotient_order(&problem).is_ok() {
+            if (entry.start)(&question).unwrap().quotient_order(&problem, &Budget::unlimited()).is_ok() {
                 candidates.push(portfolio::best_of(&[entry], &question).unwrap());
             }
         }
         // What fuses nothing is the same as nothing before the first that does.
         let merging = candidates.iter().position(|alone| alone.strategy.is_some());
         let counting = &candidates[merging.unwrap_or(candidates.len())..];
-        let parts = parts::parts(&problem);
+        let parts = parts::parts(&problem, &Budget::unlimited()).unwrap();
         let mut expected = vec![false; problem.n_nodes()];
         for part in parts.names().filter(|&part| problem.group(part).is_some()) {
             let costs = counting.iter().map(|alone| {
@@ -687,19 +711,20 @@ proptest! {
     #[test]
     fn moves_keep_plans_legal_and_save_arrays(problem in wild_problems(40, 3)) {
         for (_, start) in starts(&problem) {
-            if start.quotient_order(&problem).is_err() {
+            if start.quotient_order(&problem, &Budget::unlimited()).is_err() {
                 continue;
             }
-            let split = split::split_oversized(&problem, start);
-            let before = cost::cost(&problem, &split);
+            let split = split::split_oversized(&problem, start, &Budget::unlimited()).unwrap();
+            let before = cost::cost(&problem, &split, &Budget::unlimited()).unwrap();
             for ties in [false, true] {
                 let partition = moved(&problem, &split, ties);
-                let after = cost::cost(&problem, &partition);
+                let after = cost::cost(&problem, &partition, &Budget::unlimited()).unwrap();
                 prop_assert_eq!(after < before, partition != split);
                 prop_assert!(after.arrays <= before.arrays && after.kernels <= before.kernels);
-                let order = partition.quotient_order(&problem).unwrap();
-                let clusters = clusters(&problem, &partition, &order);
-                let before = cost::cost(&problem, &Partition::singletons(problem.n_nodes()));
+                let order = partition.quotient_order(&problem, &Budget::unlimited()).unwrap();
+                let clusters =
+                    clusters(&problem, &partition, &order, &Budget::unlimited()).unwrap();
+                let before = cost::cost(&problem, &Partition::singletons(problem.n_nodes()), &Budget::unlimited()).unwrap();
                 let (strategy, exhausted) = (None, Vec::new());
                 check(&problem, &Plan { clusters, before, after, partition, strategy, exhausted });
             }
@@ -708,22 +733,22 @@ proptest! {
 
     #[test]
     fn the_plan_is_no_worse_than_before_moves(problem in wild_problems(40, 3)) {
-        let question = Question { problem: &problem, strict: None };
+        let question = Question { problem: &problem, strict: None, budget: &Budget::unlimited() };
         let before = portfolio::best_of(&PORTFOLIO, &question).unwrap();
-        let fast = plan(&problem, None).unwrap();
+        let fast = plan(&problem, None, &Budget::unlimited()).unwrap();
         check(&problem, &fast);
         prop_assert!(fast.after <= before.cost);
         prop_assert_eq!(fast.after < before.cost, fast.partition != before.partition);
-        prop_assert_eq!(&plan(&problem, None).unwrap(), &fast);
-        let (best, _) = plan_optimally(&problem, None, Objective::KernelsFirst, 0).unwrap();
+        prop_assert_eq!(&plan(&problem, None, &Budget::unlimited()).unwrap(), &fast);
+        let (best, _) = plan_optimally(&problem, None, Objective::KernelsFirst, &Budget::unlimited().with_effort(0)).unwrap();
         check(&problem, &best);
         prop_assert!(best.after <= fast.after);
     }
 
     #[test]
     fn components_do_not_meet(problem in wild_problems(30, 3)) {
-        let parts = parts::parts(&problem);
-        let components = parts::Components::new(&problem, &parts).unwrap();
+        let parts = parts::parts(&problem, &Budget::unlimited()).unwrap();
+        let components = parts::Components::new(&problem, &parts, &Budget::unlimited()).unwrap();
         let nodes: Vec<u32> = (0..problem.n_nodes() as u32).collect();
         for name in parts.names().filter(|&name| problem.group(name).is_some()) {
             let members: BTreeSet<u32> = parts.members(name).iter().copied().collect();
@@ -758,20 +783,21 @@ proptest! {
     fn each_strategy_alone_is_legal(problem in wild_problems(40, 3)) {
         for (strategy, start) in starts(&problem) {
             // Growth from the sinks does not know of orderings.
-            if problem.has_orderings() && start.quotient_order(&problem).is_err() {
+            if problem.has_orderings() && start.quotient_order(&problem, &Budget::unlimited()).is_err() {
                 use super::Strategy::{GrowthFromSinks, StrictGrowthFromSinks};
                 prop_assert!([GrowthFromSinks, StrictGrowthFromSinks].contains(&strategy));
                 continue;
             }
-            let split = split::split_oversized(&problem, start);
-            let before = cost::cost(&problem, &split);
-            let (partition, _) = improve::improve(&problem, split, u64::MAX).unwrap();
-            let after = cost::cost(&problem, &partition);
+            let split = split::split_oversized(&problem, start, &Budget::unlimited()).unwrap();
+            let before = cost::cost(&problem, &split, &Budget::unlimited()).unwrap();
+            let (partition, _) = improve::improve(&problem, split, &Budget::unlimited().with_effort(u64::MAX)).unwrap();
+            let after = cost::cost(&problem, &partition, &Budget::unlimited()).unwrap();
             prop_assert!(after <= before);
-            let order = partition.quotient_order(&problem).unwrap();
-            let clusters = clusters(&problem, &partition, &order);
+            let order = partition.quotient_order(&problem, &Budget::unlimited()).unwrap();
+            let clusters =
+                    clusters(&problem, &partition, &order, &Budget::unlimited()).unwrap();
             let singletons = Partition::singletons(problem.n_nodes());
-            let before = cost::cost(&problem, &singletons);
+            let before = cost::cost(&problem, &singletons, &Budget::unlimited()).unwrap();
             let (strategy, exhausted) = (None, Vec::new());
             check(&problem, &Plan { clusters, before, after, partition, strategy, exhausted });
         }
@@ -795,11 +821,16 @@ fn gap_to_the_optimum() {
             row[2] += cost.kernels - best.kernels;
             row[3] += if cost.kernels == best.kernels { cost.arrays - best.arrays } else { 0 };
         };
-        add("portfolio".into(), plan(&problem, None).unwrap().after);
+        add("portfolio".into(), plan(&problem, None, &Budget::unlimited()).unwrap().after);
         for (strategy, start) in starts(&problem) {
-            let split = split::split_oversized(&problem, start);
-            let (improved, _) = improve::improve(&problem, split, u64::MAX).unwrap();
-            add(strategy.name().into(), cost::cost(&problem, &improved));
+            let split = split::split_oversized(&problem, start, &Budget::unlimited()).unwrap();
+            let (improved, _) =
+                improve::improve(&problem, split, &Budget::unlimited().with_effort(u64::MAX))
+                    .unwrap();
+            add(
+                strategy.name().into(),
+                cost::cost(&problem, &improved, &Budget::unlimited()).unwrap(),
+            );
         }
     }
     println!("strategy: problems, not optimal, kernels too many, arrays too many at equal kernels");

@@ -35,9 +35,9 @@ use rustc_hash::FxHashMap;
 use super::partition::Partition;
 use super::parts::{connections, parts};
 use super::problem::{FusionProblem, NONE};
+use crate::budget::Budget;
 use crate::error::Result;
 use crate::graph::NodeId;
-use crate::interrupt;
 use crate::rows::Rows;
 use crate::union_find::{find, unite};
 
@@ -60,19 +60,24 @@ pub(super) enum Direction {
 ///
 /// # Errors
 /// [`crate::Error::Cycle`] never for a checked problem: it would mean that the partition is wrong.
-pub(super) fn fuse_by_depth(problem: &FusionProblem, direction: Direction) -> Result<Partition> {
-    let mut quotient = Quotient::new(problem);
+pub(super) fn fuse_by_depth(
+    problem: &FusionProblem,
+    direction: Direction,
+    budget: &Budget,
+) -> Result<Partition> {
+    let mut quotient = Quotient::new(problem, budget);
     // Groups read different variables as links, so that one list serves them all.
     let mut newest_reader = vec![NONE; problem.n_variables()];
     let mut depth = vec![0; problem.n_nodes()];
-    for mut members in groups_by_size(problem) {
+    for mut members in groups_by_size(problem, budget)? {
         let between = quotient.between(&members);
-        interrupt::check(between.len() + members.len())?;
-        quotient.find_depths(between.clone(), direction, &mut depth);
+        budget.check(between.len() + 8 * members.len())?;
+        quotient.find_depths(between.clone(), direction, &mut depth)?;
         members.sort_by_key(|&node| depth[node as usize]);
         // Members come depth by depth, so the newest reader is of the same depth if any is.
         let same_depth = |a: NodeId, b: NodeId| depth[a as usize] == depth[b as usize];
-        let pairs = connections(problem, members.iter().copied(), &mut newest_reader, same_depth);
+        let nodes = members.iter().copied();
+        let pairs = connections(problem, nodes, &mut newest_reader, same_depth, budget)?;
         quotient.merge(&members, &pairs, between)?;
     }
     Ok(Partition::from_names(quotient.block))
@@ -91,11 +96,12 @@ struct Quotient<'a> {
     place: Vec<u32>,
     /// Scratch space: what a block still waits for, at its name.
     missing: Vec<u32>,
+    budget: &'a Budget,
 }
 
 impl<'a> Quotient<'a> {
     /// Every node alone: ids are a topological order.
-    fn new(problem: &'a FusionProblem) -> Self {
+    fn new(problem: &'a FusionProblem, budget: &'a Budget) -> Self {
         let nodes = 0..problem.n_nodes() as NodeId;
         Self {
             problem,
@@ -104,6 +110,7 @@ impl<'a> Quotient<'a> {
             order: nodes.clone().collect(),
             place: nodes.collect(),
             missing: vec![0; problem.n_nodes()],
+            budget,
         }
     }
 
@@ -119,17 +126,23 @@ impl<'a> Quotient<'a> {
 
     /// Finds the depth of each block at the places `between`, those from the first to the last node of
     /// a group: what comes before the first of them, or after the last, has none.
-    fn find_depths(&self, between: Range<usize>, direction: Direction, depth: &mut [u32]) {
+    fn find_depths(
+        &self,
+        between: Range<usize>,
+        direction: Direction,
+        depth: &mut [u32],
+    ) -> Result<()> {
         let problem = self.problem;
         let group = problem.group(self.order[between.start]);
         let in_group = |node: NodeId| problem.group(node) == group;
-        let mut visit = |block: NodeId| {
+        let mut visit = |block: NodeId| -> Result<()> {
             let mut deepest = 0;
             for &member in self.members(&block) {
                 let neighbors = match direction {
                     Direction::FromSources => problem.graph().predecessors(member),
                     Direction::FromSinks => problem.graph().successors(member),
                 };
+                self.budget.check(1 + 4 * neighbors.len())?;
                 for &neighbor in neighbors {
                     let other = self.block[neighbor as usize];
                     if other == block || !between.contains(&(self.place[other as usize] as usize)) {
@@ -144,11 +157,12 @@ impl<'a> Quotient<'a> {
                 }
             }
             depth[block as usize] = deepest;
+            Ok(())
         };
-        let blocks = self.order[between.clone()].iter().copied().filter(|&block| block != NONE);
+        let mut blocks = self.order[between.clone()].iter().copied().filter(|&block| block != NONE);
         match direction {
-            Direction::FromSources => blocks.for_each(&mut visit),
-            Direction::FromSinks => blocks.rev().for_each(&mut visit),
+            Direction::FromSources => blocks.try_for_each(&mut visit),
+            Direction::FromSinks => blocks.rev().try_for_each(&mut visit),
         }
     }
 
@@ -186,8 +200,11 @@ impl<'a> Quotient<'a> {
         blocks.retain(|&block| block != NONE && self.block[block as usize] == block);
         let mut missing = std::mem::take(&mut self.missing);
         for &block in &blocks {
-            let sources =
-                self.members(&block).iter().flat_map(|&member| graph.predecessors(member));
+            let members = self.members(&block);
+            let neighbors =
+                |&node: &NodeId| graph.predecessors(node).len() + graph.successors(node).len();
+            self.budget.check(1 + 2 * members.iter().map(neighbors).sum::<usize>())?;
+            let sources = members.iter().flat_map(|&member| graph.predecessors(member));
             let is_before = |&&source: &&NodeId| self.is_other(source, block, &between);
             missing[block as usize] = sources.filter(is_before).count() as u32;
         }
@@ -211,7 +228,7 @@ impl<'a> Quotient<'a> {
         self.missing = missing;
         if sorted.len() < blocks.len() {
             // There is a cycle, which this names.
-            Partition::from_names(self.block.clone()).quotient_order(self.problem)?;
+            Partition::from_names(self.block.clone()).quotient_order(self.problem, self.budget)?;
         }
         self.order[between.clone()].fill(NONE);
         for (place, block) in between.zip(sorted) {
@@ -238,21 +255,26 @@ impl<'a> Quotient<'a> {
 ///
 /// # Complexity
 /// O(n + m), and again for each part that is several kernels.
-pub(super) fn has_fewest_kernels(problem: &FusionProblem, partition: &Partition) -> bool {
+///
+/// # Errors
+/// [`crate::Error::Interrupted`].
+pub(super) fn has_fewest_kernels(
+    problem: &FusionProblem,
+    partition: &Partition,
+    budget: &Budget,
+) -> Result<bool> {
     let n_nodes = problem.n_nodes() as u32;
-    let parts = parts(problem);
+    let parts = parts(problem, budget)?;
     let mut n_kernels = vec![0u32; problem.n_nodes()];
     for block in partition.names().filter(|&block| problem.group(block).is_some()) {
         n_kernels[parts.block(block) as usize] += 1;
     }
     let mut depth = vec![0u32; problem.n_nodes()];
-    (0..n_nodes).filter(|&part| n_kernels[part as usize] > 1).all(|part| {
+    for part in (0..n_nodes).filter(|&part| n_kernels[part as usize] > 1) {
         let is_in = |node: NodeId| parts.block(node) == part;
         let mut deepest = 0;
-        if interrupt::is_requested(problem.n_nodes()) {
-            return false;
-        }
         for node in 0..n_nodes {
+            budget.check(1 + 2 * problem.graph().predecessors(node).len())?;
             let before =
                 problem.graph().predecessors(node).iter().map(|&source| {
                     depth[source as usize] + u32::from(is_in(source) && !is_in(node))
@@ -262,17 +284,20 @@ pub(super) fn has_fewest_kernels(problem: &FusionProblem, partition: &Partition)
                 deepest = deepest.max(depth[node as usize]);
             }
         }
-        deepest + 1 == n_kernels[part as usize]
-    })
+        if deepest + 1 != n_kernels[part as usize] {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// The nodes of each group of two or more, ascending; the largest group first, then by number.
-fn groups_by_size(problem: &FusionProblem) -> Vec<Vec<NodeId>> {
+fn groups_by_size(problem: &FusionProblem, budget: &Budget) -> Result<Vec<Vec<NodeId>>> {
     let nodes = 0..problem.n_nodes() as NodeId;
     let in_group = nodes.filter_map(|node| Some((problem.group(node)?, node)));
-    let members = Rows::grouped(problem.n_groups(), in_group);
+    let members = Rows::grouped(problem.n_groups(), in_group, budget)?;
     let mut groups: Vec<u32> = (0..members.len() as u32).collect();
     groups.retain(|&group| members.row(group).len() > 1);
     groups.sort_by_key(|&group| (std::cmp::Reverse(members.row(group).len()), group));
-    groups.into_iter().map(|group| members.row(group).to_vec()).collect()
+    Ok(groups.into_iter().map(|group| members.row(group).to_vec()).collect())
 }

@@ -1,6 +1,7 @@
 //! What fuzzing runs: each function reads any bytes as what a part of the crate is asked, and panics if
 //! the answer is wrong. It judges that by itself, from what it asked.
 
+use pytensor_fuse_core::Budget;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::convert::Infallible;
 
@@ -56,8 +57,8 @@ fn arrays(bytes: &mut Bytes<'_>) -> ProblemArrays {
             .collect();
         let group = if kind / 3 % 5 == 0 { -1 } else { ((kind / 15) % n_groups) as i32 };
         let n_results = if group < 0 && kind / 128 == 1 { 2 } else { 1 };
-        outputs.push((known..known + n_results).map(|variable| variable as u32));
-        inputs.push(reads);
+        outputs.push((known..known + n_results).map(|variable| variable as u32)).unwrap();
+        inputs.push(reads).unwrap();
         if kind % 11 == 0 && !groups.is_empty() {
             orderings.push((bytes.below(groups.len()) as u32, groups.len() as u32));
         }
@@ -165,18 +166,21 @@ fn judged(arrays: &ProblemArrays, partition: &Partition) -> (Cost, u128) {
 pub(crate) fn planner(data: &[u8]) {
     let mut bytes = Bytes::new(data);
     let arrays = arrays(&mut bytes);
-    let problem = FusionProblem::new(arrays.clone()).expect("arrays that are as they should be");
-    let fast = plan(&problem, None).expect("a plan");
+    let problem = FusionProblem::new(arrays.clone(), &Budget::unlimited())
+        .expect("arrays that are as they should be");
+    let fast = plan(&problem, None, &Budget::unlimited()).expect("a plan");
     assert_eq!(judged(&arrays, &fast.partition).0, fast.after, "{arrays:?}");
     let first = Objective::KernelsFirst;
-    let (best, proof) = plan_optimally(&problem, None, first, 2000).expect("a plan");
+    let (best, proof) =
+        plan_optimally(&problem, None, first, &Budget::unlimited().with_effort(2000))
+            .expect("a plan");
     let proven = Cost::of_total(proof.bound);
     assert_eq!(judged(&arrays, &best.partition).0, best.after, "{arrays:?}");
-    let bound = lower_bound(&problem).expect("a bound");
+    let bound = lower_bound(&problem, &Budget::unlimited()).expect("a bound");
     assert!(bound <= proven && proven <= best.after && best.after <= fast.after, "{arrays:?}");
     assert!(fast.after <= fast.before);
     let strict: Vec<bool> = arrays.groups.iter().map(|_| bytes.below(4) > 0).collect();
-    let other = plan(&problem, Some(&strict)).expect("a plan");
+    let other = plan(&problem, Some(&strict), &Budget::unlimited()).expect("a plan");
     assert_eq!(judged(&arrays, &other.partition).0, other.after, "{arrays:?}");
     // The same by traffic, with weights from nothing to all that there is room for.
     let heaviest = MOST_TRAFFIC / (1 + arrays.n_variables + arrays.inputs.items().len()) as u64;
@@ -187,16 +191,21 @@ pub(crate) fn planner(data: &[u8]) {
     let arrays = ProblemArrays { weights: Some(weights.collect()), ..arrays };
     let launch = [0, 1, 4096, u32::MAX, bytes.next() as u32][bytes.below(5)];
     let objective = Objective::Traffic { launch };
-    let problem = FusionProblem::new(arrays.clone()).expect("weights that are not too heavy");
+    let problem = FusionProblem::new(arrays.clone(), &Budget::unlimited())
+        .expect("weights that are not too heavy");
     let total = |partition: &Partition| {
         let (cost, traffic) = judged(&arrays, partition);
         traffic + u128::from(launch) * u128::from(cost.kernels)
     };
-    let (best, proof) = plan_optimally(&problem, None, objective, 2000).expect("a plan");
+    let (best, proof) =
+        plan_optimally(&problem, None, objective, &Budget::unlimited().with_effort(2000))
+            .expect("a plan");
     assert_eq!(judged(&arrays, &best.partition).0, best.after, "{arrays:?}");
     assert_eq!(total(&best.partition), proof.total, "{arrays:?}");
     let unfused = Partition::singletons(arrays.groups.len());
-    let bound = prove(&problem, &unfused, objective, 0).expect("a bound").bound;
+    let bound = prove(&problem, &unfused, objective, &Budget::unlimited().with_effort(0))
+        .expect("a bound")
+        .bound;
     assert!(bound <= proof.bound && proof.bound <= proof.total, "{arrays:?}");
     assert!(proof.total <= total(&fast.partition), "{arrays:?}");
 }
@@ -220,8 +229,8 @@ pub(crate) fn construction(data: &[u8]) {
                 good.groups[at % n_nodes] = number(&mut bytes) as i32;
             }
             4 => good.orderings.push((number(&mut bytes), number(&mut bytes))),
-            5 => good.inputs.push([number(&mut bytes), number(&mut bytes)]),
-            6 => good.outputs.push([number(&mut bytes)]),
+            5 => good.inputs.push([number(&mut bytes), number(&mut bytes)]).unwrap(),
+            6 => good.outputs.push([number(&mut bytes)]).unwrap(),
             7 => good.max_operands = number(&mut bytes),
             8 => good.results.resize(at, true),
             9 => good.weights = Some(vec![u64::MAX >> (bytes.next() % 64); at]),
@@ -238,10 +247,10 @@ pub(crate) fn construction(data: &[u8]) {
             }
         }
     }
-    match FusionProblem::new(good.clone()) {
+    match FusionProblem::new(good.clone(), &Budget::unlimited()) {
         Err(error) => assert!(!error.to_string().is_empty()),
         Ok(problem) => {
-            let found = plan(&problem, None).expect("a plan");
+            let found = plan(&problem, None, &Budget::unlimited()).expect("a plan");
             assert_eq!(judged(&good, &found.partition).0, found.after, "{good:?}");
         }
     }

@@ -1,0 +1,330 @@
+//! What work may take: how much effort, and whether it may go on at all.
+//!
+//! Whoever starts the work gives it a [`Budget`], which is handed down to all that it calls. Two things
+//! are counted there:
+//!
+//! - *Steps*, of some nanoseconds each ([`Budget::check`]). All loops that can take long on a large
+//!   input count theirs, which costs a subtraction; after some tens of thousands of them the
+//!   question is asked whether the work may go on. If not, it ends with [`Error::Interrupted`], and
+//!   there is no result.
+//! - *Effort* ([`Budget::spend`]), of work that has a result whenever it stops: a search for a better
+//!   plan. Its result depends on how much there is, and never on how long that takes.
+//!
+//! A part of the work can have an effort of its own ([`Budget::with_effort`]); it is interrupted with
+//! the whole.
+//!
+//! The depth of recursions is not counted: none is as deep as an input is large.
+//!
+//! # Rejected
+//! The question in a thread-local: whoever reads a function does not see that it can end early, and
+//! loops in functions without a [`Result`] went on with nonsense after a no.
+//!
+//! A second thread that sets a flag: starting one takes longer than planning a small graph.
+//!
+//! # Example
+//! ```
+//! use std::rc::Rc;
+//! use pytensor_fuse_core::{Budget, Error, Graph, toposort::toposort};
+//!
+//! // 1 <- 2 <- ... and 0 alone
+//! let nodes: Vec<u32> = (1..100_000).collect();
+//! let (sources, targets) = (&nodes[1..], &nodes[..nodes.len() - 1]);
+//! let graph = Graph::new(100_000, sources, targets, &Budget::unlimited())?;
+//! let stopped = toposort(&graph, None, &Budget::asking(Rc::new(|| false)));
+//! assert_eq!(stopped, Err(Error::Interrupted));
+//! assert_eq!(toposort(&graph, None, &Budget::asking(Rc::new(|| true)))?.len(), 100_000);
+//! # Ok::<(), Error>(())
+//! ```
+
+use std::cell::Cell;
+use std::fmt;
+use std::rc::Rc;
+
+use crate::error::{Error, Result};
+
+/// Whether the work may go on.
+pub type MayGoOn = Rc<dyn Fn() -> bool>;
+
+/// Steps between two questions: of some nanoseconds each, a fraction of a millisecond.
+const INTERVAL: u64 = 1 << 16;
+
+/// More steps than any work takes.
+const NEVER: u64 = u64::MAX;
+
+/// See the module.
+#[derive(Debug)]
+pub struct Budget {
+    interruption: Rc<Interruption>,
+    /// Units that are left.
+    effort: Cell<u64>,
+}
+
+/// What a budget shares with those that come of it.
+struct Interruption {
+    /// Steps that are left until the question is asked. None are left once the answer was no, so
+    /// that all that is under way ends.
+    left: Cell<u64>,
+    may_go_on: Option<MayGoOn>,
+    is_over: Cell<bool>,
+}
+
+impl Budget {
+    /// As much as it takes.
+    #[must_use]
+    pub fn unlimited() -> Self {
+        Self::new(NEVER, None)
+    }
+
+    /// As much as it takes, as long as `may_go_on` says yes; a no is final.
+    #[must_use]
+    pub fn asking(may_go_on: MayGoOn) -> Self {
+        Self::new(INTERVAL, Some(may_go_on))
+    }
+
+    fn new(left: u64, may_go_on: Option<MayGoOn>) -> Self {
+        let (left, is_over) = (Cell::new(left), Cell::new(false));
+        let interruption = Rc::new(Interruption { left, may_go_on, is_over });
+        Self { interruption, effort: Cell::new(u64::MAX) }
+    }
+
+    /// For a part of the work: an effort of its own, and interrupted with the whole.
+    #[must_use]
+    pub fn with_effort(&self, effort: u64) -> Self {
+        Self { interruption: Rc::clone(&self.interruption), effort: Cell::new(effort) }
+    }
+
+    /// Notes that about `steps` steps are taken, of some nanoseconds each.
+    ///
+    /// # Errors
+    /// [`Error::Interrupted`] if the work is to end; then each time.
+    #[inline]
+    pub fn check(&self, steps: usize) -> Result<()> {
+        let left = self.interruption.left.get();
+        if left > steps as u64 {
+            self.interruption.left.set(left - steps as u64);
+            return Ok(());
+        }
+        self.interruption.ask()
+    }
+
+    /// Takes `units` of the effort, or all that is left if that is less.
+    #[inline]
+    pub fn spend(&self, units: u64) {
+        self.effort.set(self.effort.get().saturating_sub(units));
+    }
+
+    /// Takes `units` of the effort for as many steps.
+    ///
+    /// # Errors
+    /// Those of [`Budget::check`]. There is no error where the effort is spent.
+    #[inline]
+    pub fn work(&self, units: usize) -> Result<()> {
+        self.spend(units as u64);
+        self.check(units)
+    }
+
+    /// The effort that is left.
+    #[inline]
+    #[must_use]
+    pub fn effort(&self) -> u64 {
+        self.effort.get()
+    }
+
+    /// Whether no effort is left.
+    #[inline]
+    #[must_use]
+    pub fn is_spent(&self) -> bool {
+        self.effort.get() == 0
+    }
+}
+
+impl Interruption {
+    #[cold]
+    fn ask(&self) -> Result<()> {
+        let Some(may_go_on) = &self.may_go_on else {
+            self.left.set(NEVER);
+            return Ok(());
+        };
+        if !self.is_over.get() && may_go_on() {
+            self.left.set(INTERVAL);
+            return Ok(());
+        }
+        self.is_over.set(true);
+        self.left.set(0);
+        Err(Error::Interrupted)
+    }
+}
+
+impl fmt::Debug for Interruption {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { left, may_go_on, is_over } = self;
+        let mut shown = formatter.debug_struct("Interruption");
+        shown.field("left", left).field("asks", &may_go_on.is_some());
+        shown.field("is_over", is_over).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use crate::ancestors::AncestorSets;
+    use crate::convex::{convex_subgraphs, is_convex};
+    use crate::plan::{FusionProblem, ProblemArrays, plan};
+    use crate::toposort::toposort;
+    use crate::{Graph, Rows};
+
+    fn run(n_steps: usize, budget: &Budget) -> Result<usize> {
+        (0..n_steps).try_for_each(|_| budget.check(1)).map(|()| n_steps)
+    }
+
+    /// A question that is answered yes `n` times, and how often it was asked.
+    fn yes(n: usize) -> (Budget, Rc<Cell<usize>>) {
+        let asked = Rc::new(Cell::new(0));
+        let count = Rc::clone(&asked);
+        let question = move || {
+            count.set(count.get() + 1);
+            count.get() <= n
+        };
+        (Budget::asking(Rc::new(question)), asked)
+    }
+
+    const MANY: usize = 10 * INTERVAL as usize;
+
+    #[test]
+    fn small_work_never_asks() {
+        let (budget, asked) = yes(0);
+        assert_eq!(run(1000, &budget), Ok(1000));
+        assert_eq!(asked.get(), 0);
+    }
+
+    #[test]
+    fn work_ends_at_the_first_no_and_asks_no_more() {
+        let (budget, asked) = yes(3);
+        let part = budget.with_effort(5);
+        assert_eq!(run(MANY, &budget), Err(Error::Interrupted));
+        assert_eq!(asked.get(), 4);
+        for budget in [&budget, &part] {
+            assert_eq!(budget.check(0), Err(Error::Interrupted));
+            assert_eq!(run(1, budget), Err(Error::Interrupted));
+        }
+        assert_eq!(asked.get(), 4);
+    }
+
+    #[test]
+    fn the_answer_may_come_of_other_work() {
+        let (outer, asked) = yes(usize::MAX);
+        let question: MayGoOn = Rc::new(move || {
+            assert_eq!(run(MANY, &Budget::unlimited()), Ok(MANY));
+            assert_eq!(run(MANY, &yes(0).0), Err(Error::Interrupted));
+            outer.check(INTERVAL as usize).is_ok()
+        });
+        let n_steps = 3 * INTERVAL as usize;
+        assert_eq!(run(n_steps, &Budget::asking(question)), Ok(n_steps));
+        assert_eq!(asked.get(), 3);
+    }
+
+    #[test]
+    fn effort_is_that_of_each_part_and_steps_are_those_of_the_whole() {
+        let (budget, asked) = yes(usize::MAX);
+        let part = budget.with_effort(10);
+        assert_eq!((budget.effort(), part.effort()), (u64::MAX, 10));
+        part.spend(4);
+        part.work(5).unwrap();
+        assert!(part.effort() == 1 && !part.is_spent());
+        // Spending more than there is ends the effort, and is no error.
+        part.work(INTERVAL as usize / 2).unwrap();
+        assert!(part.is_spent() && !budget.is_spent());
+        assert_eq!(asked.get(), 0);
+        budget.check(INTERVAL as usize / 2).unwrap();
+        assert_eq!(asked.get(), 1);
+    }
+
+    /// A path of `n` nodes, against the order of their ids.
+    fn path(n: u32) -> Graph {
+        let nodes: Vec<u32> = (0..n).collect();
+        Graph::new(n as usize, &nodes[1..], &nodes[..nodes.len() - 1], &Budget::unlimited())
+            .unwrap()
+    }
+
+    fn ends<T: fmt::Debug + PartialEq>(work: impl FnOnce(&Budget) -> Result<T>) {
+        assert_eq!(work(&yes(0).0), Err(Error::Interrupted));
+    }
+
+    #[test]
+    fn passes_over_a_graph_end() {
+        let graph = path(INTERVAL as u32);
+        ends(|budget| toposort(&graph, None, budget));
+        ends(|budget| is_convex(&graph, &[INTERVAL as u32 - 1], budget));
+        ends(|budget| convex_subgraphs(&graph, &vec![0; graph.n_nodes()], budget));
+        ends(|budget| AncestorSets::new(&path(5000), None, budget));
+    }
+
+    #[test]
+    fn contractions_of_ancestor_sets_end_before_anything_has_changed() {
+        let nodes: Vec<u32> = (0..5000).collect();
+        let sets = AncestorSets::new(&path(5000), None, &Budget::unlimited()).unwrap();
+        ends(|budget| sets.can_contract(&nodes, budget));
+        let mut contracted = sets.clone();
+        ends(|budget| contracted.contract(&nodes, budget));
+        assert_eq!(contracted, sets);
+    }
+
+    #[cfg(feature = "layout")]
+    #[test]
+    fn layouts_end() {
+        use crate::layout::{Gaps, layered_layout};
+        let sizes = vec![1.0; 10_000];
+        let targets: Vec<u32> = (1..10_000).collect();
+        let gaps = Gaps { columns: 1.0, nodes: 1.0, rows: 1.0 };
+        ends(|budget| {
+            layered_layout((&sizes, &sizes), (&vec![0; 9999], &targets), gaps, 0, budget)
+        });
+    }
+
+    /// Nodes of two groups in turn, each of which reads two of the five variables before its own.
+    fn problem(n_nodes: u32) -> FusionProblem {
+        let (mut inputs, mut outputs) = (Rows::empty(), Rows::empty());
+        for node in 0..n_nodes {
+            inputs.push([node + node % 4, node + 4 - node % 3]).unwrap();
+            outputs.push([node + 5]).unwrap();
+        }
+        let n_variables = n_nodes as usize + 5;
+        FusionProblem::new(
+            ProblemArrays {
+                n_variables,
+                inputs,
+                outputs,
+                groups: (0..n_nodes as i32).map(|node| node % 7 % 2).collect(),
+                links: vec![-1; n_variables],
+                constants: vec![false; n_variables],
+                results: vec![true; n_variables],
+                weights: None,
+                orderings: Vec::new(),
+                max_operands: 4,
+            },
+            &Budget::unlimited(),
+        )
+        .unwrap()
+    }
+
+    /// Wherever planning asks, it can be ended, and asks no more then.
+    #[test]
+    fn planning_ends_at_every_question() {
+        for (n_nodes, n_tries) in [(8000, 30), (50_000, 3)] {
+            let problem = problem(n_nodes);
+            let (budget, asked) = yes(usize::MAX);
+            let whole = plan(&problem, None, &budget).unwrap();
+            assert_eq!(whole, plan(&problem, None, &Budget::unlimited()).unwrap());
+            let n_questions = asked.get();
+            assert!(n_questions > n_tries);
+            for n in (0..n_questions).step_by(1 + n_questions / n_tries) {
+                let (budget, asked) = yes(n);
+                let ended = plan(&problem, None, &budget);
+                assert_eq!(ended, Err(Error::Interrupted));
+                assert_eq!(asked.get(), n + 1);
+            }
+        }
+    }
+}
