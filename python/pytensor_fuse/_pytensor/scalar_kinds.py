@@ -100,8 +100,13 @@ def scalar_kinds(nodes: Sequence[Apply[Any]]) -> list[ScalarKind | None]:
 def _key(node: Apply[Any]) -> _KindKey:
     inputs = node.inputs
     dtypes = tuple([variable.type.dtype for variable in inputs])
-    first: dict[Variable[Any, Any], int] = {}
-    repeats = tuple([first.setdefault(variable, i) for i, variable in enumerate(inputs)])
+    if len(inputs) == 1:
+        repeats: tuple[int, ...] = (0,)
+    elif len(inputs) == 2:
+        repeats = (0, 0 if inputs[0] is inputs[1] else 1)
+    else:
+        first: dict[Variable[Any, Any], int] = {}
+        repeats = tuple([first.setdefault(variable, i) for i, variable in enumerate(inputs)])
     return node.op.scalar_op, dtypes, repeats, node.outputs[0].type.dtype
 
 

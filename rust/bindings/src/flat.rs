@@ -27,6 +27,9 @@ pub(crate) struct FlatGraph {
     outputs: Vec<u32>,
 }
 
+/// So many numbers become objects, or objects numbers, in a microsecond.
+const PER_MICROSECOND: usize = 16;
+
 type Node = (u32, Vec<u32>, Vec<u32>);
 type Parts<'py> = (Vec<u32>, u32, Bound<'py, PyList>, Vec<u32>);
 type Walked = (FlatGraph, Vec<Py<PyAny>>, Vec<Py<PyAny>>, Vec<Py<PyAny>>, Vec<Py<PyAny>>);
@@ -193,11 +196,14 @@ impl FlatGraph {
     fn new(
         inputs: Vec<u32>,
         n_constants: u32,
-        nodes: Vec<Node>,
+        nodes: &Bound<'_, PyAny>,
         outputs: Vec<u32>,
     ) -> PyResult<Self> {
         let mut rows = GraphRows { ops: Vec::new(), inputs: Rows::empty(), types: Rows::empty() };
-        for (op, inputs, types) in nodes {
+        let mut signals = Signals::default();
+        for node in nodes.try_iter()? {
+            let (op, inputs, types): Node = node?.extract()?;
+            signals.check_many(nodes.py(), 1 + (inputs.len() + types.len()) / PER_MICROSECOND)?;
             rows.ops.push(op);
             rows.inputs.push(inputs).map_err(to_py)?;
             rows.types.push(types).map_err(to_py)?;
@@ -220,7 +226,7 @@ impl FlatGraph {
         for (node, &op) in (0u32..).zip(&self.rows.ops) {
             let (inputs, types) = (self.rows.inputs.row(node), self.rows.types.row(node));
             // Each number becomes an object.
-            signals.check_many(py, 1 + (inputs.len() + types.len()) / 16)?;
+            signals.check_many(py, 1 + (inputs.len() + types.len()) / PER_MICROSECOND)?;
             nodes.append((op, inputs, types))?;
         }
         Ok(nodes)

@@ -138,6 +138,7 @@ impl MergeTable {
         let mut queue = Vec::with_capacity(pending.len());
         // Many nodes come and go between two look-ups; those are not met at all.
         for node in pending.keys() {
+            asked.signals.check(node.py())?;
             if asked.apply_nodes.contains(&node)? || asked.is_result(&node)? {
                 queue.push(asked.node(&node)?);
             }
@@ -171,6 +172,7 @@ impl MergeTable {
         fresh.objects.result = objects.result.as_ref().map(|class| class.clone_ref(py));
         let mut asked = Asked::new(&mut fresh.objects, rules, fgraph, false)?;
         for &id in &objects.constants {
+            asked.signals.check(py)?;
             if id != NONE {
                 let constant = objects.variables.objects[id as usize].bind(py);
                 if asked.is_in_graph(constant)? {
@@ -180,6 +182,7 @@ impl MergeTable {
             }
         }
         for id in congruence.nodes() {
+            asked.signals.check(py)?;
             let node = objects.nodes.objects[id as usize].bind(py);
             if asked.apply_nodes.contains(node)? {
                 let id = asked.node(node)?;
@@ -385,10 +388,12 @@ impl<'py, 'a> Asked<'py, 'a> {
         let variables = self.object_of_node(node).getattr(name)?;
         if let Ok(list) = variables.cast::<PyList>() {
             for variable in list.iter() {
+                self.signals.check(self.py())?;
                 row.push(self.variable(&variable)?);
             }
         } else {
             for variable in variables.try_iter()? {
+                self.signals.check(self.py())?;
                 row.push(self.variable(&variable?)?);
             }
         }
@@ -427,6 +432,7 @@ impl Graph for Asked<'_, '_> {
             return Err(PyKeyError::new_err(variable.unbind()));
         };
         for client in clients.cast_into::<PyList>()?.iter() {
+            self.signals.check(self.py())?;
             row.push(self.node(&client.cast::<PyTuple>()?.get_item(0)?)?);
         }
         Ok(())

@@ -223,7 +223,7 @@ impl<'a> Merger<'a> {
     fn push_siblings(&mut self, few: usize, many: usize) -> Result<bool> {
         let Self { problem, budget, operands, group, .. } = &*self;
         let readers =
-            (0u32..).zip(operands.iter().zip(&*group)).flat_map(|(block, (own, &group))| {
+            (0u32..).zip(operands.iter().zip(group)).flat_map(|(block, (own, &group))| {
                 let links = own.inputs.iter().map(|&(variable, _)| variable);
                 let links = links.filter(move |&variable| problem.link(variable) == Some(group));
                 links.map(move |variable| (variable, block))

@@ -200,11 +200,12 @@ pub(super) fn best_of(portfolio: &[Entry], question: &Question<'_>) -> Result<Fo
     let mut whole = unfused_cost;
     let mut pieces: Option<Pieces> = None;
     let mut is_settled = false;
+    let mut first = None;
     for entry in portfolio {
         if is_settled && !entry.must_run {
             continue;
         }
-        let Some(next) = entry.candidate(question)? else { continue };
+        let Some(next) = entry.candidate(question, &mut first)? else { continue };
         if !next.is_complete {
             best.exhausted.push(entry.strategy);
         }
@@ -308,7 +309,11 @@ fn take_what_is_cheaper(
     Ok(())
 }
 
+/// What the first strategy started from, with what effort, and what came of it.
+type First = (Partition, u64, Candidate);
+
 /// What comes of a strategy.
+#[derive(Clone)]
 struct Candidate {
     partition: Partition,
     cost: Cost,
@@ -317,8 +322,13 @@ struct Candidate {
 }
 
 impl Entry {
-    /// What comes of the strategy, if it applies.
-    fn candidate(&self, question: &Question<'_>) -> Result<Option<Candidate>> {
+    /// What comes of the strategy, if it applies. Where it starts from what the first one did, as on many
+    /// small graphs, the same comes of it.
+    fn candidate(
+        &self,
+        question: &Question<'_>,
+        first: &mut Option<First>,
+    ) -> Result<Option<Candidate>> {
         if !(self.applies)(question) {
             return Ok(None);
         }
@@ -333,12 +343,23 @@ impl Entry {
                 order => drop(order?),
             }
         }
+        if let Some((known, effort, candidate)) = first
+            && *effort == self.effort
+            && *known == start
+        {
+            return Ok(Some(candidate.clone()));
+        }
+        let known = first.is_none().then(|| start.clone());
         let effort = self.effort * (1 + problem.n_nodes() as u64);
         let split = split_oversized(problem, start, budget)?;
         budget.check(problem.n_nodes())?;
         let (partition, is_complete) = improve(problem, split, &budget.with_effort(effort))?;
         let cost = cost(problem, &partition, budget)?;
-        Ok(Some(Candidate { cost, partition, is_complete }))
+        let candidate = Candidate { cost, partition, is_complete };
+        if let Some(known) = known {
+            *first = Some((known, self.effort, candidate.clone()));
+        }
+        Ok(Some(candidate))
     }
 }
 

@@ -57,8 +57,9 @@ fn arrays(bytes: &mut Bytes<'_>) -> ProblemArrays {
             .collect();
         let group = if kind / 3 % 5 == 0 { -1 } else { ((kind / 15) % n_groups) as i32 };
         let n_results = if group < 0 && kind / 128 == 1 { 2 } else { 1 };
-        outputs.push((known..known + n_results).map(|variable| variable as u32)).unwrap();
-        inputs.push(reads).unwrap();
+        let made = (known..known + n_results).map(|variable| variable as u32);
+        assert_eq!(outputs.push(made), Ok(()));
+        assert_eq!(inputs.push(reads), Ok(()));
         if kind % 11 == 0 && !groups.is_empty() {
             orderings.push((bytes.below(groups.len()) as u32, groups.len() as u32));
         }
@@ -229,8 +230,8 @@ pub(crate) fn construction(data: &[u8]) {
                 good.groups[at % n_nodes] = number(&mut bytes) as i32;
             }
             4 => good.orderings.push((number(&mut bytes), number(&mut bytes))),
-            5 => good.inputs.push([number(&mut bytes), number(&mut bytes)]).unwrap(),
-            6 => good.outputs.push([number(&mut bytes)]).unwrap(),
+            5 => assert_eq!(good.inputs.push([number(&mut bytes), number(&mut bytes)]), Ok(())),
+            6 => assert_eq!(good.outputs.push([number(&mut bytes)]), Ok(())),
             7 => good.max_operands = number(&mut bytes),
             8 => good.results.resize(at, true),
             9 => good.weights = Some(vec![u64::MAX >> (bytes.next() % 64); at]),
