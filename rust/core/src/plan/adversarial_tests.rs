@@ -392,7 +392,7 @@ fn what_is_contracted_costs_little_until_it_is_asked_for() {
     for (name, arrays) in families(4000, 1024) {
         let n_steps = steps_of_growth(&arrays);
         // With what depends on a cluster brought up to date at once, four take 1900 to 3100.
-        assert!(n_steps < 1700, "{name}: {n_steps} steps for each node");
+        assert!(n_steps < 1800, "{name}: {n_steps} steps for each node");
     }
 }
 
