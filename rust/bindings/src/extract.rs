@@ -1,6 +1,8 @@
 //! What the planner needs of a graph, as integer arrays; their meaning is for
 //! `pytensor_fuse._fusion.extract` to say.
 
+use std::collections::hash_map::Entry;
+
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -64,9 +66,14 @@ impl<'py, 'a> Extractor<'py, 'a> {
     ) -> PyResult<Self> {
         let mut kinds = Interned::default();
         let mut op_kinds = Vec::with_capacity(walk.ops.objects.len());
+        // The classes of ops are asked once each: the answer is that of a method in Python.
+        let mut is_typed_class: FxHashMap<usize, bool> = FxHashMap::default();
         for op in &walk.ops.objects {
             let op = op.bind(walk.py);
-            let is_typed = op.is_instance(typed_op)?;
+            let is_typed = match is_typed_class.entry(op.get_type_ptr() as usize) {
+                Entry::Occupied(known) => *known.get(),
+                Entry::Vacant(place) => *place.insert(op.is_instance(typed_op)?),
+            };
             let kind = is_typed.then(|| kinds.id(&op.getattr(attribute)?)).transpose()?;
             op_kinds.push(kind.map(|(id, _)| id));
         }

@@ -264,8 +264,12 @@ pub(crate) struct Strings(pub(crate) Vec<Py<PyString>>);
 impl Strings {
     pub(crate) fn id(&mut self, string: Bound<'_, PyString>) -> PyResult<u32> {
         let py = string.py();
+        // As a rule it is one of the objects: values are compared only if it is none.
+        if let Some(id) = self.0.iter().position(|known| known.is(&string)) {
+            return Ok(id as u32);
+        }
         for (id, known) in (0u32..).zip(&self.0) {
-            if known.is(&string) || known.bind(py).as_any().eq(&string)? {
+            if known.bind(py).as_any().eq(&string)? {
                 return Ok(id);
             }
         }

@@ -29,20 +29,21 @@ pub const DEFAULT_MEMORY_LIMIT: u64 = 1 << 30;
 ///
 /// # Examples
 /// ```
-/// use pytensor_fuse_core::{Error, Graph, ancestors::AncestorSets};
+/// use pytensor_fuse_core::{Budget, Error, Graph, ancestors::AncestorSets};
 ///
 /// // 0 -> 1 -> 2 and 0 -> 3
-/// let graph = Graph::new(4, &[0, 1, 0], &[1, 2, 3])?;
-/// let mut sets = AncestorSets::new(&graph, None)?;
+/// let budget = Budget::unlimited();
+/// let graph = Graph::new(4, &[0, 1, 0], &[1, 2, 3], &budget)?;
+/// let mut sets = AncestorSets::new(&graph, None, &budget)?;
 /// assert_eq!(sets.ancestors(2)?, [0, 1, 2]);
 /// assert!(!sets.is_ancestor(1, 3)?);
 ///
-/// assert!(!sets.can_contract(&[0, 2])?);
-/// sets.contract(&[2, 3])?;
+/// assert!(!sets.can_contract(&[0, 2], &budget)?);
+/// sets.contract(&[2, 3], &budget)?;
 /// assert!(sets.is_ancestor(1, 3)?);
 ///
 /// let needed = AncestorSets::memory_needed(4);
-/// let error = AncestorSets::new(&graph, Some(10)).unwrap_err();
+/// let error = AncestorSets::new(&graph, Some(10), &budget).unwrap_err();
 /// assert_eq!(error, Error::MemoryLimit { n_nodes: 4, needed, limit: 10 });
 /// # Ok::<(), Error>(())
 /// ```

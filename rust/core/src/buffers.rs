@@ -39,14 +39,14 @@ use crate::ids::{check_count, check_same_length};
 /// # Errors
 /// [`Error::LengthMismatch`] unless there are three numbers for each buffer,
 /// [`Error::Inconsistent`] if a life ends before it begins, the alignment is no power of two, or all
-/// buffers together are more than `i64::MAX` bytes.
+/// buffers together are more than `i64::MAX` bytes; [`Error::Interrupted`].
 ///
 /// # Complexity
 /// O(n^2) for `n` buffers, with a small constant: each looks at those placed before.
 ///
 /// # Examples
 /// ```
-/// use pytensor_fuse_core::{Error, buffers::place};
+/// use pytensor_fuse_core::{Budget, Error, buffers::place};
 ///
 /// // The third buffer is written when the first has been read for the last time.
 /// let placed = place(&[100, 8, 64], &[0, 1, 3], &[2, 4, 4], 64, &Budget::unlimited())?;

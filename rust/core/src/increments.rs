@@ -14,17 +14,19 @@
 //!
 //! # Example
 //! ```
+//! use pytensor_fuse_core::Budget;
 //! use pytensor_fuse_core::increments::{NONE, Sums, string_together};
 //!
 //! // 0: a = z[0] + .., 1: b = z[1] + .., 2: c = a + b, 3: reads c; z is variable 3
-//! let strung = string_together(&Sums {
+//! let sums = Sums {
 //!     inputs: vec![vec![3], vec![3], vec![0, 1], vec![2]],
 //!     outputs: vec![0, 1, 2, NONE],
 //!     owners: vec![0, 1, 2, NONE],
 //!     is_increment: vec![true, true, false, false],
 //!     readers: vec![vec![(2, 0)], vec![(2, 1)], vec![(3, 0)], vec![(0, 0), (1, 0)]],
 //!     sums: vec![2],
-//! })?;
+//! };
+//! let strung = string_together(&sums, &Budget::unlimited())?;
 //! // 4: z + z, 5: that incremented as by 0, 6: as by 1
 //! assert_eq!(strung.gone, [0, 1, 2]);
 //! assert_eq!(strung.changed, [4, 5, 6, 3]);
@@ -99,7 +101,7 @@ pub struct Strung {
 ///
 /// # Errors
 /// [`Error::OutOfRange`] and [`Error::Inconsistent`] if the arrays contradict each other;
-/// [`Error::Cycle`] with nodes that read each other.
+/// [`Error::Cycle`] with nodes that read each other; [`Error::Interrupted`].
 ///
 /// # Complexity
 /// Time in proportion to the inputs of all nodes that are made, memory to what is there at any one
