@@ -76,8 +76,14 @@ OF_DIAGONALS = {
     "diagonal_of_gradient",
     *(rule for rule in CASES if "tridiagonal" in rule or "banded" in rule),
 }
+OF_TRIANGLES = ("triangular_inverse", "diagonal_of_triangular", "product_that_cancels")
 BETTER = frozenset(
     {
+        # The elements of a product underflow, or overflow.
+        "cholesky_of_triangular_product, small matrix",
+        "product_that_cancels_inverse, large matrix",
+        # Not finite, where stock's inverse raises an exception.
+        *(f"{rule}, zero matrix" for rule in CASES if rule.startswith(OF_TRIANGLES)),
         # In stock a determinant underflows, and with it its sign, which PyTensor 3.0
         # multiplies with.
         "gradient_of_log_determinant, small matrix",

@@ -30,7 +30,6 @@ from pytensor.graph.rewriting.basic import copy_stack_trace
 from pytensor.scalar.basic import Add, Mul, Neg, Reciprocal, Sub, TrueDiv
 from pytensor.tensor.basic import AllocDiag, ExtractDiag
 from pytensor.tensor.blockwise import Blockwise
-from pytensor.tensor.linalg.decomposition.cholesky import Cholesky
 from pytensor.tensor.linalg.solvers.psd import CholeskySolve
 from pytensor.tensor.linalg.solvers.triangular import SolveTriangular
 from pytensor.tensor.math import Dot
@@ -56,6 +55,7 @@ from pytensor_fuse._linalg.matrices import (
     without_expansion,
 )
 from pytensor_fuse._linalg.signs import number_of
+from pytensor_fuse._linalg.triangular import Triangle, triangle_of
 
 if TYPE_CHECKING:
     from pytensor.graph.basic import Apply
@@ -64,7 +64,7 @@ if TYPE_CHECKING:
 
 def cholesky_gradient(fgraph: FunctionGraph, node: Apply[Any]) -> list[Any] | None:
     """Replace ``S = L^-T P L^-1``, of which only ``S + S'`` is used, by half of ``S + S'``."""
-    factor = _solved_with(node)
+    factor = _solved_with(fgraph, node)
     if factor is None or not is_real_matrix(factor):
         return None
     [solution] = node.outputs
@@ -72,7 +72,7 @@ def cholesky_gradient(fgraph: FunctionGraph, node: Apply[Any]) -> list[Any] | No
     inner = transpose_of(turned)
     if inner is None or inner.owner is None or len(fgraph.clients[turned]) != 1:
         return None
-    inner_factor = _solved_with(inner.owner)
+    inner_factor = _solved_with(fgraph, inner.owner)
     if inner_factor is None or not same(inner_factor, factor) or len(fgraph.clients[inner]) != 1:
         return None
     gradient = _gradient_in(inner.owner.inputs[1], factor)
@@ -86,14 +86,18 @@ def cholesky_gradient(fgraph: FunctionGraph, node: Apply[Any]) -> list[Any] | No
     return [result]
 
 
-def _solved_with(node: Apply[Any]) -> Any:
-    """Return the factor ``L`` of a solve with ``L'``, if it is a Cholesky factor."""
+def _solved_with(fgraph: FunctionGraph, node: Apply[Any]) -> Any:
+    """Return the factor ``L`` of a solve with ``L'``, if it is lower triangular by its form.
+
+    Of ``L L'`` that is factorized PyTensor leaves ``L``, which then is what it is made of.
+    """
     core = core_of(node)
     if type(core) is not SolveTriangular or core.lower or core.unit_diagonal:
         return None
     factor = transpose_of(node.inputs[0])
-    made = None if factor is None else core_of(factor.owner)
-    return factor if type(made) is Cholesky and made.lower else None
+    if factor is None or not triangle_of(fgraph, factor) & Triangle.LOWER:
+        return None
+    return factor
 
 
 def _gradient_in(turned: Any, factor: Any) -> Any:

@@ -12,7 +12,7 @@ from pytensor.graph.rewriting.basic import copy_stack_trace
 from pytensor.tensor.linalg.inverse import MatrixInverse
 from pytensor.tensor.linalg.products import kron
 from pytensor.tensor.linalg.solvers.general import Solve
-from pytensor.tensor.linalg.summary import Det, det
+from pytensor.tensor.linalg.summary import Det
 
 from pytensor_fuse._linalg.determinants import of_uses
 from pytensor_fuse._linalg.kronecker_products import (
@@ -22,6 +22,7 @@ from pytensor_fuse._linalg.kronecker_products import (
     shifted_kronecker_product,
 )
 from pytensor_fuse._linalg.matrices import core_of, is_product_to_make, transpose_of
+from pytensor_fuse._linalg.triangular_work import determinant_by_form
 
 if TYPE_CHECKING:
     from pytensor.graph.basic import Apply
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 
 
 # PyTensor's annotations allow for what these never return.
-_det: Any = det
 _kron: Any = kron
 
 
@@ -41,13 +41,13 @@ def kronecker_determinant(fgraph: FunctionGraph, node: Apply[Any]) -> dict[Any, 
     if known is None:
         return None
     n_left, n_right = known.sizes
-    left, right = (_det(one) for one in known)
+    (left, left_sign, left_log), (right, right_sign, right_log) = map(determinant_by_form, known)
     return _uses(
         fgraph,
         node,
         left**n_right * right**n_left,
-        pt.sign(left) ** n_right * pt.sign(right) ** n_left,
-        n_right * pt.log(pt.abs(left)) + n_left * pt.log(pt.abs(right)),
+        left_sign**n_right * right_sign**n_left,
+        n_right * left_log + n_left * right_log,
     )
 
 

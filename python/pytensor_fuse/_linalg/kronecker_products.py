@@ -19,9 +19,7 @@ import numpy as np
 import pytensor.tensor as pt
 from pytensor.scalar.basic import Add, Mul, Sub, TrueDiv
 from pytensor.tensor.linalg.decomposition.eigen import eigh
-from pytensor.tensor.linalg.inverse import inv
 from pytensor.tensor.linalg.products import KroneckerProduct, kron
-from pytensor.tensor.linalg.solvers.general import solve
 
 from pytensor_fuse._linalg.costs import Cost, Length, term
 from pytensor_fuse._linalg.diagonal_matrices import diagonal_of, is_of_known_size
@@ -33,6 +31,7 @@ from pytensor_fuse._linalg.matrices import (
     transpose_of,
 )
 from pytensor_fuse._linalg.symmetry import is_symmetric
+from pytensor_fuse._linalg.triangular_work import inverse_by_form, solved_by_form
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,8 +40,6 @@ if TYPE_CHECKING:
 
 # PyTensor's annotations allow for what these never return.
 _eigh: Any = eigh
-_inv: Any = inv
-_solve: Any = solve
 
 
 class TracedOut(NamedTuple):
@@ -104,7 +101,9 @@ class Kronecker(NamedTuple):
         What is supposed of the product need not hold for its factors: two may be negative.
         """
         left, other = self
-        return _on_axes(self.sizes, right, lambda t: _solve(left, t), lambda t: _solve(other, t))
+        return _on_axes(
+            self.sizes, right, lambda t: solved_by_form(left, t), lambda t: solved_by_form(other, t)
+        )
 
     def inverse(self) -> Kronecker:
         """Return the inverse."""
@@ -383,7 +382,11 @@ def _decomposed(matrix: Any) -> tuple[Any, Any]:
 def _inverse(matrix: Any) -> Any:
     """Return an inverse; that of a transpose is made from that of the matrix."""
     inner = transpose_of(matrix)
-    return _inv(matrix) if inner is None or inner.type.ndim != 2 else _inv(inner).T
+    return (
+        inverse_by_form(matrix)
+        if inner is None or inner.type.ndim != 2
+        else inverse_by_form(inner).T
+    )
 
 
 def _turned(matrix: Any) -> Any:

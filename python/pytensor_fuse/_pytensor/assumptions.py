@@ -73,6 +73,25 @@ def is_known_tridiagonal(fgraph: FunctionGraph, matrix: Any) -> bool:
     return _is_known(fgraph, matrix, "TRIDIAGONAL") and not _is_known(fgraph, matrix, "DIAGONAL")
 
 
+def is_known_triangular(fgraph: FunctionGraph, matrix: Any) -> tuple[bool, bool]:
+    """Whether PyTensor takes a matrix to be lower triangular, and whether to be upper triangular.
+
+    Only in a graph of which something is said, as of `is_known_tridiagonal`.
+    """
+    if getattr(fgraph, "assumption_feature", None) is None:
+        return False, False
+    return (
+        _is_known(fgraph, matrix, "LOWER_TRIANGULAR"),
+        _is_known(fgraph, matrix, "UPPER_TRIANGULAR"),
+    )
+
+
+def is_taken_for_triangular(fgraph: FunctionGraph, matrix: Any) -> bool:
+    """Whether PyTensor takes ``L L'`` to have the Cholesky factor ``L``: somebody says so."""
+    lower, _ = is_known_triangular(fgraph, matrix)
+    return lower or bool(getattr(matrix.tag, "lower_triangular", False))
+
+
 def _is_known(fgraph: FunctionGraph, matrix: Any, name: str) -> bool:
     try:
         assumptions: Any = import_module("pytensor.assumptions")

@@ -297,6 +297,27 @@ _RULES: Final = (
     (0.84842, RuleKept("banded", "banded_inverse", _INVERSE, at=_INVERSE, makes_ops=True)),
     (0.84843, RuleKept("banded", "banded_determinant", _DET, at=_DET, makes_ops=True)),
     (0.84844, RuleKept("banded", "banded_solve", _SOLVE, at=_SOLVE, makes_ops=True)),
+    (
+        0.84845,
+        RuleKept(
+            "triangular_work",
+            "cholesky_of_triangular_product",
+            _CHOLESKY,
+            at=_CHOLESKY,
+        ),
+    ),
+    (
+        0.84846,
+        RuleKept("triangular_gradients", "product_that_cancels_inverse", _INVERSE, at=_DOT),
+    ),
+    (0.84847, RuleKept("triangular_work", "product_with_triangular_inverse", _INVERSE, at=_DOT)),
+    (
+        0.848475,
+        RuleKept("triangular_gradients", "diagonal_of_triangular_inverse", _INVERSE, at=_INVERSE),
+    ),
+    (0.84848, RuleKept("triangular_work", "triangular_inverse", _INVERSE, at=_INVERSE)),
+    (0.84849, RuleKept("triangular_work", "triangular_determinant", _DET, at=_DET)),
+    (0.848495, RuleKept("triangular_work", "triangular_solve", _SOLVE, at=_SOLVE)),
     (0.8485, RuleKept("diagonal_gradients", "diagonal_of_gradient", _OF_DIAGONALS)),
     (
         0.84855,
