@@ -6,7 +6,6 @@ import pytest
 
 from pytensor_fuse._linalg.matrices import (
     is_transpose,
-    is_triangle,
     is_zero,
     multiple_of,
     outer_product,
@@ -15,6 +14,7 @@ from pytensor_fuse._linalg.matrices import (
     vector_of,
     without_expansion,
 )
+from pytensor_fuse._linalg.triangle_masks import is_triangle
 
 N = 4
 A, B = pt.dmatrices("A", "B")

@@ -213,6 +213,8 @@ CASES: dict[str, Callable[[Given], list[Any]]] = {
     "banded_inverse": lambda g: [inv(_banded(g))],
     "banded_determinant": lambda g: list(slogdet(_banded(g))),
     "banded_solve": lambda g: [solve(_banded(g), g.y)],
+    "upper_cholesky": lambda g: [cholesky(g.a, lower=False)],
+    "upper_cholesky_solve": lambda g: [cho_solve((pt.triu(g.b), False), g.y)],
     "cholesky_of_triangular_product": lambda g: [cholesky(pt.tril(g.b) @ pt.tril(g.b).mT)],
     "product_that_cancels_inverse": lambda g: [
         pt.tril(inv(pt.tril(g.b) @ pt.tril(g.b).mT) @ pt.tril(g.b))

@@ -78,8 +78,13 @@ def _questions() -> dict[str, tuple[Any, dict[str, Any]]]:
     matrices: Any = sys.modules.get("pytensor_fuse._linalg.matrices")
     if matrices is not None:
         found["whether it is zero"] = matrices.is_zero, {}
-        found["whether it is a lower triangle of ones"] = matrices.is_triangle, {"lower": True}
-        found["whether it is an upper triangle of ones"] = matrices.is_triangle, {"lower": False}
+    masks: Any = sys.modules.get("pytensor_fuse._linalg.triangle_masks")
+    if masks is not None:
+        found["whether it is a lower triangle of ones"] = masks.is_triangle, {"lower": True}
+        found["whether it is an upper triangle of ones"] = masks.is_triangle, {"lower": False}
+    triangular: Any = sys.modules.get("pytensor_fuse._linalg.triangular")
+    if triangular is not None:
+        found["in which triangles it is"] = triangular.triangle_of_constant, {}
     diagonals: Any = sys.modules.get("pytensor_fuse._linalg.diagonal_matrices")
     if diagonals is not None:
         found["for its diagonal, if it has no more"] = diagonals.diagonal_of_constant, {}

@@ -43,7 +43,6 @@ from pytensor_fuse._linalg.matrices import (
     counts_from_zero,
     is_real_matrix,
     is_transpose,
-    is_triangle,
     is_zero,
     long_axes,
     multiple_of,
@@ -55,11 +54,14 @@ from pytensor_fuse._linalg.matrices import (
     without_expansion,
 )
 from pytensor_fuse._linalg.signs import number_of
+from pytensor_fuse._linalg.triangle_masks import is_triangle
 from pytensor_fuse._linalg.triangular import Triangle, triangle_of
 
 if TYPE_CHECKING:
     from pytensor.graph.basic import Apply
     from pytensor.graph.fg import FunctionGraph
+
+_WRITES = (IncSubtensor, AdvancedIncSubtensor)
 
 
 def cholesky_gradient(fgraph: FunctionGraph, node: Apply[Any]) -> list[Any] | None:
@@ -246,6 +248,10 @@ class _Terms:
         entries = _entries_of_diagonal(term)
         if entries is not None:
             return self._take_diagonal(entries)
+        written = transpose_of(term)
+        if written is not None and isinstance(core_of(written.owner), _WRITES):
+            # Of an upper factor, and transposed as PyTensor leaves it.
+            return self._take(_turned(written))
         op = scalar_op(term)
         if isinstance(op, Add):
             return all(self._take(part) for part in node.inputs)
@@ -407,6 +413,29 @@ class _Terms:
                 return False
             del pending[at]
         return True
+
+
+def _turned(matrix: Any) -> Any:
+    """Return the transpose of a matrix, made of transposes of what it is made of."""
+    inner = transpose_of(matrix)
+    if inner is not None and inner.type.ndim == 2:
+        return inner
+    node = matrix.owner
+    if node is None or _entries_of_diagonal(matrix) is not None:
+        return matrix if node is not None else matrix.T
+    core = core_of(node)
+    if isinstance(core, Dot) and matrix.type.ndim == 2:
+        left, right = node.inputs
+        return pt.dot(_turned(right), _turned(left))
+    if scalar_op(matrix) is not None and all(one.type.ndim == 2 for one in node.inputs):
+        return node.op(*map(_turned, node.inputs))
+    if isinstance(core, IncSubtensor) and len(node.inputs) == 4 and node.inputs[1].type.ndim == 2:
+        whole, part, *ends = node.inputs
+        return node.op(_turned(whole), _turned(part), *reversed(ends))
+    if isinstance(core, AdvancedIncSubtensor) and len(node.inputs) == 4:
+        whole, entries, *indices = node.inputs
+        return node.op(_turned(whole), entries, *reversed(indices))
+    return matrix.T
 
 
 def _factors(parts: list[Any]) -> list[Any]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pytensor.tensor as pt
 from pytensor.graph.basic import Constant
-from pytensor.scalar.basic import GE, LE, Add, Cast, Mul, Neg, Second, TrueDiv
+from pytensor.scalar.basic import Add, Cast, Mul, Neg, Second, TrueDiv
 from pytensor.tensor.basic import Alloc, AllocDiag, ARange
 from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.elemwise import DimShuffle, Elemwise
@@ -247,6 +247,9 @@ def is_transpose(first: Any, second: Any, depth: int = _DEPTH) -> bool:
         inner = transpose_of(one)
         if inner is not None and same(inner, other):
             return True
+    one, other = transpose_of(first), transpose_of(second)
+    if one is not None and other is not None and one.type.ndim == other.type.ndim and depth:
+        return is_transpose(one, other, depth - 1)
     column, row = vector_of(first), vector_of(second)
     if column is not None and row is not None:
         turned = first.type.broadcastable == second.type.broadcastable[::-1]
@@ -369,30 +372,6 @@ def is_product_to_make(node: Any) -> bool:
     if not isinstance(core_of(node), Dot) or node.outputs[0].type.ndim != 2:
         return False
     return not any(is_zero(one) for one in node.inputs)
-
-
-def is_triangle(variable: Any, *, lower: bool) -> bool:
-    """Whether a matrix has ones in a triangle and on the diagonal, and zeros elsewhere."""
-    if variable.type.ndim != 2:
-        return False
-    if isinstance(variable, Constant):
-        full = np.ones_like(variable.data)
-        return bool(np.array_equal(variable.data, np.tril(full) if lower else np.triu(full)))
-    if isinstance(scalar_op(variable), Cast):
-        return is_triangle(variable.owner.inputs[0], lower=lower)
-    op = scalar_op(variable)
-    if not isinstance(op, GE | LE):
-        return False
-    first, second = variable.owner.inputs
-    if isinstance(op, LE):
-        first, second = second, first
-    down, across = (first, second) if lower else (second, first)
-    return (
-        down.type.broadcastable == (False, True)
-        and across.type.broadcastable == (True, False)
-        and counts_from_zero(vector_of(down))
-        and counts_from_zero(vector_of(across))
-    )
 
 
 def counts_from_zero(vector: Any) -> bool:

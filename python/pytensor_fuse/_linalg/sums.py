@@ -15,7 +15,7 @@ import numpy as np
 import pytensor.tensor as pt
 from pytensor.graph.basic import Constant
 from pytensor.graph.rewriting.basic import copy_stack_trace
-from pytensor.scalar.basic import GE, Add, Cast, Mul, Neg, Sub, TrueDiv
+from pytensor.scalar.basic import Add, Cast, Mul, Neg, Sub, TrueDiv
 from pytensor.tensor.basic import AllocDiag, ExtractDiag
 from pytensor.tensor.math import Sum
 
@@ -24,11 +24,11 @@ from pytensor_fuse._linalg.matrices import (
     along_long_axis,
     core_of,
     is_real_matrix,
-    is_triangle,
     scalar_op,
     transpose_of,
 )
 from pytensor_fuse._linalg.symmetry import Symmetry, is_identity
+from pytensor_fuse._linalg.triangle_masks import is_triangle, places_compared
 
 if TYPE_CHECKING:
     from pytensor.graph.basic import Apply
@@ -38,9 +38,9 @@ if TYPE_CHECKING:
 def sum_of_triangle(fgraph: FunctionGraph, node: Apply[Any]) -> list[Any] | None:
     """Sum ``S * B`` in place of ``F * B``, with ``B`` symmetric.
 
-    ``F``, the lower triangle of ``S + S'`` less the diagonal of ``S``, is what PyTensor returns as
-    the gradient by a matrix that has been factorized. ``F + F'`` is ``S + S'``, and the sum of
-    ``F * B`` is half of that of ``(F + F') * B``.
+    ``F``, the lower triangle of ``S + S'`` less the diagonal of ``S``, or for an upper factor the
+    upper one, is what PyTensor returns as the gradient by a matrix that has been factorized.
+    ``F + F'`` is ``S + S'``, and the sum of ``F * B`` is half of that of ``(F + F') * B``.
     """
     if not _sums_all(node):
         return None
@@ -50,7 +50,7 @@ def sum_of_triangle(fgraph: FunctionGraph, node: Apply[Any]) -> list[Any] | None
 
 
 def triangle_of_symmetric_matrix(fgraph: FunctionGraph, node: Apply[Any]) -> dict[Any, Any] | None:
-    """Mask ``S`` once for the lower triangle of ``S + S'`` less its diagonal, with ``S`` symmetric.
+    """Mask ``S`` once for a triangle of ``S + S'`` less its diagonal, with ``S`` symmetric.
 
     ``node`` makes the diagonal that is subtracted. What takes the diagonal of the triangle gets
     that of ``S``.
@@ -63,7 +63,7 @@ def triangle_of_symmetric_matrix(fgraph: FunctionGraph, node: Apply[Any]) -> dic
         symmetric = _symmetrized(triangle)
         if symmetric is None or not Symmetry().of(symmetric):
             continue
-        times = _lower_and_strictly_lower(client.inputs[0], triangle.type.dtype)
+        times = _with_and_without_diagonal(client.inputs[0], triangle.type.dtype)
         for one, _ in fgraph.clients[triangle]:
             taken = core_of(one)
             if isinstance(taken, ExtractDiag) and _is_main(taken):
@@ -131,7 +131,7 @@ def _has_triangle(term: Any) -> bool:
 
 
 def _symmetrized(term: Any) -> Any:
-    """Return ``S``, of the lower triangle of ``S + S'`` less its diagonal, turned or not.
+    """Return ``S``, of a triangle of ``S + S'`` less its diagonal, turned or not.
 
     Against a symmetric matrix, the transpose of anything has the same sum.
     """
@@ -144,7 +144,7 @@ def _symmetrized(term: Any) -> Any:
     if not isinstance(scalar_op(masked), Mul) or len(masked.owner.inputs) != 2:
         return None
     whole, mask = masked.owner.inputs
-    if is_triangle(whole, lower=True):
+    if _is_mask(whole):
         whole, mask = mask, whole
     if not isinstance(scalar_op(whole), Add) or len(whole.owner.inputs) != 2:
         return None
@@ -152,22 +152,28 @@ def _symmetrized(term: Any) -> Any:
     if transpose_of(other) is not one:
         one, other = other, one
     of = _placed_diagonal(diagonal)
-    is_it = transpose_of(other) is one and of is one and is_triangle(mask, lower=True)
+    is_it = transpose_of(other) is one and of is one and _is_mask(mask)
     return one if is_it and is_real_matrix(one) else None
 
 
-def _lower_and_strictly_lower(masked: Any, dtype: str) -> Any:
-    """Return the mask of the lower triangle that is a factor, plus the same less the diagonal."""
-    mask = next(one for one in masked.owner.inputs if is_triangle(one, lower=True))
+def _with_and_without_diagonal(masked: Any, dtype: str) -> Any:
+    """Return the mask of the triangle that is a factor, plus the same less the diagonal."""
+    mask = next(one for one in masked.owner.inputs if _is_mask(one))
+    is_lower = is_triangle(mask, lower=True)
     while isinstance(scalar_op(mask), Cast):
         [mask] = mask.owner.inputs
     if isinstance(mask, Constant):
         # The sum of two booleans is one.
-        lower = mask.data.astype(dtype)
-        return pt.constant(lower + np.tril(lower, -1))
-    places = mask.owner.inputs
-    down, across = places if isinstance(scalar_op(mask), GE) else reversed(places)
+        whole = mask.data.astype(dtype)
+        return pt.constant(whole + (np.tril(whole, -1) if is_lower else np.triu(whole, 1)))
+    down, across = places_compared(mask)
+    if not is_lower:
+        down, across = across, down
     return pt.ge(down, across).astype(dtype) + pt.gt(down, across).astype(dtype)
+
+
+def _is_mask(variable: Any) -> bool:
+    return any(is_triangle(variable, lower=lower) for lower in (True, False))
 
 
 def _placed_diagonal(variable: Any) -> Any:

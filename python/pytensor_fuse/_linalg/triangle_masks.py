@@ -27,6 +27,17 @@ NOWHERE = Span(1, -1)
 EVERYWHERE = Span(-_FAR, _FAR)
 
 
+def is_triangle(variable: Any, *, lower: bool) -> bool:
+    """Whether a matrix has ones in a triangle and on the diagonal, and zeros elsewhere."""
+    if variable.type.ndim != 2:
+        return False
+    if isinstance(variable, Constant):
+        full = np.ones_like(variable.data)
+        return bool(np.array_equal(variable.data, np.tril(full) if lower else np.triu(full)))
+    span = nonzeros_of_mask(variable)
+    return span is not None and (span.last == 0 if lower else span.first == 0)
+
+
 def nonzeros_of_mask(variable: Any, depth: int = 6) -> Span | None:
     """Return on which diagonals a mask of a triangle is other than zero; None if it is no such."""
     if depth == 0 or variable.type.ndim < 2 or any(variable.type.broadcastable[-2:]):
@@ -46,21 +57,34 @@ def nonzeros_of_mask(variable: Any, depth: int = 6) -> Span | None:
         return _others_if_known(nonzeros_of_mask(mask, depth - 1)) if is_one else None
     if not isinstance(op, GE | GT | LE | LT):
         return None
-    larger, smaller = inputs if isinstance(op, GE | GT) else inputs[::-1]
-    least = 0 if isinstance(op, GE | LE) else 1
-    rows_are_larger = larger.type.broadcastable[-2:] == (False, True)
-    down, across = (larger, smaller) if rows_are_larger else (smaller, larger)
-    if down.type.broadcastable[-2:] != (False, True):
-        return None
-    if across.type.broadcastable[-2:] != (True, False):
-        return None
-    starts = [counted_from(one) for one in (down, across)]
-    if starts[0] is None or starts[1] is None:
+    compared = _compared(inputs)
+    starts = [counted_from(one) for one in compared]
+    if len(starts) != 2 or starts[0] is None or starts[1] is None:
         return None
     # Row i and column j have the numbers i + starts[0] and j + starts[1].
-    if rows_are_larger:
+    least = 0 if isinstance(op, GE | LE) else 1
+    if (compared[0] is inputs[0]) == isinstance(op, GE | GT):
         return Span(-_FAR, starts[0] - starts[1] - least)
     return Span(starts[0] - starts[1] + least, _FAR)
+
+
+def _compared(sides: list[Any]) -> list[Any]:
+    """Return a column and a row that are compared; nothing if they are none."""
+    for down, across in (sides, sides[::-1]):
+        if down.type.broadcastable[-2:] == (False, True):
+            return [down, across] if across.type.broadcastable[-2:] == (True, False) else []
+    return []
+
+
+def places_compared(mask: Any) -> list[Any]:
+    """Return the numbers of the rows and of the columns, from 0, that make a mask of a triangle."""
+    node = mask.owner
+    if isinstance(scalar_op(mask), Cast | Invert):
+        return places_compared(node.inputs[0])
+    if isinstance(scalar_op(mask), Sub):
+        return places_compared(node.inputs[1])
+    starts = [(one, counted_from(one)) for one in _compared(node.inputs)]
+    return [one - start if start else one for one, start in starts]
 
 
 def _others_if_known(span: Span | None) -> Span | None:

@@ -101,7 +101,7 @@ def _triangle(fgraph: FunctionGraph | None, matrix: Any, depth: int) -> Triangle
     if matrix.type.ndim < 2 or any(matrix.type.broadcastable[-2:]) or depth == 0:
         return Triangle.NONE
     if isinstance(matrix, Constant):
-        return _of_constant(matrix.data)
+        return triangle_of_constant(matrix)
     if matrix.owner is None:
         return _said(fgraph, matrix)
     found = _by_form(fgraph, matrix, depth - 1)
@@ -117,7 +117,9 @@ def _said(fgraph: FunctionGraph | None, matrix: Any) -> Triangle:
     )
 
 
-def _of_constant(data: Any) -> Triangle:
+def triangle_of_constant(constant: Any) -> Triangle:
+    """Return where the matrices that a constant holds are other than zero at most."""
+    data = constant.data
     found = Triangle.NONE
     # Of most matrices the first row and column tell, without a pass over the rest.
     if data.dtype.kind in "biufc" and data.size:

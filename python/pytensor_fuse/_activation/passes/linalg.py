@@ -264,6 +264,12 @@ def _class_name(op: Any) -> str:
 _RULES: Final = (
     # Before PyTensor takes it apart, and before the determinant is something else.
     (0.839, RuleKept("determinants", "gradient_of_log_determinant", _DET, at=_DET)),
+    # Before all that looks for lower factors.
+    (0.8392, RuleKept("upper_factors", "upper_cholesky", _CHOLESKY, at=_CHOLESKY)),
+    (
+        0.8393,
+        RuleKept("upper_factors", "upper_cholesky_solve", _CHOLESKY_SOLVE, at=_CHOLESKY_SOLVE),
+    ),
     # Before the others, which look for work on the same matrix.
     (0.840, RuleKept("multiples", "work_on_multiple", _WORK, at=_WORK)),
     # Before anything is asked of the whole that is to be asked of the blocks.

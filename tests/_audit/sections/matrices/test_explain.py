@@ -188,7 +188,12 @@ def test_batches_and_complex_numbers():
 
 
 def test_an_upper_factor():
-    f = with_gradient(density_by_factor(A, lower=False))
+    value = density_by_factor(A, lower=False)
+    [report] = explain_linalg(with_gradient(value))
+    assert "linalg_cholesky_gradient" in report.rules
+    assert not report.not_shared
+    mode = PYTHON.excluding("linalg_upper_cholesky")
+    f = pytensor.function([A, Y], [value, pytensor.grad(value, A)], mode=mode)
     assert reasons(explain_linalg(f)) == [LinalgReason.UPPER_FACTOR]
 
 
