@@ -184,14 +184,14 @@ def product_with_triangular_inverse(fgraph: FunctionGraph, node: Apply[Any]) -> 
     left: Any
     right: Any
     left, right = node.inputs
-    if any(is_zero(one) or diagonal_of(one) is not None for one in (left, right)):
-        # PyTensor leaves the one out, and multiplies rows or columns by the other.
-        return None
     for one, other, is_first in ((left, right, True), (right, left, False)):
         known = inverse_in(fgraph, one)
         if known is None or other.type.dtype != one.type.dtype:
             continue
         if other.type.ndim != one.type.ndim:
+            continue
+        if is_zero(other) or diagonal_of(other) is not None:
+            # PyTensor leaves the one out, and multiplies rows or columns by the other.
             continue
         numbers, factors = known
         if is_first:
