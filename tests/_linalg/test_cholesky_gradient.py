@@ -116,7 +116,9 @@ def test_solution_that_is_used_otherwise():
 def test_upper_factor():
     u = cholesky(A, lower=False)
     cost = log_det(u) + (solve_triangular(u.T, Y, lower=True) ** 2).sum()
-    check([A, Y, Z, C], [cost, *pytensor.grad(cost, [A])], VALUES)
+    # In Python, stock's reciprocals are of single precision.
+    ours, _ = check([A, Y, Z, C], [cost, *pytensor.grad(cost, [A])], VALUES, rtol=1e-6)
+    assert "SolveTriangular" not in ours
 
 
 def test_matrix_that_is_not_positive_definite():

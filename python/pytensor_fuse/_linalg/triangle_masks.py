@@ -34,6 +34,8 @@ def is_triangle(variable: Any, *, lower: bool) -> bool:
     if isinstance(variable, Constant):
         full = np.ones_like(variable.data)
         return bool(np.array_equal(variable.data, np.tril(full) if lower else np.triu(full)))
+    if isinstance(scalar_op(variable), Cast):
+        return is_triangle(variable.owner.inputs[0], lower=lower)
     span = nonzeros_of_mask(variable)
     return span is not None and (span.last == 0 if lower else span.first == 0)
 
