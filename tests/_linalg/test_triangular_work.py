@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pytensor.assumptions import assume
-from pytensor.compile.mode import get_mode
+from pytensor.compile.mode import Mode, get_mode
 from pytensor.tensor.linalg import (
     cholesky,
     det,
@@ -25,6 +25,7 @@ from support.linalg_rules import (
     OTHER_BACKENDS,
     check,
     compile_both,
+    compile_stock,
     cubic,
     estimated,
     positive_definite,
@@ -107,7 +108,9 @@ def test_work(form, work):
 def test_all_work_at_once(form):
     outputs = [one for some in work_on(FORMS[form]).values() for one in some]
     ours, stock = compile_both(INPUTS, outputs)
-    for mine, theirs in zip(ours(*values()), stock(*values()), strict=True):
+    # From an LU factorization, stock's rewriters in PyTensor 3.0 lose the sign of a determinant.
+    as_it_is = compile_stock(INPUTS, outputs, Mode("py", optimizer=None))
+    for mine, theirs in zip(ours(*values()), as_it_is(*values()), strict=True):
         np.testing.assert_allclose(mine, theirs, rtol=1e-8, atol=1e-9)
     assert not GENERAL - {"CholeskySolve"} & set(cubic(ours))
     assert cubic(ours)["Cholesky"] <= cubic(stock)["Cholesky"]
