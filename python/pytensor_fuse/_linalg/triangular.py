@@ -7,7 +7,7 @@ zero, counts as zero, as it does to PyTensor.
 from __future__ import annotations
 
 from enum import Flag
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 from pytensor.graph.basic import Constant
@@ -94,24 +94,34 @@ def triangle_of(fgraph: FunctionGraph | None, matrix: Any) -> Triangle:
     matrix
         The matrix. It need not be square.
     """
-    return _triangle(fgraph, matrix, _DEPTH)
+    return _triangle(_Search(fgraph, {}), matrix, _DEPTH)
 
 
-def _triangle(fgraph: FunctionGraph | None, matrix: Any, depth: int) -> Triangle:
+class _Search(NamedTuple):
+    """The graph that is asked about, and what has been found: terms may be there many times."""
+
+    fgraph: FunctionGraph | None
+    known: dict[Any, Triangle]
+
+
+def _triangle(search: _Search, matrix: Any, depth: int) -> Triangle:
     if matrix.type.ndim < 2 or any(matrix.type.broadcastable[-2:]) or depth == 0:
         return Triangle.NONE
     if isinstance(matrix, Constant):
         return triangle_of_constant(matrix)
     if matrix.owner is None:
-        return _said(fgraph, matrix)
-    found = _by_form(fgraph, matrix, depth - 1)
-    return found or _said(fgraph, matrix)
+        return _said(search, matrix)
+    found = search.known.get(matrix)
+    if found is None:
+        found = _by_form(search, matrix, depth - 1) or _said(search, matrix)
+        search.known[matrix] = found
+    return found
 
 
-def _said(fgraph: FunctionGraph | None, matrix: Any) -> Triangle:
-    if fgraph is None:
+def _said(search: _Search, matrix: Any) -> Triangle:
+    if search.fgraph is None:
         return Triangle.NONE
-    lower, upper = is_known_triangular(fgraph, matrix)
+    lower, upper = is_known_triangular(search.fgraph, matrix)
     return (Triangle.LOWER if lower else Triangle.NONE) | (
         Triangle.UPPER if upper else Triangle.NONE
     )
@@ -130,18 +140,18 @@ def triangle_of_constant(constant: Any) -> Triangle:
     return found
 
 
-def _by_form(fgraph: FunctionGraph | None, matrix: Any, depth: int) -> Triangle:
+def _by_form(search: _Search, matrix: Any, depth: int) -> Triangle:
     node = matrix.owner
     if is_zero(matrix):
         return Triangle.BOTH
     unexpanded = without_expansion(matrix)
     if unexpanded is not matrix:
-        return _triangle(fgraph, unexpanded, depth)
+        return _triangle(search, unexpanded, depth)
     turned = transpose_of(matrix)
     if turned is not None:
-        return _triangle(fgraph, turned, depth).turned()
+        return _triangle(search, turned, depth).turned()
     if scalar_op(matrix) is not None:
-        return _of_elements(fgraph, matrix, depth)
+        return _of_elements(search, matrix, depth)
     inputs, core = node.inputs, core_of(node)
     match core:
         case AllocDiag() if matrix.type.ndim == inputs[0].type.ndim + 1:
@@ -153,27 +163,27 @@ def _by_form(fgraph: FunctionGraph | None, matrix: Any, depth: int) -> Triangle:
         case Eye() if isinstance(inputs[2], Constant):
             return _of_diagonal(int(inputs[2].data))
         case AdvancedIncSubtensor() | IncSubtensor():
-            return _of_writes(fgraph, matrix, depth)
+            return _of_writes(search, matrix, depth)
         case Subtensor() if _leaves_matrices(node):
-            return _triangle(fgraph, inputs[0], depth)
+            return _triangle(search, inputs[0], depth)
         case SpecifyShape() | CheckAndRaise() | Alloc() | MatrixInverse():
-            return _triangle(fgraph, inputs[0], depth)
+            return _triangle(search, inputs[0], depth)
         case Cholesky():
             return Triangle.LOWER if core.lower else Triangle.UPPER
         case Dot():
-            return _triangle(fgraph, inputs[0], depth) & _triangle(fgraph, inputs[1], depth)
+            return _triangle(search, inputs[0], depth) & _triangle(search, inputs[1], depth)
         case SolveTriangular(b_ndim=2):
             mine = Triangle.LOWER if core.lower else Triangle.UPPER
-            return mine & _triangle(fgraph, inputs[1], depth)
+            return mine & _triangle(search, inputs[1], depth)
         case KroneckerProduct() if is_square(inputs[1]):
-            return _triangle(fgraph, inputs[0], depth) & _triangle(fgraph, inputs[1], depth)
+            return _triangle(search, inputs[0], depth) & _triangle(search, inputs[1], depth)
         case BlockDiagonal() if all(is_square(one) for one in inputs[:-1]):
             found = Triangle.BOTH
             for block in inputs:
-                found &= _triangle(fgraph, block, depth)
+                found &= _triangle(search, block, depth)
             return found
     inner = without_assumptions(matrix)
-    return Triangle.NONE if inner is None else _triangle(fgraph, inner, depth)
+    return Triangle.NONE if inner is None else _triangle(search, inner, depth)
 
 
 def _of_diagonal(offset: int) -> Triangle:
@@ -187,14 +197,14 @@ def _leaves_matrices(node: Apply[Any]) -> bool:
     return more <= 0 or all(one == slice(None) for one in indices[-more:])
 
 
-def _of_elements(fgraph: FunctionGraph | None, matrix: Any, depth: int) -> Triangle:
+def _of_elements(search: _Search, matrix: Any, depth: int) -> Triangle:
     mask = nonzeros_of_mask(matrix)
     if mask is not None:
         return _of_span(mask)
     op, inputs = scalar_op(matrix), matrix.owner.inputs
 
     def of(one: Any) -> Triangle:
-        return Triangle.BOTH if is_zero(one) else _triangle(fgraph, one, depth)
+        return Triangle.BOTH if is_zero(one) else _triangle(search, one, depth)
 
     if isinstance(op, Mul):
         found = Triangle.NONE
@@ -224,7 +234,7 @@ def _of_span(span: Span) -> Triangle:
     )
 
 
-def _of_writes(fgraph: FunctionGraph | None, matrix: Any, depth: int) -> Triangle:
+def _of_writes(search: _Search, matrix: Any, depth: int) -> Triangle:
     """Return where a matrix is other than zero after numbers have been written into it."""
     found = Triangle.BOTH
     for _ in range(_WRITES):
@@ -239,13 +249,13 @@ def _of_writes(fgraph: FunctionGraph | None, matrix: Any, depth: int) -> Triangl
             if not is_zero(value):
                 found &= _of_span(places.span)
         elif value.type.ndim >= 2:
-            found &= Triangle.BOTH if is_zero(value) else _triangle(fgraph, value, depth)
+            found &= Triangle.BOTH if is_zero(value) else _triangle(search, value, depth)
         else:
             return Triangle.NONE
         if not found:
             return Triangle.NONE
         matrix = node.inputs[0]
-    return found & (Triangle.BOTH if is_zero(matrix) else _triangle(fgraph, matrix, depth))
+    return found & (Triangle.BOTH if is_zero(matrix) else _triangle(search, matrix, depth))
 
 
 def is_square(matrix: Any, depth: int = _DEPTH) -> bool:
