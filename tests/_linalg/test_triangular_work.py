@@ -260,6 +260,21 @@ def test_gradient_of_a_triangular_matrix_alone(factor):
     assert not GENERAL & set(ours)
 
 
+@pytest.mark.parametrize("offsets", [(0, -1), (0, 1), (0, -1, -2), (0, 1, 3), (0, -1, 1, 2)])
+def test_gradients_of_bands(offsets):
+    """By the diagonals of bands on one side, and on both: no cubic work."""
+    n = 20
+    rng = np.random.default_rng(2)
+    diagonals = [pt.dvector(shape=(n - abs(at),)) for at in offsets]
+    matrix = pt.add(*(pt.diag(one, at) for one, at in zip(diagonals, offsets, strict=True)))
+    observed = pt.dvector("observed", shape=(n,))
+    given = [rng.normal(size=n - abs(at)) + 4 * (at == 0) for at in offsets] + [np.ones(n)]
+    for cost in slogdet(matrix)[1], observed @ inv(matrix) @ observed + slogdet(matrix.T)[1]:
+        outputs = [cost, *pytensor.grad(cost, diagonals)]
+        ours, _ = check([*diagonals, observed], outputs, given, ORACLE, 1e-8)
+        assert not ours
+
+
 def test_gradient_that_is_read_as_a_whole():
     """By a factor that is triangular as somebody says, the gradient is the whole of it."""
     known = assume(A, lower_triangular=True)

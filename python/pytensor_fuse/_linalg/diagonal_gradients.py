@@ -54,7 +54,7 @@ class Taken(NamedTuple):
 
 def diagonal_of_gradient(fgraph: FunctionGraph, node: Apply[Any]) -> list[Any] | None:
     """Take the diagonal of each term of a sum or product, instead of that of the whole."""
-    taken = _diagonal_taken(node)
+    taken = diagonal_taken(node)
     if taken is None:
         return None
     whole = node.inputs[2]
@@ -73,14 +73,14 @@ def _has_only_diagonals_taken(fgraph: FunctionGraph, whole: Any) -> bool:
         if isinstance(client.op, SpecifyShape):
             if not _has_only_diagonals_taken(fgraph, client.outputs[0]):
                 return False
-        elif _diagonal_taken(client) is None:
+        elif diagonal_taken(client) is None:
             return False
     return True
 
 
 def gradient_of_diagonal_matrix(_: FunctionGraph, node: Apply[Any]) -> list[Any] | None:
     """Take the diagonal of a gradient as such, not by a function that is given the matrix, too."""
-    taken = _diagonal_taken(node)
+    taken = diagonal_taken(node)
     if taken is None or taken.offset != 0:
         return None
     known = node.inputs[0].type.shape[0]
@@ -97,7 +97,7 @@ def _in_place_of(node: Apply[Any], new: Any) -> list[Any] | None:
     return [new]
 
 
-def _diagonal_taken(node: Apply[Any]) -> Taken | None:
+def diagonal_taken(node: Apply[Any]) -> Taken | None:
     """Return which diagonal of its last input a node takes, if it is the gradient of AllocDiag."""
     if type(node.op) is not OpFromGraph or len(node.inputs) != 3 or len(node.outputs) != 1:
         return None

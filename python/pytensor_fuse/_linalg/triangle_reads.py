@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from pytensor.compile.builders import OpFromGraph
 from pytensor.scalar.basic import Mul
 from pytensor.tensor.basic import ExtractDiag
 from pytensor.tensor.shape import Shape, Shape_i, SpecifyShape
@@ -14,6 +15,7 @@ from pytensor.tensor.subtensor import (
     Subtensor,
 )
 
+from pytensor_fuse._linalg.diagonal_gradients import diagonal_taken
 from pytensor_fuse._linalg.matrices import scalar_op, transpose_of
 from pytensor_fuse._linalg.triangle_masks import EVERYWHERE, NOWHERE, Span
 from pytensor_fuse._linalg.triangle_writes import places_read
@@ -51,6 +53,9 @@ def _read_by(fgraph: FunctionGraph, client: Apply[Any], at: int, matrix: Any, de
     match client.op:
         case Shape() | Shape_i():
             return NOWHERE
+        case OpFromGraph() if at == 2:
+            taken = diagonal_taken(client)
+            return EVERYWHERE if taken is None else Span(taken.offset, taken.offset)
         case ExtractDiag(offset=offset, axis1=0, axis2=1):
             return Span(offset, offset)
         case AdvancedSubtensor() | Subtensor() if at == 0:

@@ -287,6 +287,11 @@ _RULES: Final = (
     (0.846, RuleKept("block_diagonal", "block_diagonal_inverse", _BLOCKS, at=_INVERSE)),
     (0.847, RuleKept("block_diagonal", "block_diagonal_determinant", _BLOCKS, at=_DET)),
     (0.848, RuleKept("block_diagonal", "block_diagonal_solve", _BLOCKS, at=_SOLVE, makes_ops=True)),
+    # Before an inverse is solved for of which nothing but the diagonal is read.
+    (
+        0.84805,
+        RuleKept("triangular_gradients", "diagonal_of_triangular_inverse", _INVERSE, at=_INVERSE),
+    ),
     (
         0.8481,
         RuleKept(
@@ -317,10 +322,6 @@ _RULES: Final = (
         RuleKept("triangular_gradients", "product_that_cancels_inverse", _INVERSE, at=_DOT),
     ),
     (0.84847, RuleKept("triangular_work", "product_with_triangular_inverse", _INVERSE, at=_DOT)),
-    (
-        0.848475,
-        RuleKept("triangular_gradients", "diagonal_of_triangular_inverse", _INVERSE, at=_INVERSE),
-    ),
     (0.84848, RuleKept("triangular_work", "triangular_inverse", _INVERSE, at=_INVERSE)),
     (0.84849, RuleKept("triangular_work", "triangular_determinant", _DET, at=_DET)),
     (0.848495, RuleKept("triangular_work", "triangular_solve", _SOLVE, at=_SOLVE)),
