@@ -263,7 +263,7 @@ def test_gradient_of_a_triangular_matrix_alone(factor):
 @pytest.mark.parametrize("offsets", [(0, -1), (0, 1), (0, -1, -2), (0, 1, 3), (0, -1, 1, 2)])
 def test_gradients_of_bands(offsets):
     """By the diagonals of bands on one side, and on both: no cubic work."""
-    n = 20
+    n = 40
     rng = np.random.default_rng(2)
     diagonals = [pt.dvector(shape=(n - abs(at),)) for at in offsets]
     matrix = pt.add(*(pt.diag(one, at) for one, at in zip(diagonals, offsets, strict=True)))
