@@ -11,6 +11,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -275,6 +276,56 @@ def test_room_is_made_for_the_latest(tmp_path):
     assert kept.get(b"1") is None
     with pytest.raises(NotStoredError, match="too large"):
         kept.put(b"large", bytes(9_000))
+
+
+@pytest.mark.parametrize("action", ["put", "replace", "hit", "miss"])
+def test_no_action_looks_at_all_entries(action, monkeypatch, tmp_path):
+    """By the instructions that SQLite runs: among 2,000 entries about as many as among 20."""
+    connect = Disk._connect
+    n_steps = 0
+
+    def step():
+        nonlocal n_steps
+        n_steps += 1
+
+    def counting(self, **options):
+        connection = connect(self, **options)
+        connection.set_progress_handler(step, 1)
+        return connection
+
+    def steps_among(n_entries):
+        nonlocal n_steps
+        kept = Disk(tmp_path / str(n_entries))
+        keys = [b"key %d" % n for n in range(n_entries)]
+        kept.put(keys[0], "same for all", *keys[1:])
+        with monkeypatch.context() as patch:
+            patch.setattr(Disk, "_connect", counting)
+            n_steps = 0
+            if action in ("put", "replace"):
+                kept.put(b"new" if action == "put" else keys[0], "another")
+            else:
+                assert (kept.get(keys[0] if action == "hit" else b"new") is None) == (
+                    action == "miss"
+                )
+        return n_steps
+
+    few = steps_among(20)
+    assert 0 < steps_among(2_000) < 2 * few
+
+
+def test_the_latest_stay_whose_use_was_counted_before(tmp_path):
+    """Earlier versions numbered the uses: these come before all that the clock says."""
+    kept = Disk(tmp_path, most_bytes=10_000)
+    for n in range(6):
+        kept.put(b"old %d" % n, bytes(1000))
+    with closing(sqlite3.connect(kept.path)) as connection, connection:
+        connection.executemany(
+            "UPDATE entries SET used = ? WHERE key = ?", [(n, b"old %d" % n) for n in range(6)]
+        )
+    for n in range(6):
+        kept.put(b"new %d" % n, bytes(1000))
+    assert all(kept.get(b"new %d" % n) is not None for n in range(6))
+    assert kept.get(b"old 0") is None
 
 
 def test_other_versions_are_other_keys(monkeypatch, on_disk):

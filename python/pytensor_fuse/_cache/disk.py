@@ -14,6 +14,7 @@ from __future__ import annotations
 import errno
 import os
 import pickle
+import time
 from contextlib import closing, suppress
 from hashlib import blake2b
 from pathlib import Path
@@ -94,8 +95,7 @@ class Disk:
             # Of a file that is read-only, or locked, the entry is good all the same.
             with suppress(sqlite3.OperationalError):
                 connection.execute(
-                    "UPDATE entries SET used = (SELECT MAX(used) FROM entries) + 1 WHERE key = ?",
-                    (key,),
+                    "UPDATE entries SET used = ? WHERE key = ?", (time.time_ns(), key)
                 )
         return pickle.loads(value)
 
@@ -154,14 +154,17 @@ class Disk:
         with closing(self._connect(for_writing=True)) as connection, connection:
             if os.name == "posix":
                 self.path.chmod(0o600)
+            # By the clock: to number the uses, each one would look at all entries.
+            used = time.time_ns()
             connection.executemany(
-                "INSERT OR REPLACE INTO entries VALUES "
-                "(?, (SELECT COALESCE(MAX(used), 0) FROM entries) + 1, ?, ?, ?)",
-                [(key, len(data), _checksum(key, data), data) for key in keys],
+                "INSERT OR REPLACE INTO entries VALUES (?, ?, ?, ?, ?)",
+                [(key, used, len(data), _checksum(key, data), data) for key in keys],
             )
-            (total,) = connection.execute("SELECT TOTAL(size) FROM entries").fetchone()
-            if total > self._most_bytes:
-                self._make_room(connection, int(total))
+            # Adding up looks at all entries, too; pages have room for more than is in them.
+            if _bytes_of_pages(connection) > self._most_bytes:
+                (total,) = connection.execute("SELECT TOTAL(size) FROM entries").fetchone()
+                if total > self._most_bytes * 7 // 8:
+                    self._make_room(connection, int(total))
 
     def _make_room(self, connection: sqlite3.Connection, total: int) -> None:
         rows = connection.execute("SELECT key, size FROM entries ORDER BY used, key").fetchall()
@@ -200,6 +203,13 @@ def _is_of_user_alone(path: Path) -> bool:
     if not hasattr(os, "getuid"):
         return True
     return found.st_uid == os.getuid() and not found.st_mode & 0o022
+
+
+def _bytes_of_pages(connection: sqlite3.Connection) -> int:
+    """Return the bytes of the file's pages that hold something; O(1)."""
+    names = ("page_count", "freelist_count", "page_size")
+    pages, free, size = [connection.execute(f"PRAGMA {one}").fetchone()[0] for one in names]
+    return int((pages - free) * size)
 
 
 def _checksum(key: bytes, value: bytes) -> bytes:
