@@ -18,6 +18,9 @@ PROGRAM = """
     print(function.vm.compiled.origin, "numba" in sys.modules)
 """
 
+# What takes longer to import than a small model to find on disk.
+LONG_IMPORTS = ("scipy.linalg", "scipy.special", "scipy.sparse", "numpy.f2py", "numpy.testing")
+
 
 def origin(directory, **variables):
     ran = run_python(PROGRAM, env=with_disk_cache(directory, **variables))
@@ -36,6 +39,23 @@ def directory(tmp_path_factory):
 
 def test_another_process_finds_the_code(directory):
     assert origin(directory) == "disk"
+
+
+def test_nothing_is_imported_that_takes_long(tmp_path):
+    """A graph without matrices, sparse arrays and uncommon functions does not need them."""
+    program = f"""
+    import sys
+    import numpy as np, pytensor, pytensor.tensor as pt
+    import pytensor_fuse
+    before = set(sys.modules)
+    x, y = pt.vectors("xy")
+    function = pytensor.function([x, y], [pt.exp(x) * y, (x - y).sum()], mode="NUMBA")
+    function(np.arange(3.0), np.ones(3))
+    print(function.vm.compiled.origin, *(set(sys.modules) - before) & set({LONG_IMPORTS}))
+    """
+    for origin_ in ("compiled", "disk"):
+        ran = run_python(program, env=with_disk_cache(tmp_path))
+        assert ran.stdout.split() == [origin_]
 
 
 def test_objects_of_another_processor_are_left_alone(directory):

@@ -8,8 +8,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, Final
 
+from numpy.linalg import LinAlgError
 from pytensor.tensor.linalg.decomposition.eigen import Eigh, Eigvalsh
-from scipy.linalg import LinAlgError
 
 from pytensor_fuse._native.lowering.matrices.operands import (
     all_finite,

@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, Final
 
+from numpy.linalg import LinAlgError
 from pytensor.tensor.linalg.summary import Det, SLogDet
-from scipy.linalg import LinAlgError
 
 from pytensor_fuse._native.lowering.matrices.operands import all_finite, of_dtype, refuses_not_real
 from pytensor_fuse._native.lowering.registry import lower

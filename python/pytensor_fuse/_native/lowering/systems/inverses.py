@@ -10,8 +10,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, Final
 
+from numpy.linalg import LinAlgError
 from pytensor.tensor.linalg.inverse import MatrixInverse
-from scipy.linalg import LinAlgError
 
 from pytensor_fuse._linalg.ops.cholesky_inverse import CholeskyInverse
 from pytensor_fuse._linalg.ops.lapack import NOT_SQUARE
