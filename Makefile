@@ -10,6 +10,9 @@ DEMO_ARGS ?=
 BENCH_ARGS ?=
 # How long test-deep runs each target of fuzzing.
 FUZZ_MINUTES ?= 20
+# A checkout of PyTensor, of the installed version, and which of its tests test-upstream runs.
+PYTENSOR_SOURCE ?=
+UPSTREAM_TESTS ?= tests/link/numba
 # What pip says: a bar for each download on a terminal, and nothing of what is there already.
 PIP_SHOWS := $(if $(CI),--quiet,--no-warn-script-location)
 # More workers than two gain little: the compile lock of PyTensor serialises the C compiler.
@@ -74,6 +77,10 @@ test-deep: build pymc ## Run the tests with many more random graphs (hours)
 	FUZZ_MINUTES=$(FUZZ_MINUTES) cargo test --release -p pytensor-fuse-core -- --ignored
 	HYPOTHESIS_PROFILE=deep $(PY) -m pytest -n $(WORKERS) --benchmark-disable --timeout 7200 \
 	    $(PYTEST_ARGS)
+
+.PHONY: test-upstream
+test-upstream: build ## Run PyTensor's own tests, those of PYTENSOR_SOURCE, and list new failures
+	$(PY) scripts/upstream/compare.py "$(PYTENSOR_SOURCE)" $(UPSTREAM_TESTS) -n $(WORKERS) $(PYTEST_ARGS)
 
 .PHONY: lint
 lint: build ## Check format, lints, types, stubs, layers and docs
