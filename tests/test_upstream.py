@@ -113,23 +113,28 @@ def script(monkeypatch):
     sys.modules.pop("compare", None)
 
 
-def test_known_failures_have_reasons(script):
-    assert script.known_failures(script.KNOWN.read_text()) is not None
-    (known,) = script.known_failures("# words\n\ntests/test_a.py::*  # counts its nodes\n")
-    assert known == ("tests/test_a.py::*", "counts its nodes")
-    with pytest.raises(ValueError, match="has no reason"):
-        script.known_failures("tests/test_a.py::test_b")
+def test_known_failures_say_what_and_why(script):
+    for known in script.known_failures(script.KNOWN.read_text()):
+        assert known.pattern.startswith("tests/")
+    (known,) = script.known_failures("# words\n\ntests/a.py::*  ~ 2 nodes  # it counts them\n")
+    assert known == ("tests/a.py::*", "2 nodes", "it counts them")
+    for line in ("tests/a.py::b", "tests/a.py::b  # why", "tests/a.py::b  ~ what"):
+        with pytest.raises(ValueError, match="is not of the form"):
+            script.known_failures(line)
 
 
 def test_known_failures_are_not_new(script, capsys):
-    failed, passed = script.Outcome(False, "what it said"), script.Outcome(True, "")
+    failed, passed = script.Outcome(False, "there are 2 nodes"), script.Outcome(True, "")
     ours = {"t::a": failed, "t::b[1]": failed, "t::c": failed, "t::d": passed}
     stock = {"t::a": passed, "t::b[1]": passed, "t::c": failed}
-    known = script.known_failures("t::b*  # it counts nodes")
+    known = script.known_failures("t::b[[]*  ~ 2 nodes  # it counts them")
     assert script.report({"a way": ours}, stock, known) == 1
     told = capsys.readouterr().out
-    assert "NEW  t::a: what it said" in told
-    assert "known  t::b[1]: it counts nodes" in told
+    assert "NEW  t::a: there are 2 nodes" in told
+    assert "known  t::b[1]: it counts them" in told
     assert "t::c" not in told
     del ours["t::a"]
     assert script.report({"a way": ours}, stock, known) == 0
+    # It fails in another way than is known.
+    ours["t::b[1]"] = script.Outcome(False, "there are 3 nodes")
+    assert script.report({"a way": ours}, stock, known) == 1

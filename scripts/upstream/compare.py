@@ -46,10 +46,14 @@ class Outcome(NamedTuple):
 
 
 class Known(NamedTuple):
-    """A failure that is as it should be, and why."""
+    """A failure that is as it should be: of which tests, what they say, and why."""
 
     pattern: str
+    message: str
     reason: str
+
+    def excuses(self, name: str, outcome: Outcome) -> bool:
+        return fnmatchcase(name, self.pattern) and self.message in outcome.message
 
 
 def known_failures(text: str) -> list[Known]:
@@ -58,16 +62,17 @@ def known_failures(text: str) -> list[Known]:
     Raises
     ------
     ValueError
-        If one has no reason.
+        If one has no message or no reason.
     """
     found = []
     for line in text.splitlines():
-        pattern, _, reason = line.partition("  # ")
         if not line.strip() or line.startswith("#"):
             continue
-        if not reason.strip():
-            raise ValueError(f"{line!r} has no reason: write it as 'PATTERN  # REASON'")
-        found.append(Known(pattern.strip(), reason.strip()))
+        told, _, reason = line.partition("  # ")
+        pattern, _, message = told.partition("  ~ ")
+        if not (pattern.strip() and message.strip() and reason.strip()):
+            raise ValueError(f"{line!r} is not of the form 'PATTERN  ~ MESSAGE  # REASON'")
+        found.append(Known(pattern.strip(), message.strip(), reason.strip()))
     return found
 
 
@@ -164,11 +169,10 @@ def report(
             print("no test passed with the package: is the source that of the installed version?")
             return 2
         for name in new_failures(ours, stock):
-            reason = next((one.reason for one in known if fnmatchcase(name, one.pattern)), None)
+            outcome = ours[name]
+            reason = next((one.reason for one in known if one.excuses(name, outcome)), None)
             n_new += reason is None
-            print(
-                f"  {'NEW' if reason is None else 'known'}  {name}: {reason or ours[name].message}"
-            )
+            print(f"  {'NEW' if reason is None else 'known'}  {name}: {reason or outcome.message}")
     print(f"{n_new} new failures")
     return 1 if n_new else 0
 
