@@ -176,6 +176,7 @@ def _gradient(cost: Any, by: Any) -> Any:
 CASES: dict[str, Callable[[Given], list[Any]]] = {
     "gradient_of_log_determinant": lambda g: [_gradient(slogdet(g.a)[1], g.a)],
     "work_on_definite_matrix": lambda g: [solve(_definite(g), g.y), inv(_definite(g))],
+    "undone_inverse": lambda g: [inv(inv(g.b)), solve(inv(g.b), g.y), det(inv(g.a))],
     "kronecker_determinant": lambda g: list(slogdet(kron(g.left, g.right))),
     "product_with_structured_sum": lambda g: [inv(_low_rank(g)) @ g.thin],
     "diagonal_of_structured_sum": lambda g: [pt.diagonal(inv(_low_rank(g)))],

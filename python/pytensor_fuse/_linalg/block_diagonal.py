@@ -4,6 +4,9 @@ PyTensor does so for solves if the sizes of all blocks are known, and for determ
 product overflows. A square matrix whose blocks are not square is singular: some block has more
 columns than rows, and so columns that depend on each other. So the blocks of a matrix that is
 solved with are square, or there is no solution.
+
+Where the other matrix has blocks of the same sizes, the blocks are worked on in pairs: by rows,
+most of what is read of it would be zeros.
 """
 
 from __future__ import annotations
@@ -22,12 +25,17 @@ from pytensor.tensor.linalg.summary import Det, det
 from pytensor_fuse._linalg.determinants import of_uses
 from pytensor_fuse._linalg.matrices import (
     core_of,
-    is_product_to_make,
     is_real_matrix,
+    same,
     transpose_of,
 )
 from pytensor_fuse._linalg.outer_columns import for_columns
-from pytensor_fuse._pytensor.assumptions import is_known_positive_definite, said_positive_definite
+from pytensor_fuse._linalg.products import is_work_to_do
+from pytensor_fuse._pytensor.assumptions import (
+    is_known_positive_definite,
+    said_positive_definite,
+    without_assumptions,
+)
 
 if TYPE_CHECKING:
     from pytensor.graph.basic import Apply
@@ -116,9 +124,7 @@ def block_diagonal_solve(fgraph: FunctionGraph, node: Apply[Any]) -> list[Any] |
         solve = Blockwise(Solve(assume_a="pos", lower=core.lower, b_ndim=core.b_ndim))
     if core.b_ndim == 1:
         return _by_blocks(node, [solve(a, b) for a, b in _with_rows(blocks, right)])
-    new = for_columns(
-        right, lambda b: pt.concatenate([solve(*pair) for pair in _with_rows(blocks, b)], axis=0)
-    )
+    new = _applied(fgraph, solve, blocks, right)
     return None if new is None else [_as(node.outputs[0], new)]
 
 
@@ -126,8 +132,6 @@ def product_with_block_diagonal_inverse(
     fgraph: FunctionGraph, node: Apply[Any]
 ) -> list[Any] | None:
     """Multiply the inverse of each block by its rows, or columns, of the other matrix."""
-    if not is_product_to_make(node):
-        return None
     left: Any
     right: Any
     left, right = node.inputs
@@ -136,13 +140,40 @@ def product_with_block_diagonal_inverse(
     if inverses is None:
         return None
     other = left.T if turned else right
-    new = for_columns(
-        other,
-        lambda b: pt.concatenate([one @ part for one, part in _with_rows(inverses, b)], axis=0),
-    )
+    if _matching(fgraph, inverses, other) is None and not is_work_to_do(fgraph, node, other):
+        return None
+    new = _applied(fgraph, pt.matmul, inverses, other)
     if new is None:
         return None
     return [_as(node.outputs[0], new.T if turned else new)]
+
+
+def _applied(fgraph: FunctionGraph, apply: Any, blocks: list[Any], right: Any) -> Any:
+    """Return what a block-diagonal matrix makes of another, by its blocks; None if not by them.
+
+    Parameters
+    ----------
+    fgraph
+        The graph.
+    apply
+        Returns what one block makes of a matrix.
+    blocks, right
+        The blocks, and the other matrix.
+    """
+    theirs = _matching(fgraph, blocks, right)
+    if theirs is not None:
+        return pt.linalg.block_diag(*map(apply, blocks, theirs))
+    return for_columns(
+        right, lambda b: pt.concatenate([apply(*pair) for pair in _with_rows(blocks, b)], axis=0)
+    )
+
+
+def _matching(fgraph: FunctionGraph, blocks: list[Any], right: Any) -> list[Any] | None:
+    """Return the blocks of a matrix, if each is known to have as many rows as one of ``blocks``."""
+    theirs = blocks_of(right) or inverses_of(fgraph, right)
+    if theirs is None or len(theirs) != len(blocks):
+        return None
+    return theirs if all(map(has_shape_of, theirs, blocks)) else None
 
 
 def block_diagonal_inverse(fgraph: FunctionGraph, node: Apply[Any]) -> list[Any] | None:
@@ -166,6 +197,28 @@ def inverses_of(fgraph: FunctionGraph, matrix: Any) -> list[Any] | None:
     blocks = _known_blocks(fgraph, matrix.owner.inputs[0])
     invert: Any = matrix.owner.op
     return None if blocks is None else [invert(one) for one in blocks]
+
+
+def has_shape_of(part: Any, matrix: Any) -> bool:
+    """Whether a square matrix is known to have the shape of another, by sizes or by its form."""
+    known = part.type.shape
+    if None not in known and known == matrix.type.shape:
+        return True
+    return same(made_of(part), made_of(matrix))
+
+
+def made_of(matrix: Any) -> Any:
+    """Return the matrix without inverses and transposes: of a square one all have its shape."""
+    while True:
+        inner, unsaid = transpose_of(matrix), without_assumptions(matrix)
+        if inner is not None and inner.type.ndim == 2:
+            matrix = inner
+        elif type(core_of(matrix.owner)) is MatrixInverse:
+            matrix = matrix.owner.inputs[0]
+        elif unsaid is not None:
+            matrix = unsaid
+        else:
+            return matrix
 
 
 def _with_rows(blocks: list[Any], right: Any) -> list[tuple[Any, Any]]:

@@ -24,9 +24,15 @@ from pytensor.tensor.math import Dot
 from pytensor.tensor.shape import Shape, SpecifyShape
 from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
 
-from pytensor_fuse._linalg.block_diagonal import blocks_of, inverses_of, split_by
+from pytensor_fuse._linalg.block_diagonal import (
+    blocks_of,
+    has_shape_of,
+    inverses_of,
+    made_of,
+    split_by,
+)
 from pytensor_fuse._linalg.matrices import core_of, same, scalar_op, transpose_of
-from pytensor_fuse._pytensor.assumptions import without_assumptions
+from pytensor_fuse._linalg.products import is_free_factor, scales_of
 from pytensor_fuse._pytensor.ops import is_join, join_operands
 
 if TYPE_CHECKING:
@@ -190,11 +196,26 @@ def _part(variable: Any, block: Block, depth: int) -> Any:
 
 def _part_of_product(left: Any, right: Any, block: Block, depth: int) -> Any:
     for one, other, turned in ((left, right, False), (right, left, True)):
+        if is_free_factor(block.fgraph, one):
+            return _scaled_part(one, other, block, depth, turned=turned)
+    for one, other, turned in ((left, right, False), (right, left, True)):
         mine = _part_of_diagonal(one, block)
         theirs = None if mine is None else _part(other, block, depth - 1)
         if theirs is not None:
             return theirs @ mine if turned else mine @ theirs
     return _part_of_rows(left, block) @ _part_of_rows(right.T, block.turned()).T
+
+
+def _scaled_part(scaling: Any, matrix: Any, block: Block, depth: int, *, turned: bool) -> Any:
+    """Return the block of a product with a diagonal matrix, or None for what selects rows."""
+    scales = scales_of(block.fgraph, scaling)
+    part = None if scales is None else _part(matrix, block, depth - 1)
+    if part is None:
+        return None
+    if scales.type.ndim:
+        scales = split_by(scales, block.matrices)[block.at]
+        scales = scales[None, :] if turned else scales[:, None]
+    return scales * part
 
 
 def _part_of_diagonal(matrix: Any, block: Block) -> Any:
@@ -203,7 +224,7 @@ def _part_of_diagonal(matrix: Any, block: Block) -> Any:
     if parts is None or len(parts) != len(block.matrices):
         return None
     pairs = zip(parts, block.matrices, strict=True)
-    return parts[block.at] if all(_has_shape_of(*pair) for pair in pairs) else None
+    return parts[block.at] if all(has_shape_of(*pair) for pair in pairs) else None
 
 
 def _part_of_rows(matrix: Any, block: Block) -> Any:
@@ -220,28 +241,6 @@ def _are_square(block: Block) -> bool:
             parts = blocks_of(node.inputs[0])
             if parts is not None and len(parts) == len(block.matrices):
                 pairs = zip(parts, block.matrices, strict=True)
-                if all(same(_made_of(one), _made_of(other)) for one, other in pairs):
+                if all(same(made_of(one), made_of(other)) for one, other in pairs):
                     return True
     return False
-
-
-def _has_shape_of(part: Any, matrix: Any) -> bool:
-    """Whether a square matrix has the shape of another, which it is made of."""
-    known = part.type.shape
-    if None not in known and known == matrix.type.shape:
-        return True
-    return same(_made_of(part), _made_of(matrix))
-
-
-def _made_of(matrix: Any) -> Any:
-    """Return the matrix without inverses and transposes: of a square one all have its shape."""
-    while True:
-        inner, unsaid = transpose_of(matrix), without_assumptions(matrix)
-        if inner is not None and inner.type.ndim == 2:
-            matrix = inner
-        elif type(core_of(matrix.owner)) is MatrixInverse:
-            matrix = matrix.owner.inputs[0]
-        elif unsaid is not None:
-            matrix = unsaid
-        else:
-            return matrix

@@ -13,6 +13,7 @@ from pytensor.tensor.linalg.inverse import MatrixInverse
 from pytensor.tensor.linalg.products import kron
 from pytensor.tensor.linalg.solvers.general import Solve
 from pytensor.tensor.linalg.summary import Det
+from pytensor.tensor.math import Dot
 
 from pytensor_fuse._linalg.determinants import of_uses
 from pytensor_fuse._linalg.kronecker_products import (
@@ -21,7 +22,8 @@ from pytensor_fuse._linalg.kronecker_products import (
     kronecker_product,
     shifted_kronecker_product,
 )
-from pytensor_fuse._linalg.matrices import core_of, is_product_to_make, transpose_of
+from pytensor_fuse._linalg.matrices import core_of, transpose_of
+from pytensor_fuse._linalg.products import is_work_to_do
 from pytensor_fuse._linalg.triangular_work import determinant_by_form
 
 if TYPE_CHECKING:
@@ -68,7 +70,7 @@ def _right_hand_side(node: Apply[Any]) -> Any:
 
 def kronecker_times_matrix(fgraph: FunctionGraph, node: Apply[Any]) -> list[Any] | None:
     """Multiply by each factor, ``A Y B'``, or solve with it if the matrix is an inverse."""
-    if not is_product_to_make(node):
+    if not isinstance(core_of(node), Dot):
         return None
     left: Any
     right: Any
@@ -77,9 +79,11 @@ def kronecker_times_matrix(fgraph: FunctionGraph, node: Apply[Any]) -> list[Any]
         return None
     new = _applied(fgraph, left, right)
     if new is not None:
-        return _replaced(node, new)
+        return _replaced(node, new) if is_work_to_do(fgraph, node, right) else None
     new = _applied(fgraph, right.T, left.T)
-    return None if new is None else _replaced(node, new.T)
+    if new is None or not is_work_to_do(fgraph, node, left):
+        return None
+    return _replaced(node, new.T)
 
 
 def _applied(fgraph: FunctionGraph, matrix: Any, right: Any) -> Any:

@@ -53,6 +53,7 @@ from pytensor_fuse._linalg.matrices import (
     scalar_op,
     transpose_of,
 )
+from pytensor_fuse._linalg.products import is_work_to_do
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -377,8 +378,8 @@ def product_with_structured_sum(fgraph: FunctionGraph, node: Apply[Any]) -> list
     if not is_product_to_make(node):
         return None
     left, right = node.inputs
-    new = _times(fgraph, left, right)
-    if new is None:
+    new = _times(fgraph, left, right) if is_work_to_do(fgraph, node, right) else None
+    if new is None and is_work_to_do(fgraph, node, left):
         new = _times(fgraph, _turned(right), _turned(left))
         new = None if new is None else new.T
     return None if new is None else _replaced(node, new)

@@ -92,6 +92,16 @@ def is_taken_for_triangular(fgraph: FunctionGraph, matrix: Any) -> bool:
     return lower or bool(getattr(matrix.tag, "lower_triangular", False))
 
 
+def is_known_diagonal(fgraph: FunctionGraph, matrix: Any) -> bool:
+    """Whether PyTensor takes a matrix to be diagonal, as a user has said or as follows."""
+    return _is_known(fgraph, matrix, "DIAGONAL")
+
+
+def is_known_to_scale_or_select(fgraph: FunctionGraph, matrix: Any) -> bool:
+    """Whether PyTensor takes a matrix to be diagonal, or to select rows or columns."""
+    return any(_is_known(fgraph, matrix, name) for name in ("DIAGONAL", "SELECTION", "PERMUTATION"))
+
+
 def _is_known(fgraph: FunctionGraph, matrix: Any, name: str) -> bool:
     try:
         assumptions: Any = import_module("pytensor.assumptions")

@@ -122,6 +122,8 @@ class RuleKept(GraphRewriter):
     makes_ops
         Whether it makes ops of this package, or shapes that are known only when the graph runs,
         and so runs only where these are known.
+    suffix
+        What the name has more than the rule's, where the rule is applied at another place again.
     """
 
     def __init__(
@@ -132,8 +134,9 @@ class RuleKept(GraphRewriter):
         *,
         at: frozenset[str] | None = None,
         makes_ops: bool = False,
+        suffix: str = "",
     ) -> None:
-        self.name = f"linalg_{rule}"
+        self.name = f"linalg_{rule}{suffix}"
         self.module = f"pytensor_fuse._linalg.{module}"
         self.rule = rule
         self.works_on = works_on
@@ -272,6 +275,8 @@ _RULES: Final = (
     ),
     # Before the others, which look for work on the same matrix.
     (0.840, RuleKept("multiples", "work_on_multiple", _WORK, at=_WORK)),
+    # Before an inverse is made of the parts of a matrix, and is not seen to be one.
+    (0.8402, RuleKept("undone_inverses", "undone_inverse", _INVERSE, at=_WORK)),
     # Before anything is asked of the whole that is to be asked of the blocks.
     (0.844, RuleKept("block_gradients", "block_of_gradient", _BLOCKS, makes_ops=True)),
     (
@@ -340,6 +345,11 @@ _RULES: Final = (
     (0.85, RuleKept("definite_work", "work_on_definite_matrix", _WORK, at=_WORK)),
     # PyTensor has its own in `canonicalize`, which overflows.
     (0.950, RuleKept("kronecker", "kronecker_determinant", _KRONECKER, at=_DET)),
+    # Again, for what `canonicalize` has brought together.
+    (
+        1.409,
+        RuleKept("undone_inverses", "undone_inverse", _INVERSE, at=_WORK, suffix="_of_rest"),
+    ),
     # Before `stabilize`, which makes solves of products with an inverse, and factorizations of
     # solves. What is needed of an inverse is known while it is still one.
     (1.410, RuleKept("structured_sums", "product_with_structured_sum", _DOT, at=_DOT)),

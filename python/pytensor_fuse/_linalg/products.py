@@ -1,0 +1,55 @@
+"""Which products with a matrix that is made of parts are left to PyTensor, as it makes them free.
+
+PyTensor multiplies with a diagonal matrix by scaling rows, with a selection of rows by taking them,
+and makes a solve of a product with an inverse, which itself is not made. A product that is made in
+parts would need the other matrix as it is.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytensor.tensor as pt
+from pytensor.tensor.linalg.inverse import MatrixInverse
+
+from pytensor_fuse._linalg.diagonal_matrices import diagonal_of
+from pytensor_fuse._linalg.matrices import core_of, is_product_to_make, without_transposes
+from pytensor_fuse._pytensor.assumptions import is_known_diagonal, is_known_to_scale_or_select
+
+if TYPE_CHECKING:
+    from pytensor.graph.basic import Apply
+    from pytensor.graph.fg import FunctionGraph
+
+
+def is_work_to_do(fgraph: FunctionGraph, node: Apply[Any], other: Any) -> bool:
+    """Whether a node multiplies matrices, and PyTensor does not make it less than a product.
+
+    Parameters
+    ----------
+    fgraph, node
+        The graph, and the node.
+    other
+        That factor which is not made of parts, or its transpose.
+    """
+    if not is_product_to_make(node):
+        return False
+    inner, _ = without_transposes(other)
+    return type(core_of(inner.owner)) is not MatrixInverse and not is_free_factor(fgraph, inner)
+
+
+def is_free_factor(fgraph: FunctionGraph, matrix: Any) -> bool:
+    """Whether PyTensor multiplies with a matrix, or solves with it, without a product or a solve.
+
+    It does with what is diagonal or selects rows or columns.
+    """
+    inner, _ = without_transposes(matrix)
+    return diagonal_of(inner) is not None or is_known_to_scale_or_select(fgraph, inner)
+
+
+def scales_of(fgraph: FunctionGraph, matrix: Any) -> Any:
+    """Return the diagonal of a matrix that is known to be diagonal, as a vector or a number."""
+    inner, _ = without_transposes(matrix)
+    entries = diagonal_of(inner)
+    if entries is None and is_known_diagonal(fgraph, inner):
+        entries = pt.diagonal(inner)
+    return entries
