@@ -46,7 +46,7 @@ def diagonal_of(variable: Any) -> Any:
     if isinstance(node.op, Eye):
         rows, columns, offset = node.inputs
         is_square = same(rows, columns) and isinstance(offset, Constant) and not offset.data
-        return pt.ones((), dtype=variable.type.dtype) if is_square else None
+        return pt.constant(np.ones((), variable.type.dtype)) if is_square else None
     inner = transpose_of(variable)
     if inner is not None:
         return diagonal_of(inner) if inner.type.ndim == 2 else None

@@ -41,12 +41,12 @@ def solve_of_outer_product(fgraph: FunctionGraph, node: Apply[Any]) -> Replaceme
     matrix, right = node.inputs
     if not (are_real_matrices(matrix) and are_real_matrices(right)):
         return None
-    found = outer_product(right)
-    if found is None or found.column.type.broadcastable[-2] or found.row.type.broadcastable[-1]:
-        return None
     passes = SOLVE_PASSES[type(core_of(node)).__name__]
     n, k = length(matrix, -1, "n"), length(right, -1, "k")
     if not (solve_cost(passes, n, 1) + term(1, n, k)).is_at_most(solve_cost(passes, n, k)):
+        return None
+    found = outer_product(right)
+    if found is None or found.column.type.broadcastable[-2] or found.row.type.broadcastable[-1]:
         return None
     return _replaced(node, node.op(matrix, found.column) * found.row)
 

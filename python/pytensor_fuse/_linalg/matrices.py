@@ -339,10 +339,8 @@ def _product(factors: list[Any], dtype: str) -> Outer | None:
 
 
 def _multiplied(factors: list[Any], dtype: str) -> Any:
-    result = factors[0].astype(dtype)
-    for factor in factors[1:]:
-        result = result * factor.astype(dtype)
-    return result
+    parts = [factor.astype(dtype) for factor in factors]
+    return pt.mul(*parts) if parts[1:] else parts[0]
 
 
 def _turned(variable: Any) -> Any:

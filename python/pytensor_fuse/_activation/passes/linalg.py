@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakKeyDictionary
 
 from pytensor.compile.builders import OpFromGraph
@@ -171,8 +172,7 @@ class LinalgRule(RuleKept):
             module = load("linalg", self.module)
             if module is None:
                 return None
-            rule = notes.noting(self.name, getattr(module, self.rule))
-            walk = _Walk(node_rewriter(_TRACKED if self.at is None else None)(rule), self.at)
+            walk = _Walk(notes.noting(self.name, getattr(module, self.rule)), self.at)
             walk.name = self.name
             _walks[key] = walk
         before = list(fgraph.apply_nodes)
@@ -199,14 +199,43 @@ class _Others:
 
 
 class _Walk(ChoosyWalk):
-    """Applies a node rewriter to nodes of ops of some classes, the inner ones first.
+    """Applies a rule to nodes of ops of some classes, the inner ones first.
 
     What a node rewriter tracks it finds by isinstance, which takes longer than most rules.
     """
 
-    def __init__(self, rewriter: Any, at: frozenset[str] | None) -> None:
-        super().__init__(rewriter, "in_to_out", failure_callback=self.warn_inplace)
+    def __init__(self, rule: Any, at: frozenset[str] | None) -> None:
+        super().__init__(
+            node_rewriter(None)(_known_answers_first(rule)),
+            "in_to_out",
+            failure_callback=self.warn_inplace,
+        )
+        self.rule = rule
         self.refused = _Others(at)
+
+    def apply(self, fgraph: FunctionGraph, start_from: Any = None) -> Any:
+        """Ask the rule, and walk from where it first changes something.
+
+        Most graphs have nothing for most rules, and a walk prepares more than a rule looks at.
+        """
+        answers: dict[Apply[Any], Any] = {}
+        for node in _contents(fgraph).in_order(fgraph):
+            if not self.refused.has(node.op):
+                try:
+                    answers[node] = self.rule(fgraph, node)
+                except Exception:
+                    # The walk asks again, and tells whoever is to be told.
+                    break
+                if answers[node]:
+                    break
+        else:
+            return None
+        walk: Any = super()
+        _answers[fgraph] = answers
+        try:
+            return walk.apply(fgraph, start_from)
+        finally:
+            del _answers[fgraph]
 
     def process_node(self, fgraph: FunctionGraph, node: Any, *args: Any, **options: Any) -> Any:
         """Ask the rule about a node, if it may have anything to do with it."""
@@ -215,24 +244,49 @@ class _Walk(ChoosyWalk):
         return super().process_node(fgraph, node, *args, **options)
 
 
+# What a rule has answered about nodes that have not changed since.
+_answers: WeakKeyDictionary[FunctionGraph, dict[Apply[Any], Any]] = WeakKeyDictionary()
+
+
+def _known_answers_first(rule: Any) -> Any:
+    """Return a rule that is not asked again what it has answered about a graph."""
+
+    @wraps(rule)
+    def answer(fgraph: FunctionGraph, node: Apply[Any]) -> Any:
+        known = _answers.get(fgraph, {})
+        return known.pop(node) if node in known else rule(fgraph, node)
+
+    return answer
+
+
 # By module and rule. What is registered stays as it was: the cache tells it by all that it holds.
 _walks: Final[dict[tuple[str, str], GraphRewriter]] = {}
 
 
-class _Contents(NamedTuple):
+class _Contents:
     """What rules look for in a graph, and the nodes for which that holds.
 
     Attributes
     ----------
+    nodes
+        All of them.
     classes
         The names of the classes of the ops.
     has_matrix
         Whether some variable has two axes or more. No rule has anything to do without one.
     """
 
-    nodes: set[Apply[Any]]
-    classes: set[str]
-    has_matrix: bool
+    def __init__(self, nodes: set[Apply[Any]], classes: set[str], has_matrix: bool) -> None:
+        self.nodes = nodes
+        self.classes = classes
+        self.has_matrix = has_matrix
+        self._order: list[Apply[Any]] | None = None
+
+    def in_order(self, fgraph: FunctionGraph) -> list[Apply[Any]]:
+        """Return the nodes, each after those that it depends on."""
+        if self._order is None:
+            self._order = fgraph.toposort()
+        return self._order
 
 
 # Dozens of passes ask one after another on the same graph. A compile has few graphs at a time.
