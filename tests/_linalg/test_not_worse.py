@@ -15,8 +15,8 @@ from pytensor.graph.features import Feature
 from pytensor.graph.rewriting.basic import Rewriter
 
 from support.linalg_costs import FUSED, work_of
-from support.linalg_rules import IS_DEEP, compile_ours, compile_stock
 from support.linalg_nests import graph_of, nests
+from support.linalg_rules import IS_DEEP, compile_ours, compile_stock
 from support.linalg_stock import PATTERNS, values
 from support.linalg_stock import given as inputs_of
 
@@ -81,8 +81,19 @@ def test_examples(rule, known):
 
 
 # Shrinking compiles hundreds of graphs.
-@settings(max_examples=settings().max_examples * 3 // 4, phases=[Phase.explicit, Phase.generate])
+@settings(max_examples=settings().max_examples // 2, phases=[Phase.explicit, Phase.generate])
 @example(("quadratic form", "twice", "identity", "around", "", "blocks"), True)
+@example(
+    (
+        "gradient of the quadratic form",
+        "",
+        "definite blocks",
+        "times inverse of",
+        "transpose of",
+        "symmetric",
+    ),
+    True,
+)
 @given(nests(), st.booleans())
 def test_two_of_them(nest, known):
     inputs, outputs = graph_of(nest, known=known)

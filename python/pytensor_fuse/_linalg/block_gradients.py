@@ -32,7 +32,7 @@ from pytensor_fuse._linalg.block_diagonal import (
     split_by,
 )
 from pytensor_fuse._linalg.matrices import core_of, same, scalar_op, transpose_of
-from pytensor_fuse._linalg.products import is_free_factor, scales_of
+from pytensor_fuse._linalg.products import is_free_factor, is_inverse, scales_of
 from pytensor_fuse._pytensor.ops import is_join, join_operands
 
 if TYPE_CHECKING:
@@ -203,6 +203,9 @@ def _part_of_product(left: Any, right: Any, block: Block, depth: int) -> Any:
         theirs = None if mine is None else _part(other, block, depth - 1)
         if theirs is not None:
             return theirs @ mine if turned else mine @ theirs
+    if is_inverse(left) or is_inverse(right):
+        # PyTensor solves for the whole, and an inverse is not made.
+        return None
     return _part_of_rows(left, block) @ _part_of_rows(right.T, block.turned()).T
 
 

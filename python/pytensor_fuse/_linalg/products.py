@@ -33,8 +33,13 @@ def is_work_to_do(fgraph: FunctionGraph, node: Apply[Any], other: Any) -> bool:
     """
     if not is_product_to_make(node):
         return False
-    inner, _ = without_transposes(other)
-    return type(core_of(inner.owner)) is not MatrixInverse and not is_free_factor(fgraph, inner)
+    return not (is_inverse(other) or is_free_factor(fgraph, other))
+
+
+def is_inverse(matrix: Any) -> bool:
+    """Whether a matrix is the inverse of another, or the transpose of that."""
+    inner, _ = without_transposes(matrix)
+    return type(core_of(inner.owner)) is MatrixInverse
 
 
 def is_free_factor(fgraph: FunctionGraph, matrix: Any) -> bool:
