@@ -378,11 +378,13 @@ def product_with_structured_sum(fgraph: FunctionGraph, node: Apply[Any]) -> list
     if not is_product_to_make(node):
         return None
     left, right = node.inputs
-    new = _times(fgraph, left, right) if is_work_to_do(fgraph, node, right) else None
-    if new is None and is_work_to_do(fgraph, node, left):
-        new = _times(fgraph, _turned(right), _turned(left))
-        new = None if new is None else new.T
-    return None if new is None else _replaced(node, new)
+    new = _times(fgraph, left, right)
+    if new is not None and is_work_to_do(fgraph, node, right):
+        return _replaced(node, new)
+    new = _times(fgraph, _turned(right), _turned(left))
+    if new is not None and is_work_to_do(fgraph, node, left):
+        return _replaced(node, new.T)
+    return None
 
 
 def _times(fgraph: FunctionGraph, left: Any, right: Any) -> Any:
