@@ -1,4 +1,4 @@
-"""What makes things the same: contents, terms, interned and frozen graphs, value numbering."""
+"""Identity by value: contents, terms, interned and frozen graphs, value numbering."""
 
-# First of all: what is switched on once it is there imports modules of this package.
+# PyTensor comes first: the features that its import switches on import modules of this package.
 import pytensor  # noqa: F401

@@ -1,4 +1,4 @@
-"""Encodings of objects by the attributes that their class compares."""
+"""Encodings of objects by the attributes that their classes compare."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from pytensor_fuse._core import Term
     from pytensor_fuse._identity.encoding import Encoding
 
-# Graphs hold many equal ops of these, each an object of its own: walks and merging make them one by
-# the attributes that they compare. The maps of an Elemwise follow from its `inplace_pattern`, and
-# back.
+# Graphs hold many equal ops of these classes, each a separate object: walks and merging unify them
+# by the attributes that they compare. The `destroy_map` of an Elemwise and its `inplace_pattern`
+# determine each other.
 PLAIN_OPS: dict[type[Op], tuple[str, ...]] = {
     Elemwise: ("scalar_op", "destroy_map"),
     DimShuffle: ("input_ndim", "new_order"),
@@ -29,20 +29,20 @@ PLAIN_OPS: dict[type[Op], tuple[str, ...]] = {
 
 
 class _ComparedClass(NamedTuple):
-    """How the objects of a class are told apart.
+    """The parts of a class's instances that distinguish them.
 
     Attributes
     ----------
     reference
         The class.
     name
-        What stands for it in their encoding.
+        The encoding of the class.
     child
-        Its term, if it has no name.
+        The term of the class, if it has no name.
     compared
-        The attributes that it compares, with what stands for them; None if not known.
+        The attributes that the class compares, with their labels in the encoding; None if unknown.
     is_op, is_enum, has_graph
-        Whether they are ops, enumerations, ops with inner graphs.
+        Whether the instances are ops, enumerations, ops with inner graphs.
     """
 
     reference: weakref.ref[type]
@@ -54,7 +54,7 @@ class _ComparedClass(NamedTuple):
     has_graph: bool
 
 
-# By id of the class; an entry goes when its class does.
+# By id of the class; an entry is removed when its class is collected.
 compared_classes: dict[int, _ComparedClass] = {}
 
 
@@ -64,11 +64,12 @@ def _compared_class(class_: type, encoding: Encoding) -> _ComparedClass:
         own = encoding.empty()
         encode_named(class_, own)
         names = compared(class_)
-        # Not asked with `issubclass`, which is slow where it says no of an abstract class.
+        # Instead of `issubclass`, which is slow at denying that a class derives from an abstract
+        # one.
         bases = class_.__mro__
         has_graph = HasInnerGraph in bases
         if names is not None and has_graph and "fgraph" not in names:
-            # Not all compare it, but ops that compute something else are not the same.
+            # Some classes do not compare it, but ops with different inner graphs are different.
             names = (*names, "fgraph")
         number = id(class_)
         known = _ComparedClass(
@@ -89,9 +90,12 @@ def _label(name: str) -> bytes:
 
 
 def encode_attributes(value: Any, encoding: Encoding) -> bool:
-    """Encode the class of ``value`` and what it compares; whether that is all of what it compares.
+    """Encode the class of ``value`` and the attributes that it compares.
 
-    What has no encoding of its own is left out.
+    Returns
+    -------
+    bool
+        Whether the encoding is complete. Attributes that cannot be encoded are left out.
     """
     class_ = _compared_class(type(value), encoding)
     encoding.data += class_.name
@@ -106,8 +110,8 @@ def encode_attributes(value: Any, encoding: Encoding) -> bool:
     if class_.is_enum:
         complete &= _try(dict(value), encoding)
     if class_.is_op:
-        # Not all compare these, but an op that overwrites an input is not like one that does not.
-        # Those of the class are like the class.
+        # Some classes do not compare these, but an op that overwrites an input differs from one
+        # that does not. Maps of the class are implied by the class.
         own = value.__dict__
         for name in ("destroy_map", "view_map"):
             if part := own.get(name):
@@ -140,7 +144,7 @@ def _try(part: Any, encoding: Encoding, *, with_digest: bool = False) -> bool:
 
 
 def encode_helper(value: Any, encoding: Encoding) -> None:
-    """Encode a thing that compares attributes but is neither an op nor a type."""
+    """Encode an object that compares attributes but is neither an op nor a type."""
     encoding.data += b"p"
     if not encode_attributes(value, encoding):
         raise NotByValueError

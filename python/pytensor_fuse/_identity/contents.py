@@ -1,8 +1,7 @@
-"""The content of constants, bit for bit.
+"""Content of constants: their data as bytes, compared bit for bit.
 
-PyTensor's signatures compare numbers as Python does, for which 0.0 equals -0.0 and one NaN is like
-another; a computation can tell them apart. Here, two constants have the same content only if no
-computation can.
+PyTensor's signatures treat 0.0 and -0.0 as equal, and any two NaNs; a computation can distinguish
+them. Here, two constants have the same content only if no computation can distinguish them.
 """
 
 from __future__ import annotations
@@ -30,15 +29,15 @@ _DIGEST_SIZE = 32
 def content(constant: Constant[Any]) -> bytes | None:
     """Return the data of a constant as bytes that are the same in every process.
 
-    Two constants of one type hold the same data, bit for bit, if and only if these are equal; the
-    type is not part of them.
+    Two constants of one type have equal bytes if and only if their data are equal, bit for bit; the
+    type is not part of the bytes.
 
     Returns
     -------
     bytes or None
-        None where the content cannot be had, or cannot be had exactly: for arrays of objects and
-        for Python objects other than numbers, strings, slices and lists and tuples of such. Only
-        the identity of the data then tells constants apart.
+        None if the data have no exact content: for arrays of objects, and for Python objects other
+        than numbers, strings, slices, and lists and tuples of those. Only the identity of such data
+        distinguishes constants.
 
     Notes
     -----
@@ -49,7 +48,7 @@ def content(constant: Constant[Any]) -> bytes | None:
 
 
 def data_content(data: Any) -> bytes | None:
-    """As `content`, of the data of a constant."""
+    """Return the content of the data of a constant; see `content`."""
     return _ENCODERS[type(data)](data)
 
 
@@ -61,7 +60,7 @@ def _array(data: np.ndarray | np.generic) -> bytes | None:
         data = data.astype(data.dtype.newbyteorder("<" if data.dtype.isnative else ">"))
     if data.nbytes <= _LONGEST:
         return header + data.tobytes()
-    # A view of the memory where there is one, so that large data are not copied.
+    # Contiguous data are digested without a copy.
     return header + blake2b(np.ascontiguousarray(data).data, digest_size=_DIGEST_SIZE).digest()
 
 
@@ -70,11 +69,11 @@ _LITTLE_ENDIAN_HOST = sys.byteorder == "little"
 
 @lru_cache(maxsize=4096)
 def _array_header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes | None:
-    """Return what precedes the elements of an array; None if its bits are not its content."""
-    # Those of an extended float include padding, and those of an object its address.
+    """Return the header of an array's content; None if its bits are not its content."""
+    # The bits of an extended float include padding, and those of an object are its address.
     if dtype.kind not in "biufc" or dtype.char in "gG":
         return None
-    # Elements that a computation may take for native ones although they are not are different.
+    # The byte order counts, since a computation may misread swapped elements as native ones.
     order = "" if dtype.isnative else "swapped "
     return f"{order}{dtype.name}{list(shape)}:".encode()
 
@@ -115,7 +114,7 @@ def _unknown(data: Any) -> None:
 
 
 def _choose_encoder(class_: type) -> Callable[[Any], bytes | None]:
-    # By exact class: a subclass may mean something else by the same data.
+    # By exact class: a subclass may interpret the same data in another way.
     encoder: Callable[[Any], bytes | None] = _unknown
     if class_.__module__ == "numpy" and issubclass(class_, np.generic):
         encoder = _scalar
@@ -123,7 +122,7 @@ def _choose_encoder(class_: type) -> Callable[[Any], bytes | None]:
         encoder = _sparse
     else:
         return encoder
-    # These classes stay.
+    # These classes are never collected, so their encoders can be kept.
     _ENCODERS[class_] = encoder
     return encoder
 

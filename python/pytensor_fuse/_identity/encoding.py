@@ -1,7 +1,7 @@
-"""An encoding under construction, and how the encoder of each part of a value is found.
+"""Encodings under construction, which dispatch each part of a value to its encoder.
 
-Encoders call each other through the encoding that they write to: a tuple may hold an op, which may
-hold a graph, which holds ops. So no module of encoders has to import those above it.
+Encoders call each other through the encoding that they write to, since a tuple may hold an op, an
+op a graph, and a graph ops. So no module of encoders imports those above it.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ class NotByValueError(Exception):
 
 
 class Encoding:
-    """What has been encoded so far: bytes, and the terms that they refer to in order.
+    """A partial encoding: bytes, and the terms that they refer to, in order.
 
     Parameters
     ----------
     encoders
-        Finds the encoder of a value.
+        The encoders of values, by class.
     data
-        What comes first.
+        The initial bytes.
     """
 
     __slots__ = ("children", "data", "encoders")
@@ -37,22 +37,22 @@ class Encoding:
         self.children: list[Term] = []
 
     def encode(self, value: Any) -> None:
-        """Add ``value``.
+        """Append the encoding of ``value``.
 
         Raises
         ------
         NotByValueError
-            If it has no encoding. A part of it may have been added.
+            If ``value`` has no encoding. A part of it may have been appended.
         """
         self.encoders[type(value)](value, self)
 
     def add_term(self, term: Term) -> None:
-        """Refer to ``term``."""
+        """Append a reference to ``term``."""
         self.data += b"T"
         self.children.append(term)
 
     def empty(self) -> Encoding:
-        """Return an encoding of nothing, with the same encoders."""
+        """Return an empty encoding with the same encoders."""
         return Encoding(self.encoders)
 
 

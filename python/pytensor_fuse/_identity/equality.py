@@ -1,7 +1,7 @@
-"""Terms of objects of which all that is known is how they compare themselves.
+"""Terms by ``__eq__``, for objects with a comparison of their own that cannot be encoded.
 
-Such objects share a term while they live if they are equal by their own ``__eq__``; it has no
-digest, for another process could not ask them.
+Living objects that are equal by their own ``__eq__`` share a term. The term has no digest, since
+another process cannot compare with them.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 class _EqualObjects:
-    """Living objects that are equal, and their term."""
+    """Living objects that are equal, and their common term."""
 
     def __init__(self, rest: Term) -> None:
-        # Held so that the key of the list that this is in stays the term's own.
+        # Kept alive so that no other term gets its id, which is part of a key of `equal_objects`.
         self.rest = rest
         self.term = table.compound(b"equal", (rest, table.opaque()))
         self.members: dict[int, weakref.ref[Any]] = {}
@@ -30,19 +30,20 @@ class _EqualObjects:
             if member is not None:
                 try:
                     return member is value or bool(member == value)
-                except Exception:  # Somebody's equality that fails is not equality.
+                except Exception:  # A third-party ``__eq__`` that fails counts as unequal.
                     return False
         return False
 
 
-# By the term of what could be encoded, and the hash.
+# By the id of the term of an object's encodable part, and the hash of the object.
 equal_objects: dict[tuple[int, int], list[_EqualObjects]] = {}
 
 
 def term_by_equality(value: Any, rest: Term) -> Term:
-    """Return the term of the objects that are equal to ``value`` as it compares itself.
+    """Return the common term of ``value`` and the objects that are equal to it by ``__eq__``.
 
-    ``rest`` is what must be the same besides. An object that cannot be hashed is on its own.
+    These must also share ``rest``, the term of their encodable part. An unhashable object gets a
+    term of its own.
     """
     try:
         key = (rest.id, hash(value))

@@ -1,10 +1,11 @@
-"""Makes PyTensor's own comparisons of constants exact while the package is on.
+"""Patch that makes PyTensor's own comparisons of constants exact while the package is on.
 
-PyTensor interns the nodes of inner graphs, those of Composites among them, by the signatures of the
-constants that they read, and these take 0.0 for -0.0 and any NaN for any other: of two kernels in
-one process, `arctan2(x, 0.0)` and `arctan2(x, -0.0)`, the second is compiled as the first. No pass
-of ours is between, so it is the signatures that are made to differ, by their equality alone. Their
-hashes stay, and hash equal where they are equal, so that tables that were filled before work on.
+PyTensor interns the nodes of inner graphs, including those of Composites, by the signatures of the
+constants that they read. These signatures treat 0.0 and -0.0 as equal, and any two NaNs: if one
+process compiles the kernels `arctan2(x, 0.0)` and `arctan2(x, -0.0)`, the second gets the code of
+the first. No pass of this package runs in between, so the patch replaces the equality of
+signatures. Their hashes stay as they are and remain consistent with the stricter equality, so
+existing tables stay valid.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from pytensor_fuse._pytensor.patches import ReplacedAttributes
 
 
 def exact_signatures() -> ReplacedAttributes:
-    """Return the patch that lets signatures of constants be equal only if these are bit for bit."""
+    """Return the patch that compares signatures of constants bit for bit."""
     return ReplacedAttributes((ScalarConstantSignature, TensorConstantSignature), "__eq__", _equal)
 
 

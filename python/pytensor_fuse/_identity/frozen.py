@@ -1,4 +1,4 @@
-"""Graphs as values: immutable, hashable, equal when they are the same graph."""
+"""Frozen graphs: immutable, hashable values that are compared by structure."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 _Row = tuple[int, list[int], list[int]]
 
-# A repr shows no more nodes than this.
+# The most nodes that a repr shows.
 _MAX_SHOWN = 12
 
 
@@ -41,11 +41,11 @@ class FrozenVariable(NamedTuple):
     Attributes
     ----------
     number
-        Its place in the graph: inputs come first, then constants, then what nodes compute.
+        Its position in the graph: inputs come first, then constants, then outputs of nodes.
     type
         The type.
     constant
-        The constant that it is, if it is one.
+        The constant, if the variable is one.
     """
 
     number: int
@@ -64,7 +64,7 @@ class FrozenNode(NamedTuple):
     op
         The op.
     inputs, outputs
-        What it reads and computes.
+        The variables that it reads and computes.
     """
 
     op: Op
@@ -78,19 +78,19 @@ class FrozenNode(NamedTuple):
 
 @final
 class FrozenGraph:
-    """A graph that cannot change; made by `freeze`.
+    """An immutable graph; made by `freeze`.
 
-    Two are equal exactly when they compute the same by the same nodes: the same ops on the same
-    inputs, of the same types, with the same constants, bit for bit. Names, tags and traces are not
-    part of a graph. Inputs count by their positions and types. Comparing and hashing take the same
-    time for a graph of any size. Copies are the graph itself.
+    Two frozen graphs are equal if and only if they compute the same by the same nodes: the same ops
+    on the same inputs, of the same types, with the same constants, bit for bit. Names, tags and
+    traces are not part of a graph. Inputs are identified by their positions and types. Comparison
+    and hashing take constant time, whatever the size of the graph. A copy is the graph itself.
 
-    Its ops and constants are the objects of the graph that it was made from. PyTensor takes those
-    never to change, and so does this: who writes into the data of a constant, or sets an attribute
-    of an op, changes what all graphs with it compute, and what they are equal to stays.
+    The ops and constants are the objects of the original graph. Like PyTensor, this class assumes
+    that they never change: writing into the data of a constant, or setting an attribute of an op,
+    changes the results of all graphs that hold it, but not their equality.
 
-    What a graph is made of is the structure of a hash-consed term, as in J.-C. Filliatre and
-    S. Conchon, "Type-safe modular hash-consing" (ML Workshop 2006).
+    A frozen graph is a hash-consed term, as in J.-C. Filliatre and S. Conchon, "Type-safe modular
+    hash-consing" (ML Workshop 2006).
     """
 
     __slots__ = ("__weakref__", "_graph", "_nodes", "_order", "_variables")
@@ -110,21 +110,21 @@ class FrozenGraph:
 
     @property
     def outputs(self) -> tuple[FrozenVariable, ...]:
-        """What the graph computes."""
+        """The outputs."""
         variables = self._all_variables()
         return tuple([variables[index] for index in self._graph.rows.parts()[3]])
 
     @property
     def digest(self) -> str:
-        """128 bits in hexadecimal that tell the graph from any other.
+        """The digest of the graph: 128 bits in hexadecimal.
 
-        They are the same in every process, on every platform and with every hash seed.
+        It is the same in every process, on every platform and with every hash seed.
 
         Raises
         ------
         DigestError
-            If an op, type or constant has no value that another process would understand, such as
-            an op that holds a lambda.
+            If an op, type or constant has no value outside this process, such as an op that holds a
+            lambda.
         """
         digest = self._graph.root.digest
         if digest is None:
@@ -132,9 +132,9 @@ class FrozenGraph:
         return digest.hex()
 
     def toposort(self) -> tuple[FrozenNode, ...]:
-        """Return the nodes, each after those that it reads.
+        """Return the nodes in topological order.
 
-        A node that overwrites a variable comes after all others that read it. O(nodes + edges).
+        A node that overwrites a variable comes after its other readers. O(nodes + edges).
         """
         if self._nodes is None:
             rows = self._graph.rows.nodes()
@@ -154,14 +154,14 @@ class FrozenGraph:
         return self._nodes
 
     def unfreeze(self) -> FunctionGraph:
-        """Return a new FunctionGraph of new nodes and variables, which have no names.
+        """Return a new FunctionGraph of new nodes and variables without names.
 
-        If an op overwrites an input, PyTensor's `DestroyHandler` watches over it.
+        If an op overwrites an input, the graph has PyTensor's `DestroyHandler` attached.
         """
         return self._unfreeze()[0]
 
     def bind(self, inputs: Sequence[Variable[Any, Any]]) -> list[Variable[Any, Any]]:
-        """Return new outputs, computed from these inputs by new nodes.
+        """Apply the graph to ``inputs`` by new nodes, and return the outputs.
 
         Parameters
         ----------
@@ -171,14 +171,14 @@ class FrozenGraph:
         Returns
         -------
         list of Variable
-            One for each output of the graph, of its type.
+            A new variable for each output of the graph, of its type.
 
         Raises
         ------
         FreezeError
             If there are more or fewer variables than inputs, or one has another type.
         TypeError
-            If it is no sequence.
+            If ``inputs`` is not a sequence.
         """
         if isinstance(inputs, Variable) or not hasattr(inputs, "__iter__"):
             raise TypeError(f"inputs must be a list of variables, not {inputs!r}")
@@ -293,10 +293,9 @@ def freeze(
     inputs: Sequence[Variable[Any, Any]], outputs: Sequence[Variable[Any, Any]], /
 ) -> FrozenGraph: ...
 def freeze(graph: Any, outputs: Any = None, /) -> FrozenGraph:
-    """Freeze a graph, given as it is or by its inputs and outputs.
+    """Freeze a graph, given as one object or by its inputs and outputs.
 
-    Nodes that are equal become one, unless an op overwrites an input. The graph that is given is
-    left as it is.
+    Equal nodes are merged, unless an op overwrites an input. The given graph is not changed.
 
     Parameters
     ----------
@@ -308,7 +307,7 @@ def freeze(graph: Any, outputs: Any = None, /) -> FrozenGraph:
     Returns
     -------
     FrozenGraph
-        A value: immutable, hashable, and equal to every graph that computes the same by the same
+        An immutable, hashable value, equal to every frozen graph that computes the same by the same
         nodes.
 
     Raises
@@ -317,7 +316,7 @@ def freeze(graph: Any, outputs: Any = None, /) -> FrozenGraph:
         If a variable is neither computed from the inputs nor a constant, if an input is given
         twice, or if the graph has a cycle.
     TypeError
-        If the arguments are something else.
+        If the arguments are of another type.
 
     Notes
     -----
@@ -341,12 +340,12 @@ def freeze(graph: Any, outputs: Any = None, /) -> FrozenGraph:
 
 
 def same_graph(a: GraphLike, b: GraphLike) -> bool:
-    """Whether two graphs compute the same by the same nodes.
+    """Return whether two graphs compute the same by the same nodes.
 
     Parameters
     ----------
     a, b : FunctionGraph, FrozenFunctionGraph, FrozenGraph or tuple
-        Graphs; a tuple is of inputs and outputs.
+        Graphs; a tuple is a pair of inputs and outputs.
 
     Returns
     -------
@@ -360,18 +359,18 @@ def same_graph(a: GraphLike, b: GraphLike) -> bool:
 
     Notes
     -----
-    PyTensor's ``equal_computations(a_outputs, b_outputs, a_inputs, b_inputs)`` answers the same,
-    but for this:
+    PyTensor's ``equal_computations(a_outputs, b_outputs, a_inputs, b_inputs)`` gives the same
+    answer, with these differences:
 
-    - constants that differ in the sign of a zero or in the bits of a NaN are different here, and so
-      are ops that hold such constants or values (while the package is switched on, PyTensor tells
-      such constants apart as well);
-    - the type of each variable counts here, with all of its static shape; there, types of what is
-      between inputs and outputs are not compared, and only lengths of 1 are in the others;
-    - in a graph with an op that overwrites an input, computing a value once and computing it twice
-      are different here;
-    - graphs with different numbers of outputs are an error there, and so are variables here that
-      are neither computed nor inputs nor constants, and inputs that are given twice.
+    - here, constants that differ in the sign of a zero or in the bits of a NaN are different, and
+      so are ops that hold such constants or values (while the package is switched on, PyTensor
+      distinguishes such constants, too);
+    - here, the type of each variable counts, with its whole static shape; there, the types of
+      intermediate variables are not compared, and only lengths of 1 count in the others;
+    - here, computing a value once differs from computing it twice, in a graph with an op that
+      overwrites an input;
+    - there, different numbers of outputs are an error; here, variables that are neither computed
+      nor inputs nor constants are an error, and so are inputs that are given twice.
     """
     return _as_frozen(a) == _as_frozen(b)
 
@@ -421,5 +420,5 @@ def _read(
     types: tuple[Type[Any], ...],
     constants: tuple[Constant[Any], ...],
 ) -> FrozenGraph:
-    """Make the graph of a pickle, whose terms are those of this process."""
+    """Restore a pickled graph, with terms of this process."""
     return _frozen(intern_rows(_core.FlatGraph(*parts), ops, types, constants))

@@ -1,6 +1,7 @@
-"""Graphs as terms of the hash-cons table, by the terms of their ops, types and constants.
+"""Interning of graphs as terms of the hash-cons table.
 
-Those come from elsewhere (`Interner` is given the functions), for an op may hold a graph itself.
+A graph's term is made of those of its ops, types and constants. An `Interner` gets the functions
+for these as arguments, since an op may hold a graph itself.
 """
 
 from __future__ import annotations
@@ -25,16 +26,16 @@ if TYPE_CHECKING:
 
 
 class InternedGraph(NamedTuple):
-    """A graph in the table, with the objects that its rows are about.
+    """A graph in the table, with the objects that its rows refer to.
 
     Attributes
     ----------
     root
-        The term that stands for the graph.
+        The term of the graph.
     rows
-        The graph with each variable and node that is there once.
+        The graph as rows of numbers, after folding.
     ops, types, constants
-        What the numbers in the rows mean.
+        The objects that the numbers in the rows refer to.
     destroys
         Whether an op overwrites an input.
     """
@@ -56,9 +57,9 @@ class Interner:
     table
         The table.
     term
-        Gives the term of an op or a type.
+        Returns the term of an op or a type.
     constant_term
-        Gives the term of a constant, given that of its type.
+        Returns the term of a constant, given that of its type.
     """
 
     table: _core.HashConsTable
@@ -77,9 +78,9 @@ class Interner:
         Parameters
         ----------
         inputs, outputs
-            Of the graph.
+            The inputs and outputs of the graph.
         fold
-            Whether nodes that are equal are one, unless an op overwrites an input.
+            Whether equal nodes are merged, unless an op overwrites an input.
 
         Raises
         ------
@@ -107,8 +108,8 @@ class Interner:
         fold: bool = True,
     ) -> InternedGraph:
         """Intern a graph whose variables and nodes are rows of numbers."""
-        # Equal nodes hold the same value, but where one buffer is overwritten, the other may be
-        # needed as it was.
+        # Equal nodes compute equal values, but if the buffer of one is overwritten, that of the
+        # other may still be needed.
         in_place = any(op.destroy_map for op in ops)
         root, folded = rows.intern(
             self.table,
@@ -120,7 +121,7 @@ class Interner:
         return InternedGraph(root, folded, tuple(ops), tuple(types), tuple(constants), in_place)
 
     def _constant_terms(self, constants: Sequence[Constant[Any]]) -> list[Term]:
-        # Most have a type of their own, although few types are different.
+        # Most constants have a type object of their own, although few of the types differ.
         plain: dict[tuple[str, tuple[int | None, ...]], Term] = {}
         terms = []
         for constant in constants:

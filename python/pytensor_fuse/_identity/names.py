@@ -1,7 +1,7 @@
-"""Encodings of what is equal to nothing but itself: by its name, or else by its identity.
+"""Encodings of objects that are equal only to themselves: by name, or else by identity.
 
-A class or function that every process imports under its name is that name. Any other object has a
-term of its own for as long as it lives, without a digest.
+A class or function that every process imports under its name is encoded as that name. Any other
+object has a term of its own for as long as it lives, without a digest.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from pytensor_fuse._identity.table import table
 if TYPE_CHECKING:
     from pytensor_fuse._identity.encoding import Encoding
 
-# What is looked for by its name first.
+# The classes whose instances are encoded by name if possible.
 NAMED = (type, types.FunctionType)
 
 objects = RememberedTerms()
 
-# Shared by the objects of a name that was met first; a later one of that name is on its own.
+# The first object that was met under each name; later ones are encoded by identity.
 _first_of_name: dict[str, weakref.ref[Any]] = {}
 
 
 def import_name(value: Any) -> str | None:
     """Return the name under which ``value`` is imported in every process, if there is one."""
     module, name = getattr(value, "__module__", None), getattr(value, "__qualname__", None)
-    # The main module of another process is another one.
+    # Another process has another main module.
     if not module or not name or module in ("__main__", "__mp_main__"):
         return None
     found: Any = sys.modules.get(module)
@@ -57,7 +57,7 @@ def encode_named(value: Any, encoding: Encoding) -> None:
 
 
 def encode_identity(value: Any, encoding: Encoding) -> None:
-    """Encode ``value`` as an object that is equal to nothing but itself."""
+    """Encode ``value`` as an object that is equal only to itself."""
     known = objects.find(value)
     if known is None:
         try:
@@ -69,7 +69,7 @@ def encode_identity(value: Any, encoding: Encoding) -> None:
 
 def encode_builtin(value: types.BuiltinFunctionType, encoding: Encoding) -> None:
     """Encode a function that is written in C."""
-    # A method of an object is a new one each time that it is asked for.
+    # Each access to a method of an object makes a new method object.
     if not isinstance(value.__self__, types.ModuleType):
         raise NotByValueError
     encode_named(value, encoding)

@@ -1,4 +1,4 @@
-"""Why an op, a type or a constant has no digest, in words."""
+"""Reasons why an op, a type or a constant has no digest, as text."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from pytensor_fuse._pytensor.comparison import COMPARED_BY_CALLING, also_compare
 
 
 def why_without_digest(value: Op | Type[Any] | Constant[Any]) -> str | None:
-    """Say what keeps an op, a type or a constant from having a digest; None if it has one."""
+    """Return the reason why an op, a type or a constant has no digest; None if it has one."""
     if isinstance(value, Constant):
         if constant_term(value).digest is not None:
             return None
-        return why_without_digest(value.type) or "only its identity tells its data from others"
+        return why_without_digest(value.type) or "its data can only be compared by identity"
     if term(value).digest is not None:
         return None
     names = compared(type(value))
@@ -29,7 +29,7 @@ def why_without_digest(value: Op | Type[Any] | Constant[Any]) -> str | None:
     if names is None:
         if type(value).__eq__ is object.__eq__:
             return "its class does not define equality, so that it is equal only to itself"
-        return f"how {type(value).__qualname__} compares is not known"
+        return f"the comparison of {type(value).__qualname__} is unknown"
     for name in (*names, *also_compared(value), *COMPARED_BY_CALLING):
         part = getattr(value, name, None)
         encoding = Encoding(ENCODERS)
@@ -38,7 +38,7 @@ def why_without_digest(value: Op | Type[Any] | Constant[Any]) -> str | None:
         except NotByValueError:
             return f"its {name} has no value that could be encoded: {_short(part)}"
         if any(child.digest is None for child in encoding.children):
-            return f"its {name} has none: {_why_part(part)}"
+            return f"its {name} has no digest: {_why_part(part)}"
     return "it is equal only to itself"
 
 

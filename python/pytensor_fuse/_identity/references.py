@@ -1,4 +1,4 @@
-"""Terms remembered for as long as their objects live, by weak reference."""
+"""Cache of the terms of objects, with weak references to the objects."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class _Reference(weakref.ref[Any]):
-    """A weak reference that knows the id of its object, and the term of that."""
+    """A weak reference with the id of its object and the object's term."""
 
     __slots__ = ("number", "term")
 
@@ -22,26 +22,26 @@ class RememberedTerms:
     """Terms of living objects, by their identity."""
 
     def __init__(self) -> None:
-        # By id of the object; an entry goes when its object does.
+        # By id of the object; an entry is removed when its object is collected.
         self._references: dict[int, _Reference] = {}
 
     def find(self, value: object) -> Term | None:
-        """Return the term of ``value``, None if it is not known."""
+        """Return the term of ``value``, or None if it is not cached."""
         known = self._references.get(id(value))
         return known.term if known is not None and known() is value else None
 
     def remember(self, value: object, term: Term) -> Term:
-        """Let ``term`` be that of ``value``, unless another thread was faster.
+        """Cache ``term`` as the term of ``value``, unless another thread was faster.
 
         Returns
         -------
         Term
-            The one that is remembered: two threads must agree on a term that is not by value.
+            The cached term: two threads must agree on a term that is not by value.
 
         Raises
         ------
         TypeError
-            If there can be no weak reference to ``value``, so that its end would go unnoticed.
+            If ``value`` supports no weak references, so that its end would go unnoticed.
         """
         number = id(value)
         known = _Reference(value, self._forget)

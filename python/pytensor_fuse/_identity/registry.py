@@ -1,10 +1,10 @@
-"""Encoders by class: the one way in which both encodings of the package find theirs.
+"""Registries of encoders by class, which both encodings of the package use.
 
-There are two encodings because there are two questions. `contents` asks whether any computation can
-tell the data of two constants apart: there, 1, 1.0 and True differ. `terms` asks whether PyTensor
-takes two ops or types for equal, and these compare their attributes as Python does: there, 1, 1.0
-and True are one value. The first gives bytes, or nothing where only the identity of the data tells;
-the second gives bytes that may refer to terms.
+The two encodings answer two questions. `contents` decides whether any computation can distinguish
+the data of two constants: there, 1, 1.0 and True differ. `terms` decides whether PyTensor considers
+two ops or types equal; these compare their attributes as Python does, so 1, 1.0 and True are one
+value there. The first encoding consists of bytes, or is None if only identity distinguishes the
+data; the second consists of bytes that may refer to terms.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ Encoder = TypeVar("Encoder")
 class Registry(dict[type, Encoder]):
     """Encoders by exact class, and a function that chooses one for any other class.
 
-    What it chooses is not kept, so that classes made at run time can go; it may keep what it knows
-    to be safe itself.
+    Chosen encoders are not kept, so that classes made at run time can be collected; the function
+    itself may keep those of classes that are never collected.
     """
 
     def __init__(self, encoders: Mapping[type, Encoder], choose: Callable[[type], Encoder]) -> None:

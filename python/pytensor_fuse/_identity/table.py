@@ -1,4 +1,4 @@
-"""The hash-cons table of this process, and the lock of what Python keeps beside it."""
+"""The hash-cons table of this process, and the lock of the Python data that accompany it."""
 
 from __future__ import annotations
 

@@ -1,16 +1,16 @@
-"""What makes two ops, types, constants or graphs the same: their terms in the hash-cons table.
+"""Terms of ops, types, constants and graphs in the hash-cons table, which define their identity.
 
-A thing that PyTensor compares by value gets a term with a digest, from the name of its class and an
-encoding of the attributes that its class compares. Equal attributes are encoded equally, but for
-numbers whose bits differ although Python calls them equal: 0.0 and -0.0. A thing that is only equal
-to itself gets a term of its own, without a digest.
+An object that PyTensor compares by value gets a term with a digest, from the name of its class and
+an encoding of the attributes that its class compares. Equal attributes have equal encodings, except
+for 0.0 and -0.0, whose bits differ although Python considers them equal. An object that is equal
+only to itself gets a term of its own, without a digest.
 
-The terms of these four are defined by each other: an op may hold a graph, and a graph holds ops.
-The encoders of all else that an op can hold are in modules below, and reach those of ops, types,
-constants and graphs through the encoding that they write to.
+The terms of the four kinds are defined recursively: an op may hold a graph, and a graph holds ops.
+The encoders of all other values that an op can hold are in lower modules, and reach those of ops,
+types, constants and graphs through the encoding that they write to.
 
-No reference to a Python object is kept here but weak ones: who holds a term whose identity is that
-of an object must hold the object.
+Only weak references to Python objects are kept here: the holder of a term that stands for an
+object's identity must also hold the object.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ if TYPE_CHECKING:
     from pytensor_fuse._identity.encoding import Encoder
     from pytensor_fuse._identity.interning import InternedGraph
 
-# Of ops and types.
+# The cached terms of ops and types.
 remembered = RememberedTerms()
 
 
 def term(value: Op | Type[Any]) -> Term:
-    """Return the term of an op or a type; some 0.1 microseconds if it is known."""
+    """Return the term of an op or a type; about 0.1 microseconds if it is cached."""
     known = remembered.find(value)
     return remembered.remember(value, _new_term(value)) if known is None else known
 
@@ -62,7 +62,7 @@ def _new_term(value: Op | Type[Any]) -> Term:
 
 
 def constant_term(constant: Constant[Any]) -> Term:
-    """Return the term of a constant: its type, and its data bit for bit."""
+    """Return the term of a constant, made of its type and the exact bits of its data."""
     return _constant_term(constant, term(constant.type))
 
 
@@ -72,7 +72,7 @@ def _constant_term(constant: Constant[Any], type_: Term) -> Term:
         return table.compound(b"constant " + data, (type_,))
     encoding = Encoding(ENCODERS)
     try:
-        # What is imported under a name is its name; of other data only the identity is sure.
+        # Importable data are encoded by name; of other data, only the identity is certain.
         if isinstance(constant.data, NAMED):
             encode_named(constant.data, encoding)
         else:
@@ -88,14 +88,14 @@ intern_rows = _interner.intern_rows
 
 
 def intern_outline(graph: InternedGraph, number_of: Mapping[int, int]) -> InternedGraph:
-    """Intern a graph again, some of whose constants are told apart by numbers, not by their data.
+    """Intern a graph again, with some of its constants identified by numbers instead of data.
 
     Parameters
     ----------
     graph
         The graph.
     number_of
-        The numbers of these constants, by the identity of the constants.
+        The numbers of these constants, by the `id` of the constant.
     """
 
     def of_constant(constant: Constant[Any], type_: Term) -> Term:
@@ -133,8 +133,8 @@ _BASES: dict[type, Encoder] = {
 
 
 def _choose_encoder(class_: type) -> Encoder:
-    # To say no, `issubclass` asks an abstract class for all classes that derive from it, anew for
-    # each class: in a new process that took half of what a graph's terms take.
+    # `issubclass` of an abstract class searches all of its subclasses before it says no, anew for
+    # each class: in a new process, this took half of the time for the terms of a graph.
     bases = class_.__mro__
     for base in bases:
         if (encoder := _BASES.get(base)) is not None:

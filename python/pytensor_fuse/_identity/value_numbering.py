@@ -1,16 +1,16 @@
-"""Outputs of different kernels that are the same values.
+"""Value numbering across kernels, which finds equal outputs of different kernels.
 
-Merging compares apply nodes. Once an expression is inside a kernel with others, its node is the
-kernel, and two kernels that both compute it beside other things are different nodes. Here every
-Elemwise node is read as the scalar expressions that it evaluates for each element, down to
-variables that no Elemwise node computes, and the expressions are interned: two outputs are the same
-values if their terms are the same, wherever the boundaries of kernels are.
+Merging compares apply nodes. Once an expression is fused with others, its node is the kernel, and
+two kernels that both compute it among other results are different nodes. Here, every Elemwise node
+is expanded to the scalar expressions that it evaluates for each element, down to variables that no
+Elemwise node computes, and the expressions are interned: two outputs have the same values if their
+terms are the same, wherever the boundaries of kernels are.
 
-An Elemwise node broadcasts its inputs together, also those that an output does not depend on. The
-shape of an output follows from its own expression if along each axis on which the output is not of
-static length 1, neither is one of the variables that the expression reads: PyTensor refuses inputs
-that would have to be broadcast at run time. Where it does not follow, all inputs of the node are
-part of the term.
+An Elemwise node broadcasts all of its inputs together, including those that an output does not
+depend on. The shape of an output follows from its own expression if, on each axis whose static
+length in the output is not 1, the expression reads at least one variable whose static length is not
+1, either: PyTensor refuses inputs that would have to be broadcast at run time. If the shape does
+not follow, all inputs of the node are part of the term.
 
 This is the value numbering of B. Alpern, M. N. Wegman and F. K. Zadeck, "Detecting equality of
 variables in programs", POPL 1988, on an acyclic graph; linear in the number of scalar nodes.
@@ -42,19 +42,19 @@ _ALL_AXES = (1 << 64) - 1
 def equal_outputs(
     nodes: Iterable[Apply[Any]],
 ) -> list[tuple[Variable[Any, Any], Variable[Any, Any]]]:
-    """Find the outputs of Elemwise nodes that are the same values as others.
+    """Find outputs of Elemwise nodes that have the same values as earlier ones.
 
     Parameters
     ----------
     nodes
-        In topological order. Those that overwrite an input are left out.
+        Nodes in topological order. Those that overwrite an input are skipped.
 
     Returns
     -------
     list of tuple
-        Pairs of an output and the first one that is the same values. The type of the first is at
-        least as specific. The node of the first comes no later, so that reading it in the place of
-        the other, for all of the pairs, makes no cycle.
+        Pairs of an output and the first output with the same values. The type of the first is at
+        least as specific. The node of the first comes no later, so replacing the outputs of all
+        pairs makes no cycle.
     """
     numbering = Numbering()
     first: dict[_core.Term, Variable[Any, Any]] = {}
@@ -73,15 +73,15 @@ class Numbering:
     """Terms of the values of variables."""
 
     def __init__(self) -> None:
-        # With the axes on which a variable has static length 1.
+        # The term of each variable, and the axes on which it has static length 1.
         self._known: dict[Variable[Any, Any], tuple[_core.Term, int]] = {}
 
     def term(self, variable: Variable[Any, Any]) -> _core.Term:
-        """Return the term of ``variable``; nothing is known of it if it was not numbered."""
+        """Return the term of ``variable``, which is a leaf unless it has been numbered."""
         return self._of(variable)[0]
 
     def give(self, variable: Variable[Any, Any], value: _core.Term) -> None:
-        """Say what is known of the values of ``variable``."""
+        """Set the term of ``variable``."""
         self._known[variable] = value, _broadcast_axes(variable)
 
     def _of(self, variable: Variable[Any, Any]) -> tuple[_core.Term, int]:
@@ -91,7 +91,7 @@ class Numbering:
         return known
 
     def number(self, node: Apply[Any]) -> Sequence[Variable[Any, Any]]:
-        """Give the outputs of an Elemwise node their terms, and return them."""
+        """Set the terms of the outputs of an Elemwise node, and return the outputs."""
         known = [self._of(variable) for variable in node.inputs]
         inputs, masks = [value for value, _ in known], [mask for _, mask in known]
         for output, (value, mask) in zip(
@@ -105,7 +105,7 @@ class Numbering:
         return node.outputs
 
 
-# By id of the Composite; an entry goes when that does.
+# By id of the Composite; an entry is removed when the Composite is collected.
 _scalar_graphs: dict[int, tuple[weakref.ref[Composite], _ScalarGraph]] = {}
 
 
@@ -124,7 +124,7 @@ def _scalar_graph(node: Apply[Any]) -> _ScalarGraph:
 
 
 class _ScalarGraph:
-    """What an Elemwise node evaluates for each element, to be put on top of any terms."""
+    """The scalar graph that an Elemwise node evaluates for each element, over any leaf terms."""
 
     def __init__(
         self,
@@ -168,25 +168,25 @@ class _ScalarGraph:
     def evaluate(
         self, inputs: Sequence[_core.Term], masks: Sequence[int]
     ) -> list[tuple[_core.Term, int]]:
-        """Return the term of each output, and the axes on which its leaves have length 1."""
+        """Return the term of each output, and the axes on which all its leaves have length 1."""
         leaves = [*inputs, *self._constants]
         masks = [*masks, *[_ALL_AXES] * len(self._constants)]
         return self._flat.substitute(table, leaves, masks, self._ops, self._types)
 
 
 def _leaf(variable: Variable[Any, Any]) -> _core.Term:
-    """Return the term of a variable of which nothing is known but itself."""
+    """Return the term of a variable without a known expression."""
     if isinstance(variable, TensorConstant) and all(one == 1 for one in variable.type.shape):
-        # In a kernel it may be a constant of the scalar graph.
+        # The same constant may be inside the scalar graph of a kernel.
         scalar = get_scalar_type(variable.type.dtype)
         return constant_term(scalar.make_constant(variable.data.reshape(())))
     return table.opaque()
 
 
 def _broadcast_axes(variable: Variable[Any, Any]) -> int:
-    """Return the axes of static length 1 as bits; those beyond the last are set.
+    """Return the axes of static length 1 as bits; those beyond the last axis are set.
 
-    What is no tensor has none.
+    A variable that is not a tensor has no axes.
     """
     mask = _ALL_AXES
     for axis, length in enumerate(getattr(variable.type, "shape", ())):

@@ -1,7 +1,7 @@
-"""Encodings of Python's and NumPy's values: equal ones are encoded equally.
+"""Encodings of Python's and NumPy's values: equal values have equal encodings.
 
-But for numbers whose bits differ although Python calls them equal: 0.0 and -0.0. Each encoding says
-where it ends, so that what follows a value is not taken for a part of it.
+The exceptions are 0.0 and -0.0, whose bits differ although Python considers them equal. Each
+encoding marks its own end, so the encodings of successive values cannot be confused.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def _set(value: Iterable[Any], encoding: Encoding) -> None:
 
 
 def _unordered(items: Iterable[Any], encoding: Encoding) -> None:
-    """Encode items in an order that depends on nothing but what they are."""
+    """Encode items in a canonical order, which depends only on their values."""
     encoded = []
     for item in items:
         own = encoding.empty()
@@ -119,7 +119,7 @@ def _slice(value: slice, encoding: Encoding) -> None:
 
 
 def _range(value: range, encoding: Encoding) -> None:
-    # Ranges are compared as the sequences that they are.
+    # Ranges are compared as sequences.
     encoding.data += b"r"
     _tuple((len(value), value[:1] and value[0], value[1:] and value.step), encoding)
 
@@ -203,7 +203,7 @@ _BASES: tuple[tuple[type, Encoder], ...] = (
 
 
 def choose_value_encoder(class_: type) -> Encoder:
-    """Return the encoder of the values of a class that is none of `VALUE_ENCODERS`."""
+    """Return the encoder for the instances of a class that is not in `VALUE_ENCODERS`."""
     for base, encoder in _BASES:
         if issubclass(class_, base):
             return encoder
@@ -211,7 +211,7 @@ def choose_value_encoder(class_: type) -> Encoder:
     if equality is object.__eq__:
         return _enum if issubclass(class_, Enum) else encode_named
     for base, encoder in VALUE_ENCODERS.items():
-        # It adds something to what its base is, but not to what its base compares.
+        # The class extends its base, but compares as its base does.
         if issubclass(class_, base) and equality is base.__eq__:
             return encoder
     if dataclasses.is_dataclass(class_) and _is_generated(equality):
