@@ -1,4 +1,4 @@
-"""Merging: of apply nodes that compute the same thing, one stays."""
+"""Merging of equal apply nodes and constants (common subexpression elimination)."""
 
-# First of all: what is switched on once it is there imports modules of this package.
+# PyTensor comes first: the features that its import switches on import modules of this package.
 import pytensor  # noqa: F401

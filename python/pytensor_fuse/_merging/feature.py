@@ -1,8 +1,8 @@
-"""The feature of a graph that notes what merging has to look up.
+"""Graph feature that records new and changed nodes for merging.
 
-A drop-in for PyTensor's `MergeFeature`. That one looks for the equals of a node among the clients
-of its inputs, at each import and each change of an input. This one only notes which nodes came or
-changed; the pass looks up those that are still there.
+A drop-in for PyTensor's `MergeFeature`, which searches the clients of a node's inputs for equal
+nodes, at each import and each change of an input. This feature only records the nodes; the pass
+looks up those that are still there.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ if TYPE_CHECKING:
     Var = Variable[Any, Any]
 
 
-# Whether a node that was pruned is there is asked when it matters.
+# `on_prune` is not needed: the pass checks whether a node is still there.
 @mind_no_steps
 @told_of("on_attach", "on_detach", "on_import", "on_change_input")
 class LazyMergeFeature(MergeFeature):
-    """Notes what merging has to look up, for a `Merger`.
+    """Records new and changed nodes for a `Merger`.
 
-    PyTensor's own pass can work with it: see `stock_view`. What else `MergeFeature` keeps in
-    attributes nobody reads, and is not there.
+    PyTensor's own pass can work with it: see `stock_view`. The other attributes of `MergeFeature`
+    have no readers and are missing.
 
     Attributes
     ----------
     merger
-        Merges what was noted.
+        Merges the recorded nodes.
     scheduled, blacklist
-        What PyTensor's pass is to merge, and what it could not.
+        The merges for PyTensor's pass, and those that it could not make.
     atomic_sig_inv
         Finds constants by their signatures.
     """
@@ -51,12 +51,12 @@ class LazyMergeFeature(MergeFeature):
     atomic_sig_inv: ConstantsBySignature  # type: ignore[assignment]
 
     def on_attach(self, fgraph: FunctionGraph) -> None:
-        """Note all nodes of ``fgraph``.
+        """Record all nodes of ``fgraph``.
 
         Raises
         ------
         AlreadyThere
-            If ``fgraph`` has a feature for merging.
+            If ``fgraph`` already has a feature for merging.
         """
         if hasattr(fgraph, "merge_feature"):
             raise AlreadyThere
@@ -64,7 +64,7 @@ class LazyMergeFeature(MergeFeature):
         self.begin(fgraph)
 
     def begin(self, fgraph: FunctionGraph) -> None:
-        """Note all nodes of ``fgraph``, and forget what was known."""
+        """Record all nodes of ``fgraph``, and drop the state of earlier passes."""
         self._fgraph = fgraph
         self.merger = Merger(fgraph, self)
         self.scheduled = Schedule(self.merger)
@@ -72,20 +72,20 @@ class LazyMergeFeature(MergeFeature):
         self.atomic_sig_inv = ConstantsBySignature(self.merger)
 
     def merge(self) -> Tally:
-        """Merge as `Merger.merge` does."""
+        """Merge the recorded nodes; see `Merger.merge`."""
         self.scheduled.return_unmerged()
         return self.merger.merge()
 
     # Callbacks ----------------------------------------------------------------------------
 
     def on_import(self, fgraph: FunctionGraph, node: Node, reason: object) -> None:
-        """Note ``node``."""
+        """Record ``node``."""
         self.merger.pending[node] = None
 
     def on_change_input(
         self, fgraph: FunctionGraph, node: Node, i: int, r: Var, new_r: Var, reason: object = None
     ) -> None:
-        """Note ``node``."""
+        """Record ``node``."""
         self.merger.pending[node] = None
 
     def on_prune(self, fgraph: FunctionGraph, node: Node, reason: object) -> None:
@@ -94,15 +94,15 @@ class LazyMergeFeature(MergeFeature):
     # Copies -------------------------------------------------------------------------------
 
     def clone(self) -> LazyMergeFeature:
-        """Make one for another graph."""
+        """Return a new feature for another graph."""
         return type(self)()
 
     def __getstate__(self) -> dict[str, Any]:
         return {"_fgraph": self._fgraph} if "_fgraph" in vars(self) else {}
 
     def __getattr__(self, name: str) -> Any:
-        # The table hashes variables and ops. It is made anew when it is first used, for while an
-        # object is unpickled its parts may be incomplete.
+        # The table hashes variables and ops, which may be incomplete during unpickling. So it is
+        # made anew on its first use.
         state = vars(self)
         if name.startswith("__") or "_fgraph" not in state or "merger" in state:
             raise AttributeError(name)

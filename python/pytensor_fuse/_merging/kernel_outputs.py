@@ -1,6 +1,6 @@
-"""Merging the outputs of kernels that are the same values, and dropping what nothing reads then.
+"""Merging of equal outputs of kernels, and removal of the outputs that become unused.
 
-That looks at the whole graph, so that it is also decided here when it is due.
+A comparison of outputs looks at the whole graph, so this module also decides when one is due.
 """
 
 from __future__ import annotations
@@ -28,27 +28,28 @@ if TYPE_CHECKING:
 
 
 class KernelComparisons:
-    """When the outputs of the kernels of a graph are to be compared.
+    """The schedule of comparisons of kernel outputs in one graph.
 
-    It is due once a kernel was looked up. Where there are kernels, it is also due once any node
-    was, for some times, then only after so many nodes that the time is in proportion to these.
+    A comparison is due after the look-up of a kernel. If the graph has kernels, it is also due
+    after so many look-ups of other nodes that its time is in proportion to them; for the first few
+    times, one look-up suffices.
     """
 
     def __init__(self) -> None:
         self._has_kernels = False
-        # Since kernels were compared by their outputs.
+        # Counted since the last comparison.
         self._n_looked_up = 0
         self._met_kernels = False
         self._n_free_comparisons = 20
 
     def note(self, n_looked_up: int, *, met_kernels: bool) -> None:
-        """Take note that nodes were looked up, and whether there were kernels among them."""
+        """Record that nodes were looked up, and whether there were kernels among them."""
         self._has_kernels |= met_kernels
         self._met_kernels |= met_kernels
         self._n_looked_up += n_looked_up
 
     def start_if_due(self, n_nodes: int) -> bool:
-        """Return whether a comparison is due in a graph of ``n_nodes``, and take it for done."""
+        """Return whether a comparison is due in a graph of ``n_nodes``; it then counts as done."""
         is_proportionate = self._n_looked_up * 8 > n_nodes
         is_free = self._n_looked_up > 0 and self._n_free_comparisons > 0
         is_due = self._met_kernels or (self._has_kernels and (is_proportionate or is_free))
@@ -59,31 +60,31 @@ class KernelComparisons:
         return is_due
 
     def start_again(self) -> None:
-        """Let a comparison be due, since the last one failed."""
+        """Make a comparison due again, since the last one failed."""
         self._met_kernels = True
 
 
 def merge_outputs(fgraph: FunctionGraph, refused: set[Pair], reason: str) -> list[Pair]:
-    """Let one output of a kernel be read in the place of those that are the same values.
+    """Replace outputs of kernels by the first outputs with the same values.
 
     Parameters
     ----------
     fgraph
-        The graph. Equal nodes have been merged.
+        The graph, whose equal nodes have been merged.
     refused
-        Pairs that features of the graph did not allow, to be left alone; more are added.
+        Pairs that features of the graph did not allow. They are skipped, and new ones are added.
     reason
-        For the features.
+        The reason that the features get.
 
     Returns
     -------
     list of tuple
-        Pairs of an output and the one that took its place.
+        Pairs of an output and its replacement.
 
     Raises
     ------
     Exception
-        Whatever a feature raises but `InconsistencyError`.
+        Any exception of a feature except `InconsistencyError`.
     """
     nodes = in_order([variable.owner for variable in fgraph.outputs], fgraph.apply_nodes)
     pairs = [
@@ -100,7 +101,7 @@ def merge_outputs(fgraph: FunctionGraph, refused: set[Pair], reason: str) -> lis
 def _replace(
     fgraph: FunctionGraph, pairs: list[Pair], refused: set[Pair], reason: str
 ) -> list[Pair]:
-    """Make the replacements that are allowed, together if they are allowed together."""
+    """Make the replacements that are allowed, in one edit if it is allowed as a whole."""
     if not pairs:
         return []
     try:
@@ -114,10 +115,10 @@ def _replace(
 
 
 def _may_lose(fgraph: FunctionGraph, node: Apply[Any], outputs: set[Variable[Any, Any]]) -> bool:
-    """Whether ``node`` computes the same when nothing reads these of its outputs any more.
+    """Return whether ``node`` still computes its other outputs once ``outputs`` are unused.
 
-    PyTensor drops such outputs, and inputs that no other one depends on, without regard to what
-    those inputs do to the shape.
+    PyTensor drops unused outputs, and the inputs that only these depend on, even if such an input
+    affects the shape of the others.
     """
     used = [i for i, v in enumerate(node.outputs) if fgraph.clients[v] and v not in outputs]
     return not used or not _is_composite(node) or _with_outputs(node, used) is not None
@@ -128,7 +129,7 @@ def _is_composite(node: Apply[Any]) -> bool:
 
 
 def _drop_unused_outputs(fgraph: FunctionGraph, nodes: Iterable[Apply[Any]], reason: str) -> None:
-    """Make kernels compute no more than what is read, where features allow that."""
+    """Remove the unused outputs of kernels, where features allow that."""
     for node in nodes:
         if node not in fgraph.apply_nodes or not _is_composite(node):
             continue
@@ -145,7 +146,7 @@ def _drop_unused_outputs(fgraph: FunctionGraph, nodes: Iterable[Apply[Any]], rea
 def _with_outputs(node: Apply[Any], used: list[int]) -> Apply[Any] | None:
     """Return a kernel that computes these outputs from the inputs that they depend on.
 
-    None if it cannot: if their shapes depend on other inputs, too, or they depend on none.
+    None if there is none: if their shapes also depend on other inputs, or they depend on no input.
     """
     inner = node.op.scalar_op.fgraph
     outputs = [inner.outputs[i] for i in used]

@@ -1,9 +1,8 @@
-"""Merging: of nodes that compute the same thing, one stays.
+"""The merging pass, which keeps one of several equal nodes.
 
-A drop-in for what PyTensor's `MergeFeature` and `MergeOptimizer` do. Those replace one node at a
-time. Here the feature only notes which nodes came or changed; the pass looks them up by op and
-inputs in one table, makes all replacements in one edit, and then compares what kernels compute
-inside.
+A drop-in for PyTensor's `MergeFeature` and `MergeOptimizer`, which replace one node at a time.
+Here, the feature only records new and changed nodes; the pass looks them up by op and inputs in one
+table, makes all replacements in one edit, and then compares the expressions inside kernels.
 """
 
 from __future__ import annotations
@@ -46,12 +45,12 @@ def merge(fgraph: FunctionGraph, feature: LazyMergeFeature) -> Tally:
                 break
             report(merged, REASON)
             tally.add(merged)
-            # What reads them may be equal now.
+            # Their readers may be equal now.
             more = feature.merge()
             tally.n_refused += more.n_refused
             tally.n_merged += more.n_merged
             tally.n_constants += more.n_constants
-            # That may have made inputs of other kernels, or of what is no kernel, the same.
+            # These merges may have unified the inputs of other kernels or nodes.
             are_due = kernels.start_if_due(len(fgraph.apply_nodes)) or more.n_merged > 0
     except BaseException:
         kernels.start_again()
@@ -61,16 +60,16 @@ def merge(fgraph: FunctionGraph, feature: LazyMergeFeature) -> Tally:
 
 
 def merge_if_attached(fgraph: FunctionGraph) -> None:
-    """Merge as `merge` does, if that is what ``fgraph`` has our feature for."""
+    """Merge as `merge` does, if ``fgraph`` has this package's feature for merging."""
     feature = getattr(fgraph, "merge_feature", None)
     if isinstance(feature, LazyMergeFeature):
         merge(fgraph, feature)
 
 
 def adopt(fgraph: FunctionGraph) -> LazyMergeFeature | None:
-    """Return the feature for merging of ``fgraph``, as ours if it is PyTensor's own.
+    """Return the merge feature of ``fgraph``, converted to ours if it is PyTensor's own.
 
-    What PyTensor's own feature knows is found anew: it may take constants for equal that differ.
+    The state of PyTensor's feature is discarded, since it may treat different constants as equal.
     None if the feature is of another class.
     """
     feature = fgraph.merge_feature

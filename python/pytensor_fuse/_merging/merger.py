@@ -1,16 +1,16 @@
-"""Merging equal nodes and constants of a graph: what is to be looked up, plans, and their edits.
+"""Merger of equal nodes and constants: pending look-ups, plans, and their edits.
 
-The table is never kept up to date: what it gives is checked against the graph. Its keys hold the
-variables, so that no other object can come to have the identity of one of them.
+The table is never kept up to date: its answers are checked against the graph. Its keys hold the
+variables, so that no other object can get the id of one of them.
 
-While it plans, it takes each variable for the one that will replace it, so that nodes whose inputs
+While it plans, the merger identifies each variable with its replacement, so that nodes whose inputs
 will be the same are found equal. Nodes that are equal in this sense may all be replaced at once:
-since equal nodes have equal inputs, a cycle among the nodes that stay would be an infinite descent
-in the graph before.
+since equal nodes have equal inputs, a cycle among the remaining nodes would imply an infinite
+descent in the original graph.
 
-Of equal nodes, the one that is looked up first stays: one that was there at the last pass, then the
-one imported first. But where the static type of an output says more than that of another, the one
-that says more stays. Constants are equal if their types are and their data are bit for bit.
+The first of several equal nodes to be looked up stays: one that was there at the last pass, then
+the one imported first. However, if the static types of their outputs differ, the node with the more
+specific types stays. Constants are equal if their types are, and their data are, bit for bit.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ if TYPE_CHECKING:
 
 REASON = "MergeOptimizer"
 
-# What they refuse in a graph are nodes that write over their inputs. (`ReplaceValidate` refuses
-# nodes that come back, too; merging imports none.)
+# These refuse only nodes that overwrite their inputs. (`ReplaceValidate` also refuses nodes that
+# come back; merging imports none.)
 _INPLACE_VALIDATORS = {
     DestroyHandler,
     ReplaceValidate,
@@ -60,7 +60,7 @@ _INPLACE_VALIDATORS = {
 
 @dataclass
 class Tally:
-    """What a pass did."""
+    """Counts of a pass."""
 
     n_refused: int = 0
     n_merged: int = 0
@@ -75,21 +75,21 @@ class Tally:
 
 
 class Merger:
-    """Merges the nodes of one graph that came or changed since the last time.
+    """Merges the nodes of one graph that are new or changed since the last pass.
 
     Parameters
     ----------
     fgraph
-        The graph, of which nothing has been looked up.
+        The graph, none of whose nodes has been looked up.
     listener
-        The feature that puts nodes of ``fgraph`` that come or change into `pending`.
+        The feature that puts new and changed nodes of ``fgraph`` into `pending`.
 
     Attributes
     ----------
     pending
         The nodes to be looked up, in order.
     kernels
-        When the outputs of kernels are to be compared.
+        The schedule of comparisons of kernel outputs.
     """
 
     def __init__(self, fgraph: FunctionGraph, listener: Feature) -> None:
@@ -106,15 +106,14 @@ class Merger:
         self._has_other_validators = False
 
     def merge(self) -> Tally:
-        """Merge the nodes that came or changed, and those that this makes equal.
+        """Merge the new and changed nodes, and those that become equal by this.
 
-        Takes expected time in proportion to the inputs of those nodes and to what merging changes.
+        The expected time is in proportion to the inputs of those nodes and to the changes.
 
         Raises
         ------
         Exception
-            Whatever a feature of the graph raises. What was merged before stays so, and nothing is
-            half merged.
+            Any exception of a feature of the graph. Earlier merges stay, and none is partial.
         """
         tally = Tally()
         while self.pending:
@@ -134,7 +133,7 @@ class Merger:
                     self._replace_incomparable(*incomparable[0], tally)
                     del incomparable[0]
             except BaseException:
-                # The table takes them for done.
+                # The table considers them done.
                 self.pending.update(dict.fromkeys(node for node, _ in incomparable))
                 raise
         self._rules.forget_refused()
@@ -143,9 +142,9 @@ class Merger:
         return tally
 
     def plan(self, *, one_at_a_time: bool) -> MergePlan:
-        """Look up what is pending, and all that reads what will be replaced.
+        """Look up the pending nodes, and all readers of variables that will be replaced.
 
-        ``one_at_a_time`` asks for a single merge; what comes after it stays pending.
+        ``one_at_a_time`` requests a single merge; the nodes after it stay pending.
         """
         pending, self.pending = self.pending, {}
         try:
@@ -153,31 +152,31 @@ class Merger:
         except BaseException:
             self.pending = pending | self.pending
             raise
-        # An op that is compared may do anything, also to this graph.
+        # Comparisons of ops run third-party code, which may change this graph.
         self.pending = dict.fromkeys(plan.waiting) | self.pending
         self.kernels.note(plan.n_looked_up, met_kernels=plan.met_kernels)
         return plan
 
     def tidy(self) -> None:
-        """Drop what the table says about nodes and constants that are gone."""
+        """Drop the table's entries of nodes and constants that are no longer in the graph."""
         before, self._rules.numbers = self._rules.numbers, Numbers()
         try:
             self._table.tidy(self._rules, self._fgraph)
         except BaseException:
             self._rules.numbers = before
             raise
-        # The work is in proportion to what has been looked up since the last time.
+        # This amortizes the work over the look-ups since the last time.
         self._max_table_size = _max_table_size(len(self._table))
 
     def look_up_users(self, variable: Var) -> None:
-        """Have looked up again what has to do with the merging of ``variable``."""
+        """Make the nodes pending whose look-up can merge ``variable``."""
         nodes = (
             [variable.owner] if variable.owner else [c for c, _ in self._fgraph.clients[variable]]
         )
         self.pending.update(dict.fromkeys(nodes))
 
     def find_constant(self, type_: Type[Any], data: object) -> Var | None:
-        """Return the constant of the graph that those with this type and data are merged with."""
+        """Return the constant of the graph that stands for this type and data, if there is one."""
         variables = self._fgraph.variables
         for node in self.pending:
             for variable in node.inputs:
@@ -188,14 +187,15 @@ class Merger:
         return constant if constant in variables else None
 
     def _look_up_again(self, plan: MergePlan) -> None:
-        """Have looked up again, and first, what was looked up for ``plan``."""
+        """Put the nodes that were looked up for ``plan`` back at the front of `pending`."""
         self.pending = dict.fromkeys(self._table.queue(plan)) | self.pending
 
     def _can_be_refused(self) -> bool:
-        """Whether validation may refuse a graph in which equal nodes are merged."""
+        """Return whether validation may refuse a graph in which equal nodes are merged."""
         listeners = self._listeners
         if listeners is None or not listeners.are_current():
-            # What an edit of all merges changes has been looked up, with the inputs that it gets.
+            # Without our listener: an edit of all merges changes only nodes that have been looked
+            # up with their new inputs.
             self._listeners = Listeners(self._fgraph, but=self._listener)
             self._has_other_validators = any(
                 type(feature).on_validate is not Feature.on_validate
@@ -205,7 +205,7 @@ class Merger:
         return self._has_other_validators or has_destroyers(self._fgraph)
 
     def _replace_all(self, plan: MergePlan, tally: Tally) -> None:
-        """Do all merges of a plan in one edit, none of which can be refused."""
+        """Make all merges of a plan in one edit; none of them can be refused."""
         replacements, dying = plan.replacements, _dying_in_order(plan)
         try:
             replace_all(
@@ -218,7 +218,7 @@ class Merger:
                 tell=self._listeners,
             )
         except BaseException as error:
-            # The graph is as it was. One by one shows which merge it is, and does the others.
+            # The graph is unchanged. Merging one by one isolates the culprit and makes the others.
             self._one_at_a_time = True
             self._look_up_again(plan)
             if not isinstance(error, Exception):
@@ -227,12 +227,12 @@ class Merger:
         tally.add(replacements)
         report(replacements, REASON)
         if self.pending:
-            # Where the listener is told all the same.
+            # The listener was notified all the same, of nodes that the plan covers.
             done = set(self._table.queue(plan))
             self.pending = {node: None for node in self.pending if node not in done}
 
     def _replace_one(self, plan: MergePlan, tally: Tally) -> None:
-        """Do the one merge of a plan, which features may refuse."""
+        """Make the only merge of a plan, which features may refuse."""
         replacements, dying = plan.replacements, _dying_in_order(plan)
         try:
             replace_all(self._fgraph, [], replacements, dying, REASON, validate=bool(dying))
@@ -248,7 +248,7 @@ class Merger:
         report(replacements, REASON)
 
     def _replace_incomparable(self, node: Node, other: Node, tally: Tally) -> None:
-        """Merge equal nodes neither of which has the more specific type in all outputs."""
+        """Merge equal nodes when neither has the more specific type in all outputs."""
         apply_nodes = self._fgraph.apply_nodes
         if not (node in apply_nodes and other in apply_nodes and node.inputs == other.inputs):
             self.pending[node] = None
@@ -279,5 +279,5 @@ def _dying_in_order(plan: MergePlan) -> list[Node]:
 
 
 def _max_table_size(n_nodes: int) -> int:
-    """Return how many entries a table may have before those of nodes that are gone are dropped."""
+    """Return the size of a table beyond which the entries of removed nodes are dropped."""
     return 1000 + 4 * n_nodes

@@ -1,4 +1,4 @@
-"""Numbers that equal ops and equal constants share, for one table of merging."""
+"""Numbering of ops and constants by equality, for one table of merging."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 
 class Numbers:
-    """Numbers of what has been met; equals get the same.
+    """Numbers of ops and constants; equal ones share a number.
 
-    Ops are kept alive, and so are data that are told by their identity, so that no other object can
-    come to have that.
+    Ops are kept alive, and so are data that are compared by identity, so that no other object can
+    get the id of one of them.
     """
 
     def __init__(self) -> None:
@@ -32,18 +32,18 @@ class Numbers:
         self._unhashable: list[tuple[Op, int]] = []
         self._n_ops = 0
         self._constants: dict[Key, int] = {}
-        # Data that keys of constants tell by their identity.
+        # Data that keys of constants identify by id.
         self._held: list[object] = []
 
     @property
     def n_constants(self) -> int:
-        """How many different constants have been met."""
+        """The number of different constants so far."""
         return len(self._constants)
 
     def of_class(self, class_: type[Op]) -> int:
-        """Return the number of a class of ops, which all classes share that may be equal to others.
+        """Return the number of a class of ops; all classes with an unknown comparison share one.
 
-        Those of which it is known how they compare are equal to none but themselves.
+        An op of a class with a known comparison is equal only to ops of the same class.
         """
         is_known = class_.__eq__ is object.__eq__ or compared(class_) is not None
         return self._classes.setdefault(class_ if is_known else None, len(self._classes))
@@ -61,12 +61,12 @@ class Numbers:
         return number
 
     def of_constant(self, variable: Variable[Any, Any]) -> int | None:
-        """Return the number of a constant and of its equals, None if it is not a constant."""
+        """Return the number of a constant and of its equals; None if it is not a constant."""
         key = self._key(variable)
         return None if key is None else self._constants.setdefault(key, len(self._constants))
 
     def find_constant(self, type_: Type[Any], data: object) -> int | None:
-        """Return the number of plain constants with this type and data, None if none was met."""
+        """Return the number of plain constants with this type and data; None if there is none."""
         return self._constants.get(_plain_key(type_, data, data_content(data)))
 
     def _key(self, variable: Variable[Any, Any]) -> Key | None:
@@ -86,7 +86,7 @@ class Numbers:
         if class_ is not atom.type.constant_type:
             key = (*key, class_)
         if class_.merge_signature is not AtomicVariable.merge_signature:
-            # A class can keep more apart, but not less.
+            # A class can only refine the comparison.
             key = (*key, atom.merge_signature())
         return key
 
@@ -95,7 +95,7 @@ class Numbers:
 def _is_atomic(class_: type[Variable[Any, Any]]) -> tuple[bool, bool]:
     """Return whether variables of a class can be equal to others, and whether they are constants.
 
-    There is one nominal variable of each kind already.
+    Nominal variables are interned by PyTensor, so none is equal to another.
     """
     is_atomic = issubclass(class_, AtomicVariable) and not issubclass(class_, NominalVariable)
     return is_atomic, issubclass(class_, Constant)
@@ -104,8 +104,8 @@ def _is_atomic(class_: type[Variable[Any, Any]]) -> tuple[bool, bool]:
 def _plain_key(type_: Type[Any], data: object, encoded: bytes | None) -> Key:
     """Return the key of a plain constant; ``encoded`` is the content of its data.
 
-    Without content, the key holds for no longer than the data are held.
+    Without content, the key is valid only as long as the data are kept alive.
     """
-    # What this class compares; hashing that takes less time than hashing the type.
+    # The attributes that `TensorType` compares; hashing them takes less time than hashing the type.
     type_key = (type_.dtype, type_.shape) if type(type_) is TensorType else type_
     return type_key, id(data) if encoded is None else encoded

@@ -1,4 +1,4 @@
-"""What is equal, and what may be merged: the questions that the table in Rust asks of Python."""
+"""Rules of merging in Python, which the table in Rust calls: equality and permission."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class MergeRules:
-    """Answers for one graph."""
+    """The rules for one graph."""
 
     def __init__(self, fgraph: FunctionGraph) -> None:
         self._fgraph = fgraph
@@ -29,9 +29,10 @@ class MergeRules:
         self.numbers = Numbers()
 
     def describe_op(self, op: Op) -> tuple[int, bool]:
-        """Return a number that equal ops share, and whether this is a kernel.
+        """Return a number that equal ops share, and whether ``op`` is a kernel.
 
-        Hashing an op takes longer than all the rest of a look-up, so that this goes by the class.
+        The number depends only on the class, since hashing an op takes longer than the rest of a
+        look-up.
         """
         class_ = type(op)
         is_kernel = class_ is Elemwise and type(cast("Elemwise", op).scalar_op) is Composite
@@ -42,11 +43,11 @@ class MergeRules:
         return self.numbers.of_op(op)
 
     def constant_number(self, variable: Var) -> int | None:
-        """Return the number of a constant and of its equals, None if it is not a constant."""
+        """Return the number of a constant and of its equals; None if it is not a constant."""
         return self.numbers.of_constant(variable)
 
     def may_merge(self, node: Node, other: Node) -> bool:
-        """Whether two equal nodes may be merged, as far as can be known without an edit."""
+        """Return whether two equal nodes may be merged, as far as is known without an edit."""
         if (node, other) in self._refused or (other, node) in self._refused:
             return False
         # Two destroyers of one variable are always refused.
@@ -61,16 +62,16 @@ class MergeRules:
         return -1 if all(its.is_super(mine) for mine, its in pairs) else 0
 
     def refuse(self, pairs: Iterable[tuple[Node, Node]]) -> None:
-        """Let pairs of nodes not be merged for now."""
+        """Exclude pairs of nodes from merging for now."""
         self._refused.update(pairs)
 
     def forget_refused(self) -> None:
-        """Let what was refused be tried again."""
+        """Allow refused pairs again."""
         self._refused.clear()
 
 
 def _is_destroyed(node: Node, clients: dict[Var, list[tuple[Node, int]]]) -> bool:
-    """Whether a client of its first output writes over that."""
+    """Return whether a client of the node's first output overwrites it."""
     return any(
         position in positions
         for client, position in clients[node.outputs[0]]

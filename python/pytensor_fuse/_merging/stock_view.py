@@ -1,6 +1,6 @@
-"""What PyTensor's own pass and rewrites read of its feature for merging, and nothing else.
+"""The part of `MergeFeature`'s interface that PyTensor's own pass and rewrites read.
 
-Its pass takes merges from `scheduled` (it can meet our feature in a compile during which the
+PyTensor's pass takes merges from `scheduled` (it can meet our feature in a compile during which the
 package was switched off); a rewrite of indexing looks for equal constants in `atomic_sig_inv`.
 """
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from pytensor_fuse._merging.merger import Merger
 
     Var = Variable[Any, Any]
-    # Ways to merge a node or constant, each a list of what replaces what.
+    # Alternative ways to merge a node or constant, each a list of replacements.
     Entry = list[list[tuple[Var, Var, str]]]
 
 
 class Schedule(UserList["Entry"]):
-    """What there is to merge whenever that is asked for, in the form that PyTensor's pass takes."""
+    """The pending merges, computed on each access, in the form that PyTensor's pass takes."""
 
     def __init__(self, merger: Merger) -> None:
         self._merger = merger
@@ -41,7 +41,7 @@ class Schedule(UserList["Entry"]):
         return self._entries
 
     def return_unmerged(self) -> None:
-        """Have what no one has taken looked up again."""
+        """Make the merges that no pass has taken pending again."""
         for entry in self._entries:
             for old, _, _ in (replacement for candidate in entry for replacement in candidate):
                 self._merger.look_up_users(old)
@@ -49,7 +49,7 @@ class Schedule(UserList["Entry"]):
 
 
 class ConstantsBySignature:
-    """The constants of a graph, to be found by PyTensor's signatures of them, but bit for bit."""
+    """The constants of a graph by their PyTensor signatures, compared bit for bit."""
 
     def __init__(self, merger: Merger) -> None:
         self._merger = merger
