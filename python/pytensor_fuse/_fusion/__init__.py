@@ -1,4 +1,4 @@
 """Elementwise fusion: extract -> plan -> apply."""
 
-# First of all: what is switched on once it is there imports modules of this package.
+# PyTensor comes first: the features that its import switches on import modules of this package.
 import pytensor  # noqa: F401

@@ -1,4 +1,4 @@
-"""From planned clusters to Composite kernels in the graph."""
+"""Application of planned clusters: replacement of nodes by Composite kernels."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def apply_clusters(
 ) -> int:
     """Replace each cluster by one Elemwise of a Composite; return the number of kernels made.
 
-    The graph is validated once, after all replacements; if it is refused, it is as it was before
-    and the error is raised.
+    The graph is validated once, after all replacements; if a feature refuses it, the graph is
+    restored and the error is raised.
     """
     new_nodes, replacements = make_nodes(graph, clusters)
     nodes = graph.arrays.nodes
@@ -42,14 +42,14 @@ def apply_clusters(
 def make_nodes(
     graph: ExtractedGraph, clusters: _core.FusedClusters
 ) -> tuple[list[Apply[Any]], list[tuple[Variable[Any, Any], Variable[Any, Any]]]]:
-    """Make the kernels' apply nodes, which read each other's results and none of the old ones.
+    """Make the apply nodes of the kernels, which read each other's results, not the old ones.
 
     Returns
     -------
     nodes
-        In topological order.
+        The nodes, in topological order.
     replacements
-        Pairs of an old result and the new one that takes its place.
+        Pairs of an old result and its replacement.
     """
     arrays = graph.arrays
     variables = arrays.variables
@@ -71,7 +71,7 @@ def make_nodes(
 
 
 class _Builder:
-    """Builds the kernels of one graph that no earlier graph had."""
+    """Builds the kernels of one graph that are not in the cache."""
 
     def __init__(self, graph: ExtractedGraph) -> None:
         self._graph = graph
@@ -99,7 +99,7 @@ class _Builder:
 
 
 def _like(old: Variable[Any, Any]) -> Variable[Any, Any]:
-    """Make a variable of the type, name and stack trace of ``old``."""
+    """Make a variable with the type, name and stack trace of ``old``."""
     new: Variable[Any, Any] = old.type.make_variable(name=old.name)
     trace = getattr(old.tag, "trace", None)
     if trace is not None:

@@ -1,4 +1,4 @@
-"""How much effort a plan is worth: the names that users give it, and what the planner is told."""
+"""Effort levels of the planner: their names, and the search limits behind them."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Final
 
 VARIABLE: Final = "PYTENSOR_FUSE_EFFORT"
 
-# Sets and states that the planner's search may look at; None for no search. Not seconds: the same
-# graph has the same plan on every machine.
+# The limit on the sets and states that the planner's search visits; None for no search. It is not
+# a time, so that the same graph has the same plan on every machine.
 EFFORTS: Final[dict[str, int | None]] = {"fast": None, "optimal": 4_000_000}
 
 DEFAULT: Final = "fast"
@@ -18,14 +18,14 @@ _NAMES: Final = " or ".join(repr(name) for name in EFFORTS)
 
 
 def resolve_effort(effort: str) -> int | None:
-    """Return how much the search may look at, None if there is to be none.
+    """Return the search limit of an effort level, or None for no search.
 
     Raises
     ------
     TypeError
         If ``effort`` is not a string.
     ValueError
-        If it is not a name of ``EFFORTS``.
+        If ``effort`` is not in ``EFFORTS``.
     """
     if not isinstance(effort, str):
         raise TypeError(f"effort must be {_NAMES}, not {type(effort).__name__}")
@@ -35,17 +35,17 @@ def resolve_effort(effort: str) -> int | None:
 
 
 def effort_of_compiles() -> int | None:
-    """Return what ``PYTENSOR_FUSE_EFFORT`` says at this moment, as `resolve_effort` does.
+    """Return the search limit that ``PYTENSOR_FUSE_EFFORT`` now selects; see `resolve_effort`.
 
     Warns
     -----
     RuntimeWarning
-        If it is no name of ``EFFORTS``; it is then the default.
+        If its value is not in ``EFFORTS``; the default is then used.
     """
     value = os.environ.get(VARIABLE, "").strip().lower() or DEFAULT
     if value not in EFFORTS:
         warnings.warn(
-            f"{VARIABLE}={os.environ[VARIABLE]!r} is not {_NAMES}; plans are made by {DEFAULT!r}",
+            f"{VARIABLE}={os.environ[VARIABLE]!r} is not {_NAMES}; {DEFAULT!r} is used instead",
             RuntimeWarning,
             stacklevel=2,
         )

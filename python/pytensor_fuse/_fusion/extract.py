@@ -1,4 +1,4 @@
-"""From a FunctionGraph to integer arrays, and to the decision which nodes may be fused."""
+"""Extraction of a FunctionGraph as integer arrays, and the choice of nodes that may be fused."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class ExtractedGraph:
-    """A graph as integer arrays, with what its Elemwise nodes compute.
+    """A graph as integer arrays, with the scalar operations of its Elemwise nodes.
 
     Attributes
     ----------
     arrays
         Apply nodes and variables as dense ids, in topological order.
     kinds
-        For each signature of an Elemwise node what it computes per element; None where it can be
+        For each signature of an Elemwise node, the operation per element; None if the node can be
         in no kernel.
     orderings
-        Pairs of node ids: orders that features of the graph ask for beside the data flow.
+        Pairs of node ids: orderings that features of the graph require besides the data flow.
     """
 
     arrays: _core.Extraction
@@ -47,7 +47,7 @@ def extract(fgraph: FunctionGraph) -> ExtractedGraph:
 def plan(
     graph: ExtractedGraph, target: Target, max_operands: int, effort: int | None = None
 ) -> _core.FusedClusters:
-    """Plan the fusion of an extracted graph for ``target``, with a search if there is an effort."""
+    """Plan the fusion of an extracted graph for ``target``; with an effort, include the search."""
     fusable = [kind is not None and kind.compiles(target) for kind in graph.kinds]
     strict = [kind is not None and kind.has_c_code for kind in graph.kinds]
     uniform = [

@@ -1,4 +1,4 @@
-"""The whole pass: extract -> plan -> apply."""
+"""The fusion pass: extract -> plan -> apply."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 def fuse(fgraph: FunctionGraph, reason: str) -> tuple[int, int]:
     """Fuse the Elemwise nodes of ``fgraph`` for the mode that it is being compiled for.
 
-    The environment says with how much effort; see `effort_of_compiles`.
+    The environment selects the effort; see `effort_of_compiles`.
 
     Returns
     -------
     n_kernels
-        Kernels made.
+        The number of kernels made.
     n_replaced
-        Nodes that they replace.
+        The number of nodes that they replace.
     """
     n_before = len(fgraph.apply_nodes)
     target = resolve_target(None, fgraph)

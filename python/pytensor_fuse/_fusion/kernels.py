@@ -1,4 +1,4 @@
-"""One Composite per kernel structure, shared by every graph of the process."""
+"""Cache of kernels: one Composite per structure, shared by all graphs of the process."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ if TYPE_CHECKING:
 
     from pytensor_fuse._core import Term
 
-# Kernels are kept for later graphs; the least recently used go when their scalar nodes together
-# are more than this, some 100 MB.
+# Kernels are cached for later graphs; the least recently used are evicted when the total of scalar
+# nodes exceeds this limit, some 100 MB.
 _MAX_SCALAR_NODES = 100_000
 
 
 class KernelCache:
     """Elemwise ops of fused kernels by their terms in the hash-cons table.
 
-    The least recently used are forgotten, and their terms with them.
+    The least recently used are evicted, together with their terms.
     """
 
     def __init__(self, max_scalar_nodes: int = _MAX_SCALAR_NODES) -> None:
@@ -31,7 +31,7 @@ class KernelCache:
         self.lock = threading.Lock()
 
     def get(self, structure: Term) -> Elemwise | None:
-        """Return the op of the kernel with this structure, if it is known."""
+        """Return the op of the kernel with this structure, or None if it is not cached."""
         with self.lock:
             op = self._ops.get(structure)
             if op is not None:
@@ -39,7 +39,7 @@ class KernelCache:
             return op
 
     def add(self, structure: Term, op: Elemwise) -> Elemwise:
-        """Remember ``op``, unless another thread was faster; return the one to use."""
+        """Cache ``op``, unless another thread was faster; return the op to use."""
         with self.lock:
             known = self._ops.setdefault(structure, op)
             if known is op:

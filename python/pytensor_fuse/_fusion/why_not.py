@@ -1,4 +1,4 @@
-"""Why nodes do not share a kernel."""
+"""Reasons why nodes do not share a kernel."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 
-# Most steps of a path that a text names.
+# The most steps of a path that a text lists.
 _SHOWN_STEPS = 30
 
 
 class Reason(enum.Enum):
-    """Why two nodes do not share a kernel."""
+    """Reasons why two nodes do not share a kernel."""
 
     SAME_KERNEL = "they share a kernel"
     ALONE = "one node, which shares a kernel with no other"
@@ -38,25 +38,25 @@ class Reason(enum.Enum):
     )
     CYCLE = "would make a cycle"
     OPERAND_LIMIT = "operand limit"
-    NOT_TRIED = "could share a kernel; the search did not come to it"
+    NOT_TRIED = "could share a kernel, but the search did not try that"
 
 
 @dataclass(frozen=True, eq=False)
 class WhyNot:
-    """Why two nodes do not share a kernel.
+    """The reason why two nodes do not share a kernel.
 
     Attributes
     ----------
     reason
         The first reason found, in the order of `Reason`.
     culprit
-        The node to blame: for a cycle the first node of the path that is in neither kernel, for
-        other reasons the one of the two that is concerned, or None if it is the pair.
+        The node to blame: for a cycle, the first node of the path that is in neither kernel; for
+        other reasons, the one of the two nodes that is concerned, or None if it is the pair.
     path
-        For a cycle the nodes from one kernel to the other; neighbors in it are a node and a
+        For a cycle, the nodes from one kernel to the other; neighbors in it are a node and a
         client, or two nodes of one kernel. Empty otherwise.
     detail
-        The particulars, in words; nodes are named by their ops.
+        The particulars as text; nodes are named by their ops.
     """
 
     reason: Reason
@@ -75,11 +75,12 @@ def why_not(
     max_operands: int,
     pairs: Sequence[tuple[int, int]],
 ) -> list[WhyNot]:
-    """Say of each pair of node ids why the two do not share a kernel.
+    """Return for each pair of node ids why the two do not share a kernel.
 
     Notes
     -----
-    O(nodes + edges), and for each pair what stands between its kernels in topological order.
+    O(nodes + edges), plus for each pair the part of the graph between its kernels in topological
+    order.
     """
     unfusable = Unfusable(graph, target)
     nodes, texts = unfusable.nodes, unfusable.texts
@@ -91,26 +92,26 @@ def why_not(
 
 
 def shown_steps(path: tuple[_T, ...]) -> tuple[tuple[_T, ...], int]:
-    """Return what is shown of a path, and how many steps are left out before its last."""
+    """Return the steps of a path to show, and the number of steps omitted before its last."""
     left_out = len(path) - _SHOWN_STEPS
     return (path, 0) if left_out <= 0 else (path[: _SHOWN_STEPS - 1] + path[-1:], left_out)
 
 
 class OpTexts:
-    """What ops print, each op once: many nodes share one."""
+    """Cached texts of ops, since many nodes share an op."""
 
     def __init__(self) -> None:
         self._texts: dict[int, tuple[object, str]] = {}
 
     def __call__(self, op: object) -> str:
-        # By identity, which needs the op to be kept: not all that print can be hashed.
+        # By id, with the op kept alive, since some ops cannot be hashed.
         if id(op) not in self._texts:
             self._texts[id(op)] = (op, str(op))
         return self._texts[id(op)][1]
 
 
 class Unfusable:
-    """Which nodes of a graph can be in no kernel of a target."""
+    """The nodes of a graph that can be in no kernel of a target."""
 
     def __init__(self, graph: ExtractedGraph, target: Target) -> None:
         self.nodes = graph.arrays.nodes
@@ -119,7 +120,7 @@ class Unfusable:
         self._compiles = [kind is not None and kind.compiles(target) for kind in graph.kinds]
 
     def reason(self, node_id: int) -> Reason | None:
-        """Say why a node can be in no kernel, or return None if it can."""
+        """Return why a node can be in no kernel, or None if it can."""
         node = self.nodes[node_id]
         if not isinstance(node.op, Elemwise):
             return Reason.NOT_ELEMWISE
@@ -130,11 +131,11 @@ class Unfusable:
         return None
 
     def either(self, pair: tuple[int, int]) -> WhyNot | None:
-        """Blame the first of two nodes that can be in no kernel, if there is one."""
+        """Return an answer that blames the first node that can be in no kernel, if there is one."""
         for i in pair:
             if (reason := self.reason(i)) is not None:
-                # Not as the node prints: that is with its operands, which may be thousands, and
-                # other ones once the graph is changed.
+                # The op instead of the node, which prints with its operands: there may be
+                # thousands, and they change with the graph.
                 node = self.nodes[i]
                 return WhyNot(reason, node, (), self.texts(node.op))
         return None

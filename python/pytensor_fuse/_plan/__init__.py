@@ -1,1 +1,1 @@
-"""Fusion plans: what would be fused, why not more, and the way to apply it."""
+"""Fusion plans: the planned kernels, the reasons for their limits, and their application."""

@@ -1,4 +1,4 @@
-"""Plans in plain types, as JSON has them."""
+"""Serialization of plans to plain types, as in JSON."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def graph_to_dict(
     inputs: Sequence[Variable[Any, Any]],
     kernels: Sequence[Kernel],
 ) -> dict[str, Any]:
-    """Return what becomes of each node of a graph, and its kernels; O(nodes + edges)."""
+    """Return the nodes of a graph, with the kernel of each, and the kernels; O(nodes + edges)."""
     position = {node: i for i, node in enumerate(nodes)}
     kernel_of = {node: i for i, kernel in enumerate(kernels) for node in kernel.nodes}
     place = {variable: i for i, variable in enumerate(inputs)}
@@ -33,7 +33,7 @@ def graph_to_dict(
         return without_address(op_texts(node.op))
 
     def name(variable: Variable[Any, Any]) -> str:
-        """Return what an audit would call a variable."""
+        """Return the name of a variable, as in audits."""
         if variable.name is not None:
             return str(variable.name)
         if variable.owner is not None:

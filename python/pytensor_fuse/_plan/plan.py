@@ -1,4 +1,4 @@
-"""Fusion plans: what would be fused, why not more, and the way to apply it."""
+"""Fusion plans of graphs and functions, which can be inspected, drawn and applied."""
 
 from __future__ import annotations
 
@@ -44,24 +44,25 @@ if TYPE_CHECKING:
 # Operand counts are 32-bit ids in the planner.
 _MAX_OPERANDS = 2**32 - 1
 
-# Of the dicts.
+# The version of the format of `FusionPlan.to_dict`.
 _FORMAT = 1
 
-# How many kernels the text of a plan lists.
+# The most kernels that the text of a plan lists.
 _SHOWN_KERNELS = 20
 
-# A notebook keeps what it shows: 200 to 250 bytes per node.
+# A notebook stores its outputs in its file: 200 to 250 bytes per node.
 _NOTEBOOK_NODES = 2000
 
 
 class FusionPlan:
-    """Which Elemwise nodes of a graph become which kernels; made by `plan_fusion`.
+    """A partition of a graph's Elemwise nodes into kernels; made by `plan_fusion`.
 
-    A plan is legal: kernels hold single-output Elemwise nodes of one broadcast pattern that the
-    target can compile, each connected by data flow or by shared inputs of that pattern; all kernels
-    together leave the graph acyclic; none has more operands than the limit. It never has more
-    kernels than PyTensor's own fusion would make, nor more arrays at equal kernels, in graphs whose
-    connected pieces have up to 46,000 nodes each; on larger pieces PyTensor's order is not tried.
+    A plan is legal: each kernel holds single-output Elemwise nodes of one broadcast pattern that
+    the target can compile, connected by data flow or by shared inputs of that pattern; the kernels
+    together leave the graph acyclic; and none has more operands than the limit. A plan never has
+    more kernels than PyTensor's own fusion would make, nor more arrays with as many kernels, in
+    graphs whose connected components have up to 46,000 nodes each; in larger components PyTensor's
+    order is not tried.
     """
 
     def __init__(
@@ -84,15 +85,15 @@ class FusionPlan:
 
     @property
     def target(self) -> str:
-        """Who compiles the kernels, as `plan_fusion` takes it.
+        """The compiler of the kernels, as an argument of `plan_fusion`.
 
-        ``"strict"`` stands for what every target can compile.
+        ``"strict"`` stands for the common subset of all targets.
         """
         return self._target.value
 
     @property
     def max_operands(self) -> int:
-        """The most inputs plus outputs of a kernel."""
+        """The maximum number of inputs plus outputs of a kernel."""
         return self._max_operands
 
     @property
@@ -107,7 +108,7 @@ class FusionPlan:
 
     @cached_property
     def kernels(self) -> tuple[Kernel, ...]:
-        """The kernels, each after those whose results it needs, by whatever path."""
+        """The kernels, each after those that it depends on, directly or not."""
         nodes, variables = self._nodes, self._graph.arrays.variables
         return tuple(
             Kernel(
@@ -120,16 +121,16 @@ class FusionPlan:
 
     @cached_property
     def unfused(self) -> tuple[Apply[Any], ...]:
-        """The nodes that stay as they are, in topological order."""
+        """The nodes that are in no kernel, in topological order."""
         fused = {i for members, _, _ in self._clusters.clusters() for i in members}
         return tuple(node for i, node in enumerate(self._nodes) if i not in fused)
 
     @cached_property
     def stats(self) -> PlanStats:
-        """Figures before and after, and what the best plan can come to.
+        """Figures before and after fusion, and bounds on those of an optimal plan.
 
-        The bounds of a plan that was made with effort ``"fast"`` are found here, in near-linear
-        time and some milliseconds for a short search.
+        For a plan that was made with effort ``"fast"``, the bounds are computed here, in
+        near-linear time plus some milliseconds for a short search.
         """
         kernels_before, arrays_before = self._clusters.before
         kernels_after, arrays_after = self._clusters.after
@@ -148,41 +149,41 @@ class FusionPlan:
 
     @property
     def strategy(self) -> str | None:
-        """Which of the planner's strategies made the plan; None if fusing nothing is as cheap.
+        """The planner's strategy that made the plan; None if fusing nothing is as cheap.
 
-        It is the one whose plan of the whole graph is the cheapest. Where parts of the graph can be
-        planned by themselves, those are taken from others that have them cheaper. With
-        ``effort="optimal"``, it is ``"exact search"`` if that found something better.
+        It is the strategy whose plan of the whole graph is the cheapest. Parts of the graph that
+        can be planned independently come from other strategies if these plan them more cheaply.
+        With ``effort="optimal"``, it is ``"exact search"`` if that found a cheaper plan.
         """
         return self._clusters.strategy
 
     @property
     def exhausted(self) -> tuple[str, ...]:
-        """The strategies that came to their limit of effort before they had tried all merges.
+        """The strategies that reached their effort limit before they had tried all merges.
 
-        With more, the plan might be cheaper. As a rule there are none.
+        A higher limit might give a cheaper plan. Usually there are none.
         """
         return self._clusters.exhausted
 
     def why_not(self, node_a: Apply[Any], node_b: Apply[Any]) -> WhyNot:
-        """Say why two nodes do not share a kernel.
+        """Explain why two nodes do not share a kernel.
 
         Parameters
         ----------
         node_a, node_b : Apply
-            Apply nodes of the graph as it was when the plan was made. The question is about the
-            kernels that they are in.
+            Apply nodes of the graph as it was when the plan was made. They stand for the kernels
+            that contain them.
 
         Returns
         -------
         WhyNot
-            The first reason found; that they do share a kernel, if they do. Asked about one node
-            twice, why it is in no kernel, if it is in none.
+            The first reason found, or the fact that the nodes do share a kernel. If both are the
+            same node, and it is in no kernel, the reason for that.
 
         Raises
         ------
         ValueError
-            If one of them is not in that graph.
+            If one of the nodes is not in that graph.
 
         Notes
         -----
@@ -193,18 +194,17 @@ class FusionPlan:
         return answer
 
     def apply(self) -> None:
-        """Replace the planned nodes by kernels, in the graph that the plan was made from.
+        """Replace the planned nodes by kernels, in the graph that was planned.
 
         Raises
         ------
         StalePlanError
-            If the graph is not as it was when the plan was made, for instance because the plan has
-            been applied. Nothing is changed then.
+            If the graph has changed since the plan was made, for instance because the plan has been
+            applied. The graph is then left unchanged.
         FusionError
-            If the plan is of a compiled function, which would go on as it was compiled.
+            If the plan is of a compiled function, whose machine code would not change.
         Exception
-            What a feature of the graph raises when it is asked to validate the result. The graph
-            is then as it was before.
+            Any exception of a graph feature that validates the result. The graph is then restored.
         """
         if self._is_compiled:
             raise FusionError(
@@ -221,18 +221,18 @@ class FusionPlan:
         apply_clusters(self._fgraph, self._graph, self._clusters, reason="pytensor_fuse")
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything in plain types, as JSON has them.
+        """Return the plan in plain types, as in JSON.
 
         Returns
         -------
         dict
-            ``format`` is the version of what follows: ``versions`` of PyTensor and this package,
-            ``target``, ``max_operands``, ``strategy``, ``exhausted``, ``stats`` (see `PlanStats`),
-            ``nodes`` (op and kernel of each, in topological order), ``kernels`` (their nodes by
-            position, the ops of these, and the names of what they read and write) and ``unfused``
-            (nodes by position). Variables are called by their names, else as audits do by the
-            position of a node and its op, or of an input. The same for the same graph in every
-            process.
+            ``format`` is the version of the format. The other keys are ``versions`` of PyTensor and
+            this package, ``target``, ``max_operands``, ``strategy``, ``exhausted``, ``stats`` (see
+            `PlanStats`), ``nodes`` (op and kernel of each, in topological order), ``kernels``
+            (positions and ops of their nodes, names of their inputs and outputs) and ``unfused``
+            (positions of nodes). A variable without a name is called, as in audits, by the position
+            and op of its node, or by the position of the input. The same graph gives the same
+            result in every process.
         """
         return {
             "format": _FORMAT,
@@ -252,18 +252,18 @@ class FusionPlan:
     def to_html(self, path: str | os.PathLike[str]) -> None: ...
 
     def to_html(self, path: str | os.PathLike[str] | None = None) -> str | None:
-        """Make a page that shows the plan, for a browser.
+        """Render the plan as a page for a browser.
 
-        The graph is drawn from left to right, kernels as colored boxes that open and close, nodes
-        that cannot be fused in gray. Hovering over a node tells its op, dtype, static shape and the
-        line that made it: one of yours if PyTensor noted any, else a library's. A click on an edge
-        tells why its ends do not share a kernel. Five nodes or more that are alike and have the
-        same neighbors share a box that opens and closes too.
+        The graph is drawn from left to right, with kernels as colored boxes that open and close,
+        and with nodes that cannot be fused in gray. Hovering over a node shows its op, dtype,
+        static shape and the source line that made it: a line of yours if PyTensor recorded one,
+        else a library's. A click on an edge shows why its ends do not share a kernel. Five or more
+        nodes that are alike and have the same neighbors share a box, which opens and closes, too.
 
         Parameters
         ----------
         path : str or os.PathLike, optional
-            The file to write. It holds all that it needs, and asks nothing of a network.
+            The file to write. It is self-contained and makes no network requests.
 
         Returns
         -------
@@ -273,11 +273,11 @@ class FusionPlan:
         Raises
         ------
         OSError
-            If the file cannot be written. One that was there is then as it was.
+            If the file cannot be written. An existing file is then left unchanged.
 
         Notes
         -----
-        Near-linear: about a second for 10,000 nodes, whose page has one to two megabytes.
+        Near-linear: about a second for 10,000 nodes, whose page takes one to two megabytes.
         """
         text = plan_page(self._drawing, f"Fusion plan for target {self._target.value!r}")
         return written(text, path)
@@ -289,10 +289,11 @@ class FusionPlan:
     def to_svg(self, path: str | os.PathLike[str]) -> None: ...
 
     def to_svg(self, path: str | os.PathLike[str] | None = None) -> str | None:
-        """Make a still picture of the plan, an SVG document.
+        """Render the plan as a static picture, an SVG document.
 
-        Kernels are open in pictures of up to 250 nodes, and drawn as one box in larger ones. Edges
-        that would hide the rest, of what very many read, are drawn at their ends only.
+        Kernels are shown open in pictures of up to 250 nodes, and as one box each in larger ones.
+        Edges from variables with very many readers are drawn at their ends only, since they would
+        hide the rest.
 
         Parameters
         ----------
@@ -307,7 +308,7 @@ class FusionPlan:
         Raises
         ------
         OSError
-            If the file cannot be written. One that was there is then as it was.
+            If the file cannot be written. An existing file is then left unchanged.
         """
         return written(svg(self._drawing), path)
 
@@ -318,7 +319,7 @@ class FusionPlan:
     def to_dot(self, path: str | os.PathLike[str]) -> None: ...
 
     def to_dot(self, path: str | os.PathLike[str] | None = None) -> str | None:
-        """Make a text for Graphviz of the plan, each kernel a cluster.
+        """Render the plan in Graphviz's DOT language, with a cluster for each kernel.
 
         Parameters
         ----------
@@ -333,12 +334,12 @@ class FusionPlan:
         Raises
         ------
         OSError
-            If the file cannot be written. One that was there is then as it was.
+            If the file cannot be written. An existing file is then left unchanged.
         """
         return written(dot(self._picture), path)
 
     def _repr_html_(self) -> str:
-        """Return what Jupyter shows: the figures, and the page in a frame if it is not large."""
+        """Return HTML for Jupyter: the figures, and the page in a frame unless it is large."""
         table = figures_table(self._picture)
         if len(self._picture.nodes) > _NOTEBOOK_NODES:
             return (
@@ -372,7 +373,7 @@ class FusionPlan:
 
     @property
     def _of_one_node(self) -> str:
-        """Say how many kernels are not in the list, since nothing is fused into them."""
+        """Return a note on the kernels that are not listed, since nothing is fused into them."""
         alone = self.stats.kernels_after - len(self.kernels)
         return f", of which {alone} are single nodes" if self.kernels and alone else ""
 
@@ -406,29 +407,29 @@ def plan_fusion(
     max_operands: int | None = None,
     effort: str = DEFAULT_EFFORT,
 ) -> FusionPlan:
-    """Plan which Elemwise nodes of a graph to fuse. The graph is not changed.
+    """Plan the fusion of the Elemwise nodes of a graph, which is not changed.
 
     Parameters
     ----------
     fgraph : FunctionGraph or Function
-        The graph, or a compiled function, for what could still be fused in its graph. A plan of a
+        The graph, or a compiled function whose graph is searched for further fusion. A plan of a
         function cannot be applied.
     target : str, Mode or Linker, optional
-        Who compiles the kernels: ``"c"``, ``"python"``, ``"numba"``, a mode or a linker; or
-        ``"strict"`` for only what each of them can compile. By default the linker of a compiled
+        The compiler of the kernels: ``"c"``, ``"python"``, ``"numba"``, a mode or a linker; or
+        ``"strict"`` for the common subset of all targets. By default, the linker of a compiled
         function, or the mode that PyTensor is compiling ``fgraph`` for, if that is known; otherwise
         ``"strict"``.
     max_operands : int, optional
-        Most inputs plus outputs of a kernel; by default what the target takes.
+        Maximum number of inputs plus outputs of a kernel; by default, the target's limit.
     effort : {"fast", "optimal"}, optional
-        ``"fast"``: near-linear, for every compile. ``"optimal"``: a search for the best plan, in
-        those parts of the graph where a bound does not show that the plan is that already; seconds
-        at most, for a function that is compiled once and called a million times.
+        ``"fast"``: near-linear, for every compile. ``"optimal"``: a search for the optimum in those
+        parts of the graph whose plan does not attain its bound. The search takes seconds at most;
+        use it for a function that is compiled once and called a million times.
 
     Returns
     -------
     FusionPlan
-        The same for the same graph, in every process.
+        The plan. The same graph gets the same plan in every process.
 
     Raises
     ------
@@ -439,12 +440,13 @@ def plan_fusion(
 
     Notes
     -----
-    A portfolio of greedy orders, PyTensor's among them, each improved by further merges on a
-    maintained topological order (Pearce and Kelly, "A dynamic topological sort algorithm for
-    directed acyclic graphs", 2007); the plan with the fewest kernels wins, at equal kernels
-    the one with the fewest arrays, in each part of the graph that can be planned by itself.
-    Near-linear in practice. The search is A* (Hart, Nilsson and Raphael, 1968) over the sets of
-    nodes that kernels so far can have; what it may look at is limited, not its time.
+    The planner runs a portfolio of greedy orders, PyTensor's among them, and improves each by
+    further merges on a maintained topological order (Pearce and Kelly, "A dynamic topological sort
+    algorithm for directed acyclic graphs", 2007). The plan with the fewest kernels wins, and among
+    those the one with the fewest arrays, for each part of the graph that can be planned
+    independently. The time is near-linear in practice. The search is A* (Hart, Nilsson and Raphael,
+    1968) over the sets of nodes that the kernels so far can cover; its size is limited, not its
+    time.
 
     Examples
     --------

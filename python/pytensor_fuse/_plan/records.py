@@ -1,4 +1,4 @@
-"""What a plan is made of."""
+"""Records of a fusion plan: its kernels and figures."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class Kernel:
     nodes
         Elemwise nodes of the graph, in topological order.
     inputs
-        Distinct variables that they read from elsewhere, constants among them.
+        Distinct variables, including constants, that the nodes read from outside the kernel.
     outputs
-        Their results that are read elsewhere or are outputs of the graph.
+        Results that are read outside the kernel or are outputs of the graph.
     """
 
     nodes: tuple[Apply[Any], ...]
@@ -37,7 +37,7 @@ class Kernel:
 
 @dataclass(frozen=True)
 class PlanStats:
-    """Figures of a plan. A kernel is any Elemwise node.
+    """Figures of a plan. Every Elemwise node counts as a kernel.
 
     Attributes
     ----------
@@ -48,14 +48,14 @@ class PlanStats:
     kernels_before, kernels_after
         Kernels in the graph, and in the graph after fusion.
     arrays_before, arrays_after
-        Arrays that kernels read and write: for each the distinct inputs that are not constants,
-        and the outputs that are read elsewhere.
+        Arrays that kernels read and write: for each kernel, the distinct inputs that are not
+        constants, and the outputs that are read outside it.
     kernels_bound, arrays_bound
-        What no plan of the graph is better than: none has fewer kernels than ``kernels_bound``, and
-        none with that few has fewer arrays than ``arrays_bound``.
+        Lower bounds: no plan of the graph has fewer kernels than ``kernels_bound``, and no plan
+        with that number of kernels has fewer arrays than ``arrays_bound``.
     proven
-        Whether the plan comes up to the bounds, so that there is none better. If not, there may be
-        none all the same.
+        Whether the plan attains the bounds, which proves it optimal. A plan that does not may be
+        optimal, too.
     """
 
     nodes: int
