@@ -1,10 +1,10 @@
-"""Joins whose streams are written straight into the result.
+"""Join elimination: kernels write the streams of a join straight into its result.
 
-The lowest first: `ops` are what a changed graph has, `lengths` and `plans` what is known and
-decided of a join, `producers` what can write a stream, `planning` decides, `replacements` and
-`overwriting` make nodes, `eliminate` changes the graph and `reports` say so. `rewriter` holds the
-passes that PyTensor's databases list, which talk through a `context`.
+From the lowest layer up: `ops` are the ops of a changed graph, `lengths` finds the lengths of
+dimensions, `plans` holds the records of decisions, `producers` are the kinds of nodes that can
+write a stream, `planning` decides, `replacements` and `overwriting` make nodes, `eliminate` changes
+the graph and `reports` describes the changes.
 """
 
-# First of all: what is switched on once it is there imports modules of this package.
+# PyTensor comes first: the features that its import switches on import modules of this package.
 import pytensor  # noqa: F401

@@ -1,7 +1,7 @@
-"""What the pass `join_buffer_elimination` does: kernels of joined streams write into the result.
+"""The pass `join_buffer_elimination`: kernels of joined streams write into the result.
 
-The graph is changed here, each join wholly or not at all: `planning` decides, `replacements` makes
-the new nodes.
+This module changes the graph, each join completely or not at all; `planning` decides, and
+`replacements` makes the new nodes.
 """
 
 from __future__ import annotations
@@ -40,21 +40,21 @@ def eliminate_joins(
 ) -> tuple[JoinReport, ...]:
     """Let kernels write into the results of joins, and return a report on each join.
 
-    The outermost of nested joins comes first and takes the others in. A join that a feature of
-    ``fgraph`` refuses to have changed stays as it is. A graph of m joins and n nodes takes time
-    O(m + n) as long as all changes together are accepted, which is asked once, and O(mn) otherwise,
-    when it is asked for each join.
+    The outermost of nested joins comes first and absorbs the others. If a feature of ``fgraph``
+    refuses the change of a join, that join is kept. A graph of m joins and n nodes takes time
+    O(m + n) if a single validation accepts all changes, and O(mn) otherwise, with a validation for
+    each join.
 
     Parameters
     ----------
     fgraph
         The graph, which is changed.
     target
-        Who compiles its kernels.
+        The compiler of its kernels.
     reuse
-        Whether C code keeps the results' memory.
+        Whether C code keeps the memory of results for the next call.
     thresholds
-        What is large enough to gain; None for what was found to be.
+        The sizes from which elimination pays; None for the measured defaults.
     """
     compilation = Compilation(fgraph, target, thresholds or DEFAULT_THRESHOLDS)
     start = fgraph.checkpoint()
@@ -74,13 +74,13 @@ def eliminate_joins(
 
 
 def compile_target(fgraph: FunctionGraph, noted: str) -> Target:
-    """Return the target that ``fgraph`` is being compiled for, or the one noted."""
+    """Return the target that ``fgraph`` is being compiled for, or ``noted`` if it is unknown."""
     target = resolve_target(None, fgraph)
     return Target(noted) if target is Target.STRICT else target
 
 
 def needs_numba(fgraph: FunctionGraph, target: Target) -> bool:
-    """Whether what may be put into ``fgraph`` is compiled by Numba: it loads in seconds."""
+    """Return whether the pass may need Numba for ``fgraph``, which takes seconds to load."""
     return target is Target.NUMBA and any(
         is_join(node) or assigns(node.op) for node in fgraph.apply_nodes
     )
@@ -89,7 +89,7 @@ def needs_numba(fgraph: FunctionGraph, target: Target) -> bool:
 def _eliminate_each(
     compilation: Compilation, reuse: bool, replace: Callable[..., bool | None]
 ) -> tuple[JoinReport, ...]:
-    """Eliminate joins by ``replace``, which may return False if it leaves the graph as it was."""
+    """Eliminate joins by ``replace``, which returns False if it leaves the graph unchanged."""
     fgraph = compilation.fgraph
     replacements = Replacements(fgraph, reuse=reuse)
     reports = []
@@ -107,7 +107,7 @@ def _eliminate_each(
 
 
 def _plan(compilation: Compilation, node: Apply[Any]) -> JoinPlan | None:
-    """Return the plan of what joins streams; None of any other node."""
+    """Return the plan for a node that joins streams, and None for any other node."""
     if is_join(node):
         return plan_join(compilation, node)
     if is_vector_of_kernels(node):

@@ -1,9 +1,9 @@
-"""Makes PyTensor keep the inputs of a kernel that are there to be written over.
+"""Patch that makes PyTensor keep unread inputs of a kernel that its outputs overwrite.
 
 `local_useless_composite_outputs` removes the inputs that the scalar graph of a Composite does not
-read, and makes the Elemwise anew without its in-place pattern. An input that the pattern names is
-not useless though nothing reads it: the output is written there. While the package is on, the
-rewriter keeps such inputs, and patterns, of the outputs that stay.
+read, and rebuilds the Elemwise without its in-place pattern. An input in that pattern is not
+useless even if nothing reads it, since an output is written there. While the package is on, the
+rewriter keeps the patterns and such inputs of the remaining outputs.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from pytensor.graph.basic import Apply, Variable
     from pytensor.graph.fg import FrozenFunctionGraph, FunctionGraph
 
-# The object that every database of PyTensor's holds, whatever it is wrapped in.
+# The object that all of PyTensor's databases share, whatever wraps it there.
 _REWRITER: Any = local_useless_composite_outputs
 _STOCK: Any = type(_REWRITER)
 
 
 class _KeepingTargets(_STOCK):  # type: ignore[misc]
-    """PyTensor's rewriter but for kernels that work in place; without state of its own."""
+    """PyTensor's rewriter, except for kernels that work in place; it has no state of its own."""
 
     def transform(self, fgraph: FunctionGraph, node: Apply[Any], *args: Any, **kwargs: Any) -> Any:
         if not getattr(node.op, "inplace_pattern", None):
@@ -41,12 +41,12 @@ _KeepingTargets.transform.__qualname__ = _STOCK.transform.__qualname__
 
 
 def kept_write_targets() -> SwitchedClass:
-    """Return the patch that lets PyTensor's rewriter keep write targets."""
+    """Return the patch that makes PyTensor's rewriter keep write targets."""
     return SwitchedClass(lambda: [_REWRITER], {_STOCK: _KeepingTargets})
 
 
 def _remove_useless(fgraph: FunctionGraph, node: Apply[Any]) -> Any:
-    """Remove what nobody reads, other than the targets of the outputs that stay."""
+    """Remove unused outputs and inputs, except for the targets of the remaining outputs."""
     op = node.op
     if not (isinstance(op, Elemwise) and isinstance(op.scalar_op, Composite)):
         return None
@@ -68,7 +68,7 @@ def _remove_useless(fgraph: FunctionGraph, node: Apply[Any]) -> Any:
 
 
 def _read(outputs: list[Variable[Any, Any]]) -> set[Variable[Any, Any]]:
-    """Return the variables that scalar outputs are computed from, and themselves."""
+    """Return scalar outputs and all variables that they are computed from."""
     found: set[Variable[Any, Any]] = set()
     pending = list(outputs)
     while pending:

@@ -1,4 +1,4 @@
-"""Where the lengths of a variable's dimensions can be read without computing the variable."""
+"""Sources of the lengths of a variable's dimensions, read without computing the variable."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ if TYPE_CHECKING:
 
     from pytensor.graph.basic import Apply, Variable
 
-# Lengths are looked for so many nodes up.
+# The number of nodes through which the search for a length goes upwards.
 _MAX_STEPS = 64
 
 
 def lengths_of(variable: Variable[Any, Any]) -> tuple[Length[Variable[Any, Any]], ...]:
-    """Return where the length of each dimension can be read."""
+    """Return the source of the length of each dimension."""
     return tuple(length_of(variable, d) for d in range(variable.type.ndim))
 
 
 def length_of(variable: Variable[Any, Any], dim: int) -> Length[Variable[Any, Any]]:
-    """Return where the length of a dimension can be read without computing ``variable``.
+    """Return a source of the length of a dimension that does not need ``variable``.
 
-    Of an Elemwise it is that of any operand that is not broadcast there: the kernel itself fails if
-    these differ. An operand that is an input of the graph is preferred, for it is there from the
-    start, then one that is not indexed, so that PyTensor can still merge the indexing into the
-    kernel.
+    For an Elemwise, any operand that is not broadcast along the dimension serves: the kernel itself
+    fails if the lengths differ. Inputs of the graph are preferred, since they are available from
+    the start, then operands that are not indexed, so that PyTensor can still merge the indexing
+    into the kernel.
     """
     for _ in range(_MAX_STEPS):
         static = variable.type.shape[dim]
@@ -48,7 +48,7 @@ def length_of(variable: Variable[Any, Any], dim: int) -> Length[Variable[Any, An
             variable = min(operands, key=_rank)
         elif isinstance(node.op, DimShuffle):
             [variable] = node.inputs
-            # A dimension that it adds has a known length.
+            # A dimension that the op adds has a static length.
             dim = int(node.op.new_order[dim])
         elif _is_take(node):
             variable, dim = (node.inputs[1], 0) if dim == 0 else (node.inputs[0], dim)
@@ -74,7 +74,7 @@ def length_of(variable: Variable[Any, Any], dim: int) -> Length[Variable[Any, An
 
 
 def n_elements(shape: Sequence[int | None]) -> int | None:
-    """Return how many elements an array of this shape has, None if a length is not known."""
+    """Return the number of elements of an array of this shape; None if a length is unknown."""
     total = 1
     for length in shape:
         if length is None:
@@ -94,7 +94,7 @@ def _rank(variable: Variable[Any, Any]) -> int:
 
 
 def _is_take(node: Apply[Any]) -> bool:
-    """Whether a node is ``x[index]``, the index being a vector of positions."""
+    """Return whether a node is ``x[index]`` with a vector of positions as the index."""
     return (
         takes_along_first(node.op)
         and len(node.inputs) == 2

@@ -1,6 +1,6 @@
-"""Lets the other outputs of a kernel that writes into parts overwrite its inputs.
+"""In-place computation of the other outputs of a kernel that writes into parts.
 
-PyTensor's pass that does this leaves nodes alone that destroy something already.
+PyTensor's in-place pass skips nodes that already destroy an input.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def overwrite_inputs(fgraph: FunctionGraph, node: Apply[Any], reason: str) -> None:
     """Let each output of a `WriteElemwise` overwrite an input, where ``fgraph`` accepts it.
 
-    The first choice for an output is the shared variable that it updates.
+    An output prefers the shared variable that it updates.
     """
     if len(node.op.inplace_pattern) == len(node.outputs):
         return

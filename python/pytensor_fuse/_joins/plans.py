@@ -1,4 +1,4 @@
-"""What is decided about a join: data that planners make, and that the graph is changed by."""
+"""Plans of joins: the planners' decisions, which the changes of the graph follow."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class JoinReason(enum.Enum):
-    """Why a stream, or a whole join, is left as it is."""
+    """Reasons why a stream is copied, or a whole join is kept."""
 
     WRITTEN = "it is written into the result"
     NO_KERNEL = "nothing computes it that can write it there"
@@ -30,30 +30,30 @@ class JoinReason(enum.Enum):
     FEW = "kernels would write few of its streams, which may be too small to gain"
     LENGTH = "its length depends on what another kernel of the join computes"
     WAITS = "other results of its kernel would have to wait for lengths that they do not need"
-    INTERLEAVED = "its rows lie apart in the result, which is slower than to copy it there"
+    INTERLEAVED = "its rows lie apart in the result: writing them is slower than copying it there"
     NO_STREAMS = "no stream of it can be written"
-    AXIS = "its axis is not known when the graph is compiled"
-    DEBUG = "DebugMode takes parts along this axis for overlapping"
+    AXIS = "its axis is unknown when the graph is compiled"
+    DEBUG = "DebugMode considers parts along this axis overlapping"
     REFUSED = "the graph's features refuse the change"
     BOUNDS = "the bounds of its slice are not constants from the front, or it skips elements"
-    SCALARS = "to write single elements takes longer than to copy them"
-    BROADCAST = "what is assigned is broadcast, or may be, or of another dtype"
+    SCALARS = "writing single elements takes longer than copying them"
+    BROADCAST = "the assigned value is broadcast, or may be, or has another dtype"
     PIECE = "it is a piece of the tensor that is assigned to"
     OVERWRITES = "the tensor that is assigned to can be overwritten, which copies less"
 
 
 @dataclass(frozen=True, eq=False)
 class Compilation:
-    """What joins are planned for.
+    """The context in which joins are planned.
 
     Attributes
     ----------
     fgraph
         The graph that is being compiled.
     target
-        Who compiles its kernels.
+        The compiler of its kernels.
     thresholds
-        What is large enough to gain.
+        The sizes from which elimination pays.
     """
 
     fgraph: FunctionGraph
@@ -72,14 +72,14 @@ class Stream:
     reason
         `JoinReason.WRITTEN`, or why it is copied.
     kernel, output
-        The node that computes it and which output, if it is written.
+        If it is written, the node that computes it, and the position of the output.
     shape
-        Where the lengths of the dimensions come from: those of the kernel's output if it is
-        written, else its own.
+        The sources of the lengths of the dimensions: those of the kernel's output if it is written,
+        else its own.
     slot
         The slice of the result that it is assigned to, if it is assigned.
     added
-        What the kernel has to add to it, if anything.
+        The variable that the kernel has to add to it, if any.
     """
 
     variable: Variable[Any, Any]
@@ -92,13 +92,13 @@ class Stream:
 
     @property
     def written(self) -> bool:
-        """Whether a kernel writes it."""
+        """Whether a kernel writes it into the result."""
         return self.reason is JoinReason.WRITTEN
 
 
 @dataclass(frozen=True, eq=False)
 class JoinPlan:
-    """What to do about one join.
+    """The decision on one join.
 
     Attributes
     ----------
@@ -107,11 +107,11 @@ class JoinPlan:
     axis
         Its axis.
     streams
-        Its operands, those of joins that feed nothing but it in their places.
+        Its operands, with nested joins that only this join reads expanded.
     reason
-        `JoinReason.WRITTEN`, or why it stays.
+        `JoinReason.WRITTEN`, or why the join is kept.
     total
-        Where the length comes from that the result must have, if anything is assigned.
+        The source of the required length of the result, for assignments.
     """
 
     node: Apply[Any]
@@ -129,7 +129,7 @@ class JoinPlan:
 def kernel_outputs_written(
     streams: tuple[Stream, ...] | list[Stream],
 ) -> dict[Apply[Any], set[int]]:
-    """Return which outputs of which kernels are written, in the order of the streams."""
+    """Return the written outputs of each kernel, in the order of the streams."""
     outputs: dict[Apply[Any], set[int]] = {}
     for stream in streams:
         if stream.kernel is not None:

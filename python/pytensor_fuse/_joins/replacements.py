@@ -1,4 +1,4 @@
-"""The nodes that take the place of a planned join: made here, put into the graph elsewhere."""
+"""Construction of the nodes that replace a planned join; the graph is changed elsewhere."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Replacements:
-    """Makes the nodes that write the streams of the joins of one graph."""
+    """Makes the nodes that write the streams of joins, for one graph."""
 
     def __init__(self, fgraph: FunctionGraph, *, reuse: bool) -> None:
         self._fgraph = fgraph
@@ -32,7 +32,7 @@ class Replacements:
         self._producers = [producer() for producer in PRODUCERS]
 
     def of(self, plan: JoinPlan) -> list[tuple[Variable[Any, Any], Variable[Any, Any]]]:
-        """Return what to replace by what, so that kernels write the streams of a join."""
+        """Return pairs of old and new variables, by which kernels write the streams of a join."""
         joined = plan.node.outputs[0]
         split = self._split(plan)
         layout: JoinLayout = split.op.layout
@@ -63,7 +63,7 @@ class Replacements:
 
     def _split(self, plan: JoinPlan) -> Apply[Any]:
         layout, sources = _layout(plan)
-        # Merging two that allocate the same would make one of them.
+        # Without the number, merging would unify two equal allocations.
         number = self._n_splits[layout, sources]
         self._n_splits[layout, sources] += 1
         written = kernel_outputs_written(plan.streams)
@@ -81,8 +81,9 @@ class Replacements:
 
 
 def copy_stack_traces(old: Apply[Any], new: Apply[Any]) -> None:
-    """Let the outputs of a node say that they come from where those of another do."""
-    # Given several at once, each output gets the traces of all: n times as many with each join.
+    """Copy the stack traces of a node's outputs to those of another node."""
+    # One by one: given several, PyTensor copies the traces of all of them to each output, so that
+    # each join would multiply them by n.
     for before, after in zip(old.outputs, new.outputs, strict=True):
         copy_stack_trace(before, after)
 

@@ -1,4 +1,4 @@
-"""What became of each join of a graph, and why."""
+"""Reports on the joins of a graph: whether each was eliminated, and why not."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class JoinReport:
-    """What became of one join.
+    """The result of the pass for one join.
 
     Attributes
     ----------
@@ -34,8 +34,8 @@ class JoinReport:
     reason
         `JoinReason.WRITTEN` if it was eliminated, else why not.
     streams
-        The same for each stream; `JoinReason.KEPT` for one that could be written if the join had
-        not to stay.
+        The same for each stream; `JoinReason.KEPT` for a stream that could be written if the join
+        were not kept.
     """
 
     join: str
@@ -68,7 +68,7 @@ class JoinReport:
 
 
 class JoinsKnown(enum.Enum):
-    """What is known of the joins of a graph."""
+    """The completeness of the reports on a graph's joins."""
 
     PASS_RAN = "the pass join_buffer_elimination has run over it"
     NOT_RUN = "the pass join_buffer_elimination has not run over it"
@@ -79,12 +79,12 @@ class JoinsKnown(enum.Enum):
 
 
 class JoinReports(tuple[JoinReport, ...]):
-    """What became of the joins of a graph: a tuple of `JoinReport`, which says if it is all.
+    """A tuple of a `JoinReport` for each join of a graph, which says if it is complete.
 
     Attributes
     ----------
     known
-        Whether the reports are all there is to say, as a `JoinsKnown`.
+        Whether the reports are complete, as a `JoinsKnown`.
     """
 
     known: JoinsKnown
@@ -108,26 +108,26 @@ _reports: WeakKeyDictionary[FunctionGraph, tuple[JoinReport, ...]] = WeakKeyDict
 
 
 def note_reports(fgraph: FunctionGraph, reports: tuple[JoinReport, ...]) -> None:
-    """Keep what became of the joins of a graph for as long as the graph is there."""
+    """Keep the reports on the joins of a graph for as long as the graph lives."""
     _reports[fgraph] = reports
 
 
 def reports_of(fgraph: FunctionGraph) -> tuple[JoinReport, ...] | None:
-    """Return what was kept of a graph; None if the pass has not run over it."""
+    """Return the reports on a graph; None if the pass has not run over it."""
     return _reports.get(fgraph)
 
 
 def report_of(plan: JoinPlan, join: str, reason: JoinReason) -> JoinReport:
-    """Return the report on a join that was planned, given its printed name and what came of it."""
+    """Return the report on a planned join, given its printed name and the final reason."""
     reasons = (stream.reason for stream in plan.streams)
     if reason is not JoinReason.WRITTEN:
-        # Into the result of a join that is kept, nothing is written.
+        # No stream is written into the result of a join that is kept.
         reasons = (JoinReason.KEPT if each is JoinReason.WRITTEN else each for each in reasons)
     return JoinReport(join, plan.axis, reason, tuple(reasons))
 
 
 def explain_joins(compiled: Function | FunctionGraph) -> JoinReports:
-    """Return what `join_buffer_elimination` did about each join of a graph, and why.
+    """Return the result of `join_buffer_elimination` for each join of a graph, with reasons.
 
     Parameters
     ----------
@@ -137,15 +137,15 @@ def explain_joins(compiled: Function | FunctionGraph) -> JoinReports:
     Returns
     -------
     JoinReports
-        A tuple of a `JoinReport` for each join, with an attribute `known` that tells, if there are
-        none, that there are no joins from that the pass did not run, and from that what it did is
-        not known any more. That is so of copies; and of functions that were unpickled, for the
-        joins that had been eliminated when they were pickled.
+        A tuple of a `JoinReport` for each join. If it is empty, its attribute `known` says whether
+        there are no joins, the pass did not run, or its result is no longer known. The latter
+        happens for copies, and for unpickled functions whose joins had been eliminated before
+        pickling.
 
     Raises
     ------
     TypeError
-        If it is neither a function nor a graph.
+        If ``compiled`` is neither a function nor a graph.
 
     Examples
     --------
@@ -164,14 +164,15 @@ def explain_joins(compiled: Function | FunctionGraph) -> JoinReports:
     """
     if not isinstance(compiled, Function | FunctionGraph):
         raise TypeError(not_a_graph("explain_joins", compiled))
-    # Ops come with C code: they are loaded once somebody asks.
+    # Imported here, since the ops come with C code that most programs do not need.
     from pytensor_fuse._joins.ops.join import WriteJoin
 
     fgraph = compiled.maker.fgraph if isinstance(compiled, Function) else compiled
     n_there = sum(isinstance(node.op, WriteJoin) for node in fgraph.apply_nodes)
     reports = _reports.get(fgraph)
     if reports is not None:
-        # The pass may have found joins that were eliminated before: in what was unpickled, say.
+        # The graph may hold joins that were eliminated before the pass ran, if it was unpickled,
+        # for instance.
         is_all = n_there <= sum(report.eliminated for report in reports)
         return JoinReports(reports, JoinsKnown.PASS_RAN if is_all else JoinsKnown.UNKNOWN)
     is_compiled_here = isinstance(compiled, Function) and not is_copy(compiled)

@@ -1,4 +1,4 @@
-"""How large joins and their streams have to be for writing them in place to pay."""
+"""Sizes from which it pays to write the streams of joins in place."""
 
 from __future__ import annotations
 
@@ -6,27 +6,30 @@ from typing import NamedTuple
 
 
 class Thresholds(NamedTuple):
-    """Sizes, in elements, below which the pass leaves things alone: see benchmarks/README.md.
+    """Break-even sizes of the pass, in elements: see benchmarks/README.md.
 
     Attributes
     ----------
     min_elements
-        A result of fewer elements than this is joined as fast by PyTensor.
+        PyTensor joins results with fewer elements than this as fast.
     min_stream_elements
-        So many elements of a stream cost less to copy than the part of the result costs to make.
+        Streams with fewer elements than this cost less to copy than the part of the result costs to
+        make.
     min_written
-        Kernels that write few of the streams must write so many elements to make up for the two
-        ops. If they write half of several, that saves as many allocations as these cost; in C, if
-        they write one.
+        The elements that kernels must write to make up for the two ops if they write few of the
+        streams. Kernels that write half of several streams save as many allocations as the ops
+        cost; in C, one written stream suffices.
     min_written_in_python
-        In Python the ops cost more than the arrays do, until these no longer fit the caches.
+        The same in Python, where the ops cost more than the arrays until these no longer fit the
+        caches.
     min_interleaved
-        Numba's loops over parts that are not contiguous are not vectorized. Where that counts, a
-        stream has to have so many elements,
+        Numba's loops over parts that are not contiguous are not vectorized. If a kernel would be
+        vectorized otherwise, its stream must have this many elements,
     max_short_row
-        or so few in a row that they would not be vectorized in an array of their own.
+        or rows of at most this many, which would not be vectorized in a separate array, either.
     min_row
-        PyTensor's C code is slow at writing single elements that lie apart, NumPy's copies are not.
+        The shortest row that kernels write in C and Python: PyTensor's C code is slow at writing
+        separate single elements, unlike NumPy's copies.
     """
 
     min_elements: int = 512

@@ -1,4 +1,4 @@
-"""The C functions that the code of the ops calls, from the file ``assets/helpers.h``."""
+"""C functions that the ops' code calls, from the file ``assets/helpers.h``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MESSAGES = {
 
 @cache
 def c_helpers() -> str:
-    """Return the functions, after the messages of the exceptions that they raise."""
+    """Return the functions, preceded by the messages of the exceptions that they raise."""
     messages = "\n".join(f'#define {name} "{text}"' for name, text in _MESSAGES.items())
     functions = files(__package__).joinpath("assets", "helpers.h").read_text(encoding="utf-8")
     return f"{messages}\n\n{functions}"
@@ -25,10 +25,10 @@ def c_helpers() -> str:
 
 @cache
 def c_helpers_version() -> str:
-    """Return what tells this version of the functions from others in PyTensor's cache of C code."""
+    """Return a hash of the functions, which versions them in PyTensor's cache of C code."""
     return hashlib.sha256(c_helpers().encode()).hexdigest()[:16]
 
 
 def c_type_number(dtype: str) -> str:
-    """Return NumPy's number of a dtype."""
+    """Return the name of NumPy's type number of a dtype."""
     return f"NPY_{dtype.upper()}"

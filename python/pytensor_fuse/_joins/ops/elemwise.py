@@ -1,4 +1,4 @@
-"""`WriteElemwise`: a kernel that writes over inputs that it does not read."""
+"""`WriteElemwise`: a kernel that overwrites inputs without reading them."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 
 class WriteElemwise(ContiguousElemwise):
-    """An Elemwise with inputs that it does not read, since its outputs are written over them.
+    """An Elemwise with inputs that its outputs overwrite and that it does not read.
 
-    In C it has a loop for contiguous operands whatever is known of their lengths.
+    In C, it has a loop for contiguous operands, even if their lengths are unknown.
 
-    Run in Python, a Composite of one scalar op would be called for each element; NumPy's function
-    for the op is called instead, as without the input.
+    In Python, a Composite of one scalar op would be called for each element; NumPy's function for
+    the op is called instead, as it would be without the overwritten input.
     """
 
     def prepare_node(
@@ -34,7 +34,7 @@ class WriteElemwise(ContiguousElemwise):
         super().prepare_node(node, storage_map, compute_map, impl)  # type: ignore[no-untyped-call]
 
     def _alone(self, node: Apply[Any]) -> Apply[Any] | None:
-        """Return the node that computes what is written, if that is all and is one scalar op."""
+        """Return a plain node for the written output, if it is the only one and one scalar op."""
         if (
             not isinstance(self.scalar_op, Composite)
             or len(node.outputs) != 1
@@ -52,7 +52,7 @@ class WriteElemwise(ContiguousElemwise):
     def perform(
         self, node: Apply[Any], inputs: Sequence[Any], output_storage: Sequence[list[Any]]
     ) -> None:
-        """Write over the inputs that the pattern names.
+        """Overwrite the inputs in the in-place pattern.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""`WriteFill`: fills a part of a join's result with a number."""
+"""`WriteFill`: an op that fills a part of a join's result with a number."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 
 class WriteFill(COp):
-    """Fills a part with a number: what a stream is that PyTensor would allocate and fill."""
+    """Fills a part with a number, instead of allocating and filling a stream as PyTensor does."""
 
     __props__ = ()
     destroy_map = {0: [1]}  # noqa: RUF012 - as PyTensor's own ops declare it
     check_input = False
 
     def make_node(self, *operands: Variable[Any, Any]) -> Apply[Any]:
-        """Return the node that fills a part, the second operand, with a tensor of no dimensions."""
+        """Return the node that fills a part, the second operand, with a zero-dimensional tensor."""
         number, part = operands
         return Apply(self, [number, part], [part.type()])
 

@@ -1,4 +1,4 @@
-"""`WriteJoin`: the whole result, once its streams have been written in their places."""
+"""`WriteJoin`: an op that returns the result once its streams are in their places."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ if TYPE_CHECKING:
 
 
 class WriteJoin(COp):
-    """Joins streams of which the written ones are in their places already, if nothing moved them.
+    """Joins streams, without copying written ones that are still in their places.
 
-    The first input is what keeps the memory, the first output the joined tensor. The other outputs
-    stand for the destruction of the written streams, and hold nothing.
+    The first input keeps the memory alive, and the first output is the joined tensor. The other
+    outputs represent the destruction of the written streams, and are None.
 
     Parameters
     ----------
     axis
         The axis of the join.
     dtype, shape
-        Of the result; ``shape`` as in a tensor type. In a result of one dimension, streams of
-        other numbers of dimensions are raveled.
+        Dtype and shape of the result, the latter as in a tensor type. In a one-dimensional result,
+        streams of other numbers of dimensions are raveled.
     written
         For each stream, whether `WriteSplit` made its memory.
     """
@@ -61,7 +61,7 @@ class WriteJoin(COp):
         return f"WriteJoin{{axis={self.axis}, written={sum(self.written)}/{len(self.written)}}}"
 
     def make_node(self, *inputs: Variable[Any, Any]) -> Apply[Any]:
-        """Return the node that joins the inputs after the first, which keeps the memory."""
+        """Return the node that joins the inputs after the first one, which keeps the memory."""
         joined = TensorType(self.dtype, shape=self.shape)()
         return Apply(
             self,
@@ -71,7 +71,7 @@ class WriteJoin(COp):
 
     @shape_inference
     def infer_shape(self, node: Apply[Any], shapes: list[Any]) -> list[tuple[Any, ...] | None]:
-        """Return the shape of the joined tensor, and of nothing else."""
+        """Return the shape of the joined tensor, and None for the other outputs."""
         streams = shapes[1:]
         if self.ndim == 1:
             whole = [_total([_raveled(shape) for shape in streams])]
@@ -85,7 +85,7 @@ class WriteJoin(COp):
     def perform(
         self, node: Apply[Any], inputs: Sequence[Any], output_storage: Sequence[list[Any]]
     ) -> None:
-        """Return the array that the written streams lie in, after copying the others into it.
+        """Return the array of the written streams, after copying the other streams into it.
 
         Raises
         ------
@@ -110,7 +110,7 @@ class WriteJoin(COp):
     def _written_whole(
         self, memory: Any, streams: Sequence[Any], lengths: list[int], shape: tuple[int, ...]
     ) -> Any:
-        """Return the array that ``memory`` is a view of if the written streams are in place."""
+        """Return the array that ``memory`` views if the written streams are in place, else None."""
         whole = memory.base
         if (
             type(whole) is not np.ndarray
@@ -173,19 +173,19 @@ def _total(along: Sequence[Any]) -> Any:
 
 
 def _raveled(shape: Sequence[Any]) -> Any:
-    """Return the length of a stream of this shape once it is raveled."""
+    """Return the length of a stream of this shape after raveling."""
     if not shape:
         return constant(1, dtype="int64")
     return mul(*shape) if len(shape) > 1 else shape[0]
 
 
 def _agreed(lengths: Sequence[Any]) -> Any:
-    """Return one of several lengths that are the same, a number if any is."""
+    """Return one of several equal lengths, preferably a constant."""
     return next((n for n in lengths if isinstance(n, Constant)), lengths[0])
 
 
 def _same_memory(one: Any, other: Any) -> bool:
-    """Whether arrays of one shape and dtype have each element in the same place."""
+    """Return whether arrays of one shape and dtype have each element at the same address."""
     return one.ctypes.data == other.ctypes.data and all(
         n <= 1 or a == b for n, a, b in zip(one.shape, one.strides, other.strides, strict=True)
     )

@@ -1,4 +1,4 @@
-"""Where the streams of a join lie in its result: what the ops that write and read it agree on."""
+"""Layout of the streams of a join in its result, shared by the ops that write and read it."""
 
 from __future__ import annotations
 
@@ -17,16 +17,18 @@ SourceT = TypeVar("SourceT")
 
 
 class Length(NamedTuple, Generic[SourceT]):
-    """Where the length of one dimension comes from: a number, a dimension, or an integer's value.
+    """The source of the length of one dimension: static, another dimension, or an integer's value.
 
     Attributes
     ----------
     static
-        The length, if it is known when the graph is compiled; then the others are None.
+        The length, if it is known when the graph is compiled; the other attributes are then None.
     source
-        What it is read from otherwise: a variable in a plan, the position of an input in an op.
+        Otherwise, the source of the length: a variable in a plan, the position of an input in an
+        op.
     dim
-        The dimension of ``source`` that is as long; None if the length is the value of ``source``.
+        The dimension of ``source`` with the same length; None if the length is the value of
+        ``source``.
     """
 
     static: int | None
@@ -55,17 +57,17 @@ def value_length(source: SourceT) -> Length[SourceT]:
 
 
 class Slot(NamedTuple):
-    """The bounds of a slice along the first axis; without ``stop`` it goes on to the end."""
+    """The bounds of a slice along the first axis; without ``stop``, it extends to the end."""
 
     start: int
     stop: int | None
 
     def length_within(self, total: int) -> int:
-        """Return how long the slice is of a tensor of this length."""
+        """Return the length of the slice in a tensor of this length."""
         return len(range(total)[self.start : self.stop])
 
     def overlaps(self, other: Slot) -> bool:
-        """Whether slices have elements in common, if the tensor is long enough."""
+        """Return whether the slices have elements in common, in a tensor that is long enough."""
         return (other.stop is None or self.start < other.stop) and (
             self.stop is None or other.start < self.stop
         )
@@ -79,15 +81,15 @@ class JoinLayout(NamedTuple):
     axis
         The axis of the join.
     ndim, dtype
-        Of the result.
+        The number of dimensions and the dtype of the result.
     shapes
-        For each stream, the lengths of its dimensions. In a result of one dimension a stream may
-        have any number of them: it lies there raveled.
+        For each stream, the lengths of its dimensions. In a one-dimensional result, a stream may
+        have any number of them: it is stored raveled.
     written
         For each stream, whether a kernel writes it in its place. `WriteJoin` copies the others.
     slots
-        For each stream, where it has to begin and end along the axis if it has to, as a slice of a
-        tensor as long as the result; or nothing at all.
+        For each stream, the slice that it must fill along the axis, or None; the slice refers to a
+        tensor as long as the result. Empty if no stream has a slice.
     total
         With ``slots``, the length of that tensor.
     """
@@ -104,7 +106,7 @@ class JoinLayout(NamedTuple):
 def joined_shape(
     shapes: Sequence[tuple[int, ...]], axis: int, ndim: int
 ) -> tuple[list[int], tuple[int, ...]]:
-    """Return the lengths of the streams along the axis, and the shape of what they make.
+    """Return the lengths of the streams along the axis, and the shape of the result.
 
     Raises
     ------

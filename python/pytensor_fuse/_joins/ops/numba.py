@@ -1,4 +1,4 @@
-"""Numba's implementations of the ops. Imported only once Numba's dispatch is."""
+"""Numba's implementations of the ops, imported only after Numba's dispatch."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 
     from pytensor_fuse._joins.ops.layout import Length
 
-# Part of the cache keys: raise it when the code that is made changes.
+# Part of the cache keys; increase it when the generated code changes.
 _VERSION = 6
 
-# As NumPy does for its own arrays, and unless it is told not to: the first touch of memory that the
-# system gives out in small pages takes longer than all else that a cheap kernel does there.
+# Huge pages are requested as NumPy does for its own arrays, unless the environment disables that:
+# page faults on the first touch of small pages take longer than the rest of a cheap kernel.
 _USES_HUGE_PAGES = (
     hasattr(mmap, "MADV_HUGEPAGE") and os.environ.get("NUMPY_MADVISE_HUGEPAGE", "1") != "0"
 )
@@ -108,7 +108,7 @@ def _write_split(op: WriteSplit, node: Apply[Any], **kwargs: Any) -> Any:
         disowned=disowned,
         advise=_advise,
     )
-    # What tells nodes of one graph apart makes no other code.
+    # The number that distinguishes nodes of one graph does not affect the code.
     alike = WriteSplit(layout, borrowed=op.borrowed)
     version = f"{_VERSION}, huge pages: {_USES_HUGE_PAGES}"
     return function, default_hash_key_from_props(alike, cache_version=version)
@@ -129,7 +129,7 @@ def _write_fill(op: WriteFill, node: Apply[Any], **kwargs: Any) -> Any:
 
 @register_funcify_default_op_cache_key(WriteJoin)  # type: ignore[untyped-decorator]
 def _write_join(op: WriteJoin, node: Apply[Any], **kwargs: Any) -> Any:
-    # Made from properties alone, for those are the cache key.
+    # The code depends only on the op's properties, since these are the cache key.
     n, ndim, axis = len(op.written), op.ndim, op.axis
     names = ["memory", *(f"w{i}" for i in range(n))]
     lines = []
@@ -180,7 +180,7 @@ def _write_join(op: WriteJoin, node: Apply[Any], **kwargs: Any) -> Any:
 
 
 def _layout_tests(i: int, ndim: int, axis: int, dims: list[str], dtype: str) -> list[str]:
-    """Return tests of whether the elements of a written stream follow each other as they should."""
+    """Return tests of whether a written stream has the strides of its part of the result."""
     if axis == 0:
         return [f"w{i}.flags.c_contiguous"]
     item = str(np.dtype(dtype).itemsize)
@@ -193,8 +193,8 @@ def _layout_tests(i: int, ndim: int, axis: int, dims: list[str], dtype: str) -> 
 def _copy(i: int, start: str, axis: int, ndim: int) -> list[str]:
     """Return the loops that copy a stream to its place.
 
-    Assignment to a slice would first look whether the two overlap, and is not vectorized. Nor is a
-    loop at an offset that may be negative.
+    Assignment to a slice would first check for overlap, and is not vectorized. Neither is a loop
+    with an offset that may be negative.
     """
     if ndim == 1:
         return [f"copy(whole, {start}, w{i})"]

@@ -1,8 +1,8 @@
-"""Arrays in the memory of other arrays, in code that Numba compiles.
+"""Views at addresses in the memory of other arrays, for code that Numba compiles.
 
-Numba's public interface has no view at an address, none that does not keep its memory, and does not
-say how much memory an array keeps. This is the one module that reaches into Numba for that: into
-the record that Numba keeps of memory, and into the values that its array structs stand for.
+Numba's public interface has no view at an address and no view that does not keep its memory alive,
+and it does not tell the size of the memory that an array keeps. Only this module uses Numba's
+internals for that: its records of memory (meminfo), and the values behind its array structs.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from numba.core.runtime.nrtdynmod import (
 )
 from numba.np.arrayobj import make_array, populate_array
 
-# Fields of the record of memory.
+# Fields of the meminfo record.
 _DATA, _SIZE = 3, 4
 
 
 @intrinsic
 def end_of_memory(typingctx: Any, array: Any) -> Any:
-    """Return where the memory ends that an array keeps, or 0 if Numba did not allocate it."""
+    """Return the end address of an array's memory, or 0 if Numba did not allocate it."""
     signature = types.intp(array)
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -33,7 +33,7 @@ def end_of_memory(typingctx: Any, array: Any) -> Any:
             record = builder.bitcast(memory, meminfo_struct_type.as_pointer())
             data = builder.load(cgutils.gep_inbounds(builder, record, 0, _DATA))
             size = builder.load(cgutils.gep_inbounds(builder, record, 0, _SIZE))
-            # Memory of Python's has a record without a size.
+            # Memory that Python allocated has a record without a size.
             with builder.if_then(builder.icmp_unsigned("!=", size, word(0))):
                 builder.store(builder.add(builder.ptrtoint(data, word), size), end)
         return builder.load(end)
@@ -43,22 +43,22 @@ def end_of_memory(typingctx: Any, array: Any) -> Any:
 
 @intrinsic
 def keeping(typingctx: Any, array: Any, address: Any, shape: Any) -> Any:
-    """Return the contiguous array at an address in the memory of ``array``, which it keeps."""
+    """Return the contiguous array at an address in the memory of ``array``, with a reference."""
     return _contiguous(array, address, shape, keeps=True)
 
 
 @intrinsic
 def borrowing(typingctx: Any, array: Any, address: Any, shape: Any) -> Any:
-    """Return the contiguous array at an address in the memory of ``array``, not kept by it.
+    """Return the contiguous array at an address in the memory of ``array``, without a reference.
 
-    Counting references is atomic, and costs as much as small kernels do.
+    Reference counting is atomic, and costs as much as small kernels do.
     """
     return _contiguous(array, address, shape, keeps=False)
 
 
 @intrinsic
 def disowned(typingctx: Any, array: Any) -> Any:
-    """Return an array without what keeps its memory; see `borrowing`."""
+    """Return an array without its reference to the memory; see `borrowing`."""
     signature = array(array)
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -100,5 +100,5 @@ def _contiguous(array: Any, address: Any, shape: Any, *, keeps: bool) -> Any:
 
 
 def _value(struct: Any) -> Any:
-    """Return the value that an array struct stands for, as Numba's own implementations do."""
+    """Return the value of an array struct, as Numba's own implementations do."""
     return struct._getvalue()  # noqa: SLF001 - there is no public way to return a struct

@@ -1,4 +1,4 @@
-"""`WriteSplit`: makes the memory of a join's result, and hands out the parts that kernels write."""
+"""`WriteSplit`: an op that allocates a join's result, and returns the parts that kernels write."""
 
 from __future__ import annotations
 
@@ -29,25 +29,26 @@ if TYPE_CHECKING:
 
 
 class WriteSplit(COp):
-    """Allocates the result of a join, and returns the parts of it that are to be written.
+    """Allocates the result of a join, and returns the parts that kernels write.
 
-    Its inputs are read for their shapes alone, or are lengths. The first output is the view of no
-    elements that keeps the memory; the parts are in the order of the written streams.
+    Its inputs are lengths, or arrays of which only the shapes are read. The first output is the
+    view of no elements that keeps the memory alive; the parts follow, in the order of the written
+    streams.
 
     Parameters
     ----------
     layout
         The result and its streams.
     number
-        Tells apart nodes of one graph that are otherwise equal, which merging must not make one.
+        Distinguishes otherwise equal nodes of one graph, which must not be merged.
     reuse
-        Whether C code keeps the result, to write the next one over it if nothing else holds it by
-        then. Run by Python or Numba, the op allocates for each call all the same: from there it
-        cannot be seen who holds what.
+        Whether C code keeps the result, to reuse its memory in the next call if nothing else holds
+        it by then. In Python and Numba, the op allocates in each call, since it cannot see the
+        holders of memory there.
     borrowed
-        For each part, whether nothing but the join is for the sake of what is written there: with
-        the join goes what writes, so that in Numba the part need not keep the memory. Or nothing
-        at all: all parts keep it.
+        For each part, whether its kernel has no outputs that anything but the join reads. Such a
+        kernel is removed together with the join, so that in Numba the part need not keep the memory
+        alive. If empty, all parts keep it.
     """
 
     __props__ = ("layout", "number", "reuse", "borrowed")
@@ -77,7 +78,7 @@ class WriteSplit(COp):
         for shape, written in zip(layout.shapes, layout.written, strict=True):
             if not written:
                 continue
-            # A type of its own, as what a part holds before it is written is not to be looked at.
+            # A separate type, since checks must not look at a part before it is written.
             part_type = TensorType(layout.dtype, shape=tuple(length.static for length in shape))
             part_type.filter_checks_isfinite = False
             part = part_type()
@@ -92,7 +93,7 @@ class WriteSplit(COp):
 
     @shape_inference
     def infer_shape(self, node: Apply[Any], shapes: list[Any]) -> list[tuple[Any, ...]]:
-        """Return where the layout says that the lengths of the parts come from."""
+        """Return the lengths of the parts from their sources in the layout."""
 
         def inferred(length: Length[int]) -> Any:
             if length.source is None:
@@ -135,7 +136,7 @@ class WriteSplit(COp):
     def debug_perform(
         self, node: Apply[Any], inputs: Sequence[Any], output_storage: Sequence[list[Any]]
     ) -> None:
-        """Allocate, and fill the parts with what is unlikely to be right by chance."""
+        """Allocate, and fill the parts with a value that is unlikely to be right by chance."""
         self.perform(node, inputs, output_storage)
         for storage in output_storage:
             storage[0].fill(True if self.layout.dtype == "bool" else 123)
@@ -195,7 +196,7 @@ class WriteSplit(COp):
         )
 
     def _c_slot_check(self, inputs: list[str], fail: str) -> str:
-        """Return C code that checks whether streams fill the slices that they are assigned to."""
+        """Return C code that checks whether the streams fill their slices."""
         layout = self.layout
         if layout.total is None:
             return ""
@@ -212,11 +213,11 @@ class WriteSplit(COp):
             """
 
     def _c_result(self, name: str, outputs: list[str]) -> str:
-        """Return C code that makes ``whole``, the array of the result."""
+        """Return C code that defines ``whole``, the array of the result."""
         form = f"{self.layout.ndim}, dims, {c_type_number(self.layout.dtype)}"
         if not self.reuse:
             return f"PyArrayObject *whole = joins_new_result({form});"
-        # The views of the last call would be taken for readers.
+        # The views of the last call would count as readers.
         cleared = " ".join(f"Py_CLEAR({output});" for output in outputs)
         return f"{cleared} PyArrayObject *whole = joins_reused_result(&kept_{name}, {form});"
 

@@ -1,5 +1,5 @@
-"""Which joins are worth writing straight into their results, and how: the decision alone.
+"""Planning of joins: which of their streams kernels should write straight into the results.
 
-A stream is *written* if a kernel can work in place on the part of the result where it belongs;
-otherwise it is *copied* there, as Join would. Nothing here changes a graph.
+A stream is *written* if a kernel can work in place on its part of the result; otherwise it is
+*copied* there, as Join does. Nothing here changes a graph.
 """

@@ -1,4 +1,4 @@
-"""Whether an assignment can be done in the memory of the tensor itself, which copies less."""
+"""In-place assignments: whether assigning in the memory of the tensor itself copies less."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 def overwrites_for_less(
     fgraph: FunctionGraph, tensor: Variable[Any, Any], streams: Sequence[Stream]
 ) -> bool:
-    """Whether PyTensor can assign in place, and that copies no more than the pieces would.
+    """Return whether PyTensor can assign in place and thereby copies less than a join would.
 
-    It can if nothing else reads ``tensor``, nor its memory has to outlive the call.
+    It can if nothing else reads ``tensor``, and if the function may overwrite its memory.
     """
     if len(fgraph.clients[tensor]) > 1 or _is_protected(fgraph, tensor):
         return False
@@ -35,7 +35,7 @@ def overwrites_for_less(
 
 
 def _is_protected(fgraph: FunctionGraph, variable: Variable[Any, Any]) -> bool:
-    """Whether the function must not overwrite the memory of a variable."""
+    """Return whether the function must not overwrite the memory of a variable."""
     root = variable
     while root.owner is not None:
         viewed = root.owner.op.view_map.get(root.owner.outputs.index(root))

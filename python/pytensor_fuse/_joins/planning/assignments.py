@@ -1,6 +1,6 @@
-"""The plan of `set_subtensor` and `inc_subtensor` of slices along the first axis, and of chains.
+"""Plans for chains of `set_subtensor` and `inc_subtensor` of slices along the first axis.
 
-They join what is assigned with the pieces of the tensor between.
+Such a chain joins the assigned values with the pieces of the tensor between them.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ if TYPE_CHECKING:
 
 
 class _Assignment(NamedTuple):
-    """An assignment of a chain, and the slice that it assigns to."""
+    """An assignment in a chain, and the slice that it assigns to."""
 
     slot: Slot
     node: Apply[Any]
 
 
 def plan_assignment(compilation: Compilation, node: Apply[Any]) -> JoinPlan | None:
-    """Decide which streams of assignments to one tensor, the last of them ``node``, are written.
+    """Decide which streams of a chain of assignments, which ends with ``node``, are written.
 
     Returns
     -------
     JoinPlan or None
-        None if ``node`` is no assignment to a slice along the first axis.
+        None if ``node`` is not an assignment to a slice along the first axis.
     """
     fgraph = compilation.fgraph
     assignments, tensor = _chain(fgraph, node)
@@ -79,7 +79,7 @@ def plan_assignment(compilation: Compilation, node: Apply[Any]) -> JoinPlan | No
     total = length_of(tensor, 0)
     streams = independent(fgraph, within_operands(streams, compilation.target), (total,))
     copied_sum = any(stream.added is not None and not stream.written for stream in streams)
-    # Pieces and sums are compared with the tensor, streams alone are not.
+    # The shapes of pieces and sums are checked against the tensor, those of lone streams are not.
     compared = any(stream.slot is None or stream.added is not None for stream in streams)
     if copied_sum or not any(stream.written for stream in streams):
         reason = JoinReason.NO_STREAMS
@@ -98,22 +98,22 @@ def plan_assignment(compilation: Compilation, node: Apply[Any]) -> JoinPlan | No
 
 
 def _refusal(compilation: Compilation, stream: Stream, result: TensorType) -> JoinReason | None:
-    """Return why a stream keeps all assignments of its chain as they are, if it does."""
+    """Return why a stream prevents the elimination of its whole chain, or None if it does not."""
     value, adds = stream.variable, stream.added is not None
     if not _fits(value.type, result, adds=adds):
         return JoinReason.BROADCAST
     if adds and compilation.target is Target.PYTHON:
         return JoinReason.NO_KERNEL
-    # What is added has the shape of the kernel's output, which a raveled view of that has not.
+    # The added piece has the shape of the kernel's output, but not that of a raveled view of it.
     if adds and (not stream.written or value.owner is not stream.kernel):
         return stream.reason
     return None
 
 
 def _chain(fgraph: FunctionGraph, node: Apply[Any]) -> tuple[list[_Assignment], Variable[Any, Any]]:
-    """Return the assignments of a chain in the order of their slices, and what they begin with.
+    """Return the assignments of a chain in the order of their slices, and the initial tensor.
 
-    The chain ends at a slice that another of it overlaps.
+    The chain ends before an assignment whose slice overlaps another one of the chain.
     """
     chain: list[_Assignment] = []
     tensor = node.outputs[0]
@@ -130,7 +130,7 @@ def _chain(fgraph: FunctionGraph, node: Apply[Any]) -> tuple[list[_Assignment], 
 
 
 def _slot(node: Apply[Any]) -> Slot | None:
-    """Return the slice along the first axis that a node assigns to, if its bounds are known."""
+    """Return the slice along the first axis that a node assigns to; None if it is unknown."""
     index = _slice(node)
     if index is None:
         return None
@@ -143,14 +143,14 @@ def _slot(node: Apply[Any]) -> Slot | None:
     length = node.inputs[0].type.shape[0]
     if length is not None:
         start, stop, _ = slice(start, stop).indices(length)
-    # Of a tensor that is too short, no piece may be in two slices.
+    # Bounds from the end are refused: in a tensor that is too short, slices could overlap.
     if step not in (None, 1) or start < 0 or (stop is not None and stop <= start):
         return None
     return Slot(start, stop)
 
 
 def _slice(node: Apply[Any]) -> slice | None:
-    """Return the slice along the first axis, and no other, that a node assigns to."""
+    """Return the slice that a node assigns to, if it indexes only the first axis."""
     if not isinstance(node.op, IncSubtensor) or node.op.inplace or len(node.op.idx_list) != 1:
         return None
     [index] = indices_from_subtensor(node.inputs[2:], node.op.idx_list)
@@ -162,7 +162,7 @@ def _number(bound: Any) -> int | None:
         return None if bound.data is None else int(bound.data)
     owner = getattr(bound, "owner", None)
     if owner is not None and len(owner.inputs) == 1 and isinstance(owner.inputs[0], Constant):
-        # A conversion between the kinds of scalars.
+        # A conversion between kinds of scalars.
         return int(owner.inputs[0].data)
     return bound if isinstance(bound, int) else None
 
@@ -170,7 +170,7 @@ def _number(bound: Any) -> int | None:
 def _piece_stream(
     compilation: Compilation, tensor: Variable[Any, Any], slot: Slot, dtype: str
 ) -> Stream:
-    """Return the stream of what nothing is assigned to; only what fills it can be written."""
+    """Return the stream of a piece without an assignment, which is written only if it is a fill."""
     piece = _piece(tensor, slot)
     if piece.owner is None or not isinstance(piece.owner.op, Alloc):
         return copied(piece, JoinReason.PIECE)
@@ -178,7 +178,7 @@ def _piece_stream(
 
 
 def _piece(tensor: Variable[Any, Any], slot: Slot) -> Variable[Any, Any]:
-    """Return a slice of a tensor; of one that is filled with a value, by filling it alone."""
+    """Return a slice of a tensor; if the tensor is a fill, a fill of the slice alone."""
     node = tensor.owner
     length = tensor.type.shape[0]
     if node is not None and isinstance(node.op, Alloc) and length is not None:
@@ -193,9 +193,9 @@ def _piece(tensor: Variable[Any, Any], slot: Slot) -> Variable[Any, Any]:
 
 
 def _fits(value: TensorType, tensor: TensorType, *, adds: bool) -> bool:
-    """Whether values of one type are assigned to slices of another without being broadcast.
+    """Return whether values of one type are assigned to slices of another without broadcasting.
 
-    PyTensor also broadcasts dimensions that only turn out to be of length 1 when the function runs.
+    PyTensor also broadcasts dimensions that have length 1 only at run time.
     """
     return (
         value.ndim == tensor.ndim

@@ -1,4 +1,4 @@
-"""Which streams of one join can be written together."""
+"""Constraints on the streams of one join that are written together."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def within_operands(streams: list[Stream], target: Target) -> list[Stream]:
-    """Copy streams whose kernels cannot take an input more for each that they write."""
+    """Copy streams whose kernels cannot take another input for each stream that they write."""
     extra: Counter[Apply[Any]] = Counter()
     limit = max_operands(target)
     result = []
@@ -46,8 +46,9 @@ def independent(
 ) -> list[Stream]:
     """Copy streams of kernels that cannot wait until all lengths of the join are known.
 
-    The result is made before kernels write there: no length may depend on them, nor ``others``, and
-    what else they compute, which may be all that is asked for, must not come to depend on a length.
+    The result is allocated before kernels write there, so neither its lengths nor ``others`` may
+    depend on a kernel. The other outputs of a kernel must not come to depend on a length, since a
+    call may ask for them alone.
     """
     while True:
         lengths = chain(others, *(stream.shape for stream in streams))
@@ -69,12 +70,12 @@ def independent(
 
 
 def is_read_elsewhere(fgraph: FunctionGraph, kernel: Apply[Any], written: set[int]) -> bool:
-    """Whether anything reads outputs of a kernel other than those that it writes into a join."""
+    """Return whether anything reads outputs of a kernel that it does not write into a join."""
     return any(fgraph.clients[v] for i, v in enumerate(kernel.outputs) if i not in written)
 
 
 def _left(stream: Stream, reason: JoinReason) -> Stream:
-    """Return a stream that could be written by itself as one that is copied."""
+    """Return a stream that could be written by itself as a copied one."""
     return replace(copied(stream.variable, reason), slot=stream.slot, added=stream.added)
 
 

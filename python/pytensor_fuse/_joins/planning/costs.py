@@ -1,4 +1,4 @@
-"""What writing streams in place saves and costs: see benchmarks/README.md."""
+"""Cost model of writing streams in place: see benchmarks/README.md."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from pytensor_fuse._joins.plans import Compilation, Stream
     from pytensor_fuse._joins.thresholds import Thresholds
 
-# A kernel of these alone is vectorized, so how elements lie in memory counts.
+# A kernel of only these ops is vectorized, so the layout of elements in memory matters.
 _VECTORIZED = (
     Abs,
     Add,
@@ -58,16 +58,16 @@ _VECTORIZED = (
 
 
 def is_small(shape: Sequence[int | None], thresholds: Thresholds) -> bool:
-    """Whether a result of this shape is known to be too small to gain."""
+    """Return whether a result of this shape is known to be too small to gain."""
     total = n_elements(shape)
     return total is not None and total < thresholds.min_elements
 
 
 def is_vector_of_kernels(node: Apply[Any]) -> bool:
-    """Whether a node makes a vector of numbers that kernels compute, which it copies for less.
+    """Return whether a node makes a vector of single numbers that kernels compute.
 
-    A part, and a kernel that reads it as an array, cost more than the copies of the numbers.
-    Vectors of shapes are none.
+    Copies of the numbers cost less than parts and kernels that read them as arrays. Vectors of
+    shapes do not count.
     """
     return (
         isinstance(node.op, MakeVector)
@@ -77,7 +77,7 @@ def is_vector_of_kernels(node: Apply[Any]) -> bool:
 
 
 def n_written_elements(streams: Sequence[Stream]) -> int:
-    """Return how many elements kernels are known to write, if nothing fails."""
+    """Return the number of elements that kernels are known to write, if nothing fails."""
     total = 0
     for stream in streams:
         shape = stream.variable.type.shape
@@ -88,7 +88,7 @@ def n_written_elements(streams: Sequence[Stream]) -> int:
 
 
 def least_written_elements(compilation: Compilation, streams: Sequence[Stream], ndim: int) -> int:
-    """Return how many elements kernels have to be known to write, for what they save."""
+    """Return the least number of known elements that kernels must write for a gain."""
     thresholds = compilation.thresholds
     if compilation.target is Target.PYTHON:
         return thresholds.min_written_in_python
@@ -98,13 +98,13 @@ def least_written_elements(compilation: Compilation, streams: Sequence[Stream], 
     n_in_place = sum(_can_overwrite(compilation.fgraph, kernel) for kernel in kernels)
     n_saved = sum(stream.written for stream in streams) - n_in_place
     is_few = n_saved < (2 if ndim == 1 else 3) or 2 * n_saved < len(streams)
-    # Numba's Join takes single elements as scalars, for which nothing is allocated.
+    # Numba's Join takes single elements as scalars, without allocating arrays for them.
     has_scalars = any(n_elements(s.variable.type.shape) == 1 for s in streams if not s.written)
     return thresholds.min_written if is_few or has_scalars else 0
 
 
 def interleaves(compilation: Compilation, stream: Stream, axis: int) -> bool:
-    """Whether a kernel takes longer over a part of separate rows than it saves."""
+    """Return whether a kernel loses more time on a part of separate rows than it saves."""
     thresholds = compilation.thresholds
     shape = stream.variable.type.shape
     row = n_elements(shape[axis:])
@@ -118,7 +118,7 @@ def interleaves(compilation: Compilation, stream: Stream, axis: int) -> bool:
 
 
 def _can_overwrite(fgraph: FunctionGraph, kernel: Apply[Any]) -> bool:
-    """Whether PyTensor can let a kernel overwrite an input, and so allocate an output less."""
+    """Return whether PyTensor can save an output of a kernel by overwriting an input."""
     if not isinstance(kernel.op, Elemwise):
         return False
     outputs = [(v.type.dtype, v.type.broadcastable) for v in kernel.outputs]

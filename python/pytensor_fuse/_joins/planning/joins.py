@@ -1,4 +1,4 @@
-"""The plan of a Join."""
+"""Plans for Join nodes."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def plan_join(compilation: Compilation, node: Apply[Any]) -> JoinPlan:
 def _flattened(
     fgraph: FunctionGraph, node: Apply[Any], axis: int
 ) -> tuple[Variable[Any, Any], ...]:
-    """Return the streams of a join, with those of joins that only it reads in their places."""
+    """Return the streams of a join, with nested joins that only this join reads expanded."""
     operands: list[Variable[Any, Any]] = []
     pending = list(reversed(join_operands(node)[1]))
     dtype = node.outputs[0].type.dtype

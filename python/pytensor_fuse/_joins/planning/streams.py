@@ -1,4 +1,4 @@
-"""Which operand of a join can be written into the result, each by itself."""
+"""Streams of a join: whether each operand, by itself, can be written into the result."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def stream_of(
     compilation: Compilation, operand: Variable[Any, Any], count: int, joined: TensorType
 ) -> Stream:
-    """Return how an operand, which the join has ``count`` times, comes into the result."""
+    """Return the stream of an operand that occurs ``count`` times in the join."""
     clients = compilation.fgraph.clients
     if count > 1 or len(clients[operand]) != 1:
         return copied(operand, JoinReason.OTHER_CLIENTS)
@@ -40,7 +40,7 @@ def stream_of(
 def produced(
     compilation: Compilation, operand: Variable[Any, Any], variable: Variable[Any, Any], dtype: str
 ) -> Stream:
-    """Return the stream whose elements the node of ``variable`` computes, written if it can be."""
+    """Return the stream whose elements ``variable``'s node computes, written if possible."""
     kernel = variable.owner
     producer = None if kernel is None else producer_of(kernel)
     if producer is None:
@@ -53,17 +53,17 @@ def produced(
 
 
 def copied(operand: Variable[Any, Any], reason: JoinReason) -> Stream:
-    """Return the stream that is copied, and why."""
+    """Return a stream that is copied for this reason."""
     return Stream(operand, reason, None, 0, lengths_of(operand))
 
 
 def all_copied(operands: Sequence[Variable[Any, Any]], reason: JoinReason) -> tuple[Stream, ...]:
-    """Return streams that are copied for one reason."""
+    """Return streams that are all copied for the same reason."""
     return tuple(copied(operand, reason) for operand in operands)
 
 
 def _raveled(variable: Variable[Any, Any]) -> Variable[Any, Any]:
-    """Return what a vector is the raveled view of, or the vector itself."""
+    """Return the variable that a vector is the raveled view of, or the vector itself."""
     node = variable.owner
     if (
         node is not None

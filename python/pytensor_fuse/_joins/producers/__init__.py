@@ -1,7 +1,7 @@
-"""What can write its result straight into a join's: each producer is a module.
+"""Producers: the kinds of nodes that can write their results straight into a join's, one a module.
 
-A producer says whether it can write a stream, and makes the node that does. To add one, write its
-module and list it in `PRODUCERS`.
+A producer decides whether it can write a stream, and makes the node that does. To add one, write
+its module and list it in `PRODUCERS`.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
     from pytensor_fuse._joins.producers.producer import Producer
 
-# No node is of two kinds.
+# The kinds are disjoint.
 PRODUCERS: tuple[type[Producer], ...] = (ElemwiseProducer, FillProducer, ProductProducer)
 
 
 def producer_of(node: Apply[Any]) -> type[Producer] | None:
-    """Return what can write the results of ``node``, if anything."""
+    """Return the producer that can write the results of ``node``, or None."""
     return next((producer for producer in PRODUCERS if producer.produces(node)), None)

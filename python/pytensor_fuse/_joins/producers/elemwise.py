@@ -1,4 +1,4 @@
-"""Streams that an Elemwise computes, one or several."""
+"""Producer of streams that an Elemwise computes, one or several at once."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class ElemwiseProducer(Producer):
-    """An Elemwise gets the parts as inputs that it does not read; equal kernels get one op."""
+    """Gives an Elemwise the parts as inputs that it does not read; equal kernels share one op."""
 
     def __init__(self) -> None:
         self._ops: dict[Any, WriteElemwise] = {}
@@ -40,7 +40,7 @@ class ElemwiseProducer(Producer):
     def refusal(
         compilation: Compilation, variable: Variable[Any, Any], dtype: str
     ) -> JoinReason | None:
-        """Return why not."""
+        """Return why the kernel cannot write the stream, or does not gain; None if it can."""
         kernel, target = variable.owner, compilation.target
         if is_too_small(compilation, variable):
             return JoinReason.SMALL
@@ -48,8 +48,7 @@ class ElemwiseProducer(Producer):
             return JoinReason.IN_PLACE
         if not _compiles(kernel, target):
             return JoinReason.NOT_COMPILED
-        # Inside a kernel Python computes with its own numbers, not as NumPy's function for an op
-        # does.
+        # Inside a kernel, Python computes with its own numbers, unlike NumPy's function for an op.
         if variable.type.dtype != dtype and (
             target is Target.PYTHON or not casts(variable.type.dtype, dtype)
         ):
@@ -57,7 +56,7 @@ class ElemwiseProducer(Producer):
         return None
 
     def writing(self, kernel: Apply[Any], streams: Sequence[Placed]) -> Apply[Any]:
-        """Return the kernel with what streams are added to and written over as inputs."""
+        """Return the kernel with the added pieces and the overwritten parts as further inputs."""
         operands = list(kernel.inputs)
         for stream, part in streams:
             operands += [part] if stream.added is None else [stream.added, part]
@@ -65,7 +64,7 @@ class ElemwiseProducer(Producer):
             (stream.output, None if stream.added is None else stream.added.type.dtype)
             for stream, _ in streams
         )
-        # All that `_writing_op` reads.
+        # The key holds everything that `_writing_op` reads.
         key = (kernel.op, written, tuple(operand.type.dtype for operand in operands))
         if key not in self._ops:
             self._ops[key] = _writing_op(kernel, streams)

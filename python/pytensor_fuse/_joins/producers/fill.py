@@ -1,4 +1,4 @@
-"""Streams that are filled with a number, as an Alloc does; they need no kernel."""
+"""Producer of streams that an Alloc fills with one number, without a kernel."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class FillProducer(Producer):
-    """An Alloc of one number becomes a `WriteFill`."""
+    """Replaces an Alloc of one number by a `WriteFill`."""
 
     @staticmethod
     def produces(node: Apply[Any]) -> bool:
@@ -31,7 +31,7 @@ class FillProducer(Producer):
     def refusal(
         compilation: Compilation, variable: Variable[Any, Any], dtype: str
     ) -> JoinReason | None:
-        """Return why the stream cannot be filled; it is never too small."""
+        """Return why the stream cannot be filled, or None; a fill is never too small."""
         if not all(n == 1 for n in variable.owner.inputs[0].type.shape):
             return JoinReason.NO_KERNEL
         return None if casts(variable.type.dtype, dtype) else JoinReason.DTYPE

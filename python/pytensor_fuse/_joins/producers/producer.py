@@ -1,4 +1,4 @@
-"""What there is to know of a kind of node that can write a stream of a join."""
+"""The interface of producers, the kinds of nodes that can write a stream of a join."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ Placed = tuple["Stream", "Variable[Any, Any]"]
 
 
 class Producer(ABC):
-    """Says which streams nodes of one kind can write, and makes the nodes that do.
+    """Decides which streams nodes of one kind can write, and makes the nodes that do.
 
-    A new one for each graph: nodes that are alike may share what it has made.
+    Each graph gets a new producer, whose nodes may share the ops that it has made.
     """
 
     @staticmethod
@@ -34,24 +34,21 @@ class Producer(ABC):
     def refusal(
         compilation: Compilation, variable: Variable[Any, Any], dtype: str
     ) -> JoinReason | None:
-        """Return why the node of ``variable`` cannot write it as ``dtype``, or does not gain."""
+        """Return why writing ``variable`` as ``dtype`` is impossible or does not pay, or None."""
 
     @abstractmethod
     def writing(self, kernel: Apply[Any], streams: Sequence[Placed]) -> Apply[Any]:
-        """Return the node that computes what ``kernel`` does, and writes streams over parts.
-
-        Its outputs are those of ``kernel``, in their order.
-        """
+        """Return a node with the same outputs as ``kernel`` that writes the streams over parts."""
 
 
 def is_too_small(compilation: Compilation, variable: Variable[Any, Any]) -> bool:
-    """Whether a stream is known to cost less to copy than a part of the result costs to make."""
+    """Return whether a stream is known to cost less to copy than its part costs to make."""
     size = n_elements(variable.type.shape)
     return size is not None and size < compilation.thresholds.min_stream_elements
 
 
 def casts(dtype: str, joined: str) -> bool:
-    """Whether a kernel can cast what it computes to the dtype of the result."""
+    """Return whether a kernel can cast its results to the dtype of the join."""
     return dtype == joined or (
         not {dtype, joined} & {"float16", "bool"}
         and not dtype.startswith("complex")

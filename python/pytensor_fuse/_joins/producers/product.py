@@ -1,4 +1,4 @@
-"""Streams that are the product of a matrix and a vector."""
+"""Producer of streams that are the product of a matrix and a vector."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 
 class ProductProducer(Producer):
-    """A product that PyTensor's BLAS op can write into memory of any values works in place."""
+    """Lets PyTensor's BLAS op write the product in place, since it does not read the memory."""
 
     @staticmethod
     def produces(node: Apply[Any]) -> bool:
-        """Whether ``node`` is a Gemv of nothing but the product, into memory of its own."""
+        """Return whether ``node`` is a Gemv that computes only the product, into new memory."""
         if not isinstance(node.op, Gemv) or node.op.inplace:
             return False
         memory, *_, scale = node.inputs
@@ -41,7 +41,7 @@ class ProductProducer(Producer):
     def refusal(
         compilation: Compilation, variable: Variable[Any, Any], dtype: str
     ) -> JoinReason | None:
-        """Return why not; BLAS casts nothing."""
+        """Return why the op cannot write the stream, or None; BLAS does not cast."""
         if variable.type.dtype != dtype:
             return JoinReason.NO_KERNEL
         return JoinReason.SMALL if is_too_small(compilation, variable) else None

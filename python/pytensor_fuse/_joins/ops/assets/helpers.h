@@ -1,4 +1,4 @@
-/* What the C code of WriteSplit and WriteJoin has in common for all graphs.
+/* Functions that the C code of WriteSplit and WriteJoin shares across graphs.
  *
  * A function that returns NULL or -1 has set an exception. Compiled as C++, with Python's and
  * NumPy's headers included. `whole` is the array of the result of a join.
@@ -11,14 +11,15 @@ typedef struct {
     npy_intp length;
 } joins_block;
 
-/* The slice along the axis that a stream has to fill, if `given`; to the end if `stop` is -1. */
+/* The slice along the axis that a stream must fill, if `given`; it extends to the end if `stop` is
+ * -1. */
 typedef struct {
     int given;
     npy_intp start;
     npy_intp stop;
 } joins_slot;
 
-/* Refuses lengths that are negative, with the exception that PyTensor's Alloc raises. */
+/* Refuses negative lengths, with the exception that PyTensor's Alloc raises. */
 static inline int joins_check_lengths(int n, const joins_block *blocks)
 {
     for (int i = 0; i < n; i++) {
@@ -32,9 +33,9 @@ static inline int joins_check_lengths(int n, const joins_block *blocks)
     return 0;
 }
 
-/* Sets the lengths of the blocks along the axis, and the shape of what they make together.
+/* Sets the lengths of the blocks along the axis, and the shape of the result.
  *
- * In a result of one dimension streams of any number of dimensions lie raveled. */
+ * In a one-dimensional result, streams of any number of dimensions are stored raveled. */
 static inline int joins_measure(int n, joins_block *blocks, int axis, int ndim, npy_intp *dims)
 {
     npy_intp total = 0;
@@ -61,7 +62,7 @@ static inline int joins_measure(int n, joins_block *blocks, int axis, int ndim, 
     return 0;
 }
 
-/* Refuses streams that are not as long as the slices, of a tensor of length `total`, they fill. */
+/* Refuses streams that are not as long as their slices of a tensor of length `total`. */
 static inline int joins_check_slots(
     int n, const joins_block *blocks, const joins_slot *slots, npy_intp total)
 {
@@ -77,7 +78,7 @@ static inline int joins_check_slots(
     return 0;
 }
 
-/* Whether an object is an array of its own memory that has the form of the result. */
+/* Whether an object is an array that owns its memory and has the shape and type of the result. */
 static inline int joins_fits(PyObject *object, int ndim, npy_intp *dims, int type_number)
 {
     if (object == NULL || !PyArray_CheckExact(object)) return 0;
@@ -109,7 +110,7 @@ static inline PyArrayObject *joins_reused_result(
     return whole;
 }
 
-/* An array of `whole`'s memory from `place` on, without a reference to it. */
+/* An array in the memory of `whole` that starts at `place`, without a reference to `whole`. */
 static inline PyArrayObject *joins_borrowed_part(
     PyArrayObject *whole, char *place, int axis, int ndim, const npy_intp *shape)
 {
@@ -120,7 +121,7 @@ static inline PyArrayObject *joins_borrowed_part(
         axis == 0 ? NPY_ARRAY_CARRAY : NPY_ARRAY_BEHAVED, NULL);
 }
 
-/* The same with a reference, in the place of `*part`. */
+/* The same with a reference, which replaces `*part`. */
 static inline int joins_set_part(
     PyArrayObject **part, PyArrayObject *whole, char *place, int axis, int ndim,
     const npy_intp *shape)
@@ -196,9 +197,9 @@ static inline int joins_copy(PyArrayObject *stream, PyArrayObject *whole, char *
     return failed ? -1 : 0;
 }
 
-/* Returns the joined streams: the array that `memory` is a view of, if they are in place there.
+/* Returns the joined streams, in the array that `memory` views if the written ones are in place.
  *
- * `blocks` is room for as many as there are streams, `dims` for `ndim` lengths. */
+ * `blocks` has room for one block per stream, `dims` for `ndim` lengths. */
 static inline PyArrayObject *joins_join(
     PyArrayObject *memory, int n, PyArrayObject *const *streams, const char *written,
     joins_block *blocks, int axis, int ndim, npy_intp *dims, int type_number)
