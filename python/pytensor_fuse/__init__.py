@@ -6,9 +6,10 @@
 >>> x = pt.vector("x")
 >>> f = pytensor.function([x], pt.exp(x) + pt.sin(x))  # fused by this package
 
-Importing the package puts its passes in the place of PyTensor's own; `disable` undoes that, and so
-does ``PYTENSOR_FUSE=0`` in the environment; `status` says what is on. `plan_fusion` shows what
-fusion would do, `audit` what a function costs, `trace_rewrites` what rewriting did.
+Importing the package replaces passes of PyTensor by its own; `disable` undoes this,
+``PYTENSOR_FUSE=0`` in the environment prevents it, and `status` lists the active features.
+`plan_fusion` shows the kernels that fusion would make, `audit` analyzes the cost of a function, and
+`trace_rewrites` records the rewriting of a graph.
 """
 
 from importlib import import_module
@@ -118,7 +119,7 @@ __all__ = [
     "why_missed",
 ]
 
-# The modules below import PyTensor, which the package must not do by itself: see `_startup`.
+# These modules import PyTensor, which importing the package must not do: see `_startup`.
 _HOMES = {
     **dict.fromkeys(("Audit", "audit"), "_audit.audit"),
     "cached": "_cache.setting",
@@ -161,12 +162,12 @@ def __dir__() -> list[str]:
 
 
 def load_ipython_extension(ipython: object) -> None:
-    """Switch all features on: what ``%load_ext pytensor_fuse`` calls.
+    """Switch all features on; called by ``%load_ext pytensor_fuse``.
 
     Parameters
     ----------
     ipython : InteractiveShell
-        Who calls; it is not looked at.
+        The calling shell; unused.
     """
     from pytensor_fuse._activation.switch import enable
 
@@ -174,12 +175,12 @@ def load_ipython_extension(ipython: object) -> None:
 
 
 def unload_ipython_extension(ipython: object) -> None:
-    """Switch all features off: what ``%unload_ext pytensor_fuse`` calls.
+    """Switch all features off; called by ``%unload_ext pytensor_fuse``.
 
     Parameters
     ----------
     ipython : InteractiveShell
-        Who calls; it is not looked at.
+        The calling shell; unused.
     """
     from pytensor_fuse._activation.switch import disable
 

@@ -1,4 +1,4 @@
-"""Run a Python program with the pass on: ``python -m pytensor_fuse``."""
+"""Run a Python program with this package's passes on: ``python -m pytensor_fuse``."""
 
 import sys
 

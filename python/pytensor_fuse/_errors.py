@@ -2,7 +2,7 @@
 
 
 class FusionError(RuntimeError):
-    """Base of the package's errors; raised as it is when the pass fails on a graph."""
+    """Base of the package's errors; raised directly when the fusion pass fails on a graph."""
 
 
 class StalePlanError(FusionError):
@@ -10,20 +10,20 @@ class StalePlanError(FusionError):
 
 
 class RegistrationError(FusionError):
-    """PyTensor's registered fusion pass is not its own, so it was left alone."""
+    """The registered fusion pass is missing or is not PyTensor's own, so it was left alone."""
 
 
 class FreezeError(FusionError):
-    """The graph cannot be frozen; it was left as it is."""
+    """The graph cannot be frozen; it was left unchanged."""
 
 
 class DigestError(FusionError):
-    """Part of the frozen graph is identified by an object of this process, and has no digest."""
+    """Part of the frozen graph is identified by an object of this process, so it has no digest."""
 
 
 class CacheError(FusionError):
-    """A graph that was kept is not what rewriting makes of it now; only verifying raises this."""
+    """A cached graph differs from a fresh result of rewriting; only verification raises this."""
 
 
 class NativeLinkError(NotImplementedError):
-    """A graph cannot be linked by the linker ``native``; the message lists what has no rule."""
+    """A graph cannot become machine code; the message lists the reasons."""

@@ -1,4 +1,4 @@
-"""Locks and forks: a child must not inherit a lock from a thread that it does not have."""
+"""Locks across forks: a child must not inherit a lock that another thread of its parent holds."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class Lock(Protocol):
-    """What `threading.Lock` and `threading.RLock` make."""
+    """The interface of the locks that `threading.Lock` and `threading.RLock` make."""
 
     def acquire(self) -> bool: ...
     def release(self) -> None: ...
@@ -22,15 +22,15 @@ def hold_in_forks(
     before: Callable[[], object] | None = None,
     after: Callable[[], object] | None = None,
 ) -> None:
-    """Hold ``lock`` while the process forks, so that what it guards is whole in both processes.
+    """Hold ``lock`` while the process forks, so that its data are consistent in both processes.
 
     Parameters
     ----------
     lock
-        Held for good, as all that is registered for forks is.
+        The lock. It stays alive as long as the process, since fork hooks cannot be unregistered.
     before, after
-        What to do besides while the lock is held, in the process that forks before it does, and
-        in both afterwards.
+        Callbacks that run while the lock is held: ``before`` in the forking process before the
+        fork, ``after`` in both processes after it.
     """
     if not hasattr(os, "register_at_fork"):
         return

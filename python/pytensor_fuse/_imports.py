@@ -1,4 +1,4 @@
-"""Calling back once a module has been imported, without importing it."""
+"""Import hooks that call back after the import of a module, without importing it themselves."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 
 def after_import(name: str, callback: Callable[[], object]) -> Callable[[], object]:
-    """Call ``callback`` now if the module is imported already, else as soon as it has been.
+    """Call ``callback`` now if the module is imported already, else right after its import.
 
     Returns
     -------
     callable
-        What ends the wait, if it has not ended.
+        Cancels the wait, if it has not ended.
     """
     hook = _ImportHook(name, callback)
     if name in sys.modules:
@@ -28,10 +28,10 @@ def after_import(name: str, callback: Callable[[], object]) -> Callable[[], obje
     return hook.remove
 
 
-# Neither class is derived from one of `importlib.abc`: nothing asks for it, and loading that module
-# takes a fifth of the time in which this package is imported.
+# Neither class derives from one of `importlib.abc`: nothing requires it, and loading that module
+# takes a fifth of this package's import time.
 class _ImportHook:
-    """Finds one module as the other finders do, and calls back once it has been imported."""
+    """Meta path finder that delegates for one module and calls back after its import."""
 
     def __init__(self, name: str, callback: Callable[[], object]) -> None:
         self._name = name
@@ -46,8 +46,9 @@ class _ImportHook:
         if fullname != self._name:
             return None
         finders = list(sys.meta_path)
-        # Only those after this one, for others may wait for the same module: they ask each other
-        # down the list, each wraps what the next one found, and the first to wait is called first.
+        # Only finders after this one are asked, since others may wait for the same module: each
+        # hook asks down the list and wraps the spec that it gets, so the first to wait is called
+        # first.
         for finder in finders[finders.index(self) + 1 if self in finders else 0 :]:
             if not hasattr(finder, "find_spec"):
                 continue
@@ -59,20 +60,20 @@ class _ImportHook:
         return None
 
     def remove(self) -> bool:
-        """Do not wait any more; return whether this did."""
+        """Stop waiting; return whether this hook was waiting."""
         is_waiting = self in sys.meta_path
         if is_waiting:
             sys.meta_path.remove(self)
         return is_waiting
 
     def _imported(self) -> None:
-        # Not removed before: an import that fails may be tried again.
+        # The hook stays until here, since a failed import may be retried.
         if self.remove():
             self._callback()
 
 
 class _HookedLoader:
-    """Does as another loader, then calls back."""
+    """Loader that delegates to another one and calls back after executing the module."""
 
     def __init__(self, loader: Loader, imported: Callable[[], None]) -> None:
         self._loader = loader
@@ -82,7 +83,7 @@ class _HookedLoader:
         return self._loader.create_module(spec)
 
     def exec_module(self, module: ModuleType) -> None:
-        # The module keeps its own loader: those who look for its source or data ask that.
+        # The module keeps its own loader, which finds its source and data.
         module.__loader__ = self._loader
         if module.__spec__ is not None:
             module.__spec__.loader = self._loader

@@ -1,6 +1,7 @@
 """Graph algorithms on integer arrays: order, ancestors, convex subgraphs, hash-consing.
 
-Nothing here knows about PyTensor: nodes are the integers ``0 .. n_nodes``, edges two arrays.
+Nothing here depends on PyTensor: nodes are the integers from 0 to ``n_nodes - 1``, and edges are
+two arrays.
 
 Two diamonds in a row, ``0 -> {1, 2} -> 3 -> {4, 5} -> 6``:
 
@@ -9,18 +10,18 @@ Two diamonds in a row, ``0 -> {1, 2} -> 3 -> {4, 5} -> 6``:
 >>> graph.toposort(key=[0, 5, 4, 0, 0, 0, 0]).tolist()
 [0, 2, 1, 3, 4, 5, 6]
 
-A set of nodes can become one node if it is convex: if no path leaves it and comes back.
+A set of nodes can be contracted to one node if it is convex: no path leaves it and comes back.
 
 >>> graph.is_convex([0, 1]), graph.is_convex([0, 3])
 (True, False)
 
-`Graph.convex_subgraphs` fuses nodes of equal labels as far as that goes, with all blocks together
-free of cycles. Node 2, which may not be fused, keeps 3 out of the block of 0 and 1:
+`Graph.convex_subgraphs` fuses nodes with equal labels as long as the graph of the blocks stays
+acyclic. Node 2, which may not be fused, keeps 3 out of the block of 0 and 1:
 
 >>> graph.convex_subgraphs([0, 0, -1, 0, 0, 0, 0]).tolist()
 [0, 0, 1, 2, 2, 2, 2]
 
-`AncestorSets` answers "does a path lead from a to b" at once, also after contractions, in memory
+`AncestorSets` answers reachability queries in constant time, also after contractions, with memory
 quadratic in the number of nodes:
 
 >>> sets = AncestorSets(graph)
@@ -32,7 +33,7 @@ True
 >>> AncestorSets(graph.transposed()).ancestors(4).tolist()  # the descendants of 4
 [4, 6]
 
-A cycle is named:
+A `CycleError` names the cycle:
 
 >>> try:
 ...     Graph(3, [0, 1, 2], [1, 2, 1]).toposort()
@@ -40,8 +41,8 @@ A cycle is named:
 ...     print(error, error.nodes)
 the graph has a cycle through the nodes 1 -> 2 (1, 2)
 
-A `HashConsTable` holds every structure once, under one id. ``(x + y) * (x + y)``, written out in
-full and with the sum shared, is the same:
+A `HashConsTable` stores each structure once, under one id. ``(x + y) * (x + y)`` has the same id
+with its sum computed twice and with a shared sum:
 
 >>> from pytensor_fuse.graph import HashConsTable
 >>> table = HashConsTable()

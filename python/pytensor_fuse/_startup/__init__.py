@@ -1,1 +1,1 @@
-"""What importing the package does: no more than to wait for PyTensor."""
+"""Startup: importing the package only waits for the import of PyTensor."""

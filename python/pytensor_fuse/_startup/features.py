@@ -1,10 +1,10 @@
-"""What can be switched, by name, and what the environment says of it when the package is imported.
+"""Features by name, and the settings that the environment selects at import.
 
-That is features, and a word: which mathematical functions machine code calls. ``"vector"`` stands
-for our own functions of vectors, ``"libm"`` for those of the C library and of SciPy, lane by lane,
-as Numba calls them.
+The settings are the features that are on, and the mathematical functions that machine code calls.
+For the latter, ``"vector"`` stands for this package's vector functions, and ``"libm"`` for those of
+the C library and of SciPy, called lane by lane, as Numba does.
 
-Nothing here imports PyTensor: worker processes are told of it before they do.
+Nothing here imports PyTensor, since worker processes receive the settings before they import it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Final
 VARIABLE: Final = "PYTENSOR_FUSE"
 MATH_VARIABLE: Final = "PYTENSOR_FUSE_NATIVE_MATH"
 
-# Each with what it does, in the order in which they are switched on.
+# The features with their descriptions, in the order in which they are switched on.
 FEATURES: Final[dict[str, str]] = {
     "exact_constants": "constants are the same only if every bit is",
     "merging": "equal apply nodes are merged with a hash-cons table",
@@ -34,42 +34,42 @@ FEATURES: Final[dict[str, str]] = {
 # The parts of the feature "accelerators", each of which can be switched alone.
 ACCELERATORS: Final[dict[str, str]] = {
     "instance_checks": "isinstance on ops, types, nodes and variables without a table look-up",
-    "graph_edits": "a replacement in a graph takes the time of what it changes",
-    "validation": "a graph is asked once who overwrites what",
-    "cycles": "cycles are looked for in what has changed",
+    "graph_edits": "a replacement takes time in proportion to the change, not to the graph",
+    "validation": "nodes that overwrite variables are looked up once for all protected variables",
+    "cycles": "only the changed part of a graph is searched for cycles",
     "order": "topological order without a generator for each node",
-    "rewriter_loops": "passes try node rewriters with nothing between",
+    "rewriter_loops": "passes try node rewriters one after another in a tight loop",
     "queries": "the passes of a mode are made once, and copied for each graph",
-    "base_orders": "the classes that an op derives from are put in order once",
+    "base_orders": "the base classes of an op class are ordered once",
     "assumptions": "the rules for a class of ops are looked up once",
-    "blank_assumptions": "of what nothing is known of, nothing is asked",
-    "no_gemm": "sums are not searched for products of matrices where there are none",
+    "blank_assumptions": "rules for assumptions are skipped for inputs of unknown structure",
+    "no_gemm": "sums without products of matrices are not searched for them",
     "tags": "tags of nodes are read and copied without Python code",
-    "rewriter_names": "a rewriter that has a name is not described to be named",
-    "elemwise_nodes": "what an Elemwise gives for types of inputs is remembered",
+    "rewriter_names": "the description of a rewriter is made only if it has no name",
+    "elemwise_nodes": "the output types of an Elemwise are cached by its input types",
     "clones": "nodes are copied in one call each",
     "tensor_types": "types of tensors are made without parsing a dtype",
-    "sum_factors": "sums and products are not simplified in vain",
-    "declines": "rewriters are not tried where the inputs of a node show that it is in vain",
-    "canonizers": "what is in its canonical form is seen to be",
-    "underlying_constants": "what cannot be a constant is not searched for one",
-    "increments": "increments of parts of an array are strung together in one edit",
-    "whole_kernels": "kernels all of which is read are not searched for what is not",
-    "shape_changes": "who asks for a shape is found without a call for each reader",
-    "compiler_errors": "linking does not import what only compiling in C needs",
-    "virtual_machines": "functions that run without C do not have its machine compiled",
-    "inner_functions": "inner functions of what runs without C are not compiled in C",
+    "sum_factors": "attempts to simplify sums and products are skipped where they would fail",
+    "declines": "rewriters are skipped where the inputs of a node show that they do not apply",
+    "canonizers": "canonical sums and products are recognized without canonizing them again",
+    "underlying_constants": "variables that cannot be constants are not searched for constants",
+    "increments": "increments of parts of an array are chained in one edit",
+    "whole_kernels": "kernels whose outputs are all read are not searched for unused parts",
+    "shape_changes": "readers of shapes are found without a call for each reader",
+    "compiler_errors": "linking does not import modules that only compiling in C needs",
+    "virtual_machines": "functions that run without C do not compile PyTensor's C virtual machine",
+    "inner_functions": "inner functions of functions that run without C are not compiled in C",
     "special_functions": "constants are folded without importing scipy.special",
-    "sparse_checks": "data that is not sparse is told from sparse without importing scipy.sparse",
+    "sparse_checks": "data are checked for sparsity without importing scipy.sparse",
     "garbage": "full garbage collections are rare while a function is made",
 }
 
-# The words for mathematical functions.
+# The values of the setting for mathematical functions.
 VECTOR: Final = "vector"
 LIBM: Final = "libm"
 MATH_WORDS: Final = (VECTOR, LIBM)
 
-# Those that are switched on now, in the order above; for those who only ask.
+# The features that are on, in the order above: a copy of the switch's state for readers.
 _on_now: tuple[str, ...] = ()
 
 ON: Final = ("1", "true", "on", "yes")
@@ -77,13 +77,13 @@ OFF: Final = ("0", "false", "off", "no")
 
 
 def wanted_by_environment() -> frozenset[str]:
-    """Return the features that ``PYTENSOR_FUSE`` leaves on: all where it is unset or empty.
+    """Return the features that ``PYTENSOR_FUSE`` leaves on: all if it is unset or empty.
 
     Warns
     -----
     RuntimeWarning
-        If it has a value that means neither on nor off nor features; all are then on. If it names
-        a feature that there is not; the others that it names are then on.
+        If the value is neither on nor off and names no feature; all features are then on. If it
+        names an unknown feature among known ones; only the known ones are then on.
     """
     value = os.environ.get(VARIABLE, "")
     words = [word for word in value.lower().replace(",", " ").split() if word]
@@ -112,7 +112,7 @@ def wanted_by_environment() -> frozenset[str]:
 
 
 def note_on(names: tuple[str, ...]) -> None:
-    """Note which features have been switched on."""
+    """Record the features that are switched on."""
     global _on_now
     _on_now = names
 
@@ -127,7 +127,7 @@ def _math_by_environment() -> str:
     if not value or value in MATH_WORDS:
         return value or VECTOR
     warnings.warn(
-        f"{MATH_VARIABLE}={value!r} is none of {', '.join(MATH_WORDS)}; it is taken for {VECTOR}",
+        f"{MATH_VARIABLE}={value!r} is none of {', '.join(MATH_WORDS)}; {VECTOR} is used instead",
         RuntimeWarning,
         stacklevel=2,
     )
@@ -138,12 +138,12 @@ _math_now: str = _math_by_environment()
 
 
 def checked_math(word: object) -> str:
-    """Return a word that somebody gives, or say which there are.
+    """Return ``word`` if it is one of `MATH_WORDS`.
 
     Raises
     ------
     ValueError
-        If it is none of them.
+        If it is not.
     """
     if isinstance(word, str) and word in MATH_WORDS:
         return word
@@ -151,11 +151,11 @@ def checked_math(word: object) -> str:
 
 
 def note_native_math(word: str) -> None:
-    """Note which functions graphs call that are compiled from now on."""
+    """Set the kind of mathematical functions for graphs that are compiled from now on."""
     global _math_now
     _math_now = word
 
 
 def native_math_now() -> str:
-    """Return which functions graphs call that are compiled now."""
+    """Return the kind of mathematical functions for graphs that are compiled now."""
     return _math_now

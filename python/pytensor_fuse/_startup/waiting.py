@@ -1,16 +1,16 @@
-"""When features are switched on: once PyTensor is imported, here and in worker processes.
+"""Deferred activation: features are switched on after PyTensor's import, also in workers.
 
 Importing PyTensor reads its configuration and loads NumPy, which fixes ``PYTENSOR_FLAGS``,
 ``OMP_NUM_THREADS`` and the like. A program that ``python -m pytensor_fuse`` runs may still want to
-set them, so nothing here imports PyTensor: if it is not there yet, an import hook registers the
-pass as soon as it is, and goes away. The order in which a program imports the two does not matter.
+set them, so nothing here imports PyTensor: if it is not imported yet, an import hook switches the
+features on right after its import, and is then removed. A program may import the two in any order.
 
-A worker process that `multiprocessing` spawns starts without the state of its parent. It does
-unpickle its `Process` object, whose configuration it inherits from the parent's: an entry there
-brings along whether the pass was on in the parent when the worker was started.
+A worker process that `multiprocessing` spawns starts without the state of its parent. However, it
+unpickles its `Process` object, which carries a copy of the parent's process configuration: an entry
+there transfers the features that were on in the parent when the worker was started.
 
-The environment variable ``PYTENSOR_FUSE`` says what importing the package does, hence also what
-``python -m pytensor_fuse`` does; calls to `enable` and `disable` win over it.
+The environment variable ``PYTENSOR_FUSE`` selects the features that importing the package, and so
+``python -m pytensor_fuse``, switches on; calls to `enable` and `disable` take precedence over it.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
 
 
 class Switch(NamedTuple):
-    """What switches features on and off, once PyTensor is there.
+    """Callbacks that switch features on and off once PyTensor is imported.
 
     Attributes
     ----------
     wanted_now
-        Returns the features that are to be on.
+        Returns the features that should be on.
     settle
-        Has just these features on, and functions of that kind for mathematics.
+        Switches exactly these features on, and selects the kind of mathematical functions.
     """
 
     wanted_now: Callable[[], frozenset[str]]
@@ -50,12 +50,12 @@ _switch: Switch | None = None
 
 
 def wait_for_pytensor(switch_on: Callable[[], object]) -> None:
-    """Switch the features on that the environment leaves on, now or when PyTensor is imported.
+    """Switch on the features that the environment selects, now or after PyTensor's import.
 
     Parameters
     ----------
     switch_on
-        Imports what switches the features that are `wanted`, and registers it.
+        Imports the module that switches on the `wanted` features and registers its `Switch`.
     """
     global _wanted
     _wanted = wanted_by_environment()
@@ -64,30 +64,30 @@ def wait_for_pytensor(switch_on: Callable[[], object]) -> None:
 
 
 def register_switch(switch: Switch) -> None:
-    """Let features be switched in this process, and told to its workers, by what there is now."""
+    """Set the switch that changes features in this process and reports them to its workers."""
     global _switch
     _switch = switch
 
 
 def wanted() -> frozenset[str]:
-    """Return the features that are to be on when PyTensor is imported."""
+    """Return the features that should be on once PyTensor is imported."""
     return _wanted
 
 
 def _settle(switch_on: Callable[[], object]) -> None:
-    # Importing the switch switches the features on. Where its import is under way already, and has
-    # just imported PyTensor, this does nothing, and that import will do it.
+    # Importing the switch switches the features on. If that import is already under way and has
+    # just imported PyTensor, this call does nothing, and that import switches them on.
     try:
         switch_on()
     except Exception as error:  # Importing PyTensor must not fail because of this package.
         warn(
-            "pytensor_fuse cannot work with this PyTensor, whose own passes stay: "
+            "pytensor_fuse cannot work with this PyTensor, which keeps its own passes: "
             f"{type(error).__name__}: {error}"
         )
 
 
 class WorkerState:
-    """Pickles as "do in this process as in mine": see the module's text."""
+    """Marker whose unpickling switches features as in the pickling process: see the module."""
 
     def __reduce__(self) -> tuple[Callable[..., WorkerState], tuple[Any, ...]]:
         on = _wanted if _switch is None else _switch.wanted_now()
@@ -95,12 +95,12 @@ class WorkerState:
 
 
 def adopt(wanted: tuple[str, ...], native_math: str) -> WorkerState:
-    """Switch features on and off in a worker process, as they are in its parent.
+    """Switch features on and off in a worker process to match its parent.
 
     Returns
     -------
     WorkerState
-        What takes the state on to the workers of this worker.
+        Transfers the state to the workers of this worker.
     """
     global _wanted
     _wanted = frozenset(wanted)
@@ -112,5 +112,5 @@ def adopt(wanted: tuple[str, ...], native_math: str) -> WorkerState:
 
 def _tell_workers() -> None:
     process: Any = import_module("multiprocessing.process").current_process()
-    # Every process takes a copy of its parent's configuration.
+    # Each process inherits a copy of its parent's configuration.
     process._config["pytensor_fuse"] = WorkerState()  # noqa: SLF001 - there is no other way

@@ -1,4 +1,4 @@
-"""Warnings where no caller could handle an error: in imports, in compiles, halfway in a switch."""
+"""Warnings where no caller could handle an error: in imports, compiles and partial switches."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import warnings
 
 
 def warn(text: str) -> None:
-    """Warn, and where the program has warnings be errors, print the warning instead of raising it.
+    """Issue a warning; if the program turns warnings into errors, print it instead.
 
-    Importing PyTensor must not fail because of this package, nor must a compile.
+    Neither an import of PyTensor nor a compile may fail because of this package.
     """
     try:
         warnings.warn(text, RuntimeWarning, stacklevel=3)
