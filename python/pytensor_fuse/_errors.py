@@ -2,7 +2,7 @@
 
 
 class FusionError(RuntimeError):
-    """Base of the package's errors; raised directly when the fusion pass fails on a graph."""
+    """Base of the package's errors; raised directly if fusion fails or a plan does not apply."""
 
 
 class StalePlanError(FusionError):

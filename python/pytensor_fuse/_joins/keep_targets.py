@@ -34,7 +34,7 @@ class _KeepingTargets(_STOCK):  # type: ignore[misc]
         return _remove_useless(fgraph, node)
 
 
-# Summaries of rewriters print them.
+# Summaries of rewriters print these names.
 _KeepingTargets.__name__ = _STOCK.__name__
 _KeepingTargets.__qualname__ = _STOCK.__qualname__
 _KeepingTargets.transform.__qualname__ = _STOCK.transform.__qualname__

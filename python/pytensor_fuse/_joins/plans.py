@@ -28,7 +28,7 @@ class JoinReason(enum.Enum):
     OPERANDS = "its kernel would have too many operands"
     SMALL = "it is too small to gain"
     FEW = "kernels would write few of its streams, which may be too small to gain"
-    LENGTH = "its length depends on what another kernel of the join computes"
+    LENGTH = "its length depends on the result of another kernel of the join"
     WAITS = "other results of its kernel would have to wait for lengths that they do not need"
     INTERLEAVED = "its rows lie apart in the result: writing them is slower than copying it there"
     NO_STREAMS = "no stream of it can be written"

@@ -24,9 +24,9 @@ class Thresholds(NamedTuple):
         caches.
     min_interleaved
         Numba's loops over parts that are not contiguous are not vectorized. If a kernel would be
-        vectorized otherwise, its stream must have this many elements,
+        vectorized otherwise, its stream must have this many elements, unless its rows are short.
     max_short_row
-        or rows of at most this many, which would not be vectorized in a separate array, either.
+        The longest short row, which would not be vectorized in a separate array, either.
     min_row
         The shortest row that kernels write in C and Python: PyTensor's C code is slow at writing
         separate single elements, unlike NumPy's copies.

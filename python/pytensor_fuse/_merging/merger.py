@@ -8,9 +8,10 @@ will be the same are found equal. Nodes that are equal in this sense may all be 
 since equal nodes have equal inputs, a cycle among the remaining nodes would imply an infinite
 descent in the original graph.
 
-The first of several equal nodes to be looked up stays: one that was there at the last pass, then
-the one imported first. However, if the static types of their outputs differ, the node with the more
-specific types stays. Constants are equal if their types are, and their data are, bit for bit.
+The first of several equal nodes to be looked up stays: nodes that were there at the last pass come
+first, then the others in the order of their import. However, if the static types of their outputs
+differ, the node with the more specific types stays. Constants are equal if their types are equal
+and their data are, bit for bit.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ class WriteElemwise(ContiguousElemwise):
         super().prepare_node(node, storage_map, compute_map, impl)  # type: ignore[no-untyped-call]
 
     def _alone(self, node: Apply[Any]) -> Apply[Any] | None:
-        """Return a plain node for the written output, if it is the only one and one scalar op."""
+        """Return a plain node for the written output if it is the only one and one scalar op."""
         if (
             not isinstance(self.scalar_op, Composite)
             or len(node.outputs) != 1

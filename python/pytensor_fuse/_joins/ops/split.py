@@ -88,7 +88,7 @@ class WriteSplit(COp):
         return Apply(self, list(sources), parts)
 
     def do_constant_folding(self, fgraph: FunctionGraph, node: Apply[Any]) -> bool:
-        """Never: the parts are memory, not values."""
+        """Return False, since the parts are memory, not values."""
         return False
 
     @shape_inference
@@ -189,7 +189,7 @@ class WriteSplit(COp):
     def _c_shapes(self, inputs: list[str]) -> str:
         """Return C code that declares the shape of each stream."""
         shapes = [[_c_length(inputs, n) for n in shape] for shape in self.layout.shapes]
-        # C has no arrays of no elements.
+        # C has no empty arrays.
         return "\n".join(
             f"const npy_intp shape{i}[] = {{{', '.join(lengths) or '1'}}};"
             for i, lengths in enumerate(shapes)

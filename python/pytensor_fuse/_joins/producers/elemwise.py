@@ -33,7 +33,7 @@ class ElemwiseProducer(Producer):
 
     @staticmethod
     def produces(node: Apply[Any]) -> bool:
-        """Whether ``node`` is an Elemwise."""
+        """Return whether ``node`` is an Elemwise."""
         return isinstance(node.op, Elemwise)
 
     @staticmethod

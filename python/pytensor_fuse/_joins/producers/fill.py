@@ -24,7 +24,7 @@ class FillProducer(Producer):
 
     @staticmethod
     def produces(node: Apply[Any]) -> bool:
-        """Whether ``node`` is an Alloc."""
+        """Return whether ``node`` is an Alloc."""
         return isinstance(node.op, Alloc)
 
     @staticmethod

@@ -27,7 +27,7 @@ class Producer(ABC):
     @staticmethod
     @abstractmethod
     def produces(node: Apply[Any]) -> bool:
-        """Whether ``node`` is of this kind."""
+        """Return whether ``node`` is of this kind."""
 
     @staticmethod
     @abstractmethod
