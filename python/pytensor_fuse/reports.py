@@ -1,7 +1,7 @@
-"""What reports are made of: the classes of all that audits, traces and status hold.
+"""Classes of the parts of reports: of audits, traces and status.
 
-Nobody needs them to read a report: they are for annotations, for ``isinstance``, and for looking up
-what an attribute means. What `pytensor_fuse.audit` returns is a `pytensor_fuse.Audit`:
+Reading a report does not require them: they serve annotations, ``isinstance``, and looking up the
+meaning of an attribute. `pytensor_fuse.audit` returns a `pytensor_fuse.Audit`:
 
 >>> import pytensor.tensor as pt
 >>> from pytensor.graph.fg import FunctionGraph

@@ -1,6 +1,6 @@
-"""Accelerators: what PyTensor does, with the same result and the same effects, in less time.
+"""Accelerators: faster drop-ins for functions of PyTensor, with the same results and effects.
 
-Each module here is one of them, and has a function ``patch`` that makes its patch. What a drop-in
-does is what PyTensor's function does in the releases that `pytensor_fuse._pytensor.facts` knows it
-of: the same values in the same order, the same events, the same errors.
+Each module is one accelerator, whose function ``patch`` constructs its patch. A drop-in does the
+same as PyTensor's function in the releases whose fingerprints `pytensor_fuse._pytensor.facts`
+lists: the same values in the same order, the same events, the same errors.
 """

@@ -1,4 +1,4 @@
-"""Assumptions: which rule is for which class of ops is looked up once, not for each node."""
+"""Assumptions: rules are looked up once for each class of ops, not for each node."""
 
 from __future__ import annotations
 

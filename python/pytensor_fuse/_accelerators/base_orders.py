@@ -1,6 +1,6 @@
-"""Trackers of rewriters: the order of the classes that an op derives from is worked out once.
+"""Trackers of rewriters: the method resolution order of a class of ops is computed once.
 
-Each compile makes its passes anew, and each pass asks for each class of ops.
+PyTensor makes the passes anew for each compilation, and each pass asks for each class of ops.
 """
 
 from __future__ import annotations

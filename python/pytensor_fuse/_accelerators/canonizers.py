@@ -1,4 +1,4 @@
-"""Products and sums that are in their canonical form already: seen without making it."""
+"""Canonical forms: products and sums already in theirs are recognized without computing it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Copies of nodes: one call for each, not a dozen."""
+"""Copies of nodes: one call per copy instead of a dozen."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Errors of compilers: linking imports nothing that only compiling needs."""
+"""Compiler errors: linking does not import modules that only a compilation in C needs."""
 
 from __future__ import annotations
 

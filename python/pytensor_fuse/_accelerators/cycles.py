@@ -1,4 +1,4 @@
-"""The search for cycles: in what has changed since the graph was last known to have none."""
+"""Cycle detection: checks only the changes since the graph was last known to be acyclic."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class _Forget:
-    """What was known before a switch is forgotten: graphs may have changed unheard."""
+    """Discards the known orders at each switch: graphs may have changed without events."""
 
     def __init__(self) -> None:
         self._is_applied = False
@@ -42,7 +42,7 @@ def patch() -> Patch:
                 DropIn(DestroyHandler, name, getattr(cycles, name))
                 for name in ("on_import", "on_prune", "on_change_input", "on_validate")
             ),
-            # Once all events are heard.
+            # After the events are patched.
             _Forget(),
         ]
     )

@@ -1,6 +1,6 @@
-"""Node rewriters are not tried on nodes whose inputs show that it would be in vain.
+"""Declines: skip node rewriters that must fail on a node, judged by the node's inputs.
 
-The loops of `rewriter_loops` ask for that; with those of PyTensor's it changes nothing.
+Only the loops of `rewriter_loops` consult the table; it has no effect on PyTensor's own loops.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Elemwise nodes: what an op gives for inputs of such types is remembered.
+"""Elemwise nodes: an op's output types are cached by its input types.
 
-And the ops that rearrange the dimensions of their inputs: one for each new order.
+The DimShuffle ops that align inputs are cached, too: one for each order of the dimensions.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Garbage: full collections are rare while a function is made, for they find nothing."""
+"""Garbage collection: full collections, which find nothing, are rare during a compilation."""
 
 from __future__ import annotations
 

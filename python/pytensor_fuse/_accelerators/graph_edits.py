@@ -1,4 +1,4 @@
-"""Edits of graphs: no copy of all variables for each import, no calls of what does nothing."""
+"""Edits of graphs: no copy of all variables for each import, and no calls of empty callbacks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pass that strings increments of parts of one array together, with one edit of the graph."""
+"""Serialized increments: the pass that chains increments of one array, with one graph edit."""
 
 from __future__ import annotations
 

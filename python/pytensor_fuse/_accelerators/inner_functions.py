@@ -1,4 +1,4 @@
-"""Inner functions: in functions that run without C, they run without it, too."""
+"""Inner functions: functions that run without C run their inner functions without C, too."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 def patch() -> Patch:
     """Return the patch."""
-    # PyTensor 3.3 has them; this accelerator is not for older versions.
+    # PyTensor 3.3 has the method; this accelerator is not for older versions.
     from pytensor.compile.inner_function import HasInnerFunction
 
     return DropIn(HasInnerFunction, "link_mode", inner_functions.link_mode)

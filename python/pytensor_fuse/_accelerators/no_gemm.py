@@ -1,4 +1,4 @@
-"""Products for BLAS are looked for where there are any."""
+"""BLAS products: skip the search for GEMM in graphs without products."""
 
 from __future__ import annotations
 

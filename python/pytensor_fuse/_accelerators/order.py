@@ -1,4 +1,4 @@
-"""`toposort`, with a list instead of a generator for the inputs of each node."""
+"""Topological order: `toposort` with a list instead of a generator for each node's inputs."""
 
 from __future__ import annotations
 

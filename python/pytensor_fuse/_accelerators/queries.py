@@ -1,4 +1,4 @@
-"""The passes of a mode, which are made anew for each graph: copied from those made before."""
+"""Queries: the passes of a mode are copied from a cached answer instead of made for each graph."""
 
 from __future__ import annotations
 

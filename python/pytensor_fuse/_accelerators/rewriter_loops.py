@@ -1,7 +1,7 @@
-"""The loops that try node rewriters on nodes: no method between loop and rewriter, no hashes.
+"""Rewriter loops: no method calls and no hashes between the loop and a node rewriter.
 
-Most tries end at once: over 95 % of the node rewriters that a compile tries on a node decline. What
-is around each try counts as much as the try.
+Over 95 % of the node rewriters that a compilation tries on a node decline at once, so that the
+overhead around a try counts as much as the try itself.
 """
 
 from __future__ import annotations

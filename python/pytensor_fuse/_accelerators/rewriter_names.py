@@ -1,7 +1,7 @@
-"""Names of node rewriters, without the text that says what they would be called without a name.
+"""Names of node rewriters: the default name is formatted only for rewriters without a name.
 
-A rewriter made from a function writes out the function and its tracks each time it is asked for its
-name, as the default of a ``getattr``; each node that comes and each that goes notes the name.
+Rewriters made from functions format the function and its tracks each time their name is read, as
+the default of a ``getattr``; the name is noted for each node that is added or removed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Shapes that change: all that reads a variable is looked through without a call for each."""
+"""Shape updates: the clients of a variable are searched without a call for each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sparse data: what is not sparse is told from it without importing `scipy.sparse`."""
+"""Sparse data: dense values are recognized without importing `scipy.sparse`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Special functions: constants are folded without importing `scipy.special`."""
+"""Special functions: constant folding does not import `scipy.special`."""
 
 from __future__ import annotations
 

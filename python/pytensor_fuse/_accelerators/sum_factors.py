@@ -1,4 +1,4 @@
-"""Canonical forms of sums and products: ops are compared once, nothing is simplified in vain."""
+"""Factors of sums and products: ops are compared once, and futile simplifications are skipped."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Tags of nodes and variables: attributes without a call of Python code, and cheap copies.
+"""Tags of nodes and variables: attribute access without Python code, and cheap copies.
 
-`Scratchpad` has a ``__getattribute__`` that does what `object`'s does, for the sake of Mypy; each
-``node.tag.trace`` runs it.
+`Scratchpad` overrides ``__getattribute__`` for Mypy with a method that does the same as `object`'s;
+each ``node.tag.trace`` calls it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Types of tensors are made without asking NumPy for the name of a dtype that is given by name."""
+"""Tensor types: a dtype given by name is not looked up in NumPy."""
 
 from __future__ import annotations
 

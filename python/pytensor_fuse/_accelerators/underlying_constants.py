@@ -1,4 +1,4 @@
-"""The search for a constant beneath a variable: most variables are seen at once to have none."""
+"""Underlying constants: most variables are recognized at once as not constant."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pytensor_fuse._pytensor.drop_ins import AddedMethod, ReplacedCode, Together
 if TYPE_CHECKING:
     from pytensor_fuse._pytensor.patches import Patch
 
-# What the code finds in the module of PyTensor's that it runs in.
+# Globals of the replaced code, which runs in a module of PyTensor.
 _pytensor_fuse_value_of: Any = None
 _pytensor_fuse_stock: Any = None
 

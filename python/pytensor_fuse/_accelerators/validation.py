@@ -1,4 +1,4 @@
-"""Validation: who destroys a variable is asked once for all that are protected."""
+"""Validation: the destroyers of a variable are looked up once for all protected variables."""
 
 from __future__ import annotations
 

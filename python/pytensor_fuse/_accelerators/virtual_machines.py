@@ -1,4 +1,4 @@
-"""Virtual machines: that of C is neither compiled nor imported for functions without it."""
+"""Virtual machines: the one in C is not compiled or imported for functions that run without C."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kernels all of which is read: there is nothing useless to look for in a graph made for that."""
+"""Whole kernels: skip the search for unused inputs and outputs in kernels without any."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What all reports share: pages, tables, the texts of numbers and sizes."""
+"""Common parts of all reports: pages, tables, and the formatting of numbers and sizes."""

@@ -1,4 +1,4 @@
-"""What reports are asked about: a compiled function, or a graph."""
+"""Arguments of reports: a compiled function or a graph."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from pytensor_fuse._reports.text import short, without_address
 
 
 def not_a_graph(who: str, value: object) -> str:
-    """Say that something is neither a function nor a graph: who was asked, about what.
+    """Return the message for an argument that is neither a function nor a graph.
 
     Parameters
     ----------
     who
         The public function that was called.
     value
-        What it was given. Where something that it would take is near, the text says how to get it.
+        The argument. If it leads to a valid one, the message says how to get that.
     """
-    if isinstance(getattr(value, "f", None), Function):  # PyMC's functions of a point.
+    if isinstance(getattr(value, "f", None), Function):  # PyMC's point functions.
         hint = "; give its attribute f, which is the compiled function"
     elif hasattr(value, "compile_logp"):
         hint = "; of a PyMC model, give model.compile_logp().f, or another function of it"

@@ -1,4 +1,4 @@
-"""Writing files: wholly, or not at all."""
+"""Atomic writing of files."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ import stat
 from pathlib import Path
 from typing import Any, Final
 
-# A name in a graph may hold what no encoding has: half of a surrogate pair.
+# A name in a graph may contain a lone surrogate, which no encoding represents.
 _TEXT: Final[Any] = {"encoding": "utf-8", "errors": "backslashreplace", "newline": "\n"}
 
 
 def write(path: str | os.PathLike[str], text: str) -> None:
-    """Write a file, wholly or not at all.
+    """Write a file atomically.
 
-    A link stays, and what it leads to is written; what is no file, such as a pipe or a terminal, is
-    written to as it stands.
+    Symbolic links are followed. Other things than regular files, such as pipes and terminals, are
+    written to directly.
 
     Raises
     ------
     OSError
-        If the file cannot be written; a file that was there is then as it was.
+        If the file cannot be written; an existing file is then unchanged.
     """
     if not os.fspath(path):
         raise FileNotFoundError("the path is empty; name a file")
@@ -52,7 +52,7 @@ def write(path: str | os.PathLike[str], text: str) -> None:
 
 
 def written(text: str, path: str | os.PathLike[str] | None) -> str | None:
-    """Return a text if there is no path, else write it there, as `write` does."""
+    """Write a text to a path as `write` does, or return it if the path is None."""
     if path is None:
         return text
     write(path, text)
@@ -60,7 +60,7 @@ def written(text: str, path: str | os.PathLike[str] | None) -> str | None:
 
 
 def _new_file(target: Path) -> tuple[int, Path]:
-    """Open a new file beside another, for those whom the umask lets: `tempfile` asks for less."""
+    """Create a file beside another, with the umask's permissions: `tempfile`'s are stricter."""
     flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0)
     while True:
         path = target.parent / f".{os.urandom(6).hex()}.tmp"

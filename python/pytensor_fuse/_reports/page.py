@@ -1,4 +1,4 @@
-"""Pages that people look at: one HTML file each, which asks nothing of a network."""
+"""Pages: single HTML files that load nothing from a network."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ def page(title: str, body: str, *, style: str = "", script: str = "", data: Any 
     title
         Plain text.
     body
-        HTML, its texts escaped already.
+        HTML, with its texts escaped.
     style, script
-        CSS beside what all pages have, and JavaScript: see `pytensor_fuse._reports.scripts`.
+        Additional CSS, and JavaScript: see `pytensor_fuse._reports.scripts`.
     data
-        What the script finds as ``DATA``: anything that JSON can hold.
+        The script's ``DATA``: any value that JSON can represent.
 
     Notes
     -----
-    The page forbids itself every request, so that a mistake cannot make one.
+    The page's security policy forbids all requests, so that a mistake cannot cause one.
     """
     policy = (
         "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
@@ -47,12 +47,12 @@ def page(title: str, body: str, *, style: str = "", script: str = "", data: Any 
 
 
 def escape(text: object) -> str:
-    """Return a text, or what an object prints, as HTML that shows it."""
+    """Return a text, or the text of an object, escaped for HTML."""
     return html.escape(str(text))
 
 
 def frame(title: str, page: str) -> str:
-    """Return a page as it stands in a notebook: in a frame.
+    """Return a page for a notebook, in a frame.
 
     The frame has no origin: its script can reach neither the notebook nor a network.
     """
@@ -72,6 +72,6 @@ def asset(package: str, name: str) -> str:
 
 
 def _literal(data: Any) -> str:
-    """Return a JavaScript literal that does not end the script it stands in."""
+    """Return a JavaScript literal that cannot end the surrounding script element."""
     text = json.dumps(data, separators=(",", ":"), allow_nan=False)
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")

@@ -1,4 +1,4 @@
-"""The colors of pages and pictures, each defined once and named for what it shows."""
+"""Colors of pages and pictures, each defined once and named for its purpose."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class Color(NamedTuple):
-    """A color on a light ground, and what takes its place on a dark one."""
+    """A color on a light ground, and its counterpart on a dark one."""
 
     light: str
     dark: str
@@ -23,7 +23,7 @@ COLORS = {
     "accent": Color("#0b62c4", "#6db0ff"),
     "bad": Color("#b3261e", "#ff8a80"),
     "shadow": Color("#0004", "#0004"),
-    # Pictures of plans: fill and border of nodes by their roles, edges, and what a search found.
+    # Pictures of plans: fill and border of nodes by their roles, edges, and search results.
     "unfusable": Color("#e3e6ea", "#31373f"),
     "unfusable-border": Color("#9aa3ae", "#66707c"),
     "alone": Color("#ffffff", "#191d22"),
@@ -44,11 +44,10 @@ COLORS = {
     "ink": Color("#1b1f24", "#f2f4f7"),
 }
 
-# Round a page within another page, whose ground is not known.
+# The border of a page within another page, whose background is unknown.
 FRAME = "#8888"
 
-# The first kernel of a plan has the first hue, each other that of the one before it and a step, by
-# which neighbors get hues that are far apart. In degrees.
+# Hues in degrees. The step between consecutive kernels gives neighbors distant hues.
 _FIRST_HUE = 205
 _HUE_STEP = 137.508
 
@@ -61,7 +60,7 @@ _KERNEL_PARTS = {
 
 
 class KernelColors(NamedTuple):
-    """The colors of a kernel on a light ground: when it is open, when it is closed, its border."""
+    """The colors of a kernel on a light ground: open, closed, and its border."""
 
     ground: str
     fill: str
@@ -75,7 +74,7 @@ def kernel_colors(kernel: int) -> KernelColors:
 
 
 def custom_properties() -> str:
-    """Return a style sheet that gives pages the colors by name, as the user prefers.
+    """Return a style sheet with the named colors, light or dark as the user prefers.
 
     The color of a part of the first kernel is ``hsl(var(--kernel-hue) var(--kernel-fill))``.
     """

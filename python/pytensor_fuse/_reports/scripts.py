@@ -1,9 +1,9 @@
-"""Scripts of pages: modules of JavaScript, put together into the one script that a page holds.
+"""Scripts of pages: a bundler of JavaScript modules into the single script of a page.
 
-The modules are those of the language, so that linters and editors know them. In a page they share
-one scope, each after those that it imports: an import is left out, and of an export the keyword.
-For that to mean the same, names at the top of a page's modules must differ, imports may not rename,
-and the modules may not import each other in a circle.
+The sources are standard modules, so that linters and editors understand them. In a page they share
+one scope, each after its imports: import statements and ``export`` keywords are removed. For the
+meaning to be the same, top-level names of a page's modules must differ, imports may not rename,
+and the modules may not import each other in a cycle.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _REST = re.compile(r"^(?:import|export)\b.*", re.MULTILINE)
 
 @functools.cache
 def script(package: str, entry: str) -> str:
-    """Return a module among the assets of a subpackage with all that it imports, as one script.
+    """Return a module among a subpackage's assets, bundled with all its imports.
 
     Raises
     ------
     ValueError
-        If modules import each other in a circle, or an import or export is of another form than
+        If modules import each other in a cycle, or an import or export is of another form than
         ``import { name } from "./module.js";`` and ``export function``, ``const``, ``let`` or
         ``class``.
     """

@@ -10,7 +10,7 @@ from pytensor_fuse._reports.page import escape
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-# What a page shows of a list; the rest is counted.
+# Rows that a page shows of a table; the rest is counted.
 SHOWN_ROWS = 200
 
 
@@ -22,16 +22,16 @@ def table(
     bars: Sequence[float] | None = None,
     shown: int = SHOWN_ROWS,
 ) -> str:
-    """Return a table as HTML, of as many rows as are shown, and a count of the rest.
+    """Return the first rows of a table as HTML, and a count of the rest.
 
     Parameters
     ----------
     head, rows
         Plain texts and numbers.
     numbers
-        The columns that are set to the right.
+        The right-aligned columns.
     bars
-        For each row a share between 0 and 1 of the row's width, drawn beside it.
+        The length of the bar beside each row, between 0 and 1.
     """
 
     def cells(tag: str, row: Sequence[object]) -> str:
@@ -54,5 +54,5 @@ def table(
 
 
 def paragraphs(lines: Sequence[str]) -> str:
-    """Return lines as HTML."""
+    """Return lines as HTML paragraphs."""
     return "".join(f"<p>{escape(line)}</p>" for line in lines)

@@ -1,4 +1,4 @@
-"""Texts of reports: numbers, sizes, places of nodes, and lists of bounded length."""
+"""Formatting of reports: numbers, sizes, positions of nodes, and lists of bounded length."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
-# What a text shows of a list; the rest is counted.
+# Items that a text shows of a list; the rest is counted.
 SHOWN_LINES = 8
 
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
-# What goes between the names of nodes, each in an inner graph of the one before it.
+# The separator between the names of nodes, each in an inner graph of the previous one.
 _INSIDE = " > "
 
 
 def size(n: int | None) -> str:
-    """Return a number of bytes in words."""
+    """Format a number of bytes."""
     if n is None:
         return "? bytes"
     if n < 1000:
@@ -42,7 +42,7 @@ def count(n: int, noun: str, plural: str | None = None) -> str:
 
 
 def place(path: Sequence[str], name: str) -> str:
-    """Return where a node is: its name, after those of the nodes in whose inner graphs it is."""
+    """Return the path of a node: the names of the enclosing nodes, and its own."""
     return _INSIDE.join((*path, name))
 
 
@@ -57,23 +57,23 @@ def bounded(
 
 
 def some(names: Sequence[str], shown: int) -> str:
-    """Return the first of some names in a row, and how many more there are."""
+    """Return the first of some names in a row, and the number of the others."""
     more = f", ... and {len(names) - shown:,} more" if len(names) > shown else ""
     return ", ".join(names[:shown]) + more
 
 
 def short(value: object, limit: int = 60) -> str:
-    """Return what ``value`` prints on one line, cut to ``limit`` characters."""
+    """Return the text of ``value`` on one line, cut to ``limit`` characters."""
     text = " ".join(str(value).split())
     return text if len(text) <= limit else f"{text[: limit - 4]} ..."
 
 
 def without_address(text: str) -> str:
-    """Return a text without the addresses of objects, which differ from process to process."""
+    """Return a text without addresses of objects, which differ between processes."""
     return _ADDRESS.sub("", text)
 
 
 def cached_text(made: float) -> str:
-    """Say that a graph came from the cache, and when it was rewritten, by the local clock."""
+    """Return the note that a graph came from the cache, with its time in the local zone."""
     when = datetime.fromtimestamp(made).astimezone().strftime("%Y-%m-%d %H:%M:%S")
     return f"taken from the cache, rewritten at {when}"

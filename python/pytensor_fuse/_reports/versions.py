@@ -8,5 +8,5 @@ from pytensor_fuse._core import __version__
 
 
 def versions() -> dict[str, str]:
-    """Return those of PyTensor and of this package, by name."""
+    """Return the versions of PyTensor and of this package, by name."""
     return {"pytensor": pytensor.__version__, "pytensor_fuse": __version__}
