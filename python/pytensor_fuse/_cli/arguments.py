@@ -8,21 +8,21 @@ from typing import Any, NoReturn
 from pytensor_fuse._cli.failures import MEANINGS, ExitCode, ReportError
 
 _TARGET = """\
-FILE.py:NAME is a name in a file: of a compiled function (what pytensor.function returns), of a
-FunctionGraph, of a PyMC model, or of something to call without arguments that returns one of them.
-Of a PyMC model, the report is on the log-density together with its gradient by all free variables:
-audit compiles them in PyTensor's default mode, plan rewrites them as that mode does up to fusion.
-What the file prints goes to the error stream. Code under if __name__ == "__main__" does not run."""
+FILE.py:NAME names a compiled function (the result of pytensor.function), a FunctionGraph, a PyMC
+model, or a callable without arguments that returns one of these.
+For a PyMC model, the report covers the log-density and its gradient by all free variables: audit
+compiles them in PyTensor's default mode, plan rewrites them as that mode does before fusion.
+Output of the file goes to stderr. Code under if __name__ == "__main__" does not run."""
 
 _CODES = "exit codes:\n" + "\n".join(f"  {code.value:<5}{text}" for code, text in MEANINGS.items())
 
 
-# The name that stands for no file.
+# The file name that stands for standard output.
 STANDARD_OUTPUT = "-"
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser that says in one line what is wrong."""
+    """A parser whose errors are one line."""
 
     def error(self, message: str) -> NoReturn:
         if "required: FILE.py:NAME" in message:
@@ -31,11 +31,11 @@ class _Parser(argparse.ArgumentParser):
 
 
 def parser_of(command: str) -> argparse.ArgumentParser:
-    """Return the parser of a command; what is wrong it raises as a `ReportError`."""
+    """Return the parser of a command; its errors are raised as `ReportError`."""
     says = {
-        "audit": "Say what a compiled function or a graph costs, and where it could cost less.",
+        "audit": "Report the costs of a compiled function or a graph, and possible savings.",
         "plan": "Show which Elemwise nodes of a graph would be fused, and why not more.",
-        "info": "Say which versions there are, which features are on, and what the cache holds.",
+        "info": "Show versions, the states of the features, and the size of the cache.",
     }
     about = f"\n\n{_TARGET}" if command != "info" else ""
     parser = _Parser(
@@ -48,26 +48,26 @@ def parser_of(command: str) -> argparse.ArgumentParser:
     if command == "info":
         _add_json(parser)
         return parser
-    parser.add_argument("target", metavar="FILE.py:NAME", type=_target, help="what to report on")
+    parser.add_argument("target", metavar="FILE.py:NAME", type=_target, help="the report's subject")
     _add_json(parser)
-    parser.add_argument("--html", metavar="FILE", help="write the report as a page of its own")
+    parser.add_argument("--html", metavar="FILE", help="write the report as a self-contained page")
     if command == "audit":
         parser.add_argument(
             "--shape",
             metavar="INPUT=N,N",
             action=_Shape,
-            help="the shape of an input, ? for a length that is not known; for several inputs, "
-            "several times",
+            help="the shape of an input, with ? for an unknown length; may be given once for each "
+            "input",
         )
     else:
-        parser.add_argument("--svg", metavar="FILE", help="write a still picture")
+        parser.add_argument("--svg", metavar="FILE", help="write a static picture")
         parser.add_argument("--dot", metavar="FILE", help="write a graph for Graphviz")
         parser.add_argument(
             "--target",
             dest="compile_for",
             choices=("c", "python", "numba", "strict"),
-            help="who compiles the kernels; by default who compiles the function, for a "
-            "FunctionGraph only what all of them can compile is fused",
+            help="the compiler of the kernels; by default the function's. By default, only nodes "
+            "that every compiler supports are fused in a FunctionGraph",
         )
     return parser
 
@@ -78,7 +78,7 @@ def _add_json(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         nargs="?",
         const=STANDARD_OUTPUT,
-        help="write the report as JSON; without a name, or to -, print it instead of the text",
+        help="write the report as JSON; without a name, or with -, print JSON instead of the text",
     )
 
 

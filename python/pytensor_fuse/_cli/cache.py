@@ -1,4 +1,4 @@
-"""``python -m pytensor_fuse cache``: the rewritten graphs on disk."""
+"""The command ``python -m pytensor_fuse cache``: the rewritten graphs on disk."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _COMMANDS = ("info", "clear", "path")
 
 
 def run(arguments: list[str]) -> None:
-    """Say what is on disk, remove it, or say where it is; end the process if that fails."""
+    """Print the size of the cache on disk, clear it, or print its path; exit if that fails."""
     command, *rest = arguments or ["info"]
     if rest or command not in _COMMANDS:
         given = " ".join(arguments)

@@ -1,10 +1,10 @@
-"""``python -m pytensor_fuse audit``, ``plan`` and ``info``: reports about files and the package.
+"""The commands ``audit``, ``plan`` and ``info``: reports about files and the package.
 
-The commands end the process, with one line on the error stream and an exit code of its own for each
-way in which they can fail. What else the process prints, the file's code for one, goes to the error
-stream too, so that the output is the report alone.
+The commands end the process. Each kind of failure has one line on stderr and its own exit code.
+All other output of the process, such as that of the file's code, goes to stderr too, so that
+stdout contains the report alone.
 
-PyTensor is imported no sooner than the file imports it, which may set its flags.
+PyTensor is not imported before the file imports it, since the file may set PyTensor's flags.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ if TYPE_CHECKING:
     from pytensor_fuse._audit.audit import Audit
     from pytensor_fuse._plan.plan import FusionPlan
 
-# So many unknown ops are named.
+# The number of unknown ops that are named.
 _NAMED = 5
 
-# What is to be printed, if anything, and what is to be said after it.
+# The text to print, if any, and a failure to report after it.
 _Report = tuple[str | None, ReportError | None]
 
 
 def run(command: str, arguments: Sequence[str]) -> NoReturn:
-    """Do what a command line asks for, and end the process."""
+    """Run a command, and end the process."""
     try:
         options = parser_of(command).parse_args(arguments)
         output = take_output()
@@ -131,7 +131,7 @@ _REPORTS = {"audit": _audit, "plan": _plan, "info": _info}
 
 
 def _json_file(options: argparse.Namespace) -> str | None:
-    """Return the file that JSON goes to, if it is one."""
+    """Return the file for JSON, or None for standard output."""
     return None if options.json == STANDARD_OUTPUT else options.json
 
 

@@ -1,4 +1,4 @@
-"""The ways in which a report can fail to be made, each with an exit code of its own."""
+"""Failures of reports, each kind with its own exit code."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import enum
 
 
 class ExitCode(enum.IntEnum):
-    """What the process tells whoever started it."""
+    """The exit codes of the process."""
 
     MADE = 0
     OURS = 1
@@ -39,7 +39,7 @@ MEANINGS = {
 
 
 class ReportError(Exception):
-    """What the user is told, with the exit code."""
+    """A message to the user, with the exit code."""
 
     def __init__(self, code: ExitCode, message: str) -> None:
         super().__init__(message)
@@ -47,7 +47,7 @@ class ReportError(Exception):
 
 
 def one_line(error: BaseException) -> str:
-    """Return the class of an error and the first line of what it says."""
+    """Return the class of an error and the first line of its message."""
     name = type(error).__name__
     try:
         lines = [line for line in str(error).splitlines() if line.strip()]

@@ -1,4 +1,4 @@
-"""``python -m pytensor_fuse info``: what there is, for people who ask, and who are asked for it."""
+"""The command ``python -m pytensor_fuse info``: facts about the installation for bug reports."""
 
 from __future__ import annotations
 
@@ -13,13 +13,11 @@ from pytensor_fuse._core import __version__
 if TYPE_CHECKING:
     from pytensor_fuse._activation.status import FeatureStatus
 
-# Of the dicts.
+# The version of the format of the dicts.
 _FORMAT = 1
-
-# What results depend on, as it is called where it is installed.
+# The packages that results depend on, by the names of their distributions.
 _PACKAGES = ("pytensor", "numpy", "scipy", "numba", "llvmlite", "pymc", "nutpie", "jax")
-
-# What sets this package up, and PyTensor.
+# The environment variables that configure this package and PyTensor.
 _VARIABLES = (
     "PYTENSOR_FUSE",
     "PYTENSOR_FUSE_CACHE",
@@ -32,7 +30,7 @@ _VARIABLES = (
 
 
 def information() -> dict[str, Any]:
-    """Return all of it in plain types."""
+    """Return the facts in plain types."""
     from pytensor.configdefaults import config
 
     from pytensor_fuse._activation.switch import status
@@ -61,7 +59,7 @@ def information() -> dict[str, Any]:
 
 
 def text_of(found: dict[str, Any]) -> str:
-    """Return it as text, a line for each thing."""
+    """Return the facts as text, one line for each."""
     lines = ["versions"]
     lines += [
         f"  {name:<16} {value or 'not installed'}" for name, value in found["versions"].items()

@@ -1,4 +1,4 @@
-"""What is said on the error stream."""
+"""Messages on stderr."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from typing import TYPE_CHECKING, NoReturn
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# A step that takes longer, in seconds, is named; on a terminal each is.
+# Steps are announced after this many seconds; on a terminal, at once.
 _LONG = 2.0
 
 
 def say(message: str) -> None:
-    """Write a line that tells who says it."""
+    """Write a line to stderr, with the name of this package."""
     write_error(f"pytensor_fuse: {message}\n")
 
 
 def fail(message: str, code: int) -> NoReturn:
-    """Say what is wrong, and end the process."""
+    """Print an error message, and end the process."""
     say(message)
     sys.exit(code)
 
 
 def write_error(text: str) -> None:
-    """Write a text, if there is an error stream."""
-    # A program may have closed it, or put nothing in its place.
+    """Write a text to stderr, if there is one."""
+    # A program may have closed it or set it to None.
     if sys.stderr is not None and not sys.stderr.closed:
         sys.stderr.write(text)
         sys.stderr.flush()
@@ -35,7 +35,7 @@ def write_error(text: str) -> None:
 
 @contextlib.contextmanager
 def step(what: str) -> Iterator[None]:
-    """Say what is being done, on a terminal at once, otherwise only if it takes long."""
+    """Announce a step: on a terminal at once, otherwise only if it takes long."""
     if sys.stderr is not None and sys.stderr.isatty():
         say(f"{what} ...")
         yield

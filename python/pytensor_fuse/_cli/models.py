@@ -1,4 +1,4 @@
-"""PyMC models: what a report on one is about, the log-density together with its gradient."""
+"""PyMC models: reports cover the log-density and its gradient."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 
 def is_model(value: object) -> bool:
-    """Whether a value is a model; who has not imported PyMC has none."""
+    """Whether a value is a PyMC model, which requires that PyMC has been imported."""
     pymc = sys.modules.get("pymc")
     return pymc is not None and isinstance(value, pymc.Model)
 
 
 def plain(value: object) -> object:
-    """Return the compiled function in a PyMC function of a point, else the value itself."""
+    """Return the compiled function of a PyMC point function, and other values unchanged."""
     pymc = sys.modules.get("pymc")
     point_function = getattr(getattr(pymc, "pytensorf", None), "PointFunc", None)
     if point_function is None or not isinstance(value, point_function):
@@ -33,7 +33,7 @@ def plain(value: object) -> object:
 
 
 def compiled_model(model: Any) -> Function:
-    """Compile a model in the default mode."""
+    """Compile the log-density and the gradient of a model in the default mode."""
     import pytensor
 
     with step("compiling the log-density and its gradient"), _no_report("cannot be compiled"):
@@ -43,7 +43,7 @@ def compiled_model(model: Any) -> Function:
 
 
 def rewritten_model(model: Any) -> tuple[FunctionGraph, Any]:
-    """Return the graph that the default mode would come to fuse, with that mode."""
+    """Return the graph as the default mode rewrites it before fusion, and the mode."""
     from pytensor.compile.mode import get_default_mode
     from pytensor.compile.sharedvalue import SharedVariable
     from pytensor.graph.fg import FunctionGraph

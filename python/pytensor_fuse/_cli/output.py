@@ -1,4 +1,4 @@
-"""Where a report goes: the output stream, which nothing else gets at, and files."""
+"""Outputs of reports: standard output, reserved for the report, and files."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 
 class OutputFiles:
-    """Output files, as they are called where the command was given."""
+    """Output files, relative to the directory where the process was started."""
 
     def __init__(self, *paths: str | None) -> None:
-        """Refuse, before the work, what is sure not to be written after it."""
-        # The file that is reported on may change the directory.
+        """Reject paths that cannot be written before any work is done."""
+        # The file under report may change the working directory.
         self._start = os.getcwd()
         for path in paths:
             if path is not None:
@@ -28,7 +28,7 @@ class OutputFiles:
                     self._check(path)
 
     def write(self, path: str | None, write: Callable[[str], object]) -> None:
-        """Write a file, if it is asked for."""
+        """Write a file if its path is not None."""
         if path is not None:
             with self._writing(path), step(f"writing {path}"):
                 write(os.path.join(self._start, path))
@@ -54,14 +54,14 @@ class OutputFiles:
 
 
 def take_output() -> IO[str]:
-    """Return the output stream, and let all that is printed from now on go to the error stream.
+    """Return standard output, and redirect all further output to stderr.
 
-    That includes what programs and libraries write that know nothing of ``sys.stdout``.
+    That includes output of subprocesses and libraries that do not use ``sys.stdout``.
     """
     if sys.stdout is None:
         raise ReportError(ExitCode.CANNOT_WRITE, "there is no standard output")
     sys.stdout.flush()
-    # Names in a graph may hold what a terminal cannot show.
+    # Names in a graph may contain characters that a terminal cannot show.
     output = os.fdopen(
         os.dup(sys.stdout.fileno()), "w", encoding=sys.stdout.encoding, errors="backslashreplace"
     )
@@ -73,12 +73,12 @@ def take_output() -> IO[str]:
 
 
 def print_report(output: IO[str], text: str) -> None:
-    """Write a report to the output stream and close it."""
+    """Write a report to standard output, and close that."""
     try:
         with output:
             output.write(f"{text}\n")
     except BrokenPipeError:
-        # Who read it has seen enough.
+        # The reader has closed the pipe early, for example `head`.
         pass
     except OSError as error:
         why = f"the report cannot be written: {error.strerror}"

@@ -1,7 +1,8 @@
 """Running a program as Python itself would.
 
-The program's ``__main__`` is made what it would have been. In particular `multiprocessing` finds
-the program, by its ``__file__`` or ``__spec__``, when it prepares a spawned worker.
+The program's ``__main__`` has the attributes that Python would give it. In particular,
+`multiprocessing` finds the program by its ``__file__`` or ``__spec__`` when it prepares a spawned
+worker.
 """
 
 from __future__ import annotations
@@ -24,26 +25,26 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import CodeType
 
-# Whether what the command line asks for has been found, and runs or has run.
+# Whether the program or command has been found, and runs or has run.
 _has_begun = False
 
 
 def begin() -> None:
-    """Note that what the command line asks for has been found and begins to run."""
+    """Note that the program or command has been found and begins to run."""
     global _has_begun
     _has_begun = True
 
 
 def has_begun() -> bool:
-    """Whether what the command line asks for runs or has run."""
+    """Whether the program or command runs or has run."""
     return _has_begun
 
 
 def run_script(path: str, arguments: list[str]) -> None:
-    """Run the program in a file, or that of a directory or a zip file: its ``__main__``."""
-    # As Python does, without normalizing the rest of the path.
+    """Run a script, or the ``__main__`` of a directory or a zip file."""
+    # Like Python, without normalizing the rest of the path.
     file_name = os.path.join(os.getcwd(), path)
-    # There is one of directories and zip files.
+    # Directories and zip files have an importer.
     importer = pkgutil.get_importer(file_name)
     if importer is not None:
         sys.argv = [path, *arguments]
@@ -64,7 +65,7 @@ def run_script(path: str, arguments: list[str]) -> None:
 
 
 def run_command(code: str, arguments: list[str]) -> None:
-    """Run a program that is given as text, as ``python -c`` does."""
+    """Run a program given as text, like ``python -c``."""
     sys.argv = ["-c", *arguments]
     if not sys.flags.safe_path:
         sys.path[0] = ""
@@ -75,15 +76,15 @@ def run_command(code: str, arguments: list[str]) -> None:
     if sys.version_info >= (3, 14):
         code = textwrap.dedent(code)
     if sys.version_info >= (3, 13):
-        # Where tracebacks look for the lines, and `inspect` for the source.
+        # Tracebacks and `inspect` read the source lines from here.
         linecache.cache[name] = (len(code), None, code.splitlines(keepends=True), name)
     _run(program, lambda: compile(code, name, "exec", dont_inherit=True))
 
 
 def _run_importable(path: str, importer: Any) -> None:
-    """Run the ``__main__`` of what can be on the path."""
+    """Run the ``__main__`` of a directory or a zip file."""
     if sys.flags.safe_path:
-        # What is run can be imported from all the same.
+        # Its own modules can be imported nonetheless.
         sys.path.insert(0, path)
     else:
         sys.path[0] = path
@@ -94,8 +95,8 @@ def _run_importable(path: str, importer: Any) -> None:
 
 
 def run_module(name: str, arguments: list[str]) -> None:
-    """Run a module, or of a package its ``__main__``."""
-    # What Python shows to a package that is imported on the way to the module.
+    """Run a module, or the ``__main__`` of a package."""
+    # Python's own value while it imports the parent packages.
     sys.argv = ["-m", *arguments]
     spec = _find_module(name)
     sys.argv[0] = spec.origin or name
@@ -115,7 +116,7 @@ def _new_main(cached: str | None) -> ModuleType:
     program = ModuleType("__main__")
     namespace = vars(program)
     namespace["__builtins__"] = builtins
-    # Versions of Python differ in which of these they define.
+    # Versions of Python differ in whether they define these.
     attributes: dict[str, object] = {"__annotations__": {}, "__cached__": cached}
     for name, value in attributes.items():
         if name in vars(sys.modules["__main__"]):
@@ -124,7 +125,7 @@ def _new_main(cached: str | None) -> ModuleType:
 
 
 def _find_module(name: str) -> ModuleSpec:
-    """Find the module, or for a package its ``__main__``; end the process if there is none."""
+    """Find the module, or the ``__main__`` of a package; exit if there is none."""
     try:
         spec = importlib.util.find_spec(name)
         if spec is None:
@@ -148,7 +149,7 @@ def _code_of(spec: ModuleSpec) -> CodeType:
 
 
 def _run(program: ModuleType, compiled: Callable[[], CodeType]) -> None:
-    # For good, not for the time of the call: exit functions and threads may outlive it.
+    # Permanently, since exit functions and threads may outlive the call.
     sys.modules["__main__"] = program
     try:
         code = compiled()
@@ -160,7 +161,7 @@ def _run(program: ModuleType, compiled: Callable[[], CodeType]) -> None:
 
 
 def _show_frames_of(program: ModuleType) -> None:
-    """Let a traceback that ends the process start at the program, as if it had run alone."""
+    """Start the traceback of a fatal error at the program, as if it had run alone."""
     show = sys.excepthook
 
     def show_from_program(

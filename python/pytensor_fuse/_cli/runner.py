@@ -1,7 +1,6 @@
-"""``python -m pytensor_fuse``: run a program as Python itself would, with the pass on.
+"""The runner ``python -m pytensor_fuse``: runs a program as Python would, with the pass on.
 
-By the time this runs, the package has been imported, which is all that switches the pass on: see
-`pytensor_fuse._startup.waiting`.
+Importing the package has already switched the pass on: see `pytensor_fuse._startup.waiting`.
 """
 
 from __future__ import annotations
@@ -25,40 +24,40 @@ usage: python -m pytensor_fuse [option ...] script.py [argument ...]
        python -m pytensor_fuse info [--json [FILE]]
 
 Run a Python program, unchanged, with pytensor_fuse on: a script, a directory or
-zip file with a __main__.py, a module, or a text.
+zip file with a __main__.py, a module, or code.
 
   -m module          run a module, as python -m does
-  -c code            run a text, as python -c does
-  --trace            at the end, say on stderr which rewrites ran for each
-                     pytensor.function, what they did and how long they took
-  --trace-html FILE  write that as a page with a flame chart
-  --trace-json FILE  write that as JSON, for pytensor_fuse.Trace.from_dict
+  -c code            run code, as python -c does
+  --trace            at the end, print to stderr which rewrites ran for each
+                     pytensor.function, with their changes and times
+  --trace-html FILE  write the trace as a page with a flame chart
+  --trace-json FILE  write the trace as JSON, for pytensor_fuse.Trace.from_dict
   --trace-speedscope FILE, --trace-chrome FILE
-                     write that for speedscope.app, for ui.perfetto.dev
-  audit              say what a compiled function or a graph costs;
+                     write the trace for speedscope.app, for ui.perfetto.dev
+  audit              report the costs of a compiled function or a graph;
                      see audit --help
-  plan               show what of a graph would be fused, and why not more;
-                     see plan --help
-  cache              say what rewritten graphs are kept on disk, remove them, or
-                     say where they are
-  info               say which versions there are, which features are on and why
-                     the others are not, and what the cache holds
+  plan               show which nodes of a graph would be fused, and why not
+                     more; see plan --help
+  cache              print the size of the cache of rewritten graphs on disk,
+                     clear it, or print its path
+  info               show versions, which features are on and why the others
+                     are off, and the size of the cache
   -h, --help         show this text
 
-The exit code is that of the program, even if the trace cannot be written when
-it ends; before it starts, 2 if the command line is wrong or a file cannot be
-read or written, and 1 if there is no such module.
+The exit code is the program's, even if the trace cannot be written at the end;
+before the program starts, it is 2 for a wrong command line or a file that cannot
+be read or written, and 1 for an unknown module.
 
-If there is a script called audit, plan, cache or info in the current directory, that
-is run.
+A script named audit, plan, cache or info in the current directory takes precedence
+over the command.
 
 {VARIABLE}=0 in the environment keeps the passes off here, too: the same command line then
-runs the program with PyTensor's own. {VARIABLE}=fusion,merging has these features on.
+runs the program with PyTensor's own. {VARIABLE}=fusion,merging switches on these features only.
 """
 
 
 def main(arguments: list[str]) -> None:
-    """Run the program that ``arguments`` names, with the arguments that follow it."""
+    """Run the program that ``arguments`` name, with the arguments after it."""
     wanted, arguments = tracing.take_options(arguments)
     if wanted is not None and arguments[:1] not in (["-h"], ["--help"], []):
         tracing.trace_later(wanted)
@@ -90,7 +89,7 @@ def main(arguments: list[str]) -> None:
 
 
 def _run_report(command: str, arguments: list[str]) -> NoReturn:
-    # Programs that are only run need none of it.
+    # Imported here, since runs of programs do not need it.
     from pytensor_fuse._cli import commands
 
     program.begin()

@@ -1,4 +1,4 @@
-"""What a file holds under a name: what to report on, or what returns it."""
+"""Subjects of reports: a named object of a file, or the result of calling it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def load(target: tuple[str, str]) -> Any:
-    """Return the function, graph or model that a file has under a name."""
+    """Return the function, graph or model that a file defines under a name."""
     path, name = target
     with step(f"importing {path}"):
         module = _import(path)
@@ -52,13 +52,13 @@ def _import(path: str) -> ModuleType:
         raise ReportError(ExitCode.NO_FILE, f"{path} cannot be read: {error.strerror}") from error
     name = Path(path).stem
     if name in sys.modules:
-        # It must not take the place of what others import.
+        # The module must not shadow one that others import.
         name = f"{name} in {path}"
     loader = SourceFileLoader(name, os.path.abspath(path))
     spec = importlib.util.spec_from_file_location(name, loader.path, loader=loader)
     assert spec is not None, "there is a loader"
     module = importlib.util.module_from_spec(spec)
-    # As for a script, what is beside the file can be imported.
+    # Modules beside the file can be imported, as for a script.
     if not sys.flags.safe_path:
         sys.path.insert(0, os.path.dirname(os.path.realpath(path)))
     sys.modules[spec.name] = module
@@ -71,7 +71,7 @@ def _import(path: str) -> ModuleType:
 def _blaming(
     path: str, what: str, *, but: type[BaseException] = KeyboardInterrupt
 ) -> Iterator[None]:
-    """Turn what somebody's code raises into one line, with the line of their file."""
+    """Turn an exception of the user's code into one line, with the line number in their file."""
     try:
         yield
     except (KeyboardInterrupt, but):
@@ -83,7 +83,7 @@ def _blaming(
 
 
 def _line_of(error: BaseException, path: str) -> int | None:
-    """Return the last line of a file that an error came through."""
+    """Return the last line of a file in the traceback of an error."""
     full_path = os.path.abspath(path)
     if isinstance(error, SyntaxError) and error.filename == full_path:
         return error.lineno

@@ -1,4 +1,4 @@
-"""Tracing a program from its start, and what is made of the trace at its end."""
+"""Tracing a program from its start, and writing the trace at its end."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from pytensor_fuse._reports.files import write
 if TYPE_CHECKING:
     from pytensor_fuse._trace.trace import Trace
 
-# What is written to a file.
+# Options that write a file.
 _FILES = ("--trace-html", "--trace-json", "--trace-speedscope", "--trace-chrome")
 
 
 @dataclass
 class Wanted:
-    """What is to be made of the rewriting of a program."""
+    """The requested outputs of a trace: text, and the paths of files."""
 
     text: bool = False
     html: str | None = None
@@ -33,7 +33,7 @@ class Wanted:
 
 
 def take_options(arguments: list[str]) -> tuple[Wanted | None, list[str]]:
-    """Take the options that ask for a trace off the front of ``arguments``."""
+    """Split the options for a trace off the front of ``arguments``."""
     wanted = Wanted()
     while arguments:
         option, is_joined, value = arguments[0].partition("=")
@@ -54,7 +54,7 @@ def take_options(arguments: list[str]) -> tuple[Wanted | None, list[str]]:
 
 
 def _require_place_for(path: str, option: str) -> None:
-    """End the process if a file cannot be written: better now than once the program is done."""
+    """Exit now if a file cannot be written, instead of after the program has run."""
     directory = os.path.dirname(os.path.abspath(path))
     if not path or os.path.isdir(path):
         fail(f"{option}: {path!r} is not the name of a file", code=2)
@@ -65,25 +65,25 @@ def _require_place_for(path: str, option: str) -> None:
 
 
 def trace_later(wanted: Wanted) -> None:
-    """Trace from when the program has imported PyTensor, and report when the process ends.
+    """Trace from the program's import of PyTensor, and report when the process ends.
 
-    An exit function is called whichever way the program ends, after its traceback has been shown
-    and its threads have finished, and leaves the exit code as it is. It is called last: what the
-    program compiles in exit functions of its own is in the trace.
+    An exit function runs however the program ends, after its traceback is shown and its threads
+    have finished, and does not change the exit code. It runs last, so that the trace includes
+    compilations in the program's own exit functions.
     """
     opened = contextlib.ExitStack()
     traces: list[Trace] = []
     process = os.getpid()
 
     def start() -> None:
-        # At the exit of a program that was interrupted, no module may be imported that runs source
-        # text, as those do that define dataclasses: Python then forgets the interrupt.
+        # When an interrupted program exits, importing a module that executes source text, as
+        # definitions of dataclasses do, would make Python forget the interrupt.
         from pytensor_fuse._trace.trace import trace_rewrites  # Loaded early.
 
         traces.append(opened.enter_context(trace_rewrites()))
 
     def report() -> None:
-        # A child that was forked ends as its parent would.
+        # A forked child runs the exit functions of its parent, too.
         if os.getpid() != process or not has_begun():
             return
         opened.close()
@@ -93,7 +93,7 @@ def trace_later(wanted: Wanted) -> None:
         _report(traces[0], wanted)
 
     atexit.register(report)
-    # It is imported as soon as PyTensor is: see `pytensor_fuse._startup.waiting`.
+    # That module is imported right after PyTensor: see `pytensor_fuse._startup.waiting`.
     after_import("pytensor_fuse._activation.switch", start)
 
 
