@@ -15,8 +15,10 @@ if TYPE_CHECKING:
 
 # The version of the format of the dicts.
 _FORMAT = 1
+
 # The packages that results depend on, by the names of their distributions.
 _PACKAGES = ("pytensor", "numpy", "scipy", "numba", "llvmlite", "pymc", "nutpie", "jax")
+
 # The environment variables that configure this package and PyTensor.
 _VARIABLES = (
     "PYTENSOR_FUSE",

@@ -1,4 +1,4 @@
-"""Which nodes of a picture share a box, and what is written on it."""
+"""Boxes of a picture: the nodes that share each box, and its texts."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from pytensor_fuse._pictures.picture import Box, Node, Role
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
-# How many ops the second line of a kernel names.
+# The number of ops in the second line of a kernel.
 _SHOWN_OPS = 3
 
-# So many nodes that are alike and have the same neighbors share a box.
+# From this number on, similar nodes with the same neighbors share a box.
 _BUNDLE = 5
 
-# In pictures of more nodes, what only passes something on shares a box.
+# In pictures of more nodes, chains of unfusable nodes share a box.
 _FOLDED_FROM = 60
 
 # The role of a node, its op, and whether it is a result of the graph.
@@ -25,7 +25,7 @@ Likeness = tuple[Role, str, bool]
 
 
 class Group(NamedTuple):
-    """The nodes of a box, the kernel that they are, and whether they only pass something on."""
+    """The nodes of a box, their kernel if they are one, and whether they are a chain."""
 
     nodes: list[int]
     kernel: int | None
@@ -42,7 +42,7 @@ def group_nodes(
     Parameters
     ----------
     likenesses
-        For each node what must be equal for it to share a box outside kernels.
+        For each node outside kernels, the key that must be equal for it to share a box.
     members
         The nodes of each kernel.
     pairs
@@ -64,10 +64,10 @@ def group_nodes(
 
 
 def _rows(likenesses: list[Likeness], pairs: list[tuple[int, int]]) -> list[list[int]]:
-    """Return the rows of nodes that cannot be fused and only pass something on.
+    """Return the chains of unfusable nodes.
 
-    Each but the first reads nothing but the one before it, and nothing else reads that: no cycle
-    comes of it to draw them as one.
+    Each node but the first reads only the previous one, which has no other reader: merging them
+    into one box creates no cycle.
     """
     reads, readers = Counter(b for _, b in pairs), Counter(a for a, _ in pairs)
 
@@ -91,9 +91,10 @@ def _bundles(
     boxes: list[list[int]],
     pairs: list[tuple[int, int]],
 ) -> list[list[int]]:
-    """Put nodes that are alike, and have the same neighbors, together where they are many.
+    """Merge similar nodes with the same neighbors where they are many.
 
-    None of them leads to another, or a neighbor would lead to itself: no cycle comes of it.
+    No path leads from one of them to another, or a neighbor would lead to itself: merging them
+    creates no cycle.
     """
     box_of = {node: i for i, nodes in enumerate(boxes) for node in nodes}
     neighbors: list[tuple[set[int], set[int]]] = [(set(), set()) for _ in likenesses]
@@ -111,7 +112,7 @@ def _bundles(
 
 
 def labeled_box(group: Group, nodes: list[Node]) -> Box:
-    """Return the box of some nodes, with what is written on it."""
+    """Return the box of some nodes, with its texts."""
     members, kernel, is_row = group
     first = nodes[members[0]]
     if len(members) == 1:

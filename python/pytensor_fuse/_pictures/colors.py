@@ -1,4 +1,4 @@
-"""The colors that nodes of still pictures have by their roles."""
+"""Colors of nodes in static pictures, by their roles."""
 
 from __future__ import annotations
 
@@ -14,6 +14,6 @@ _NAMES = {
 
 
 def role_colors(role: Role) -> tuple[str, str]:
-    """Return the fill and border of a node that is in no kernel."""
+    """Return the fill and border of a node outside kernels."""
     name = _NAMES[role]
     return COLORS[name].light, COLORS[f"{name}-border"].light

@@ -1,4 +1,4 @@
-"""A plan in the language of Graphviz: kernels are clusters."""
+"""Plans in Graphviz's DOT language: kernels are clusters."""
 
 from __future__ import annotations
 
@@ -63,6 +63,6 @@ def _style(role: Role) -> str:
 
 
 def _quoted(text: str) -> str:
-    """Return a string that shows ``text``: backslashes and ``&`` would begin escapes."""
+    """Return a quoted string that shows ``text``: backslashes and ``&`` would begin escapes."""
     shown = _UNSEEN.sub("\ufffd", text).replace("\\", "\\\\").replace("&", "&amp;")
     return '"' + shown.replace('"', '\\"').replace("\n", "\\n") + '"'

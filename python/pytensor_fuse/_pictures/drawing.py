@@ -1,4 +1,4 @@
-"""Where everything in a picture stands: sizes, and places from the layered layout of the core.
+"""Geometry of a picture: sizes, and positions from the core's layered layout.
 
 Lengths are in CSS pixels at natural size; y grows downwards.
 """
@@ -20,24 +20,24 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 
-# Of an expanded kernel: what is left free round its nodes, and for its label above them.
+# The margin around the nodes of an expanded kernel, and the height of its label above them.
 PADDING = 10.0
 HEADER = 22.0
 
-# Width of what expands and collapses a kernel.
+# The width of the button that expands and collapses a kernel.
 TOGGLE = 16.0
 
-# Edges of an input that more boxes read are drawn only when they are chosen: they would hide the
-# rest.
+# Edges of an input with more readers than this are drawn only when they are chosen, since they
+# would hide the rest.
 _INPUT_HUB = 16
 
-# In a picture of more boxes the same holds for all boxes that read, or are read by, more than that
-# many; what they hold together is then drawn in parts. In kernels of so many nodes such edges have
-# no say in where the nodes stand.
+# In pictures of more boxes than the first number, the same holds for the edges of all boxes with
+# more inputs or readers than the second. In kernels of that many nodes, such edges do not affect
+# the layout of the nodes.
 _LARGE = 200
 _HUB = 20
 
-# Between columns, between the boxes of one, and between rows.
+# Gaps between columns, between the boxes of a column, and between rows.
 GAPS = (44.0, 14.0, 40.0)
 _INNER_GAPS = (28.0, 8.0, 16.0)
 
@@ -52,21 +52,21 @@ _LINE = 15.0
 
 @dataclass(frozen=True)
 class Places:
-    """Where the boxes stand.
+    """Positions of the boxes.
 
     Attributes
     ----------
     x, y
         Centers of the boxes, then of the bends of edges.
     widths, heights
-        Of the boxes.
+        Sizes of the boxes.
     pieces, columns
-        The piece of the graph that each box and bend is in, and its column there. Pieces are laid
-        one after the other in rows.
+        The connected piece of the graph of each box and bend, and the column within the piece.
+        Pieces are laid out one after the other in rows.
     bends
-        For each edge between boxes the first of its bends, and one past its last.
+        The index of the first bend of each edge between boxes, and one past its last.
     row_width
-        A row ends where the next piece would exceed this.
+        The width at which a row of pieces is broken.
     """
 
     x: list[float]
@@ -81,20 +81,20 @@ class Places:
 
 @dataclass(frozen=True)
 class Drawing:
-    """A picture with places.
+    """A picture with positions.
 
     Attributes
     ----------
     picture
-        What is drawn.
+        The content of the drawing.
     inner
-        For each node the left, top, width and height within its box, when that is expanded.
+        The left, top, width and height of each node within its expanded box.
     edges
         The pairs of boxes between which an edge is drawn.
     hidden
-        Those that are drawn whole only when they are chosen: between boxes with very many.
+        The pairs whose edge is drawn whole only when it is chosen, because of boxes with very many.
     collapsed, expanded
-        Where the boxes stand if all kernels are collapsed, and if all are expanded.
+        Positions of the boxes if all kernels are collapsed, and if all are expanded.
     """
 
     picture: Picture
@@ -167,7 +167,7 @@ def _lay_out_inside(
 
 
 def _without_hubs(edges: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Leave out the edges between boxes, or nodes, with very many."""
+    """Remove the edges of boxes, or nodes, with very many."""
     n_readers = Counter(source for source, _ in edges)
     n_read = Counter(target for _, target in edges)
     return [(a, b) for a, b in edges if max(n_readers[a], n_read[b]) <= _HUB]
@@ -192,7 +192,7 @@ def _places(sizes: list[tuple[float, float]], edges: list[tuple[int, int]]) -> P
 
 
 def _text_size(item: Box | Node) -> tuple[float, float]:
-    """Return width and height of what shows a label and maybe a caption."""
+    """Return the width and height of a label with an optional caption."""
     width = max(
         len(text) * character + sum(each in _WIDE for each in text) * _WIDE_BY
         for text, character in (

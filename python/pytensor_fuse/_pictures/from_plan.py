@@ -1,4 +1,4 @@
-"""Pictures of plans: what a plan says of its graph, as nodes, boxes and edges."""
+"""Conversion of a plan into a picture: nodes, boxes and edges."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def picture_of(
     target: Target,
     max_operands: int,
 ) -> Picture:
-    """Describe a plan; O(nodes + edges), and what `why_not` takes for each edge."""
+    """Describe a plan; O(nodes + edges), plus `why_not` for each edge."""
     arrays = graph.arrays
     applies, variables = arrays.nodes, arrays.variables
     reads = [arrays.inputs(i) for i in range(len(applies))]
@@ -36,7 +36,7 @@ def picture_of(
         for variable in row
         if variable not in owner and not isinstance(variables[variable], Constant)
     )
-    # Nodes tell of the constants that they read: these are results by themselves.
+    # Constants that nodes read are part of these nodes; constants that are results are shown.
     constants = dict.fromkeys(
         variable for variable in arrays.results if isinstance(variables[variable], Constant)
     )
@@ -124,7 +124,7 @@ def picture_of(
     paths = {}
     for i, edge in enumerate(edges):
         if edge.why is not None and edge.why.path:
-            # All of all paths would be quadratic in the graph.
+            # Listing all steps of all paths would be quadratic in the graph.
             shown, left_out = shown_steps(edge.why.path)
             paths[i] = (tuple(position[node] for node in shown), left_out)
     figures = (
@@ -140,7 +140,7 @@ def picture_of(
 
 
 def bound_text(after: tuple[int, int], bound: tuple[int, int]) -> str:
-    """Return what is known of the best plan, given the cost of a plan and the bound."""
+    """Return the known bound on the best plan in words, given the cost of a plan and the bound."""
     kernels, arrays = bound
     if after == bound:
         return "proven: no plan has fewer kernels, nor fewer arrays with as many"

@@ -1,4 +1,4 @@
-"""The page that shows a plan: what stands round the picture, which its script draws."""
+"""The page of a plan: everything around the picture, which the page's script draws."""
 
 from __future__ import annotations
 
@@ -25,25 +25,25 @@ _LEGEND = (
 
 _HELP = """
 <h2>Fusion plan</h2>
-<p>Colored boxes are kernels: nodes that become one. Hover for what a node is and where it was
-made; click a node, a kernel or an edge.</p>
-<p>Nodes in a row cannot be fused and only pass something on; in large plans they share a box.</p>
-<p>An edge says why its two ends do not share a kernel.</p>
+<p>Colored boxes are kernels: nodes that are fused into one. Hover over a node to see its op and the
+code that made it; click a node, a kernel or an edge for details.</p>
+<p>In large plans, a chain of nodes that cannot be fused is one box.</p>
+<p>A chosen edge shows why its two ends do not share a kernel.</p>
 <h3>Mouse</h3>
-<p>Drag to move, in the small picture of the whole for long ways; turn the wheel to zoom;
-double-click a kernel to open or close it.</p>
+<p>Drag to move, or drag in the overview to move far; turn the wheel to zoom; double-click a kernel
+to open or close it.</p>
 <h3>Keys</h3>
 <p><kbd>/</kbd> search, <kbd>Enter</kbd> next<br>
 <kbd>e</kbd> expand all, <kbd>c</kbd> collapse all, <kbd>f</kbd> fit<br>
 <kbd>+</kbd> <kbd>-</kbd> zoom, arrows move<br>
-<kbd>[</kbd> <kbd>]</kbd> to what a node reads, to what reads it<br>
+<kbd>[</kbd> <kbd>]</kbd> go to the first input, or reader, of a node<br>
 <kbd>Enter</kbd> open or close the chosen kernel</p>
 """
 
 _STUBS = """
 <h3>Short ends</h3>
-<p>Edges of boxes that have very many are drawn at their ends only. Click an end, or the box, to see
-them whole.</p>
+<p>Edges of boxes with very many edges are drawn at their ends only. Click an end, or the box, to
+see them whole.</p>
 """
 
 
@@ -76,7 +76,7 @@ def plan_page(drawing: Drawing, title: str) -> str:
 
 
 def figures_table(picture: Picture) -> str:
-    """Return the figures before and after as a plain HTML table."""
+    """Return the figures before and after fusion as a plain HTML table."""
     rows = "".join(
         f"<tr><td>{page.escape(name)}</td><td>{before:,}</td><td>{after:,}</td></tr>"
         for name, before, after in picture.figures

@@ -1,6 +1,6 @@
-"""What a picture of a plan shows, as plain data: nodes, boxes and edges, each with its texts.
+"""The content of a picture of a plan, as plain data: nodes, boxes and edges with their texts.
 
-How it looks is for `drawing` (sizes and places), `svg`, `dot` and `page` to say.
+The appearance is up to `drawing` (sizes and positions), `svg`, `dot` and `page`.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from pytensor_fuse._fusion.why_not import WhyNot
     from pytensor_fuse._pytensor.provenance import SourceLine
 
-# Most characters of several texts together. Graphviz refuses strings of more than 16,384 bytes,
-# and a character becomes up to five.
+# The maximum length of a tooltip. Graphviz rejects strings of more than 16,384 bytes, and a
+# character becomes up to five.
 _LONGEST_TIP = 2000
 
 
 class Role(enum.Enum):
-    """What a node is to the plan."""
+    """The role of a node in the plan."""
 
     FUSED = "fused"
     ALONE = "may be fused, stays alone"
@@ -32,26 +32,26 @@ class Role(enum.Enum):
 
 @dataclass(frozen=True)
 class Node:
-    """An apply node, an input of the graph, or a constant that is a result of it.
+    """An apply node, an input of the graph, or a constant that is a result of the graph.
 
     Attributes
     ----------
     role
-        What it is to the plan.
+        The role of the node in the plan.
     op
-        The op as it prints; empty for an input or a constant.
+        The printed op; empty for an input or a constant.
     label
-        What is written on it, short.
+        A short text on the node.
     names
-        Names of its results that have one.
+        The names of its outputs, where they have one.
     types
-        Dtype and static shape of each result.
+        The dtype and static shape of each output.
     constants
         The constants that it reads, as texts.
     results
-        Which results of the whole graph it computes, from 0.
+        The indices of the results of the whole graph that it computes.
     source_line
-        Where it was made, if that is known.
+        The line of code that constructed it, if known.
     box
         The position of its box.
     """
@@ -68,14 +68,14 @@ class Node:
 
     @property
     def caption(self) -> str:
-        """A second line: the names of its results, else its constants."""
+        """The second line: the names of its outputs, else its constants."""
         if self.role in (Role.INPUT, Role.CONSTANT):
             return ""
         return cut(", ".join(self.names or self.constants), LABEL)
 
     @property
     def tip(self) -> str:
-        """What a viewer shows over it, a line for each thing."""
+        """The tooltip, one line for each fact."""
         lines = [self.op or self.label, *self.names, *self.types]
         if self.source_line is not None:
             lines += [f"{self.source_line.file}:{self.source_line.line}", self.source_line.code]
@@ -84,16 +84,18 @@ class Node:
 
 @dataclass(frozen=True)
 class Box:
-    """A kernel, a node that is in none, or several: alike and with the same neighbors, or in a row.
+    """A kernel, a node outside kernels, a bundle of similar nodes, or a chain.
+
+    The nodes of a bundle have the same neighbors.
 
     Attributes
     ----------
     nodes
-        Positions of the nodes in it, in topological order.
+        Positions of its nodes, in topological order.
     kernel
         The position of the kernel in the plan, or None.
     label, caption
-        What is written on it while it is collapsed.
+        The texts on the collapsed box.
     """
 
     nodes: tuple[int, ...]
@@ -104,7 +106,7 @@ class Box:
 
 @dataclass(frozen=True)
 class Edge:
-    """A node that reads another.
+    """An edge from a node to a reader of its outputs.
 
     Attributes
     ----------
@@ -121,23 +123,23 @@ class Edge:
 
 @dataclass(frozen=True)
 class Picture:
-    """A plan as people see it.
+    """The content of a picture of a plan.
 
     Attributes
     ----------
     nodes
         The apply nodes in the order of the plan, then the inputs, then constants that are results.
     boxes
-        Each holds some of the nodes; every node is in one. A topological order.
+        A partition of the nodes, in a topological order.
     edges
-        What nodes read, each pair once, in the order of their targets.
+        The edges between nodes, each pair once, in the order of their targets.
     figures
         Name, value before and value after fusion.
     paths
-        For each edge whose reason is a cycle, by position, the nodes of the path, and how many
-        are left out before the last of them.
+        For each edge whose reason is a cycle, by position: the nodes of the path, and the number
+        of nodes omitted before the last of them.
     bound
-        What is known of the best plan that there may be, in short and as a sentence.
+        The known bound on the best plan, in short and as a sentence.
     """
 
     nodes: tuple[Node, ...]

@@ -1,4 +1,4 @@
-"""A picture as plain data for the script of its page, in assets/plan."""
+"""Data for the script of a picture's page, in assets/plan."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from pytensor_fuse._pictures.texts import cut
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-# The order in which graph.js numbers them.
+# The order of the numbers in graph.js.
 _ROLES = (Role.FUSED, Role.ALONE, Role.UNFUSABLE, Role.INPUT, Role.CONSTANT)
 
-# Up to this many nodes kernels are open at first.
+# Kernels are initially open in pictures of at most this many nodes.
 _STARTS_OPEN = 60
 
 
 class _Strings:
-    """Texts by position, each once."""
+    """Interned texts, identified by their positions."""
 
     def __init__(self) -> None:
         self._positions: dict[str, int] = {}
@@ -35,7 +35,7 @@ class _Strings:
 
 
 def script_data(drawing: Drawing) -> dict[str, Any]:
-    """Return the picture as the script finds it under ``DATA``."""
+    """Return the data that the script reads as ``DATA``."""
     picture = drawing.picture
     strings = _Strings()
     nodes = picture.nodes
@@ -43,7 +43,7 @@ def script_data(drawing: Drawing) -> dict[str, Any]:
     why = [
         -1
         if edge.why is None
-        # The path of a cycle is given as nodes.
+        # Paths of cycles are passed as nodes.
         else strings(edge.why.reason.value if edge.why.path else str(edge.why))
         for edge in picture.edges
     ]
@@ -103,5 +103,5 @@ def _places(places: Places) -> dict[str, Any]:
 
 
 def _rounded(lengths: list[float]) -> list[float]:
-    """Round to halves: centers of boxes of odd sizes."""
+    """Round to halves, which are the centers of boxes of odd sizes."""
     return [int(n) if (n := round(2 * length) / 2).is_integer() else n for length in lengths]

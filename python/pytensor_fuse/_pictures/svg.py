@@ -1,4 +1,4 @@
-"""A plan as a still picture: SVG that stands alone and keeps its own colors on any ground."""
+"""Static pictures of plans: self-contained SVG whose colors do not depend on the background."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pytensor_fuse._reports.palette import COLORS, kernel_colors
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# Up to this many nodes the kernels are drawn open.
+# Kernels are drawn open in pictures of at most this many nodes.
 _OPEN = 250
 
 _MARGIN = 16.0
@@ -23,10 +23,10 @@ _BACKGROUND, _TEXT, _FAINT, _EDGE = (
     COLORS[name].light for name in ("ground", "text", "faint", "edge")
 )
 
-# Length of what is drawn of an edge that would hide the rest, at both of its ends.
+# The length of the two ends that are drawn of an edge that would hide the rest.
 _STUB = 12.0
 
-# What XML cannot hold, not even escaped.
+# Characters that XML cannot represent, not even escaped.
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 _Rectangle = tuple[float, float, float, float]
@@ -34,7 +34,7 @@ _Point = tuple[float, float]
 
 
 def svg(drawing: Drawing) -> str:
-    """Return the picture; kernels are open if there are few nodes, else closed."""
+    """Return the picture; kernels are open in small graphs, else closed."""
     picture = drawing.picture
     is_open = len(picture.nodes) <= _OPEN
     places = drawing.expanded if is_open else drawing.collapsed
@@ -88,7 +88,7 @@ def _node_rectangle(
 
 
 def _lines(drawing: Drawing, places: Places, nodes: list[_Rectangle]) -> Iterator[str]:
-    """Draw the edges, those between the same two rectangles once."""
+    """Draw the edges, one line between each pair of rectangles."""
     picture = drawing.picture
     bends = dict(zip(drawing.edges, places.bends, strict=True))
     ends = _column_ends(places)
@@ -152,7 +152,7 @@ def _node(node: Node, rectangle: _Rectangle, kernel: int | None) -> str:
 
 
 def _titled(shapes: str, title: str) -> str:
-    """Return shapes with the text that a viewer shows over them."""
+    """Return shapes with a tooltip."""
     return f"<g><title>{_escape(title)}</title>{shapes}</g>"
 
 

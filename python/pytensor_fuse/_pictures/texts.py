@@ -1,4 +1,4 @@
-"""How types, constants and ops are written in a picture: short."""
+"""Short texts of types, constants and ops in a picture."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from pytensor.tensor.type import TensorType
 if TYPE_CHECKING:
     from pytensor.graph.basic import Variable
 
-# Most characters of a label; what is longer ends in an ellipsis.
+# The maximum length of a label; longer ones end in an ellipsis.
 LABEL = 22
 
-# Most characters of a text that could be of any length, such as a Composite or a constant.
+# The maximum length of texts that may be of any length, such as those of Composites and constants.
 LONGEST = 300
 
 
 class Texts:
-    """Texts of types and constants, each made once: many nodes share one."""
+    """A cache of the texts of types and constants, which many nodes share."""
 
     def __init__(self) -> None:
         self._types: dict[Any, str] = {}
 
     def type(self, type_: Any) -> str:
-        """Return dtype and static shape of a tensor, else the type as it prints."""
+        """Return dtype and static shape of a tensor type, else the printed type."""
         try:
             if type_ not in self._types:
                 self._types[type_] = _type_text(type_)
             return self._types[type_]
-        except TypeError:  # Equality without a hash.
+        except TypeError:  # An unhashable type.
             return _type_text(type_)
 
     def constant(self, variable: Variable[Any, Any]) -> str:
@@ -37,12 +37,12 @@ class Texts:
         if variable.name:
             return str(variable.name)
         data: Any = getattr(variable, "data", None)
-        # Sparse matrices have a size too: how many values they store.
+        # The size of a sparse matrix is its number of stored values.
         if isinstance(data, (np.ndarray, np.generic)) and data.size == 1:
             try:
                 value = data.item()
                 return cut(f"{value:.6g}" if isinstance(value, float) else str(value))
-            except ValueError:  # An integer of more digits than Python writes.
+            except ValueError:  # The integer exceeds Python's limit on digits.
                 pass
         return self.type(variable.type)
 
@@ -57,11 +57,11 @@ def _type_text(type_: Any) -> str:
 
 
 def short(op: str) -> str:
-    """Shorten the text of an op: its properties are what can be missed first."""
+    """Shorten the text of an op; the properties in braces go first."""
     head, brace, _ = op.partition("{")
     return cut(f"{head}{{\u2026}}" if brace and len(op) > LABEL else op, LABEL)
 
 
 def cut(text: str, longest: int = LONGEST) -> str:
-    """Return a text of at most that many characters; what is left out shows as an ellipsis."""
+    """Cut a text to a length, with an ellipsis in place of the rest."""
     return text if len(text) <= longest else text[: longest - 1] + "\u2026"

@@ -1,4 +1,4 @@
-// The canvas, and when it is painted: once for all that changed since it last was.
+// The canvas, and its repainting: once for all changes since the last frame.
 
 export const byId = (id) => document.getElementById(id);
 export const canvas = byId("picture");
@@ -7,7 +7,7 @@ export const context = canvas.getContext("2d");
 let painter = () => {};
 let isWaiting = false;
 
-// Names what paints the canvas: it stands above all that asks for painting.
+// Registers the painter: its module imports those that request repainting.
 export function paintWith(paint) {
   painter = paint;
 }

@@ -1,4 +1,4 @@
-// What is chosen, and what is under the pointer.
+// The chosen thing, and the one under the pointer.
 //
 // Things are {node}, {box} (of several nodes) or {line}.
 import { repaint } from "./canvas.js";
@@ -7,7 +7,7 @@ import { boxRectangle, nodeRectangle } from "./layout.js";
 import { lines } from "./lines.js";
 import { center } from "./view.js";
 
-// With the lines, boxes and nodes that go with it.
+// With the related lines, boxes and nodes.
 export let chosen = null;
 export let hovered = null;
 const listeners = [];
@@ -23,7 +23,7 @@ export function choose(thing) {
   repaint();
 }
 
-// Chooses a node or a box and brings it into the middle.
+// Chooses a node or a box and centers it.
 export function visit(thing) {
   choose(thing);
   center(thing.node === undefined ? boxRectangle(thing.box) : nodeRectangle(thing.node));
@@ -42,7 +42,7 @@ function light(thing) {
   };
   if (thing.line) {
     thing.lines.add(thing.line);
-    // The steps of the path that makes it a cycle.
+    // The steps of the path that would close the cycle.
     const steps = new Set();
     for (const edge of thing.line.edges) {
       const path = edges.path[edge] ?? [];

@@ -1,4 +1,4 @@
-// The colors of the page's palette, as they stand in its style sheet.
+// The colors of the page's palette, read from its style sheet.
 import { repaint } from "./canvas.js";
 import { ALONE, boxes, FUSED, INPUT, members, nodes } from "./graph.js";
 
@@ -18,7 +18,7 @@ function readColors() {
   return Object.fromEntries(NAMES.map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
 }
 
-// The ground, fill and border of a box. Neighbors in the plan get hues that are far apart.
+// The ground, fill and border of a box.
 export function boxColors(box) {
   if (boxes.kernel[box] < 0) return [colors.ground, ...nodeColors(members[box][0])];
   const hue = (boxes.kernel[box] * colors["kernel-hue-step"] + Number(colors["kernel-hue"])) % 360;

@@ -13,7 +13,7 @@ export function toggle(box) {
   const [x, y] = [left[box], top[box]];
   open[box] = !open[box];
   rearrange();
-  // What was clicked stays under the pointer.
+  // The clicked box stays under the pointer.
   view.x += (x - left[box]) * view.scale;
   view.y += (y - top[box]) * view.scale;
   moved();

@@ -1,13 +1,13 @@
-// The plan as data, from _pictures/script_data.py: nodes, the boxes that hold them, and edges.
+// The plan as data, from _pictures/script_data.py: nodes, the boxes that contain them, and edges.
 //
-// A box is a kernel, a node that is in none, or several nodes that are alike and have the same
-// neighbors. Whatever is said of nodes, boxes and edges is in arrays by their positions.
+// A box is a kernel, a node outside kernels, or several similar nodes with the same neighbors.
+// Properties of nodes, boxes and edges are arrays, indexed by their positions.
 
 export const { strings, nodes, boxes, edges } = DATA;
 export const nNodes = nodes.box.length;
 export const nBoxes = boxes.kernel.length;
 
-// What a node is to the plan: positions in DATA.roles.
+// The roles of nodes in the plan: positions in DATA.roles.
 export const [FUSED, ALONE, UNFUSABLE, INPUT, CONSTANT] = [0, 1, 2, 3, 4];
 
 export const members = Array.from({ length: nBoxes }, () => []);
@@ -27,7 +27,7 @@ edges.source.forEach((source, edge) => {
 });
 
 export const edgesBetween = (from, to) => between.get(from * nBoxes + to);
-// A box of several nodes: it can be open or closed.
+// Whether a box has several nodes, so that it can be opened and closed.
 export const isGroup = (box) => members[box].length > 1;
 export const op = (node) => strings[nodes.op[node]];
 export const label = (node) => strings[nodes.label[node]];

@@ -1,4 +1,4 @@
-// What is under a point of the window.
+// Hit testing: the thing under a point of the window.
 import { context } from "./canvas.js";
 import { chosen } from "./choice.js";
 import { isGroup, members, nBoxes } from "./graph.js";
@@ -6,7 +6,7 @@ import { boxRectangle, nodeRectangle, open, toggleSquare } from "./layout.js";
 import { lines } from "./lines.js";
 import { fromScreen, TEXT, view } from "./view.js";
 
-// The thing there, with {toggle} where it is what opens and closes a box; null on the ground.
+// The thing there, with {toggle} if it is the button of a box; null on the ground.
 export function thingAt(clientX, clientY) {
   const [x, y] = fromScreen(clientX, clientY);
   const isIn = ([l, t, w, h]) => x >= l && x <= l + w && y >= t && y <= t + h;

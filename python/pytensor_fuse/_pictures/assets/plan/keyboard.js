@@ -1,4 +1,4 @@
-// Keys: all that the mouse can do.
+// Keyboard control: everything that the mouse can do.
 import { byId, canvas } from "./canvas.js";
 import { choose, chosen, visit } from "./choice.js";
 import { toggle, toggleAll } from "./folding.js";
@@ -25,7 +25,7 @@ const keys = {
   Escape: () => choose(null),
 };
 
-// From the chosen node to the first that it reads, or that reads it; at first to the first node.
+// From the chosen node to its first input or first reader; from nothing to the first node.
 function walk(edgesOf, ends) {
   if (!nNodes) return;
   if (!chosen || chosen.node === undefined) {
@@ -50,7 +50,7 @@ addEventListener("keydown", (event) => {
     }
     return;
   }
-  // A button of the toolbar keeps the focus after a click; Enter and the space bar are its own.
+  // A button of the toolbar keeps the focus after a click, and handles Enter itself.
   const inTools = event.target.closest?.(".tools") && event.key !== "Enter";
   if (event.target !== canvas && event.target !== document.body && !inTools) return;
   const act = keys[event.key];

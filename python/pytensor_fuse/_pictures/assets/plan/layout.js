@@ -1,22 +1,22 @@
-// Where boxes stand, and which are open.
+// The layout: positions of boxes, and which are open.
 //
-// A vertex is a box or, numbered after all boxes, a bend: where a long edge passes a column.
+// A vertex is a box or, numbered after all boxes, a bend, where a long edge crosses a column.
 import { boxes, isGroup, nBoxes, nodes } from "./graph.js";
 
 const { gaps } = DATA;
-// As in rust/core/src/layout: boxes carry the rest of their gap with them.
+// As in rust/core/src/layout: the heights of boxes include the rest of their gap.
 const [BEND_HEIGHT, BEND_GAP] = [4, 4];
 
 export const open = Array.from({ length: nBoxes }, () => false);
-// The places that open and closed boxes start from: those of all closed, or of all open.
+// The initial layout, for all boxes closed or for all open.
 let base = DATA.collapsed;
 
-// Of each vertex, and the left and right end of its column.
+// Positions and sizes of the vertices, and the left and right ends of their columns.
 export let left, top, width, height, columnLeft, columnRight;
 // Width and height of the whole picture.
 export let extent;
 
-// Opens, or closes, every box that can be.
+// Opens or closes all boxes of several nodes.
 export function openAll(state) {
   for (let box = 0; box < nBoxes; box++) open[box] = state && isGroup(box);
   base = state ? DATA.expanded : DATA.collapsed;
@@ -41,10 +41,10 @@ export function nodeRectangle(node) {
   return [left[box] + x, top[box] + y, w, h];
 }
 
-// Left, top and side of what opens and closes a box, in its corner.
+// Left, top and side of the button that opens and closes a box, in its corner.
 export const toggleSquare = (box) => [left[box] + width[box] - 17, top[box] + 5, 12];
 
-// The middle of the leftmost kernel, the topmost of these; of the leftmost box if there is no kernel.
+// The middle of the leftmost kernel, or the leftmost box if there is none; ties go to the topmost.
 export function firstPlace() {
   const isKernel = (box) => boxes.kernel[box] >= 0;
   let first = 0;
@@ -55,7 +55,7 @@ export function firstPlace() {
   return nBoxes ? [left[first] + width[first] / 2, top[first] + height[first] / 2] : [0, 0];
 }
 
-// Makes room for what is open: columns get wider, what is below moves down.
+// Makes room for open boxes: columns get wider, and boxes below move down.
 export function arrange() {
   const nVertices = base.x.length;
   width = new Float64Array(nVertices);
@@ -106,8 +106,8 @@ export function arrange() {
 
 const spaced = (vertex) => height[vertex] + (vertex < nBoxes ? gaps[1] - BEND_GAP : 0);
 
-// Centers nearest to the wanted ones that keep their order and leave a gap between neighbors:
-// least squares, as `settle` in rust/core/src/layout.
+// Centers closest to the wanted ones, in least squares, that keep their order and a gap between
+// neighbors: as `settle` in rust/core/src/layout.
 function settle(wanted, heights, gap) {
   const offsets = [];
   const pools = [];

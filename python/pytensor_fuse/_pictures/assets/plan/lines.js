@@ -1,8 +1,8 @@
-// What is drawn for edges: those between the same two rectangles are one line.
+// Lines of edges: edges between the same two rectangles share one line.
 import { append, edges, edgesBetween, edgesInside, nBoxes, nNodes, nodes } from "./graph.js";
 import { bendsOf, columnLeft, columnRight, crossing, nodeRectangle, open } from "./layout.js";
 
-// Of an edge that is drawn whole only when it is chosen, the length of its two ends.
+// The length of the two ends that are drawn of a hidden edge until it is chosen.
 const STUB = 12;
 
 export let lines = [];

@@ -1,4 +1,4 @@
-// The picture of a fusion plan: a canvas to look at, a panel that says what is chosen.
+// The picture of a fusion plan: a canvas, and a panel that describes the chosen thing.
 import "./keyboard.js";
 import "./panel.js";
 import "./pointer.js";
@@ -32,7 +32,7 @@ openAll(DATA.startsOpen);
 rearrange();
 begin();
 
-// Where things are on the screen, and what is shown: for tests and for the console.
+// Positions on the screen, and the state of the page: for tests and for the console.
 globalThis.plan = {
   nodeAt: (node) => toScreen(nodeRectangle(node)),
   boxAt: (box) => toScreen(boxRectangle(box)),

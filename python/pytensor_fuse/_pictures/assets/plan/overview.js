@@ -1,6 +1,6 @@
-// The overview: all of the picture, small, with a frame round what is seen, to move by.
+// The overview: the whole picture, small, with a draggable frame around the visible part.
 //
-// It is stretched to its own shape: of a long row of boxes, a true picture would be a line.
+// Its aspect ratio is fixed, since a long row of boxes to scale would be a mere line.
 import { byId, canvas } from "./canvas.js";
 import { boxColors, colors, nodeColors } from "./colors.js";
 import { isGroup, members, nBoxes } from "./graph.js";
@@ -10,7 +10,7 @@ import { lookAt, view } from "./view.js";
 const overview = byId("overview");
 const small = overview.getContext("2d");
 const OVERVIEW_MARGIN = 4;
-// What is smaller in it, in pixels, is drawn as large as this.
+// The least size of a box in it, in pixels.
 const LEAST_SIDE = 1.5;
 
 // Pixels of the overview per unit of the picture, along x and y.
@@ -19,11 +19,11 @@ const stretch = () => [
   (overview.clientHeight - 2 * OVERVIEW_MARGIN) / Math.max(extent[1], 1),
 ];
 
-// Left, top, width and height of the part of the picture that is seen.
+// Left, top, width and height of the visible part of the picture.
 const seenPart = () => [-view.x / view.scale, -view.y / view.scale,
   canvas.clientWidth / view.scale, canvas.clientHeight / view.scale];
 
-// The frame in it, cut where it would leave the overview.
+// The frame of the visible part, clipped to the overview.
 export function overviewFrame() {
   const [sx, sy] = stretch();
   const [x, y, w, h] = seenPart();
@@ -35,7 +35,7 @@ export function overviewFrame() {
 
 export function paintOverview() {
   const [x, y, w, h] = seenPart();
-  // Where all is seen, there is nowhere to go.
+  // Hidden when the whole picture is visible.
   overview.hidden = x <= 0 && y <= 0 && x + w >= extent[0] && y + h >= extent[1];
   if (overview.hidden) return;
   const ratio = devicePixelRatio || 1;

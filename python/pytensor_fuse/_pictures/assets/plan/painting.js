@@ -8,7 +8,7 @@ import { allLines, lines } from "./lines.js";
 import { foundNodes } from "./search.js";
 import { BIG_TEXT, TEXT, view } from "./view.js";
 
-// More bright lines than this would hide what they lead to.
+// More bright lines than this would hide the things that they connect.
 const MANY = 60;
 
 export function paint() {
@@ -45,7 +45,7 @@ function paintLines(isSeen) {
   const thin = Math.max(1, 0.55 / view.scale);
   context.lineWidth = thin;
   context.strokeStyle = colors.edge;
-  // From afar thousands of lines would hide the boxes.
+  // At small scales, thousands of opaque lines would hide the boxes.
   const afar = Math.min(0.6, 2000 / Math.max(lines.length, 1));
   context.globalAlpha = chosen ? 0.16 : view.scale < TEXT ? afar : 0.75;
   if (view.scale < 0.3) context.stroke(allLines);
@@ -72,7 +72,7 @@ function paintLines(isSeen) {
   }
 }
 
-// The head of an arrow, at the end of a line.
+// The arrow head at the end of a line.
 function paintHead(each) {
   const [x, y] = each.points[each.points.length - 1];
   context.fillStyle = chosen || hovered?.line === each ? context.strokeStyle : colors.edge;
@@ -139,7 +139,7 @@ function paintNode(node) {
   context.globalAlpha = 1;
 }
 
-// A plus or a minus in the corner of a box.
+// The button of a box: a plus or a minus.
 function paintToggle(box, color) {
   const [x, y, side] = toggleSquare(box);
   context.strokeStyle = color;
@@ -155,7 +155,7 @@ function paintToggle(box, color) {
   context.stroke();
 }
 
-// A thick right end: a result of the whole graph.
+// A thick right end marks results of the whole graph.
 function paintResult(x, y, w, h) {
   context.fillStyle = colors.text;
   context.fillRect(x + w - 3, y + 3, 4, h - 6);
@@ -166,7 +166,7 @@ function isDim(box, node) {
   return node === undefined || !open[box] ? !chosen.boxes.has(box) : !chosen.nodes.has(node);
 }
 
-// The color of the ring round what is chosen or found.
+// The color of the ring around a chosen or found thing.
 function ringOf(node, box) {
   if (chosen && (node !== undefined ? chosen.node === node : chosen.box === box)) return colors.accent;
   const isFound = node !== undefined && (open[box] || !isGroup(box))
@@ -178,7 +178,7 @@ function frame(x, y, w, h, radius, fill, border, ring) {
   context.fillStyle = fill;
   context.strokeStyle = border;
   if (view.scale < BIG_TEXT) {
-    // Too small for a border: its color is what is seen from afar.
+    // Too small for a border, so that the fill has the border's color.
     context.fillStyle = border;
     context.fillRect(x, y, w, h);
   } else {

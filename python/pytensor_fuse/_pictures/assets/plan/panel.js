@@ -1,4 +1,4 @@
-// The panel, which says what is chosen and leads to what is round it.
+// The panel, which describes the chosen thing and links to its neighbors.
 import { byId } from "./canvas.js";
 import { chosen, visit, whenChosen } from "./choice.js";
 import { toggle } from "./folding.js";
@@ -7,7 +7,7 @@ import { boxes, edges, isGroup, label, listed, members, nodes, op, readersOf, re
 import { open } from "./layout.js";
 import { element, paragraphs, reason } from "./texts.js";
 
-// Most entries of a list: the panel is for reading.
+// The maximum number of entries in a list: the panel is for reading.
 const SHOWN_ENTRIES = 100;
 
 const panel = byId("panel");

@@ -1,4 +1,4 @@
-// The mouse or a finger: moving, clicking, turning the wheel, and the text over what is pointed at.
+// Mouse and touch: dragging, clicking, zooming by the wheel, and tooltips.
 import { byId, canvas } from "./canvas.js";
 import { choose, pointAt } from "./choice.js";
 import { toggle } from "./folding.js";

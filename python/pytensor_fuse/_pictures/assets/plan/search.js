@@ -1,11 +1,11 @@
-// Finding nodes by what is written of them.
+// Search for nodes by op, label, name or type.
 import { byId } from "./canvas.js";
 import { choose, visit } from "./choice.js";
 import { toggle } from "./folding.js";
 import { isGroup, label, listed, members, nNodes, nodes, op } from "./graph.js";
 import { open } from "./layout.js";
 
-// Opening a kernel of more nodes than this for one that was found would hide where it is.
+// A kernel of more nodes than this stays closed when a node in it is found, to show where it is.
 const OPENED = 400;
 
 export let found = [];

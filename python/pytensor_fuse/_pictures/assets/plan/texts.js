@@ -1,4 +1,4 @@
-// What is said of nodes, boxes and lines, in the panel and over them.
+// Descriptions of nodes, boxes and lines, for the panel and for tooltips.
 import { ALONE, boxes, CONSTANT, edges, INPUT, isGroup, label, listed, nodes, op, strings, UNFUSABLE }
   from "./graph.js";
 import { open } from "./layout.js";
@@ -38,7 +38,7 @@ function nodeParagraphs(node) {
   return parts;
 }
 
-// For a line of one edge its ends and the reason; for one of several each reason with its number.
+// A line of one edge shows its ends and reason; one of several, each reason with its count.
 function lineParagraphs(line) {
   const name = (box, node) =>
     isGroup(box) && !open[box]
@@ -58,7 +58,7 @@ export function reason(edge) {
   const path = edges.path[edge];
   if (!path) return `not fused: ${strings[why]}`;
   const steps = path.map((node) => op(node) || label(node));
-  // Of a long path its last step follows on those that were left out.
+  // The last step of an abridged path comes after the omitted ones.
   if (edges.leftOut[edge]) steps.splice(-1, 0, `... (${edges.leftOut[edge]} more)`);
   return `not fused: ${strings[why]}: ${steps.join(" -> ")}`;
 }

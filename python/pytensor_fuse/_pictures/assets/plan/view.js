@@ -1,25 +1,25 @@
-// The camera: which part of the picture is seen, and how large.
+// The camera: the visible part of the picture, and its scale.
 import { canvas, repaint } from "./canvas.js";
 import { extent, firstPlace } from "./layout.js";
 
-// `isFitted`, or `isBeginning`, until somebody moves: then the picture follows the size of the window,
-// which a frame may not have when this runs.
+// With `isFitted` or `isBeginning`, the picture follows the size of the window until the user moves
+// it: the frame of a notebook may have no size when this script runs.
 export const view = { scale: 1, x: 0, y: 0, isFitted: true, isBeginning: false };
-// What does not fit at that scale is shown as a whole nevertheless, and no smaller.
+// The smallest scale, except to show a larger picture as a whole.
 const SMALLEST = 0.01;
 const LARGEST = 4;
-// Below this scale only one text is written on a box, as large as fits; then none.
+// Below this scale a box has only one text, as large as fits; below the second, none.
 export const TEXT = 0.45;
 export const BIG_TEXT = 0.16;
 
-// The least scale at which labels are read without effort, and the one that is taken instead of a
-// smaller one.
+// The smallest scale at which labels are easy to read, and the initial scale of a picture that does
+// not fit at that scale.
 const LEGIBLE = 0.75;
 const READING = 0.9;
-// What is left free round a picture that begins in a corner.
+// The margin of a picture that begins in a corner.
 const CORNER = 24;
 
-// The scale at which all is seen; a frame that has no size yet counts as a small one.
+// The scale that fits the whole picture; a frame without a size counts as a small one.
 function fitting() {
   const [w, h] = [Math.max(canvas.clientWidth - 48, 20), Math.max(canvas.clientHeight - 84, 20)];
   return Math.min(w / Math.max(extent[0], 1), h / Math.max(extent[1], 1), 1.25);
@@ -35,13 +35,13 @@ export function fit() {
   repaint();
 }
 
-// Where along one axis a picture begins that does not fit: round a place in it, but at its ends.
+// The initial offset along one axis: pictures that fit are centered, others start around a place.
 function beginning(place, size, room) {
   if (size <= room) return (room - size) / 2;
   return -Math.min(Math.max(place - room / 2, -CORNER), size + CORNER - room);
 }
 
-// Where a reader begins: all of a picture that can be read then, else its first kernel.
+// The initial view: the whole picture if that is legible, else its first kernel.
 export function begin() {
   if (fitting() >= LEGIBLE) {
     fit();
@@ -71,14 +71,14 @@ export function pan(dx, dy) {
   moved();
 }
 
-// Brings a point of the picture into the middle.
+// Centers a point of the picture.
 export function lookAt(x, y) {
   view.x = canvas.clientWidth / 2 - x * view.scale;
   view.y = canvas.clientHeight / 2 - y * view.scale;
   moved();
 }
 
-// Brings a rectangle into the middle, large enough to be read.
+// Centers a rectangle at a legible scale.
 export function center([x, y, w, h]) {
   view.scale = Math.max(view.scale, 0.8);
   lookAt(x + w / 2, y + h / 2);
@@ -89,8 +89,8 @@ export function moved() {
   repaint();
 }
 
-// The place in the picture of a point of the window, and the other way round for the middle of a
-// rectangle.
+// Conversion of a point of the window to the picture, and of the middle of a rectangle of the
+// picture to the window.
 export function fromScreen(clientX, clientY) {
   const bounds = canvas.getBoundingClientRect();
   return [(clientX - bounds.left - view.x) / view.scale, (clientY - bounds.top - view.y) / view.scale];
