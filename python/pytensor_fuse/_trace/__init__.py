@@ -1,1 +1,1 @@
-"""Traces: what PyTensor's rewriting did for a function."""
+"""Traces: records of PyTensor's rewriting of each function."""

@@ -1,4 +1,4 @@
-"""How a recording differs from one before it, pass by pass and rewriter by rewriter."""
+"""Differences of two recordings, pass by pass and rewriter by rewriter."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ _Total = TypeVar("_Total", PassTotal, RewriterTotal)
 
 @dataclass(frozen=True)
 class Difference:
-    """Two recordings, the totals of which are compared by name."""
+    """Two recordings, whose totals are compared by name."""
 
     before: Recording
     after: Recording
 
     @property
     def passes(self) -> tuple[tuple[str, PassTotal | None, PassTotal | None], ...]:
-        """Name, before and after, of each pass; None where it is missing; by change of time."""
+        """Name, before and after of each pass, by change of time; None where it is missing."""
         return _paired(self.before.passes, self.after.passes)
 
     @property
     def rewriters(self) -> tuple[tuple[str, RewriterTotal | None, RewriterTotal | None], ...]:
-        """Name, before and after, of each node rewriter, as in `passes`."""
+        """Name, before and after of each node rewriter, as in `passes`."""
         return _paired(self.before.rewriters, self.after.rewriters)
 
 
@@ -48,7 +48,7 @@ def _paired(
 
 
 def call_totals(recording: Recording) -> dict[str, float]:
-    """Return the sums over all calls, by what they are of; those of times are floats."""
+    """Return the sums over all calls, by quantity; times are floats."""
     return {
         "calls": len(recording.calls),
         "seconds": sum((call.seconds for call in recording.calls), 0.0),

@@ -1,4 +1,4 @@
-"""Traces in the formats of programs that show where time went.
+"""Exports of traces to the formats of profile viewers.
 
 Sources: speedscope's "Importing from custom sources" with its ``file-format-schema.json`` (evented
 profiles), https://github.com/jlfwong/speedscope/wiki/Importing-from-custom-sources; Chromium's
@@ -20,7 +20,7 @@ _SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 
 
 def speedscope(recording: Recording) -> str:
-    """Return the trace as a file of speedscope: a profile for each row of the timeline."""
+    """Return the trace in speedscope's format: a profile for each row of the timeline."""
     frames: dict[tuple[str, str], int] = {}
     profiles: list[dict[str, Any]] = []
     for row in timeline(recording):
@@ -83,5 +83,5 @@ def _named(what: str, thread: int, name: str) -> dict[str, Any]:
 
 
 def _text(data: dict[str, Any]) -> str:
-    # Only ASCII: names of functions, files and threads may hold halves of pairs, which no file can.
+    # ASCII only: names may contain lone surrogates, which no encoding represents.
     return json.dumps(data, separators=(",", ":"), allow_nan=False)

@@ -1,4 +1,4 @@
-"""Flame charts: where each call, pass and node rewriter of a trace is drawn."""
+"""Flame charts: the bars of the calls, passes and node rewriters of a trace."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pytensor_fuse._trace.text import call_title, seconds_text
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-# A wait between calls takes up no more than this part of what the calls take.
+# The longest gap drawn between calls, as a share of the total time of the calls.
 _GAP = 0.02
 
 
@@ -30,9 +30,10 @@ class Bar:
 def flame_chart(outermost: Sequence[TracedPass | TracedCall]) -> tuple[list[Bar], float]:
     """Return the bars of a flame chart, and its width in seconds.
 
-    Calls, the passes of a sequence and rounds are where they were in time, but for long waits
-    between calls. What was added up, node rewriters and clean-up passes, is side by side within
-    what it ran in, the longest first. What overlaps, in several threads, is in rows of its own.
+    Calls, the passes of a sequence, and rounds are at their times, except that long gaps between
+    calls are shortened. Summed items, which are node rewriters and clean-up passes, are side by
+    side within their parent, the longest first. Calls that overlap, in several threads, have
+    separate rows.
     """
     ordered = sorted(outermost, key=start_of)
     busy = sum(width_of(each) for each in ordered)
@@ -60,24 +61,24 @@ def flame_chart(outermost: Sequence[TracedPass | TracedCall]) -> tuple[list[Bar]
 
 
 def bars_of(each: TracedPass | TracedCall) -> list[Bar]:
-    """Return the bars of one outermost call or pass, starting where it did in the trace."""
+    """Return the bars of one outermost call or pass, from its start within the trace."""
     bars: list[Bar] = []
     _draw(each, start_of(each), 0, bars)
     return bars
 
 
 def start_of(each: TracedPass | TracedCall) -> float:
-    """Return when it began, with the features that it asked for."""
+    """Return the start of a call, or of a pass including the features that it requires."""
     return each.began - (each.requirements if isinstance(each, TracedPass) else 0.0)
 
 
 def width_of(each: TracedPass | TracedCall) -> float:
-    """Return the seconds that it took, with the features that it asked for."""
+    """Return the seconds of a call, or of a pass including the features that it requires."""
     return each.seconds + (each.requirements if isinstance(each, TracedPass) else 0.0)
 
 
 def _draw(each: TracedPass | TracedCall, start: float, depth: int, bars: list[Bar]) -> None:
-    """Draw what is where it was in time, from ``start``, the rest within it."""
+    """Draw a call or pass from ``start``, with its contents."""
     if isinstance(each, TracedPass):
         _draw_pass(each, start, depth, bars, packed=False)
         return

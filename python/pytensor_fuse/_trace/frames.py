@@ -1,6 +1,6 @@
-"""Frames: calls of functions' makers and runs of passes, each from its start to its end.
+"""Frames: calls of function makers and runs of passes, each from its start to its end.
 
-A frame is within the one that was running in its thread when it began.
+The parent of a frame is the innermost open frame of its thread at its start.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ if TYPE_CHECKING:
         OpToRewriterTracker,
     )
 
-# Of the text of an error.
+# The maximum length of an error's text.
 _MOST_LETTERS = 300
 
 _serials = count()
 
 
 def next_serial() -> int:
-    """Return a number greater than those of all that began before."""
+    """Return a number greater than the serials of all earlier frames."""
     return next(_serials)
 
 
 class Frame:
-    """What runs or has run: its clock, what it is within, and what it started itself."""
+    """A running or finished item: its clock, its parent, and the frames that it started."""
 
     __slots__ = (
         "began",
@@ -56,25 +56,25 @@ class Frame:
     def __init__(self, parent: Frame | None, rewriter: GraphRewriter | None = None) -> None:
         self.serial = next(_serials)
         self.parent = parent
-        # The node rewriter of the parent that started this.
+        # The node rewriter of the parent that started this frame.
         self.within: Tally | None = None if parent is None else parent.starter_of(rewriter)
-        # What asks for node rewriters to try right now, if any: the pass itself or a group of it.
+        # The iteration over node rewriters in progress, if any: the pass's own or a group's.
         self.tries: PassTries | None = None
         self.inner: list[Frame] = []
         self.error: str | None = None
         self.seconds = 0.0
-        # Of these, those of the inner frames.
+        # The part of ``seconds`` that was spent in inner frames.
         self.inside = 0.0
         self.began = perf_counter()
 
     def starter_of(self, rewriter: GraphRewriter | None) -> Tally | None:
-        """Return the node rewriter that starts a pass, or a call, within this right now."""
+        """Return the node rewriter at work, as the starter of an inner pass or call."""
         return None
 
     def end(self, error: BaseException | None, prepared: float = 0.0) -> None:
-        """Stop the clock, and hand the frame to what it is within.
+        """Stop the clock, and add the frame to its parent.
 
-        Its parent spent ``prepared`` seconds on it before it began.
+        The parent spent ``prepared`` seconds on the frame before its start.
         """
         elapsed = perf_counter() - self.began
         self.seconds += elapsed
@@ -85,7 +85,7 @@ class Frame:
             self._add_to_parent(elapsed + prepared)
 
     def fail(self, error: BaseException) -> None:
-        """Keep what was raised, as text."""
+        """Record an exception, as text."""
         self.error = _error_text(error)
 
     def _add_to_parent(self, seconds: float) -> None:
@@ -96,7 +96,7 @@ class Frame:
 
 
 class CallFrame(Frame):
-    """A call of a function's maker."""
+    """A call of a function maker."""
 
     __slots__ = ("cached", "linking", "name", "native", "thread", "where")
 
@@ -107,32 +107,32 @@ class CallFrame(Frame):
         self.where = None if line is None else f"{line.file}:{line.line}"
         self.thread = threading.current_thread().name
         self.linking = 0.0
-        # When its graph was rewritten, if that was not now.
+        # When the graph was rewritten, if it came from the cache.
         self.cached: float | None = None
-        # Whether what was linked is machine code.
+        # Whether the linked function is machine code.
         self.native: bool | None = None
 
     def add_linking(self, seconds: float) -> None:
-        """Add what came after the frame ended."""
+        """Add the time of linking, which follows the end of the frame."""
         self.linking = seconds
         self.seconds += seconds
         self._add_to_parent(seconds)
 
 
 class NodeCounts:
-    """The nodes of a graph before and after a pass, and those that came and went in it."""
+    """The nodes of a graph before and after a pass, and the numbers created and removed by it."""
 
     __slots__ = ("after", "before", "counter", "created", "removed")
 
     def __init__(self, fgraph: FunctionGraph, counter: NodeCounter) -> None:
-        # One for all passes that are within each other on the same graph.
+        # Shared by nested passes on the same graph.
         self.counter: NodeCounter | None = counter
         self.before = self.after = len(fgraph.apply_nodes)
-        # Until the pass is done: what had been counted before it.
+        # While the pass runs: the counts at its start.
         self.created, self.removed = counter.created, counter.removed
 
     def finish(self, fgraph: FunctionGraph) -> None:
-        """Take the numbers of what the pass has left."""
+        """Compute the numbers at the end of the pass."""
         assert self.counter is not None
         self.after = len(fgraph.apply_nodes)
         self.created = self.counter.created - self.created
@@ -162,42 +162,42 @@ class PassFrame(Frame):
     ) -> None:
         super().__init__(parent, rewriter)
         self.rewriter = rewriter
-        # A trace does not keep graphs: None once the pass is done.
+        # None once the pass is done, so that a trace does not keep graphs alive.
         self.fgraph: FunctionGraph | None = fgraph
         self.nodes = nodes
-        # Seconds before it began, in which what it asks of the graph was attached.
+        # Seconds before its start for attaching the features that it requires.
         self.requirements = 0.0
         self.tallies = Tallies()
-        # The groups of node rewriters, by the address of the tally.
+        # The groups of node rewriters, by the addresses of their tallies.
         self.groups: dict[int, GroupTries] = {}
-        # How many profiles the methods of its class, and those of base classes, have returned.
+        # The number of profiles returned so far by the methods of its class and base classes.
         self.profiled = 0
 
     def starter_of(self, rewriter: GraphRewriter | None) -> Tally | None:
-        """Return the node rewriter that starts a pass, or a call, within this right now."""
+        """Return the node rewriter at work, as the starter of an inner pass or call."""
         return self.tallies.current
 
     def new_group(self, tally: Tally) -> GroupTries:
-        """Return what counts the members of a group of node rewriters, from its first node on."""
+        """Return the counter of the members of a group, created at the group's first node."""
         group = self.groups[id(tally)] = GroupTries(self.tallies, tally)
         return group
 
     def take_profile(self, result: object) -> None:
-        """Keep what a method of the pass returned, as far as it tells of node rewriters."""
+        """Record the part about node rewriters of a method's return value."""
 
     def finish(self, fgraph: FunctionGraph, error: BaseException | None) -> None:
-        """End, and forget what is of use only while the pass runs."""
+        """End the frame, and drop the state of the running pass."""
         self.nodes.finish(fgraph)
         self.fgraph = self.tallies.current = self.tries = None
         self.groups.clear()
         self.end(error, self.requirements)
 
     def settle(self) -> None:
-        """Give the tallies what only the pass as a whole knows; for when the frame is read."""
+        """Complete the tallies from the data of the whole pass, when the frame is read."""
 
 
 class WalkFrame(PassFrame):
-    """A run of a pass that tries one node rewriter on each node it comes by."""
+    """A run of a pass that tries one node rewriter on each node of a walk."""
 
     __slots__ = ("is_busy", "n_offered", "n_tried", "node_rewriter", "tally")
 
@@ -212,13 +212,13 @@ class WalkFrame(PassFrame):
         super().__init__(parent, rewriter, fgraph, nodes)
         self.node_rewriter = node_rewriter
         self.tally = self.tallies.current = self.tallies.of(node_rewriter)
-        # Whether it is at work: what it calls by itself is no try of the pass's.
+        # Whether the node rewriter is running: its own recursive calls are not tries of the pass.
         self.is_busy = False
-        # How often it did not refuse the op of a node, and had something for the node's place.
+        # How often it tracked the op of a node, and how often it returned a replacement.
         self.n_tried = self.n_offered = 0
 
     def take_profile(self, result: object) -> None:
-        """Keep how often the node rewriter fired, and the time of the walk."""
+        """Record how often the node rewriter fired, and the time of the walk."""
         profile = walk_profile(result)
         if profile is not None:
             self.tally.fired += profile.fired
@@ -226,7 +226,7 @@ class WalkFrame(PassFrame):
             self.profiled += 1
 
     def finish(self, fgraph: FunctionGraph, error: BaseException | None) -> None:
-        """End; without a profile, all the time is the node rewriter's."""
+        """End the frame; without a profile, the node rewriter is charged for all the time."""
         group = self.groups.get(id(self.tally))
         if group is not None:
             self.n_tried += group.n_tried
@@ -252,7 +252,7 @@ class EquilibriumFrame(PassFrame):
         super().__init__(parent, rewriter, fgraph, nodes)
         self._passes = passes_beside(rewriter)
         self.tries = self._own_tries = PassTries(self.tallies)
-        # Whether PyTensor's own method has asked which node rewriters to try.
+        # Whether PyTensor's own method has iterated over the tracked node rewriters.
         self.is_watched = False
         self._profiles: list[EquilibriumProfile] = []
         # Seconds, nodes and changes of each round.
@@ -264,12 +264,12 @@ class EquilibriumFrame(PassFrame):
         return None if at_work is None or rewriter in self._passes else at_work
 
     def watch(self, tracker: OpToRewriterTracker | None) -> OpToRewriterTracker | None:
-        """Count what ``tracker`` is asked for from now on; return what it was before."""
+        """Count the queries of ``tracker`` from now on; return the previous tracker."""
         self.is_watched |= tracker is not None
         return self._own_tries.ask(tracker)
 
     def take_profile(self, result: object) -> None:
-        """Keep what is said of the rounds, and of the node rewriters for later."""
+        """Record the rounds, and keep the data of the node rewriters for `settle`."""
         profile = equilibrium_profile(result)
         if profile is not None:
             self.rounds += profile.rounds
@@ -277,12 +277,12 @@ class EquilibriumFrame(PassFrame):
             self.profiled += 1
 
     def finish(self, fgraph: FunctionGraph, error: BaseException | None) -> None:
-        """End, and forget which node rewriters track which op."""
+        """End the frame, and drop the lists of node rewriters by op."""
         self._own_tries.forget()
         super().finish(fgraph, error)
 
     def settle(self) -> None:
-        """Give the tallies what the profiles say."""
+        """Add the data of the profiles to the tallies."""
         profiles, self._profiles = self._profiles, []
         for profile in profiles:
             for rewriter, seconds, fired in profile.node_rewriters():
@@ -292,7 +292,7 @@ class EquilibriumFrame(PassFrame):
 
 
 def _name_text(name: object) -> str | None:
-    """Return a function's name as text: PyTensor takes any object for one."""
+    """Return a function's name as text: PyTensor accepts any object as a name."""
     try:
         return None if name is None else str(name)
     except Exception:
@@ -300,7 +300,7 @@ def _name_text(name: object) -> str | None:
 
 
 def _error_text(error: BaseException) -> str:
-    """Return the kind of an error and how its text begins."""
+    """Return the class of an error and the start of its message."""
     try:
         text = str(error)
     except Exception:

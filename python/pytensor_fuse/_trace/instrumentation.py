@@ -1,27 +1,26 @@
-"""Instrumentation: while a trace is open, classes of PyTensor have methods that note what they do.
+"""Instrumentation: while a trace is open, methods of PyTensor's classes record their calls.
 
-The classes of PyTensor's rewriters, and of what compiles functions, get other methods with the
-first trace; with the last trace they get their own back. So do the node rewriters that are made
-from a function and are the only one of a pass, for that function. Databases, kept queries, modes
-and other threads hold the same objects throughout.
+The classes of PyTensor's rewriters and function makers get wrapped methods when the first trace
+opens, and their own methods back when the last trace closes. The same is true of the function of
+a node rewriter made from a function, where it is the only one of a pass. Databases, cached
+queries, modes and other threads hold the same objects throughout.
 
-What is measured where:
+The measurements and their sources:
 
-- a pass, by its class's ``apply``: its time, the nodes before and after, and what it starts;
-- the node rewriters of a pass that has many of them, by the profile that it returns, which
-  PyTensor takes in any case: times and successes. That lacks the tries. The pass goes through
-  those of its rewriters that track the op of a node, by an iterator that counts how far it goes;
-- the one node rewriter of a pass that walks over the graph, by the profile, too. Its tries are
-  counted by what it does once it has not refused the op;
-- the members of a group of node rewriters, which the group goes through itself, by an iterator
-  that takes the time as well;
-- nodes created and thrown away, by a feature of the graph that counts.
+- a pass, by its class's ``apply``: its time, the nodes before and after, and inner items;
+- the node rewriters of a pass with many of them, by the profile that it returns, which PyTensor
+  takes in any case: times and successes. Tries are not in the profile. The pass iterates over the
+  rewriters that track the op of a node; the iterator counts how far it gets;
+- the only node rewriter of a pass that walks over the graph, by the profile, too. Its tries are
+  counted where it runs on an op that it tracks;
+- the members of a group of node rewriters, over which the group itself iterates, by an iterator
+  that also takes the times;
+- nodes created and removed, by a feature of the graph that counts.
 
-To wrap each run of a node rewriter instead would cost a fifth of the time of a small compile.
+Wrapping each run of a node rewriter instead would cost a fifth of the time of a small compilation.
 
-Of all this only the feature is something that the rewriting could see. It is attached after the
-others, is told of nothing but imports and prunes, does not go along into copies of the graph, and
-is gone when the pass that it was attached for is.
+Only the feature is visible to the rewriting. It is attached after the other features, receives
+only imports and prunes, is not copied with the graph, and is removed after its pass.
 """
 
 from __future__ import annotations
@@ -56,17 +55,17 @@ if TYPE_CHECKING:
 
     from pytensor_fuse._trace.recorders import Recorder
 
-# What the classes had before.
+# The original methods of the classes.
 _methods = TemporaryAttributes()
 
 
 def start(recorder: Recorder) -> None:
-    """Let a recorder have the outermost frames that begin from now on."""
+    """Give a recorder the outermost frames that begin from now on."""
     open_recorders.add(recorder, before_first=_instrument)
 
 
 def stop(recorder: Recorder) -> None:
-    """Let a recorder have no more; undo what the first one brought about."""
+    """Give a recorder no more frames; undo the instrumentation after the last one."""
     open_recorders.remove(recorder, after_last=_restore)
 
 
@@ -117,7 +116,7 @@ def _wrap_maker(class_: type) -> None:
 
 
 def _own_method(class_: type, name: str) -> FunctionType | None:
-    """Return a method that a class itself has, and that does something."""
+    """Return a concrete method that a class itself defines, or None."""
     method = vars(class_).get(name)
     if not isinstance(method, FunctionType) or getattr(method, "__isabstractmethod__", False):
         return None
@@ -125,7 +124,7 @@ def _own_method(class_: type, name: str) -> FunctionType | None:
 
 
 def _wrapping_new(base: type[Any], wrap: Callable[[type], None]) -> Callable[..., None]:
-    """Return what wraps the methods of subclasses that are made while a trace is open."""
+    """Return a hook that wraps the methods of classes defined while a trace is open."""
 
     def wrap_new(class_: type[Any], /, **options: Any) -> None:
         super(base, class_).__init_subclass__(**options)

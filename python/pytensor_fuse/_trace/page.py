@@ -1,4 +1,4 @@
-"""Traces as a page: a flame chart, and tables to sort and search."""
+"""The page of a trace: a flame chart, and tables to sort and search."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from pytensor_fuse._trace.recording import Recording
     from pytensor_fuse._trace.records import TracedCall
 
-# What takes less than this part of the whole is left out: a fortieth of a pixel before any zoom.
+# Bars narrower than this share of the whole are omitted: a fortieth of a pixel before any zoom.
 _DRAWN = 2e-5
-# The most that a page draws: some megabytes.
+# The maximum number of bars on a page, which take some megabytes.
 _MOST_BARS = 15_000
-# Of longer names, those of groups, the page shows the rest when it is pointed at.
+# Longer names, such as those of groups, are cut; a tooltip shows them whole.
 _SHOWN_LETTERS = 90
 
 _KINDS = (
@@ -56,7 +56,7 @@ def trace_page(trace: Recording) -> str:
         script=script(__package__, "trace/main.js"),
         data=data,
     )
-    # Names of functions, files and threads may hold halves of pairs, which no file can.
+    # Names may contain lone surrogates, which no encoding represents.
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
@@ -90,9 +90,9 @@ def _body(trace: Recording, n_left_out: int) -> str:
 </div>
 <div class="legend">{legend}</div>
 <div id="chart" role="img" aria-label="flame chart of the trace"></div>
-<div id="details">Point at a box to see what it is; click to look closer, Ctrl and wheel to zoom.
-Time runs to the right. Node rewriters, and passes that ran again and again (x), are added up
-within the pass that they ran in.{left_out}</div>
+<div id="details">Point at a box for a description; click to zoom in, Ctrl and wheel to zoom.
+Time runs to the right. Node rewriters, and passes that ran repeatedly (x), are summed within
+their pass.{left_out}</div>
 {_slowest_table(trace)}
 {_rewriter_table(trace)}
 {_pass_table(trace)}
@@ -194,7 +194,7 @@ def _count(n: int) -> tuple[str, float]:
 def _section(
     title: str, headings: Sequence[str], rows: Sequence[Sequence[Any]], *, is_sorted: bool = True
 ) -> str:
-    """Return a table; a cell that is a pair is a number, as shown and as sorted by."""
+    """Return a table; a numeric cell is a pair: the shown text, and the sort key."""
     if not rows:
         return ""
     numeric = [isinstance(cell, tuple) for cell in rows[0]]

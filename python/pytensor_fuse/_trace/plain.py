@@ -1,4 +1,4 @@
-"""Recordings in plain types, as JSON has them, and back."""
+"""Conversion of recordings to plain types, as in JSON, and back."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from pytensor_fuse._trace.difference import Difference
     from pytensor_fuse._trace.records import PassTotal, RewriterTotal
 
-# Of the dicts.
+# The version of the format of the dicts.
 _FORMAT = 1
 
 
 def recording_to_dict(recording: Recording) -> dict[str, Any]:
-    """Return all of a recording."""
+    """Return a whole recording in plain types."""
     return {
         "format": _FORMAT,
         "versions": dict(recording.versions),
@@ -36,7 +36,7 @@ def recording_from_dict(data: Mapping[str, Any]) -> Recording:
     Raises
     ------
     ValueError
-        If ``data`` is not from `recording_to_dict`, or from that of another version.
+        If ``data`` is not from `recording_to_dict`, or from an incompatible version.
     """
     found = data.get("format") if hasattr(data, "get") else None
     if found != _FORMAT:
@@ -53,7 +53,7 @@ def recording_from_dict(data: Mapping[str, Any]) -> Recording:
 
 
 def difference_to_dict(difference: Difference) -> dict[str, Any]:
-    """Return the pairs of a difference."""
+    """Return the pairs of a difference in plain types."""
 
     def plain(total: PassTotal | RewriterTotal | None) -> dict[str, Any] | None:
         return None if total is None else dict(vars(total))

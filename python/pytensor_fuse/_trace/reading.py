@@ -1,4 +1,4 @@
-"""Records from frames: what a trace says of each call and pass, made once it is read."""
+"""Construction of records from frames, when a trace is read."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _Number = TypeVar("_Number", int, float)
 
 
 def record_of(frame: Frame, start: float) -> TracedPass | TracedCall:
-    """Return the record of a frame, with seconds since ``start``."""
+    """Return the record of a frame, with times in seconds since ``start``."""
     inner = [record_of(each, start) for each in frame.inner]
     if isinstance(frame, CallFrame):
         return _call_record(frame, start, inner)
@@ -60,7 +60,7 @@ def _pass_record(
     rewriter = frame.rewriter
     is_sequence = isinstance(rewriter, SequentialGraphRewriter)
     equilibrium = frame if isinstance(frame, EquilibriumFrame) else None
-    # One that raised has no profile, and one with an `apply` of its own is not watched.
+    # A pass that raised has no profile, and one whose class overrides `apply` is not watched.
     is_profiled = equilibrium is None or equilibrium.profiled > 0
     is_watched = equilibrium is None or equilibrium.is_watched
     return TracedPass(
@@ -81,7 +81,7 @@ def _pass_record(
         rewriters=tuple(
             _rewriter_record(tally, is_profiled, is_watched) for tally in frame.tallies.in_order()
         ),
-        # The order of a sequence says what came before what.
+        # The order of the passes of a sequence is meaningful.
         inner=tuple(inner) if is_sequence else _summed(inner),
     )
 
@@ -96,7 +96,7 @@ def _round_records(frame: EquilibriumFrame, start: float) -> tuple[TracedRound, 
 
 
 def _rewriter_record(tally: Tally, is_profiled: bool, is_watched: bool) -> TracedRewriter:
-    """Return the record of a node rewriter; what members of a group did is always known."""
+    """Return the record of a node rewriter; counts of a group's members are always known."""
     group = tally.group
     is_timed = is_profiled or group is not None
     return TracedRewriter(
@@ -112,7 +112,7 @@ def _rewriter_record(tally: Tally, is_profiled: bool, is_watched: bool) -> Trace
 
 
 def _summed(inner: list[TracedPass | TracedCall]) -> tuple[TracedPass | TracedCall, ...]:
-    """Add up the runs of each pass; what is left is in the order of the first runs."""
+    """Add up the runs of each pass; the sums are in the order of the first runs."""
     alike: dict[object, list[TracedPass]] = {}
     result: list[TracedPass | TracedCall] = []
     for each in inner:
@@ -165,17 +165,17 @@ def _sum_of_rewriters(same: list[TracedRewriter]) -> TracedRewriter:
 
 
 def _total(values: Sequence[_Number | None]) -> _Number | None:
-    """Return the sum of what is known, None if any is not."""
+    """Return the sum of the values, or None if any is unknown."""
     known = [value for value in values if value is not None]
     return sum(known) if len(known) == len(values) else None
 
 
 def name_of(rewriter: Rewriter) -> str:
-    """Return what people know a rewriter by, the same in every process."""
+    """Return the usual name of a rewriter, the same in every process."""
     for attribute in ("name", "__name__"):
         name = getattr(rewriter, attribute, None)
         if isinstance(name, str) and name:
-            # A rewriter that a query adds is given its address for a name.
+            # A rewriter added by a query has its address in its name.
             return name.replace(f"_{id(rewriter)}", "")
     if type(rewriter).__str__ is object.__str__ or isinstance(rewriter, SequentialGraphRewriter):
         return type(rewriter).__name__

@@ -1,4 +1,4 @@
-"""Recorders: who keeps the frames of a trace, from when it is opened until it is read."""
+"""Recorders: owners of the frames of a trace, from its opening until it is read."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
 
 
 class Recorder:
-    """Keeps the outermost frames of one trace, and makes records of them once they are read.
+    """Collects the outermost frames of one trace, and makes records of them when it is read.
 
     Attributes
     ----------
     serial
-        Greater than those of the frames that began before.
+        A number greater than the serials of the frames that began before.
     is_open
-        Whether frames may still come.
+        Whether frames may still arrive.
     """
 
     def __init__(self, recorded: Recording | None = None) -> None:
-        """Begin, unless all that there is to record is given."""
+        """Start recording, or hold a given complete recording."""
         self.serial = next_serial()
         self.is_open = recorded is None
         self._began = perf_counter()
@@ -46,29 +46,29 @@ class Recorder:
 
     @property
     def versions(self) -> dict[str, str]:
-        """Those of PyTensor and of this package, as they were recorded."""
+        """The recorded versions of PyTensor and of this package."""
         return self._recorded.versions
 
     def take(self, frame: Frame) -> None:
-        """Keep a frame that has ended."""
+        """Add a finished frame."""
         if self.is_open:
             self._frames.append(frame)
 
     def close(self) -> None:
-        """Take no more frames, and stop the clock."""
+        """Accept no more frames, and stop the clock."""
         self.is_open = False
         self._recorded = replace(self._recorded, seconds=perf_counter() - self._began)
 
     def recording(self) -> Recording:
-        """Return what has been recorded so far.
+        """Return everything recorded so far.
 
-        Records are made here, once: that is no part of the compile.
+        Records are made here, once, so that they do not slow down compilation.
         """
         if self.is_open:
-            # A call has ended that may yet link.
+            # A finished call may still link.
             return self._with_frames(list(self._frames))
         if self._frames:
-            # If a record cannot be made, the frames are still there.
+            # Frames are dropped only after all records have been made.
             self._recorded = self._with_frames(self._frames)
             self._frames = []
         return self._recorded
@@ -85,36 +85,36 @@ class Recorder:
 
 
 class OpenRecorders:
-    """The recorders that take frames, those of all threads.
+    """The open recorders of all threads.
 
     Attributes
     ----------
     lock
-        Guards the list, and what goes along with its being empty.
+        Guards the list, and the instrumentation that depends on whether it is empty.
     """
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
         self._recorders: tuple[Recorder, ...] = ()
-        # The serial of the latest one, which most frames are compared with.
+        # The greatest serial, a quick test that rejects most frames.
         self._latest = -1
 
     def __bool__(self) -> bool:
         return bool(self._recorders)
 
     def __reduce__(self) -> str:
-        # Methods that are pickled by value take this along: by name.
+        # Pickles by value of wrapped methods refer to this by name.
         return "open_recorders"
 
     def add(self, recorder: Recorder, before_first: Callable[[], None]) -> None:
-        """Let a recorder have the outermost frames that begin from now on."""
+        """Give a recorder the outermost frames that begin from now on."""
         with self.lock:
             if not self._recorders:
                 before_first()
             self._keep((*self._recorders, recorder))
 
     def remove(self, recorder: Recorder, after_last: Callable[[], None]) -> None:
-        """Let a recorder have no more frames."""
+        """Give a recorder no more frames."""
         with self.lock:
             self._keep(tuple(other for other in self._recorders if other is not recorder))
             if not self._recorders:
@@ -125,9 +125,9 @@ class OpenRecorders:
         self._latest = max((each.serial for each in recorders), default=-1)
 
     def take(self, frame: Frame) -> None:
-        """Give a frame that has ended to those that it is an outermost one of.
+        """Give a finished frame to the recorders in whose traces it is outermost.
 
-        It belongs to the traces that have been open all its time.
+        A frame belongs to the traces that were open for its whole duration.
         """
         parent = frame.parent
         if parent is None or parent.serial < self._latest:

@@ -1,4 +1,4 @@
-"""A recording: all that was recorded for a trace, and the totals of it."""
+"""Recordings: the complete data of a trace, and totals over it."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Recording:
-    """What a trace says: the data that texts, pages and dicts are made of.
+    """The data of a trace, from which texts, pages and dicts are made.
 
     Attributes
     ----------
     calls
-        The calls of `pytensor.function`, in the order in which they ended.
+        The calls of `pytensor.function`, in the order of their ends.
     outside
         The passes that ran outside any such call.
     seconds
         How long the trace was open.
     versions
-        Those of PyTensor and of this package.
+        The versions of PyTensor and of this package.
     """
 
     calls: tuple[TracedCall, ...]
@@ -34,9 +34,9 @@ class Recording:
 
     @property
     def rewriters(self) -> tuple[RewriterTotal, ...]:
-        """The node rewriters, by name, over all passes; the one that took longest by itself first.
+        """Totals of the node rewriters over all passes, by own time, the slowest first.
 
-        Those with the same name are one: the same rewriter, as a rule, in several databases.
+        Rewriters with the same name are merged: usually the same one in several databases.
         """
         totals: dict[str, RewriterTotal] = {}
         for each in self.all_passes():
@@ -53,19 +53,19 @@ class Recording:
                     total.passes.append(each.name)
         for each in self.all_passes():
             for rewriter in each.rewriters:
-                # What a group spends in its members is theirs.
+                # The time of a group's members is theirs, not the group's.
                 if rewriter.group in totals:
                     totals[rewriter.group].own -= rewriter.own or 0.0
         return tuple(sorted(totals.values(), key=lambda total: (-total.own, total.name)))
 
     @property
     def never_fired(self) -> tuple[RewriterTotal, ...]:
-        """Those of `rewriters` that changed nothing, whether they were tried or not."""
+        """The node rewriters that changed nothing, whether they were tried or not."""
         return tuple(t for t in self.rewriters if t.fired == 0 and t.is_whole)
 
     @property
     def passes(self) -> tuple[PassTotal, ...]:
-        """The passes, by name, over all calls; the one that took longest by itself first."""
+        """Totals of the passes over all calls, by own time, the slowest first."""
         totals: dict[str, PassTotal] = {}
         for each in self.all_passes():
             total = totals.setdefault(each.name, PassTotal(each.name))
@@ -77,9 +77,9 @@ class Recording:
         return tuple(sorted(totals.values(), key=lambda total: (-total.own, total.name)))
 
     def slowest(self, n: int = 10) -> tuple[PassTotal | RewriterTotal, ...]:
-        """Return what took longest by itself: passes and node rewriters.
+        """Return the passes and node rewriters with the longest own times.
 
-        The times of all there are add up to that of all passes.
+        The own times of all of them add up to the time of all passes.
 
         Raises
         ------
@@ -92,7 +92,7 @@ class Recording:
         return tuple(sorted(totals, key=lambda total: (-total.own, total.name))[:n])
 
     def all_passes(self) -> Iterator[TracedPass]:
-        """Yield all passes, those inside others after these."""
+        """Yield all passes in preorder."""
         pending: list[TracedPass | TracedCall] = [*self.calls, *self.outside]
         pending.reverse()
         while pending:

@@ -1,4 +1,4 @@
-"""What a trace is made of."""
+"""Records: the parts of a trace."""
 
 from __future__ import annotations
 
@@ -7,28 +7,28 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class TracedRewriter:
-    """What a node rewriter did within a pass.
+    """The record of a node rewriter within a pass.
 
     Attributes
     ----------
     name
-        The name it is registered under, or its own.
+        Its registered name, or its own.
     group
-        The name of the group of node rewriters that it is tried by, or None if the pass tries it.
+        The name of the group of node rewriters that tries it, or None if the pass itself does.
     tried
-        How often it was given a node; nodes of ops that it does not track are not counted. None in
-        an equilibrium whose class has an ``apply`` of its own, which is not watched.
+        How often it was given a node, without nodes of ops that it does not track. None in an
+        equilibrium whose class overrides ``apply``, which is not watched.
     fired
-        How often the graph took what it returned; of a member of a group, how often it returned
-        something. None if the pass raised before it could say.
+        How often its result entered the graph; for a member of a group, how often it returned a
+        result. None if the pass raised before returning its profile.
     seconds
-        What it took, with what it started inside and, outside a group, the change of the graph.
-        None if the pass raised before it could say.
+        Its time, including inner passes and calls and, outside a group, the change of the graph.
+        None if the pass raised before returning its profile.
     own
         The seconds without the passes and calls that it started.
     created, removed
-        Nodes that entered and left the graph by it. What the member of a group returned is put into
-        the graph for the group, and counts there.
+        Nodes that it added to and removed from the graph. A result of a group's member is inserted
+        by the group, and counted there.
     """
 
     name: str
@@ -43,16 +43,16 @@ class TracedRewriter:
 
 @dataclass(frozen=True)
 class TracedRound:
-    """A round of a pass that goes on until nothing changes.
+    """A round of a pass that runs until nothing changes.
 
     Attributes
     ----------
     began
-        Seconds since the trace began.
+        Its start, in seconds since the trace began.
     seconds
-        What it took.
+        Its duration.
     nodes
-        Nodes of the graph as the round went through it.
+        The number of nodes of the graph during the round.
     fired
         How often rewriters changed the graph in it.
     """
@@ -65,38 +65,37 @@ class TracedRound:
 
 @dataclass(frozen=True)
 class TracedPass:
-    """A run of a graph rewriter, or several that a pass makes again and again.
+    """A run of a graph rewriter, or the sum of the repeated runs of one within a pass.
 
     Attributes
     ----------
     name
-        The name it is registered under, or its own, or that of its class.
+        Its registered name, or its own, or that of its class.
     kind
         The name of its class.
     within
         The name of the node rewriter of the enclosing pass that started it, or None.
     runs
-        How many runs this is the sum of: those of a clean-up in an equilibrium, and those that node
-        rewriters start, are not told apart.
+        The number of summed runs: repeated runs of a clean-up pass in an equilibrium, or of a pass
+        that node rewriters start, are not recorded separately.
     began
-        Seconds from the beginning of the trace to that of the (first) run.
+        The start of the (first) run, in seconds since the trace began.
     seconds
-        What it took, with what it started inside.
+        Its time, including inner passes and calls.
     own
-        The seconds without the passes and calls inside, but with those of its node rewriters.
+        The seconds without inner passes and calls, but including its node rewriters.
     requirements
-        Seconds before that, for the features that the pass and those in it asked for.
+        Seconds before its start for attaching the features that it and its parts require.
     nodes_before, nodes_after
-        Nodes of the graph.
+        The numbers of nodes of the graph before and after it.
     created, removed
-        Nodes that entered and left the graph, with what was started inside on the same graph.
+        Nodes added to and removed from the graph, including by inner passes on the same graph.
     error
-        What it raised, or None.
+        The exception that it raised, or None.
     rounds
         The rounds of an equilibrium; empty for other passes.
     rewriters
-        The node rewriters that it has, in the order in which it came to them, those that were never
-        tried at the end.
+        Its node rewriters in the order of their first tries, followed by those never tried.
     inner
         The passes and calls that it started.
     """
@@ -120,42 +119,43 @@ class TracedPass:
 
     @property
     def alone(self) -> float:
-        """The seconds that it took by itself: its own without those of its node rewriters."""
+        """The seconds of the pass itself: its own without those of its node rewriters."""
         return self.own - sum(one.own or 0.0 for one in self.rewriters if one.group is None)
 
 
 @dataclass(frozen=True)
 class TracedCall:
-    """A call of `pytensor.function`, or of another that makes a function.
+    """A call of `pytensor.function`, or of another constructor of functions.
 
     Attributes
     ----------
     name
-        The name given to the function, or None.
+        The given name of the function, or None.
     where
-        File and line of the program that called, outside libraries; where only these run, the
-        innermost line of one other than PyTensor and this package.
+        File and line of the caller outside libraries; if there are only libraries, the innermost
+        line outside PyTensor and this package.
     thread
         The name of the thread.
     began
-        Seconds since the trace began.
+        Its start, in seconds since the trace began.
     seconds
-        What the function's maker took: preparing the graph, rewriting, linking.
+        The time of the function maker: preparing the graph, rewriting, linking.
     rewriting
-        Of these, those of the passes, and of the features that they ask for.
+        The part of these seconds for passes, and for the features that they require.
     linking
-        Of these, those of making the thunks. Numba and JAX compile when a function is first run.
+        The part of these seconds for making thunks. Numba and JAX compile when a function first
+        runs.
     nodes_before, nodes_after
-        Nodes of the graph before and after rewriting.
+        The numbers of nodes of the graph before and after rewriting.
     created, removed
-        Nodes that entered and left the graph.
+        Nodes added to and removed from the graph.
     error
-        What it raised, or None.
+        The exception that it raised, or None.
     inner
         The passes on the graph, and the calls that linking made.
     cached
-        When the graph was rewritten that was taken from the cache, in seconds since the epoch; None
-        if it was rewritten by this call. Such a call has no passes, and counts no nodes.
+        When a graph from the cache was rewritten, in seconds since the epoch; None if this call
+        rewrote it. A call with a cached graph has no passes and no counts of nodes.
     native
         Whether the function is machine code as a whole, without Numba; None if none was linked.
     """
@@ -179,7 +179,7 @@ class TracedCall:
 
 @dataclass
 class RewriterTotal:
-    """What a node rewriter did in all passes of a trace; see `TracedRewriter`.
+    """The totals of a node rewriter over all passes of a trace; see `TracedRewriter`.
 
     Attributes
     ----------
@@ -188,17 +188,16 @@ class RewriterTotal:
     tried, fired
         How often it was tried, and how often it fired.
     seconds
-        What it took, with what it started inside.
+        Its time, including the passes and calls that it started.
     own
-        What it took by itself: without the passes and calls that it started and, of a group,
-        without its members.
+        Its time without the passes and calls that it started and, for a group, without its members.
     created, removed
-        Nodes that entered and left the graph by it.
+        Nodes that it added to and removed from the graph.
     is_whole
-        False if a pass raised before it could say how often the rewriter fired, and how long it
-        took; that is then missing here.
+        False if a pass raised before returning its profile, whose counts and times are then missing
+        here.
     passes
-        The names of the passes, in the order in which they came to it.
+        The names of its passes, in the order of their first use of it.
     """
 
     name: str
@@ -214,20 +213,20 @@ class RewriterTotal:
 
 @dataclass
 class PassTotal:
-    """What all runs of a pass in a trace did; see `TracedPass`.
+    """The totals of a pass over all its runs in a trace; see `TracedPass`.
 
     Attributes
     ----------
     name
         Its name.
     runs
-        How often it ran.
+        The number of runs.
     seconds
-        What it took, with what it started inside.
+        Its time, including inner passes and calls.
     own
-        What it took by itself: without the passes and calls inside, and without its node rewriters.
+        Its time without inner passes and calls, and without its node rewriters.
     created, removed
-        Nodes that entered and left the graph, with what was started inside on the same graph.
+        Nodes added to and removed from the graph, including by inner passes on the same graph.
     """
 
     name: str

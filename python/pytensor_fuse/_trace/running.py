@@ -1,4 +1,4 @@
-"""What PyTensor is doing in each thread while anything is traced."""
+"""The innermost frame of each thread while a trace is open."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ if TYPE_CHECKING:
 
 
 class _Running(threading.local):
-    """What runs in a thread.
+    """The state of a thread.
 
     Attributes
     ----------
     frame
-        The innermost frame that is open.
+        The innermost open frame.
     preparing
-        The graph for which a pass is about to run, and since when that is being prepared.
+        The graph that is being prepared for a pass, and since when.
     """
 
     frame: Frame | None = None
     preparing: tuple[FunctionGraph, float] | None = None
 
     def __reduce__(self) -> str:
-        # Methods that are pickled by value take this along: by name.
+        # Pickles by value of wrapped methods refer to this by name.
         return "running"
 
 

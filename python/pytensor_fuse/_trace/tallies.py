@@ -1,4 +1,4 @@
-"""Tallies: what the node rewriters of a pass did, counted as PyTensor comes to them."""
+"""Tallies: counts and times of a pass's node rewriters, taken as PyTensor iterates over them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Tally:
-    """What one node rewriter did in one pass."""
+    """The counts and times of one node rewriter in one pass."""
 
     __slots__ = (
         "created",
@@ -35,18 +35,18 @@ class Tally:
 
     def __init__(self, rewriter: NodeRewriter, group: Tally | None) -> None:
         self.rewriter = rewriter
-        # Of the group that it is a member of.
+        # The tally of its group, if it is a member of one.
         self.group = group
         self.tried = 0
         self.fired = 0
         self.seconds = 0.0
-        # Of the seconds, those of passes and calls that it started.
+        # The part of the seconds that was spent in passes and calls that it started.
         self.inside = 0.0
         self.created = 0
         self.removed = 0
 
     def add_inside(self, seconds: float) -> None:
-        """Add what something took that the rewriter started, to its group as well."""
+        """Add the time of an inner pass or call, also to the group."""
         tally: Tally | None = self
         while tally is not None:
             tally.inside += seconds
@@ -59,7 +59,7 @@ class Tallies:
     Attributes
     ----------
     current
-        That of the node rewriter at work.
+        The tally of the node rewriter at work.
     """
 
     __slots__ = ("_found", "current")
@@ -70,7 +70,7 @@ class Tallies:
 
     def of(self, rewriter: NodeRewriter, group: Tally | None = None) -> Tally:
         """Return the tally of a node rewriter, or of a member of a group."""
-        # The tally keeps the rewriter, and thus its address.
+        # The tally keeps the rewriter alive, so that its address stays unique.
         key = id(rewriter) if group is None else (id(rewriter), id(group))
         found = self._found.get(key)
         if found is None:
@@ -78,7 +78,7 @@ class Tallies:
         return found
 
     def in_order(self) -> list[Tally]:
-        """Return all, as the pass came to them; those that were never tried at the end."""
+        """Return all tallies in the order of first tries, followed by rewriters never tried."""
         return sorted(self._found.values(), key=lambda tally: tally.tried == 0)
 
 
@@ -88,9 +88,10 @@ class PassTries:
     Attributes
     ----------
     tracker
-        What tells them, while PyTensor's own method asks it: methods of others may want a list.
+        The tracker that lists them, while PyTensor's own method iterates: third-party methods may
+        need a list.
     group
-        The tally of the group whose members these are, or None.
+        The tally of the group of which these are members, or None.
     """
 
     __slots__ = ("_known", "_lookup", "_tallies", "group", "tracker")
@@ -103,7 +104,7 @@ class PassTries:
         self._known: dict[int, tuple[list[NodeRewriter], list[Tally]]] = {}
 
     def ask(self, tracker: OpToRewriterTracker | None) -> OpToRewriterTracker | None:
-        """Count what ``tracker`` is asked for from now on; return what it was before."""
+        """Count the queries of ``tracker`` from now on; return the previous tracker."""
         before = self.tracker
         if tracker is not before:
             self.tracker = tracker
@@ -112,7 +113,7 @@ class PassTries:
         return before
 
     def candidates(self, op: Op) -> Iterator[NodeRewriter]:
-        """Yield those that track ``op``, for as long as the pass goes on with them."""
+        """Yield the rewriters that track ``op``, as long as the pass iterates."""
         rewriters = self._lookup(op)
         known = self._known.get(id(rewriters)) or self._meet(rewriters)
         tallies = self._tallies
@@ -125,13 +126,13 @@ class PassTries:
             tallies.current = None
 
     def forget(self) -> None:
-        """Forget which ones track which op."""
+        """Drop the lists of rewriters by op."""
         self._known.clear()
 
     def _meet(self, rewriters: list[NodeRewriter]) -> tuple[list[NodeRewriter], list[Tally]]:
         """Return a list of rewriters with their tallies.
 
-        The tracker keeps one list for each op; so is it kept here, for its address.
+        The tracker has one list for each op. It is kept alive here, since its address is the key.
         """
         tallies = [self._tallies.of(rewriter, self.group) for rewriter in rewriters]
         known = self._known[id(rewriters)] = rewriters, tallies
@@ -143,12 +144,12 @@ def _nothing_tracked(op: Op) -> list[NodeRewriter]:
 
 
 class GroupTries(PassTries):
-    """The members of a group of node rewriters, which it tries on one node after the other.
+    """The members of a group of node rewriters, which the group tries on a node in turn.
 
     Attributes
     ----------
     n_tried, n_offered
-        How many nodes the group has been given, and for how many it had something to put there.
+        How many nodes the group has been given, and for how many it returned a replacement.
     """
 
     __slots__ = ("_is_open", "_running", "_start", "n_offered", "n_tried")
@@ -157,14 +158,14 @@ class GroupTries(PassTries):
         super().__init__(tallies, group)
         self.n_tried = self.n_offered = 0
         self._is_open = False
-        # The member that is at work, and since when.
+        # The member at work, and the start of its work.
         self._running: Tally | None = None
         self._start = 0.0
 
     def candidates(self, op: Op) -> Iterator[NodeRewriter]:
-        """Yield those that track ``op``, until one has something to put in the node's place.
+        """Yield the members that track ``op``, until one returns a replacement.
 
-        The group stops asking for members when one has, and drops this iterator.
+        The group then stops iterating and drops this iterator.
         """
         rewriters = self._lookup(op)
         known = self._known.get(id(rewriters)) or self._meet(rewriters)
@@ -180,7 +181,7 @@ class GroupTries(PassTries):
                 tally.seconds += now - self._start
                 self._start = now
         except GeneratorExit:
-            # After the group is done, it is dropped by what handled an exception.
+            # A group that raised drops the iterator late, in the handler of the exception.
             if self._is_open and tally is not None:
                 tally.fired += 1
                 tally.seconds += perf_counter() - self._start
@@ -190,14 +191,14 @@ class GroupTries(PassTries):
                 self._running = None
 
     def open(self, tracker: OpToRewriterTracker | None) -> None:
-        """Note that the group begins with a node; ``tracker`` is what it asks for its members."""
+        """Note that the group starts on a node, with members from ``tracker``."""
         if tracker is not self.tracker:
             self.ask(tracker)
         self.n_tried += 1
         self._is_open = True
 
     def close(self) -> None:
-        """Note that it is done with the node, and the time of a member that raised."""
+        """Note that the group is done with the node, and the time of a member that raised."""
         self._is_open = False
         if self._running is not None:
             self._running.seconds += perf_counter() - self._start
@@ -206,12 +207,12 @@ class GroupTries(PassTries):
 
 @told_of("on_import", "on_prune")
 class NodeCounter(PassingFeature):
-    """Counts the nodes that enter a graph, and those that leave it.
+    """Counts the nodes that enter and leave a graph.
 
     Attributes
     ----------
     tallies
-        Those of the pass that runs, whose node rewriter at work is to be told, too.
+        The tallies of the running pass, whose node rewriter at work also counts the nodes.
     """
 
     def __init__(self) -> None:

@@ -15,18 +15,18 @@ if TYPE_CHECKING:
     from pytensor_fuse._trace.difference import Difference
     from pytensor_fuse._trace.recording import Recording
 
-# How much of each the text lists.
+# The maximum lengths of lists and names in the text.
 _SHOWN_CALLS = 5
 _SHOWN_SLOWEST = 10
 _SHOWN_UNUSED = 12
 _SHOWN_CHANGES = 20
 _SHOWN_LETTERS = 48
-# Passes that took less than this part of their call, and changed nothing, share a line.
+# Passes below this share of their call's time that changed nothing share a line.
 _NOTABLE = 0.01
 
 
 def trace_text(trace: Recording) -> str:
-    """Return tables of the calls, what was slowest, and what never fired."""
+    """Return tables of the calls, the slowest items, and the rewriters that never fired."""
     lines = [_summary(trace), _explanation()]
     slowest = sorted(trace.calls, key=lambda call: -call.seconds)[:_SHOWN_CALLS]
     for number, call in enumerate(trace.calls, 1):
@@ -72,7 +72,7 @@ def trace_text(trace: Recording) -> str:
 
 
 def difference_text(diff: Difference) -> str:
-    """Return tables of what changed from one trace to the other."""
+    """Return tables of the changes from one trace to the other."""
     sums, sums_after = call_totals(diff.before), call_totals(diff.after)
     rows = []
     for what, before in sums.items():
@@ -145,7 +145,7 @@ def _call_lines(number: int, call: TracedCall) -> list[str]:
         f"rewriting {seconds_text(call.rewriting)}, linking {seconds_text(call.linking)}"
         f"{' to machine code' if call.native else ''}"
     )
-    # Of a graph that no pass has run over, nothing was counted.
+    # Nodes are counted only where passes ran.
     if call.inner or call.cached is None:
         head += (
             f"; nodes {call.nodes_before} -> {call.nodes_after}, "
@@ -212,14 +212,14 @@ def _pass_rows(
     if each.error is not None:
         rows.append([f"{indent}  raised {each.error}", *7 * [""]])
     for inner in each.inner:
-        # What is summed up, and small, is not what one looks for.
+        # Small summed items are omitted.
         if each.kind != "SequentialGraphRewriter" and inner.seconds < _NOTABLE * whole:
             continue
         _pass_rows(inner, whole, depth + 1, rows, quiet)
 
 
 def call_title(call: TracedCall) -> str:
-    """Return what names a call in a line."""
+    """Return a title for a call, on one line."""
     file, _, line = (call.where or "").rpartition(":")
     where = f"{os.path.basename(file)}:{line}" if file else ""
     named = [part for part in (call.name, where and f"at {where}") if part]
@@ -228,7 +228,7 @@ def call_title(call: TracedCall) -> str:
 
 
 def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    """Return aligned lines, the first column to the left, the others to the right."""
+    """Return aligned lines, with the first column to the left and the others to the right."""
     cells = [list(headings), *([_shortened(row[0]), *row[1:]] for row in rows)]
     widths = [max(len(row[column]) for row in cells) for column in range(len(headings))]
     lines = []
@@ -246,7 +246,7 @@ def _shortened(name: str) -> str:
 
 
 def seconds_text(value: float) -> str:
-    """Return a time in the unit that suits it."""
+    """Format a time in a suitable unit."""
     if value >= 1:
         return f"{value:.2f} s"
     if value >= 1e-3:

@@ -1,8 +1,8 @@
-"""Timelines: what a trace says was when, as spans within spans, for programs that show such.
+"""Timelines: a trace as nested spans, for profile viewers.
 
-Calls of one thread follow each other, those of several are in rows of their own, and waits are not
-cut: starts are seconds since the trace began. What a trace has only the sum of, node rewriters and
-passes that ran again and again, is side by side within what it ran in, as on the page.
+Calls of one thread follow each other; those of several threads are in separate rows. Gaps are not
+shortened: starts are seconds since the trace began. Items of which a trace records only sums, node
+rewriters and repeated passes, are side by side within their parent, as on the page.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
     from pytensor_fuse._trace.recording import Recording
     from pytensor_fuse._trace.records import TracedPass
 
-# What ran outside any call: its thread is not recorded.
+# The row of passes outside any call, whose thread is not recorded.
 _OUTSIDE = "outside calls of pytensor.function"
 
 
 @dataclass
 class Span:
-    """Something from its start to its end, in seconds, with what is within it in order.
+    """An item from its start to its end, in seconds, with its inner spans in order.
 
-    Spans within one span do not overlap, and do not exceed it.
+    The inner spans of a span do not overlap, and do not exceed it.
     """
 
     bar: Bar
@@ -41,7 +41,7 @@ class Span:
 
 @dataclass(frozen=True)
 class Row:
-    """Spans one after the other, under a name."""
+    """Consecutive spans, under a name."""
 
     name: str
     spans: list[Span]
@@ -56,7 +56,7 @@ def timeline(recording: Recording) -> list[Row]:
         name = each.thread if isinstance(each, TracedCall) else _OUTSIDE
         named.setdefault(name, []).append(each)
     for name, those in named.items():
-        # Threads may share a name, and then overlap.
+        # Threads with the same name may overlap.
         lanes: list[Row] = []
         for each in sorted(those, key=start_of):
             lane = next((lane for lane in lanes if lane.spans[-1].end <= start_of(each)), None)
@@ -69,10 +69,10 @@ def timeline(recording: Recording) -> list[Row]:
 
 
 def _span(bars: Sequence[Bar], width: float) -> Span:
-    """Put bars, the outermost of which share the lowest depth, into one span."""
+    """Nest the bars of a call or pass in one span; the outermost have the lowest depth."""
     by_depth = [list(group) for _, group in groupby(sorted(bars, key=_depth), key=_depth)]
     first = by_depth[0][0]
-    # A pass comes after the features that it asks for: both are outermost.
+    # A pass and the preceding attachment of its features are both outermost.
     top = Span(first, first.start, first.start + width)
     above = [top]
     if len(by_depth[0]) == 1:
@@ -83,7 +83,7 @@ def _span(bars: Sequence[Bar], width: float) -> Span:
         spans = sorted((Span(b, b.start, b.start + b.width) for b in level), key=_start)
         starts = [span.start for span in above]
         for span in spans:
-            # By its middle: its ends are those of others, up to rounding.
+            # By its middle, since its ends coincide with those of neighbors up to rounding.
             at = bisect_right(starts, (span.start + span.end) / 2)
             above[max(at - 1, 0)].inner.append(span)
         above = spans
@@ -92,7 +92,7 @@ def _span(bars: Sequence[Bar], width: float) -> Span:
 
 
 def _confine(span: Span) -> None:
-    """Keep what is within a span in it and apart: sums of measured times are no more exact."""
+    """Clip inner spans so that they fit and do not overlap, despite errors of measured times."""
     pending = [span]
     while pending:
         outer = pending.pop()
@@ -104,7 +104,7 @@ def _confine(span: Span) -> None:
 
 
 def walk(spans: Iterable[Span]) -> Iterable[tuple[Span, bool]]:
-    """Yield each span twice: with True where it begins, with False where it ends, in order."""
+    """Yield each span twice, in order: with True at its start, and with False at its end."""
     pending = [(span, True) for span in reversed(list(spans))]
     while pending:
         span, begins = pending.pop()

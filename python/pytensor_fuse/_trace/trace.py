@@ -1,4 +1,4 @@
-"""Traces: which passes and rewriters ran for a compiled function, what they did, and how long."""
+"""Traces: the passes and rewriters that ran for a compiled function, their changes and times."""
 
 from __future__ import annotations
 
@@ -23,17 +23,18 @@ if TYPE_CHECKING:
 
     from pytensor_fuse._trace.records import PassTotal, RewriterTotal, TracedCall, TracedPass
 
-# A notebook keeps what it shows.
+# Larger pages are not embedded in notebooks, which store them.
 _NOTEBOOK_LETTERS = 1_000_000
 
 
 class Trace:
-    """What `trace_rewrites` recorded.
+    """The recording of `trace_rewrites`.
 
-    Seconds are those of ``time.perf_counter``. Those called ``seconds`` include what was started
-    inside, those called ``own`` do not. Of all passes of a call, the ``own`` and ``requirements``
-    add up to its ``rewriting``; there the time of node rewriters is the pass's. In the totals over
-    all calls, in texts and on pages it is theirs alone, so that no second is told twice.
+    Seconds are those of ``time.perf_counter``. Attributes named ``seconds`` include inner passes
+    and calls; those named ``own`` do not. The ``own`` and ``requirements`` of all passes of a call
+    add up to its ``rewriting``; there, the time of node rewriters counts for their pass. In the
+    totals over all calls, in texts and on pages it counts for the node rewriters alone, so that no
+    second is counted twice.
     """
 
     def __init__(self, recorder: Recorder | None = None) -> None:
@@ -46,14 +47,14 @@ class Trace:
 
     @property
     def versions(self) -> dict[str, str]:
-        """Those of PyTensor and of this package."""
+        """The versions of PyTensor and of this package."""
         return self._recorder.versions
 
     @property
     def calls(self) -> tuple[TracedCall, ...]:
-        """The calls of `pytensor.function`, in the order in which they ended.
+        """The calls of `pytensor.function`, in the order of their ends.
 
-        What calls and rewriters started themselves is within them.
+        Calls that other calls and rewriters started are within these.
         """
         return self._recorder.recording().calls
 
@@ -64,35 +65,35 @@ class Trace:
 
     @property
     def rewriters(self) -> tuple[RewriterTotal, ...]:
-        """The node rewriters, by name, over all passes; the one that took longest by itself first.
+        """Totals of the node rewriters over all passes, by own time, the slowest first.
 
-        Those with the same name are one: the same rewriter, as a rule, in several databases.
+        Rewriters with the same name are merged: usually the same one in several databases.
         """
         return self._recorder.recording().rewriters
 
     @property
     def never_fired(self) -> tuple[RewriterTotal, ...]:
-        """Those of `rewriters` that changed nothing, whether they were tried or not."""
+        """The node rewriters that changed nothing, whether they were tried or not."""
         return self._recorder.recording().never_fired
 
     @property
     def passes(self) -> tuple[PassTotal, ...]:
-        """The passes, by name, over all calls; the one that took longest by itself first."""
+        """Totals of the passes over all calls, by own time, the slowest first."""
         return self._recorder.recording().passes
 
     def slowest(self, n: int = 10) -> tuple[PassTotal | RewriterTotal, ...]:
-        """Return what took longest by itself: passes and node rewriters.
+        """Return the passes and node rewriters with the longest own times.
 
         Parameters
         ----------
         n : int, optional
-            The most to return.
+            The maximum number of items.
 
         Returns
         -------
         tuple of PassTotal or RewriterTotal
-            Those of `passes` and `rewriters` with the most ``own`` seconds, the slowest first. Of
-            all there are, these add up to the time of all passes.
+            The items of `passes` and `rewriters` with the most ``own`` seconds, the slowest first.
+            Over all items, these seconds add up to the time of all passes.
 
         Raises
         ------
@@ -102,16 +103,16 @@ class Trace:
         return self._recorder.recording().slowest(n)
 
     def all_passes(self) -> Iterator[TracedPass]:
-        """Yield all passes, those inside others after these."""
+        """Yield all passes in preorder."""
         return self._recorder.recording().all_passes()
 
     def diff(self, other: Trace) -> TraceDiff:
-        """Return how ``other`` differs from this trace, as from before to after.
+        """Compare this trace with a later one.
 
         Parameters
         ----------
         other : Trace
-            The later one.
+            The later trace.
 
         Returns
         -------
@@ -121,14 +122,14 @@ class Trace:
         Raises
         ------
         TypeError
-            If ``other`` is no trace.
+            If ``other`` is not a trace.
         """
         if not isinstance(other, Trace):
-            raise TypeError(f"a trace differs from another trace, not from {other!r}")
+            raise TypeError(f"a trace can only be compared with another trace, not with {other!r}")
         return TraceDiff(self, other)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything in plain types, as JSON has them."""
+        """Return everything in plain types, as in JSON."""
         return recording_to_dict(self._recorder.recording())
 
     @classmethod
@@ -138,17 +139,17 @@ class Trace:
         Parameters
         ----------
         data : mapping
-            What `to_dict` returned, or what JSON made of it.
+            The result of `to_dict`, also after a round trip through JSON.
 
         Returns
         -------
         Trace
-            One that is not open.
+            A closed trace.
 
         Raises
         ------
         ValueError
-            If ``data`` is not from `to_dict`, or from that of another version.
+            If ``data`` is not from `to_dict`, or from an incompatible version.
         """
         return cls(Recorder(recording_from_dict(data)))
 
@@ -164,7 +165,7 @@ class Trace:
         Parameters
         ----------
         path : str or os.PathLike, optional
-            The file to write. It holds all that it needs, and asks nothing of a network.
+            The file to write. It is self-contained and loads nothing from a network.
 
         Returns
         -------
@@ -185,10 +186,10 @@ class Trace:
     def to_speedscope(self, path: str | os.PathLike[str]) -> None: ...
 
     def to_speedscope(self, path: str | os.PathLike[str] | None = None) -> str | None:
-        """Make a profile for speedscope, https://www.speedscope.app, a profile for each thread.
+        """Make a file for speedscope, https://www.speedscope.app, with a profile for each thread.
 
-        Times are in seconds since the trace began. Node rewriters, and passes that ran again and
-        again, are added up within the pass that they ran in, as on the page.
+        Times are in seconds since the trace began. Node rewriters and repeated passes are summed
+        within their parent, as on the page.
 
         Parameters
         ----------
@@ -203,7 +204,7 @@ class Trace:
         Raises
         ------
         OSError
-            If the file cannot be written. One that was there is then as it was.
+            If the file cannot be written. An existing file is then unchanged.
         """
         return written(speedscope(self._recorder.recording()), path)
 
@@ -216,8 +217,8 @@ class Trace:
     def to_chrome_trace(self, path: str | os.PathLike[str] | None = None) -> str | None:
         """Make a file of trace events, for https://ui.perfetto.dev and ``chrome://tracing``.
 
-        Times are in microseconds since the trace began. Node rewriters, and passes that ran again
-        and again, are added up within the pass that they ran in, as on the page.
+        Times are in microseconds since the trace began. Node rewriters and repeated passes are
+        summed within their parent, as on the page.
 
         Parameters
         ----------
@@ -232,7 +233,7 @@ class Trace:
         Raises
         ------
         OSError
-            If the file cannot be written. One that was there is then as it was.
+            If the file cannot be written. An existing file is then unchanged.
         """
         return written(chrome_trace(self._recorder.recording()), path)
 
@@ -245,7 +246,7 @@ class Trace:
         return f"<Trace: {state}{count(len(self.calls), 'call')} in {seconds}>"
 
     def _repr_html_(self) -> str:
-        """Return what Jupyter shows: the page in a frame if it is not large, else the text."""
+        """Return the page in a frame for Jupyter, or the text if the page is large."""
         text = self.to_html()
         if len(text) > _NOTEBOOK_LETTERS:
             return (
@@ -256,7 +257,7 @@ class Trace:
 
 
 class TraceDiff:
-    """How a trace differs from one before it.
+    """The difference of two traces.
 
     Attributes
     ----------
@@ -270,16 +271,16 @@ class TraceDiff:
 
     @property
     def passes(self) -> tuple[tuple[str, PassTotal | None, PassTotal | None], ...]:
-        """Name, before and after, of each pass; None where it is missing; by change of time."""
+        """Name, before and after of each pass, by change of time; None where it is missing."""
         return self._difference().passes
 
     @property
     def rewriters(self) -> tuple[tuple[str, RewriterTotal | None, RewriterTotal | None], ...]:
-        """Name, before and after, of each node rewriter, as in `passes`."""
+        """Name, before and after of each node rewriter, as in `passes`."""
         return self._difference().rewriters
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the pairs in plain types, as JSON has them."""
+        """Return the pairs in plain types, as in JSON."""
         return difference_to_dict(self._difference())
 
     def __str__(self) -> str:
@@ -300,18 +301,17 @@ def trace_rewrites() -> Iterator[Trace]:
     Yields
     ------
     Trace
-        What happened; complete once the body is left, also if by an exception.
+        The trace, which is complete once the body is left, also by an exception.
 
     Notes
     -----
     All threads are recorded: a call of `pytensor.function` belongs to every trace that is open from
-    the beginning of the call to its end. Traces nest. What compiling a function starts in turn, a
-    function within a rewrite or the rewriting of an inner graph, is within the call or pass that
-    started it.
+    the beginning of the call to its end. Traces nest. Compilations and rewriting that a call or
+    pass starts, such as of a function within a rewrite or of an inner graph, are recorded within
+    that call or pass.
 
-    Nothing about the compiled functions changes. Compiles took 2 to 9 % longer where that was
-    measured. The records of a small call take some 200 kB, those of the large graph of the
-    benchmarks 700 kB.
+    The compiled functions do not change. In measurements, compilation took 2 to 9 % longer. The
+    records of a small call take some 200 kB, those of the large graph of the benchmarks 700 kB.
 
     Examples
     --------

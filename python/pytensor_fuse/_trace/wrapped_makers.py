@@ -1,4 +1,4 @@
-"""Methods of functions' makers that note each call: its time, and what it starts."""
+"""Wrapped methods of function makers, which record each call: its time, and inner items."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 class _Calls(WeakKeyDictionary[FunctionMaker, CallFrame]):
     def __reduce__(self) -> str:
-        # Methods that are pickled by value take this along: by name.
+        # Pickles by value of wrapped methods refer to this by name.
         return "_calls"
 
 
@@ -32,17 +32,17 @@ _calls = _Calls()
 
 
 def forget_calls() -> None:
-    """Expect no more linking from the makers that there have been."""
+    """Drop the frames of all makers, which are not expected to link any more."""
     _calls.clear()
 
 
 def wrapped_init(init: Method) -> Method:
-    """Return the constructor of a class of makers with a frame around it."""
+    """Wrap the constructor of a class of makers in a frame."""
 
     @wraps(init)
     def traced(self: FunctionMaker, *args: Any, **kwargs: Any) -> None:
         parent = running.frame
-        # A subclass's method calls that of its base class with the same maker.
+        # A subclass's constructor calls that of its base class on the same maker.
         if (not open_recorders and parent is None) or self in _calls:
             init(self, *args, **kwargs)
             return
@@ -66,7 +66,7 @@ def wrapped_init(init: Method) -> Method:
 
 
 def wrapped_create(create: Method) -> Method:
-    """Return what links a maker's function, as a part of the call that made the maker."""
+    """Wrap the linking of a maker's function, which is part of the call that made the maker."""
 
     @wraps(create)
     def traced(self: FunctionMaker, *args: Any, **kwargs: Any) -> Any:

@@ -1,11 +1,11 @@
-"""Methods of node rewriters, and of their trackers, that count how often each is tried.
+"""Wrapped methods of node rewriters and their trackers, which count tries.
 
-A pass of many node rewriters, or a group of them, goes through those that track the op of a node:
-it gets an iterator that counts how far it goes. The one node rewriter of a pass that walks over
-the graph is counted by what it does once it has not refused the op: most nodes that such a pass
-comes by are refused at once, in less time than it takes to note that.
+A pass of many node rewriters, or a group of them, iterates over the rewriters that track the op of
+a node; the iterator counts how far it gets. The only node rewriter of a pass that walks over the
+graph is counted where it runs on an op that it tracks: most nodes of such a walk are rejected at
+once, in less time than it takes to count them.
 
-What runs for each node is written out here, without calls that could be saved.
+Code that runs for each node is inlined here to save calls.
 """
 
 from __future__ import annotations
@@ -36,21 +36,21 @@ if TYPE_CHECKING:
 
     Method = Callable[..., Any]
 
-# By the address of the rewriter, which the value keeps.
+# By the address of the rewriter, which the value keeps alive.
 _seen_ops: dict[int, SeenOps] = {}
 
-# What the rewriters ran that are made from a function and are the one of a pass.
+# The original functions of rewriters made from a function that are the only one of a pass.
 _functions = TemporaryAttributes()
 
 
 def forget_node_rewriters() -> None:
-    """Let the rewriters that are made from a function run it as it was."""
+    """Restore the functions of rewriters made from a function."""
     _functions.undo()
     _seen_ops.clear()
 
 
 def wrapped_transform(transform: Method) -> Method:
-    """Return ``transform`` of a class that counts its runs for a pass that walks."""
+    """Wrap ``transform`` of a class, to count its runs for a pass that walks."""
 
     @wraps(transform)
     def traced(
@@ -89,9 +89,10 @@ def _seen_ops_of(rewriter: NodeRewriter) -> SeenOps:
 
 
 def watch_function(rewriter: NodeRewriter) -> None:
-    """Let a rewriter made from a function count the nodes of ops that it does not refuse.
+    """Wrap the function of a rewriter, to count the nodes whose ops it tracks.
 
-    For as long as any trace is open, in all threads: it is not put back after each pass.
+    The wrapper stays until all traces are closed, in all threads: it is not removed after each
+    pass.
     """
     if _functions.has(rewriter, "fn") or not isinstance(rewriter, FromFunctionNodeRewriter):
         return
@@ -119,7 +120,7 @@ def watch_function(rewriter: NodeRewriter) -> None:
 
 
 def wrapped_group(transform: Method) -> Method:
-    """Return ``transform`` of a class of groups, which lets its members be counted and timed."""
+    """Wrap ``transform`` of a class of groups, to count and time the members."""
     state = running
     is_watched = is_pytensors(transform)
 
@@ -140,7 +141,7 @@ def wrapped_group(transform: Method) -> Method:
         tracker = self.tracker if is_watched else None
         outer = frame.tries
         if outer is not None and outer.group is current:
-            # A class's method that calls that of its base class.
+            # A subclass's method calls that of its base class.
             before = outer.ask(tracker)
             try:
                 return transform(self, fgraph, node, *args, **options)
@@ -162,7 +163,7 @@ def wrapped_group(transform: Method) -> Method:
 
 
 def candidates_of(tracker: OpToRewriterTracker) -> Callable[[Op], Iterable[NodeRewriter]]:
-    """Return what tells a pass or a group which node rewriters to try on an op."""
+    """Return the lookup by which a pass or a group finds the node rewriters for an op."""
     frame = running.frame
     if frame is not None:
         tries = frame.tries

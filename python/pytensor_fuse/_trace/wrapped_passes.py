@@ -1,4 +1,4 @@
-"""Methods of passes that note each run: its time, its nodes, and what it starts."""
+"""Wrapped methods of passes, which record each run: its time, its nodes, and inner items."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def wrapped_apply(class_: type, apply: Method) -> Method:
-    """Return ``apply`` of a class of passes with a frame around it."""
+    """Wrap ``apply`` of a class of passes in a frame."""
     state, recorders = running, open_recorders
     is_watched = issubclass(class_, EquilibriumGraphRewriter) and is_pytensors(apply)
 
@@ -40,7 +40,7 @@ def wrapped_apply(class_: type, apply: Method) -> Method:
                 frame.watch(before)
         else:
             result = apply(self, *args, **kwargs)
-        # What a base class's method has told is not told again.
+        # A profile from a base class's method is not taken again.
         if frame.profiled == profiled:
             frame.take_profile(result)
         return result
@@ -50,12 +50,12 @@ def wrapped_apply(class_: type, apply: Method) -> Method:
         parent = state.frame
         if not recorders and parent is None:
             return apply(self, *args, **kwargs)
-        # The first parameter has any name that its author gave it.
+        # The first parameter may have any name.
         fgraph = args[0] if args else next(iter(kwargs.values()), None)
         if not isinstance(fgraph, FunctionGraph):
             return apply(self, *args, **kwargs)
         if isinstance(parent, PassFrame) and parent.rewriter is self and parent.fgraph is fgraph:
-            # A class's method that calls that of its base class.
+            # A subclass's method calls that of its base class.
             return run(parent, self, args, kwargs)
         counter = _counter_on(fgraph, parent)
         is_outermost = counter is None
@@ -87,7 +87,7 @@ def wrapped_apply(class_: type, apply: Method) -> Method:
 
 
 def _counter_on(fgraph: FunctionGraph, parent: Frame | None) -> NodeCounter | None:
-    """Return what counts the nodes of the graph already, for the pass that this is within."""
+    """Return the node counter of the enclosing pass, if that works on the same graph."""
     if isinstance(parent, PassFrame) and parent.fgraph is fgraph:
         return parent.nodes.counter
     return None
@@ -97,7 +97,7 @@ def _frame_for(
     rewriter: GraphRewriter, fgraph: FunctionGraph, parent: Frame | None, nodes: NodeCounts
 ) -> PassFrame:
     bases = type(rewriter).__mro__
-    # These are abstract base classes: to ask whether something is an instance takes long.
+    # Looked up in the MRO: isinstance is slow, since these are abstract base classes.
     if EquilibriumGraphRewriter in bases:
         return EquilibriumFrame(parent, rewriter, fgraph, nodes)
     if WalkingGraphRewriter in bases:
@@ -109,7 +109,7 @@ def _frame_for(
 
 
 def wrapped_rewrite(rewrite: Method) -> Method:
-    """Return a method that prepares a graph for a pass, with the time of that noted."""
+    """Wrap ``rewrite``, which prepares a graph for a pass, to note the start of that."""
     state = running
 
     @wraps(rewrite)

@@ -1,4 +1,4 @@
-// The flame chart: DATA.bars as rectangles, of which one can be chosen and looked at closely.
+// The flame chart: DATA.bars as rectangles, one of which can be chosen and zoomed to.
 //
 // A bar is [name, depth, start, width, kind, details]; start and width are seconds.
 
@@ -24,7 +24,7 @@ export const duration = (seconds) =>
     : seconds >= 1e-3 ? `${(seconds * 1e3).toFixed(1)} ms`
       : `${(seconds * 1e6).toFixed(0)} us`;
 
-// Marks the bars that have a text, in small letters, in their names.
+// Marks the bars whose names contain a text, given in lower case.
 export function mark(text) {
   wanted = text;
   chart.classList.toggle("searching", wanted !== "");
@@ -51,7 +51,7 @@ export function draw() {
     const scale = width / view.width;
     const left = Math.max(0, (bar.start - view.start) * scale);
     const right = Math.min(width, (bar.start + bar.width - view.start) * scale);
-    // Below a third of a pixel nothing can be seen, and there may be thousands.
+    // Bars below a third of a pixel are invisible, and there may be thousands.
     if (right - left < 0.33) continue;
     const classes = [`k-${bar.kind}`];
     if (bar === chosen) classes.push("chosen");
@@ -80,7 +80,7 @@ function drawAxis(parts, width, height) {
   }
 }
 
-// A step of 1, 2 or 5 times a power of ten that puts about eight ticks on the axis.
+// A step of 1, 2 or 5 times a power of ten, for about eight ticks on the axis.
 function step() {
   const rough = view.width / 8;
   const power = 10 ** Math.floor(Math.log10(rough));

@@ -1,4 +1,4 @@
-// The page of a trace: a flame chart and tables, which are searched together.
+// The page of a trace: a flame chart and tables with a common search field.
 import { bars, choose, draw, duration, mark } from "./chart.js";
 import { showRows } from "./tables.js";
 
@@ -8,7 +8,7 @@ const found = document.getElementById("found");
 search.addEventListener("input", () => {
   const wanted = search.value.trim().toLowerCase();
   const matching = bars.filter((bar) => wanted && bar.lower.includes(wanted));
-  // What is within another that matches is not counted again.
+  // Bars within another match are not counted again.
   const outer = matching.filter((bar) => !matching.some((other) =>
     other.depth < bar.depth && other.start <= bar.start + 1e-9
     && other.start + other.width >= bar.start + bar.width - 1e-9));

@@ -1,4 +1,4 @@
-// Tables that are sorted by a click on a heading, and show the rows whose names have a text.
+// Tables: sorted by a click on a heading, and filtered by names that contain a text.
 
 const rows = [...document.querySelectorAll("table.sorted tbody tr")];
 
